@@ -56,7 +56,7 @@ test-light: ## install nacre without extras, and run the tests that need no more
 		pytest pytest-timeout pytest-xdist hypothesis psutil packaging
 	$(VENV)-light/bin/nacre --help >/dev/null
 	$(VENV)-light/bin/python -m pytest --light -m 'not gpu and not processes' --numprocesses 2 --dist worksteal $(LIGHT)
-LIGHT := $(addprefix tests/,accounting ledger mechanisms/test_lattice.py schema statistics)
+LIGHT := $(addprefix tests/,accounting ledger mechanisms/test_lattice.py contract codec gate reading statistics)
 
 mutants: $(INSTALLED) ## change the mathematics bit by bit, and see which changes no test notices (hours; ARGS='--sample 100')
 	nice $(BIN)/python -m tests.mutants $(ARGS)

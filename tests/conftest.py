@@ -43,21 +43,8 @@ settings.register_profile("thorough", deadline=None, max_examples=2000)
 # A shell that starts the tests in the background has them ignore Ctrl-C, and every child they start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-PROCESSES = {
-    "subprocess",
-    "multiprocessing",
-    "prefect_server",
-    "PrefectServer",
-    "Processes",
-    "servers_of",
-    "begun",
-    "ends_at",
-    "live_on",
-    "network",
-}
-"""What a file of tests imports or defines that starts programs, or servers."""
 SERVERS = {"browser", "pages", "postgres_server", "postgresql", "prefect_api"}
-"""The same for a single test: its fixtures, and their parameters."""
+"""Fixtures, and parameters of them, that start servers; the tests that need them are marked."""
 
 
 LONGEST = [
@@ -93,19 +80,6 @@ LONGEST = [
     ]
 ]
 """Files of the most minutes, which begin: what is long and comes last leaves the other workers idle."""
-NIGHTLY = [
-    r"crash/test_points.py::.*\[a_hundred\]",
-    r"flows/test_deployments.py::test_a_night_runs_on_schedule_and_another_survives_its_worker\[postgresql\]",
-    r"flows/test_deployments.py::test_an_approved_run_is_trained_where_the_data_cannot_be_seen\[postgresql\]",
-    r"flows/test_federate.py::test_the_server_opens_no_clients_file.*\[(rounds|one noise for all)\]",
-    r"flows/test_federate_rounds.py::test_a_client_that_is_killed_in_a_round",
-    r"ledger/test_bit_rot.py::test_no_flipped_bit_of_many_is_spent_twice",
-    r"ledger/test_families.py::test_ten_thousand_siblings.*\[postgresql\]",
-    r"ledger/test_machine.py::test_any_life_of_any_charges.*\[postgresql",
-    r"ledger/test_processes.py::test_killed_two_hundred_times.*\[postgresql\]",
-    r"methods/test_contract.py::test_it_spends_its_budget_and_no_more\[(dp-gan|dp-gm|dp-vae|dpkg|p3gm|p3gm-ae)-10.0\]",
-]
-"""Tests that ``make test-nightly`` runs and ``make test`` leaves out: long ones, beside a shorter one of their kind."""
 APART = {"tests/methods/test_contract.py": "method", "tests/flows/test_deployments.py": "site"}
 """Files whose tests need not share a worker, and the parameter by which they are told apart."""
 
@@ -141,7 +115,7 @@ def _lacks(failure: str) -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that start processes, which ``make test-fast`` leaves out; lay out those of ``make test``.
+    """Mark the tests that need a server, which ``make test-fast`` leaves out; lay out those of ``make test``.
 
     A file's tests share a worker, since they share what was slow to make, as do all that talk to one Prefect server.
     """
@@ -149,10 +123,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         assert isinstance(item, pytest.Function)
         parameters = dict(item.callspec.params) if hasattr(item, "callspec") else {}
         needs = {*item.fixturenames, *(one for one in parameters.values() if isinstance(one, str))}
-        if PROCESSES & set(vars(item.module)) or SERVERS & needs:
+        if SERVERS & needs:
             item.add_marker("processes")
         file = item.nodeid.split("::")[0]
-        if any(re.match(f"tests/{own}", item.nodeid) for own in NIGHTLY):
+        if (some := item.get_closest_marker("nightly_if")) and item.callspec.id in some.args:
             item.add_marker("nightly")
         shared = "prefect_api" if "prefect_api" in needs else f"{file} {parameters.get(APART.get(file, ''), '')}"
         item.add_marker(pytest.mark.xdist_group(shared.strip()))

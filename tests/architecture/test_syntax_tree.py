@@ -144,7 +144,7 @@ def test_the_library_reads_no_environment() -> None:
 
 def test_tests_look_at_no_process_but_their_own() -> None:
     assert (
-        faults(looks_at_the_machine, "tests", spared={"tests/support.py", "tests/architecture/test_syntax_tree.py"})
+        faults(looks_at_the_machine, "tests", spared={"tests/kit/support.py", "tests/architecture/test_syntax_tree.py"})
         == []
     )
 
@@ -211,3 +211,16 @@ def test_the_rule_catches(rule: Rule, source: str) -> None:
 )
 def test_the_rule_spares(rule: Rule, source: str) -> None:
     assert not [fault for node in ast.walk(ast.parse(source)) for fault in rule(node)]
+
+
+def test_no_test_imports_from_another() -> None:
+    """What tests share lies in tests/kit, or in a module of their room that is no test."""
+    imported = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests.")
+        if str(node.module).rpartition(".")[2].startswith("test_")
+        or any(name.name.startswith("test_") for name in node.names)
+    ]
+    assert imported == []

@@ -15,7 +15,7 @@ from dpmodels.accounting.events import PureEvent, SampledGaussianEvent
 from dpmodels.audit import training
 from dpmodels.audit.audit import WITH_OPTIMA, audit, findings_of
 from dpmodels.audit.canary import log_ratio, odd_batches, scores
-from dpmodels.audit.findings import CHECKS, Audit, Finding, Recovered
+from dpmodels.audit.findings import CHECKS, Finding
 from dpmodels.audit.left import held
 from dpmodels.audit.replay import Step
 from dpmodels.audit.selection import exact_loss, radius_law
@@ -24,7 +24,8 @@ from dpmodels.audit.tap import Draw
 from dpmodels.methods.registry import METHODS
 from dpmodels.pages.audit import render_audit
 from tests.audit.of_users import FAULTS
-from tests.support import run_cli
+from tests.kit.audits import an_audit
+from tests.kit.support import run_cli
 
 OTHERS = {name: 0.75 if name in WITH_OPTIMA else 0.9 for name in SUBJECTS if name not in METHODS}
 
@@ -77,32 +78,6 @@ def test_a_canary_in_every_step_is_told_by_its_scores_as_much_as_is_charged_and_
     near = np.exp(-(np.array([-3.0, 0.5, 4.0]) ** 2) / 0.32), np.exp(-(np.array([-4.0, -0.5, 3.0]) ** 2) / 0.32)
     assert ratio == pytest.approx(np.log((0.6 * near[0] + 0.4 * near[1]) / near[0]))
     assert scores(event, canary=True)[1].any()
-
-
-def an_audit(**changes: object) -> Audit:
-    recovered = Recovered(
-        step="step 1, sum",
-        mechanism="discrete Gaussian",
-        claimed=0.5,
-        parametric=(0.48, 0.51),
-        assumption_free=0.4,
-        ceiling=5.25,
-        draws=20_000,
-        reach=0.999,
-    )
-    facts = {
-        "method": "moments",
-        "epsilon": 1.0,
-        "delta": 1e-5,
-        "full": True,
-        "confidence": 0.999,
-        "machine": "x86_64",
-        "date": "2026-01-31",
-        "findings": (Finding(check="noise", holds=True, says="it is as charged"),),
-        "recovered": (recovered, recovered.model_copy(update={"assumption_free": None, "parametric": (0.5, None)})),
-        "uncovered": ("time",),
-    }
-    return Audit.model_validate({**facts, **changes})
 
 
 def test_the_page_shows_claims_intervals_checks_and_what_is_not_covered():

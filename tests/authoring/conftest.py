@@ -1,5 +1,5 @@
 """The schemas that are shipped."""
 
-from tests.every_kind import schemas
+from tests.kit.every_kind import schemas
 
 __all__ = ["schemas"]

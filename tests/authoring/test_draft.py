@@ -18,7 +18,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.errors import NacreError
 from dpmodels.reading.header import DoubtfulNames
 from dpmodels.reading.load import load_parts
-from tests.every_kind import make
+from tests.kit.every_kind import make
 
 SECRET = "unique-private-string-8412"
 TABLE = pa.table(

@@ -14,8 +14,8 @@ from dpmodels.contract.family import Users
 from dpmodels.contract.partition import Partition
 from dpmodels.contract.schema import RowCount, Schema
 from dpmodels.privacy import PrivacyUnit
-from tests.every_kind import EVERY_KIND, make
-from tests.support import run_cli
+from tests.kit.every_kind import EVERY_KIND, make
+from tests.kit.support import run_cli
 
 PAGE = (Path(__file__).parents[2] / "docs" / "schema.md").read_text()
 ROWS = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in PAGE.splitlines() if line.startswith("| `")]

@@ -11,7 +11,7 @@ from dpmodels.authoring.column import drafted
 from dpmodels.authoring.draft import Known, _line, draft
 from dpmodels.authoring.facts import Bound, Facts
 from dpmodels.authoring.lint import parse
-from tests.every_kind import make
+from tests.kit.every_kind import make
 
 NUMBER, WHOLE, TEXT = pa.float64(), pa.int64(), pa.string()
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks import fedaux
-from tests.methods.federations.parties import CLASSES, make_examples, make_features
+from tests.kit.parties import CLASSES, make_examples, make_features
 
 
 def test_a_row_has_every_method_and_certainty_helps_where_clients_differ(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,7 @@
 """A headless Chromium, and the pages it is shown. Skipped where there is no browser."""
 
-import base64
-import io
 import json
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from dpmodels.audit.made import colors, pictures
 from dpmodels.codec.encode import Codec
@@ -38,64 +34,20 @@ from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.plan import Plan
 from dpmodels.releases.system import System
 from dpmodels.report.federated import Party, Rated, summarise_federation
-from tests.audit.test_audit import an_audit
-from tests.comparison import population
-from tests.every_kind import EVERY_KIND, make
 from tests.hand_off.make_golden import GOLDEN
-from tests.methods.federations.parties import make_contract, make_examples, make_features
-from tests.reports import facts_of
-from tests.support import make_records
+from tests.kit import population
+from tests.kit.audits import an_audit
+from tests.kit.browsers import REBOUND, Browser
+from tests.kit.every_kind import EVERY_KIND, make
+from tests.kit.parties import make_contract, make_examples, make_features
+from tests.kit.reports import facts_of
+from tests.kit.support import make_records
 
 FLAGS = (
     "headless no-sandbox disable-gpu disable-quic no-first-run disable-background-networking disable-component-update "
     "disable-sync disable-dev-shm-usage hide-scrollbars"
 )
 PATIENCE = 180
-REBOUND = "rebound.test"
-"""A name of somebody else's that leads to this machine, as after DNS rebinding."""
-
-
-class Browser:
-    """What the tests ask of a browser."""
-
-    def __init__(self, driver) -> None:
-        self.driver = driver
-
-    def open(self, page: Path, width: int, dark: bool = False) -> None:
-        """Load a page from disk, as wide as asked, in the light or the dark scheme."""
-        screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
-        for kind in ("browser", "performance"):
-            self.driver.get_log(kind)
-        self.driver.get(page.as_uri())
-
-    def run(self, script: str):
-        """Run a script in the page."""
-        return self.driver.execute_script(script)
-
-    def complaints(self) -> list[str]:
-        """List what the console said."""
-        return [entry["message"] for entry in self.driver.get_log("browser")]
-
-    def requests(self) -> list[str]:
-        """List every address that was asked for since the page was opened, data inside the page left out."""
-        messages = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
-        sent = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-        return [url for url in sent if not url.startswith("data:")]
-
-    def picture(self) -> np.ndarray:
-        """Take a picture of the whole page. Shapes: [height, width, 3]."""
-        shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True})
-        return np.asarray(Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB"))
-
-    def printed_pages(self) -> int:
-        """Count the sheets of paper that the page takes."""
-        self.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
-        printed = self.driver.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})
-        return int(re.findall(rb"/Count (\d+)", base64.b64decode(printed["data"]))[0])
 
 
 @pytest.fixture(scope="session")

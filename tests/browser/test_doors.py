@@ -13,8 +13,10 @@ import pytest
 from benchmarks.postgres import free_port
 from flows.with_prefect.credential import credential
 from flows.with_prefect.server import PrefectServer
-from tests.browser.conftest import REBOUND, Browser
-from tests.flows.api import Api, wait_until
+from tests.kit.api import Api, wait_until
+from tests.kit.browsers import REBOUND, Browser
+
+pytestmark = pytest.mark.processes
 
 ATTACK = """
 const [api, write, done] = arguments;

@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.processes
+
 EXAMPLE = Path(__file__).parents[2] / "docs" / "example" / "report.html"
 PLOTS = {
     "table": 5,

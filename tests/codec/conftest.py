@@ -1,5 +1,5 @@
 """The schema of every kind of column, and its table."""
 
-from tests.every_kind import schema, schemas, table
+from tests.kit.every_kind import schema, schemas, table
 
 __all__ = ["schema", "schemas", "table"]

@@ -10,7 +10,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.kernels import CellFinder
 from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import DataError
-from tests.every_kind import one
+from tests.kit.every_kind import one
 
 COLUMNS = [
     "{type: categorical, values: [a, b, c], nullable: true}",

@@ -9,11 +9,8 @@ import pytest
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError, InvalidArgument
-from tests.every_kind import make, one
-
-
-def same(left: Records, right: Records) -> bool:
-    return np.array_equal(left.states, right.states) and np.array_equal(left.values, right.values)
+from tests.kit.every_kind import make, one
+from tests.kit.records import same
 
 
 def test_every_kind_of_column_survives_the_round_trip_with_its_type(schema: Schema, table: pa.Table) -> None:

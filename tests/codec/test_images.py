@@ -23,6 +23,8 @@ from dpmodels.gate.expectations import Gate
 from dpmodels.reading.ingest import transform_encode
 from dpmodels.reading.load import load_parts
 
+pytestmark = pytest.mark.processes
+
 SCHEMA = make_schema()
 
 

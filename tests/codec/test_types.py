@@ -13,7 +13,7 @@ from dpmodels.authoring.lint import parse
 from dpmodels.codec.encode import Codec
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate
-from tests.every_kind import one
+from tests.kit.every_kind import one
 
 BERLIN = pa.timestamp("us", "Europe/Berlin")
 TEXTS = pa.array(["a", None, "b", "a"])

@@ -12,7 +12,7 @@ from dpmodels.comparison.frame import Frame, ParquetBatches, Rows
 from dpmodels.comparison.neighbours import nearest
 from dpmodels.comparison.report import Options
 from dpmodels.errors import DataError
-from tests.comparison.population import SCHEMA, draw, judge, write
+from tests.kit.population import SCHEMA, draw, judge, write
 
 
 @pytest.fixture(scope="module")

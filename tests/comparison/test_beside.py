@@ -6,8 +6,8 @@ import pytest
 
 from dpmodels.comparison.beside import MOST_VALUES, ROWS
 from dpmodels.pages.internal import render_internal
-from tests.comparison import population
-from tests.comparison.population import draw, judge
+from tests.kit import population
+from tests.kit.population import draw, judge
 
 SEEN = ("marginals", "columns", "sample rows", "correlations")
 

@@ -6,9 +6,9 @@ import stat
 import pyarrow.parquet as pq
 import pytest
 
-from tests.comparison import population
-from tests.comparison.population import SCHEMA, draw, write
-from tests.support import make_table, run_cli, write_clinic
+from tests.kit import population
+from tests.kit.population import SCHEMA, draw, write
+from tests.kit.support import make_table, run_cli, write_clinic
 
 CLINIC_ROWS = 150
 

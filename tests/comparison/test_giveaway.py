@@ -5,8 +5,8 @@ import json
 import pytest
 
 from dpmodels.pages.internal import render_internal
-from tests.comparison.population import draw, judge
-from tests.support import run_cli, synthesize_words, write_clinic
+from tests.kit.population import draw, judge
+from tests.kit.support import run_cli, synthesize_words, write_clinic
 
 SEEN = ("sample rows", "given away")
 

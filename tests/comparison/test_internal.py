@@ -14,9 +14,9 @@ from dpmodels.comparison.report import Options, evaluate_table, load_real
 from dpmodels.errors import DataError
 from dpmodels.pages.internal import render_internal
 from dpmodels.privacy import Sensitive
-from tests.comparison import population
-from tests.comparison.population import SCHEMA, draw, judge, rows_of
-from tests.every_kind import EVERY_KIND, make
+from tests.kit import population
+from tests.kit.every_kind import EVERY_KIND, make
+from tests.kit.population import SCHEMA, draw, judge, rows_of
 
 ROWS = 2000
 CHEAP = ("marginals", "rare categories", "correlations", "coverage", "overfitting", "copied rows")

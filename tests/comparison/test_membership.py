@@ -11,7 +11,7 @@ from dpmodels.mechanisms import gaussian
 from dpmodels.methods.registry import create
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.release import Release
-from tests.support import make_records, make_schema, make_table, measured
+from tests.kit.support import make_records, make_schema, make_table, measured
 
 MEAS = {"pearl": {"frequencies": {"count": 600}}, "nacre": {}}
 MEMBER = np.repeat([True, False], 500)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from dpmodels.codec.encode import Codec
 from dpmodels.contract.continuous import Continuous
 from dpmodels.contract.schema import Schema
-from tests.codec.test_encode import same
-from tests.every_kind import one
+from tests.kit.every_kind import one
+from tests.kit.records import same
 
 
 def column_of(text: str) -> Continuous:

@@ -16,7 +16,7 @@ from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.ingest import transform_encode
-from tests.every_kind import make
+from tests.kit.every_kind import make
 
 STAYS = """
 name: stays

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from dpmodels.codec.encode import Codec
 from dpmodels.contract.interval import UNIT_STEPS, Interval
-from tests.codec.test_encode import same
-from tests.every_kind import one
+from tests.kit.every_kind import one
+from tests.kit.records import same
 
 
 @settings(max_examples=60, deadline=None)

@@ -11,7 +11,7 @@ from dpmodels.authoring.lint import lint, load_schema
 from dpmodels.codec.encode import Codec
 from dpmodels.contract.pattern import read_pattern
 from dpmodels.errors import DataError, SchemaError
-from tests.support import SCHEMA_TEXT, make_records, make_schema, run_cli, synthesize_words, write_clinic
+from tests.kit.support import SCHEMA_TEXT, make_records, make_schema, run_cli, synthesize_words, write_clinic
 
 ITEMS = ["[A-Z]{2}", "[0-9]{3}", "[abc]", "x", r"\.", "-", "[A-Fa-f0-9]{8}", r"[a\]\-]", "[0-9]{9}"]
 

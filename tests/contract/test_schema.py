@@ -14,7 +14,7 @@ from dpmodels.codec.encode import Codec
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError, SchemaError
 from dpmodels.reading.header import DoubtfulNames
-from tests.every_kind import EVERY_KIND, make, one
+from tests.kit.every_kind import EVERY_KIND, make, one
 
 TOP = "name: a\nunit: record\ncolumns:\n  ok: {type: boolean}\n"
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from dpmodels.hand_off.manifest import MANIFEST, read_manifest
-from tests.children import forked
 from tests.crash.disk import LEDGER, Disk, Tree, lay_out, torn, without_power
-from tests.support import charges, run_cli, synthesize_words, write_clinic
+from tests.kit.children import forked
+from tests.kit.support import charges, run_cli, synthesize_words, write_clinic
 
 STATES: dict[str, Callable[[Disk, int], Tree]] = {
     "killed": lambda disk, number: disk.points[number].tree,

@@ -9,7 +9,7 @@ import pytest
 
 from dpmodels.artifact import aside, sweep
 from tasks.run.store import Run
-from tests.support import charges, digest, run_cli, synthesize_words, write_clinic
+from tests.kit.support import charges, digest, run_cli, synthesize_words, write_clinic
 
 
 @pytest.fixture(scope="module")

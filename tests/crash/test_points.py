@@ -7,6 +7,8 @@ import pytest
 from tests.crash.disk import Disk
 from tests.crash.lives import FAULTS, STATES, Choose, Life, live_on, record
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -29,6 +31,7 @@ def a_hundred(disk: Disk) -> list[tuple[int, str]]:
 
 @pytest.mark.parametrize("choose", [a_dozen, a_hundred])
 @pytest.mark.timeout(1800)
+@pytest.mark.nightly_if("a_hundred")
 def test_a_run_goes_on_from_whatever_state_it_was_left_in(recorded: Path, choose: Choose) -> None:
     lives = live_on(recorded, choose)
     assert [describe(life) for life in lives if life.faults] == []

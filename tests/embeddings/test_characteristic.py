@@ -13,7 +13,7 @@ from dpmodels.embeddings.joint import ConditionalEmbedding
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.mechanisms.lattice import GRAIN_BITS
 from dpmodels.privacy import PrivacyUnit
-from tests.support import make_records, make_schema
+from tests.kit.support import make_records, make_schema
 
 LAYOUT = Layout.of(make_schema())
 SPECS = [FrequencySpec(count=k, columns_per_frequency=c) for k in (1, 7, 64) for c in (0, 2)]

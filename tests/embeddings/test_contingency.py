@@ -7,7 +7,7 @@ from dpmodels.codec.encode import Records
 from dpmodels.embeddings.contingency import SCORE_STEP, SHARE_BITS, ContingencyTables, Family, Views
 from dpmodels.embeddings.partition import Partition
 from dpmodels.privacy import Sensitive
-from tests.support import make_records, make_schema
+from tests.kit.support import make_records, make_schema
 
 PARTITION = Partition.fine(make_schema(), 12, conditional=False)  # age, ward, dose, smoker, sick
 COLUMNS = range(len(PARTITION.sizes))

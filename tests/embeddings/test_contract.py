@@ -25,7 +25,7 @@ from dpmodels.report.charged import ScoreMeasurement, ScoreTables
 from dpmodels.report.scorers import Scorer, fit_scorer
 from tasks.engine.encoded import EncodedTable
 from tasks.engine.engines import Threads
-from tests.support import make_records, make_schema
+from tests.kit.support import make_records, make_schema
 
 
 def characteristic(max_rows: int) -> Embedding:

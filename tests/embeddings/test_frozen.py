@@ -7,7 +7,7 @@ from dpmodels.embeddings import frozen
 from dpmodels.embeddings.frozen import FrozenFeatures, digest_of, transform_frozen
 from dpmodels.privacy import Sensitive
 from dpmodels.statistics.component_moments import Z_BITS
-from tests.methods.federations.parties import FEATURES, SPEC, make_examples, make_features
+from tests.kit.parties import FEATURES, SPEC, make_examples, make_features
 
 
 def norms(z: np.ndarray) -> np.ndarray:

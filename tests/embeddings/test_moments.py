@@ -10,7 +10,7 @@ from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.summation import check_repeatable
 from dpmodels.errors import InvalidArgument
 from dpmodels.privacy import Sensitive
-from tests.support import make_records, make_schema, make_table
+from tests.kit.support import make_records, make_schema, make_table
 
 WEIGHTS = [(5, 0), (1, 1), (3, 7), (70_000, 65_536)]
 CONDITIONAL, WHOLE = (Partition.fine(make_schema(), 8, conditional=c) for c in (True, False))

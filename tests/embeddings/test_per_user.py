@@ -5,13 +5,12 @@ import pytest
 
 from dpmodels.audit.data import inserted
 from dpmodels.audit.made import shop
-from dpmodels.codec.records import Records
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.per_user import UserMoments, UserResiduals, UserZoomCounts
 from dpmodels.embeddings.zoom import Zoom
+from tests.kit.records import SCHEMA, user_of
 
-SCHEMA = shop.make_schema()
 FINE = Partition.fine(SCHEMA.flat, 8)
 EMBEDDINGS = {
     "counts": UserMoments(FINE, 70_001, 0, 1),
@@ -19,20 +18,6 @@ EMBEDDINGS = {
     "residuals": UserResiduals(FINE, 70_001, 65_537 << 4, 1, None, (8, 3)),
     "zoom": UserZoomCounts(Zoom.coarse(FINE, 4, 16), 1),
 }
-
-
-def user_of(number: int, alike: bool) -> Records:
-    """Return the rows of one user with so many children, at the ends of the schema or all in the same cells."""
-    flat = SCHEMA.flat
-    rows = max(number, 1)
-    states, values = np.zeros((rows, len(flat.modelled)), dtype=np.int32), np.zeros((rows, len(flat.modelled)))
-    names = list(flat.modelled)
-    states[:, names.index("children")] = number
-    states[:, names.index("position")] = np.arange(1, rows + 1) if number else 0
-    if not alike:
-        values[:, names.index("price")] = np.arange(rows) % 2
-        states[:, names.index("product")] = np.arange(rows) % 4
-    return Records(states, values)
 
 
 @pytest.mark.parametrize("place", [0, 40, -1])

@@ -12,7 +12,7 @@ from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.residuals import Residuals, centered, mix_of, scaled_to, squared_mix
 from dpmodels.errors import Unsuitable
-from tests.support import make_records, make_schema
+from tests.kit.support import make_records, make_schema
 
 SCHEMA = make_schema()
 CONDITIONAL, WHOLE = (Partition.fine(SCHEMA, 8, conditional=c) for c in (True, False))

@@ -17,6 +17,8 @@ from dpmodels.errors import ArtifactError
 from dpmodels.methods.images.image_moments import NacreImages
 from dpmodels.privacy import PrivacyBudget
 
+pytestmark = pytest.mark.processes
+
 SQUARE, WIDE = Frame(28, 28), Frame(8, 12)
 KERNELS = ("Prescott", "Nehalem", "Haswell")  # OpenBLAS's, for processors that are older than any that runs this
 PRINTED = (

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.flows.api import Api, prefect_api_server
+from tests.kit.api import Api, prefect_api_server
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,9 @@ import pytest
 from dpmodels.errors import InvalidArgument
 from flows.with_prefect import automations
 from flows.with_prefect.operators import SHIPPED, read_deployments
-from tests.flows.api import Api, wait_until
+from tests.kit.api import Api, wait_until
+
+pytestmark = pytest.mark.processes
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,7 +13,7 @@ import pytest
 
 from dpmodels.errors import ArtifactError
 from tasks.run.ready import check_ready
-from tests.support import charges, make_table, run_cli, synthesize_words, write_clinic
+from tests.kit.support import charges, make_table, run_cli, synthesize_words, write_clinic
 
 PRIVATE = ["north", "south", "west", "8675309", "-77.5", "zebra"]
 Change = Callable[[pa.Table], pa.Table]

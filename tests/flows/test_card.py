@@ -19,8 +19,8 @@ from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
 from tests.hand_off.make_golden import GOLDEN
-from tests.hand_off.test_manifest import rewritten, write_manifest
-from tests.support import make_table, run_cli, synthesize_words, write_clinic, write_key
+from tests.kit.manifests import rewritten, write_manifest
+from tests.kit.support import make_table, run_cli, synthesize_words, write_clinic, write_key
 
 PURPOSE = "To plan beds & <wards>, in 2027."
 TERMS = ("--cap-epsilon", 5, "--cap-delta", 1e-5)

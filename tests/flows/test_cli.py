@@ -10,7 +10,7 @@ import nacre
 from dpmodels.gate.expectations import Gate
 from dpmodels.ledger.ledger import Ledger
 from flows import demo
-from tests.support import run_cli, write_clinic
+from tests.kit.support import run_cli, write_clinic
 
 
 def test_a_drafted_schema_is_all_todo_and_lint_says_so(tmp_path):

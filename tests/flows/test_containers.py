@@ -19,7 +19,9 @@ from typer.testing import CliRunner
 from benchmarks import postgres
 from flows.command_line.app import app
 from flows.with_prefect.operators import POOL, SHIPPED, folders_of, read_deployments
-from tests.support import run_cli
+from tests.kit.support import run_cli
+
+pytestmark = pytest.mark.processes
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "deployments" / "Dockerfile").read_text()

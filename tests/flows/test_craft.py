@@ -13,9 +13,9 @@ from typer.main import get_command
 from dpmodels.audit.made.clinic import make_table
 from flows.command_line import app
 from flows.planning import cautions_of
-from tests.architecture.test_light_path import HEAVY
-from tests.architecture.test_light_path import run as run_child
-from tests.support import charges, digest, run_cli, synthesize_words, write_clinic
+from tests.kit.imports import HEAVY
+from tests.kit.imports import run as run_child
+from tests.kit.support import charges, digest, run_cli, synthesize_words, write_clinic
 
 DOCS = Path(__file__).parents[2] / "docs"
 GROUPS = ("ledger", "schema")

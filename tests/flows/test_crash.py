@@ -9,31 +9,17 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.children import ends_at
-from tests.support import charges, run_cli, servers_of, synthesize_words, write_clinic
+from tests.kit.children import ends_at
+from tests.kit.kills import MOMENTS, only_run
+from tests.kit.support import charges, run_cli, servers_of, synthesize_words, write_clinic
+
+pytestmark = pytest.mark.processes
 
 ROOT = Path(__file__).parents[2]
-# what is being done when the power goes: the module that calls it, and the name it calls
-MOMENTS = {
-    "ingest": ("tasks.kinds.tables", "transform_encode"),
-    "sanitize: summing": ("dpmodels.releases.steps", "transform_sum"),
-    "sanitize: drawing": ("dpmodels.releases.draw", "measure_gaussian"),
-    "sanitize: publishing": ("dpmodels.artifact", "publish"),
-    "train": ("dpmodels.generators.loop", "save_state"),
-    "sample": ("tasks.stages.sample", "write_parts"),
-    "validate": ("tasks.stages.validate", "render"),
-    "evaluate": ("tasks.stages.evaluate", "evaluate_run"),
-    "publish": ("tasks.stages.publish", "replace_folder"),
-}
 
 
 def kill_at(folder: Path, moment: str, before: bool) -> None:
     assert ends_at(*MOMENTS[moment], before, *synthesize_words(folder)) == -signal.SIGKILL
-
-
-def only_run(folder: Path) -> str:
-    (run,) = (folder / "home" / "released").iterdir()
-    return run.name
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,12 @@ from flows.with_prefect.worker import name_of
 from tasks.run.accounts import sign_run
 from tasks.run.apart import STATUS, WAITING, is_alive
 from tasks.run.store import Run
-from tests.flows.api import Api, prefect_api_server, wait_until
-from tests.flows.site import WAIT, Site, kill
-from tests.nacre.wheels import unpacked_wheel, write_project
-from tests.support import charges, write_clinic, write_key
+from tests.kit.api import Api, prefect_api_server, wait_until
+from tests.kit.site import WAIT, Site, kill
+from tests.kit.support import charges, write_clinic, write_key
+from tests.kit.wheels import unpacked_wheel, write_project
+
+pytestmark = pytest.mark.processes
 
 NIGHTS = [datetime.now(UTC).date() - timedelta(days=days) for days in (3, 1, 0)]  # midnight may come meanwhile
 EARLIER = NIGHTS[0]
@@ -67,6 +69,7 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+@pytest.mark.nightly_if("postgresql")
 def test_a_night_runs_on_schedule_and_another_survives_its_worker(site: Site) -> None:
     worker = site.start_worker()
 
@@ -114,6 +117,7 @@ def test_a_night_runs_on_schedule_and_another_survives_its_worker(site: Site) ->
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+@pytest.mark.nightly_if("postgresql")
 def test_an_approved_run_is_trained_where_the_data_cannot_be_seen(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     if not any(worker.poll() is None for worker in site.workers):
         site.start_worker()

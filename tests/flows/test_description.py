@@ -31,9 +31,11 @@ from flows.with_prefect.approval import plan_text
 from flows.with_prefect.artifacts import publish_plan
 from flows.with_prefect.server import prefect_server
 from tasks.run.accounts import officer_of
-from tests.every_method import OF_TABLES
-from tests.flows.api import Api
-from tests.support import run_cli, synthesize_words, write_clinic, write_key
+from tests.kit.api import Api
+from tests.kit.every_method import OF_TABLES
+from tests.kit.support import run_cli, synthesize_words, write_clinic, write_key
+
+pytestmark = pytest.mark.processes
 
 
 def config_of(folder: Path, **options: object) -> SynthesizeConfig:

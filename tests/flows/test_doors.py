@@ -21,8 +21,10 @@ from benchmarks.postgres import free_port
 from dpmodels.errors import NacreError
 from flows.with_prefect.credential import credential
 from flows.with_prefect.server import PrefectServer, server_of
-from tests.flows.api import Api, wait_until
-from tests.support import run_cli
+from tests.kit.api import Api, wait_until
+from tests.kit.support import run_cli
+
+pytestmark = pytest.mark.processes
 
 ROOT = Path(__file__).parents[2]
 

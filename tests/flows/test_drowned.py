@@ -10,11 +10,11 @@ import yaml
 
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.mechanisms import gaussian
-from tests.flows.test_discover import open_account, write_draft
-from tests.flows.test_synthesize_documents import mails, write
-from tests.letters import embed_words, write_letters
-from tests.support import make_schema, make_table, repeated_noise, run_cli, synthesize_words
-from tests.wards import write_wards
+from tests.kit.drafts import open_account, write_draft
+from tests.kit.letters import embed_words, write_letters
+from tests.kit.mails import mails, write
+from tests.kit.support import make_schema, make_table, repeated_noise, run_cli, synthesize_words
+from tests.kit.wards import write_wards
 
 SKETCH = {"epsilon": 0.5, "numbers": 4, "hidden": 8, "steps": 50}
 

@@ -31,10 +31,12 @@ from flows.embed_documents import prepare, start
 from flows.synthesize import carry_out
 from flows.with_prefect.server import prefect_server
 from tasks.stages import embed
-from tests.children import ends_at
-from tests.letters import MATTERS, embed_words, make_letters, write_letters
-from tests.privacy.test_names import everything
-from tests.support import charges, run_cli, write_key
+from tests.kit.children import ends_at
+from tests.kit.everything import everything
+from tests.kit.letters import MATTERS, embed_words, make_letters, write_letters
+from tests.kit.support import charges, run_cli, write_key
+
+pytestmark = pytest.mark.processes
 
 
 @pytest.fixture

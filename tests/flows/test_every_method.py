@@ -11,7 +11,7 @@ from dpmodels.audit.data import data_of
 from dpmodels.codec.embedded import codec_of
 from dpmodels.methods.quick import QUICK
 from dpmodels.methods.registry import METHODS
-from tests.support import charges, run_cli, synthesize_words
+from tests.kit.support import charges, run_cli, synthesize_words
 
 
 def write(folder: Path, method: str) -> list[object]:

@@ -32,11 +32,11 @@ from flows.synthesize import carry_out
 from tasks.kinds import clients
 from tasks.run.store import Run
 from tasks.stages import federate
-from tests.children import ends_at
-from tests.hand_off.test_manifest import write_manifest
-from tests.privacy.test_names import everything
-from tests.support import run_cli, write_key
-from tests.wards import (
+from tests.kit.children import ends_at
+from tests.kit.everything import everything
+from tests.kit.manifests import write_manifest
+from tests.kit.support import run_cli, write_key
+from tests.kit.wards import (
     CLASSES,
     INPUTS,
     NAMES,
@@ -51,6 +51,8 @@ from tests.wards import (
     replace,
     write_wards,
 )
+
+pytestmark = pytest.mark.processes
 
 
 @pytest.fixture(scope="module")
@@ -410,6 +412,7 @@ MODES: dict[str, dict[str, object]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.nightly_if("rounds", "one noise for all")
 def test_the_server_opens_no_clients_file_and_a_planted_string_stays_with_its_client(tmp_path: Path, mode: str) -> None:
     """What an aggregator, or a server of rounds, is handed by clients lies in its own folder, not in theirs."""
     config = write_wards(tmp_path, **{"round": {"workers": "dask"}, **MODES[mode]})

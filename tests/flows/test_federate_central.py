@@ -21,10 +21,10 @@ from tasks.kinds import clients
 from tasks.run.store import Run, make_private
 from tasks.stages import aggregate, federate
 from tasks.stages.aggregate import hand_in
-from tests.children import ends_at
-from tests.hand_off.test_manifest import write_manifest
-from tests.support import run_cli
-from tests.wards import (
+from tests.kit.children import ends_at
+from tests.kit.manifests import write_manifest
+from tests.kit.support import run_cli
+from tests.kit.wards import (
     NAMES,
     begun,
     dropped,
@@ -36,6 +36,8 @@ from tests.wards import (
     take_part_or_die,
     write_wards,
 )
+
+pytestmark = pytest.mark.processes
 
 EXTRACTOR = {"features": 4, "width": 4, "pretraining": None}
 MODEL = {"method": "federated-moments", "trust": "central", "extractor": EXTRACTOR}

@@ -12,8 +12,10 @@ import torch
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.methods.federations.classifier import FederatedClassifier
 from flows.synthesize import carry_out
-from tests.support import run_cli
-from tests.wards import CLASSES, INPUTS, NAMES, begun, each_charged_once, make_ward, write_wards
+from tests.kit.support import run_cli
+from tests.kit.wards import CLASSES, INPUTS, NAMES, begun, each_charged_once, make_ward, write_wards
+
+pytestmark = pytest.mark.processes
 
 EXTRACTOR = {"features": 8, "width": 4, "pretraining": {"steps": 5, "batch_size": 32}}
 BOTH = {"method": "federated-both", "measurement": {"heads": {"records": 300}}, "extractor": EXTRACTOR}

@@ -33,12 +33,12 @@ from tasks.run.accounts import officer_of
 from tasks.run.remove import charged_for
 from tasks.run.store import Run
 from tasks.stages import rounds
-from tests.children import ends_at
-from tests.hand_off.test_manifest import write_manifest
-from tests.methods.federations.parties import SPEC as MODEL
-from tests.methods.federations.parties import make_examples
-from tests.support import charges, run_cli, write_key
-from tests.wards import (
+from tests.kit.children import ends_at
+from tests.kit.manifests import write_manifest
+from tests.kit.parties import SPEC as MODEL
+from tests.kit.parties import make_examples
+from tests.kit.support import charges, run_cli, write_key
+from tests.kit.wards import (
     CLASSES,
     INPUTS,
     NAMES,
@@ -52,6 +52,8 @@ from tests.wards import (
     train_or_die,
     write_wards,
 )
+
+pytestmark = pytest.mark.processes
 
 SCORES = {"measurement": {"records": 300}, "training": {"local": {"epochs": 3, "learning_rate": 0.01}}}
 EXTRACTOR = {"features": 8, "width": 4, "pretraining": {"steps": 5, "batch_size": 32}}
@@ -436,6 +438,7 @@ def test_a_round_that_was_cut_off_is_taken_again_and_ends_alike(tmp_path: Path) 
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_client_that_is_killed_in_a_round_is_dropped_for_it_and_comes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

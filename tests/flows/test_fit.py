@@ -21,10 +21,10 @@ from tasks.run.refit import UNKNOWN, forget_fit
 from tasks.run.store import Run
 from tasks.stages.ingest import ingest
 from tasks.stages.sanitize import sanitize
-from tests.every_method import OF_TABLES
 from tests.hand_off.make_golden import finished, fitter, started
+from tests.kit.every_method import OF_TABLES
+from tests.kit.support import charges, digest, run_cli, write_key
 from tests.releases.make_golden import GOLDEN
-from tests.support import charges, digest, run_cli, write_key
 
 LIFE = ["reserve", "draw", "seal", "commit"]
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import nacre
-from tests.support import charges, digest, make_schema, make_table, run_cli, synthesize_words, write_clinic
+from tests.kit.support import charges, digest, make_schema, make_table, run_cli, synthesize_words, write_clinic
 
 QUICK = {"nacre": {"components": 8, "steps": 20}, "privbayes": {}, "pearl": None}
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tasks.stages import sample as sampling
-from tests.support import charges, make_schema, make_table, run_cli, synthesize_words, write_clinic
+from tests.kit.support import charges, make_schema, make_table, run_cli, synthesize_words, write_clinic
 
 SCHEMA = {"constraints": ["dose <= age", "when ward = west then smoker"]}
 

@@ -9,61 +9,29 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.dataset as ds
 import pyarrow.feather
-import pyarrow.parquet as pq
 import pytest
 
-from dpmodels.codec.encode import Codec, Records
 from dpmodels.errors import NacreError
-from flows.config import SynthesizeConfig
-from flows.synthesize import start
-from tasks.engine.encoded import EncodedTable
-from tasks.stages.ingest import ingest
-from tests.support import charges, make_schema, make_table, write_clinic
+from tests.kit.inputs import (
+    KEY,
+    SECRET,
+    TABLE,
+    as_arrow,
+    as_csv,
+    as_json,
+    folder,
+    hive,
+    ingested,
+    parquet,
+    same,
+)
+from tests.kit.support import charges
 
-SECRET = "Quillfeather"
-"""A private value that no message, and no file outside the sensitive zone, may hold."""
-KEY = "hunter2-Quillfeather"
-SCHEMA = make_schema()
-TABLE = make_table(300).sort_by("ward")
 Source = tuple[object, str]
 Write = Callable[[Path], object]
-
-
-def parquet(path: Path, table: pa.Table = TABLE) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(table, path, row_group_size=70)
-    return path
-
-
-def as_csv(path: Path, delimiter: str = ",", table: pa.Table = TABLE, before: bytes = b"") -> Path:
-    sink = pa.BufferOutputStream()
-    pyarrow.csv.write_csv(table, sink, pyarrow.csv.WriteOptions(delimiter=delimiter))
-    content = before + sink.getvalue().to_pybytes()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
-    return path
-
-
-def as_json(path: Path, change: Callable[[dict[str, object]], object] = lambda row: row) -> Path:
-    content = "\n".join(json.dumps(change(row)) for row in TABLE.to_pylist()).encode()
-    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
-    return path
-
-
-def as_arrow(path: Path, compression: str | None = None) -> Path:
-    pyarrow.feather.write_feather(TABLE, str(path), compression=compression, chunksize=110)
-    return path
-
-
-def hive(folder: Path, *by: str, form: str = "parquet", table: pa.Table = TABLE) -> Path:
-    fields = pa.schema([table.schema.field(name) for name in by])
-    ds.write_dataset(table, folder, format=form, partitioning=ds.partitioning(fields, flavor="hive"))
-    return folder
 
 
 def two(folder: Path) -> Path:
@@ -112,11 +80,6 @@ def lines_with(path: Path, change: Callable[[bytes], bytes]) -> Path:
 def holding(name: str, values: pa.Array) -> pa.Table:
     """Return the rows with other values in a column."""
     return TABLE.set_column(TABLE.schema.get_field_index(name), name, values)
-
-
-def folder(path: Path) -> Path:
-    path.mkdir()
-    return path
 
 
 def link(path: Path, target: Path) -> Path:
@@ -400,33 +363,6 @@ REFUSED: dict[str, tuple[Write, str]] = {
         "column ward: holds values of several types",
     ),
 }
-
-
-def configured(folder: Path, source: object) -> SynthesizeConfig:
-    """Return the configuration of a run on a source."""
-    place, query = source if isinstance(source, tuple) else (source, "")
-    given = {"data": place, "query": query, "schema": folder / "clinic.yaml", "out": folder / "out"}
-    budget = {"target_epsilon": 1.0, "delta": 1e-5}
-    runtime = {"home": folder / "home", "prefect": False, "batch_rows": 64}
-    return SynthesizeConfig.build({**given, "privacy": budget, "runtime": runtime}, folder / "config.yaml")
-
-
-def ingested(folder: Path, source: object) -> Records:
-    """Start a run and take it to the end of its ingest; return the encoded rows."""
-    if not (folder / "clinic.yaml").exists():
-        write_clinic(folder)
-    run = start(configured(folder, source))
-    ingest(run)
-    assert not [file for file in run.control.rglob("*") if file.is_file() and KEY.encode() in file.read_bytes()]
-    return Records.concat(list(EncodedTable(run.sensitive / "encoded", SCHEMA)))
-
-
-def same(found: Records, table: pa.Table = TABLE) -> None:
-    """Hold encoded rows to those of a table, in any order."""
-    whole = Codec(SCHEMA).encode(table)
-    rows = [np.column_stack([one.states, one.values]) for one in (found, whole)]
-    assert len(found) == len(whole)
-    assert np.array_equal(*(one[np.lexsort(one.T)] for one in rows))
 
 
 @pytest.mark.parametrize("case", WORKS)

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.letters import embed_words, write_letters
-from tests.support import synthesize_words, write_clinic
-from tests.wards import write_wards
+from tests.kit.letters import embed_words, write_letters
+from tests.kit.support import synthesize_words, write_clinic
+from tests.kit.wards import write_wards
+
+pytestmark = pytest.mark.processes
 
 NUMPY, ARROW, TORCH, PREFECT = "/numpy/", "/pyarrow/", "/torch/lib/", "/pydantic_core/"
 """What a process has mapped once it loads a library."""

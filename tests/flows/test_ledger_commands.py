@@ -24,8 +24,10 @@ from dpmodels.ledger.ledger import Balance, Charge, Ledger
 from flows.with_prefect.budget import passed, used
 from tasks.run.accounts import officer_of, sign_run
 from tasks.run.store import Run
-from tests.flows.api import Api, wait_until
-from tests.support import make_schema, make_table, run_cli, synthesize_words, write_clinic, write_key
+from tests.kit.api import Api, wait_until
+from tests.kit.support import make_schema, make_table, run_cli, synthesize_words, write_clinic, write_key
+
+pytestmark = pytest.mark.processes
 
 if TYPE_CHECKING:
     from flows.config import SynthesizeConfig

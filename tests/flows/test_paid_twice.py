@@ -18,11 +18,13 @@ from flows.synthesize import carry_out, start
 from flows.table import take_to_hand_off
 from tasks.run.accounts import charges_of
 from tasks.run.runs import is_in_place
-from tests.children import ends_at
-from tests.flows.test_crash import MOMENTS, only_run
 from tests.hand_off.make_golden import GOLDEN
-from tests.support import charges, make_table, run_cli, synthesize_words, write_clinic
-from tests.wards import begun as of_wards
+from tests.kit.children import ends_at
+from tests.kit.kills import MOMENTS, only_run
+from tests.kit.support import charges, make_table, run_cli, synthesize_words, write_clinic
+from tests.kit.wards import begun as of_wards
+
+pytestmark = pytest.mark.processes
 
 
 def opened(folder: Path, cap: float = 3) -> Path:

@@ -19,10 +19,10 @@ from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.store import digest
 from dpmodels.releases.discoveries import check_discovery
-from tests.flows.test_discover import open_account, write_draft
 from tests.hand_off.make_golden import fitter
-from tests.hand_off.test_manifest import facts, write_manifest
-from tests.support import charges, run_cli, synthesize_words
+from tests.kit.drafts import open_account, write_draft
+from tests.kit.manifests import facts, write_manifest
+from tests.kit.support import charges, run_cli, synthesize_words
 
 
 @pytest.fixture(scope="module")

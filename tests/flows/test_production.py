@@ -23,7 +23,7 @@ from flows.with_prefect.budget import balances
 from flows.with_prefect.operators import POOL, SHIPPED, read_deployments
 from tasks.run.accounts import accounts_to_open, charges_of
 from tasks.run.store import Run
-from tests.support import run_cli, write_clinic, write_key
+from tests.kit.support import run_cli, write_clinic, write_key
 
 UNIT = {"unit": {"user": "patient", "max_rows": 2}}
 

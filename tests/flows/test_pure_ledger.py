@@ -8,7 +8,7 @@ import pytest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Charge, Ledger
 from dpmodels.ledger.store import digest
-from tests.support import run_cli, synthesize_words, write_clinic
+from tests.kit.support import run_cli, synthesize_words, write_clinic
 
 PURE = {"kind": "pure", "epsilon": 0.5, "mechanism": ""}
 GAUSSIAN = {"kind": "gaussian", "noise_multiplier": 50.0, "mechanism": ""}

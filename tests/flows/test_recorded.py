@@ -15,9 +15,11 @@ from flows.with_prefect.artifacts import MOST_PICTURES, report_in_short
 from flows.with_prefect.recorded import run_as_flow, run_stage
 from flows.with_prefect.server import prefect_server
 from tests.hand_off.make_golden import started
-from tests.reports import facts_of
-from tests.support import make_records
-from tests.tasks.test_stage import CANARY, Run, cast, refuse, train
+from tests.kit.reports import facts_of
+from tests.kit.stages import CANARY, Run, cast, refuse, train
+from tests.kit.support import make_records
+
+pytestmark = pytest.mark.processes
 
 NACRE = Nacre(NacreMeasurement(fine_cells=32))
 

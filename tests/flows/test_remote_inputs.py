@@ -18,8 +18,10 @@ from benchmarks import postgres
 from benchmarks.inputs import KEYS, PLACES, fill
 from benchmarks.object_store import certify, counts, served
 from dpmodels.errors import NacreError
-from tests.flows.test_inputs import KEY, SECRET, TABLE, as_arrow, as_csv, as_json, hive, ingested, parquet, same
-from tests.support import run_cli, write_clinic
+from tests.kit.inputs import KEY, SECRET, TABLE, as_arrow, as_csv, as_json, hive, ingested, parquet, same
+from tests.kit.support import run_cli, write_clinic
+
+pytestmark = pytest.mark.processes
 
 ROOT = Path(__file__).parents[2]
 PASSWORD = "NACRE_DATABASE_PASSWORD"

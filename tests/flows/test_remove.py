@@ -12,8 +12,10 @@ from flows.synthesize import carry_out, start
 from tasks.run.accounts import charges_of, reserve
 from tasks.run.store import Run
 from tasks.stages.ingest import ingest
-from tests.support import charges, run_cli, write_clinic
-from tests.wards import begun as of_wards
+from tests.kit.support import charges, run_cli, write_clinic
+from tests.kit.wards import begun as of_wards
+
+pytestmark = pytest.mark.processes
 
 
 def begun(folder: Path, out: str = "out", name: str = "the-run") -> Run:

@@ -21,9 +21,11 @@ from tasks.run.receive import sample_again
 from tasks.run.store import Run
 from tasks.stages.ingest import ingest
 from tasks.stages.sanitize import sanitize
-from tests.children import ends_at
-from tests.flows.test_crash import only_run
-from tests.support import charges, make_schema, run_cli, synthesize_words, write_clinic
+from tests.kit.children import ends_at
+from tests.kit.kills import only_run
+from tests.kit.support import charges, make_schema, run_cli, synthesize_words, write_clinic
+
+pytestmark = pytest.mark.processes
 
 LIFE = ["reserve", "draw", "seal", "commit"]
 

@@ -18,7 +18,9 @@ from tasks.run.accounts import reserve
 from tasks.run.at_work import at_work
 from tasks.run.store import Run
 from tasks.stages.ingest import ingest
-from tests.support import charges, make_table, run_cli, synthesize_words, write_clinic
+from tests.kit.support import charges, make_table, run_cli, synthesize_words, write_clinic
+
+pytestmark = pytest.mark.processes
 
 
 def begun(folder: Path, name: str) -> Run:

@@ -18,8 +18,10 @@ import flows.with_prefect.server
 from dpmodels.errors import NacreError
 from flows.with_prefect import configured
 from flows.with_prefect.server import PrefectServer, prefect_server
-from tests.flows.api import Api
-from tests.support import servers_of
+from tests.kit.api import Api
+from tests.kit.support import servers_of
+
+pytestmark = pytest.mark.processes
 
 ROOT = Path(__file__).parents[2]
 

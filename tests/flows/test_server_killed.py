@@ -18,8 +18,10 @@ from flows.with_prefect.credential import credential
 from flows.with_prefect.operators import SHIPPED
 from flows.with_prefect.server import PrefectServer
 from flows.with_prefect.worker import alone_on
-from tests.flows.api import Api, wait_until
-from tests.support import servers_of
+from tests.kit.api import Api, wait_until
+from tests.kit.support import servers_of
+
+pytestmark = pytest.mark.processes
 
 ROOT = Path(__file__).parents[2]
 HOLD = """

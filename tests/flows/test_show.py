@@ -12,7 +12,7 @@ from flows.command_line.app import arranged
 from flows.command_line.console import print_facts, print_table
 from flows.command_line.show import print_warnings
 from tasks.run.store import Run
-from tests.support import run_cli, synthesize_words, write_clinic
+from tests.kit.support import run_cli, synthesize_words, write_clinic
 
 
 def test_what_the_report_warns_of_is_said_on_standard_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

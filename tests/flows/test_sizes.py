@@ -13,7 +13,7 @@ from dpmodels.errors import NacreError
 from dpmodels.limits import LONGEST_NAME, MOST_COLUMNS, MOST_VALUES
 from dpmodels.methods.registry import METHODS, create
 from dpmodels.privacy import PrivacyBudget
-from tests.support import make_schema, run_cli, synthesize_words, write_clinic
+from tests.kit.support import make_schema, run_cli, synthesize_words, write_clinic
 
 LONG = "n" * 5000
 

@@ -22,7 +22,9 @@ from tasks.engine.encoded import EncodedTable
 from tasks.run.store import Run
 from tasks.stages.ingest import ingest
 from tasks.stages.sanitize import sanitize
-from tests.support import charges, digest, make_schema, run_cli, servers_of, synthesize_words, write_clinic
+from tests.kit.support import charges, digest, make_schema, run_cli, servers_of, synthesize_words, write_clinic
+
+pytestmark = pytest.mark.processes
 
 
 @pytest.fixture

@@ -12,8 +12,10 @@ import pytest
 import nacre
 from dpmodels.audit.made import shop
 from dpmodels.report.report import ROWS_ALONE
-from tests.children import ends_at
-from tests.support import charges, digest, run_cli, synthesize_words, write_clinic
+from tests.kit.children import ends_at
+from tests.kit.support import charges, digest, run_cli, synthesize_words, write_clinic
+
+pytestmark = pytest.mark.processes
 
 FITTER = "model: {measurement: {fine_cells: 16}, training: {components: 16, directions: 2, steps: 5}}\n"
 USERS = 60

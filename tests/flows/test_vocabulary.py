@@ -10,8 +10,8 @@ import nacre
 from dpmodels.errors import NacreError
 from flows.config import SynthesizeConfig, placed
 from flows.table import synthesize_table
-from tests.support import run_cli, synthesize_words, write_clinic
-from tests.wards import write_wards
+from tests.kit.support import run_cli, synthesize_words, write_clinic
+from tests.kit.wards import write_wards
 
 
 def refused(folder: Path, **options: object) -> str:

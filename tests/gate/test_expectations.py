@@ -13,7 +13,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate
 from dpmodels.gate.suite import suite_for
-from tests.every_kind import one
+from tests.kit.every_kind import one
 
 
 def failures(gate: Gate) -> tuple[tuple[str, str], ...]:

@@ -11,7 +11,7 @@ from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.bayes_net import BayesNetModel, Estimate, conditional
 from dpmodels.generators.load import load_generator
-from tests.support import make_schema
+from tests.kit.support import make_schema
 
 PARTITION = Partition.fine(make_schema(), 10, conditional=False)  # age, ward, dose, smoker, sick
 FAMILIES = [Family(4, ()), Family(3, (8,)), Family(0, (8, 6)), Family(2, (1,)), Family(1, (5, 8))]

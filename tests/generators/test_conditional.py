@@ -15,7 +15,7 @@ from dpmodels.generators import conditional
 from dpmodels.generators.conditional import GivenMixture, sample_where
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.sampling import Sampler
-from tests.support import make_schema
+from tests.kit.support import make_schema
 
 
 def wide(**changes: object) -> Schema:

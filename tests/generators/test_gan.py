@@ -18,7 +18,7 @@ from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
 from dpmodels.mechanisms.dp_sgd.spec import Noise, SgdSpec
 from dpmodels.mechanisms.dp_sgd.training import DpSgd
 from dpmodels.privacy import Sensitive
-from tests import support
+from tests.kit import support
 
 SMALL = {
     "latent": 4,

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from dpmodels.codec.encode import Records
-from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.residuals import centered
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.denoise import (
@@ -20,10 +19,9 @@ from dpmodels.generators.denoise import (
     towards_mean,
 )
 from dpmodels.generators.load import load_generator
-from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching, MomentTarget, components
-from tests.generators.dying import die_after_a_checkpoint
-from tests.support import make_schema
+from tests.kit.dying import die_after_a_checkpoint
+from tests.kit.mixtures import model
 
 SPEC = MixtureSpec(components=20, directions=2, steps=9, checkpoint_every=4)
 
@@ -145,21 +143,6 @@ def test_a_checkpoint_of_other_settings_is_refused(tmp_path):
     training().run(tmp_path / "c.safetensors")
     with pytest.raises(ArtifactError, match="another spec"):
         training(SPEC.model_copy(update={"steps": 10})).run(tmp_path / "c.safetensors")
-
-
-def model(counts: tuple[float, float] = (600.0, 400.0)) -> MixtureModel:
-    """Return a mixture over the clinic in which ages 0-49 go with not smoking, whatever the class."""
-    fine = Partition.fine(make_schema(), 10)  # age 10 cells, ward 3, dose 10 + zero + null, smoker 2
-    age = np.repeat([0, 1], 5)
-    partition = Partition(fine.codec, (age, np.arange(3), np.array([0] * 10 + [1, 2]), np.arange(2)), 2, 4)
-    one = torch.tensor([1, 0, 0.2, 0.3, 0.5, 0.5, 0.25, 0.25, 1, 0])
-    other = torch.tensor([0, 1, 0.2, 0.3, 0.5, 0.5, 0.25, 0.25, 0, 1])
-    detail = [np.ones((2, size)) for size in fine.sizes]
-    detail[0][:] = np.tile([0.5, 0.5, 0, 0, 0], 2)  # only the first two of five fine ages occur
-    detail[2][:, :10] = 0.1
-    return MixtureModel(
-        make_schema(), 10, partition, torch.stack([torch.stack([one, other])] * 2), detail, torch.tensor(counts), "e"
-    )
 
 
 def rows(count: int, seed: int = 1) -> Records:

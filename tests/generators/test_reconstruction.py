@@ -7,11 +7,11 @@ from dpmodels.embeddings.characteristic import CharacteristicFunction, Frequency
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.critic import FrequencyCritic
 from dpmodels.generators.load import load_generator
-from dpmodels.generators.networks import NetworkSpec, TabularGenerator, initialise
+from dpmodels.generators.networks import NetworkSpec
 from dpmodels.generators.reconstruction import Reconstruction, Target, TrainingSpec
-from dpmodels.generators.tabular import TabularModel
-from tests.generators.dying import die_after_a_checkpoint
-from tests.support import make_records, make_schema
+from tests.kit.dying import die_after_a_checkpoint
+from tests.kit.mixtures import network
+from tests.kit.support import make_records, make_schema
 
 LAYOUT = Layout.of(make_schema())
 FEATURES = CharacteristicFunction(FrequencySpec(count=48), LAYOUT)
@@ -95,31 +95,25 @@ def test_the_critic_finds_the_frequencies_that_differ_and_stays_within_its_cap()
     assert critic.log_sigma[0] == critic.log_sigma.max()
 
 
-def model() -> TabularModel:
-    network = TabularGenerator(NetworkSpec(hidden_dim=16), LAYOUT)
-    initialise(network, torch.Generator().manual_seed(3))
-    return TabularModel(make_schema(), network.eval(), torch.tensor([30.0, -5.0], dtype=torch.float64), "entry")
-
-
 def test_sampling_is_seeded_and_follows_the_released_counts():
-    first, again, other = ([*model().sample(20_000, seed)] for seed in (1, 1, 2))
+    first, again, other = ([*network().sample(20_000, seed)] for seed in (1, 1, 2))
     assert sum(map(len, first)) == 20_000
     assert all(np.array_equal(a.states, b.states) for a, b in zip(first, again, strict=True))
     assert not np.array_equal(first[0].states, other[0].states)
     assert all((batch.states[:, -1] == 0).all() for batch in first)  # a negative noisy count is a share of 0
-    assert model().default_rows() == 25
+    assert network().default_rows() == 25
 
 
 def test_categories_are_sampled_not_the_most_likely_one():
-    (batch,) = model().sample(5000, 0)
+    (batch,) = network().sample(5000, 0)
     ward = np.bincount(batch.states[:, 1], minlength=3)
     assert (ward > 200).all()
 
 
 def test_a_model_survives_its_file_and_a_damaged_file_is_refused(tmp_path):
     path = tmp_path / "m.safetensors"
-    model().save(path)
-    (a,), (b,) = model().sample(100, 1), load_generator(path).sample(100, 1)
+    network().save(path)
+    (a,), (b,) = network().sample(100, 1), load_generator(path).sample(100, 1)
     assert np.array_equal(a.states, b.states) and np.array_equal(a.values, b.values)
     path.write_bytes(b"not a generator")
     with pytest.raises(ArtifactError, match="damaged"):
@@ -128,4 +122,4 @@ def test_a_model_survives_its_file_and_a_damaged_file_is_refused(tmp_path):
 
 def test_zero_rows_are_refused():
     with pytest.raises(InvalidArgument, match="rows=0"):
-        next(model().sample(0, 1))
+        next(network().sample(0, 1))

@@ -8,8 +8,8 @@ from dpmodels.generators.constraints import sample_valid
 from dpmodels.generators.load import KINDS
 from dpmodels.generators.randomness import categorical, cumulate, draw_block, draw_grouped
 from dpmodels.generators.sampling import batch_stream
-from tests.generators import test_mixture, test_reconstruction
-from tests.generators.test_constraints import Cells, make
+from tests.kit.cells import Cells, make
+from tests.kit.mixtures import model, network
 
 SHARES = np.array([[0.5, 0.0, 0.3, 0.2], [0.05, 0.9, 0.05, 0.0]])
 
@@ -48,7 +48,7 @@ def test_categories_follow_the_softmax_to_its_ends() -> None:
     assert categorical(torch.tensor([-1e4, 0.0, 0.0, -1e4])[:, None].expand(4, 2), ends).tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("model", [test_mixture.model(), test_reconstruction.model(), Cells(make())])
+@pytest.mark.parametrize("model", [model(), network(), Cells(make())])
 def test_any_batch_can_be_drawn_alone(model: Cells) -> None:
     rows = 2 * model.batch_rows + 100
     whole = list(sample_valid(model, rows, 5))

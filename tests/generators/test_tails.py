@@ -14,7 +14,7 @@ from dpmodels.generators.tails import Pooled, Tail
 from dpmodels.methods.tables.nacre import Nacre
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft
-from tests import support
+from tests.kit import support
 
 NACRE = Nacre(training=MixtureSpec(components=64, steps=60))
 NOISE = 7.0

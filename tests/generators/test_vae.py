@@ -12,7 +12,7 @@ from dpmodels.generators.heads import CellHead, ValueHead, head_of
 from dpmodels.generators.vae import Decoder, Prior, VaeSpec, imitate
 from dpmodels.privacy import Sensitive
 from dpmodels.statistics.component_moments import Z_BITS
-from tests.support import make_records, make_schema
+from tests.kit.support import make_records, make_schema
 
 R = 1 << Z_BITS
 

@@ -22,9 +22,9 @@ from tasks.run.receive import sample_again
 from tasks.run.store import Run
 from tasks.stages.ingest import ingest
 from tasks.stages.sanitize import sanitize
-from tests.letters import embed_words, write_letters
-from tests.support import run_cli, write_clinic, write_key
-from tests.wards import NAMES, write_wards
+from tests.kit.letters import embed_words, write_letters
+from tests.kit.support import run_cli, write_clinic, write_key
+from tests.kit.wards import NAMES, write_wards
 
 GOLDEN = Path(__file__).parent / "golden"
 ROWS = 30

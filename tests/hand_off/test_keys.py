@@ -20,7 +20,9 @@ from dpmodels.keys import PRIME, SMALL_ORDER, fingerprint, is_weak, key_text, pr
 from dpmodels.ledger.approval import Asked
 from tasks.run import signing
 from tests.hand_off.make_golden import GOLDEN
-from tests.support import digest, run_cli, write_key
+from tests.kit.support import digest, run_cli, write_key
+
+pytestmark = pytest.mark.processes
 
 APPROVED = GOLDEN / "FORMAT-6" / "declared"
 D = -121665 * pow(121666, PRIME - 2, PRIME) % PRIME
@@ -50,20 +52,20 @@ def point_of(y: int) -> tuple[int, int]:
 
 
 def test_nothing_of_a_strangers_hand_off_is_opened_but_manifest_and_signature(tmp_path: Path) -> None:
-    own, (key, public) = tmp_path / "own", write_key(tmp_path / "eve.pem")
+    hand_off, (key, public) = tmp_path / "own", write_key(tmp_path / "eve.pem")
     _, named = write_key(tmp_path / "dana.pem")
-    shutil.copytree(APPROVED, own)
-    for file in own.rglob("*.*"):
+    shutil.copytree(APPROVED, hand_off)
+    for file in hand_off.rglob("*.*"):
         if file.name != MANIFEST:
             file.write_bytes(b"x")
-    (fault,) = verify_hand_off(own, named).faults
+    (fault,) = verify_hand_off(hand_off, named).faults
     assert fault == "the manifest is not signed"
-    sign_manifest(own, key)
-    (fault,) = verify_hand_off(own, named).faults
+    sign_manifest(hand_off, key)
+    (fault,) = verify_hand_off(hand_off, named).faults
     assert "another key than the one you named" in fault
-    (fault,) = verify_hand_off(own, public, officer_key=named).faults
+    (fault,) = verify_hand_off(hand_off, public, officer_key=named).faults
     assert "another key than the officer's" in fault
-    assert len(verify_hand_off(own, public).faults) > 5
+    assert len(verify_hand_off(hand_off, public).faults) > 5
 
 
 def test_the_listed_points_are_those_of_small_order() -> None:
@@ -86,56 +88,59 @@ def test_a_key_for_which_anybody_can_sign_is_refused_wherever_one_is_read(tmp_pa
         with pytest.raises(InvalidArgument) as refused:
             public_key(file)
         assert refused.value.name == "public_key"
-    own = tmp_path / "own"
-    shutil.copytree(APPROVED, own)
+    hand_off = tmp_path / "own"
+    shutil.copytree(APPROVED, hand_off)
     record = {"algorithm": "ed25519", "public_key": public, "signature": base64.b64encode(signature).decode()}
-    (own / SIGNATURE).write_text(json.dumps(record, indent=1))
-    assert verify_hand_off(own).faults == [f"{SIGNATURE} is not a signature of this manifest"]
+    (hand_off / SIGNATURE).write_text(json.dumps(record, indent=1))
+    assert verify_hand_off(hand_off).faults == [f"{SIGNATURE} is not a signature of this manifest"]
     assert not is_weak(Ed25519PrivateKey.generate().public_key().public_bytes_raw())
 
 
 def test_the_verdict_tells_who_vouches_and_so_does_the_exit_status(tmp_path: Path) -> None:
-    own, (key, public) = tmp_path / "own", write_key(tmp_path / "key.pem")
-    shutil.copytree(APPROVED, own)
-    code, out, _ = run_cli("verify", own)
-    assert code == 3 and out.startswith("CONSISTENT ONLY: ") and verify_hand_off(own).verdict == CONSISTENT
-    sign_manifest(own, key)
-    code, out, _ = run_cli("verify", own)
+    hand_off, (key, public) = tmp_path / "own", write_key(tmp_path / "key.pem")
+    shutil.copytree(APPROVED, hand_off)
+    code, out, _ = run_cli("verify", hand_off)
+    assert code == 3 and out.startswith("CONSISTENT ONLY: ") and verify_hand_off(hand_off).verdict == CONSISTENT
+    sign_manifest(hand_off, key)
+    code, out, _ = run_cli("verify", hand_off)
     assert code == 3 and out.startswith("CONSISTENT ONLY: ") and fingerprint(key_text(public_key(public))) in out
-    code, out, _ = run_cli("verify", own, "--public-key", public)
-    assert code == 0 and out.startswith("VERIFIED: ") and nacre.verify(own, public).verdict == VERIFIED
-    code, out, _ = run_cli("verify", own, "--public-key", public, "--json")
+    code, out, _ = run_cli("verify", hand_off, "--public-key", public)
+    assert code == 0 and out.startswith("VERIFIED: ") and nacre.verify(hand_off, public).verdict == VERIFIED
+    code, out, _ = run_cli("verify", hand_off, "--public-key", public, "--json")
     assert code == 0 and json.loads(out)["verdict"] == VERIFIED
     other = write_key(tmp_path / "other.pem")[1]
-    code, out, err = run_cli("verify", own, "--public-key", other, "--json")
+    code, out, err = run_cli("verify", hand_off, "--public-key", other, "--json")
     assert code == 1 and json.loads(out)["verdict"] == FAULTY and "another key" in err
 
 
 def test_an_approval_by_anybody_s_key_says_so(tmp_path: Path) -> None:
     """Whoever makes a hand-off up signs it as Dana with a key of their own."""
-    own, (key, public) = tmp_path / "own", write_key(tmp_path / "mallory.pem")
-    shutil.copytree(APPROVED, own)
-    whole = json.loads((own / MANIFEST).read_text())
+    hand_off, (key, public) = tmp_path / "own", write_key(tmp_path / "mallory.pem")
+    shutil.copytree(APPROVED, hand_off)
+    whole = json.loads((hand_off / MANIFEST).read_text())
     dana = whole["approved"]["public_key"]
-    assert fingerprint(dana) in verify_hand_off(own).approved and "--officer-key" in verify_hand_off(own).approved
+    assert (
+        fingerprint(dana) in verify_hand_off(hand_off).approved
+        and "--officer-key" in verify_hand_off(hand_off).approved
+    )
     dana_file = tmp_path / "dana.pub"
     raw = base64.b64encode(bytes.fromhex("302a300506032b6570032100") + base64.b64decode(dana)).decode()
     dana_file.write_text(f"-----BEGIN PUBLIC KEY-----\n{raw}\n-----END PUBLIC KEY-----\n")
-    found = verify_hand_off(own, officer_key=dana_file)
+    found = verify_hand_off(hand_off, officer_key=dana_file)
     assert found.faults == [] and "you named" in found.approved and found.verdict == CONSISTENT
     asked = Asked(
         whole["approved"]["ledger"], whole["ledger"]["account"], whole["run"], tuple(whole["approved"]["plans"])
     )
     forged = asked.approve("Dana", key).model_dump(mode="json")
     whole["approved"] = forged
-    card = json.loads((own / "model-card.json").read_text())
+    card = json.loads((hand_off / "model-card.json").read_text())
     card["hand_off"]["approved"]["public_key"] = forged["public_key"]
-    (own / "model-card.json").write_text(json.dumps(card))
-    whole["artifacts"]["model-card.json"] = digest(own / "model-card.json")
-    (own / MANIFEST).write_text(json.dumps(whole))
-    found = verify_hand_off(own)
+    (hand_off / "model-card.json").write_text(json.dumps(card))
+    whole["artifacts"]["model-card.json"] = digest(hand_off / "model-card.json")
+    (hand_off / MANIFEST).write_text(json.dumps(whole))
+    found = verify_hand_off(hand_off)
     assert found.faults == [] and fingerprint(key_text(public_key(public))) in found.approved
-    code, _, err = run_cli("verify", own, "--officer-key", dana_file)
+    code, _, err = run_cli("verify", hand_off, "--officer-key", dana_file)
     assert code == 1 and "another key than the officer's" in err
     unsigned = GOLDEN / "FORMAT-2" / "fitted-again"
     assert any("no officer" in fault for fault in verify_hand_off(unsigned, officer_key=dana_file).faults)
@@ -185,7 +190,7 @@ def test_a_private_key_that_others_may_have_read_or_put_there_is_refused(tmp_pat
 def test_an_encrypted_key_signs_with_the_passphrase_of_the_environment_or_of_whoever_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key, own = tmp_path / "locked.pem", tmp_path / "own"
+    key, hand_off = tmp_path / "locked.pem", tmp_path / "own"
     private = Ed25519PrivateKey.generate()
     key.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"open sesame")))
     key.chmod(0o600)
@@ -202,6 +207,6 @@ def test_an_encrypted_key_signs_with_the_passphrase_of_the_environment_or_of_who
     asked = list[Path]()
     monkeypatch.setattr(signing, "ask", lambda path: asked.append(path) or "open sesame")
     signing.check_signing_key(key)
-    shutil.copytree(APPROVED, own)
-    sign_manifest(own, key, signing.passphrase_of(key))
-    assert asked == [key] and verify_hand_off(own).faults == []
+    shutil.copytree(APPROVED, hand_off)
+    sign_manifest(hand_off, key, signing.passphrase_of(key))
+    assert asked == [key] and verify_hand_off(hand_off).faults == []

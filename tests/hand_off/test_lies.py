@@ -12,9 +12,8 @@ import pytest
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.hand_off.verify import verify_hand_off
 from tests.hand_off.make_golden import GOLDEN
-from tests.hand_off.test_manifest import facts, own, rewritten
+from tests.kit.manifests import facts, rewritten
 
-__all__ = ["own"]
 Json = dict[str, Any]
 
 
@@ -25,16 +24,16 @@ def faults(folder: Path, change: Callable[[Json], object]) -> list[str]:
     return verify_hand_off(folder).faults
 
 
-def test_parallel_events_that_are_nested_cost_no_memory(own: Path) -> None:
+def test_parallel_events_that_are_nested_cost_no_memory(hand_off: Path) -> None:
     """Each level wrote the one below as text within text, which doubles its quotes: 3 KiB were gigabytes."""
     event: Json = {"kind": "pure", "epsilon": 0.5}
     for level in range(20):
         event = {"kind": "parallel", "by": "x", "events": [event, {"kind": "gaussian", "noise_multiplier": 50 + level}]}
-    found = faults(own, lambda whole: whole.update(events=[event]))
+    found = faults(hand_off, lambda whole: whole.update(events=[event]))
     assert "the events cost far more than was asked for, or are more than any plan has" in found
 
 
-def test_a_life_in_which_anything_but_the_draw_is_said_twice_is_a_fault(own: Path) -> None:
+def test_a_life_in_which_anything_but_the_draw_is_said_twice_is_a_fault(hand_off: Path) -> None:
     """A charge is sealed at most once: two seals are two artifacts for one price."""
     for kind in ("reserve", "seal", "commit"):
 
@@ -44,36 +43,38 @@ def test_a_life_in_which_anything_but_the_draw_is_said_twice_is_a_fault(own: Pat
             later = [{**entry, "seq": entry["seq"] + 100} for entry in entries[place:]]
             entries[place + 1 :] = later
 
-        assert any("not a complete life" in fault for fault in faults(own, twice)), kind
+        assert any("not a complete life" in fault for fault in faults(hand_off, twice)), kind
 
     def drawn_again(whole: Json) -> None:
         entries = whole["ledger"]["entries"]
         entries[2:] = [{**entry, "seq": entry["seq"] + 100} for entry in entries[1:]]
 
-    assert faults(own, drawn_again) == []
+    assert faults(hand_off, drawn_again) == []
 
 
-def test_one_payment_does_not_pay_for_release_and_report(own: Path) -> None:
+def test_one_payment_does_not_pay_for_release_and_report(hand_off: Path) -> None:
     def borrowed(whole: Json) -> None:
         line = ("asked", "spent", "events", "plan_sha256", "ledger")
         whole["report"] |= {name: whole[name] for name in line}
         whole["total_spent"]["epsilon"] = "1.483399471219"
 
-    assert any("one charge" in fault for fault in faults(own, borrowed))
+    assert any("one charge" in fault for fault in faults(hand_off, borrowed))
 
 
 @pytest.mark.parametrize(
     ("place", "said"),
     [("privacy/spent_epsilon", 0.1), ("privacy/unit", "user (age, at most 3 rows)"), ("hashes/plan_sha256", "0" * 64)],
 )
-def test_a_report_that_says_another_price_than_the_manifest_is_a_fault(own: Path, place: str, said: object) -> None:
-    report = json.loads((own / "report.json").read_text())
+def test_a_report_that_says_another_price_than_the_manifest_is_a_fault(
+    hand_off: Path, place: str, said: object
+) -> None:
+    report = json.loads((hand_off / "report.json").read_text())
     section, field = place.split("/")
     report[section][field] = said
-    (own / "report.json").write_text(json.dumps(report))
-    sha256 = hashlib.sha256((own / "report.json").read_bytes()).hexdigest()
+    (hand_off / "report.json").write_text(json.dumps(report))
+    sha256 = hashlib.sha256((hand_off / "report.json").read_bytes()).hexdigest()
     assert any(
-        "report.json" in fault for fault in faults(own, lambda w: w["artifacts"].update({"report.json": sha256}))
+        "report.json" in fault for fault in faults(hand_off, lambda w: w["artifacts"].update({"report.json": sha256}))
     )
 
 
@@ -88,13 +89,13 @@ def test_a_report_whose_hashes_are_no_map_is_a_fault(tmp_path: Path, charged: bo
     assert any(fault.startswith("report.json is about another release") for fault in verify_hand_off(folder).faults)
 
 
-def test_a_schema_of_another_hash_than_the_manifest_names_is_a_fault(own: Path) -> None:
+def test_a_schema_of_another_hash_than_the_manifest_names_is_a_fault(hand_off: Path) -> None:
     """Its unit is what the reader takes the price to be for."""
-    text = (own / "schema.yaml").read_text().replace("unit: record", "unit: {user: age, max_rows: 5}")
-    (own / "schema.yaml").write_text(text)
+    text = (hand_off / "schema.yaml").read_text().replace("unit: record", "unit: {user: age, max_rows: 5}")
+    (hand_off / "schema.yaml").write_text(text)
     sha256 = hashlib.sha256(text.encode()).hexdigest()
     assert any(
-        "schema.yaml" in fault for fault in faults(own, lambda w: w["artifacts"].update({"schema.yaml": sha256}))
+        "schema.yaml" in fault for fault in faults(hand_off, lambda w: w["artifacts"].update({"schema.yaml": sha256}))
     )
 
 
@@ -103,11 +104,11 @@ def test_a_schema_of_another_hash_than_the_manifest_names_is_a_fault(own: Path) 
     [("unit", "user (age, at most 3 rows)"), ("adjacency", "replace_one"), ("data_set", "somebody-elses")],
 )
 def test_a_price_that_is_said_to_be_for_another_unit_than_the_schema_has_is_a_fault(
-    own: Path, field: str, said: str
+    hand_off: Path, field: str, said: str
 ) -> None:
     """The report and the card say the same, and every hash is that of its file."""
     files, wrong = {}, json.dumps({field: said})[1:-1]
-    for path in own.glob("*.json"):
+    for path in hand_off.glob("*.json"):
         text, right = path.read_text(), json.dumps({field: facts()[field]})[1:-1]
         path.write_text(text.replace(right, wrong))
         files[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -116,7 +117,7 @@ def test_a_price_that_is_said_to_be_for_another_unit_than_the_schema_has_is_a_fa
         whole[field] = said
         whole["artifacts"] |= {name: files[name] for name in whole["artifacts"] if name in files}
 
-    assert faults(own, lie) == ["the manifest says another data set, unit or adjacency than schema.yaml"]
+    assert faults(hand_off, lie) == ["the manifest says another data set, unit or adjacency than schema.yaml"]
 
 
 def test_a_caution_moves_no_cursor(tmp_path: Path) -> None:

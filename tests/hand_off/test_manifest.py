@@ -12,14 +12,13 @@ import pytest
 
 import nacre
 from dpmodels.errors import ArtifactError
-from dpmodels.hand_off.manifest import MANIFEST, NEWEST, ManifestError, own_digest, read_manifest
+from dpmodels.hand_off.manifest import MANIFEST, NEWEST, ManifestError, read_manifest
 from dpmodels.hand_off.verify import Verified, verify_hand_off
 from dpmodels.limits import LARGEST_MANIFEST
 from tests.hand_off.make_golden import GOLDEN, SHAPES
-from tests.releases import make_golden
-from tests.support import digest, run_cli
+from tests.kit.manifests import CHARGED, Json, facts
+from tests.kit.support import run_cli
 
-CHARGED = make_golden.GOLDEN / "FORMAT-1" / "hand-off"
 ADOPTED = GOLDEN / "FORMAT-1" / "adopted"  # of a run that a command which is gone took over
 FOLDERS = [CHARGED, ADOPTED, *(GOLDEN / number / name for number, shapes in SHAPES.items() for name in shapes)]
 golden = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
@@ -45,7 +44,6 @@ SAYS = {
     "uncharged": {"uncharged", "unprotected", "cautions", "dropped"},
     "sheet-federation": {"part", "cautions", "clients", "dropped"},
 }
-Json = dict[str, Any]
 
 
 @golden
@@ -73,19 +71,6 @@ def test_what_is_left_out_is_said_and_no_fault() -> None:
     assert [line.sealed for line in lost.lines] == [True, False]
 
 
-@pytest.fixture
-def own(tmp_path: Path) -> Path:
-    """Return a hand-off with a charged report that a test may change."""
-    shutil.copytree(CHARGED, tmp_path / "own")
-    (tmp_path / "own" / "manifest.sig").unlink()
-    return tmp_path / "own"
-
-
-def facts(folder: Path = CHARGED) -> Json:
-    found: Json = json.loads((folder / MANIFEST).read_text())
-    return found
-
-
 def judged(folder: Path, content: str | bytes) -> list[str]:
     """Return the faults of a folder whose manifest is this; every one of them is a sentence, however it is told."""
     (folder / MANIFEST).write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -110,30 +95,13 @@ def changed(place: str, value: object) -> str:
     return json.dumps(whole)
 
 
-def rewritten(folder: Path, copy: Path, name: str, change: Callable[[bytes], bytes]) -> Path:
-    """Copy a hand-off without its signature, with one file changed and named in the manifest as it is now."""
-    shutil.copytree(folder, copy)
-    (copy / "manifest.sig").unlink(missing_ok=True)
-    (copy / name).write_bytes(change((copy / name).read_bytes()))
-    manifest = facts(copy)
-    manifest["artifacts"][name] = digest(copy / name)
-    write_manifest(copy, manifest)
-    return copy
-
-
-def write_manifest(folder: Path, content: Json) -> None:
-    """Write a manifest with the digest of what it says now, as whoever changes one on purpose does."""
-    digests = {"sha256": own_digest(content)} if "sha256" in content else {}
-    (folder / MANIFEST).write_text(json.dumps(content | digests))
-
-
 @pytest.mark.parametrize("name", [name for name in facts() if name != "report"])
-def test_a_field_that_is_missing_or_of_another_type_is_named(own: Path, name: str) -> None:
+def test_a_field_that_is_missing_or_of_another_type_is_named(hand_off: Path, name: str) -> None:
     without = facts()
     del without[name]
-    assert any(name in fault for fault in judged(own, json.dumps(without)))
+    assert any(name in fault for fault in judged(hand_off, json.dumps(without)))
     for value in (None, [[]], "\x1b[31m", -1, True):
-        assert any(name in fault or "events" in fault for fault in judged(own, changed(name, value))), value
+        assert any(name in fault or "events" in fault for fault in judged(hand_off, changed(name, value))), value
 
 
 @pytest.mark.parametrize(
@@ -172,8 +140,8 @@ def test_a_field_that_is_missing_or_of_another_type_is_named(own: Path, name: st
         ("artifacts/schema.yaml", "0" * 64, "schema.yaml was changed"),
     ],
 )
-def test_a_field_with_an_impossible_value_is_named(own: Path, place: str, value: object, told: str) -> None:
-    faults = judged(own, changed(place, value))
+def test_a_field_with_an_impossible_value_is_named(hand_off: Path, place: str, value: object, told: str) -> None:
+    faults = judged(hand_off, changed(place, value))
     assert any(re.search(told, fault) for fault in faults), faults
 
 
@@ -208,10 +176,10 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_name_that_leads_elsewhere_is_followed_nowhere(own: Path, name: str) -> None:
+def test_a_name_that_leads_elsewhere_is_followed_nowhere(hand_off: Path, name: str) -> None:
     whole = facts()
     whole["artifacts"][name] = "0" * 64
-    (fault,) = judged(own, json.dumps(whole))
+    (fault,) = judged(hand_off, json.dumps(whole))
     assert fault.endswith("is no file that nacre hands over") and fault.isprintable() and len(fault) < 200
 
 
@@ -221,9 +189,9 @@ def nested(depth: int) -> str:
 
 
 @pytest.mark.parametrize("part", ["hospital", "document", "client"])
-def test_a_price_for_each_of_what_is_not_charged_apart_is_refused(own: Path, part: str) -> None:
+def test_a_price_for_each_of_what_is_not_charged_apart_is_refused(hand_off: Path, part: str) -> None:
     """A maker of a hand-off could have had ``verify`` print a price for each hospital, where it is for all rows."""
-    faults = judged(own, json.dumps(facts() | {"part": part, "format": 3}))
+    faults = judged(hand_off, json.dumps(facts() | {"part": part, "format": 3}))
     assert any(f"for each {part}" in fault or "field part" in fault for fault in faults)
 
 
@@ -246,17 +214,17 @@ def test_a_price_for_each_of_what_is_not_charged_apart_is_refused(own: Path, par
     ],
     ids=range(13),
 )
-def test_what_is_no_manifest_is_told_in_one_sentence(own: Path, content: str | bytes, told: str) -> None:
-    faults = judged(own, content)
+def test_what_is_no_manifest_is_told_in_one_sentence(hand_off: Path, content: str | bytes, told: str) -> None:
+    faults = judged(hand_off, content)
     assert told in faults[0] and (len(faults) == 1 or told == "the field format")
     with pytest.raises(nacre.NacreError, match=told.split(":")[0]):
-        nacre.Result(own)
+        nacre.Result(hand_off)
     assert len(content) <= LARGEST_MANIFEST or told == "larger than 4 MiB"
 
 
-def test_events_that_are_nested_as_deep_as_can_be_read_are_reckoned(own: Path) -> None:
-    (own / MANIFEST).write_text(json.dumps(facts() | {"events": [json.loads(nested(80))]}))
-    assert verify_hand_off(own).faults == []
+def test_events_that_are_nested_as_deep_as_can_be_read_are_reckoned(hand_off: Path) -> None:
+    (hand_off / MANIFEST).write_text(json.dumps(facts() | {"events": [json.loads(nested(80))]}))
+    assert verify_hand_off(hand_off).faults == []
 
 
 @pytest.mark.parametrize(
@@ -269,9 +237,9 @@ def test_events_that_are_nested_as_deep_as_can_be_read_are_reckoned(own: Path) -
     ids=["long", "beyond what a float holds", "of many kinds"],
 )
 @pytest.mark.timeout(20)
-def test_events_that_would_take_for_ever_are_refused_at_once(own: Path, events: list[Json]) -> None:
+def test_events_that_would_take_for_ever_are_refused_at_once(hand_off: Path, events: list[Json]) -> None:
     told = "more than a check has time to price" if len(events) > 1 else "cost far more than was asked"
-    assert any(told in fault for fault in judged(own, changed("events", events)))
+    assert any(told in fault for fault in judged(hand_off, changed("events", events)))
 
 
 @pytest.mark.parametrize(
@@ -292,10 +260,10 @@ def test_nothing_can_be_left_out_silently(tmp_path: Path, change: Json) -> None:
 
 
 @pytest.mark.parametrize("content", ["[" * 4000, "x" * 10**6, "[]", '{"public_key": [], "signature": {}}'])
-def test_what_is_no_signature_is_a_fault(own: Path, content: str) -> None:
-    (own / "manifest.sig").write_text(content)
+def test_what_is_no_signature_is_a_fault(hand_off: Path, content: str) -> None:
+    (hand_off / "manifest.sig").write_text(content)
     whole = verify_hand_off(CHARGED)
-    assert verify_hand_off(own) == Verified(
+    assert verify_hand_off(hand_off) == Verified(
         faults=["manifest.sig is not a signature of this manifest"],
         files=5,
         charge=whole.charge,
@@ -306,7 +274,7 @@ def test_what_is_no_signature_is_a_fault(own: Path, content: str) -> None:
 
 
 @pytest.mark.parametrize("spoil", [Path.unlink, lambda path: (path.unlink(), path.symlink_to(CHARGED / MANIFEST))])
-def test_a_manifest_that_is_missing_or_a_link_is_one_sentence(own: Path, spoil: Callable[[Path], object]) -> None:
-    spoil(own / MANIFEST)
-    code, _, err = run_cli("verify", own)
+def test_a_manifest_that_is_missing_or_a_link_is_one_sentence(hand_off: Path, spoil: Callable[[Path], object]) -> None:
+    spoil(hand_off / MANIFEST)
+    code, _, err = run_cli("verify", hand_off)
     assert code == 1 and "has no manifest.json that can be read" in err and "Traceback" not in err

@@ -11,7 +11,7 @@ from dpmodels.hand_off.pages import render_pages
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.pages.page import LAYOUT
 from tests.hand_off.make_golden import GOLDEN, SHAPES
-from tests.hand_off.test_manifest import facts, rewritten, write_manifest
+from tests.kit.manifests import facts, rewritten, write_manifest
 
 LAID_OUT = [GOLDEN / number / name for number in ("LAYOUT-2", "FORMAT-7") for name in SHAPES[number]]
 NEWEST = LAID_OUT[0]
@@ -33,8 +33,8 @@ def test_pages_of_this_layout_are_made_again_to_the_same_bytes(folder: Path) -> 
 
 @pytest.mark.parametrize("page", ["statement.html", "model-card.html", "data-sheet.html", "report.html"])
 def test_a_page_that_says_anything_else_is_a_fault_though_its_hash_was_mended(tmp_path: Path, page: str) -> None:
-    own = rewritten(NEWEST, tmp_path / "own", page, lambda content: content.replace(b"</main>", b"e = 0</main>"))
-    (fault,) = verify_hand_off(own).faults
+    hand_off = rewritten(NEWEST, tmp_path / "own", page, lambda content: content.replace(b"</main>", b"e = 0</main>"))
+    (fault,) = verify_hand_off(hand_off).faults
     assert fault.startswith(f"{page} says something else")
 
 
@@ -42,8 +42,8 @@ def test_a_card_or_a_report_that_leaves_out_what_is_not_promised_is_a_fault(tmp_
     def silent(content: bytes) -> bytes:
         return json.dumps(json.loads(content) | {"limits": ["All is promised."]}).encode()
 
-    own = rewritten(NEWEST, tmp_path / "own", "model-card.json", silent)
-    assert any(fault.startswith("model-card.json says something else") for fault in verify_hand_off(own).faults)
+    hand_off = rewritten(NEWEST, tmp_path / "own", "model-card.json", silent)
+    assert any(fault.startswith("model-card.json says something else") for fault in verify_hand_off(hand_off).faults)
 
 
 def test_noise_that_nobody_was_charged_for_is_not_reckoned_with(tmp_path: Path) -> None:
@@ -52,30 +52,30 @@ def test_noise_that_nobody_was_charged_for_is_not_reckoned_with(tmp_path: Path) 
         report["privacy"]["event"] = {"kind": "gaussian", "noise_multiplier": 1000.0, "mechanism": ""}
         return json.dumps(report).encode()
 
-    own = rewritten(NEWEST, tmp_path / "own", "report.json", cheaper)
-    assert verify_hand_off(own).faults == ["report.json reckons with noise that nobody was charged for"]
+    hand_off = rewritten(NEWEST, tmp_path / "own", "report.json", cheaper)
+    assert verify_hand_off(hand_off).faults == ["report.json reckons with noise that nobody was charged for"]
 
 
 def test_pages_of_another_layout_are_noted_and_not_compared(tmp_path: Path) -> None:
-    own = rewritten(NEWEST, tmp_path / "own", "statement.html", lambda content: content + b"\n")
-    write_manifest(own, facts(own) | {"layout": LAYOUT + 1})
-    found = verify_hand_off(own)
+    hand_off = rewritten(NEWEST, tmp_path / "own", "statement.html", lambda content: content + b"\n")
+    write_manifest(hand_off, facts(hand_off) | {"layout": LAYOUT + 1})
+    found = verify_hand_off(hand_off)
     assert found.faults == [] and "were not compared" in found.notes[0]
     assert "were not compared" in verify_hand_off(GOLDEN / "FORMAT-6" / "declared").notes[0]
 
 
 def test_a_bit_that_flips_anywhere_in_a_manifest_is_noticed(tmp_path: Path) -> None:
-    own = tmp_path / "own"
-    shutil.copytree(NEWEST, own)
-    whole = (own / MANIFEST).read_bytes()
+    hand_off = tmp_path / "own"
+    shutil.copytree(NEWEST, hand_off)
+    whole = (hand_off / MANIFEST).read_bytes()
     entries = whole.index(b'"entries"'), whole.index(b'"artifacts"')
     for at in [*range(entries[0] + 12, entries[1], 29), *range(0, len(whole), 211)]:
         flipped = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
         if flipped.split() == whole.split():
             continue
-        (own / MANIFEST).write_bytes(flipped)
+        (hand_off / MANIFEST).write_bytes(flipped)
         try:
-            assert verify_hand_off(own).faults, at
+            assert verify_hand_off(hand_off).faults, at
         except Exception as error:
             assert type(error).__name__ in ("ArtifactError", "ManifestError"), at
     assert own_digest(json.loads(whole)) == json.loads(whole)["sha256"]

@@ -14,7 +14,9 @@ from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.ledger import Ledger
 from tasks.run.signing import PASSPHRASE, check_signing_key, passphrase_of
 from tests.hand_off.make_golden import GOLDEN
-from tests.ledger.conftest import CAP
+from tests.kit.charges import CAP
+
+pytestmark = pytest.mark.processes
 
 MODULE = next((path for path in Path("/usr/lib").rglob("libsofthsm2.so")), None)
 PIN = "1234"
@@ -30,8 +32,8 @@ def token(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("token")
     (folder / "softhsm2.conf").write_text(f"directories.tokendir = {folder}\n")
-    with pytest.MonkeyPatch.context() as own:
-        own.setenv("SOFTHSM2_CONF", str(folder / "softhsm2.conf"))
+    with pytest.MonkeyPatch.context() as hand_off:
+        hand_off.setenv("SOFTHSM2_CONF", str(folder / "softhsm2.conf"))
         made = ["softhsm2-util", "--init-token", "--free", "--label", "nacre one", "--pin", PIN, "--so-pin", PIN]
         subprocess.run(made, check=True, capture_output=True)
         with pkcs11.lib(str(MODULE)).get_token(token_label="nacre one").open(rw=True, user_pin=PIN) as session:
@@ -61,10 +63,10 @@ def test_a_token_signs_a_hand_off_and_for_an_officer(
 ) -> None:
     monkeypatch.setenv(PASSPHRASE, PIN)
     check_signing_key(token)
-    own = tmp_path / "own"
-    shutil.copytree(GOLDEN / "LAYOUT-2" / "laid-out", own)
-    sign_manifest(own, token, passphrase_of(token))
-    assert verify_hand_off(own, public).verdict == VERIFIED
+    hand_off = tmp_path / "own"
+    shutil.copytree(GOLDEN / "LAYOUT-2" / "laid-out", hand_off)
+    sign_manifest(hand_off, token, passphrase_of(token))
+    assert verify_hand_off(hand_off, public).verdict == VERIFIED
     ledger = Ledger(tmp_path / "ledger.db")
     ledger.open_account("clinic", dataset="visits", budget_cap=CAP, officer=Officer.read("Ada", public))
     ledger.change_cap("clinic", reason="more", epsilon=2, key=token, passphrase=PIN)

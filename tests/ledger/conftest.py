@@ -3,20 +3,14 @@
 import os
 import subprocess
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from benchmarks import postgres
-from dpmodels.accounting.calibration import gaussian_noise_multiplier
-from dpmodels.accounting.events import GaussianEvent
-from dpmodels.ledger.ledger import Charge, Ledger
-from dpmodels.privacy import PrivacyBudget
-
-MakeCharge = Callable[..., Charge]
-ReadOnly = Callable[[Path], None]
-CAP = PrivacyBudget(epsilon=1.0, delta=1e-5)
+from dpmodels.ledger.ledger import Ledger
+from tests.kit.charges import CAP, MakeCharge, ReadOnly, make_charge
 
 
 @pytest.fixture
@@ -37,21 +31,6 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "home" / "ledger.db")
     return postgres.new_database(request.getfixturevalue("postgres_server"), f"l{uuid.uuid4().hex}")
-
-
-def make_charge(run: str = "run-1", epsilon: float = 0.5, **other: object) -> Charge:
-    budget = PrivacyBudget(epsilon=epsilon, delta=1e-5)
-    fields = {
-        "account": "clinic",
-        "dataset": "visits",
-        "mechanism": "embedding",
-        "event": GaussianEvent(noise_multiplier=gaussian_noise_multiplier(budget)),
-        "budget": budget,
-        "plan_hash": "plan",
-        "schema_hash": "schema",
-        "run": run,
-    }
-    return Charge(**{**fields, **other})
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.errors import BudgetExhausted
 from dpmodels.ledger import store
 from dpmodels.ledger.ledger import Account, Charge, Ledger
-from tests.ledger.conftest import CAP, make_charge
+from tests.kit.charges import CAP, make_charge
 
 WON, REFUSED, FAILED = 0, 3, 4
 STEPS = ["reserve", "begin_draw", "write_whole", "seal", "publish", "commit"]

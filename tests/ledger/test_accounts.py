@@ -11,7 +11,7 @@ from dpmodels.errors import BudgetExhausted, InvalidArgument, LedgerError
 from dpmodels.ledger import store
 from dpmodels.ledger.ledger import Charge, Ledger
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
-from tests.ledger.conftest import CAP, make_charge
+from tests.kit.charges import CAP, make_charge
 
 DELTA = Decimal("1e-5")
 

@@ -9,7 +9,7 @@ import pytest
 
 from dpmodels.errors import BudgetExhausted, LedgerDamaged, LedgerError
 from dpmodels.ledger.ledger import Charge, Ledger
-from tests.ledger.conftest import CAP, make_charge
+from tests.kit.charges import CAP, make_charge
 
 HASH = "ab" * 32
 PAGE = 4096
@@ -111,6 +111,7 @@ def test_no_flipped_bit_is_spent_twice(tmp_path: Path) -> None:
     try_flips(tmp_path, each=8, anywhere=40)
 
 
+@pytest.mark.nightly
 def test_no_flipped_bit_of_many_is_spent_twice(tmp_path: Path) -> None:
     try_flips(tmp_path, each=200, anywhere=1500)
 

@@ -16,8 +16,10 @@ from dpmodels.ledger import store
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.ledger import Account, Charge, Ledger
 from dpmodels.privacy import Adjacency, PrivacyBudget
-from tests.ledger.conftest import CAP, make_charge
-from tests.support import write_key
+from tests.kit.charges import CAP, make_charge
+from tests.kit.support import write_key
+
+pytestmark = pytest.mark.processes
 
 ROOT = Path(__file__).parents[2]
 DELTA = Decimal("1e-5")
@@ -290,6 +292,7 @@ def test_a_family_that_is_killed_in_the_middle_leaves_nothing(place: str, moment
 
 
 @pytest.mark.slow
+@pytest.mark.nightly_if("postgresql")
 def test_ten_thousand_siblings_are_opened_and_charged_in_seconds(federation: Ledger, capsys) -> None:
     charges, accounts = asked_of(range(10_000))
     again = [charge_of(number, "round-2", 0.2) for number in range(10_000)]

@@ -14,8 +14,8 @@ from dpmodels.ledger import store
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.ledger import Account, Charge, Ledger
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
-from tests.ledger.conftest import CAP, make_charge
-from tests.support import write_key
+from tests.kit.charges import CAP, make_charge
+from tests.kit.support import write_key
 
 HUGE = PrivacyBudget(epsilon=100, delta=1e-5)
 

@@ -9,8 +9,8 @@ import pytest
 
 from dpmodels.errors import LedgerError
 from dpmodels.ledger.ledger import Ledger
-from tests.ledger.conftest import CAP, MakeCharge, ReadOnly
-from tests.support import run_cli
+from tests.kit.charges import CAP, MakeCharge, ReadOnly
+from tests.kit.support import run_cli
 
 
 def opened(path: Path) -> Ledger:

@@ -25,6 +25,8 @@ from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import TRANSITIONS
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
 
+pytestmark = pytest.mark.processes
+
 CAP = PrivacyBudget(epsilon=1.0, delta=1e-5)
 HASH = "ab" * 32
 

@@ -16,7 +16,7 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.errors import ArtifactError, BudgetExhausted, LedgerError
 from dpmodels.ledger.ledger import Charge, Ledger
 from dpmodels.ledger.records import TRANSITIONS
-from tests.ledger.conftest import CAP, make_charge
+from tests.kit.charges import CAP, make_charge
 
 DELTA = Decimal("1e-5")
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # nothing here pulls the plug: let no step wait for a disk
@@ -167,6 +167,7 @@ def lose_power(*_: object) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("database", "examples"), [("sqlite", 70), ("postgresql", 5)])
+@pytest.mark.nightly_if("postgresql-5")
 def test_any_life_of_any_charges_keeps_the_invariants(
     request: pytest.FixtureRequest, database: str, examples: int
 ) -> None:

@@ -110,7 +110,7 @@ def test_every_migration_runs_on_an_empty_postgresql(postgres_server: str) -> No
 
 def test_a_postgresql_ledger_of_the_second_version_compares_bytes_from_then_on(postgres_server: str) -> None:
     from benchmarks.postgres import new_database
-    from tests.ledger.conftest import CAP, make_charge
+    from tests.kit.charges import CAP, make_charge
 
     place = new_database(postgres_server, "collated")
     engine = create_engine(place.replace("postgresql", "postgresql+psycopg", 1))

@@ -9,8 +9,8 @@ from dpmodels.errors import InvalidArgument, LedgerError
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.ledger import Account, Ledger
 from dpmodels.privacy import PrivacyBudget
-from tests.ledger.conftest import CAP, MakeCharge
-from tests.support import write_key
+from tests.kit.charges import CAP, MakeCharge
+from tests.kit.support import write_key
 
 
 def test_an_approval_is_good_for_one_charge_and_not_for_one_of_each_part(

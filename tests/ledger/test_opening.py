@@ -9,9 +9,8 @@ from dpmodels.errors import AccountMissing
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.ledger import Account, Ledger
 from dpmodels.ledger.store import canonical_json
-from tests.ledger.conftest import CAP, make_charge
-from tests.ledger.test_tampering import rewrite
-from tests.support import run_cli, write_key
+from tests.kit.charges import CAP, make_charge, rewrite
+from tests.kit.support import run_cli, write_key
 
 
 @pytest.fixture

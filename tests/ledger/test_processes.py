@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.processes
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -27,6 +29,7 @@ def test_fifty_processes_fight_for_the_last_of_a_budget(place: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly_if("postgresql")
 def test_killed_two_hundred_times_no_draw_is_without_its_charge(place: str, tmp_path: Path) -> None:
     answer = run("crash", place, tmp_path, 205, 1)
     assert answer["faults"] == []

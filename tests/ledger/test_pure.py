@@ -16,7 +16,7 @@ from dpmodels.accounting.events import (
 from dpmodels.errors import BudgetExhausted, InvalidArgument, LedgerError
 from dpmodels.ledger.ledger import Charge, Ledger
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
-from tests.ledger.conftest import CAP, make_charge
+from tests.kit.charges import CAP, make_charge
 
 PURE = PrivacyBudget(epsilon=1.0, delta=0)
 GAUSSIAN = GaussianEvent(noise_multiplier=50.0)

@@ -16,6 +16,8 @@ from dpmodels import artifact
 from dpmodels.errors import ArtifactError, BudgetExhausted, DataError, LedgerError
 from dpmodels.ledger.ledger import Charge, Ledger
 
+pytestmark = pytest.mark.processes
+
 
 class Places:
     """Where an artifact is staged and released, and a draw that counts and is fresh each time."""

@@ -12,8 +12,10 @@ from sqlalchemy.exc import DBAPIError
 from benchmarks import postgres
 from dpmodels.errors import BudgetExhausted, LedgerError
 from dpmodels.ledger.ledger import Ledger
-from tests.ledger.conftest import CAP, make_charge
-from tests.support import run_cli
+from tests.kit.charges import CAP, make_charge
+from tests.kit.support import run_cli
+
+pytestmark = pytest.mark.processes
 
 ROLES = Path(__file__).parents[2] / "deployments" / "ledger-roles.sql"
 FORBIDDEN = [

@@ -15,8 +15,8 @@ from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.ledger import Account, Ledger
 from dpmodels.ledger.records import CAP_TERMS
 from dpmodels.privacy import PrivacyBudget
-from tests.ledger.conftest import CAP, make_charge
-from tests.support import make_schema, run_cli, write_key
+from tests.kit.charges import CAP, make_charge
+from tests.kit.support import make_schema, run_cli, write_key
 
 EXPIRES = date(2100, 1, 1)
 

@@ -11,7 +11,7 @@ from dpmodels.accounting.events import LaplaceEvent
 from dpmodels.errors import LedgerError
 from dpmodels.ledger import store
 from dpmodels.ledger.ledger import Ledger
-from tests.ledger.conftest import CAP, make_charge
+from tests.kit.charges import CAP, make_charge, rewrite
 
 HASH = "ab" * 32
 
@@ -110,21 +110,6 @@ def alter(place: str, statement: str, **values: object) -> None:
     engine = create_engine(url)
     with engine.begin() as connection:
         connection.execute(text(statement), values)
-    engine.dispose()
-
-
-def rewrite(path: Path, seq: int, **changes: object) -> None:
-    """Change an entry and give it, and all that follow, true hashes: what someone with the code could do."""
-    engine = create_engine(f"sqlite:///{path}")
-    with engine.begin() as connection:
-        previous = None
-        for entry in store.read(connection):
-            fields = {**entry.model_dump(), **(changes if entry.seq == seq else {})}
-            fields["previous_hash"] = previous or fields["previous_hash"]
-            made = store.Entry(**fields)
-            previous = made.true_hash
-            values = {**made.model_dump(), "hash": previous}
-            connection.execute(store.entries.update().where(store.entries.c.seq == entry.seq).values(values))
     engine.dispose()
 
 

@@ -16,31 +16,8 @@ from dpmodels.mechanisms.dp_sgd.randomness import KeyStream, record_normals
 from dpmodels.mechanisms.dp_sgd.spec import Noise, SgdSpec
 from dpmodels.mechanisms.dp_sgd.training import DpSgd
 from dpmodels.privacy import Sensitive
-from tests.statistical.test_noise import has_stddev
-
-KEY = bytes(range(32))
-
-
-class Regression(nn.Module):
-    """A loss a row with two latent draws of its own, as the objectives of the library have."""
-
-    normals = (2, 3)
-
-    def __init__(self) -> None:
-        super().__init__()
-        randomness = torch.Generator().manual_seed(0)
-        self.net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
-        with torch.no_grad():
-            for parameter in self.parameters():
-                parameter.normal_(generator=randomness)
-
-    def forward(self, x: Tensor, y: Tensor, xi: Tensor) -> Tensor:
-        return ((self.net(x[:, None] + 0.1 * xi)[..., 0] - y[:, None]) ** 2).mean(dim=1)
-
-
-def make_rows(count: int, scale: float = 1.0) -> tuple[Tensor, Tensor]:
-    randomness = torch.Generator().manual_seed(1)
-    return scale * torch.randn(count, 3, generator=randomness), torch.randn(count, generator=randomness)
+from tests.kit.dp_sgd import KEY, NoDraws, Regression, make_rows
+from tests.kit.noise import has_stddev
 
 
 def make(spec: SgdSpec | None = None, multiplier: float = 1.0, records: float = 100.0) -> DpSgd:
@@ -101,13 +78,6 @@ def test_a_record_whose_draws_cancel_is_clipped_all_the_same(slope, least):
     sgd = DpSgd(Opposed(slope, 10), SgdSpec(clip_norm=1.0), Noise(1.0, 1.0), KEY)
     moved = float(clipped_sum(sgd, (torch.ones(1, 1),), [0]).norm())
     assert least < moved <= 1.0  # a millionfold cancellation: its terms are clipped to 32, whatever they add up to
-
-
-class NoDraws(Regression):
-    normals = (0,)
-
-    def forward(self, x: Tensor, y: Tensor, xi: Tensor) -> Tensor:
-        return (self.net(x)[..., 0] - y) ** 2
 
 
 @pytest.mark.parametrize("objective", [Regression, NoDraws])

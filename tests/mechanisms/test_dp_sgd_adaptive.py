@@ -20,9 +20,8 @@ from dpmodels.mechanisms.dp_sgd.spec import Noise, SgdSpec
 from dpmodels.mechanisms.dp_sgd.training import DpSgd
 from dpmodels.privacy import Sensitive
 from dpmodels.releases.state import DrawState
-from tests.mechanisms.test_dp_sgd import KEY, Regression, make_rows
-from tests.mechanisms.test_dp_sgd_formed import Critic, crosses
-from tests.statistical.test_noise import has_stddev
+from tests.kit.dp_sgd import KEY, Critic, Regression, crosses, make_rows
+from tests.kit.noise import has_stddev
 
 STRATEGIES = [RecordGradients, FormedGradients]
 KINDS = [

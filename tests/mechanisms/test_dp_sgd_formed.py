@@ -13,14 +13,7 @@ from dpmodels.mechanisms.dp_sgd.places import alike_everywhere
 from dpmodels.mechanisms.dp_sgd.spec import Noise, SgdSpec
 from dpmodels.mechanisms.dp_sgd.training import DpSgd
 from dpmodels.privacy import Sensitive
-from tests.mechanisms.test_dp_sgd import KEY, Regression, make_rows
-
-
-def set_weights(module: nn.Module, seed: int = 0) -> None:
-    randomness = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for weight in module.parameters():
-            weight.copy_(torch.randn(weight.shape, generator=randomness) / max(1, weight[:1].numel()) ** 0.5)
+from tests.kit.dp_sgd import KEY, Critic, Regression, crosses, make_rows, normals, set_weights
 
 
 class Logistic(nn.Module):
@@ -35,49 +28,6 @@ class Logistic(nn.Module):
 
     def forward(self, x: Tensor, y: Tensor, xi: Tensor) -> Tensor:
         return functional.binary_cross_entropy_with_logits(self.net(x)[:, 0], y, reduction="none")
-
-
-class Critic(nn.Module):
-    """A convolutional critic of 8 by 8 images beside those of a fixed public generator, with WGAN-GP's penalty.
-
-    A record's normals are the generator's latent and say where between the two images the gradient is asked for.
-    """
-
-    normals = (17,)
-    basis: Tensor
-
-    def __init__(self, penalty: float = 10.0) -> None:
-        super().__init__()
-        self.net = nn.Sequential(
-            nn.Conv2d(1, 4, 3, stride=2), nn.SiLU(), nn.Conv2d(4, 4, 3), nn.SiLU(), nn.Flatten(), nn.Linear(4, 1)
-        )
-        self.penalty = penalty
-        set_weights(self)
-        self.register_buffer("basis", torch.randn(16, 64, generator=torch.Generator().manual_seed(5)) / 4)
-
-    def made(self, xi: Tensor) -> Tensor:
-        return torch.sigmoid(xi[:, :16] @ self.basis).view(-1, 1, 8, 8)
-
-    def slope(self, between: Tensor) -> Tensor:
-        """Return the critic's gradient at each image."""
-        return torch.func.grad(lambda images: self.net(images).sum())(between)
-
-    def forward(self, x: Tensor, xi: Tensor) -> Tensor:
-        made, share = self.made(xi), torch.sigmoid(2 * xi[:, 16])[:, None, None, None]
-        slope = self.slope(share * x + (1 - share) * made)
-        penalty = (slope.square().sum(dim=(1, 2, 3)) + 1e-12).sqrt() - 1
-        return (self.net(made) - self.net(x))[:, 0] + self.penalty * penalty**2
-
-
-def crosses(count: int, seed: int = 0) -> Tensor:
-    """Return images of a bright cross on noise."""
-    images = 0.1 * torch.rand(count, 1, 8, 8, generator=torch.Generator().manual_seed(seed))
-    images[:, :, 3:5], images[:, :, :, 3:5] = images[:, :, 3:5] + 0.8, images[:, :, :, 3:5] + 0.8
-    return images
-
-
-def normals(count: int, size: int, seed: int = 1) -> Tensor:
-    return torch.randn(count, size, generator=torch.Generator().manual_seed(seed))
 
 
 def test_a_logistic_regression_finds_who_is_who():

@@ -15,8 +15,8 @@ from dpmodels.mechanisms.dp_sgd.groups import ClipGroups, layer_groups
 from dpmodels.mechanisms.dp_sgd.randomness import KeyStream
 from dpmodels.mechanisms.dp_sgd.spec import Noise, SgdSpec
 from dpmodels.mechanisms.dp_sgd.training import DpSgd
-from tests.mechanisms.test_dp_sgd import KEY, NoDraws, Regression, make_rows
-from tests.statistical.test_noise import has_stddev
+from tests.kit.dp_sgd import KEY, NoDraws, Regression, make_rows
+from tests.kit.noise import has_stddev
 
 STRATEGIES = [RecordGradients, FormedGradients]
 NORMS = [0.3, 1.0, 4.0]

@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from dpmodels.mechanisms.dp_sgd.noise import rounded_gaussian
 from dpmodels.mechanisms.dp_sgd.randomness import KeyStream
-from tests.statistical.test_noise import has_stddev
+from tests.kit.noise import has_stddev
 
 KEY = bytes(range(32))
 NEGATIVE = 2**127  # of the 128 bits of a coordinate, the sign

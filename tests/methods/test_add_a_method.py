@@ -12,7 +12,7 @@ import pytest
 from dpmodels.methods.registry import METHODS, Method
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft
-from tests.support import make_records, make_schema, measured, run_cli, synthesize_words, write_clinic
+from tests.kit.support import make_records, make_schema, measured, run_cli, synthesize_words, write_clinic
 
 PAGE = Path(__file__).parents[2] / "docs" / "add-a-method.md"
 

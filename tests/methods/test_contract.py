@@ -31,8 +31,8 @@ from dpmodels.methods.registry import METHODS, create
 from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
-from tests import support
-from tests.every_method import OF_TABLES, fit, tap
+from tests.kit import support
+from tests.kit.every_method import OF_TABLES, fit, tap
 
 __all__ = ["tap"]  # a fixture
 
@@ -65,6 +65,7 @@ SLOW = [(method, 10.0) for method in TRAINED]  # privacy loss distributions of l
 @pytest.mark.parametrize(
     ("method", "epsilon"), [pytest.param(*cost, marks=pytest.mark.slow if cost in SLOW else ()) for cost in COSTS]
 )
+@pytest.mark.nightly_if(*(f"{method}-10.0" for method in TRAINED))
 def test_it_spends_its_budget_and_no_more(method, epsilon):
     settings = QUICK[method].measurement
     if epsilon > 1 and method in TRAINED:

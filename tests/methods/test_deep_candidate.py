@@ -19,8 +19,8 @@ from dpmodels.releases import draw
 from dpmodels.releases.release import read_release
 from dpmodels.releases.system import Craft
 from dpmodels.text.recoder import on_lattice
-from tests.support import desk_in
-from tests.text.documents import budget_of, embedded, make_contract, make_public, make_system, make_texts
+from tests.kit.documents import budget_of, embedded, make_contract, make_public, make_system, make_texts
+from tests.kit.support import desk_in
 
 ODD = ["", "One sentence", "\x00\ufdd0 e\u0301. \U0010ffff", "long " * 400_000, "a. " * 50]
 

@@ -20,7 +20,7 @@ from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.steps import NoisySum, Step, Sum
 from dpmodels.releases.system import Craft
 from dpmodels.text.encoders import words_of
-from tests.support import measured
+from tests.kit.support import measured
 
 CONTRACT = make_schema()
 

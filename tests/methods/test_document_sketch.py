@@ -14,8 +14,8 @@ from dpmodels.releases.release import read_release
 from dpmodels.releases.system import Craft
 from dpmodels.text.candidates import Sketching, read_candidates
 from dpmodels.text.sketch import BOUND, SENSITIVITY
-from tests.support import desk_in
-from tests.text.documents import SMALL, budget_of, embedded, make_contract, make_public, make_texts
+from tests.kit.documents import SMALL, budget_of, embedded, make_contract, make_public, make_texts
+from tests.kit.support import desk_in
 
 SKETCHING = Sketching(epsilon=10.0, numbers=6, hidden=16, steps=300)
 

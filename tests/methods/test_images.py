@@ -25,9 +25,9 @@ from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.releases.release import read_release
 from dpmodels.releases.system import Craft
 from dpmodels.statistics.symmetric import principal_directions, shrink, shrink_classes
+from tests.kit.support import charges, measured, run_cli, synthesize_words
+from tests.kit.support import make_schema as make_clinic
 from tests.releases.make_golden import GOLDEN
-from tests.support import charges, measured, run_cli, synthesize_words
-from tests.support import make_schema as make_clinic
 
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
 IMAGES = NacreImages(ImageMeasurement(coefficients=30, directions=10), MatchingSpec(rounds=4, images=200))

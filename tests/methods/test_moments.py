@@ -8,10 +8,11 @@ from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.mechanisms import gaussian
 from dpmodels.methods.registry import create
 from dpmodels.methods.tables.moments import MomentsMeasurement, MomentsSystem
+from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft
-from tests.methods.test_nacre import BUDGET
-from tests.support import make_records, make_schema, measured
+from tests.kit.support import make_records, make_schema, measured
 
+BUDGET = PrivacyBudget(epsilon=1, delta=1e-5)
 MOMENTS = MomentsSystem(MomentsMeasurement(cells=8), MixtureSpec(components=20, directions=2, steps=40))
 
 

@@ -25,8 +25,8 @@ from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.plan import Line
 from dpmodels.releases.steps import NoisySum
 from dpmodels.releases.system import Craft
-from tests import support
-from tests.support import make_records, make_schema
+from tests.kit import support
+from tests.kit.support import make_records, make_schema
 
 BUDGET = PrivacyBudget(epsilon=1, delta=1e-5)
 NACRE = Nacre(training=MixtureSpec(components=128, steps=120))

@@ -27,7 +27,7 @@ from dpmodels.reading.load import load_parts
 from dpmodels.releases.steps import NoisySum
 from dpmodels.releases.system import Craft
 from tasks.stages.export import export
-from tests.support import charges, measured, run_cli, synthesize_words
+from tests.kit.support import charges, measured, run_cli, synthesize_words
 
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
 PHOTOS = NacrePhotos(PhotoMeasurement(coefficients=30), PhotoTraining())

@@ -30,10 +30,12 @@ from dpmodels.releases.state import DrawState
 from dpmodels.releases.steps import Data
 from dpmodels.releases.system import Craft
 from flows.audit import flow_findings
-from tests import support
-from tests.children import begun
-from tests.statistical.test_noise import has_stddev
-from tests.support import charges, make_records, make_schema, make_table, run_cli, synthesize_words, write_clinic
+from tests.kit import support
+from tests.kit.children import begun
+from tests.kit.noise import has_stddev
+from tests.kit.support import charges, make_records, make_schema, make_table, run_cli, synthesize_words, write_clinic
+
+pytestmark = pytest.mark.processes
 
 ROOT = Path(__file__).parents[2]
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)

@@ -28,8 +28,8 @@ from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.plan import Line
 from dpmodels.releases.steps import NoisySum
 from dpmodels.releases.system import Craft
-from tests import support
-from tests.support import make_records, make_schema
+from tests.kit import support
+from tests.kit.support import make_records, make_schema
 
 BUDGET = PrivacyBudget(epsilon=1, delta=1e-5)
 PRIVBAYES = PrivBayes()

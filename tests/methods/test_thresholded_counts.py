@@ -19,8 +19,8 @@ from dpmodels.privacy import PrivacyBudget, PrivacyUnit, Sensitive
 from dpmodels.reading.load import RawRows
 from dpmodels.releases.release import read_release
 from dpmodels.releases.steps import Data
+from tests.kit.support import desk_in, measured
 from tests.releases.make_golden_discovery import BUDGET, CONTRACT, GOLDEN, facts_of, make_rows
-from tests.support import desk_in, measured
 
 SYSTEM = DiscoverySystem()
 LINE = SYSTEM.plan(CONTRACT, BUDGET)

@@ -20,8 +20,8 @@ from dpmodels.methods.quick import quick
 from dpmodels.methods.registry import METHODS, create
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft
-from tests.embeddings.test_per_user import user_of
-from tests.support import measured
+from tests.kit.records import user_of
+from tests.kit.support import measured
 
 SCHEMA = shop.make_schema()
 

@@ -4,7 +4,7 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 from supply.installed import closure
-from tests.nacre.wheels import unpacked_wheel
+from tests.kit.wheels import unpacked_wheel
 
 
 def base_installation(folder: Path) -> Path:

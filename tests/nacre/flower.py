@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import yaml
 
-from tests.wards import CLASSES, INPUTS
+from tests.kit.wards import CLASSES, INPUTS
 
 ROOT = Path(__file__).parents[2]
 APP = ROOT / "nacre" / "flower" / "app"

@@ -10,10 +10,12 @@ import pytest
 
 from dpmodels.late import EXTRAS
 from dpmodels.methods.registry import METHODS
+from tests.kit.support import write_clinic
+from tests.kit.wheels import ROOT
 from tests.nacre.base_install import base_installation
-from tests.nacre.wheels import ROOT
 from tests.releases.make_golden import GOLDEN
-from tests.support import write_clinic
+
+pytestmark = pytest.mark.processes
 
 LATE = set(EXTRAS) - {"pandas"}  # which pyarrow imports by itself, where there is one
 CAP = ("--cap-epsilon", 3, "--cap-delta", 1e-5)

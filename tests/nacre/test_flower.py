@@ -41,9 +41,9 @@ from nacre.flower.messages import DISAGREED, NAME, Answer, Offer
 from nacre.flower.server import TWICE, federate, sort_out
 from tasks.kinds import clients
 from tasks.stages.federate import PUBLIC
+from tests.kit.support import charges
+from tests.kit.wards import NAMES, make_ward, write_wards
 from tests.nacre.flower import ROOT, agreement, network
-from tests.support import charges
-from tests.wards import NAMES, make_ward, write_wards
 
 pytestmark = [pytest.mark.flower, pytest.mark.timeout(600)]
 

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.nacre.wheels import ROOT, unpacked_wheel, write_project
-from tests.support import write_clinic
+from tests.kit.support import write_clinic
+from tests.kit.wheels import ROOT, unpacked_wheel, write_project
+
+pytestmark = pytest.mark.processes
 
 MINE = "import flows, tasks; assert (flows.MINE, tasks.MINE) == ('flows', 'tasks')"
 

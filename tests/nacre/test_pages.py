@@ -13,7 +13,7 @@ import nacre
 from dpmodels.errors import SchemaError
 from dpmodels.hand_off.verify import verify_hand_off
 from flows.demo import SCHEMA, _fetch
-from tests.support import charges, run_cli
+from tests.kit.support import charges, run_cli
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "docs" / "example"

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import nacre
-from tests.support import SCHEMA_TEXT, charges, make_schema, make_table, run_cli, write_clinic, write_key
+from tests.kit.support import SCHEMA_TEXT, charges, make_schema, make_table, run_cli, write_clinic, write_key
 
 ROOT = Path(__file__).parents[2]
 PLANTED = "zQ7-unmistakable-Xw9"

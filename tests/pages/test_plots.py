@@ -13,7 +13,7 @@ from dpmodels.pages.internal import _column as internal_figure
 from dpmodels.pages.plots import FLOOR, LEFT, WIDTH
 from dpmodels.pages.report import column_figure
 from dpmodels.report.report import _column
-from tests.every_kind import make
+from tests.kit.every_kind import make
 
 AMOUNT = "{type: number, round: 2, min: 0, max: 1000}"
 

@@ -26,9 +26,9 @@ from tasks.stages.ingest import ingest
 from tasks.stages.sample import sample
 from tasks.stages.sanitize import sanitize
 from tasks.stages.train import train
-from tests.hand_off.test_manifest import CHARGED
-from tests.privacy.test_control import config
-from tests.support import write_clinic
+from tests.kit.configurations import config
+from tests.kit.manifests import CHARGED
+from tests.kit.support import write_clinic
 
 
 def bomb(size: int) -> bytes:

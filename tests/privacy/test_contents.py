@@ -17,7 +17,7 @@ from flows.synthesize import pipeline, start
 from tasks.run.contents import _files
 from tasks.run.store import Run
 from tasks.stages.ingest import ingest
-from tests.support import make_schema, make_table, write_clinic
+from tests.kit.support import make_schema, make_table, write_clinic
 
 
 def asked(

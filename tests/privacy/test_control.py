@@ -19,13 +19,13 @@ from dpmodels.methods.registry import METHODS, create
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.plan import Former
 from dpmodels.report.charged import Scores
-from flows.config import SynthesizeConfig
 from flows.synthesize import carry_out, start
 from tasks.run.store import Run
 from tasks.stages.ingest import ingest
 from tasks.stages.sanitize import sanitize
-from tests import support
-from tests.support import charges, make_records, make_schema, run_cli, synthesize_words, write_clinic
+from tests.kit import support
+from tests.kit.configurations import config
+from tests.kit.support import charges, make_records, make_schema, run_cli, synthesize_words, write_clinic
 
 BUDGET = PrivacyBudget(epsilon=1, delta=1e-5)
 
@@ -40,17 +40,6 @@ def untouched(monkeypatch) -> None:
     monkeypatch.setattr(gaussian, "_sampler", never)
     monkeypatch.setattr(exponential, "_selector", never)
     monkeypatch.setattr("dpmodels.mechanisms.dp_sgd.training.DpSgd.train", never)
-
-
-def config(folder: Path, **changes: object) -> SynthesizeConfig:
-    settings = {
-        "data": folder / "clinic.parquet",
-        "schema": folder / "clinic.yaml",
-        "out": folder / "out",
-        "privacy": {"target_epsilon": 1.0, "delta": 1e-5, "report_epsilon": 0.5},
-        "runtime": {"home": folder / "home", "prefect": False},
-    }
-    return SynthesizeConfig.build({**settings, **changes}, folder / "config.yaml")
 
 
 def finish(run: Run) -> Run:

@@ -20,8 +20,8 @@ from dpmodels.mechanisms.dp_sgd.spec import Noise, SgdSpec
 from dpmodels.mechanisms.dp_sgd.training import DpSgd
 from dpmodels.methods.registry import create
 from dpmodels.privacy import Sensitive
-from tests.mechanisms.test_dp_sgd_formed import Critic, crosses
-from tests.support import make_records, make_schema
+from tests.kit.dp_sgd import Critic, crosses
+from tests.kit.support import make_records, make_schema
 
 KEY = bytes(range(32))
 SENSITIVITY = 2**20

@@ -9,11 +9,12 @@ import pytest
 from dpmodels.errors import ArtifactError
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import read_release, write_release
+from flows.synthesize import start
 from tasks.run.refit import start_fit
 from tasks.run.store import Run
-from tests.privacy.test_control import config, start
+from tests.kit.configurations import config
+from tests.kit.support import write_clinic
 from tests.releases.make_golden import GOLDEN
-from tests.support import write_clinic
 
 
 def forged_release(folder: Path, **changes: object) -> Path:

@@ -16,10 +16,12 @@ from dpmodels.ledger.ledger import Ledger
 from flows.synthesize import start, synthesize
 from tasks.run.home import home_faults, remember
 from tasks.run.store import new_name
-from tests.children import ends_at
-from tests.flows.test_crash import MOMENTS
-from tests.privacy.test_control import config
-from tests.support import run_cli, synthesize_words, write_clinic
+from tests.kit.children import ends_at
+from tests.kit.configurations import config
+from tests.kit.kills import MOMENTS
+from tests.kit.support import run_cli, synthesize_words, write_clinic
+
+pytestmark = pytest.mark.processes
 
 RELEASE_ONLY = {"target_epsilon": 1.0, "delta": 1e-5}
 
@@ -180,7 +182,7 @@ def test_two_runs_that_end_at_once_both_remember(home):
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"[]", b'{"seq": "many"}', b'{"ledger": "", "seq": 1'])
 def test_a_home_that_lost_what_it_knew_of_its_ledger_says_so_and_takes_the_operators_word(tmp_path, content):
-    from tests.ledger.conftest import CAP
+    from tests.kit.charges import CAP
 
     home, own = tmp_path / "home", ("--home", tmp_path / "home")
     ledger = Ledger(home / "ledger.sqlite")
@@ -199,7 +201,7 @@ def test_a_home_that_lost_what_it_knew_of_its_ledger_says_so_and_takes_the_opera
 
 @pytest.mark.parametrize("name", ["x" * 5000, "a\udcffb"])
 def test_a_name_that_no_account_can_have_is_refused_in_a_sentence(tmp_path, name):
-    from tests.ledger.conftest import CAP
+    from tests.kit.charges import CAP
 
     Ledger(tmp_path / "ledger.sqlite").open_account("clinic", dataset="clinic", budget_cap=CAP)
     schema = write_clinic(tmp_path)[1]

@@ -38,11 +38,11 @@ from tasks.kinds.tables import TableCheck
 from tasks.run.bucket import verify
 from tasks.run.parquet import read_batches
 from tasks.stages.validate import check_table
-from tests.bombs import BOMBS, ROWS
 from tests.hand_off.make_golden import GOLDEN
-from tests.hand_off.test_manifest import CHARGED, rewritten
-from tests.hostile import contracts, events
-from tests.support import make_schema, make_table, run_cli, write_clinic
+from tests.kit.bombs import BOMBS, ROWS
+from tests.kit.hostile import contracts, events
+from tests.kit.manifests import CHARGED, rewritten
+from tests.kit.support import make_schema, make_table, run_cli, write_clinic
 
 CONTRACTS, EVENTS = dict(contracts()), dict(events())
 SECONDS, MEBIBYTES = 8, 256

@@ -22,8 +22,8 @@ from tasks.stages.sample import sample
 from tasks.stages.sanitize import sanitize
 from tasks.stages.train import train
 from tasks.stages.validate import validate
-from tests.privacy.test_control import config
-from tests.support import write_clinic
+from tests.kit.configurations import config
+from tests.kit.support import write_clinic
 
 
 @pytest.fixture

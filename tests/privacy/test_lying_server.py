@@ -21,7 +21,9 @@ from dpmodels.statistics.logistic import Logistic, transform_optimum
 from tasks.kinds.clients import FAILED, shielded
 from tasks.run.store import Run
 from tasks.stages.federate import PUBLIC, create, take_part
-from tests.wards import begun, ledger_of
+from tests.kit.wards import begun, ledger_of
+
+pytestmark = pytest.mark.processes
 
 RECORDS = {"records": 300}
 

@@ -9,8 +9,8 @@ import yaml
 
 from dpmodels.errors import ArtifactError
 from tasks.run.store import Run, close_home, make_private
-from tests.support import run_cli, synthesize_words, write_clinic
-from tests.wards import write_wards
+from tests.kit.support import run_cli, synthesize_words, write_clinic
+from tests.kit.wards import write_wards
 
 ELSEWHERE = ["../evil", "a/b", "..", "", "north\n", "/etc"]
 

@@ -16,17 +16,11 @@ from dpmodels.codec.encode import Codec
 from dpmodels.contract.base import described
 from dpmodels.errors import DataError
 from dpmodels.reading.load import load_parts
-from tests.support import make_schema, make_table, run_cli, synthesize_words, write_clinic
+from tests.kit.everything import everything
+from tests.kit.support import make_schema, make_table, run_cli, synthesize_words, write_clinic
 
 PRIVATE = ["Quillfeather", "8675309", "zebra", "1874-05-06", "wardd"]
 ROW = "Quillfeather,8675309,zebra,1874-05-06,wardd,{last}\n"
-
-
-def everything(folder: Path) -> str:
-    """Return all text that a run left outside the sensitive zone and the data."""
-    home = folder / "home"
-    files = [path for path in [*home.rglob("*"), *(folder / "out").rglob("*")] if path.is_file()]
-    return "".join(path.read_bytes().decode("latin-1") for path in files if home / "sensitive" not in path.parents)
 
 
 def nothing_private(*texts: str) -> None:

@@ -29,8 +29,8 @@ from flows.partitions import check_nights
 from flows.synthesize import carry_out, make_plans, pipeline, start
 from tasks.engine.encoded import EncodedTable
 from tasks.run.store import Run
-from tests.every_kind import make
-from tests.support import make_schema, make_table, write_clinic
+from tests.kit.every_kind import make
+from tests.kit.support import make_schema, make_table, write_clinic
 
 DAYS = [date(2026, 1, day) for day in (1, 2, 3, 4)]
 SEEN = {"type": "datetime", "min": date(2026, 1, 1), "max": date(2026, 12, 31)}

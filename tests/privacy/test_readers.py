@@ -17,8 +17,8 @@ from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.keys import public_key
 from dpmodels.text.encoders import describe_encoder
 from flows.config import SynthesizeConfig
-from tests.damaged import CARDED, SECRET, Reader, outcome, readers
-from tests.hand_off.test_manifest import rewritten
+from tests.kit.damaged import CARDED, SECRET, Reader, outcome, readers
+from tests.kit.manifests import rewritten
 
 ROOT = Path(__file__).parents[2]
 NAMES = sorted(readers())

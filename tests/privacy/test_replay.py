@@ -14,7 +14,7 @@ from dpmodels.report.charged import Scores
 from flows.audit import flow_findings, left_by, run_on
 from flows.audit_runs import MEASUREMENT, tables_of
 from tasks.run.store import Run
-from tests.support import make_table
+from tests.kit.support import make_table
 
 METHODS = ["pearl", "nacre", "nacre-images"]
 

@@ -17,8 +17,10 @@ import pytest
 from dpmodels.errors import NacreError
 from flows.with_prefect.deploy import deploy, work_here
 from flows.with_prefect.execute import Order
-from tests.flows.api import prefect_api_server, wait_until
-from tests.flows.site import ROOT, Site
+from tests.kit.api import prefect_api_server, wait_until
+from tests.kit.site import ROOT, Site
+
+pytestmark = pytest.mark.processes
 
 AD_HOC, NIGHTLY = "synthesize-table/ad-hoc", "synthesize-night/nightly"
 

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from dpmodels.contract.schema import Schema
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit, exact_decimal
-from tests.support import make_schema
+from tests.kit.support import make_schema
 
 USER = PrivacyUnit(user="patient", max_rows=4)
 

@@ -12,7 +12,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.errors import SchemaError
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
-from tests.support import make_schema, run_cli, synthesize_words, write_clinic
+from tests.kit.support import make_schema, run_cli, synthesize_words, write_clinic
 
 LARGE = "must be at most 0.001"
 

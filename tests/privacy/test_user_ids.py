@@ -10,7 +10,7 @@ import pytest
 
 from dpmodels.errors import DataError
 from dpmodels.reading.load import load_parts
-from tests.every_kind import make
+from tests.kit.every_kind import make
 
 SCHEMA = make("name: v\nunit: {user: who, max_rows: 2}\ncolumns:\n  who: {type: identifier}\n  n: {type: boolean}\n")
 TEXT = {

@@ -19,8 +19,10 @@ from dpmodels.reading.ingest import transform_encode
 from dpmodels.reading.load import load_parts
 from tasks.engine.encoded import EncodedTable
 from tasks.engine.engines import Threads
-from tests.every_kind import make
-from tests.support import make_schema, make_table
+from tests.kit.every_kind import make
+from tests.kit.support import make_schema, make_table
+
+pytestmark = pytest.mark.processes
 
 ROOT = Path(__file__).parents[2]
 
@@ -149,7 +151,7 @@ from dpmodels.embeddings.summation import transform_sum
 from dpmodels.privacy import Sensitive
 from tasks.engine.encoded import EncodedTable
 from tasks.engine.engines import Threads
-from tests.support import make_schema
+from tests.kit.support import make_schema
 
 def pipeline(data, folder):
     folder.mkdir()

@@ -11,7 +11,7 @@ from dpmodels.methods.federations.records import RecordsSpec, read_labeled
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.frames import load_given, transform_write
 from dpmodels.text.reading import load_documents
-from tests.flows.test_inputs import TABLE, ingested, same
+from tests.kit.inputs import TABLE, ingested, same
 
 
 def layouts(values: list[object]) -> dict[str, pa.Array]:

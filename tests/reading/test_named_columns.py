@@ -9,7 +9,7 @@ import pytest
 
 from dpmodels.errors import DataError
 from dpmodels.methods.federations.records import RecordsSpec, read_labeled, read_public
-from tests.damaged import fed, lines, stored, written
+from tests.kit.damaged import fed, lines, stored, written
 
 CLASSES = ["a", "b"]
 TABLE = pa.table({"x": [1.5, None, 3.0], "other": ["u", "v", "w"], "label": ["a", "b", "a"], "y": [1, 2, 3]})

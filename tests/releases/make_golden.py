@@ -26,9 +26,9 @@ from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.release import FORMAT, Release, read_release
 from dpmodels.report.charged import ScoreMeasurement, Scores
 from dpmodels.report.charged_facts import charged_facts
-from tests import support
-from tests.every_method import fit
-from tests.support import make_table, measured, run_cli, synthesize_words, write_key
+from tests.kit import support
+from tests.kit.every_method import fit
+from tests.kit.support import make_table, measured, run_cli, synthesize_words, write_key
 
 GOLDEN = Path(__file__).parent / "golden"
 RESIDUALS = Path(__file__).parent / "golden_residuals"

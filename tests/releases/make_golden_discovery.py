@@ -17,8 +17,8 @@ from dpmodels.contract.discovery import Discovery, Wanted
 from dpmodels.methods.tables.thresholded_counts import DiscoverySystem
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.release import FORMAT, read_release
+from tests.kit.support import measured
 from tests.releases.make_golden import sha256
-from tests.support import measured
 
 GOLDEN = Path(__file__).parent / "golden_discovery"
 BUDGET = PrivacyBudget(epsilon=2.0, delta=1e-6)

@@ -17,8 +17,8 @@ from dpmodels.methods.documents.each_document import EachDocument
 from dpmodels.releases.release import read_release
 from dpmodels.releases.system import Craft
 from dpmodels.text.candidates import Candidates, Sketching, read_candidates
-from tests.support import desk_in
-from tests.text.documents import SMALL, budget_of, embedded, make_contract, make_public, make_texts
+from tests.kit.documents import SMALL, budget_of, embedded, make_contract, make_public, make_texts
+from tests.kit.support import desk_in
 
 GOLDEN = Path(__file__).parent / "golden_documents"
 PUBLIC = GOLDEN / "public.safetensors"

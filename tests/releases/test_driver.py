@@ -14,8 +14,8 @@ from dpmodels.methods.registry import create
 from dpmodels.privacy import Sensitive
 from dpmodels.releases import draw
 from dpmodels.releases.steps import Choose, Data, Programme, Sum
-from tests.releases.test_parallel import BUDGET, PICK, SUM, WARDS, Wards, wards
-from tests.support import desk_in, make_records, make_schema, measured
+from tests.kit.parallel import BUDGET, PICK, SUM, WARDS, Wards, wards
+from tests.kit.support import desk_in, make_records, make_schema, measured
 
 
 class Steps(Wards):

@@ -29,8 +29,10 @@ from tasks.run.accounts import desk_of, reserve
 from tasks.run.store import Run
 from tasks.stages.ingest import ingest
 from tasks.stages.sanitize import sanitize
+from tests.kit.support import charges, make_records, make_schema, make_table, measured, run_cli, write_clinic
 from tests.releases.make_golden import GOLDEN
-from tests.support import charges, make_records, make_schema, make_table, measured, run_cli, write_clinic
+
+pytestmark = pytest.mark.processes
 
 FOLDER = GOLDEN / "FORMAT-1"
 

@@ -29,9 +29,9 @@ from dpmodels.releases.steps import Choose, Keep, Sum, Train
 from dpmodels.releases.system import Craft
 from dpmodels.releases.walk import values_of
 from dpmodels.report.charged_facts import charged_facts
-from tests.every_method import fit
+from tests.kit.every_method import fit
+from tests.kit.support import run_cli
 from tests.releases.make_golden import GOLDEN, RESIDUALS, facts_of, make_release, marginals_of, sha256
-from tests.support import run_cli
 
 FORMATS = sorted(GOLDEN.iterdir())
 FACTS = {folder: json.loads((folder / "facts.json").read_text()) for folder in [*FORMATS, RESIDUALS]}

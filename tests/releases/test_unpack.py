@@ -12,6 +12,8 @@ import pytest
 from dpmodels.releases.release import read_release
 from tests.releases.make_golden import GOLDEN
 
+pytestmark = pytest.mark.processes
+
 ROOT = Path(__file__).parents[2]
 READ = """
 import resource, sys

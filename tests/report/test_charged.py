@@ -20,7 +20,7 @@ from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.report.charged import ScoreMeasurement, Scores, read_measurement, tables_of
 from dpmodels.report.charged_facts import accuracy, auroc, charged_facts
-from tests.support import make_records, make_schema, measured
+from tests.kit.support import make_records, make_schema, measured
 
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
 ROWS = 3000

@@ -15,8 +15,8 @@ from dpmodels.pages.page import percent, thousands
 from dpmodels.pages.report import render
 from dpmodels.report.fidelity import Measured
 from dpmodels.report.largest import counted_together
-from tests.every_kind import make
-from tests.reports import facts_of, release_of
+from tests.kit.every_kind import make
+from tests.kit.reports import facts_of, release_of
 
 ROWS = 20_000
 HEAVY = np.minimum(np.exp(np.random.default_rng(0).normal(7, 1.3, ROWS)), 999_999)  # half below 1,100

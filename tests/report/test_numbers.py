@@ -16,7 +16,7 @@ from dpmodels.privacy import Released
 from dpmodels.releases.system import Craft
 from dpmodels.report.bins import CellTally
 from dpmodels.report.numbers import doubt, errors_of
-from tests.reports import release_of
+from tests.kit.reports import release_of
 
 KEYS = {"type": "number", "round": 2, "min": 0, "max": 10_000_000, "scale": "log"}
 

@@ -24,10 +24,10 @@ from dpmodels.releases.steps import Data, NoisySum, Step, Sum
 from dpmodels.report.bins import Bins, CellTally
 from dpmodels.report.fidelity import Measured, compare_with_release
 from dpmodels.report.report import summarise
-from tests import reports
-from tests.every_kind import make
-from tests.reports import BUDGET, facts_of, release_of
-from tests.support import make_records, make_schema, make_table, measured, repeated_noise
+from tests.kit import reports
+from tests.kit.every_kind import make
+from tests.kit.reports import BUDGET, facts_of, release_of
+from tests.kit.support import make_records, make_schema, make_table, measured, repeated_noise
 
 NACRE = Nacre(NacreMeasurement(fine_cells=32))
 ROWS = 4000

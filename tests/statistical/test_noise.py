@@ -17,16 +17,8 @@ from dpmodels.mechanisms.gaussian import (
 )
 from dpmodels.methods.tables.pearl import Pearl
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
-from tests.support import make_records, make_schema
-
-ALPHA = 1e-6  # a false alarm in a million runs
-
-
-def has_stddev(sample: np.ndarray, stddev: float) -> bool:
-    """Accept if a two-sided chi-square test of the variance and a Kolmogorov-Smirnov test of the shape both accept."""
-    quantile = stats.chi2(len(sample)).cdf((sample / stddev).astype(float) @ (sample / stddev))
-    shape = stats.kstest(sample / stddev, "norm").pvalue
-    return bool(ALPHA / 2 < quantile < 1 - ALPHA / 2 and shape > ALPHA)
+from tests.kit.noise import ALPHA, has_stddev
+from tests.kit.support import make_records, make_schema
 
 
 @pytest.mark.parametrize("scale", [1.0, 2 / 3, 3 / 2])

@@ -8,7 +8,7 @@ from dpmodels.mechanisms.gaussian import measure_gaussian
 from dpmodels.privacy import Sensitive
 from dpmodels.statistics.class_moments import ClassMoments, leading_directions, transform_class_moments
 from dpmodels.statistics.component_moments import Z_BITS, Points
-from tests.statistical.test_noise import has_stddev
+from tests.kit.noise import has_stddev
 
 R = 1 << Z_BITS
 

@@ -11,11 +11,11 @@ from sklearn.linear_model import LogisticRegression
 from dpmodels.errors import InvalidArgument
 from dpmodels.mechanisms.gaussian import measure_gaussian
 from dpmodels.privacy import Sensitive
-from dpmodels.statistics.component_moments import Z_BITS, Points
+from dpmodels.statistics.component_moments import Points
 from dpmodels.statistics.logistic import Logistic, transform_optimum
-from tests.statistical.test_noise import has_stddev
+from tests.kit.noise import has_stddev
+from tests.kit.points import R, clipped
 
-R = 1 << Z_BITS
 SIZE, CROWD = 4, 400
 Solve = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -23,11 +23,6 @@ Solve = Callable[[np.ndarray, np.ndarray], np.ndarray]
 def problem(outputs: int, replaced: bool = True, **changes: float) -> Logistic:
     """Return a problem with a lambda of 0.002, so weak that what a record does shows at its worst."""
     return replace(Logistic(SIZE, outputs, 0.002 * CROWD, 0.3, replaced, 2 * CROWD), **changes)
-
-
-def clipped(points: np.ndarray) -> np.ndarray:
-    lengths = np.linalg.norm(points, axis=1, keepdims=True)
-    return np.trunc(points * (R * (1 - 1e-9) / np.maximum(lengths, 1e-9))).astype(np.int64)
 
 
 def crowd() -> tuple[np.ndarray, np.ndarray]:

@@ -11,9 +11,8 @@ from dpmodels.errors import ArtifactError, LedgerError
 from dpmodels.ledger.ledger import Ledger
 from tasks.run.anchors import KEY, PLACE, anchor_faults, check_anchored, write_anchor
 from tasks.run.home import check_home, home_faults
-from tests.ledger.conftest import CAP, make_charge
-from tests.ledger.test_tampering import rewrite
-from tests.support import run_cli, write_key
+from tests.kit.charges import CAP, make_charge, rewrite
+from tests.kit.support import run_cli, write_key
 
 
 @pytest.fixture(params=["folder", "store"])

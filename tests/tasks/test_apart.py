@@ -28,8 +28,10 @@ from tasks.run.apart import (
     withdraw,
 )
 from tasks.run.store import Run, write_text
-from tests.flows.api import wait_until
-from tests.support import read_only, run_cli
+from tests.kit.api import wait_until
+from tests.kit.support import read_only, run_cli
+
+pytestmark = pytest.mark.processes
 
 
 @pytest.fixture

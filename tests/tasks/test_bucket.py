@@ -19,12 +19,12 @@ from tasks.engine.engines import Threads
 from tasks.run.bucket import Bucket, read_listing, write_listing
 from tasks.run.store import Run
 from tasks.stages.sample import FILE_ROWS, FileSampler, write_parts
-from tests.support import charges, run_cli, synthesize_words, write_clinic, write_key
-from tests.tasks.test_cluster import Processes, begun, kill_in_the_middle
-from tests.tasks.test_sample import saved
+from tests.kit.clusters import Processes, begun, kill_in_the_middle
+from tests.kit.mixtures import saved
+from tests.kit.support import charges, run_cli, synthesize_words, write_clinic, write_key
 
 PLACE = "a/visits"
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.processes]
 
 
 def names(system: pafs.FileSystem, path: str) -> set[str]:

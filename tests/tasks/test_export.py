@@ -18,7 +18,7 @@ from dpmodels.reading.load import load_parts
 from tasks.run.table_file import ENDINGS
 from tasks.stages.export import export
 from tests.hand_off.make_golden import GOLDEN
-from tests.support import run_cli, write_clinic
+from tests.kit.support import run_cli, write_clinic
 
 HAND_OFF = GOLDEN / "FORMAT-5" / "card"
 MADE = pq.read_table(HAND_OFF / "synthetic")

@@ -10,7 +10,7 @@ from dpmodels.errors import DataError
 from flows.config import SynthesizeConfig, placed
 from flows.synthesize import carry_out, start
 from tasks.stages.ingest import ingest
-from tests.support import make_table, write_clinic
+from tests.kit.support import make_table, write_clinic
 
 
 def test_rows_of_a_try_that_failed_are_no_part_of_the_next(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from dpmodels.methods.registry import create
 from tasks.run import memory as room
-from tests.support import charges, make_schema, run_cli, synthesize_words, write_clinic
+from tests.kit.support import charges, make_schema, run_cli, synthesize_words, write_clinic
 
 
 @pytest.mark.parametrize("method", ["privbayes", "dp-vae"])

@@ -14,7 +14,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from tasks.engine.engines import cores
 from tasks.engine.pools import limit_pools, limited_pools, pool_threads
-from tests.support import synthesize_words, write_clinic
+from tests.kit.support import synthesize_words, write_clinic
+
+pytestmark = pytest.mark.processes
 
 ROOT = Path(__file__).parents[2]
 WATCHED = """

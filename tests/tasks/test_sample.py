@@ -12,18 +12,14 @@ from dpmodels.codec.encode import Codec
 from tasks.engine.cluster import open_cluster
 from tasks.engine.engines import Threads
 from tasks.kinds.tables import TableCheck
-from tasks.run.store import Handle
 from tasks.stages.sample import FILE_ROWS, FileSampler, write_parts
 from tasks.stages.validate import check_table
-from tests.generators.test_mixture import model
-from tests.tasks.test_cluster import Processes
+from tests.kit.clusters import Processes
+from tests.kit.mixtures import model, saved
+
+pytestmark = pytest.mark.processes
 
 ROWS = FILE_ROWS + 200_000
-
-
-def saved(folder: Path) -> Handle:
-    model().save(folder / "generator.safetensors")
-    return Handle(path=folder / "generator.safetensors", sha256="its hash")
 
 
 def write(folder: Path, threads: int, seed: int = 3) -> list[int]:

@@ -4,7 +4,6 @@ import errno
 import sqlite3
 import stat
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,35 +14,9 @@ from dpmodels.errors import DataError, NacreError
 from flows.with_prefect.server import prefect_server
 from tasks.engine.engines import Threads
 from tasks.stages.stage import as_task, stage
+from tests.kit.stages import CANARY, Run, cast, refuse, train
 
-CANARY = "Zebulon-Quillfeather-1874"
-
-
-@dataclass(frozen=True)
-class Run:
-    sensitive: Path
-
-
-@stage("ingest", sensitive=True)
-def cast(run: Run, value: str = CANARY) -> int:
-    """Choke on a private value, which pyarrow quotes in its message."""
-    return pa.array([value]).cast(pa.int64())[0].as_py()
-
-
-@stage("sanitize", sensitive=True)
-def refuse(run: Run) -> None:
-    try:
-        cast.__wrapped__(run)
-    except pa.ArrowInvalid as error:
-        raise DataError("age", "must be an integer") from error
-
-
-@stage("train", sensitive=False)
-def train(run: Run, tries: list[int]) -> str:
-    tries.append(1)
-    if len(tries) < 3:
-        raise ConnectionError("try again")
-    return "weights"
+pytestmark = pytest.mark.processes
 
 
 @stage("validate", sensitive=False)

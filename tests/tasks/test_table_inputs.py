@@ -10,7 +10,7 @@ from dpmodels.audit.made.clinic import make_schema, make_table
 from dpmodels.comparison.frame import ParquetBatches, read_frame
 from tasks.run.table_inputs import as_parquet
 from tasks.stages.validate import check_hand_off
-from tests.flows.test_inputs import as_arrow, as_csv, as_json
+from tests.kit.inputs import as_arrow, as_csv, as_json
 
 SCHEMA = make_schema()
 FORMS = {"t.csv": lambda path: as_csv(path, ";"), "t.csv.gz": as_csv, "t.jsonl": as_json, "t.arrow": as_arrow}

@@ -7,7 +7,7 @@ import pytest
 from dpmodels.errors import ArtifactError
 from tasks.run import zone as place
 from tasks.run.zone import ACCEPTED, check_place, file_system
-from tests.support import run_cli, synthesize_words, write_clinic
+from tests.kit.support import run_cli, synthesize_words, write_clinic
 
 TABLE = """\
 22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw

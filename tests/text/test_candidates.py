@@ -6,7 +6,7 @@ from safetensors.numpy import load, save
 
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.text.candidates import KEY, Recipe, Sketching, make_candidates, read_candidates
-from tests.text.documents import SMALL, embedded, make_contract, make_public, make_texts
+from tests.kit.documents import SMALL, embedded, make_contract, make_public, make_texts
 
 
 def test_a_file_of_candidates_is_read_as_it_was_written(tmp_path):

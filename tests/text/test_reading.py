@@ -13,7 +13,7 @@ from dpmodels.errors import DataError
 from dpmodels.text.encoders import load_encoder
 from dpmodels.text.passages import Passages, embed, transform_passages
 from dpmodels.text.reading import load_documents
-from tests.damaged import fed, lines
+from tests.kit.damaged import fed, lines
 
 TEXTS = ["Good film. I liked it.", "", 'Zebra, sadly.\n\nNever again! It\n"was" bad.', "One"]
 TABLE = {"id": ["a", "b", "c", "d"], "body": TEXTS, "kind": ["good", "bad", None, "odd"], "who": [1, 1, 2, 1]}

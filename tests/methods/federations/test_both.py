@@ -15,8 +15,8 @@ from dpmodels.methods.federations.heads_and_moments import BothMeasurement, Head
 from dpmodels.methods.federations.moments_head import Discriminant, MomentsHead
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.release import read_release
-from tests.methods.federations.parties import make_contract, make_examples, make_features, split
-from tests.support import desk_in
+from tests.kit.parties import make_contract, make_examples, make_features, split
+from tests.kit.support import desk_in
 
 EXTRACT = make_features()
 NEGATIVES = EXTRACT.whole(make_examples(150, seed=7).inputs)

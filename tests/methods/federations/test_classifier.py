@@ -14,7 +14,7 @@ from dpmodels.errors import ArtifactError
 from dpmodels.methods.federations.classifier import Ensemble, FederatedClassifier
 from dpmodels.methods.federations.heads import FederatedHeads, Heads, HeadsMeasurement, weighted_ensemble
 from dpmodels.methods.federations.moments_head import Discriminant, MomentsHead, discriminant
-from tests.methods.federations.parties import CLASSES, FEATURES, SPEC, make_contract, make_examples, make_features
+from tests.kit.parties import CLASSES, FEATURES, SPEC, make_contract, make_examples, make_features
 
 EXTRACT = make_features()
 TEST = make_examples(40, seed=4)

@@ -24,11 +24,11 @@ from dpmodels.privacy import Adjacency, PrivacyBudget, Sensitive
 from dpmodels.releases.draw import Desk
 from dpmodels.releases.release import read_release
 from dpmodels.statistics.component_moments import Points
-from tests.every_method import tap
-from tests.methods.federations.parties import FEATURES, make_contract, make_examples, make_features, split
-from tests.statistical.test_noise import has_stddev
-from tests.statistics.test_logistic import clipped
-from tests.support import desk_in
+from tests.kit.every_method import tap
+from tests.kit.noise import has_stddev
+from tests.kit.parties import FEATURES, make_contract, make_examples, make_features, split
+from tests.kit.points import clipped
+from tests.kit.support import desk_in
 
 __all__ = ["tap"]  # a fixture
 

@@ -10,7 +10,7 @@ from dpmodels.errors import ArtifactError
 from dpmodels.methods.federations.messages import read_server, read_update, write_server, write_update
 from dpmodels.methods.federations.models import build, state_of
 from dpmodels.methods.federations.rounds import Server, Update
-from tests.methods.federations.parties import SPEC
+from tests.kit.parties import SPEC
 
 WEIGHTS = state_of(build("resnet8", SPEC, 1))
 

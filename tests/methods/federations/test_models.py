@@ -11,7 +11,7 @@ from dpmodels.generators.randomness import stream
 from dpmodels.methods.federations.models import Architecture, ModelSpec, build, loaded, state_of
 from dpmodels.methods.federations.pretraining import PretrainingSpec, contrast, pretrain, view
 from dpmodels.methods.federations.rounds import predict
-from tests.methods.federations.parties import SPEC, make_examples
+from tests.kit.parties import SPEC, make_examples
 
 ARCHITECTURES = get_args(Architecture)
 

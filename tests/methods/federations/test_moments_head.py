@@ -12,9 +12,9 @@ from dpmodels.methods.federations.moments_head import MomentsHead, MomentsMeasur
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.release import read_release
 from dpmodels.statistics.component_moments import Points
-from tests.methods.federations.parties import make_contract, make_examples, make_features, split
-from tests.statistical.test_noise import has_stddev
-from tests.support import desk_in
+from tests.kit.noise import has_stddev
+from tests.kit.parties import make_contract, make_examples, make_features, split
+from tests.kit.support import desk_in
 
 EXTRACT = make_features()
 NEGATIVES = EXTRACT.whole(make_examples(20, seed=7).inputs)

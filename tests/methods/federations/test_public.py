@@ -16,8 +16,8 @@ from dpmodels.methods.federations.records import RecordsSpec, load_examples, rea
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.plan import Plan
 from tasks.stages.federate import create
-from tests.methods.federations.parties import make_examples
-from tests.wards import CLASSES, INPUTS, NAMES, make_ward
+from tests.kit.parties import make_examples
+from tests.kit.wards import CLASSES, INPUTS, NAMES, make_ward
 
 SPEC = RecordsSpec(inputs=INPUTS)
 QUICK = ExtractorSpec(features=6, width=4, pretraining=None)

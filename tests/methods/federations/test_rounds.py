@@ -13,7 +13,7 @@ from dpmodels.methods.federations import rounds
 from dpmodels.methods.federations.models import Architecture, ModelSpec, State, build, loaded, state_of
 from dpmodels.methods.federations.pretraining import PretrainingSpec, pretrain
 from dpmodels.methods.federations.rounds import Algorithm, Descent, RoundSpec, Server, Update, aggregate, train_client
-from tests.methods.federations.parties import SPEC, make_examples, split
+from tests.kit.parties import SPEC, make_examples, split
 
 PUBLIC = make_examples(160, seed=8)
 TEST = make_examples(200, seed=9)

@@ -13,8 +13,8 @@ from dpmodels.methods.federations.heads import FederatedHeads, HeadsMeasurement,
 from dpmodels.methods.federations.scores import FederatedScores
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.release import read_release
-from tests.methods.federations.parties import make_contract, make_examples, make_features, split
-from tests.support import desk_in
+from tests.kit.parties import make_contract, make_examples, make_features, split
+from tests.kit.support import desk_in
 
 EXTRACT = make_features()
 NEGATIVES = EXTRACT.whole(make_examples(150, seed=7).inputs)

@@ -12,7 +12,7 @@ from dpmodels.errors import ArtifactError
 from dpmodels.methods.federations.classifier import FederatedClassifier
 from dpmodels.methods.federations.models import build, state_of
 from dpmodels.methods.federations.trained_classifier import TrainedClassifier, load_classifier
-from tests.methods.federations.parties import CLASSES, SPEC, make_contract, make_examples, make_features
+from tests.kit.parties import CLASSES, SPEC, make_contract, make_examples, make_features
 
 EXTRACT = make_features()
 CONTRACT = make_contract(EXTRACT, EXTRACT.whole(make_examples(30, seed=7).inputs), {"a": 100, "b": 100})

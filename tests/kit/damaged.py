@@ -48,13 +48,13 @@ from dpmodels.text.candidates import read_candidates
 from dpmodels.text.reading import load_documents
 from flows.config import SynthesizeConfig
 from tasks.run.parquet import read_batches
-from tests.authoring.test_documents import WRITTEN as DOCUMENTS
-from tests.every_kind import EVERY_KIND
 from tests.hand_off.make_golden import GOLDEN
-from tests.letters import make_letters
+from tests.kit.every_kind import EVERY_KIND
+from tests.kit.expectations import WRITTEN as DOCUMENTS
+from tests.kit.letters import make_letters
+from tests.kit.support import SCHEMA_TEXT, make_schema, make_table, write_key
+from tests.kit.wards import CLASSES, INPUTS, make_ward
 from tests.releases import make_golden, make_golden_documents
-from tests.support import SCHEMA_TEXT, make_schema, make_table, write_key
-from tests.wards import CLASSES, INPUTS, make_ward
 
 SECRET = "Quillfeather"
 """A private value that no message may say."""

@@ -1,10 +1,10 @@
 """Feed one reader with what atheris makes up, guided by the code that it reaches; atheris is installed by hand.
 
     pip install atheris
-    python -m tests.fuzz schema-1.yaml -max_total_time=600
+    python -m tests.kit.fuzz schema-1.yaml -max_total_time=600
 
-Every name in ``tests.damaged.readers`` is a reader. An error that is no refusal ends the search, and leaves the bytes
-that made it in a file.
+Every name in ``tests.kit.damaged.readers`` is a reader. An error that is no refusal ends the search, and
+leaves the bytes that made it in a file.
 """
 
 import sys
@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import atheris
 
 with atheris.instrument_imports(include=["dpmodels", "flows", "yaml"]):
-    from tests.damaged import SECRET, outcome, readers
+    from tests.kit.damaged import SECRET, outcome, readers
 
 
 def main() -> None:

@@ -72,5 +72,5 @@ def table() -> pa.Table:
 
 @pytest.fixture(scope="session")
 def schemas() -> list[Path]:
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     return [root / "benchmarks/schemas/adult.yaml", root / "flows/demo/randhie.yaml"]

@@ -15,8 +15,8 @@ import yaml
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
 from flows.with_prefect.operators import SHIPPED
-from tests.flows.api import Api, wait_until
-from tests.support import read_only, write_clinic
+from tests.kit.api import Api, wait_until
+from tests.kit.support import read_only, write_clinic
 
 ROOT = Path(__file__).parents[2]
 CAP = PrivacyBudget(epsilon=2, delta=1e-5)

@@ -17,7 +17,7 @@ from dpmodels.report.charged import Scores
 from dpmodels.report.charged_facts import charged_facts
 from dpmodels.report.fidelity import Measured
 from dpmodels.report.report import summarise
-from tests.support import make_schema
+from tests.kit.support import make_schema
 
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
 

@@ -20,7 +20,7 @@ from flows.federate import start
 from tasks.run.accounts import reserve
 from tasks.run.store import Run
 from tasks.stages import aggregate, federate, rounds
-from tests.support import charges
+from tests.kit.support import charges
 
 NAMES = ("north", "south", "west")
 CLASSES = ("well", "ill", "grave")

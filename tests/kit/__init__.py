@@ -1,0 +1,1 @@
+"""What the tests share: small data sets, and ways to start, kill, forge and compare."""

@@ -1,0 +1,42 @@
+"""A draft whose values are to be discovered."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dpmodels.authoring.lint import parse
+from tests.kit.support import make_table, run_cli, write_clinic
+
+PLANTED = "Zebulon-Quillfeather"
+
+
+MARKS = {"ward": {"values": "discover"}, "age": {"min": "discover", "max": "discover"}}
+
+
+def write_draft(folder: Path, rows: int = 3000) -> list[object]:
+    """Write data, a draft and the settings of a quick synthesis; return the words of a discovery."""
+    data, schema, _ = write_clinic(folder, rows=rows)
+    table = make_table(rows)
+    ward = pa.array([PLANTED, *table["ward"].to_pylist()[1:]])
+    pq.write_table(table.set_column(table.schema.get_field_index("ward"), "ward", ward), data)
+    contract, _ = parse(schema.read_text())
+    content = contract.model_dump(mode="json", exclude_defaults=True)
+    content["columns"] = {name: {**column, **MARKS.get(name, {})} for name, column in content["columns"].items()}
+    (folder / "draft.yaml").write_text(json.dumps(content, indent=1))
+    return words(folder)
+
+
+def words(folder: Path, **other: object) -> list[object]:
+    named = {"schema": folder / "draft.yaml", "epsilon": 1, "delta": "1e-6", "home": folder / "home"} | other
+    options = [word for name, value in named.items() for word in (f"--{name.replace('_', '-')}", value)]
+    return ["schema", "discover", folder / "clinic.parquet", *options]
+
+
+def open_account(folder: Path, epsilon: float = 5, delta: float = 1e-5) -> None:
+    cap = ["--cap-epsilon", epsilon, "--cap-delta", delta]
+    code, _, err = run_cli(
+        "ledger", "open", "clinic", "--schema", folder / "draft.yaml", "--home", folder / "home", *cap
+    )
+    assert code == 0, err
