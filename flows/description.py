@@ -30,8 +30,7 @@ from dpmodels.contract.federation import ROUNDS, SCORES, UNCHARGED, Federation
 from dpmodels.contract.schema import Schema
 from dpmodels.escapes import escaped
 from dpmodels.ledger.records import Quote
-from dpmodels.methods.registry import create
-from dpmodels.methods.tables.thresholded_counts import DiscoverySystem
+from dpmodels.methods.registry import system_of
 from dpmodels.privacy import Adjacency, PrivacyBudget
 from dpmodels.releases.discoveries import discoveries_of, joint_cost
 from dpmodels.releases.plan import Line, Plan
@@ -90,9 +89,9 @@ def describe_run(run: Run) -> dict[str, str]:
         place = f"by the {settings.train_on}, which never sees the data"
     lines, system = run.plan.lines, None
     if isinstance(run.plan.contract, Documents) and run.plan.release.family:
-        from tasks.stages.embed import system_of  # it needs what not every installation has
+        from tasks.stages import embed  # it needs what not every installation has
 
-        system = system_of(run)
+        system = embed.system_of(run)
     return describe(lines, quote(run), signer[0].name if signer else "", place, system) | settings.declared.said
 
 
@@ -174,13 +173,7 @@ def _noise(plan: Line) -> Mapping[str, float]:
 
 def _system(plan: Line) -> System[Any] | None:
     """Make the system of a plan; None where it needs public files that the plan names by their hash."""
-    if isinstance(plan.contract, Federation):
-        from tasks.stages.federate import create as create_federated  # it needs torch, which not every installation has
-
-        return create_federated(plan.method, plan.measurement)
-    if isinstance(plan.contract, Discovery):
-        return DiscoverySystem.of_line(plan)
-    return None if plan.family else create(plan.method, plan.measurement, {})
+    return None if plan.family else system_of(plan.method, plan.measurement)
 
 
 def _least(plan: Line, system: System[Any] | None) -> dict[str, str]:

@@ -30,7 +30,6 @@ from tasks.run.ready import check_ready
 from tasks.run.store import Handle, Run
 from tasks.stages.embed import (
     CANDIDATES,
-    create,
     encode,
     hand_over,
     hashes_of,
@@ -38,6 +37,7 @@ from tasks.stages.embed import (
     measure,
     refuse_overlap,
     report,
+    system_with,
 )
 
 HIDES_NO_SENTENCES = (
@@ -105,7 +105,7 @@ def prepare(config: EmbedConfig) -> Prepared:
         shared = contract.most_documents if contract.user else 1
         recipe = recipe.model_copy(update={"sketch": Sketching(epsilon=budget.epsilon / shared)})
     candidates = load_public(config.candidates, contract, recipe)
-    system = create(model.method, model.measurement, candidates)
+    system = system_with(model.method, model.measurement, candidates)
     return Prepared(system.plan(contract, budget), candidates, system)
 
 

@@ -24,7 +24,6 @@ from dpmodels.methods.federations.heads_and_moments import BothMeasurement, Head
 from dpmodels.methods.federations.moments_head import MomentsHead
 from dpmodels.methods.federations.scores import FederatedScores
 from dpmodels.methods.quick import QUICK, quick
-from dpmodels.methods.registry import METHODS
 from dpmodels.methods.tables.thresholded_counts import DiscoverySystem
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.plan import Line
@@ -261,7 +260,7 @@ AS_READ: dict[str, Callable[[], Subject]] = {
 }
 """Methods for users, on data that are read as a run reads them: a table, users and their rows, and letters."""
 SUBJECTS: dict[str, Callable[[], Subject]] = {
-    **{method: partial(of_method, method, epsilon=1.0 if QUICK[method].trained else 4.0) for method in METHODS},
+    **{method: partial(of_method, method, epsilon=1.0 if QUICK[method].trained else 4.0) for method in QUICK},
     "deep-candidate": partial(of_letters, "deep-candidate"),
     "document-sketch": partial(of_letters, "document-sketch"),
     "discovery": of_discovery,

@@ -1,18 +1,26 @@
-"""The methods by name: the system of each, and the two models of its settings. A new system is one entry."""
+"""The methods of every kind by name: the system of each and the models of its settings. A new system is one entry."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 
 from dpmodels.contract.documents import Documents
+from dpmodels.contract.federation import SCORES
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import InvalidArgument, refused
 from dpmodels.generators.image_matching import MatchingSpec
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.reconstruction import TrainingSpec
+from dpmodels.methods.documents.deep_candidate import DeepCandidate, DeepCandidateMeasurement
 from dpmodels.methods.documents.document_moments import DocumentMeasurement, DocumentMomentsSystem
+from dpmodels.methods.documents.document_sketch import DocumentSketch, DocumentSketchMeasurement
+from dpmodels.methods.federations.heads import FederatedHeads, HeadsMeasurement, ScoresMeasurement
+from dpmodels.methods.federations.heads_and_moments import BothMeasurement, HeadsAndMoments
+from dpmodels.methods.federations.moments_head import ClientMoments, MomentsHead
+from dpmodels.methods.federations.scores import FederatedScores
 from dpmodels.methods.images.image_moments import ImageMeasurement, NacreImages
 from dpmodels.methods.images.photo_moments import NacrePhotos, PhotoMeasurement, PhotoTraining
 from dpmodels.methods.tables.bayes_structure import PrivBayesMeasurement
@@ -21,6 +29,7 @@ from dpmodels.methods.tables.moments import MomentsMeasurement, MomentsSystem
 from dpmodels.methods.tables.nacre import Nacre, NacreMeasurement
 from dpmodels.methods.tables.pearl import Pearl, PearlMeasurement
 from dpmodels.methods.tables.privbayes import PrivBayes, PrivBayesTraining
+from dpmodels.methods.tables.thresholded_counts import DiscoveryMeasurement, DiscoverySystem
 from dpmodels.methods.trained.dp_gan import DpGanMeasurement, dp_gan
 from dpmodels.methods.trained.dp_gm import DpGmMeasurement, dp_gm
 from dpmodels.methods.trained.dp_vae import DpVaeMeasurement, dp_vae
@@ -28,19 +37,27 @@ from dpmodels.methods.trained.dpkg import DpkgMeasurement, dpkg
 from dpmodels.methods.trained.p3gm import P3gmMeasurement, p3gm, p3gm_ae
 from dpmodels.methods.trained.private_training import Untrained
 from dpmodels.releases.contract import Contract
-from dpmodels.releases.system import Synthesizer
+from dpmodels.releases.system import Synthesizer, System
 
 
 @dataclass(frozen=True)
 class Method:
-    """A system and the models that check its settings: ``measurement`` is part of the plan, ``training`` is free."""
+    """A system and the models that check its settings.
 
-    system: Callable[[Any, Any], Synthesizer[Any]]
+    Attributes:
+        measurement: of what is part of the plan; training: of what is free, where a generator is fitted.
+        kind: what the method is for; one of a table is for images and for collections of documents too.
+        takes_public: whether the system is made with public vectors: candidates, or records that are no client's.
+    """
+
+    system: Callable[..., System[Any]]
     measurement: type[BaseModel]
-    training: type[BaseModel]
+    training: type[BaseModel] | None = None
+    kind: str = "table"
+    takes_public: bool = False
 
 
-METHODS = {
+METHODS: dict[str, Method] = {
     "nacre": Method(Nacre, NacreMeasurement, MixtureSpec),
     "nacre-images": Method(NacreImages, ImageMeasurement, MatchingSpec),
     "nacre-photos": Method(NacrePhotos, PhotoMeasurement, PhotoTraining),
@@ -55,6 +72,13 @@ METHODS = {
     "p3gm-ae": Method(p3gm_ae, P3gmMeasurement, Untrained),
     "pearl": Method(Pearl, PearlMeasurement, TrainingSpec),
     "privbayes": Method(PrivBayes, PrivBayesMeasurement, PrivBayesTraining),
+    "deep-candidate": Method(DeepCandidate, DeepCandidateMeasurement, kind="each document", takes_public=True),
+    "document-sketch": Method(DocumentSketch, DocumentSketchMeasurement, kind="each document", takes_public=True),
+    "federated-heads": Method(FederatedHeads, HeadsMeasurement, kind="federation", takes_public=True),
+    "federated-moments": Method(MomentsHead, ClientMoments, kind="federation"),
+    "federated-both": Method(HeadsAndMoments, BothMeasurement, kind="federation", takes_public=True),
+    SCORES: Method(FederatedScores, ScoresMeasurement, kind="federation", takes_public=True),
+    DiscoverySystem.method: Method(DiscoverySystem, DiscoveryMeasurement, kind="discovery"),
 }
 
 
@@ -67,16 +91,44 @@ def method_for(contract: Contract, asked: str | None = None) -> str:
     return "nacre-photos" if contract.image[1].is_color else "nacre-images"
 
 
+def of_kind(kind: str) -> list[str]:
+    """Name the methods of a kind, or of all."""
+    return [name for name, method in METHODS.items() if kind in ("", method.kind)]
+
+
+def training_of(method: str) -> type[BaseModel]:
+    """Return the model of the settings that are free; a method that fits no generator has none."""
+    return METHODS[method].training or Untrained
+
+
+def system_of(
+    method: str,
+    measurement: Mapping[str, Any],
+    training: Mapping[str, Any] = MappingProxyType({}),
+    public: Any = None,
+    kind: str = "",
+) -> System[Any]:
+    """Make the system of a method, with the public vectors that it measures against; ``kind`` refuses those of others.
+
+    Raises:
+        InvalidArgument: there is no such method, or it lacks a setting or refuses its value.
+    """
+    if method not in METHODS or kind not in ("", METHODS[method].kind):
+        raise InvalidArgument("method", method, f"be one of {', '.join(of_kind(kind))}")
+    entry = METHODS[method]
+    try:
+        spec = entry.measurement.model_validate(dict(measurement))
+        if entry.training is not None:
+            return entry.system(spec, entry.training.model_validate(dict(training)))
+    except ValidationError as fault:
+        raise refused(fault, whole=method if entry.training else "measurement") from None
+    return entry.system(spec, public) if entry.takes_public else entry.system(spec)
+
+
 def create(method: str, measurement: Mapping[str, Any], training: Mapping[str, Any]) -> Synthesizer[Any]:
     """Make a synthesizer from its name and its settings.
 
     Raises:
         InvalidArgument: there is no such method, or it lacks a setting or refuses its value.
     """
-    if method not in METHODS:
-        raise InvalidArgument("method", method, f"be one of {', '.join(METHODS)}")
-    entry = METHODS[method]
-    try:
-        return entry.system(entry.measurement.model_validate(measurement), entry.training.model_validate(training))
-    except ValidationError as fault:
-        raise refused(fault, whole=method) from None
+    return cast(Synthesizer[Any], system_of(method, measurement, training, kind="table"))

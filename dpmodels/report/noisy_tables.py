@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpmodels.contract.columns import Continuous, Datetime, Modelled
 from dpmodels.errors import Unsuitable
 from dpmodels.methods.parts.marginals import NoisyTable
-from dpmodels.methods.registry import METHODS, create
+from dpmodels.methods.registry import create, of_kind
 from dpmodels.releases.release import Release
 from dpmodels.report.bins import cell_label, range_label
 
@@ -43,7 +43,7 @@ def noisy_tables(release: Release) -> Iterator[pa.Table]:
         Unsuitable: its method releases no counts.
     """
     line = release.line
-    system = create(line.method, line.measurement, {}) if line.method in METHODS else None
+    system = create(line.method, line.measurement, {}) if line.method in of_kind("table") else None
     found = system.marginals(release) if system else None
     if system is None or found is None:
         raise Unsuitable(f"the release of {line.method} holds no counts of columns, so there are no tables to write")

@@ -17,7 +17,7 @@ from dpmodels.artifact import write_whole
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.files import read_plain
 from dpmodels.ledger.ledger import Charge
-from dpmodels.methods.registry import METHODS, create
+from dpmodels.methods.registry import create, of_kind
 from dpmodels.releases.plan import RELEASE, REPORT, Plan
 from dpmodels.releases.release import Release, read_release
 from dpmodels.report import charged
@@ -135,7 +135,7 @@ def check_fits(release: Release, training: Mapping[str, Any]) -> None:
         raise ArtifactError("the file's line is no line of a release; name the release.parquet of a run")
     if plan.family:
         raise ArtifactError(f"the release holds an embedding for each {plan.family}, and no generator is fitted to it")
-    if plan.method not in METHODS:
+    if plan.method not in of_kind("table"):
         raise ArtifactError(f"the release is of method {plan.method!r}, which this version does not know; {older}")
     if not re.fullmatch("[0-9a-f]{64}", release.entry):
         raise ArtifactError("the release's footer names no charge of a ledger, so nothing says that it was paid for")

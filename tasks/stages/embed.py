@@ -7,18 +7,16 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow.compute as pc
-from pydantic import BaseModel, ValidationError
 
 from dpmodels.artifact import aside, settle, sha256_of
 from dpmodels.contract.documents import Documents
-from dpmodels.errors import ArtifactError, DataError, InvalidArgument, Unsuitable, refused
+from dpmodels.errors import ArtifactError, DataError, Unsuitable
 from dpmodels.late import check_installed
-from dpmodels.methods.documents.deep_candidate import DeepCandidate, DeepCandidateMeasurement
-from dpmodels.methods.documents.document_sketch import DocumentSketch, DocumentSketchMeasurement
+from dpmodels.methods import registry
 from dpmodels.methods.documents.each_document import EachDocument, EmbeddedDocuments
 from dpmodels.pages.report import render
 from dpmodels.privacy import Sensitive
@@ -43,10 +41,6 @@ from tasks.stages.publish import assemble
 from tasks.stages.sanitize import reserve_run
 from tasks.stages.stage import stage
 
-METHODS: dict[str, tuple[type[EachDocument], type[BaseModel]]] = {
-    "deep-candidate": (DeepCandidate, DeepCandidateMeasurement),
-    "document-sketch": (DocumentSketch, DocumentSketchMeasurement),
-}
 CANDIDATES = "candidates.safetensors"
 EMBEDDINGS = "embeddings"
 FILE_ROWS = 2**17
@@ -80,19 +74,13 @@ def load_public(path: Path, contract: Documents, recipe: Recipe) -> Candidates:
         return make_candidates(PassageFile(target), contract.encoder, recipe)
 
 
-def create(method: str, measurement: Mapping[str, Any], candidates: Candidates) -> EachDocument:
+def system_with(method: str, measurement: Mapping[str, Any], candidates: Candidates) -> EachDocument:
     """Make a system with the public candidates at hand.
 
     Raises:
         InvalidArgument: there is no such method, or it refuses a setting.
     """
-    if method not in METHODS:
-        raise InvalidArgument("method", method, f"be one of {', '.join(METHODS)}")
-    system, settings = METHODS[method]
-    try:
-        return system(settings.model_validate(measurement), candidates)
-    except ValidationError as fault:
-        raise refused(fault, whole="measurement") from None
+    return cast(EachDocument, registry.system_of(method, measurement, public=candidates, kind="each document"))
 
 
 def system_of(run: Run) -> EachDocument:
@@ -104,7 +92,7 @@ def system_of(run: Run) -> EachDocument:
     line, candidates = run.plan.release, read_candidates(run.control / CANDIDATES)
     if candidates.sha256 != line.measurement["candidates"]:
         raise ArtifactError(f"the candidates of run {run.name} are not those that its plan names; start a new run")
-    return create(line.method, line.measurement, candidates)
+    return system_with(line.method, line.measurement, candidates)
 
 
 def encoder_of(contract: Documents) -> Encode | None:

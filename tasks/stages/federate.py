@@ -9,18 +9,15 @@ from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from dpmodels.artifact import exclusive, write_text
-from dpmodels.contract.federation import SCORES, Federation
+from dpmodels.contract.federation import Federation
 from dpmodels.embeddings.frozen import transform_frozen
-from dpmodels.errors import ArtifactError, InvalidArgument, NacreError, Unsuitable, refused
-from dpmodels.methods.federations.heads import FederatedHeads, HeadsMeasurement, ScoresMeasurement
-from dpmodels.methods.federations.heads_and_moments import BothMeasurement, HeadsAndMoments
-from dpmodels.methods.federations.moments_head import MomentsHead, MomentsMeasurement
+from dpmodels.errors import ArtifactError, NacreError, Unsuitable
 from dpmodels.methods.federations.public_part import PublicPart, PublicRecords
 from dpmodels.methods.federations.records import load_examples
-from dpmodels.methods.federations.scores import FederatedScores
+from dpmodels.methods.registry import system_of
 from dpmodels.privacy import Released, Sensitive
 from dpmodels.releases.draw import check_line
 from dpmodels.releases.plan import Line, Plan
@@ -35,14 +32,6 @@ from tasks.run.store import Handle, Run
 from tasks.stages.sanitize import reserve_run
 from tasks.stages.stage import stage
 
-METHODS: dict[str, tuple[type[System[Any]], type[BaseModel]]] = {
-    "federated-heads": (FederatedHeads, HeadsMeasurement),
-    "federated-moments": (MomentsHead, MomentsMeasurement),
-    "federated-both": (HeadsAndMoments, BothMeasurement),
-    SCORES: (FederatedScores, ScoresMeasurement),
-}
-NEGATIVES = (FederatedHeads, HeadsAndMoments, FederatedScores)
-"""Systems that tell a client's records from public ones."""
 PUBLIC, RECORDS = "public.safetensors", "public-records.safetensors"
 UNPLANNED = "its release is not the one that was planned"
 
@@ -60,15 +49,7 @@ def create(method: str, measurement: Mapping[str, Any], public: PublicPart | Non
     Raises:
         InvalidArgument: there is no such method, or it refuses a setting.
     """
-    if method not in METHODS:
-        raise InvalidArgument("method", method, f"be one of {', '.join(METHODS)}")
-    system, settings = METHODS[method]
-    try:
-        spec = settings.model_validate(dict(measurement))
-    except ValidationError as fault:
-        raise refused(fault, whole="measurement") from None
-    given: Any = (spec, public.negatives) if public is not None and system in NEGATIVES else (spec,)
-    return system(*given)
+    return system_of(method, measurement, public=public and public.negatives, kind="federation")
 
 
 def about(plan: Line | Plan) -> Federation:

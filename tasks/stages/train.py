@@ -3,7 +3,7 @@
 from importlib.metadata import version
 
 from dpmodels.artifact import write_whole
-from dpmodels.methods.registry import METHODS, create
+from dpmodels.methods.registry import create, training_of
 from dpmodels.releases.release import read_release
 from dpmodels.releases.system import Craft
 from tasks.engine.progress import progress_bar
@@ -33,6 +33,6 @@ def train(run: Run, release: Handle) -> Handle:
     write_whole(run.place("train"), model.save)
     checkpoint.unlink(missing_ok=True)
     # all settings are written down: a later version may have other defaults
-    spec = METHODS[line.method].training.model_validate(settings.training)
+    spec = training_of(line.method).model_validate(settings.training)
     made = Made(nacre_version=version("nacre"), seed=settings.seed, settings=spec.model_dump(mode="json"))
     return run.finish("train", made=made)

@@ -10,7 +10,7 @@ import yaml
 from dpmodels.audit.data import data_of
 from dpmodels.codec.embedded import codec_of
 from dpmodels.methods.quick import QUICK
-from dpmodels.methods.registry import METHODS
+from dpmodels.methods.registry import of_kind
 from tests.kit.support import charges, run_cli, synthesize_words
 
 
@@ -24,7 +24,7 @@ def write(folder: Path, method: str) -> list[object]:
     return synthesize_words(folder, data=folder / "data.parquet", schema=folder / "schema.yaml", rows=30)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", of_kind("table"))
 def test_a_run_ends_in_a_hand_off_and_a_ledger_that_are_verified(tmp_path, method):
     code, _, err = run_cli(*write(tmp_path, method))
     assert code == 0, err

@@ -17,7 +17,7 @@ from dpmodels.audit.subjects import Subject, World, of_method
 from dpmodels.codec.flat import FlatCodec, split
 from dpmodels.errors import InvalidArgument
 from dpmodels.methods.quick import quick
-from dpmodels.methods.registry import METHODS, create
+from dpmodels.methods.registry import create, of_kind
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft
 from tests.kit.records import user_of
@@ -66,7 +66,7 @@ def test_both_tables_are_one_charge_of_the_whole_budget(epsilon):
     assert one == many  # the bound on a user's rows does not make the noise larger
 
 
-@pytest.mark.parametrize("method", [name for name in METHODS if name not in ("nacre", "document-moments")])
+@pytest.mark.parametrize("method", [name for name in of_kind("table") if name not in ("nacre", "document-moments")])
 def test_other_methods_refuse_in_a_sentence(method):
     with pytest.raises(InvalidArgument, match="be nacre for a schema with `users`"):
         create(method, {}, {}).plan(SCHEMA, PrivacyBudget(epsilon=1, delta=1e-5, unit=SCHEMA.unit))

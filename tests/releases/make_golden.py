@@ -21,7 +21,7 @@ from dpmodels.audit.data import data_of
 from dpmodels.codec.encode import Codec
 from dpmodels.contract.schema import Schema
 from dpmodels.methods.quick import QUICK, quick
-from dpmodels.methods.registry import METHODS
+from dpmodels.methods.registry import of_kind
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.release import FORMAT, Release, read_release
 from dpmodels.report.charged import ScoreMeasurement, Scores
@@ -136,7 +136,7 @@ def main() -> None:
     """Make what is missing."""
     torch.set_num_threads(1)
     folder = GOLDEN / f"FORMAT-{FORMAT}"
-    for each, names in {folder: [*METHODS, "report"], RESIDUALS: ["nacre"]}.items():
+    for each, names in {folder: [*of_kind("table"), "report"], RESIDUALS: ["nacre"]}.items():
         each.mkdir(parents=True, exist_ok=True)
         place = each / "facts.json"
         facts = json.loads(place.read_text()) if place.exists() else {}

@@ -20,7 +20,7 @@ from dpmodels.contract.federation import Federation
 from dpmodels.errors import InvalidArgument
 from dpmodels.frozen import Frozen
 from dpmodels.methods.federations.heads import FederatedHeads, HeadProblems, Heads, HeadsMeasurement
-from dpmodels.methods.federations.moments_head import Discriminant, MomentsHead, MomentsMeasurement, added
+from dpmodels.methods.federations.moments_head import ClientMoments, Discriminant, MomentsHead, added
 from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
@@ -33,7 +33,7 @@ class BothMeasurement(Frozen):
     """What is measured, all of it part of the plan; ``heads_share`` is the heads' share of the budget's squared mu."""
 
     heads: HeadsMeasurement = HeadsMeasurement()
-    moments: MomentsMeasurement = MomentsMeasurement()
+    moments: ClientMoments = ClientMoments()
     heads_share: Annotated[float, Field(ge=0.01, le=0.99)] = 0.5
 
 

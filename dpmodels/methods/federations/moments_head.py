@@ -41,7 +41,7 @@ from dpmodels.statistics.partial_sums import transform_added
 from dpmodels.statistics.symmetric import DIAGONAL, shrink, shrink_classes
 
 
-class MomentsMeasurement(Frozen):
+class ClientMoments(Frozen):
     """What is measured: public parameters that decide the release and so are part of the plan.
 
     Attributes:
@@ -91,9 +91,9 @@ class MomentsHead(System[ClassMoments]):
 
     method = "federated-moments"
     about = Federation
-    measurement: MomentsMeasurement = field(default_factory=MomentsMeasurement)
+    measurement: ClientMoments = field(default_factory=ClientMoments)
 
-    def design(self, spec: MomentsMeasurement, contract: Federation) -> ClassMoments:
+    def design(self, spec: ClientMoments, contract: Federation) -> ClassMoments:
         """State what is summed; where a record is replaced, the sensitivity is that of a replaced one.
 
         Raises:

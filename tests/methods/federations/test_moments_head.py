@@ -8,7 +8,7 @@ import pytest
 from dpmodels.embeddings.frozen import Examples, transform_frozen
 from dpmodels.errors import InvalidArgument
 from dpmodels.mechanisms import gaussian
-from dpmodels.methods.federations.moments_head import MomentsHead, MomentsMeasurement, discriminant
+from dpmodels.methods.federations.moments_head import ClientMoments, MomentsHead, discriminant
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.release import read_release
 from dpmodels.statistics.component_moments import Points
@@ -41,7 +41,7 @@ def right(head, examples: Examples) -> float:
 
 @pytest.mark.parametrize("pooled", [True, False])
 def test_the_exact_sums_are_those_of_all_records_however_they_are_split(pooled):
-    own = MomentsHead(MomentsMeasurement(pooled=pooled))
+    own = MomentsHead(ClientMoments(pooled=pooled))
     for alpha in (0.01, 100.0):
         parts = split(RECORDS, alpha)
         design = own.design(own.measurement, contract(parts))
@@ -76,7 +76,7 @@ def test_the_noise_is_that_of_the_adjacency(monkeypatch, tmp_path, public):
         return noisy
 
     monkeypatch.setattr(gaussian, "_sampler", sampler)
-    own = MomentsHead(MomentsMeasurement(pooled=False))
+    own = MomentsHead(ClientMoments(pooled=False))
     about = contract(split(RECORDS, 1.0), public)
     release = measured(own, about, points(RECORDS), tmp_path / "desk")
     moments = own.of(release.value.line)
@@ -90,7 +90,7 @@ def test_the_noise_is_that_of_the_adjacency(monkeypatch, tmp_path, public):
 
 
 def test_releases_of_other_measurements_or_twice_the_same_are_not_added(tmp_path):
-    parts, own, other = split(RECORDS, 1.0), MomentsHead(), MomentsHead(MomentsMeasurement(count_weight=0.3))
+    parts, own, other = split(RECORDS, 1.0), MomentsHead(), MomentsHead(ClientMoments(count_weight=0.3))
     about = contract(parts)
     first = measured(own, about.of("a"), points(parts["a"]), tmp_path / "a")
     second = measured(other, about.of("b"), points(parts["b"]), tmp_path / "b")
@@ -101,7 +101,7 @@ def test_releases_of_other_measurements_or_twice_the_same_are_not_added(tmp_path
 
 def test_one_noise_for_the_sums_of_all_clients_is_that_of_one_record(monkeypatch, tmp_path):
     """Central trust: the noise knows nothing of the number of clients, and the total is exact without it."""
-    own, drawn = MomentsHead(MomentsMeasurement(trust="central")), []
+    own, drawn = MomentsHead(ClientMoments(trust="central")), []
 
     def sampler(values, stddev):
         noisy = gaussian.discrete_gaussian(values, stddev)
