@@ -51,7 +51,7 @@ def staged(folder: Path, encoder: str, method: str) -> dict[str, Any]:
     asked = {"columns": {"encoder": encoder}, "privacy": {"target_epsilon": EPSILON}, "model": {"method": method}}
     run = start(EmbedConfig.build({**places, **asked, "runtime": {"home": folder / "home"}}))
     taken = timed(pipeline, run)
-    sentences = sum(len(batch.vectors) for batch in PassageFile(run.sensitive / "passages.arrow"))
+    sentences = sum(len(batch.vectors) for batch in PassageFile(run.sensitive / "encoded" / "passages.arrow"))
     return {"taken": taken, "sentences": sentences}
 
 

@@ -40,6 +40,7 @@ from dpmodels.report.embedded import cautions
 from dpmodels.report.federated import cautions as cautions_of_clients
 from flows.config import EmbedConfig, SynthesizeConfig
 from flows.planning import cautions_about, make_plans, make_quote, officer_for, whole_budget
+from tasks.kinds.protocol import kind_of_line
 from tasks.run.accounts import officer_of, quote
 from tasks.run.store import Run
 
@@ -89,9 +90,7 @@ def describe_run(run: Run) -> dict[str, str]:
         place = f"by the {settings.train_on}, which never sees the data"
     lines, system = run.plan.lines, None
     if isinstance(run.plan.contract, Documents) and run.plan.release.family:
-        from tasks.stages import embed  # it needs what not every installation has
-
-        system = embed.system_of(run)
+        system = kind_of_line(run.plan.release).system(run)
     return describe(lines, quote(run), signer[0].name if signer else "", place, system) | settings.declared.said
 
 

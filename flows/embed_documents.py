@@ -25,20 +25,13 @@ from dpmodels.text.candidates import Candidates, Recipe, Sketching
 from dpmodels.text.reading import load_documents
 from flows.config import EmbedConfig
 from flows.planning import MayOpen, create_run, make_budget
+from tasks.kinds.each_document import CANDIDATES, hashes_of, load_public, refuse_overlap, system_with
 from tasks.run.in_memory import GIVEN, forget_given
 from tasks.run.ready import check_ready
 from tasks.run.store import Handle, Run
-from tasks.stages.embed import (
-    CANDIDATES,
-    encode,
-    hand_over,
-    hashes_of,
-    load_public,
-    measure,
-    refuse_overlap,
-    report,
-    system_with,
-)
+from tasks.stages.embed import hand_over, report
+from tasks.stages.ingest import ingest
+from tasks.stages.sanitize import sanitize
 
 HIDES_NO_SENTENCES = (
     "the contract protects {0}s, and embedding each document hides a sentence; write `protects: sentence`, or take the "
@@ -48,7 +41,7 @@ HIDES_NO_SENTENCES = (
 
 def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:
     """Run every stage that has not finished yet; ``call`` decides how a stage is run."""
-    release = run.finished("sanitize") or call(measure, run, call(encode, run))
+    release = run.finished("sanitize") or call(sanitize, run, call(ingest, run))
     handed_over = call(hand_over, run, release, call(report, run, release))
     forget_given(run)
     return handed_over

@@ -25,12 +25,13 @@ from flows.config import FederateConfig
 from flows.description import describe, describe_uncharged
 from flows.planning import MayOpen, account_for, bind, check_delta, ledger_place, make_budget, open_home
 from tasks.engine.progress import progress_bar
+from tasks.kinds.federation import PUBLIC, RECORDS, create
 from tasks.run.accounts import accounts_to_open, charge_of
 from tasks.run.ready import check_ready
 from tasks.run.store import Handle, Opening, Run, Settings, new_name, party_name
 from tasks.run.unfinished import naming_paid, refuse_paid
 from tasks.stages.classify import hand_over, report
-from tasks.stages.federate import PUBLIC, RECORDS, create, gather, take_part
+from tasks.stages.federate import gather, take_part
 from tasks.stages.rounds import BEGIN, first_server, is_unprotected, train_in_rounds
 
 M = TypeVar("M", bound=BaseModel)

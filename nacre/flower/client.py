@@ -26,9 +26,10 @@ from flows.config import ClientPrivacyConfig, HandOverConfig
 from flows.planning import account_for, bind, make_budget, open_home
 from nacre.flower.messages import DISAGREED, Answer, Offer
 from tasks.kinds.clients import FAILED, shielded
+from tasks.kinds.federation import PUBLIC, about
 from tasks.run.accounts import charges_of
 from tasks.run.store import Opening, Run, party_name
-from tasks.stages.federate import PUBLIC, about, take_part
+from tasks.stages.federate import take_part
 from tasks.stages.publish import payment
 
 

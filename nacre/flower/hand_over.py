@@ -27,11 +27,12 @@ from dpmodels.report.federated import Party, cautions, summarise_federation
 from flows.config import FederateConfig
 from flows.federate import Prepared
 from nacre.flower.messages import Answer
+from tasks.kinds.federation import RECORDS, about, create
 from tasks.run.accounts import charge_of
 from tasks.run.signing import passphrase_of
 from tasks.stages.card import lay_out
 from tasks.stages.classify import CLASSIFIER, SOFT_LABELS, Classified, made_of
-from tasks.stages.federate import RECORDS, UNPLANNED, about, create
+from tasks.stages.federate import UNPLANNED
 from tasks.stages.publish import TO_COME, artifacts, blur_times, declared
 from tasks.stages.publish import line as cost_of
 

@@ -23,8 +23,8 @@ from flows.federate import Prepared, prepare
 from nacre.flower.hand_over import Taken, check_answer, hand_over
 from nacre.flower.messages import Answer, Offer
 from tasks.kinds.clients import FAILED, LATE
+from tasks.kinds.federation import PUBLIC
 from tasks.run.ready import check_ready
-from tasks.stages.federate import PUBLIC
 
 TWICE = "it joined more than once"
 LOOK_SECONDS = 0.5

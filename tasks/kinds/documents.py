@@ -18,11 +18,13 @@ from dpmodels.report.points import map_of
 from dpmodels.text.encoders import load_encoder
 from dpmodels.text.points import transform_points
 from dpmodels.text.reading import load_documents
+from tasks.kinds.synthesized import records as records
+from tasks.kinds.synthesized import system as system
 from tasks.run.parquet import read_batches
 from tasks.run.source import local
 from tasks.run.store import Run
 
-COMPARED = False
+SYNTHESIZED, COMPARED = True, False
 
 
 def check_columns(contract: Documents, data: str, parents: str) -> None:

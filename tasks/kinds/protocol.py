@@ -1,4 +1,4 @@
-"""The kinds of contract: what the stages ask of tables, users and their rows, and documents, in a module each."""
+"""The kinds of data: what the stages ask of tables, of users, documents, clients and discoveries, in a module each."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,9 +7,15 @@ from typing import Any, Protocol
 from dpmodels.contract.documents import Documents
 from dpmodels.contract.schema import Schema
 from dpmodels.gate.expectations import Verdicts
+from dpmodels.methods.registry import METHODS
+from dpmodels.privacy import Sensitive
 from dpmodels.releases.contract import Contract
+from dpmodels.releases.plan import Line
+from dpmodels.releases.system import System
 from dpmodels.report.bins import CellTally
 from dpmodels.report.fidelity import Measured
+from tasks.engine.engines import Engine
+from tasks.kinds import discovery
 from tasks.kinds import documents as of_documents
 from tasks.kinds import tables as of_tables
 from tasks.kinds import users as of_users
@@ -30,16 +36,32 @@ class FileCheck(Protocol):
 
 
 class Kind(Protocol):
-    """What differs between contracts; all else is the same code."""
+    """What differs between kinds of data and is measured; all else is the same code."""
 
+    SYNTHESIZED: bool
+    """Whether a generator is fitted to the release, of rows that may lie on a cluster."""
     COMPARED: bool
     """Whether there is an internal report that compares with the real data."""
 
-    def check_columns(self, contract: Any, data: str, parents: str) -> None:
-        """Hold the names and types of raw data in files to its contract, before there is a run; reads no rows."""
+    def system(self, run: Run) -> System[Any]:
+        """Return the system of a run's line, with the public vectors that it needs."""
+
+    def records(self, run: Run, encoded: Path | None, engine: Engine) -> Sensitive[Any]:
+        """Return what is measured: what was encoded into a folder or, of kinds that encode nothing, the raw data."""
+
+
+class EncodedKind(Kind, Protocol):
+    """What ingestion asks of the kinds whose data is encoded first."""
 
     def encode(self, run: Run, folder: Path) -> None:
-        """Read the raw data, check it, and write it into a folder of the sensitive zone in the form that is summed."""
+        """Read the raw data, check it, and write it into a folder of the sensitive zone as it is measured."""
+
+
+class SynthesizedKind(EncodedKind, Protocol):
+    """What sampling and validation ask of the kinds that are synthesized."""
+
+    def check_columns(self, contract: Any, data: str, parents: str) -> None:
+        """Hold the names and types of raw data in files to its contract, before there is a run; reads no rows."""
 
     def file_check(self, contract: Any, rows: int | None, batch_rows: int, measured: Measured | None) -> FileCheck:
         """Return the check of a file; with ``measured``, it counts the rows on the cells that the report shows."""
@@ -48,8 +70,32 @@ class Kind(Protocol):
         """Return facts for the publishable report that only this kind has, of released objects alone."""
 
 
-def kind_of(contract: Contract) -> Kind:
-    """Return the kind of a contract."""
+def kind_of(contract: Contract) -> SynthesizedKind:
+    """Return the kind that a contract is of where it is synthesized."""
     if isinstance(contract, Documents):
         return of_documents
     return of_users if isinstance(contract, Schema) and contract.users else of_tables
+
+
+def encoded_kind_of(line: Line) -> EncodedKind:
+    """Return the kind of a line whose data is encoded before it is measured."""
+    if _kind(line) == "each document":
+        from tasks.kinds import each_document  # it needs what not every installation has
+
+        return each_document
+    return kind_of(line.contract)
+
+
+def kind_of_line(line: Line) -> Kind:
+    """Return the kind of a line, by its method."""
+    if _kind(line) == "discovery":
+        return discovery
+    if _kind(line) == "federation":
+        from tasks.kinds import federation  # it needs torch, which not every installation has
+
+        return federation
+    return encoded_kind_of(line)
+
+
+def _kind(line: Line) -> str:
+    return METHODS[line.method].kind if line.method in METHODS else "table"

@@ -16,11 +16,13 @@ from dpmodels.report.fidelity import Measured
 from tasks.engine.engines import open_engine
 from tasks.engine.progress import LOG
 from tasks.kinds.gate_page import keep_gate, refused_input
+from tasks.kinds.synthesized import records as records
+from tasks.kinds.synthesized import system as system
 from tasks.run.parquet import read_batches
 from tasks.run.source import source_of
 from tasks.run.store import Run
 
-COMPARED = True
+SYNTHESIZED = COMPARED = True
 
 
 def check_columns(contract: Schema, data: str, parents: str) -> None:

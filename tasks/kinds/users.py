@@ -22,11 +22,13 @@ from dpmodels.reading.load import check_first, load_parts
 from dpmodels.report.bins import CellTally
 from dpmodels.report.fidelity import Measured
 from tasks.kinds.gate_page import keep_gate, refused_input
+from tasks.kinds.synthesized import records as records
+from tasks.kinds.synthesized import system as system
 from tasks.run.parquet import parquet_files, read_batches
 from tasks.run.source import source_of
 from tasks.run.store import Run
 
-COMPARED = True
+SYNTHESIZED = COMPARED = True
 
 
 def check_columns(contract: Schema, data: str, parents: str) -> None:

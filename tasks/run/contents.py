@@ -72,7 +72,7 @@ def refuse_charged(run: Run, encoded: Path | None = None) -> None:
 
 
 @contextmanager
-def not_charged_since(run: Run, encoded: Path) -> Iterator[None]:
+def not_charged_since(run: Run, encoded: Path | None) -> Iterator[None]:
     """Refuse what another account was charged for since a run read it, and keep others from a first charge meanwhile.
 
     An account counts once it is open, and that of a run that opens one is open from its charge on.

@@ -172,7 +172,7 @@ def _taken_place(run: Run) -> str:
 
 def is_read(run: Run) -> bool:
     """Tell whether a run has its rows or documents in the sensitive zone, in the form that is summed."""
-    return any((run.sensitive / name).exists() for name in ("encoded", "passages.arrow"))
+    return (run.sensitive / "encoded").exists()
 
 
 def _where(run: Run) -> str:

@@ -20,25 +20,17 @@ from pathlib import Path
 
 from dpmodels.artifact import write_text
 from dpmodels.errors import NacreError, Unsuitable
-from dpmodels.releases.draw import Desk
+from dpmodels.releases.draw import Desk, check_line
 from dpmodels.statistics.class_moments import transform_all_moments
 from dpmodels.statistics.partial_sums import load_sums, transform_keep
+from tasks.engine.engines import Threads
 from tasks.kinds.clients import run_clients
+from tasks.kinds.federation import create, federation_of, records, system
 from tasks.run.accounts import desk_of
+from tasks.run.contents import refuse_charged
 from tasks.run.store import Handle, Run, make_private
-from tasks.stages.federate import (
-    UNPLANNED,
-    Round,
-    alone,
-    ask_clients,
-    client_side,
-    create,
-    federation_of,
-    give_back,
-    parties_of,
-    sealed,
-)
-from tasks.stages.sanitize import reserve_run
+from tasks.stages.federate import UNPLANNED, Round, alone, ask_clients, give_back, parties_of
+from tasks.stages.sanitize import reserve_run, seal
 from tasks.stages.stage import stage
 
 SUMS = "sums"
@@ -56,8 +48,10 @@ def hand_in(run: Run) -> Handle:
     with alone(run):
         if place.exists() or run.finished("sanitize"):
             return Handle(path=place)
-        system, records = client_side(run)
-        total = transform_all_moments(system.of(run.plan.release), records)
+        line, measured = run.plan.release, system(run)
+        check_line(measured, line)
+        total = transform_all_moments(measured.of(line), records(run, None, Threads(1)))
+        refuse_charged(run)
         if not place.parent.exists():
             raise Unsuitable(CLOSED)
         reserve_run(run, desk_of(run))
@@ -119,10 +113,10 @@ def release_together(parties: list[Run]) -> None:
         _announce(desk)
     if not lead.finished("sanitize"):
         line = lead.plan.release
-        system = create(line.method, line.measurement)
-        sums = load_sums([_place(party) for party in parties], system.of(line).dim)
-        system.measure(sums, line, desks[0])
-        sealed(lead)
+        method = create(line.method, line.measurement)
+        sums = load_sums([_place(party) for party in parties], method.of(line).dim)
+        method.measure(sums, line, desks[0])
+        seal(lead)
     content = lead.read("sanitize")
 
     def copy(part: Path, _: str) -> None:
@@ -131,7 +125,7 @@ def release_together(parties: list[Run]) -> None:
     for party, desk in zip(others, desks[1:], strict=True):
         if not party.finished("sanitize"):
             desk.ledger.release(desk.charge, staged=desk.staged, released=desk.released, draw=copy)
-            sealed(party)
+            seal(party)
 
 
 def _announce(desk: Desk) -> None:

@@ -34,9 +34,10 @@ from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.report.federated import Party, Rated, summarise_federation
 from dpmodels.report.fidelity import DROWNED, lost_in_noise
+from tasks.kinds.federation import about, create, is_central, public_part, records_of
 from tasks.run.accounts import charges_of
 from tasks.run.store import Handle, Run, write_report
-from tasks.stages.federate import about, create, is_central, parties_of, public_part, records_of, release_of, round_of
+from tasks.stages.federate import parties_of, release_of, round_of
 from tasks.stages.publish import assemble, charged_once
 from tasks.stages.rounds import certainties_of, ended_rounds, is_unprotected, last_server
 from tasks.stages.stage import stage

@@ -4,39 +4,20 @@ from collections.abc import Mapping
 
 from dpmodels.artifact import checked
 from dpmodels.authoring.completion import Found
-from dpmodels.contract.discovery import Discovery
 from dpmodels.contract.discovery_charge import DiscoveryCharge
 from dpmodels.methods.tables.thresholded_counts import DiscoverySystem
-from dpmodels.privacy import Sensitive
-from dpmodels.reading.load import RawRows
 from dpmodels.releases.discoveries import discovery_charge
-from dpmodels.releases.draw import check_line
 from dpmodels.releases.release import read_release
-from tasks.run.accounts import charges_of, desk_of
-from tasks.run.contents import refuse_charged
-from tasks.run.home import remember
-from tasks.run.source import source_of
+from tasks.run.accounts import charges_of
 from tasks.run.store import Handle, Run
-from tasks.stages.sanitize import reserve_run
+from tasks.stages.sanitize import measure
 from tasks.stages.stage import stage
 
 
 @stage("discover", sensitive=True)
 def discover(run: Run) -> Handle:
     """Read the raw table once, inside one ledger charge; names of columns are checked before the charge."""
-    line, settings = run.plan.release, run.settings
-    system = DiscoverySystem.of_line(line)
-    check_line(system, line)
-    reading = line.contract.reading if isinstance(line.contract, Discovery) else line.table
-    rows = RawRows(source_of(settings.data, settings.query), reading, settings.batch_rows)
-    rows.check()
-    refuse_charged(run)
-    desk = desk_of(run)
-    reserve_run(run, desk)
-    system.measure(Sensitive(rows), line, desk)
-    remember(run.home, run.ledger_url, desk.ledger)
-    held = desk.held()
-    return run.finish("sanitize", held.artifact_hash if held else "")
+    return measure(run)
 
 
 def read_found(release: Handle) -> Mapping[str, Found]:

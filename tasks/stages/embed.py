@@ -1,51 +1,25 @@
-"""The stages of embedded documents: encode them, measure each (the charge), report, and hand over.
-
-What is public is made before the run: the candidates lie in the run's control zone, and the plan names their hash.
-"""
+"""The stages that follow the release of each document: a report on the embeddings, and the hand-off."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, cast
 
 import numpy as np
 import pyarrow.compute as pc
 
-from dpmodels.artifact import aside, settle, sha256_of
-from dpmodels.contract.documents import Documents
-from dpmodels.errors import ArtifactError, DataError, Unsuitable
-from dpmodels.late import check_installed
-from dpmodels.methods import registry
-from dpmodels.methods.documents.each_document import EachDocument, EmbeddedDocuments
+from dpmodels.methods.documents.each_document import EmbeddedDocuments
 from dpmodels.pages.report import render
-from dpmodels.privacy import Sensitive
-from dpmodels.reading.data_files import find_files, identities
-from dpmodels.releases.draw import check_line
 from dpmodels.releases.release import read_release
 from dpmodels.releases.system import Craft
 from dpmodels.report.embedded import summarise_embedded, too_short
-from dpmodels.text.candidates import Candidates, Recipe, make_candidates, read_candidates
-from dpmodels.text.encoders import Encode, load_encoder
-from dpmodels.text.passages import PassageFile, transform_passages
-from dpmodels.text.reading import load_documents
-from tasks.engine.progress import progress_bar
 from tasks.kinds.documents import documents_of
+from tasks.kinds.each_document import system
 from tasks.run.accounts import desk_of
-from tasks.run.contents import refuse_charged
-from tasks.run.home import remember
-from tasks.run.ready import check_ready
-from tasks.run.source import local
-from tasks.run.store import Handle, Run, make_private, write_report
+from tasks.run.store import Handle, Run, write_report
 from tasks.stages.publish import assemble
-from tasks.stages.sanitize import reserve_run
 from tasks.stages.stage import stage
 
-CANDIDATES = "candidates.safetensors"
 EMBEDDINGS = "embeddings"
 FILE_ROWS = 2**17
-BATCH_ROWS = 256
-"""Documents that are cut and encoded at once, however large the run's batches of rows may be."""
 WITHOUT_SENTENCES = {
     "deep-candidate": "A document without a sentence, or with a single one, has no depth: each candidate is chosen for "
     "it with the same probability, so its embedding says nothing of it.",
@@ -58,99 +32,6 @@ POLICY = (
     "A sentence in which the encoder finds nothing that it knows is the zero vector.",
     "How many sentences a document has is public under this guarantee; it is not handed over.",
 )
-
-
-def load_public(path: Path, contract: Documents, recipe: Recipe) -> Candidates:
-    """Read public documents and make the candidates of them; reads no private data.
-
-    Raises:
-        NacreError: the documents cannot be read, or too few are long enough.
-    """
-    check_installed(["sklearn", *(["sentencex"] if contract.text else [])])
-    public = contract.model_copy(update={"user": "", "most_documents": 1, "label": "", "classes": ()})
-    with TemporaryDirectory() as folder, progress_bar("candidates"):
-        target = Path(folder) / "public.arrow"
-        transform_passages(load_documents(path, public, BATCH_ROWS), public, encoder_of(public), target)
-        return make_candidates(PassageFile(target), contract.encoder, recipe)
-
-
-def system_with(method: str, measurement: Mapping[str, Any], candidates: Candidates) -> EachDocument:
-    """Make a system with the public candidates at hand.
-
-    Raises:
-        InvalidArgument: there is no such method, or it refuses a setting.
-    """
-    return cast(EachDocument, registry.system_of(method, measurement, public=candidates, kind="each document"))
-
-
-def system_of(run: Run) -> EachDocument:
-    """Return the system of a run with the candidates that its plan names.
-
-    Raises:
-        ArtifactError: the candidates were changed.
-    """
-    line, candidates = run.plan.release, read_candidates(run.control / CANDIDATES)
-    if candidates.sha256 != line.measurement["candidates"]:
-        raise ArtifactError(f"the candidates of run {run.name} are not those that its plan names; start a new run")
-    return system_with(line.method, line.measurement, candidates)
-
-
-def encoder_of(contract: Documents) -> Encode | None:
-    """Load the encoder of a contract, or none where the documents come with embeddings."""
-    return load_encoder(contract.encoder) if contract.text else None
-
-
-def hashes_of(path: Path) -> list[str]:
-    """Hash every file of a data set."""
-    return sorted(sha256_of(Path(file.path)) for file in find_files(str(path)))
-
-
-def refuse_overlap(documents: Path, candidates: Path) -> None:
-    """Refuse candidates that are the documents, whatever links lead to them; opens no file.
-
-    Raises:
-        Unsuitable: they share a file.
-    """
-    private, public = ([Path(file.path) for file in find_files(str(path))] for path in (documents, candidates))
-    if identities(private, documents) & identities(public, candidates):
-        raise Unsuitable(f"{candidates} holds documents that are to be protected; candidates must be public documents")
-
-
-@stage("ingest", sensitive=True)
-def encode(run: Run) -> Handle:
-    """Cut the documents into sentences and embed each of them, in the sensitive zone; charges nothing."""
-    settings, contract, target = run.settings, documents_of(run.plan.release), run.sensitive / "passages.arrow"
-    if target.exists():  # it was moved here when it was complete
-        return Handle(path=target)
-    if set(hashes_of(local(settings.data))) & set(settings.public_sha256):
-        raise Unsuitable(
-            "a file of the candidates is also one of the documents that are to be protected; it must not be"
-        )
-    make_private(run.sensitive)
-    try:
-        with progress_bar("ingest") as tick, aside(target) as part:
-            documents = load_documents(local(settings.data), contract, min(settings.batch_rows, BATCH_ROWS))
-            transform_passages(documents, contract, encoder_of(contract), part, tick)
-            refuse_charged(run)
-            settle(part, target)
-    except DataError as fault:
-        raise DataError(fault.column, f"{fault.rule}; nothing was charged") from None
-    return Handle(path=target)
-
-
-@stage("sanitize", sensitive=True)
-def measure(run: Run, passages: Handle) -> Handle:
-    """Release something of every document, inside one ledger charge; all that is public is checked before it."""
-    line, settings, system = run.plan.release, run.settings, system_of(run)
-    check_ready(settings.device, settings.out, settings.signing_key)
-    check_line(system, line)
-    with progress_bar("sanitize") as tick:
-        desk = desk_of(run, progress=tick)
-        reserve_run(run, desk)
-        system.measure(Sensitive(PassageFile(passages.path)), line, desk)
-    remember(run.home, run.ledger_url, desk.ledger)
-    held = desk.held()
-    return run.finish("sanitize", held.artifact_hash if held else "")
 
 
 @stage("validate", sensitive=False)
@@ -166,7 +47,7 @@ def report(run: Run, release: Handle) -> Handle:
     charge = desk_of(run).charge.key
     lost = None
     if "sentences" in made.columns.column_names:  # releases of earlier versions do not have it
-        lost = too_short(made.columns["sentences"].to_numpy(), system_of(run).least_units(line))
+        lost = too_short(made.columns["sentences"].to_numpy(), system(run).least_units(line))
     facts = summarise_embedded(line, charge, release.sha256, made.candidates.embeddings, made.chosen, policy, lost)
     write_report(run, {"report.json": json.dumps(facts, indent=1), "report.html": render(facts)})
     return run.finish("validate")
@@ -189,4 +70,4 @@ def hand_over(run: Run, release: Handle, report: Handle) -> Handle:
 
 def embedded(run: Run) -> EmbeddedDocuments:
     """Look up what was chosen for each document (post-processing)."""
-    return system_of(run).fit(read_release(run.read("sanitize")), Craft())
+    return system(run).fit(read_release(run.read("sanitize")), Craft())

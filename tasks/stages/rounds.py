@@ -44,18 +44,10 @@ from dpmodels.methods.federations.rounds import (
 from dpmodels.methods.federations.scores import FederatedScores
 from dpmodels.methods.federations.soft_labels import write_soft_labels
 from tasks.kinds.clients import run_clients
+from tasks.kinds.federation import about, create, federation_of, public_part, records_of
 from tasks.run.source import local
 from tasks.run.store import Handle, Run, make_private
-from tasks.stages.federate import (
-    about,
-    create,
-    federation_of,
-    parties_of,
-    public_part,
-    records_of,
-    release_of,
-    round_of,
-)
+from tasks.stages.federate import parties_of, release_of, round_of
 from tasks.stages.stage import stage
 
 BEGIN = "begin.safetensors"

@@ -1,18 +1,17 @@
 """Sanitize: the stage that measures the data under a charge, and reserves the report's charged section with it."""
 
 from contextlib import nullcontext
+from pathlib import Path
 
 from dpmodels.artifact import check_free
-from dpmodels.methods.registry import create
-from dpmodels.privacy import Sensitive
 from dpmodels.releases.draw import Desk, check_line
 from dpmodels.report.charged import Scores
-from tasks.engine.encoded import EncodedTable
 from tasks.engine.engines import open_engine
 from tasks.engine.progress import progress_bar
+from tasks.kinds.protocol import kind_of_line
 from tasks.run.accounts import desk_of, reserve
 from tasks.run.bucket import keep_place
-from tasks.run.contents import not_charged_since
+from tasks.run.contents import not_charged_since, refuse_charged
 from tasks.run.home import check_home, remember
 from tasks.run.memory import check_room
 from tasks.run.ready import check_ready, pick_device
@@ -23,20 +22,43 @@ from tasks.stages.stage import stage
 
 @stage("sanitize", sensitive=True)
 def sanitize(run: Run, ingested: Handle) -> Handle:
-    """Measure the encoded table once, inside one ledger charge; everything public is checked before the charge."""
-    line, report, settings = run.plan.release, run.plan.report, run.settings
-    system = create(line.method, line.measurement, settings.training)
+    """Measure the encoded data once, inside one ledger charge; everything public is checked before the charge."""
+    settings = run.settings
     check_ready(settings.device, settings.out, settings.signing_key)
+    return measure(run, ingested.path)
+
+
+def measure(run: Run, encoded: Path | None = None) -> Handle:
+    """Measure what a run's line names, inside one ledger charge; everything public is checked before the charge.
+
+    Raises:
+        NacreError: something public would make it fail, or the ledger refuses; nothing is charged then.
+    """
+    line, report, settings = run.plan.release, run.plan.report, run.settings
+    kind = kind_of_line(line)
+    system = kind.system(run)
     check_line(system, line)
-    check_room(system.held_bytes(system.of(line)), line.method, ingested.path)
     if report is not None:
         check_line(Scores.reading(report), report)
-    with progress_bar("sanitize") as tick, open_engine(settings.threads, run.dask) as engine:
-        keep_place(run, engine)
-        desk = desk_of(run, device=pick_device(settings.device), progress=tick)
-        with nullcontext() if desk.held() else not_charged_since(run, ingested.path):
+    dask, device = (run.dask, pick_device(settings.device)) if kind.SYNTHESIZED else (None, "cpu")
+    watched = nullcontext(None) if encoded is None else progress_bar("sanitize")
+    with watched as tick, open_engine(settings.threads, dask) as engine:
+        if encoded is not None:
+            check_room(system.held_bytes(system.of(line)), line.method, encoded)
+            keep_place(run, engine)
+        records = kind.records(run, encoded, engine)
+        if encoded is None:  # what is encoded was compared with other accounts' as it was read
+            refuse_charged(run)
+        desk = desk_of(run, device=device, progress=tick)
+        with nullcontext() if desk.held() else not_charged_since(run, encoded):
             reserve_run(run, desk)
-        system.measure(Sensitive(EncodedTable(ingested.path, line.contract, engine)), line, desk)
+        system.measure(records, line, desk)
+    return seal(run)
+
+
+def seal(run: Run) -> Handle:
+    """Record that a run's release is in place, and have the home remember what paid for it."""
+    desk = desk_of(run)
     remember(run.home, run.ledger_url, desk.ledger)
     held = desk.held()
     return run.finish("sanitize", held.artifact_hash if held else "")

@@ -25,8 +25,9 @@ from dpmodels.mechanisms.dp_sgd.clipping import FACTOR_BITS
 from dpmodels.mechanisms.dp_sgd.training import DpSgd
 from flows.audit import flow_findings
 from tasks.engine import encoded
+from tasks.kinds import each_document, federation
 from tasks.kinds import tables as of_tables
-from tasks.stages import classify, embed, federate, publish
+from tasks.stages import classify, embed, publish
 from tests.audit.faults import (
     CHOICES,
     CONDUCT,
@@ -261,27 +262,27 @@ def files_with_their_times(stack: ExitStack) -> None:
 @fault("flow", run_of_letters)
 def a_report_on_documents_that_knows_them(stack: ExitStack) -> None:
     """The report on embedded documents has a number that follows from their sentences."""
-    real, measured, kept = embed.summarise_embedded, embed.transform_passages, list[int]()
+    real, measured, kept = embed.summarise_embedded, each_document.transform_passages, list[int]()
 
     def passed(documents: Any, contract: Any, encoder: Any, target: Path, *rest: Any) -> None:
         measured(documents, contract, encoder, target, *rest)
         kept.append(hash(target.read_bytes()))
 
-    put(stack, embed, "transform_passages", passed)
+    put(stack, each_document, "transform_passages", passed)
     put(stack, embed, "summarise_embedded", lambda *given: {**real(*given), "checked": kept[-1]})
 
 
 @fault("flow", run_of_clients)
 def a_report_on_clients_that_counts_their_records(stack: ExitStack) -> None:
     """The report on a federation has the exact number of records."""
-    real, load, kept = classify.summarise_federation, federate.load_examples, list[int]()
+    real, load, kept = classify.summarise_federation, federation.load_examples, list[int]()
 
     def loaded(*given: Any) -> Any:
         found = load(*given)
         kept.append(len(found.reveal().labels))
         return found
 
-    put(stack, federate, "load_examples", loaded)
+    put(stack, federation, "load_examples", loaded)
     put(stack, classify, "summarise_federation", lambda *given: {**real(*given), "records": sum(kept[-2:])})
 
 

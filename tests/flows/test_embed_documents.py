@@ -30,7 +30,7 @@ from flows.config import EmbedConfig
 from flows.embed_documents import prepare, start
 from flows.synthesize import carry_out
 from flows.with_prefect.server import prefect_server
-from tasks.stages import embed
+from tasks.kinds import each_document
 from tests.kit.children import ends_at
 from tests.kit.everything import everything
 from tests.kit.letters import MATTERS, embed_words, make_letters, write_letters
@@ -67,7 +67,7 @@ def test_documents_become_embeddings_under_one_charge_and_the_warning_is_loud(le
     assert table.column_names == ["id", "embedding", "candidate", "epsilon", "unit"] and table.num_rows == 40
     assert table["id"].to_pylist() == sorted(pq.read_table(letters / "letters.parquet")["id"].to_pylist())
     assert b"ONE sentence" in table.schema.metadata[b"nacre.caution"]
-    candidates = read_candidates(only_run(letters) / embed.CANDIDATES)
+    candidates = read_candidates(only_run(letters) / each_document.CANDIDATES)
     vectors = np.array(table["embedding"].to_pylist(), dtype=np.float32)
     assert np.array_equal(vectors, candidates.embeddings[table["candidate"].to_numpy()])
     assert set(table["epsilon"].to_pylist()) == {10.0} and set(table["unit"].to_pylist()) == {"sentence of a document"}
@@ -169,8 +169,8 @@ def test_the_officer_signs_the_charge_of_a_family(letters: Path) -> None:
 
 
 MOMENTS = {
-    "encode": ("tasks.stages.embed", "documents_of"),
-    "measure: before the charge": ("tasks.stages.embed", "reserve_run"),
+    "encode": ("tasks.kinds.each_document", "documents_of"),
+    "measure: before the charge": ("tasks.stages.sanitize", "reserve_run"),
     "measure: drawing": ("dpmodels.releases.draw", "select_each"),
     "measure: publishing": ("dpmodels.artifact", "publish"),
     "report": ("tasks.stages.embed", "render"),
@@ -194,7 +194,7 @@ def test_killed_and_resumed_there_is_one_charge_and_one_hand_off(letters: Path, 
 
 
 def test_choices_that_were_made_before_a_failure_are_not_made_again(letters: Path, monkeypatch) -> None:
-    monkeypatch.setattr(embed, "BATCH_ROWS", 8)
+    monkeypatch.setattr(each_document, "BATCH_ROWS", 8)
     monkeypatch.setattr("dpmodels.releases.draw.LEAST_KEPT", 1)
     run = start(EmbedConfig.build(settings(letters), letters / "config.yaml"))
     made: list[np.ndarray] = []
@@ -335,7 +335,7 @@ def test_candidates_that_were_changed_are_refused(letters: Path) -> None:
     run = start(EmbedConfig.build(settings(letters), letters / "config.yaml"))
     swapped = {"documents": letters / "public.parquet", "candidates": letters / "letters.parquet"}
     other = start(EmbedConfig.build(settings(letters, **swapped), letters / "config.yaml"))
-    shutil.copy(other.control / embed.CANDIDATES, run.control / embed.CANDIDATES)
+    shutil.copy(other.control / each_document.CANDIDATES, run.control / each_document.CANDIDATES)
     with pytest.raises(nacre.NacreError, match="not those that its plan names"):
         carry_out(run, prefect=False)
     assert charges(letters / "home") == []

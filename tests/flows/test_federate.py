@@ -340,7 +340,7 @@ def test_each_clients_officer_signs_for_that_client(tmp_path: Path) -> None:
 
 
 MOMENTS = {
-    "a client reads": ("tasks.stages.federate", "load_examples"),
+    "a client reads": ("tasks.kinds.federation", "load_examples"),
     "a client draws": ("dpmodels.releases.draw", "measure_gaussian"),
     "a client publishes": ("dpmodels.artifact", "publish"),
     "the server collects": ("tasks.stages.federate", "_fault"),

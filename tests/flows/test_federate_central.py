@@ -171,12 +171,12 @@ def test_a_client_whose_aggregator_closes_once_it_is_charged_gets_its_charge_bac
 
 
 MOMENTS = {
-    "a client reads": ("tasks.stages.federate", "load_examples"),
+    "a client reads": ("tasks.kinds.federation", "load_examples"),
     "a client leaves its sum": ("tasks.stages.aggregate", "transform_keep"),
     "the draw is announced": ("tasks.stages.aggregate", "_announce"),
     "the aggregator draws": ("dpmodels.releases.draw", "measure_gaussian"),
     "the release is published": ("dpmodels.artifact", "publish"),
-    "the first account is done": ("tasks.stages.aggregate", "sealed"),
+    "the first account is done": ("tasks.stages.aggregate", "seal"),
     "the flow hands over": ("tasks.stages.publish", "replace_folder"),
 }
 
@@ -212,7 +212,7 @@ def test_a_client_that_was_dropped_stays_out_of_a_sum_whose_draw_has_begun(tmp_p
     config = write_wards(tmp_path, model=MODEL)
     good = make_ward(300, 1)
     replace(tmp_path, "south", good.drop_columns("pulse"))
-    assert ends_at("tasks.stages.aggregate", "sealed", False, "federate", config) == -signal.SIGKILL
+    assert ends_at("tasks.stages.aggregate", "seal", False, "federate", config) == -signal.SIGKILL
     replace(tmp_path, "south", good)  # mended, but the one noise is drawn
     assert run_cli("resume", only_run(tmp_path), "--home", tmp_path / "home", "--no-prefect")[0] == 0
     assert list(dropped(tmp_path)) == ["south"] and not verify_hand_off(tmp_path / "out").faults

@@ -40,7 +40,7 @@ from nacre.flower.hand_over import UNPLANNED, hand_over
 from nacre.flower.messages import DISAGREED, NAME, Answer, Offer
 from nacre.flower.server import TWICE, federate, sort_out
 from tasks.kinds import clients
-from tasks.stages.federate import PUBLIC
+from tasks.kinds.federation import PUBLIC
 from tests.kit.support import charges
 from tests.kit.wards import NAMES, make_ward, write_wards
 from tests.nacre.flower import ROOT, agreement, network

@@ -19,8 +19,9 @@ from dpmodels.statistics.class_moments import ClassMoments
 from dpmodels.statistics.component_moments import Points
 from dpmodels.statistics.logistic import Logistic, transform_optimum
 from tasks.kinds.clients import FAILED, shielded
+from tasks.kinds.federation import PUBLIC, create
 from tasks.run.store import Run
-from tasks.stages.federate import PUBLIC, create, take_part
+from tasks.stages.federate import take_part
 from tests.kit.wards import begun, ledger_of
 
 pytestmark = pytest.mark.processes

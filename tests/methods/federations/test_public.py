@@ -15,7 +15,7 @@ from dpmodels.methods.federations.public_part import ExtractorSpec, PublicPart
 from dpmodels.methods.federations.records import RecordsSpec, load_examples, read_public
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.plan import Plan
-from tasks.stages.federate import create
+from tasks.kinds.federation import create
 from tests.kit.parties import make_examples
 from tests.kit.wards import CLASSES, INPUTS, NAMES, make_ward
 

@@ -1,0 +1,30 @@
+"""A discovery in the stages: what it counts are the keys of a raw table, which is read once and kept nowhere."""
+
+from pathlib import Path
+from typing import Any
+
+from dpmodels.contract.discovery import Discovery
+from dpmodels.methods.registry import system_of
+from dpmodels.privacy import Sensitive
+from dpmodels.reading.load import RawRows
+from dpmodels.releases.system import System
+from tasks.engine.engines import Engine
+from tasks.run.source import source_of
+from tasks.run.store import Run
+
+SYNTHESIZED = COMPARED = False
+
+
+def system(run: Run) -> System[Any]:
+    """Return the system of a discovery."""
+    line = run.plan.release
+    return system_of(line.method, line.measurement, kind="discovery")
+
+
+def records(run: Run, encoded: Path | None, engine: Engine) -> Sensitive[Any]:
+    """Return the rows of a table whose columns have the names that the draft says."""
+    line, settings = run.plan.release, run.settings
+    reading = line.contract.reading if isinstance(line.contract, Discovery) else line.table
+    rows = RawRows(source_of(settings.data, settings.query), reading, settings.batch_rows)
+    rows.check()
+    return Sensitive(rows)

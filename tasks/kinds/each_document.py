@@ -1,0 +1,112 @@
+"""Each document by itself in the stages: it is cut into sentences, which are embedded, and has a release of its own.
+
+What is public is made before the run: the candidates lie in the run's control zone, and the plan names their hash.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+from dpmodels.artifact import sha256_of
+from dpmodels.contract.documents import Documents
+from dpmodels.errors import ArtifactError, DataError, Unsuitable
+from dpmodels.late import check_installed
+from dpmodels.methods.documents.each_document import EachDocument
+from dpmodels.methods.registry import system_of
+from dpmodels.privacy import Sensitive
+from dpmodels.reading.data_files import find_files, identities
+from dpmodels.text.candidates import Candidates, Recipe, make_candidates, read_candidates
+from dpmodels.text.encoders import Encode, load_encoder
+from dpmodels.text.passages import PassageFile, transform_passages
+from dpmodels.text.reading import load_documents
+from tasks.engine.engines import Engine
+from tasks.engine.progress import progress_bar
+from tasks.kinds.documents import documents_of
+from tasks.run.source import local
+from tasks.run.store import Run
+
+SYNTHESIZED = COMPARED = False
+CANDIDATES, PASSAGES = "candidates.safetensors", "passages.arrow"
+BATCH_ROWS = 256
+"""Documents that are cut and encoded at once, however large the run's batches of rows may be."""
+
+
+def load_public(path: Path, contract: Documents, recipe: Recipe) -> Candidates:
+    """Read public documents and make the candidates of them; reads no private data.
+
+    Raises:
+        NacreError: the documents cannot be read, or too few are long enough.
+    """
+    check_installed(["sklearn", *(["sentencex"] if contract.text else [])])
+    public = contract.model_copy(update={"user": "", "most_documents": 1, "label": "", "classes": ()})
+    with TemporaryDirectory() as folder, progress_bar("candidates"):
+        target = Path(folder) / "public.arrow"
+        transform_passages(load_documents(path, public, BATCH_ROWS), public, encoder_of(public), target)
+        return make_candidates(PassageFile(target), contract.encoder, recipe)
+
+
+def system_with(method: str, measurement: Mapping[str, Any], candidates: Candidates) -> EachDocument:
+    """Make a system with the public candidates at hand.
+
+    Raises:
+        InvalidArgument: there is no such method, or it refuses a setting.
+    """
+    return cast(EachDocument, system_of(method, measurement, public=candidates, kind="each document"))
+
+
+def system(run: Run) -> EachDocument:
+    """Return the system of a run with the candidates that its plan names.
+
+    Raises:
+        ArtifactError: the candidates were changed.
+    """
+    line, candidates = run.plan.release, read_candidates(run.control / CANDIDATES)
+    if candidates.sha256 != line.measurement["candidates"]:
+        raise ArtifactError(f"the candidates of run {run.name} are not those that its plan names; start a new run")
+    return system_with(line.method, line.measurement, candidates)
+
+
+def encode(run: Run, folder: Path) -> None:
+    """Cut the documents into sentences and embed each of them.
+
+    Raises:
+        Unsuitable: a file of the candidates is one of the documents.
+    """
+    settings, contract = run.settings, documents_of(run.plan.release)
+    if set(hashes_of(local(settings.data))) & set(settings.public_sha256):
+        raise Unsuitable(
+            "a file of the candidates is also one of the documents that are to be protected; it must not be"
+        )
+    try:
+        with progress_bar("ingest") as tick:
+            documents = load_documents(local(settings.data), contract, min(settings.batch_rows, BATCH_ROWS))
+            transform_passages(documents, contract, encoder_of(contract), folder / PASSAGES, tick)
+    except DataError as fault:
+        raise DataError(fault.column, f"{fault.rule}; nothing was charged") from None
+
+
+def records(run: Run, encoded: Path | None, engine: Engine) -> Sensitive[Any]:
+    """Return the embedded sentences of each document."""
+    return Sensitive(PassageFile((encoded or run.sensitive) / PASSAGES))
+
+
+def encoder_of(contract: Documents) -> Encode | None:
+    """Load the encoder of a contract, or none where the documents come with embeddings."""
+    return load_encoder(contract.encoder) if contract.text else None
+
+
+def hashes_of(path: Path) -> list[str]:
+    """Hash every file of a data set."""
+    return sorted(sha256_of(Path(file.path)) for file in find_files(str(path)))
+
+
+def refuse_overlap(documents: Path, candidates: Path) -> None:
+    """Refuse candidates that are the documents, whatever links lead to them; opens no file.
+
+    Raises:
+        Unsuitable: they share a file.
+    """
+    private, public = ([Path(file.path) for file in find_files(str(path))] for path in (documents, candidates))
+    if identities(private, documents) & identities(public, candidates):
+        raise Unsuitable(f"{candidates} holds documents that are to be protected; candidates must be public documents")
