@@ -440,9 +440,15 @@ def read_manifest(folder: Path) -> Manifest:
 
     Raises:
         ManifestError: the manifest is not as nacre writes it; every fault is named.
-        ArtifactError: there is no readable manifest, or a later version wrote it.
+        ArtifactError: there is no readable manifest, a later version wrote it, or it states no price.
     """
-    return parse_manifest(read_bytes(folder))
+    found = parse_manifest(read_bytes(folder))
+    if not found.has_price:
+        raise ArtifactError(
+            f"an earlier version handed {folder} over without a price: no epsilon holds for it, and nothing but "
+            "`nacre verify` reads it"
+        )
+    return found
 
 
 def read_bytes(folder: Path) -> bytes:

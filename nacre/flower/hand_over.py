@@ -98,7 +98,7 @@ def report(
             Party(client, account, prepared.plan_of(client), dropped.get(client, ""), made.certainties.get(client))
         )
     hashes = {**_hashes(taken), "schema_sha256": made.classifier.contract.hash, "ledger_charge": _charge(taken)}
-    return summarise_federation(parties, hashes, made.said, made.rated, lost=made.lost)
+    return summarise_federation(parties, hashes, made.said, made.rated, made.lost)
 
 
 def manifest(

@@ -4,7 +4,6 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.artifact import aside, make_folder, replace_folder, settle, sha256_of, write_text
+from dpmodels.artifact import aside, make_folder, replace_folder, sha256_of, write_text
 from dpmodels.codec.flat import tables_of
 from dpmodels.contract.discovery_charge import DiscoveryCharge
-from dpmodels.contract.federation import UNPROTECTED_BY
 from dpmodels.errors import ArtifactError
 from dpmodels.files import copy_plain
 from dpmodels.hand_off.manifest import (
@@ -24,7 +22,6 @@ from dpmodels.hand_off.manifest import (
     LAID_OUT,
     LEFT_OUT,
     MANIFEST,
-    NEWEST,
     PAGES,
     PAID_ELSEWHERE,
     Manifest,
@@ -48,9 +45,9 @@ from tasks.run.home import ledger_of
 from tasks.run.parquet import read_batches
 from tasks.run.ready import check_free
 from tasks.run.receive import forget, receive
-from tasks.run.runs import is_in_place
+from tasks.run.runs import is_in_place, mark_finished
 from tasks.run.signing import passphrase_of
-from tasks.run.store import BEGUN, DELIVERED, MADE, Handle, Run, members
+from tasks.run.store import BEGUN, MADE, Handle, Run, members
 from tasks.run.table_file import write_table
 from tasks.stages.card import write_card
 from tasks.stages.stage import stage
@@ -94,7 +91,7 @@ def assemble(run: Run, release: Handle, report: Handle, write: Callable[[Path], 
     """
     out = run.settings.out
     if is_in_place(run):
-        _mark_delivered(run)
+        mark_finished(run)
         return Handle(path=out)
     check_free(out)
     make_folder(out.parent)
@@ -117,16 +114,10 @@ def assemble(run: Run, release: Handle, report: Handle, write: Callable[[Path], 
         if (run.control / BEGUN).exists():  # so that no other manifest at its place is taken for the run's
             write_text(run.control / BEGUN, sha256_of(part / MANIFEST))
         replace_folder(part, out)
-    _mark_delivered(run)
+    mark_finished(run)
     if not run.settings.is_paid_elsewhere:
         anchor_after(ledger_of(run), run.settings.signing_key)
     return Handle(path=out)
-
-
-def _mark_delivered(run: Run) -> None:
-    """Write down that a run was handed over; one that an earlier version began has no mark."""
-    with suppress(FileNotFoundError):
-        settle(run.control / BEGUN, run.control / DELIVERED)
 
 
 def blur_times(folder: Path) -> None:
@@ -177,11 +168,9 @@ def artifacts(folder: Path) -> dict[str, str]:
 def manifest_of_clients(run: Run) -> Manifest:
     """Make the manifest of a federation: one line for each client that took part, and why the others did not."""
     ended, plan = json.loads(run.read("round")), run.plan
-    paid = _lines_of_clients(run, ended["taken"]) if plan.lines else {"uncharged": list(ended["taken"])}
-    unprotected = {"unprotected": UNPROTECTED_BY[plan.method]} if plan.method in UNPROTECTED_BY else {}
     return Manifest.model_validate(
         {
-            "format": LAID_OUT if plan.lines else NEWEST,
+            "format": LAID_OUT,
             "nacre_version": version("nacre"),
             "run": run.name,
             "data_set": plan.whole.name,
@@ -189,8 +178,7 @@ def manifest_of_clients(run: Run) -> Manifest:
             "method": plan.method,
             "adjacency": plan.contract.adjacency,
             "unit": str(plan.contract.unit),
-            **paid,
-            **unprotected,
+            **_lines_of_clients(run, ended["taken"]),
             "cautions": cautions_of_clients(plan),
             **({"dropped": ended["dropped"]} if ended["dropped"] else {}),
             **declared(run.settings.declared),
@@ -200,13 +188,12 @@ def manifest_of_clients(run: Run) -> Manifest:
 
 
 def _lines_of_clients(run: Run, taken: Mapping[str, str]) -> dict[str, Any]:
-    """Say what each client that took part paid, and of all of them what the heaviest did, where an epsilon holds."""
+    """Say what each client that took part paid, and of all of them what the heaviest did."""
     parties, plan = dict(zip(run.settings.clients, run.parties, strict=True)), run.plan.release
     lines = [_client_line(client, parties[client], sha256) for client, sha256 in taken.items()]
     hashes, heaviest = charged_once(run, taken), max(lines, key=lambda one: one["spent"]["epsilon"])
     return {
-        **({} if plan.method in UNPROTECTED_BY else {name: heaviest[name] for name in ("asked", "spent", "events")}),
-        "part": heaviest["part"],
+        **{name: heaviest[name] for name in ("asked", "spent", "events", "part")},
         **{name: hashes[name] for name in ("plan_sha256", "release_sha256")},
         "ledger": {"account": run.settings.account, "charge": hashes["ledger_charge"]},
         "clients": lines,
@@ -224,8 +211,6 @@ def _client_line(client: str, party: Run, sha256: str) -> dict[str, Any]:
 
 def charged_once(run: Run, taken: Mapping[str, str]) -> dict[str, str]:
     """Return the hashes that stand for those of all clients that took part, and that of the federation's contract."""
-    if not run.plan.lines:
-        return {"schema_sha256": run.plan.whole.hash}
     parties = dict(zip(run.settings.clients, run.parties, strict=True))
     charges = [charges_of(parties[client])[0] for client in taken]
     return {

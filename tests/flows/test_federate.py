@@ -402,8 +402,8 @@ MODES: dict[str, dict[str, object]] = {
             "mode": "paper",
             "rounds": 1,
             "participation": 1,
-            "allow_unprotected_models": True,
         },
+        "out": "",
     },
 }
 
