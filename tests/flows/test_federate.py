@@ -343,7 +343,7 @@ MOMENTS = {
     "a client publishes": ("dpmodels.artifact", "publish"),
     "the server collects": ("tasks.stages.federate", "_fault"),
     "the server reports": ("tasks.stages.classify", "render"),
-    "the flow hands over": ("tasks.stages.publish", "replace_folder"),
+    "the flow hands over": ("dpmodels.hand_off.writer", "replace_folder"),
 }
 
 
