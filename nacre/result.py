@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpmodels.errors import ArtifactError
 from dpmodels.hand_off.manifest import read_manifest
-from dpmodels.hand_off.verify import Verified
+from dpmodels.hand_off.verified import Verified
 from nacre.ledgers import Place
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from typing import Any
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.contract.discovery_charge import DiscoveryCharge
-from dpmodels.hand_off.manifest import PAID_ELSEWHERE, ClientLine, digest_of_all
+from dpmodels.hand_off.lines import ClientLine
+from dpmodels.hand_off.manifest import PAID_ELSEWHERE, digest_of_all
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Balance, Charge, Standing
 from dpmodels.releases.contract import Contract

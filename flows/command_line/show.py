@@ -213,7 +213,7 @@ def show_verified(folder: str, public_key: Path | None, officer_key: Path | None
         ArtifactError: something is wrong.
         Exit: with 3, if nobody whom the caller named vouches for it.
     """
-    from dpmodels.hand_off.verify import VERIFIED
+    from dpmodels.hand_off.verified import VERIFIED
     from tasks.run.bucket import verify
 
     found = verify(folder, public_key, officer_key)

@@ -13,7 +13,8 @@ from typing import Any
 
 from dpmodels.errors import NacreError
 from dpmodels.hand_off import writer
-from dpmodels.hand_off.manifest import ClientLine, Manifest
+from dpmodels.hand_off.lines import ClientLine
+from dpmodels.hand_off.manifest import Manifest
 from dpmodels.hand_off.payments import cost_of, for_all
 from dpmodels.methods.federations.public_part import PublicRecords
 from dpmodels.methods.federations.soft_labels import write_soft_labels

@@ -11,7 +11,8 @@ from dpmodels.artifact import sha256_of, write_text
 from dpmodels.codec.flat import tables_of
 from dpmodels.errors import ArtifactError
 from dpmodels.files import copy_plain
-from dpmodels.hand_off.manifest import LEFT_OUT, MANIFEST, ClientLine, Manifest, digest_of_all
+from dpmodels.hand_off.lines import ClientLine
+from dpmodels.hand_off.manifest import LEFT_OUT, MANIFEST, Manifest, digest_of_all
 from dpmodels.hand_off.payments import accounts_of, approved, cost_of, discovered, for_all, payment, total
 from dpmodels.hand_off.writer import HandOff, hand_over, manifest_of
 from dpmodels.releases.plan import REPORT

@@ -11,8 +11,10 @@ import pytest
 
 import nacre
 from dpmodels.errors import ArtifactError
-from dpmodels.hand_off.manifest import MANIFEST, NEWEST, ManifestError, own_digest, parse_manifest, read_manifest
-from dpmodels.hand_off.verify import Verified, verify_hand_off
+from dpmodels.hand_off.lines import ManifestError
+from dpmodels.hand_off.manifest import MANIFEST, NEWEST, own_digest, parse_manifest, read_manifest
+from dpmodels.hand_off.verified import Verified
+from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.limits import LARGEST_MANIFEST
 from tests.hand_off.make_golden import GOLDEN, SHAPES
 from tests.releases import make_golden

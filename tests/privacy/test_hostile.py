@@ -18,9 +18,13 @@ from dpmodels.accounting.events import GaussianEvent, LaplaceEvent
 from dpmodels.authoring.lint import MOST_FAULTS, lint, parse
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import ArtifactError, DataError, NacreError
-from dpmodels.hand_off.manifest import CARD, MANIFEST, Cost, Line, ManifestError, Target, parse_manifest
+from dpmodels.hand_off.check_charges import MOST_WORK, _reckoned
+from dpmodels.hand_off.check_files import MOST_STRANGE
+from dpmodels.hand_off.lines import Cost, Line, ManifestError, Target
+from dpmodels.hand_off.manifest import CARD, MANIFEST, parse_manifest
 from dpmodels.hand_off.pages import _is_short
-from dpmodels.hand_off.verify import MOST_STRANGE, MOST_WORK, Verified, _reckoned, verify_hand_off
+from dpmodels.hand_off.verified import Verified
+from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.limits import LARGEST_YAML, MOST_COLUMNS, MOST_NODES, MOST_VALUES, nodes, read_json
 from dpmodels.methods.registry import create
 from dpmodels.pages.page import render_page
