@@ -74,7 +74,7 @@ def verify_hand_off(
 
 
 def _check_card(folder: Path, manifest: Manifest, contract: Contract | None, found: Verified) -> None:
-    """Check that card and pages say what they are made of, as long as there is no fault, and say where accounts stood."""
+    """Check that card and pages say what they are made of, while there is no fault, and say where accounts stood."""
     if not found.faults and (fault := differs(folder, manifest)):
         found.faults.append(fault)
     if not found.faults and contract is not None:

@@ -426,7 +426,8 @@ def test_the_server_opens_no_clients_file_and_a_planted_string_stays_with_its_cl
     found = [path for path in tmp_path.rglob("*") if path.is_file() and b"Quillfeather" in path.read_bytes()]
     assert found == [tmp_path / "south" / "records.parquet"] and "Quillfeather" not in done.stdout + done.stderr
     kinds = [entry.kind for entry in ledger_of(tmp_path).entries()]
-    assert dropped(tmp_path) == {} and [kinds.count(kind) for kind in ("reserve", "seal", "commit")] == [3, 3, 3]
+    assert [kinds.count(kind) for kind in ("reserve", "seal", "commit")] == [3, 3, 3]
+    assert mode == "rounds" or dropped(tmp_path) == {}
 
 
 def is_staged(path: str, mode: str) -> bool:

@@ -243,7 +243,8 @@ def test_a_name_is_shown_to_prefect_and_in_the_log_as_it_is_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shown = as_markdown({HOSTILE: HOSTILE + "<b>"})
-    report = {"data_set": HOSTILE, "cautions": [HOSTILE], "unprotected": HOSTILE, "privacy": {}}
+    privacy = {"spent_epsilon": 1.0, "delta": 1e-5, "unit": HOSTILE}
+    report = {"data_set": HOSTILE, "cautions": [HOSTILE], "privacy": privacy}
     shown += report_in_short(report, Path(HOSTILE))
     run_cli("-v", "schema", "lint", tmp_path)  # as a terminal shows the log from then on
     LOG.warning("column %s", HOSTILE)
