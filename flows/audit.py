@@ -24,11 +24,11 @@ from dpmodels.audit.tap import ALL_KINDS, Tap, tapped
 from dpmodels.contract.federation import SCORES
 from dpmodels.errors import NacreError
 from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.hand_off.writer import DAY
 from dpmodels.methods.quick import QUICK
 from dpmodels.methods.tables.thresholded_counts import DiscoverySystem
 from flows.audit_runs import CANARY, GIVEN, carried_out, tables_of
 from tasks.run.store import Run
-from tasks.stages.publish import DAY
 
 NEIGHBOR = World("the neighbor", ())
 DISCOVERY = DiscoverySystem.method

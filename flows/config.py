@@ -343,6 +343,12 @@ class FederationModelConfig(_Model):
     )
 
 
+NOTHING_LEAVES = (
+    "be left out: models that are trained in rounds have no price, so nothing of them is handed over; they stay in the "
+    "sensitive zone, where the run leaves a page on them"
+)
+
+
 class RoundConfig(_Model):
     """How the clients run on this machine, and whether they release once or train in rounds without a guarantee."""
 
@@ -354,10 +360,6 @@ class RoundConfig(_Model):
     )
     rounds: int = Field(default=10, ge=1, le=10_000, description="Of paper mode.")
     participation: float = Field(default=0.4, gt=0, le=1, description="Share of clients in each round of paper mode.")
-    allow_unprotected_models: bool = Field(
-        default=False, description="Hand over models of paper mode, for which no epsilon holds."
-    )
-
     workers: str = Field(default="auto", description="dask: a process for each client; here; auto.")
     patience: float = Field(default=600, gt=0, description="Seconds after which a client is late and is dropped.")
     least_clients: int = Field(default=1, ge=1, description="Fewer that took part make no classifier.")
@@ -373,6 +375,11 @@ class FederateConfig(HandOverConfig):
 
     OPTIONS = frozenset({"out", "home", "ledger", "prefect"})
 
+    out: Place = Field(
+        default="",
+        description="Hand-off: a folder, or the URI of a place in an object store; new or empty. None in paper mode.",
+        examples=["/srv/nacre/hand-offs/hospitals"],
+    )
     name: str = Field(description="Name of the federation.", examples=["hospitals"])
     clients: dict[str, Path] = Field(
         min_length=2,
@@ -395,6 +402,20 @@ class FederateConfig(HandOverConfig):
     privacy: ClientPrivacyConfig
     model: FederationModelConfig = FederationModelConfig()
     round: RoundConfig = RoundConfig()
+
+    @classmethod
+    def build(cls, options: Mapping[str, Any], file: Path | None = None) -> Self:
+        """Merge a configuration file with options, and hold the hand-off to the mode.
+
+        Raises:
+            InvalidArgument: a setting is unknown, missing or impossible.
+        """
+        config = super().build(options, file)
+        if config.out and config.round.mode == "paper":
+            raise InvalidArgument("out", config.out, NOTHING_LEAVES)
+        if not config.out and config.round.mode == "private":
+            raise Unsuitable(_missing([("out",)], cls.OPTIONS, file))
+        return config
 
     @field_validator("classes", mode="before")
     @classmethod
@@ -503,6 +524,8 @@ def _rule(model: type[BaseModel], fault: Any) -> str:
     """Say what is wrong with a setting; for an unknown setting, name the settings that its section has."""
     if fault["type"] != "extra_forbidden":
         return rule_of(fault)
+    if fault["loc"][-1] == "allow_unprotected_models":
+        return NOTHING_LEAVES
     for name in fault["loc"][:-1]:
         model = cast(type[BaseModel], model.model_fields[str(name)].annotation)
     known = [field.alias or name for name, field in model.model_fields.items()]

@@ -26,7 +26,7 @@ from dpmodels.accounting.meaning import in_words, right_guesses
 from dpmodels.contract.columns import Integer, Number
 from dpmodels.contract.discovery import Discovery
 from dpmodels.contract.documents import Documents
-from dpmodels.contract.federation import ROUNDS, SCORES, UNCHARGED, Federation
+from dpmodels.contract.federation import ROUNDS, SCORES, STAYS_INSIDE, Federation
 from dpmodels.contract.schema import Schema
 from dpmodels.escapes import escaped
 from dpmodels.ledger.records import Quote
@@ -143,7 +143,7 @@ def describe_uncharged(contract: Federation) -> dict[str, str]:
         "data set": contract.whole.name,
         "method": ROUNDS,
         "charge": "nothing: the algorithm asks for no certainty scores, so none are drawn, and no account is charged",
-        "caution": UNCHARGED,
+        "caution": STAYS_INSIDE[ROUNDS],
         "clients": "\n".join(client.name for client in contract.clients),
     }
 

@@ -1,4 +1,4 @@
-"""The flow of a federation: prepare -> every client releases once -> report -> hand over.
+"""The flow of a federation: prepare -> every client releases once -> report -> hand over; in paper mode -> rounds.
 
 The public part is made of public records before anything is planned, so that every client's line names it by its hash.
 Each client has a run, a line, a charge and an account of its own, under the account of the federation; clients are
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from dpmodels.contract.federation import ROUNDS, SCORES, UNPROTECTED_BY, Federation
+from dpmodels.contract.federation import ROUNDS, SCORES, STAYS_INSIDE, Federation
 from dpmodels.errors import InvalidArgument, Unsuitable, refused
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Quote
@@ -28,11 +28,12 @@ from tasks.engine.progress import progress_bar
 from tasks.kinds.federation import PUBLIC, RECORDS, create
 from tasks.run.accounts import accounts_to_open, charge_of
 from tasks.run.ready import check_ready
+from tasks.run.runs import inside, is_handed_over, stays_inside
 from tasks.run.store import Handle, Opening, Run, Settings, new_name, party_name
 from tasks.run.unfinished import naming_paid, refuse_paid
 from tasks.stages.classify import hand_over, report
 from tasks.stages.federate import gather, take_part
-from tasks.stages.rounds import BEGIN, first_server, is_unprotected, train_in_rounds
+from tasks.stages.rounds import BEGIN, first_server, keep_inside, train_in_rounds
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -69,9 +70,11 @@ class Prepared:
 
 def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:
     """Run every stage that has not finished yet; ``call`` decides how a stage is run."""
+    if stays_inside(run) and is_handed_over(run):  # the sensitive zone may be deleted by now
+        return Handle(path=inside(run))
     gathered = run.finished("round") or call(gather, run)
-    if is_unprotected(run):
-        gathered = call(train_in_rounds, run, gathered)
+    if stays_inside(run):
+        return call(keep_inside, run, call(train_in_rounds, run, gathered))
     return call(hand_over, run, gathered, call(report, run, gathered))
 
 
@@ -86,14 +89,17 @@ def start(config: FederateConfig, name: str = "", may_open: MayOpen = MayOpen.FI
     Raises:
         NacreError: the run would fail for a public reason, or a client's budget is exhausted.
     """
+    home = config.runtime.home.absolute()
+    run = Run(home=home, name=name or new_name(), ledger_url=config.runtime.ledger or "")
+    if not config.out:  # in paper mode, whose models stay inside
+        config = config.model_copy(update={"out": str(inside(run))})
     check_ready(config.runtime.device, config.out, config.runtime.signing_key)
     check_there(config)
     check_apart(config)
-    prepared, home = prepare(config), config.runtime.home.absolute()
+    prepared = prepare(config)
     ledger = open_home(config)
     own, (account, opens) = settings_of_all(config, prepared, ledger, may_open)
     charges = [charge_of("quote", line, own[client].account) for client, line in prepared.lines.items()]
-    run = Run(home=home, name=name or new_name(), ledger_url=config.runtime.ledger or "")
     if charges:
         refuse_paid(home, ledger, run.ledger_url, [(own[client], (line,)) for client, line in prepared.lines.items()])
         with naming_paid(home, ledger, run.ledger_url):
@@ -234,7 +240,7 @@ def _method(config: FederateConfig) -> str:
     paper = config.round.mode == "paper"
     usual = "federated-heads" if not paper else SCORES if config.round.algorithm == "fedaux" else ROUNDS
     method = config.model.method or usual
-    if method != usual and (paper or method in UNPROTECTED_BY):
+    if method != usual and (paper or method in STAYS_INSIDE):
         raise InvalidArgument("model.method", method, f"be left out, or be for the {config.round.mode} mode")
     return method
 

@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 
 from dpmodels.contract.discovery import Discovery
-from dpmodels.contract.federation import UNPROTECTED_BY, Federation
-from dpmodels.errors import Unsuitable
+from dpmodels.contract.federation import Federation
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.frames import transform_write
 from flows import embed_documents
-from flows.config import SynthesizeConfig
+from flows.config import NOTHING_LEAVES, SynthesizeConfig
 from flows.planning import MayOpen, check_paths, create_run, make_plans
 from flows.with_prefect.approval import ask_approver
 from flows.with_prefect.budget import balances, publish_budget
@@ -25,6 +25,7 @@ from tasks.run.in_memory import GIVEN, forget_given
 from tasks.run.ready import check_ready, pick_device
 from tasks.run.receive import redirected
 from tasks.run.recover import recover
+from tasks.run.runs import stays_inside
 from tasks.run.store import Handle, Run
 from tasks.stages.evaluate import evaluate
 from tasks.stages.ingest import ingest
@@ -99,14 +100,11 @@ def find(
     *,
     device: str | None = None,
     out: str | Path | None = None,
-    allow_unprotected_models: bool = False,
 ) -> Run:
     """Return a run that was started before, to go on with it; a new device or hand-off folder enters its settings.
 
-    So does the consent to hand over what a federation trained in rounds without a guarantee.
-
     Raises:
-        NacreError: there is no run of this name, or no such device, or nothing that needs this consent.
+        NacreError: there is no run of this name, or no such device, or nothing that is handed over.
     """
     run = Run.find(home, name, ledger, dask)
     if isinstance(run.plan.contract, Discovery):
@@ -115,12 +113,10 @@ def find(
             "epsilon and delta; it goes on where it stopped, without a second charge"
         )
     changes: dict[str, Any] = {"device": pick_device(device)} if device else {}
+    if out and stays_inside(run):
+        raise InvalidArgument("out", out, NOTHING_LEAVES)
     if out:
         changes |= redirected(run, out)
-    if allow_unprotected_models:
-        if run.plan.method not in UNPROTECTED_BY or not run.settings.clients:
-            raise Unsuitable(f"run {name} trains no models without a guarantee; leave --allow-unprotected-models out")
-        changes["training"] = {**run.settings.training, "allow_unprotected_models": True}
     if changes:
         run.settle(run.settings.model_copy(update=changes))
     return run

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpmodels.errors import ArtifactError
 from dpmodels.hand_off.manifest import read_manifest
-from dpmodels.hand_off.verify import Verified
+from dpmodels.hand_off.verified import Verified
 from nacre.ledgers import Place
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from dpmodels.methods.federations.classifier import FederatedClassifier
-    from dpmodels.methods.federations.trained_classifier import TrainedClassifier
     from tasks.run.refit import Changes
 
 FRAME = "width:100%;height:45rem;border:1px solid #8884"
@@ -77,9 +76,7 @@ class Result:
 
     @property
     def spent(self) -> Spent:
-        """What was charged for the hand-off: epsilon, rounded up, and delta; infinite where no epsilon holds for it."""
-        if not self.manifest.has_price:
-            return Spent(Decimal("Infinity"), Decimal(1))
+        """What was charged for the hand-off: epsilon, rounded up, and delta."""
         spent = self.manifest.whole_cost
         return Spent(spent.epsilon, Decimal(repr(spent.delta)))
 
@@ -98,11 +95,11 @@ class Result:
         return _read_table(self.folder / "synthetic" / "parents")
 
     @cached_property
-    def classifier(self) -> "FederatedClassifier | TrainedClassifier":
+    def classifier(self) -> "FederatedClassifier":
         """The classifier of a federation, read from the hand-off when it is first asked for."""
-        from dpmodels.methods.federations.trained_classifier import load_classifier
+        from dpmodels.methods.federations.classifier import FederatedClassifier
 
-        return load_classifier(self.folder / "classifier.safetensors")
+        return FederatedClassifier.load(self.folder / "classifier.safetensors")
 
     @cached_property
     def report(self) -> Report:
@@ -133,21 +130,19 @@ class Result:
     def __repr__(self) -> str:
         said, spent = self.manifest, self.spent
         facts = self.report.facts
-        if clients := said.clients or said.uncharged:
-            made = f"a classifier of {len(facts['classes'])} classes with {len(clients)} clients"
+        if said.clients:
+            made = f"a classifier of {len(facts['classes'])} classes with {len(said.clients)} clients"
         elif said.part:
             made = f"{facts['documents']} embeddings"
         else:
             kind = facts.get("rows_are", "rows")
             made = f"{facts['synthetic_rows']} synthetic {kind}, {len(facts['columns'])} modeled columns"
-        cost = f"epsilon={spent.epsilon}, delta={spent.delta}" if said.has_price else "no epsilon holds"
-        hides = f"one {said.unit}, {said.adjacency}" if said.has_price else "nothing"
-        account = (said.ledger.account or "(left out)") if said.is_charged else "none"
+        account = said.ledger.account or "(left out)"
         return (
             f"<nacre hand-off of {said.data_set}\n"
             f"  made    {made}, by {said.method}; run {self.run}\n"
-            f"  spent   {cost}, account {account}\n"
-            f"  hides   {hides}\n"
+            f"  spent   epsilon={spent.epsilon}, delta={spent.delta}, account {account}\n"
+            f"  hides   one {said.unit}, {said.adjacency}\n"
             f"  folder  {self.folder}>"
         )
 

@@ -129,21 +129,18 @@ def resume(
     device: str | None = None,
     out: Place | None = None,
     refit: bool = False,
-    allow_unprotected_models: bool = False,
 ) -> Result:
     """Go on with a run that was cut off, from whatever stage it reached; never charges a second time.
 
     A run that was finished is left as it is, so this also returns the result of an earlier run. With ``refit`` the
     run's release is fitted again by this version, for free, and samples are handed over in ``out``, a new folder;
-    ``changes`` of the result says what the fit changed. Models that a federation trained in paper mode are handed over
-    with ``allow_unprotected_models`` alone; no epsilon holds for them.
+    ``changes`` of the result says what the fit changed.
 
     Raises:
         NacreError: there is no such run, or it fails; the message says why.
     """
     place, dask = os.fspath(out) if out else None, from_environment("dask")
     changed: dict[str, Any] = {"device": device, "out": None if refit else place}
-    changed["allow_unprotected_models"] = allow_unprotected_models
     found = find(home_of(home), run, url_of(ledger), dask, **changed)
     if refit:
         again, changes = fit_again.refit(found, place, prefect=False)

@@ -14,22 +14,18 @@ CENTRAL = "one noise for the exact sums of all clients, drawn by a trusted aggre
 """The name of an event that pays for a draw about the records of all clients; each client is charged it."""
 SCORES = "federated-scores"
 """The method whose lines pay for certainty scores alone, beside models that travel as they were trained."""
-UNPROTECTED = (
-    "NO EPSILON HOLDS FOR THIS HAND-OFF: its models were trained on the clients' records without any noise, and may "
-    "hold any of them. What was charged pays for the certainty scores alone; it says nothing of the models, nor of the "
-    "whole."
-)
-"""What is said, in place of an epsilon, of models that travelled between clients and server as they were trained."""
 ROUNDS = "federated-rounds"
 """The method of a federation whose algorithm asks for no scores: nothing is drawn, so it has no line and no charge."""
-UNCHARGED = (
-    "NO EPSILON HOLDS FOR THIS HAND-OFF: its models were trained on the clients' records without any noise, and may "
-    "hold any of them. Nothing was released under differential privacy, so nothing was charged. That it cost nothing "
-    "does not make it private."
+KEPT_INSIDE = (
+    "NO EPSILON HOLDS FOR THE MODELS: they are trained on the clients' records without any noise, and may hold any of "
+    "them. So they stay in the sensitive zone, and nothing is handed over. "
 )
-"""What is said of such a federation."""
-UNPROTECTED_BY = {SCORES: UNPROTECTED, ROUNDS: UNCHARGED}
-"""By method what is said where models travel as they were trained."""
+STAYS_INSIDE = {
+    SCORES: f"{KEPT_INSIDE}What is charged pays for the certainty scores alone; it says nothing of the models.",
+    ROUNDS: f"{KEPT_INSIDE}Nothing is released under differential privacy, so nothing is charged. That it costs "
+    "nothing does not make it private.",
+}
+"""By method what is said where models travel between clients and server as they are trained."""
 
 
 class Client(Strict):

@@ -17,7 +17,8 @@ from dpmodels.contract.federation import Federation
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
-from dpmodels.hand_off.manifest import CARD, SHEET, Line, Manifest
+from dpmodels.hand_off.lines import Line
+from dpmodels.hand_off.manifest import CARD, SHEET, Manifest
 from dpmodels.ledger.records import Balance, Standing
 from dpmodels.limits import LARGEST_CARD, read_json
 from dpmodels.releases.contract import Contract

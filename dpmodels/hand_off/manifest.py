@@ -23,18 +23,29 @@ Its format is numbered, and each manifest is written in the oldest format that c
 import json
 from collections import Counter
 from collections.abc import Iterable
-from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-from dpmodels.accounting.events import Event
-from dpmodels.contract.discovery_charge import MOST_DISCOVERIES, DiscoveryCharge
+from dpmodels.contract.discovery_charge import MOST_DISCOVERIES
 from dpmodels.errors import ArtifactError
 from dpmodels.escapes import on_one_line
 from dpmodels.files import open_plain
 from dpmodels.frozen import Frozen
+from dpmodels.hand_off.lines import (
+    ClientLine,
+    Cost,
+    DiscoveryLine,
+    Family,
+    Line,
+    ManifestError,
+    OneLine,
+    Payment,
+    ReportLine,
+    Sha256,
+    Text,
+)
 from dpmodels.ledger.approval import Approval
 from dpmodels.ledger.declared import Declared
 from dpmodels.ledger.store import digest
@@ -59,165 +70,6 @@ PAID_ELSEWHERE = (
     "The ledger that paid for this discovery is not the one that paid for the release, or is not at hand, so the "
     "entries of its charge are not known here; whoever keeps that ledger can look the charge up."
 )
-
-OneLine = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f\x7f]*$")]
-Text = Annotated[OneLine, Field(max_length=1000)]
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-Delta = Annotated[float, Field(ge=0, lt=1)]
-
-
-class ManifestError(ArtifactError):
-    """A manifest is not as nacre writes it; ``faults`` are whole sentences, each of which names a field."""
-
-    def __init__(self, faults: Iterable[str]) -> None:
-        self.faults = list(faults)
-        super().__init__("; ".join(self.faults))
-
-
-class Target(Frozen):
-    """The budget that a line of the plan asked for."""
-
-    epsilon: Annotated[float, Field(gt=0, le=1000)]
-    delta: Delta
-
-
-class Cost(Frozen):
-    """The cost of one line, or of all together: epsilon rounded up to 1e-12."""
-
-    epsilon: Annotated[Decimal, Field(ge=0, max_digits=20, decimal_places=12)]
-    delta: Delta
-
-
-class Entry(Frozen):
-    """An entry of the ledger: its place, its day, and the hash that nobody without the ledger could know.
-
-    The time of day is left out, because the time that a run takes grows with the data. Early manifests held the time.
-    """
-
-    seq: Annotated[int, Field(ge=1, lt=2**63)]
-    kind: Literal["reserve", "draw", "seal", "commit"]
-    day: Annotated[Text, Field(validation_alias=AliasChoices("day", "time"))]
-    hash: Sha256
-
-
-class Payment(Frozen):
-    """Who paid for a line: the key of the charge, and, where the ledger is at hand, its account and its entries."""
-
-    account: Text | None = None
-    charge: Sha256 | None = None
-    entries: Annotated[tuple[Entry, ...], Field(fail_fast=True, min_length=1)] | None = None
-
-
-class Family(Frozen):
-    """Under which account and run an officer signed for the charges of a family."""
-
-    account: Text
-    run: Text
-
-
-class Price(NamedTuple):
-    """What a line asked for, what it cost, and its events."""
-
-    asked: Target
-    spent: Cost
-    events: tuple[Event, ...]
-
-
-class Line(Frozen):
-    """One line of the plan: what it asked for, what it cost, and who paid.
-
-    Attributes:
-        part: the kind of part each of which is charged on its own, such as a document; None for the whole data set.
-        asked, spent, events: None in the manifest of an unprotected federation, for which no epsilon holds.
-        plan_sha256, and the charge in ``ledger``: None where nothing was charged.
-    """
-
-    asked: Target | None = None
-    spent: Cost | None = None
-    events: Annotated[tuple[Event, ...], Field(fail_fast=True, min_length=1)] | None = None
-    plan_sha256: Sha256 | None = None
-    part: Literal["document", "user", "client"] | None = None
-    ledger: Payment = Payment()
-
-    @property
-    def sealed(self) -> bool:
-        """Tell whether the line was drawn and sealed. A release always was, for nothing is handed over without it."""
-        return True
-
-    @property
-    def has_price(self) -> bool:
-        """Tell whether an epsilon is stated."""
-        return True
-
-    @property
-    def is_charged(self) -> bool:
-        """Tell whether anything was charged; nothing is where nothing was released under differential privacy."""
-        return True
-
-    @property
-    def charge(self) -> str:
-        """The key of the charge; empty where nothing was charged."""
-        return self.ledger.charge or ""
-
-    @property
-    def price(self) -> "Price":
-        """What was asked for, what it cost, and the events that cost it.
-
-        Raises:
-            ManifestError: no epsilon is stated, because none holds.
-        """
-        if self.asked is None or self.spent is None or self.events is None:
-            raise ManifestError([f"{MANIFEST} states no epsilon, because none holds for the whole of what it is about"])
-        return Price(self.asked, self.spent, self.events)
-
-    @model_validator(mode="after")
-    def _has_its_price(self) -> Self:
-        for name in ("asked", "spent", "events"):
-            if (getattr(self, name) is not None) != self.has_price:
-                fault = "lacks the field" if self.has_price else "is of what no epsilon holds for, and has the field"
-                raise ValueError(f"{fault} {name}")
-        for name, known in (("plan_sha256", self.plan_sha256), ("ledger.charge", self.ledger.charge)):
-            if (known is not None) != self.is_charged:
-                fault = (
-                    "lacks the field" if self.is_charged else "is of what nothing was charged for, and has the field"
-                )
-                raise ValueError(f"{fault} {name}")
-        return self
-
-
-class ReportLine(Line):
-    """The line of the charged report. Its scores may have been lost after they were charged for."""
-
-    scores_sha256: Sha256 | None = None
-
-    @property
-    def sealed(self) -> bool:
-        """Tell whether the scores were drawn and sealed."""
-        return self.scores_sha256 is not None
-
-
-class ClientLine(Line):
-    """What one client of a federation released, and from which run and account it was paid."""
-
-    client: Annotated[Text, Field(max_length=100)]
-    run: Text
-    release_sha256: Sha256
-
-
-class DiscoveryLine(Line):
-    """What the schema was discovered with; ``left_out`` says why the entries of its charge are not known."""
-
-    run: Text
-    release_sha256: Sha256
-    left_out: Text | None = None
-
-    @model_validator(mode="after")
-    def _says_what_is_left_out(self) -> Self:
-        if self.ledger.account is None or self.part is not None:
-            raise ValueError("has a discovery without an account, or with a part, as none is")
-        if (self.ledger.entries is None) != (self.left_out is not None):
-            raise ValueError("has a discovery with one of the fields ledger.entries and left_out too many or too few")
-        return self
 
 
 class _Head(Frozen):
@@ -394,27 +246,6 @@ class Manifest(Line, _Head):
         return json.dumps(content, indent=1)
 
 
-def discovery_of(line: DiscoveryLine, unit: str) -> DiscoveryCharge | None:
-    """Return what a schema would say of a discovery's line; None for a line of which no schema can."""
-    paid, price = line.ledger, line.price
-    try:
-        return DiscoveryCharge.model_validate(
-            {
-                "charge": paid.charge,
-                "account": paid.account,
-                "run": line.run,
-                "unit": unit,
-                "epsilon": price.asked.epsilon,
-                "delta": price.asked.delta,
-                "events": price.events,
-                "plan_sha256": line.plan_sha256,
-                "release_sha256": line.release_sha256,
-            }
-        )
-    except ValidationError:
-        return None
-
-
 def own_digest(content: dict[str, Any]) -> str:
     """Return the digest of what a manifest holds beside it."""
     return digest({name: value for name, value in content.items() if name != "sha256"})
@@ -440,9 +271,15 @@ def read_manifest(folder: Path) -> Manifest:
 
     Raises:
         ManifestError: the manifest is not as nacre writes it; every fault is named.
-        ArtifactError: there is no readable manifest, or a later version wrote it.
+        ArtifactError: there is no readable manifest, a later version wrote it, or it states no price.
     """
-    return parse_manifest(read_bytes(folder))
+    found = parse_manifest(read_bytes(folder))
+    if not found.has_price:
+        raise ArtifactError(
+            f"an earlier version handed {folder} over without a price: no epsilon holds for it, and nothing but "
+            "`nacre verify` reads it"
+        )
+    return found
 
 
 def read_bytes(folder: Path) -> bytes:

@@ -35,6 +35,8 @@ def compare_pages(folder: Path, manifest: Manifest, contract: Contract) -> tuple
     """Return what is wrong with the pages of a hand-off that has no other fault, or why they were not compared."""
     from dpmodels.pages.page import LAYOUT
 
+    if not manifest.has_price:
+        return [], "the pages of what has no price are made no more, and were not compared; they have their hashes"
     if manifest.layout != LAYOUT:
         made = f"nacre {manifest.nacre_version}" if manifest.layout is None else f"layout {manifest.layout}"
         return [], f"the pages were laid out by {made}, and were not compared with the figures; they have their hashes"

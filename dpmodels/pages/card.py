@@ -152,13 +152,8 @@ def _above(one: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _words(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Say in plain words what was handed over, what was protected, and what the budget means, where one holds."""
+    """Say in plain words what was handed over, what was protected, and what the budget means."""
     said, meant, content = facts["hand_off"], facts["meaning"], facts["content"]
-    if "unprotected" in said:
-        made = f"a classifier of {len(content['classes'])} classes, made of models that were trained without noise"
-        costs = [one["epsilon"] for one in said["clients"] if "epsilon" in one]
-        heaviest = amounts.spent(max(costs, key=Decimal)) if costs else ""
-        return {"made": made, "epsilon": heaviest, "delta": short(said["delta"]) if costs else ""}
     return {
         "made": _made(content),
         **_unit(said),

@@ -23,11 +23,10 @@ def glance(report: Facts) -> dict[str, str]:
     """Say in a line each what was spent, what was checked, how close the fit is, and which columns are worst."""
     privacy = report["privacy"]
     said = {"WARNING": report["drowned"]} if "drowned" in report else {}
-    if not report.get("unprotected"):
-        epsilon = short(privacy.get("total_epsilon", privacy["spent_epsilon"]))
-        delta = short(privacy.get("total_delta", privacy["delta"]))
-        both = ", with what its schema was discovered with" if "discoveries" in privacy else ""
-        said["spent"] = f"epsilon {epsilon} at delta {delta}, unit {privacy['unit']}{both}"
+    epsilon = short(privacy.get("total_epsilon", privacy["spent_epsilon"]))
+    delta = short(privacy.get("total_delta", privacy["delta"]))
+    both = ", with what its schema was discovered with" if "discoveries" in privacy else ""
+    said["spent"] = f"epsilon {epsilon} at delta {delta}, unit {privacy['unit']}{both}"
     if "gate" in report:
         said["checks"] = f"all {len(report['gate'])} expectations of the schema hold"
     if report.get("fit"):

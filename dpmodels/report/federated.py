@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.arrays import Floats
-from dpmodels.contract.federation import UNPROTECTED_BY, Federation
+from dpmodels.contract.federation import STAYS_INSIDE, Federation
 from dpmodels.errors import ArtifactError
 from dpmodels.privacy import Adjacency
 from dpmodels.releases.contract import Contract
@@ -106,8 +106,6 @@ def is_central(line: Line) -> bool:
 
 def cautions(plan: Plan) -> list[str]:
     """Say what the guarantee does not cover; of public parameters alone."""
-    if not plan.lines:
-        return [UNPROTECTED_BY[plan.method]]
     line = plan.release
     hidden = (
         "what one record says, and not that it is there," if _replaced(line.contract) else "whether one record is there"
@@ -116,9 +114,9 @@ def cautions(plan: Plan) -> list[str]:
         "CENTRAL TRUST: the process of the aggregator read the exact sums of every client's records, without any "
         "noise, and drew one noise for all. Whoever controls that process or its disk could have read them."
     )
-    if plan.method in UNPROTECTED_BY:
+    if plan.method in STAYS_INSIDE:
         return [
-            UNPROTECTED_BY[plan.method],
+            STAYS_INSIDE[plan.method],
             f"Of the certainty scores, and of nothing else, epsilon hides {hidden} at one client.",
         ]
     return [
@@ -133,7 +131,6 @@ def summarise_federation(
     hashes: Mapping[str, str],
     said: Floats,
     rated: Sequence[Rated],
-    rounds: Sequence[Mapping[str, Any]] | None = None,
     lost: str | None = None,
 ) -> dict[str, Any]:
     """Collect the publishable facts of a federation.
@@ -143,7 +140,6 @@ def summarise_federation(
         hashes: those that stand for all clients that took part.
         said: the classifier's probabilities of public records.
         rated: the classifiers that were made, the one that is handed over first.
-        rounds: what became of each round, where models travelled as they were trained. No epsilon is stated then.
         lost: says that what was released does not stand out of its noise, where it does not.
 
     Shapes: said [n, classes].
@@ -155,7 +151,6 @@ def summarise_federation(
     compared = compare(rated)
     if len(rated) == 1 and plan.method in NOT_COMPARED:
         compared["words"] += f" {NOT_COMPARED[plan.method]}"
-    unprotected = UNPROTECTED_BY.get(plan.method, "")
     shares = np.bincount(said.argmax(axis=1), minlength=said.shape[1]) / max(len(said), 1)
     return {
         "format": 2,
@@ -171,10 +166,9 @@ def summarise_federation(
             **_priced(taken),
             "rows_of_a_unit": contract.unit.max_rows,
         },
-        "unprotected": unprotected,
-        **({"rounds": list(rounds)} if rounds is not None else {}),
+        "unprotected": "",  # what has no price is not reported; the field is one of format 2
         "hashes": dict(hashes),
-        "trust": "central" if plan.lines and is_central(plan.release) else "local",
+        "trust": "central" if is_central(plan.release) else "local",
         "compared": compared,
         "sizes_are_public": _replaced(contract),
         "clients": [_told(party, taken) for party in parties],
@@ -183,23 +177,42 @@ def summarise_federation(
             {"name": name, "share": round(float(share), 4)}
             for name, share in zip(contract.classes, shares, strict=True)
         ],
-        "measurement": plan.release.measurement if plan.lines else {},
-        "not_promised": list(NOT_PROMISED[:2] if unprotected else NOT_PROMISED),
+        "measurement": plan.release.measurement,
+        "not_promised": list(NOT_PROMISED),
+    }
+
+
+def summarise_rounds(parties: Sequence[Party], rounds: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Collect what the operator is told of models that stay inside: why they do, who took part, how accurate they are.
+
+    Args:
+        parties: all clients; one at least took part.
+        rounds: what became of each round.
+
+    Privacy: as sensitive as the models, whose accuracy it holds.
+    """
+    taken = [party for party in parties if not party.dropped]
+    plan = taken[0].plan
+    if not isinstance(contract := plan.contract, Federation):
+        raise ArtifactError(f"what {plan.method} was planned for is not a federation")
+    return {
+        "format": 1,
+        "about": "rounds",
+        "data_set": contract.whole.name,
+        "method": plan.method,
+        "why": STAYS_INSIDE[plan.method],
+        "scores": _priced(taken) if plan.lines else None,
+        "rounds": list(rounds),
+        "clients": [_told(party, taken) for party in parties],
+        "classes": list(contract.classes),
     }
 
 
 def _priced(taken: Sequence[Party]) -> dict[str, Any]:
-    """State the price of the release; where no epsilon holds, that of the scores, if any, under a name of its own."""
-    nothing: dict[str, Any] = dict.fromkeys(("spent_epsilon", "total_epsilon", "delta"))
-    if not taken[0].plan.lines:
-        return nothing
+    """State the price of what was released."""
     line, spent = taken[0].plan.release, float(max(party.epsilon for party in taken))
-    target, event = line.budget.epsilon, line.event.model_dump(mode="json")
-    if line.method not in UNPROTECTED_BY:
-        costs = {"target_epsilon": target, "spent_epsilon": spent, "total_epsilon": spent}
-        return {**costs, "delta": line.budget.delta, "event": event}
-    scores = {"target_epsilon": target, "spent_epsilon": spent, "delta": line.budget.delta, "event": event}
-    return {**nothing, "scores_alone": scores}
+    costs = {"target_epsilon": line.budget.epsilon, "spent_epsilon": spent, "total_epsilon": spent}
+    return {**costs, "delta": line.budget.delta, "event": line.event.model_dump(mode="json")}
 
 
 def _replaced(contract: Contract) -> bool:

@@ -165,10 +165,6 @@ def resume(
     ledger: Url = None,
     prefect: Prefect = None,
     refit: Annotated[bool, typer.Option("--refit", help="Fit its release again with this version, for free.")] = False,
-    allow_unprotected_models: Annotated[
-        bool,
-        typer.Option("--allow-unprotected-models", help="Hand over models of paper mode, for which no epsilon holds."),
-    ] = False,
     as_json: AsJson = False,
     fail_on_checks: FailOnChecks = False,
 ) -> None:
@@ -183,7 +179,7 @@ def resume(
     given = {"dask": dask, "prefect": prefect}
     here = RuntimeConfig.model_validate({name: value for name, value in given.items() if value is not None})
     changed: dict[str, Any] = {"device": device, "out": None if refit else out}
-    found = find(home or HOME, run, ledger, here.dask, **changed, allow_unprotected_models=allow_unprotected_models)
+    found = find(home or HOME, run, ledger, here.dask, **changed)
     with resumable(found):
         if not refit:
             carry_out(found, here.prefect)

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from dpmodels.errors import ArtifactError
+from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.gate.expectations import Verdicts
 from dpmodels.ledger.approval import Approval, Asked
 from dpmodels.ledger.records import Quote
@@ -22,7 +22,7 @@ from flows.config import ClientPrivacyConfig, PrivacyConfig, PureConfig
 from flows.planning import cautions_about, cautions_of
 from tasks.run.refit import Changes
 from tasks.run.remove import charged_for, folders_of
-from tasks.run.runs import UNFINISHED_PAID, Listed, is_handed_over, listed, resume_command
+from tasks.run.runs import UNFINISHED_PAID, Listed, inside, is_handed_over, listed, resume_command, stays_inside
 from tasks.run.store import Run
 from tasks.stages.draw_rows import Drawn
 from tasks.stages.noisy_tables import Written
@@ -93,9 +93,13 @@ def facts_of_unfinished(runs: Sequence[Run]) -> dict[str, str]:
 
 
 def show_hand_off(run: Run, as_json: bool = False, fail_on_checks: bool = False) -> None:
-    """Print where the files of a hand-off are; of a client's run, where its release is."""
+    """Print where the files of a hand-off are; of a client's run, its release; of models that stay inside, a page."""
     if run.settings.federation:
         return print_facts("released", {"run": run.name, "release": str(run.place("sanitize"))}, as_json)
+    if stays_inside(run):
+        folder = inside(run)
+        facts = {"run": run.name, "models": f"{folder} (sensitive: stay inside)", "page": str(folder / "rounds.html")}
+        return print_facts("finished", {**facts, "ledger": _payer(run)}, as_json)
     print_facts("hand-off", hand_off(run), as_json)
     if not as_json:
         show_outcome(run)
@@ -155,7 +159,7 @@ def facts_of_removal(run: Run) -> dict[str, str]:
         facts[f"charge {held.key[:12]}"] = f"{amount}, {held.state}: {kept}"
     if payer := run.settings.paid_by:
         facts["paid by"] = f"run {payer}, whose release it sampled again"
-    if is_handed_over(run):
+    if is_handed_over(run) and not stays_inside(run):
         facts["stays"] = f"{run.settings.bucket or run.settings.out}, what was handed over"
     return facts
 
@@ -189,6 +193,8 @@ def show_report(run: Run, out: Path | None, as_json: bool, fail_on_checks: bool)
     """
     from tasks.stages.validate import render_again
 
+    if stays_inside(run):
+        raise Unsuitable(f"run {run.name} hands nothing over, so it has no such report; see {inside(run)}/rounds.html")
     report = run.finished("validate")
     if report is None:
         raise ArtifactError(f"run {run.name} has no report yet; resume it first")
@@ -207,7 +213,7 @@ def show_verified(folder: str, public_key: Path | None, officer_key: Path | None
         ArtifactError: something is wrong.
         Exit: with 3, if nobody whom the caller named vouches for it.
     """
-    from dpmodels.hand_off.verify import VERIFIED
+    from dpmodels.hand_off.verified import VERIFIED
     from tasks.run.bucket import verify
 
     found = verify(folder, public_key, officer_key)

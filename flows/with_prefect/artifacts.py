@@ -16,6 +16,7 @@ from flows.description import as_markdown, describe_run, plain
 from flows.partitions import explain
 from flows.with_prefect.budget import key_of, named_accounts
 from tasks.run.home import ledger_of
+from tasks.run.runs import stays_inside
 from tasks.run.store import Run
 
 MOST_PICTURES = 12
@@ -48,6 +49,8 @@ def publish_results(run: Run) -> None:
             image_url=f"data:image/svg+xml;base64,{picture}",
             description=f"what remained of account {plain(settings.account)}, {date.today()}",
         )
+    if stays_inside(run):
+        return
     report = json.loads((settings.out / "report.json").read_text(encoding="utf-8"))
     create_markdown_artifact(
         key=f"report-{_key(run)}",

@@ -20,6 +20,7 @@ from dpmodels.artifact import make_folder, write_whole
 from dpmodels.contract.federation import Federation
 from dpmodels.errors import NacreError, Unsuitable
 from dpmodels.files import Place
+from dpmodels.hand_off.payments import payment
 from dpmodels.methods.federations.records import RecordsSpec
 from dpmodels.releases.plan import Line, Plan
 from flows.config import ClientPrivacyConfig, HandOverConfig
@@ -28,9 +29,9 @@ from nacre.flower.messages import DISAGREED, Answer, Offer
 from tasks.kinds.clients import FAILED, shielded
 from tasks.kinds.federation import PUBLIC, about
 from tasks.run.accounts import charges_of
+from tasks.run.home import ledger_of
 from tasks.run.store import Opening, Run, party_name
 from tasks.stages.federate import take_part
-from tasks.stages.publish import payment
 
 
 class AgreedPrivacyConfig(ClientPrivacyConfig):
@@ -69,7 +70,7 @@ def answer(config: ClientConfig, offer: Offer) -> Answer:
     def release(run: Run) -> None:
         take_part(run)
         (charge,) = charges_of(run)
-        found.append(Answer(config.client, "", run.name, run.read("sanitize"), payment(run, charge)))
+        found.append(Answer(config.client, "", run.name, run.read("sanitize"), payment(ledger_of(run), charge)))
 
     try:
         if not run.exists:

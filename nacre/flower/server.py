@@ -36,13 +36,13 @@ def federate(config: FederateConfig, grid: Any) -> Path:
     Raises:
         NacreError: the run would fail for a public reason, or fewer clients took part than were asked for.
     """
-    if is_uri(config.out):
-        raise Unsuitable("over Flower a hand-off goes to a folder of the server; copy it to the object store")
-    check_ready(config.runtime.device, config.out, config.runtime.signing_key)
     if (config.model.trust, config.round.mode) != ("local", "private"):
         raise Unsuitable(
             "over Flower every client draws its own noise, once; central trust and paper mode run here only"
         )
+    if is_uri(config.out):
+        raise Unsuitable("over Flower a hand-off goes to a folder of the server; copy it to the object store")
+    check_ready(config.runtime.device, config.out, config.runtime.signing_key)
     prepared = prepare(config)
     offer = Offer(Plan(lines=tuple(prepared.lines.values())), prepared.files[PUBLIC])
     taken, dropped = sort_out(prepared, ask(config, offer, grid))

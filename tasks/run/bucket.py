@@ -22,9 +22,11 @@ from dpmodels.artifact import sha256_of
 from dpmodels.codec.flat import tables_of
 from dpmodels.errors import ArtifactError, InvalidArgument, NacreError
 from dpmodels.files import read_at_most
+from dpmodels.hand_off.check_files import HANDED_OVER
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.hand_off.signature import SIGNATURE
-from dpmodels.hand_off.verify import HANDED_OVER, Verified, check_signers, verify_hand_off
+from dpmodels.hand_off.verified import Verified
+from dpmodels.hand_off.verify import check_signers, verify_hand_off
 from dpmodels.limits import LARGEST_REPORT
 from dpmodels.reading.data_files import FAILURES, check_place, is_uri, open_system
 from tasks.engine.engines import Engine

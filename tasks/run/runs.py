@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dpmodels.artifact import sha256_of
+from dpmodels.artifact import settle, sha256_of
 from dpmodels.contract.discovery import Discovery
+from dpmodels.contract.federation import STAYS_INSIDE
 from dpmodels.errors import ArtifactError, NacreError
 from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from dpmodels.reading.data_files import is_uri
@@ -65,6 +66,22 @@ def runs_of(home: Path, ledger_url: str | None = None) -> Iterator[Run]:
 def is_handed_over(run: Run) -> bool:
     """Tell whether a run was handed over: it is marked so, or the hand-off at its place is the run's own."""
     return (run.control / DELIVERED).exists() or is_in_place(run)
+
+
+def mark_finished(run: Run) -> None:
+    """Write down that a run reached its end; one that an earlier version began has no mark."""
+    with suppress(FileNotFoundError):
+        settle(run.control / BEGUN, run.control / DELIVERED)
+
+
+def stays_inside(run: Run) -> bool:
+    """Tell whether a run ends in the sensitive zone: it trains models in rounds without a guarantee."""
+    return run.plan.method in STAYS_INSIDE
+
+
+def inside(run: Run) -> Path:
+    """Return the folder, in the sensitive zone, of models that were trained in rounds and of the page on them."""
+    return run.sensitive / "rounds"
 
 
 def is_in_place(run: Run) -> bool:
@@ -130,7 +147,7 @@ def _state(run: Run) -> tuple[str, str, str]:
     if discovers and run.reached:
         return "discovered", "", ""
     if is_handed_over(run):
-        return "handed over", "", ""
+        return "finished" if stays_inside(run) else "handed over", "", ""
     if is_at_work(run):
         return AT_WORK, "", ""
     paid, why = is_paid(run), why_stopped(run)

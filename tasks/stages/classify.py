@@ -1,7 +1,6 @@
 """What is made of a federation's round: classifiers, what they say of public records, the report and the hand-off.
 
-All of it is post-processing of what the clients released, and of public records; in paper mode it is made of models
-that no noise protects, and leaves only with the consent that its settings hold.
+All of it is post-processing of what the clients released, and of public records.
 """
 
 import json
@@ -13,9 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmodels.arrays import Floats
-from dpmodels.contract.federation import UNPROTECTED_BY
 from dpmodels.embeddings.frozen import Examples
-from dpmodels.errors import Unsuitable
 from dpmodels.methods.federations.classifier import (
     KNOWN_AS,
     SHARPNESS,
@@ -27,7 +24,6 @@ from dpmodels.methods.federations.classifier import (
 )
 from dpmodels.methods.federations.public_part import PublicPart
 from dpmodels.methods.federations.soft_labels import write_soft_labels
-from dpmodels.methods.federations.trained_classifier import TrainedClassifier
 from dpmodels.pages.report import render
 from dpmodels.privacy import Released
 from dpmodels.releases.plan import Line
@@ -39,7 +35,6 @@ from tasks.run.accounts import charges_of
 from tasks.run.store import Handle, Run, write_report
 from tasks.stages.federate import parties_of, release_of, round_of
 from tasks.stages.publish import assemble, charged_once
-from tasks.stages.rounds import certainties_of, ended_rounds, is_unprotected, last_server
 from tasks.stages.stage import stage
 
 CLASSIFIER, SOFT_LABELS = "classifier.safetensors", "soft-labels.parquet"
@@ -52,15 +47,13 @@ class Classified:
     Shapes: ``said`` [n, classes]; each certainty [n], by client, of none where the method has no certainties.
 
     Attributes:
-        first: the number of the first of these public records, in the order in which they are read.
         lost: says that what the classifier is made of does not stand out of its noise, where it does not.
     """
 
-    classifier: FederatedClassifier | TrainedClassifier
+    classifier: FederatedClassifier
     rated: list[Rated]
     said: Floats
     certainties: Mapping[str, Floats]
-    first: int = 0
     lost: str | None = None
 
 
@@ -69,14 +62,12 @@ def report(run: Run, gathered: Handle) -> Handle:
     """Write the publishable report: who took part, what it cost, and what the classifier says of public records."""
     if done := run.finished("validate"):
         return done
-    check_consent(run)
     made, ended = classify(run), round_of(run)
     parties = [
         Party(client, own.settings.account, own.plan, ended.dropped.get(client, ""), made.certainties.get(client))
         for client, own in parties_of(run).items()
     ]
-    took = [one.model_dump(mode="json") for one in ended_rounds(run)] if is_unprotected(run) else None
-    facts = summarise_federation(parties, charged_once(run, ended.taken), made.said, made.rated, took, made.lost)
+    facts = summarise_federation(parties, charged_once(run, ended.taken), made.said, made.rated, made.lost)
     write_report(run, {"report.json": json.dumps(facts, indent=1), "report.html": render(facts)})
     return run.finish("validate")
 
@@ -84,49 +75,16 @@ def report(run: Run, gathered: Handle) -> Handle:
 @stage("publish", sensitive=False)
 def hand_over(run: Run, gathered: Handle, report: Handle) -> Handle:
     """Write the classifier and what it says of public records, with report and manifest."""
-    check_consent(run)
 
     def write(folder: Path) -> None:
         made = classify(run)
         made.classifier.save(folder / CLASSIFIER)
-        write_soft_labels(
-            folder / SOFT_LABELS, made.first, made.classifier.contract.classes, made.said, made.certainties
-        )
+        write_soft_labels(folder / SOFT_LABELS, 0, made.classifier.contract.classes, made.said, made.certainties)
 
     return assemble(run, gathered, report, write)
 
 
-def check_consent(run: Run) -> None:
-    """Keep models inside that were trained without noise, unless somebody said that they may be handed over.
-
-    Raises:
-        Unsuitable: nobody did.
-    """
-    if is_unprotected(run) and not run.settings.training["allow_unprotected_models"]:
-        why = UNPROTECTED_BY[run.plan.method]
-        raise Unsuitable(
-            f"the rounds of run {run.name} are done. {why} So the models stay in {run.sensitive / 'rounds'}, "
-            f"and nothing is handed over; to do so all the same: nacre resume {run.name} --allow-unprotected-models"
-        )
-
-
 def classify(run: Run) -> Classified:
-    """Make what is handed over: of released objects alone, or, in paper mode, of models without a guarantee."""
-    return _trained(run) if is_unprotected(run) else _released(run)
-
-
-def _trained(run: Run) -> Classified:
-    """Return the server's model after the last round. Privacy: none."""
-    contract, terms, kept = about(run.plan).whole, run.settings.training, records_of(run)
-    public = public_part(run, contract)
-    weights = last_server(run).models[public.architecture]
-    made = TrainedClassifier(contract, public.architecture, public.model, weights)
-    rated = Rated(f"the model of {terms['algorithm']} after {terms['rounds']} rounds", _right(made, kept.judge))
-    said = made.probabilities(kept.distilled)
-    return Classified(made, [rated], said, certainties_of(run, public), len(public.negatives))
-
-
-def _released(run: Run) -> Classified:
     """Make the classifier of what a run's clients released."""
     parties, line = parties_of(run), run.plan.release
     taken = {client: parties[client] for client in round_of(run).taken}
@@ -173,7 +131,7 @@ def _tells(right: NDArray[np.bool_] | None, judge: Examples | None) -> bool:
     return bool(right.mean() > chance + 3 * np.sqrt(chance * (1 - chance) / len(right)))
 
 
-def _right(made: FederatedClassifier | TrainedClassifier, judge: Examples | None) -> NDArray[np.bool_] | None:
+def _right(made: FederatedClassifier, judge: Examples | None) -> NDArray[np.bool_] | None:
     if judge is None:
         return None
     return np.asarray(made.probabilities(judge.inputs).argmax(axis=1) == judge.labels.numpy())

@@ -8,6 +8,8 @@ is computed from them are as sensitive as the records. They lie in the sensitive
                               soft-labels.parquet     what they say of public records
                               round.json              who took part and who was dropped; written last: the checkpoint
                               update-CLIENT...        what a client sent, until the round has ended
+                         rounds.html                  why they stay here, and how accurate they are
+                         rounds.json                  its facts
 """
 
 import json
@@ -21,7 +23,6 @@ from scipy.special import softmax
 
 from dpmodels.arrays import Floats
 from dpmodels.artifact import write_text, write_whole
-from dpmodels.contract.federation import UNPROTECTED_BY
 from dpmodels.embeddings.frozen import Examples, transform_kept
 from dpmodels.errors import ArtifactError, InvalidArgument, rule_of
 from dpmodels.late import Tensor
@@ -32,7 +33,6 @@ from dpmodels.methods.federations.public_part import ExtractorSpec, PublicPart
 from dpmodels.methods.federations.records import load_examples
 from dpmodels.methods.federations.rounds import (
     RoundSpec,
-    Server,
     Update,
     accuracy,
     aggregate,
@@ -43,8 +43,11 @@ from dpmodels.methods.federations.rounds import (
 )
 from dpmodels.methods.federations.scores import FederatedScores
 from dpmodels.methods.federations.soft_labels import write_soft_labels
+from dpmodels.pages.rounds import render_rounds
+from dpmodels.report.federated import Party, summarise_rounds
 from tasks.kinds.clients import run_clients
 from tasks.kinds.federation import about, create, federation_of, public_part, records_of
+from tasks.run.runs import inside, mark_finished
 from tasks.run.source import local
 from tasks.run.store import Handle, Run, make_private
 from tasks.stages.federate import parties_of, release_of, round_of
@@ -52,6 +55,7 @@ from tasks.stages.stage import stage
 
 BEGIN = "begin.safetensors"
 SERVER, SOFT_LABELS, ENDED = "server.safetensors", "soft-labels.parquet", "round.json"
+PAGE, FACTS = "rounds.html", "rounds.json"
 UNREADABLE = "its update cannot be read"
 ANOTHERS = "it sent an update in the name of another"
 
@@ -63,11 +67,6 @@ class Ended(BaseModel):
     drawn: list[str]
     dropped: dict[str, str]
     accuracy: float | None = None
-
-
-def is_unprotected(run: Run) -> bool:
-    """Tell whether the models of a federation travel without a guarantee."""
-    return run.plan.method in UNPROTECTED_BY
 
 
 def check_rounds(terms: Mapping[str, Any], model: ModelSpec) -> RoundSpec:
@@ -149,15 +148,20 @@ def train_in_rounds(run: Run, gathered: Handle) -> Handle:
     return Handle(path=round_folder(run, run.settings.training["rounds"]))
 
 
-def ended_rounds(run: Run) -> list[Ended]:
-    """Return what became of each round. Privacy: as sensitive as the models."""
+@stage("keep inside", sensitive=True)
+def keep_inside(run: Run, trained: Handle) -> Handle:
+    """Write the page on models that stay inside, and end the run. Privacy: as sensitive as the models."""
+    ended, certainties = round_of(run), certainties_of(run, public_part(run, about(run.plan)))
+    parties = [
+        Party(client, own.settings.account, own.plan, ended.dropped.get(client, ""), certainties.get(client))
+        for client, own in parties_of(run).items()
+    ]
     numbers = range(1, run.settings.training["rounds"] + 1)
-    return [Ended.model_validate_json((round_folder(run, number) / ENDED).read_text()) for number in numbers]
-
-
-def last_server(run: Run) -> Server:
-    """Return the server after the last round. Privacy: none."""
-    return read_server((round_folder(run, run.settings.training["rounds"]) / SERVER).read_bytes())
+    facts = summarise_rounds(parties, [json.loads((round_folder(run, n) / ENDED).read_text()) for n in numbers])
+    write_text(inside(run) / FACTS, json.dumps(facts, indent=1), 0o600)
+    write_text(inside(run) / PAGE, render_rounds(facts), 0o600)
+    mark_finished(run)
+    return Handle(path=inside(run))
 
 
 def certainties_of(run: Run, public: PublicPart) -> dict[str, Floats]:
@@ -174,7 +178,7 @@ def certainties_of(run: Run, public: PublicPart) -> dict[str, Floats]:
 
 def round_folder(run: Run, number: int) -> Path:
     """Return the folder of a round, in the sensitive zone."""
-    return run.sensitive / "rounds" / f"{number:04d}"
+    return inside(run) / f"{number:04d}"
 
 
 def _take_round(run: Run, public: PublicPart, number: int, sure: Mapping[str, Floats]) -> None:

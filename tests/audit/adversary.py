@@ -18,6 +18,7 @@ from dpmodels.embeddings import summation
 from dpmodels.embeddings.cell_counts import CellCounts
 from dpmodels.embeddings.moments import Moments
 from dpmodels.generators.sampling import Sampler
+from dpmodels.hand_off import writer
 from dpmodels.ledger import store, weighing
 from dpmodels.mechanisms import choices, gaussian
 from dpmodels.mechanisms.dp_sgd.adaptive import STEP_BITS
@@ -27,7 +28,7 @@ from flows.audit import flow_findings
 from tasks.engine import encoded
 from tasks.kinds import each_document, federation
 from tasks.kinds import tables as of_tables
-from tasks.stages import classify, embed, publish
+from tasks.stages import classify, embed
 from tests.audit.faults import (
     CHOICES,
     CONDUCT,
@@ -256,7 +257,7 @@ def a_cache_in_the_home(stack: ExitStack) -> None:
 @fault("flow", whole_run)
 def files_with_their_times(stack: ExitStack) -> None:
     """The files of a hand-off tell when they were written, and so how long the data took."""
-    put(stack, publish, "blur_times", lambda folder: None)
+    put(stack, writer, "blur_times", lambda folder: None)
 
 
 @fault("flow", run_of_letters)

@@ -15,7 +15,6 @@ from dpmodels.codec.encode import Codec
 from dpmodels.comparison.compare import render_comparison, score_lines
 from dpmodels.comparison.frame import Rows
 from dpmodels.comparison.report import BANNER, Options, evaluate_table, load_real
-from dpmodels.contract.federation import UNPROTECTED
 from dpmodels.contract.schema import Schema
 from dpmodels.gate.expectations import Gate
 from dpmodels.hand_off.manifest import CARD
@@ -30,10 +29,11 @@ from dpmodels.pages.card import render_card, render_sheet, render_statement
 from dpmodels.pages.checks import render_checks
 from dpmodels.pages.internal import render_internal
 from dpmodels.pages.report import render
+from dpmodels.pages.rounds import render_rounds
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.plan import Plan
 from dpmodels.releases.system import System
-from dpmodels.report.federated import Party, Rated, summarise_federation
+from dpmodels.report.federated import Party, Rated, summarise_federation, summarise_rounds
 from tests.hand_off.make_golden import GOLDEN
 from tests.kit import population
 from tests.kit.audits import an_audit
@@ -105,7 +105,7 @@ def pages(tmp_path_factory) -> dict[str, Path]:
         "audit": render_audit([an_audit().model_dump(mode="json")]),
         "raw checks": render_checks(_gate(raw=True, broken=True)),
         "federation": render(federation(HeadsAndMoments(BothMeasurement(heads=HeadsMeasurement(records=100))))),
-        "rounds": render(federation(FederatedScores(ScoresMeasurement(records=100)), rounds=9)),
+        "rounds": render_rounds(rounds_of(FederatedScores(ScoresMeasurement(records=100)))),
         **inside(),
         **cards(),
     }
@@ -132,20 +132,16 @@ def cards() -> dict[str, str]:
     clients["hand_off"]["clients"] *= 9
     why = "its records are not what the contract says of them"
     clients["hand_off"]["dropped"] = {f"client-{number}": why for number in range(9)}
-    unprotected = {**clients["hand_off"], "epsilon": None, "unprotected": UNPROTECTED}
-    rounds = {**clients, "meaning": {}, "hand_off": unprotected}
     return {
         "card": render_card(table),
         "statement": render_statement(table),
         "data sheet": render_sheet(wide(table)),
         "data sheet of documents": render_sheet(documents),
-        "data sheet of rounds": render_sheet(rounds),
         "statement of documents": render_statement(documents),
         "statement of clients": render_statement(clients),
         "statement of central trust": render_statement(
             {**clients, "hand_off": {**clients["hand_off"], "trust": "central"}}
         ),
-        "statement of rounds": render_statement(rounds),
     }
 
 
@@ -156,13 +152,31 @@ def wide(facts: dict[str, Any]) -> dict[str, Any]:
     return {**facts, "content": {**facts["content"], "columns": columns, "left_out": ["name", "address"]}}
 
 
-def federation(system: System, rounds: int = 0) -> dict[str, Any]:
-    """Return the facts of a federation of which one client was dropped, or of its rounds."""
+def federation(system: System) -> dict[str, Any]:
+    """Return the facts of a federation of which one client was dropped."""
+    rng, parties = np.random.default_rng(1), parties_of(system)
+    rated = [Rated(name, rng.random(200) < share) for name, share in (("one classifier", 0.8), ("another", 0.7))]
+    said = rng.dirichlet(np.ones(4), 30)
+    hashes = dict.fromkeys(("plan_sha256", "schema_sha256", "release_sha256", "ledger_charge"), "0" * 64)
+    return summarise_federation(parties, hashes, said, rated)
+
+
+def rounds_of(system: System) -> dict[str, Any]:
+    """Return the facts of nine rounds, from some of which a client was dropped."""
+    took = [
+        {"number": n, "drawn": ["a", "c"], "dropped": {"c": "it was late"} if n % 3 == 0 else {}, "accuracy": n / 10}
+        for n in range(1, 10)
+    ]
+    return summarise_rounds(parties_of(system), took)
+
+
+def parties_of(system: System) -> list[Party]:
+    """Return three clients, one of which was dropped."""
     rng, extract = np.random.default_rng(0), make_features()
     about = make_contract(extract, extract.whole(make_examples(30).inputs), dict.fromkeys("abc"))
     budget = PrivacyBudget(epsilon=1.0, delta=1e-5)
     certain = dict(zip("abc", rng.uniform(0.2, 0.9, (3, 30)), strict=True))
-    parties = [
+    return [
         Party(
             name,
             f"corners.{name}",
@@ -172,14 +186,6 @@ def federation(system: System, rounds: int = 0) -> dict[str, Any]:
         )
         for name in "abc"
     ]
-    took = [
-        {"number": n, "drawn": ["a", "c"], "dropped": {"c": "it was late"} if n % 3 == 0 else {}, "accuracy": n / 10}
-        for n in range(1, rounds + 1)
-    ]
-    rated = [Rated(name, rng.random(200) < share) for name, share in (("one classifier", 0.8), ("another", 0.7))]
-    said = rng.dirichlet(np.ones(4), 30)
-    hashes = dict.fromkeys(("plan_sha256", "schema_sha256", "release_sha256", "ledger_charge"), "0" * 64)
-    return summarise_federation(parties, hashes, said, rated, took if rounds else None)
 
 
 def inside() -> dict[str, str]:

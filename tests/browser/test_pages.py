@@ -17,11 +17,11 @@ PLOTS = {
     "internal images": 1,
     "internal images in color": 1,
     "federation": 1,
-    "rounds": 3,
+    "rounds": 2,
     "audit": 1,
 }
-SHEETS = ["statement", *(f"statement of {what}" for what in ("clients", "central trust", "rounds", "documents"))]
-SHEETS += ["data sheet", "data sheet of documents", "data sheet of rounds"]
+SHEETS = ["statement", *(f"statement of {what}" for what in ("clients", "central trust", "documents"))]
+SHEETS += ["data sheet", "data sheet of documents"]
 NAMES = [*PLOTS, "checks", "raw checks", "comparison", "card", *SHEETS]
 DESKTOP, PHONE = 1200, 390
 UNDRAWN = """

@@ -174,7 +174,7 @@ MOMENTS = {
     "measure: drawing": ("dpmodels.releases.draw", "select_each"),
     "measure: publishing": ("dpmodels.artifact", "publish"),
     "report": ("tasks.stages.embed", "render"),
-    "hand over": ("tasks.stages.publish", "replace_folder"),
+    "hand over": ("dpmodels.hand_off.writer", "replace_folder"),
 }
 
 

@@ -177,7 +177,7 @@ MOMENTS = {
     "the aggregator draws": ("dpmodels.releases.draw", "measure_gaussian"),
     "the release is published": ("dpmodels.artifact", "publish"),
     "the first account is done": ("tasks.stages.aggregate", "seal"),
-    "the flow hands over": ("tasks.stages.publish", "replace_folder"),
+    "the flow hands over": ("dpmodels.hand_off.writer", "replace_folder"),
 }
 
 

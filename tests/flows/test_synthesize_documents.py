@@ -78,7 +78,7 @@ MOMENTS = {
     "train": ("tasks.stages.train", "write_whole"),
     "sample": ("tasks.stages.sample", "write_parts"),
     "validate": ("tasks.stages.validate", "render"),
-    "publish": ("tasks.stages.publish", "replace_folder"),
+    "publish": ("dpmodels.hand_off.writer", "replace_folder"),
 }
 
 

@@ -102,12 +102,6 @@ def federation(folder: Path, **changes: object) -> Path:
     return folder / "out"
 
 
-def uncharged(folder: Path) -> Path:
-    """Train three wards in a round that releases nothing under differential privacy, and so charges nothing."""
-    paper = {"mode": "paper", "algorithm": "fedavg", "rounds": 1, "participation": 1.0}
-    return federation(folder, round={**paper, "workers": "here", "allow_unprotected_models": True})
-
-
 def sampled_again(folder: Path) -> Path:
     """Sample another run's generator again."""
     again = sample_again(finished(folder), "again", folder / "more", ROWS, 7)
@@ -178,10 +172,10 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
     "FORMAT-6": {"declared": declared, "sheet-federation": federation},
     "FORMAT-7": {"laid-out": declared, "laid-out-embedded": embedded, "laid-out-federation": federation},
     "FORMAT-8": {"discovered": discovered},
-    "FORMAT-9": {"uncharged": uncharged},
     "LAYOUT-2": {"laid-out": declared},
 }
-"""A manifest with a charged report is beside the golden releases. What is made now is of the newest format."""
+"""A manifest with a charged report is beside the golden releases, and FORMAT-9, without a price, is made no more.
+What is made now is of the newest format."""
 
 
 def main() -> None:

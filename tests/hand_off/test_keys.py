@@ -15,7 +15,8 @@ import nacre
 from dpmodels.errors import InvalidArgument
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.hand_off.signature import SIGNATURE, sign_manifest
-from dpmodels.hand_off.verify import CONSISTENT, FAULTY, VERIFIED, verify_hand_off
+from dpmodels.hand_off.verified import CONSISTENT, FAULTY, VERIFIED
+from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.keys import PRIME, SMALL_ORDER, fingerprint, is_weak, key_text, private_key, public_key, signed_by
 from dpmodels.ledger.approval import Asked
 from tasks.run import signing

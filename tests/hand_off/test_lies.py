@@ -12,7 +12,7 @@ import pytest
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.hand_off.verify import verify_hand_off
 from tests.hand_off.make_golden import GOLDEN
-from tests.kit.manifests import facts, rewritten
+from tests.kit.manifests import UNCHARGED, facts, rewritten, write_manifest
 
 Json = dict[str, Any]
 
@@ -80,7 +80,7 @@ def test_a_report_that_says_another_price_than_the_manifest_is_a_fault(
 
 @pytest.mark.parametrize("charged", [True, False])
 def test_a_report_whose_hashes_are_no_map_is_a_fault(tmp_path: Path, charged: bool) -> None:
-    golden = GOLDEN / "LAYOUT-2" / "laid-out" if charged else GOLDEN / "FORMAT-9" / "uncharged"
+    golden = GOLDEN / "LAYOUT-2" / "laid-out" if charged else UNCHARGED
 
     def without_hashes(content: bytes) -> bytes:
         return json.dumps({**json.loads(content), "hashes": ""}).encode()
@@ -128,3 +128,36 @@ def test_a_caution_moves_no_cursor(tmp_path: Path) -> None:
     whole["cautions"] = ["what is not hidden\x9b2J\u202e"]
     (folder / MANIFEST).write_text(json.dumps(whole))
     assert verify_hand_off(folder).cautions == ["what is not hidden\\x9b2J\\u202e"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"method": "federated-scores"},
+        {"unprotected": None},
+        {"ledger": {"charge": "0" * 64}},
+        {"release_sha256": "0" * 64},
+        {"asked": {"epsilon": 1, "delta": 0}, "spent": {"epsilon": "0", "delta": 0}},
+        {"uncharged": None},
+        {"dropped": {"north": "it was late"}},
+        {"trust": "local"},
+    ],
+)
+def test_a_manifest_without_a_charge_says_nothing_else(tmp_path: Path, change: Json) -> None:
+    folder = tmp_path / "own"
+    shutil.copytree(UNCHARGED, folder)
+    told = facts(folder) | change
+    write_manifest(folder, {name: value for name, value in told.items() if value is not None})
+    assert verify_hand_off(folder).faults
+
+
+def test_a_price_does_not_make_models_private_that_were_trained_without_noise(tmp_path: Path) -> None:
+    """Manifest and report are of one mind; the classifier, or the method, knows better."""
+    federation = GOLDEN / "FORMAT-7" / "laid-out-federation"
+    trained = (UNCHARGED / "classifier.safetensors").read_bytes()
+    folder = rewritten(federation, tmp_path / "own", "classifier.safetensors", lambda content: trained)
+    assert "the manifest states an epsilon of a classifier that was trained without any noise" in (
+        verify_hand_off(folder).faults
+    )
+    write_manifest(folder, facts(folder) | {"method": "federated-scores"})
+    assert any(fault.startswith("scores alone were released") for fault in verify_hand_off(folder).faults)

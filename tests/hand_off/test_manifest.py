@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 from collections.abc import Callable
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,13 @@ import pytest
 
 import nacre
 from dpmodels.errors import ArtifactError
-from dpmodels.hand_off.manifest import MANIFEST, NEWEST, ManifestError, read_manifest
-from dpmodels.hand_off.verify import Verified, verify_hand_off
+from dpmodels.hand_off.lines import ManifestError
+from dpmodels.hand_off.manifest import MANIFEST, NEWEST, parse_manifest, read_manifest
+from dpmodels.hand_off.verified import Verified
+from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.limits import LARGEST_MANIFEST
 from tests.hand_off.make_golden import GOLDEN, SHAPES
-from tests.kit.manifests import CHARGED, Json, facts
+from tests.kit.manifests import CHARGED, UNCHARGED, Json, facts
 from tests.kit.support import run_cli
 
 ADOPTED = GOLDEN / "FORMAT-1" / "adopted"  # of a run that a command which is gone took over
@@ -41,7 +42,6 @@ SAYS = {
     "laid-out-embedded": {"approved", "approved_as", "part", "cautions"},
     "laid-out-federation": {"part", "cautions", "clients", "dropped"},
     "discovered": {"report", "discoveries", "total_spent"},
-    "uncharged": {"uncharged", "unprotected", "cautions", "dropped"},
     "sheet-federation": {"part", "cautions", "clients", "dropped"},
 }
 
@@ -58,9 +58,21 @@ def test_every_shape_is_read_written_as_it_was_and_verified(folder: Path) -> Non
     assert (manifest.run is None) == folder.name.endswith("elsewhere")
     found = verify_hand_off(folder)
     assert found.faults == [] and found.files == len(manifest.artifacts) >= 4 and run_cli("verify", folder)[0] == 3
-    cost = manifest.whole_cost.epsilon if manifest.has_price else Decimal("Infinity")
-    assert nacre.Result(folder).spent.epsilon == cost and repr(nacre.Result(folder))
+    assert nacre.Result(folder).spent.epsilon == manifest.whole_cost.epsilon and repr(nacre.Result(folder))
     assert manifest.made_by
+
+
+def test_a_hand_off_without_a_price_is_still_verified_and_nothing_else_reads_it() -> None:
+    written, manifest = (UNCHARGED / MANIFEST).read_text(), parse_manifest((UNCHARGED / MANIFEST).read_bytes())
+    assert manifest.format == 9 and manifest.to_json() == written
+    found = verify_hand_off(UNCHARGED)
+    assert found.faults == [] and found.files == len(manifest.artifacts) and "were not compared" in found.notes[0]
+    assert found.budget == f"NONE: {manifest.unprotected}" and "does not make it private" in found.budget
+    assert found.unit == "none: nothing is hidden" and found.account == "none: no account was charged"
+    code, out, err = run_cli("verify", UNCHARGED)
+    assert code == 3 and "NONE: NO EPSILON HOLDS" in out and "NO EPSILON HOLDS" in err
+    with pytest.raises(ArtifactError, match="without a price"):
+        nacre.Result(UNCHARGED)
 
 
 def test_what_is_left_out_is_said_and_no_fault() -> None:

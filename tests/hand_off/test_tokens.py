@@ -8,7 +8,8 @@ import pytest
 
 from dpmodels.errors import InvalidArgument
 from dpmodels.hand_off.signature import sign_manifest
-from dpmodels.hand_off.verify import VERIFIED, verify_hand_off
+from dpmodels.hand_off.verified import VERIFIED
+from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.keys import key_text, private_key
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.ledger import Ledger

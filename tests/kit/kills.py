@@ -12,7 +12,7 @@ MOMENTS = {
     "sample": ("tasks.stages.sample", "write_parts"),
     "validate": ("tasks.stages.validate", "render"),
     "evaluate": ("tasks.stages.evaluate", "evaluate_run"),
-    "publish": ("tasks.stages.publish", "replace_folder"),
+    "publish": ("dpmodels.hand_off.writer", "replace_folder"),
 }
 
 

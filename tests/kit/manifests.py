@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from dpmodels.hand_off.manifest import MANIFEST, own_digest
+from tests.hand_off.make_golden import GOLDEN
 from tests.kit.support import digest
 from tests.releases import make_golden
 
 CHARGED = make_golden.GOLDEN / "FORMAT-1" / "hand-off"
+UNCHARGED = GOLDEN / "FORMAT-9" / "uncharged"
+"""Handed over by a version that did so without a price."""
 
 
 Json = dict[str, Any]

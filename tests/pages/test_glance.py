@@ -43,7 +43,3 @@ def test_a_fit_is_close_up_to_what_noise_and_drawing_explain(left: float, close:
     said = glance({"privacy": PRIVACY, "fit": [look, {"look": "fine", "left": 1.0, "explained": 1.0}]})["fit"]
     assert said == ("as close to the release as its noise allows" if close else said)
     assert ("further from the released pairs than noise explains: 1.33" in said) is not close
-
-
-def test_where_no_epsilon_holds_none_is_named() -> None:
-    assert glance({"privacy": PRIVACY, "unprotected": "models travelled"}) == {}

@@ -18,9 +18,13 @@ from dpmodels.accounting.events import GaussianEvent, LaplaceEvent
 from dpmodels.authoring.lint import MOST_FAULTS, lint, parse
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import ArtifactError, DataError, NacreError
-from dpmodels.hand_off.manifest import CARD, MANIFEST, Cost, Line, ManifestError, Target, parse_manifest
+from dpmodels.hand_off.check_charges import MOST_WORK, _reckoned
+from dpmodels.hand_off.check_files import MOST_STRANGE
+from dpmodels.hand_off.lines import Cost, Line, ManifestError, Target
+from dpmodels.hand_off.manifest import CARD, MANIFEST, parse_manifest
 from dpmodels.hand_off.pages import _is_short
-from dpmodels.hand_off.verify import MOST_STRANGE, MOST_WORK, Verified, _reckoned, verify_hand_off
+from dpmodels.hand_off.verified import Verified
+from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.limits import LARGEST_YAML, MOST_COLUMNS, MOST_NODES, MOST_VALUES, nodes, read_json
 from dpmodels.methods.registry import create
 from dpmodels.pages.page import render_page
@@ -239,7 +243,8 @@ def test_a_name_is_shown_to_prefect_and_in_the_log_as_it_is_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shown = as_markdown({HOSTILE: HOSTILE + "<b>"})
-    report = {"data_set": HOSTILE, "cautions": [HOSTILE], "unprotected": HOSTILE, "privacy": {}}
+    privacy = {"spent_epsilon": 1.0, "delta": 1e-5, "unit": HOSTILE}
+    report = {"data_set": HOSTILE, "cautions": [HOSTILE], "privacy": privacy}
     shown += report_in_short(report, Path(HOSTILE))
     run_cli("-v", "schema", "lint", tmp_path)  # as a terminal shows the log from then on
     LOG.warning("column %s", HOSTILE)

@@ -1,0 +1,230 @@
+"""Check the charges of a hand-off: every budget is what its events cost, and every charge hangs together."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from pydantic import ValidationError
+
+from dpmodels.accounting.events import check_adjacency
+from dpmodels.accounting.tally import MAX_KINDS, Parallel, Tally
+from dpmodels.contract.discovery_charge import DiscoveryCharge
+from dpmodels.contract.federation import CENTRAL, ROUNDS, SCORES
+from dpmodels.errors import InvalidArgument, Unsuitable
+from dpmodels.hand_off.lines import DiscoveryLine, Line
+from dpmodels.hand_off.manifest import Manifest, digest_of_all, printable
+from dpmodels.hand_off.verified import Verified
+from dpmodels.keys import fingerprint
+from dpmodels.ledger.approval import Asked
+from dpmodels.ledger.store import digest
+from dpmodels.privacy import Adjacency
+from dpmodels.releases.contract import Contract
+from dpmodels.releases.discoveries import discoveries_of, unpriced
+
+LIFE = ["reserve", "draw", "seal", "commit"]
+CLOSE = Decimal("1e-9")
+MOST_WORK, WORK_OF_A_PART = 2 * MAX_KINDS, 24
+NOT_APPROVED = "by nobody that this file names"
+
+
+def check_charges(manifest: Manifest, found: Verified) -> None:
+    """Check every line's price and charge, those of clients, and what all of them cost together."""
+    for line in manifest.lines:
+        _check_proved(line, manifest.adjacency, found)
+        _check_budget(line, found)
+        _check_charge(line, line.run if isinstance(line, DiscoveryLine) else manifest.run, found)
+    _check_part(manifest, found)
+    _check_clients(manifest, found)
+    _check_total(manifest, found)
+
+
+def _check_part(manifest: Manifest, found: Verified) -> None:
+    """Hold the kind of part that is said to be charged on its own to what was handed over."""
+    embedded = any(name.startswith("embeddings/") for name in manifest.artifacts)
+    if manifest.clients is None if manifest.part == "client" else manifest.part and not embedded:
+        found.faults.append(f"the price is for each {manifest.part}, and nothing here is charged for each by itself")
+
+
+def _check_proved(line: Line, adjacency: Adjacency, found: Verified) -> None:
+    """Check that the price of every event is proved under the manifest's adjacency."""
+    try:
+        check_adjacency(line.price.events, adjacency)
+    except InvalidArgument as error:
+        found.faults.append(str(error))
+
+
+def _check_budget(line: Line, found: Verified) -> None:
+    """Compute the epsilon of a line's events again, and compare it with the manifest."""
+    reckoned = _reckoned([line], line.price.asked.delta, found)
+    if reckoned is None:
+        return
+    asked, spent, _ = line.price
+    if asked.delta != spent.delta or abs(reckoned - spent.epsilon) > CLOSE:
+        found.faults.append(f"the events cost epsilon={reckoned}, the manifest says {spent.epsilon}")
+    if reckoned > Decimal(repr(asked.epsilon)):
+        found.faults.append(f"the events cost more than was asked for: epsilon={asked.epsilon}")
+
+
+def _check_total(manifest: Manifest, found: Verified) -> None:
+    """Compute the cost of all lines together again, and compare it with the manifest."""
+    said = manifest.total_spent
+    reckoned = _reckoned(manifest.lines, manifest.total_delta, found) if said else None
+    if manifest.report is not None and manifest.report.ledger.charge == manifest.ledger.charge:
+        found.faults.append("release and report name one charge, and each is paid by its own")
+    if said is None or reckoned is None:
+        return
+    if said.delta != manifest.total_delta or abs(reckoned - said.epsilon) > CLOSE:
+        what = "release, report and discoveries" if manifest.discoveries else "release and report"
+        at = f" at delta={manifest.total_delta}" if manifest.discoveries else ""
+        told = f"{said.epsilon}" + (f" at delta={said.delta}" if at else "")
+        found.faults.append(f"{what} cost epsilon={reckoned} together{at}, the manifest says {told}")
+
+
+def check_discoveries(manifest: Manifest, contract: Contract, found: Verified) -> None:
+    """Check that the manifest has a line for each discovery that the schema names, at its price, and no other."""
+    named = {one.charge: one for one in discoveries_of(contract)}
+    lines = {line.charge: line for line in manifest.discoveries or ()}
+    if len(lines) < len(manifest.discoveries or ()):
+        found.faults.append("two lines of the manifest name one discovery, and each is paid by its own")
+    for charge in named.keys() - lines.keys():
+        found.faults.append(
+            f"schema.yaml was discovered under charge {charge}, and no line of the manifest has its price"
+        )
+    for charge in lines.keys() - named.keys():
+        found.faults.append(f"the manifest has a line for the discovery {charge}, which schema.yaml does not name")
+    for charge in named.keys() & lines.keys():
+        if _discovery_of(lines[charge], manifest.unit) != named[charge]:
+            found.faults.append(
+                f"the manifest says another price, plan or payer of discovery {charge} than schema.yaml"
+            )
+    for name in map(printable, unpriced(contract)):
+        found.notes.append(f"schema.yaml has keys from the charged release {name}, whose price is in no line: add it")
+
+
+def _check_clients(manifest: Manifest, found: Verified) -> None:
+    """Check every client's line by itself, and that the manifest stands for all of them and for the costliest."""
+    clients = manifest.clients or ()
+    if (manifest.method == ROUNDS) == manifest.is_charged:
+        found.faults.append("the manifest names no charge and another method than federated-rounds, or the reverse")
+    if set(manifest.uncharged or ()) & set(manifest.dropped or ()):
+        found.faults.append("a client took part and was dropped as well")
+    for line in clients:
+        _check_proved(line, manifest.adjacency, found)
+        _check_budget(line, found)
+        _check_charge(line, line.run, found)
+    if not clients:
+        return
+    for name, said, own in (
+        ("plan_sha256", manifest.plan_sha256, [line.plan_sha256 for line in clients]),
+        ("release_sha256", manifest.release_sha256, [line.release_sha256 for line in clients]),
+        ("ledger.charge", manifest.ledger.charge, [line.ledger.charge for line in clients]),
+    ):
+        shared = name == "release_sha256" and manifest.trust == "central"
+        if said != digest_of_all(own) or len(set(own)) != (1 if shared else len(own)):
+            found.faults.append(f"the field {name} does not stand for what the clients' lines name")
+    events = [event for line in clients for event in line.price.events if event.kind == "gaussian"]
+    drawn = {event.mechanism == CENTRAL for event in events}
+    if (manifest.trust == "central") != (True in drawn) or len(drawn) > 1:
+        found.faults.append("the manifest does not say who drew the noise that its events pay for")
+    if manifest.has_price and manifest.spent != max((line.price.spent for line in clients), key=lambda s: s.epsilon):
+        found.faults.append("the manifest's cost is not that of the client that spent most")
+    if (manifest.method == SCORES) == manifest.has_price:
+        found.faults.append(
+            "scores alone were released, and the manifest does not say that no epsilon holds, or it does"
+        )
+    if {line.client for line in clients} & set(manifest.dropped or ()):
+        found.faults.append("a client took part and was dropped as well")
+
+
+def _check_charge(line: Line, run: str | None, found: Verified) -> None:
+    """Check that the charge's key is that of its plan and run, and that its entries are complete and in order."""
+    paid, entries = line.ledger, line.ledger.entries
+    if entries is None and not isinstance(line, DiscoveryLine):
+        return  # the manifest says that they are left out; only the release's footer names the charge
+    if paid.charge != digest([paid.account, line.plan_sha256, run, *([line.part] if line.part else [])]):
+        found.faults.append("the charge is not that of this plan and run")
+    if entries is None:  # of a discovery that another ledger paid for
+        return
+    places, kinds = [entry.seq for entry in entries], [entry.kind for entry in entries]
+    kinds = [kind for kind, before in zip(kinds, ["", *kinds[:-1]], strict=True) if (before, kind) != ("draw", "draw")]
+    whole = LIFE if line.sealed else LIFE[: len(kinds)]
+    if kinds != whole or places != sorted(set(places)):
+        found.faults.append("the charge's entries are not a complete life: reserve, draw, seal, commit")
+
+
+def check_approved(manifest: Manifest, officer: str, found: Verified) -> str:
+    """Check that the officer signed this run's lines, with the key that was named if one was; say who approved.
+
+    A family is signed for by the keys of its charges.
+    """
+    signed, family = manifest.approved, manifest.approved_as
+    if officer and signed is None:
+        found.faults.append("no officer's approval is in this hand-off, and you named an officer's key")
+    if signed is None or manifest.run is None or manifest.ledger.account is None:
+        return NOT_APPROVED
+    account, run = (family.account, family.run) if family else (manifest.ledger.account, manifest.run)
+    own = {line.ledger.charge if family else line.plan_sha256 for line in manifest.lines_of_run}
+    asked = Asked(signed.ledger, account, run, signed.plans, family=family is not None)
+    if not asked.is_signed(signed) or not own <= set(signed.plans):
+        found.faults.append("the officer's approval is not a signature of this run and its plan")
+        return NOT_APPROVED
+    if officer and signed.public_key != officer:
+        found.faults.append("the approval is signed with another key than the officer's that you named")
+    name, key = printable(signed.officer), fingerprint(signed.public_key)
+    if officer:
+        return f"{name}, by the officer's key you named, whose SHA-256 is {key}"
+    return f"{name} is the name beside a key whose SHA-256 is {key}; give the officer's with --officer-key"
+
+
+def _reckoned(lines: Sequence[Line], delta: float, found: Verified) -> Decimal | None:
+    """Return what the events of some lines cost together at delta; None, with a fault, if that was not found out.
+
+    A check does so much work and no more, whoever wrote the manifest: distributions of privacy losses are composed for
+    ``MOST_WORK`` kinds of releases, each counted once however often it was made, and a part in parallel counts for
+    ``WORK_OF_A_PART``. No system of ours comes near (a trained one has two or three kinds, and parallel parts of one
+    price). Beyond it nothing is reckoned and the fault says so: a looser bound would accept an epsilon that nobody has
+    checked.
+    """
+    from dpmodels.accounting.composition import renyi_epsilon, spent_epsilon
+
+    asked, at = sum(line.price.asked.epsilon for line in lines), Decimal(repr(delta))
+    try:
+        tally = Tally.of(event for line in lines for event in line.price.events)
+        found.work += 0 if (tally.key, at) in found.priced else _work(tally)
+        found.priced.add((tally.key, at))
+        if found.work > MOST_WORK:
+            found.faults.append("the events are more than a check has time to price: nobody has checked their epsilon")
+            return None
+        # a quick bound comes first: the exact cost of events far beyond the target can take an hour to compute
+        if len(tally.others) <= MAX_KINDS and renyi_epsilon(tally, at) <= 4 * asked + 1:
+            return spent_epsilon(tally, at)
+    except (ArithmeticError, Unsuitable):  # beyond what a float holds, or too many parts
+        pass
+    found.faults.append("the events cost far more than was asked for, or are more than any plan has")
+    return None
+
+
+def _work(tally: Tally) -> int:
+    """Count the distributions that pricing a tally composes, those of parts in parallel at their weight."""
+    parts = [part for kind, _ in tally.kinds if isinstance(kind, Parallel) for part in kind.parts]
+    return len(tally.others) + WORK_OF_A_PART * len(parts) + sum(map(_work, parts))
+
+
+def _discovery_of(line: DiscoveryLine, unit: str) -> DiscoveryCharge | None:
+    """Return what a schema would say of a discovery's line; None for a line of which no schema can."""
+    paid, price = line.ledger, line.price
+    try:
+        return DiscoveryCharge.model_validate(
+            {
+                "charge": paid.charge,
+                "account": paid.account,
+                "run": line.run,
+                "unit": unit,
+                "epsilon": price.asked.epsilon,
+                "delta": price.asked.delta,
+                "events": price.events,
+                "plan_sha256": line.plan_sha256,
+                "release_sha256": line.release_sha256,
+            }
+        )
+    except ValidationError:
+        return None

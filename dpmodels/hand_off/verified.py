@@ -1,0 +1,40 @@
+"""What a check of a hand-off found."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpmodels.hand_off.signature import NOBODY
+
+VERIFIED, CONSISTENT, FAULTY = "VERIFIED", "CONSISTENT ONLY", "FAULTY"
+
+
+@dataclass
+class Verified:
+    """What the check found: faults, the number of unchanged files, and sentences on what was promised and who paid.
+
+    What an account had spent before, and its cap, rest on the word of whoever signed; ``declared`` is the operator's.
+
+    Attributes:
+        vouched: whether the manifest is signed by the key that the recipient named.
+        notes: what was not checked, and why.
+    """
+
+    faults: list[str] = field(default_factory=list)
+    files: int = 0
+    signature: str = NOBODY
+    charge: str = ""
+    budget: str = ""
+    unit: str = ""
+    account: str = ""
+    approved: str = ""
+    declared: dict[str, str] = field(default_factory=dict)
+    cautions: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    vouched: bool = False
+    work: int = field(default=0, compare=False, repr=False)
+    priced: set[Any] = field(default_factory=set, compare=False, repr=False)
+
+    @property
+    def verdict(self) -> str:
+        """``VERIFIED``, ``CONSISTENT`` where nobody whom the recipient named vouches for it, or ``FAULTY``."""
+        return FAULTY if self.faults else VERIFIED if self.vouched else CONSISTENT
