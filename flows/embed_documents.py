@@ -5,7 +5,6 @@ names them by their hash. One stage alone draws, under the only charge: one for 
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,25 +25,14 @@ from dpmodels.text.reading import load_documents
 from flows.config import EmbedConfig
 from flows.planning import MayOpen, create_run, make_budget
 from tasks.kinds.each_document import CANDIDATES, hashes_of, load_public, refuse_overlap, system_with
-from tasks.run.in_memory import GIVEN, forget_given
+from tasks.run.in_memory import GIVEN
 from tasks.run.ready import check_ready
-from tasks.run.store import Handle, Run
-from tasks.stages.embed import hand_over, report
-from tasks.stages.ingest import ingest
-from tasks.stages.sanitize import sanitize
+from tasks.run.store import Run
 
 HIDES_NO_SENTENCES = (
     "the contract protects {0}s, and embedding each document hides a sentence; write `protects: sentence`, or take the "
     "collection-level release, which hides a whole {0} for less epsilon: nacre synthesize --method moments"
 )
-
-
-def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:
-    """Run every stage that has not finished yet; ``call`` decides how a stage is run."""
-    release = run.finished("sanitize") or call(sanitize, run, call(ingest, run))
-    handed_over = call(hand_over, run, release, call(report, run, release))
-    forget_given(run)
-    return handed_over
 
 
 @dataclass(frozen=True)

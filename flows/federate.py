@@ -28,11 +28,11 @@ from tasks.engine.progress import progress_bar
 from tasks.kinds.federation import PUBLIC, RECORDS, create
 from tasks.run.accounts import accounts_to_open, charge_of
 from tasks.run.ready import check_ready
-from tasks.run.runs import inside, is_handed_over, stays_inside
+from tasks.run.runs import inside, is_handed_over
 from tasks.run.store import Handle, Opening, Run, Settings, new_name, party_name
 from tasks.run.unfinished import naming_paid, refuse_paid
-from tasks.stages.classify import hand_over, report
-from tasks.stages.federate import gather, take_part
+from tasks.stages.federate import gather
+from tasks.stages.federate import take_part as take_part
 from tasks.stages.rounds import BEGIN, first_server, keep_inside, train_in_rounds
 
 M = TypeVar("M", bound=BaseModel)
@@ -68,19 +68,16 @@ class Prepared:
         return next(iter(self.lines.values()))
 
 
-def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:
-    """Run every stage that has not finished yet; ``call`` decides how a stage is run."""
-    if stays_inside(run) and is_handed_over(run):  # the sensitive zone may be deleted by now
+def gathered(run: Run, call: Callable[..., Handle]) -> Handle:
+    """Have every client release once, unless that was done."""
+    return run.finished("round") or call(gather, run)
+
+
+def train_inside(run: Run, call: Callable[..., Handle]) -> Handle:
+    """Train in rounds without a guarantee; the models stay in the sensitive zone, which may be deleted by now."""
+    if is_handed_over(run):
         return Handle(path=inside(run))
-    gathered = run.finished("round") or call(gather, run)
-    if stays_inside(run):
-        return call(keep_inside, run, call(train_in_rounds, run, gathered))
-    return call(hand_over, run, gathered, call(report, run, gathered))
-
-
-def pipeline_of_client(run: Run, call: Callable[..., Handle]) -> Handle:
-    """Have one client release what its line says, where its run is resumed by itself."""
-    return call(take_part, run)
+    return call(keep_inside, run, call(train_in_rounds, run, gathered(run, call)))
 
 
 def start(config: FederateConfig, name: str = "", may_open: MayOpen = MayOpen.FIRST) -> Run:

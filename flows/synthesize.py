@@ -10,16 +10,14 @@ from typing import Any
 import pyarrow as pa
 
 from dpmodels.contract.discovery import Discovery
-from dpmodels.contract.federation import Federation
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.frames import transform_write
-from flows import embed_documents
 from flows.config import NOTHING_LEAVES, SynthesizeConfig
 from flows.planning import MayOpen, check_paths, create_run, make_plans
 from flows.with_prefect.approval import ask_approver
 from flows.with_prefect.budget import balances, publish_budget
-from tasks.kinds.protocol import kind_of
+from tasks.kinds.protocol import direct_kind_of, kind_of, kind_of_line
 from tasks.run.at_work import at_work
 from tasks.run.in_memory import GIVEN, forget_given
 from tasks.run.ready import check_ready, pick_device
@@ -39,18 +37,31 @@ from tasks.stages.validate import validate
 
 def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:
     """Run every stage that has not finished yet; ``call`` decides how a stage is run."""
-    release = run.finished("sanitize") or call(sanitize, run, call(ingest, run))
-    generator = call(train, run, release)
-    synthetic = call(sample, run, generator)
+    if run.settings.federation or stays_inside(run):
+        from flows import federate  # it needs torch, which not every installation has
+
+        return federate.train_inside(run, call) if run.settings.clients else call(federate.take_part, run)
+    release = product = released(run, call)
+    if direct_kind_of(run.plan.release) is None:
+        product = call(sample, run, call(train, run, release))
     if run.plan.report is not None:
-        call(score, run, synthetic)
-    report = call(validate, run, release, synthetic)
-    compared = run.settings.internal_report and kind_of(run.plan.release.contract).COMPARED
+        call(score, run, product)
+    report = call(validate, run, release, product)
+    compared = run.settings.internal_report and kind_of_line(run.plan.release).COMPARED
     if compared and (run.sensitive / "encoded").exists():  # the sensitive zone may be deleted by now
-        call(evaluate, run, Handle(path=run.sensitive / "encoded"), synthetic)
-    handed_over = call(publish, run, release, synthetic, report)
+        call(evaluate, run, Handle(path=run.sensitive / "encoded"), product)
+    handed_over = call(publish, run, release, product, report)
     forget_given(run)
     return handed_over
+
+
+def released(run: Run, call: Callable[..., Handle]) -> Handle:
+    """Measure the data, or have each client of a federation measure its own, unless that was done."""
+    if not run.settings.clients:
+        return run.finished("sanitize") or call(sanitize, run, call(ingest, run))
+    from flows import federate
+
+    return federate.gathered(run, call)
 
 
 def synthesize(config: SynthesizeConfig) -> Run:
@@ -133,17 +144,8 @@ def carry_out(run: Run, prefect: bool) -> Run:
             recover(run)
             for party in run.parties:
                 ask_approver(party, lasting_server=False)
-            stages_of(run)(run, lambda stage, *handles: stage(*handles))
+            pipeline(run, lambda stage, *handles: stage(*handles))
     return run
-
-
-def stages_of(run: Run) -> Callable[[Run, Callable[..., Handle]], Handle]:
-    """Return the pipeline of a run: of a federation or a client of it, of documents one by one, or of a whole."""
-    if isinstance(run.plan.contract, Federation):
-        from flows import federate  # it needs torch, which not every installation has
-
-        return federate.pipeline if run.settings.clients else federate.pipeline_of_client
-    return embed_documents.pipeline if run.plan.release.family else pipeline
 
 
 def record(run: Run, lasting_server: bool, call: Callable[..., Handle]) -> None:
@@ -153,6 +155,6 @@ def record(run: Run, lasting_server: bool, call: Callable[..., Handle]) -> None:
     try:
         for party in run.parties:
             ask_approver(party, lasting_server)
-        stages_of(run)(run, call)
+        pipeline(run, call)
     finally:
         publish_budget(run, before)

@@ -26,10 +26,10 @@ from dpmodels.report.federated import Party, cautions, summarise_federation
 from flows.config import FederateConfig
 from flows.federate import Prepared
 from nacre.flower.messages import Answer
+from tasks.kinds.classifier import CLASSIFIER, SOFT_LABELS, Classified, made_of
 from tasks.kinds.federation import RECORDS, about, create
 from tasks.run.accounts import charge_of
 from tasks.run.signing import passphrase_of
-from tasks.stages.classify import CLASSIFIER, SOFT_LABELS, Classified, made_of
 from tasks.stages.federate import UNPLANNED
 
 

@@ -8,14 +8,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
+import numpy as np
+import pyarrow.compute as pc
+
 from dpmodels.artifact import sha256_of
 from dpmodels.contract.documents import Documents
 from dpmodels.errors import ArtifactError, DataError, Unsuitable
 from dpmodels.late import check_installed
-from dpmodels.methods.documents.each_document import EachDocument
+from dpmodels.methods.documents.each_document import EachDocument, EmbeddedDocuments
 from dpmodels.methods.registry import system_of
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.data_files import find_files, identities
+from dpmodels.releases.release import read_release
+from dpmodels.releases.system import Craft
+from dpmodels.report.embedded import summarise_embedded, too_short
 from dpmodels.text.candidates import Candidates, Recipe, make_candidates, read_candidates
 from dpmodels.text.encoders import Encode, load_encoder
 from dpmodels.text.passages import PassageFile, transform_passages
@@ -23,13 +29,29 @@ from dpmodels.text.reading import load_documents
 from tasks.engine.engines import Engine
 from tasks.engine.progress import progress_bar
 from tasks.kinds.documents import documents_of
+from tasks.run.accounts import desk_of
 from tasks.run.source import local
-from tasks.run.store import Run
+from tasks.run.store import Handle, Run
 
 SYNTHESIZED = COMPARED = False
 CANDIDATES, PASSAGES = "candidates.safetensors", "passages.arrow"
 BATCH_ROWS = 256
 """Documents that are cut and encoded at once, however large the run's batches of rows may be."""
+
+EMBEDDINGS = "embeddings"
+FILE_ROWS = 2**17
+WITHOUT_SENTENCES = {
+    "deep-candidate": "A document without a sentence, or with a single one, has no depth: each candidate is chosen for "
+    "it with the same probability, so its embedding says nothing of it.",
+    "document-sketch": "The embedding of a document without a sentence is read off noise alone and says nothing of it.",
+}
+POLICY = (
+    "A sentence is what a public rule cuts from the text. Words with which the rule cuts elsewhere, such as an opened "
+    "quotation mark, change several sentences or how many there are, and that is not hidden as one sentence is.",
+    "Of a document longer than {most} sentences the first {most} are used, and of a sentence its first 10 000 signs.",
+    "A sentence in which the encoder finds nothing that it knows is the zero vector.",
+    "How many sentences a document has is public under this guarantee; it is not handed over.",
+)
 
 
 def load_public(path: Path, contract: Documents, recipe: Recipe) -> Candidates:
@@ -110,3 +132,32 @@ def refuse_overlap(documents: Path, candidates: Path) -> None:
     private, public = ([Path(file.path) for file in find_files(str(path))] for path in (documents, candidates))
     if identities(private, documents) & identities(public, candidates):
         raise Unsuitable(f"{candidates} holds documents that are to be protected; candidates must be public documents")
+
+
+def facts(run: Run, release: Handle) -> dict[str, Any]:
+    """Say what was released of the documents, of the choices and of the public candidates."""
+    made, line = embedded(run), run.plan.release
+    contract = documents_of(line)
+    policy = [WITHOUT_SENTENCES[line.method], *(told.format(most=contract.most_sentences) for told in POLICY)]
+    if contract.user:
+        policy.append(f"Of a user the first {contract.most_documents} documents are used; the rest were left out.")
+    charge = desk_of(run).charge.key
+    lost = None
+    if "sentences" in made.columns.column_names:  # releases of earlier versions do not have it
+        lost = too_short(made.columns["sentences"].to_numpy(), system(run).least_units(line))
+    return summarise_embedded(line, charge, release.sha256, made.candidates.embeddings, made.chosen, policy, lost)
+
+
+def write(run: Run, folder: Path) -> None:
+    """Write the embedded documents, ordered by their public ids."""
+    made, embeddings = embedded(run), folder / EMBEDDINGS
+    embeddings.mkdir()
+    order = pc.sort_indices(made.ids)
+    for number, begin in enumerate(range(0, max(len(order), 1), FILE_ROWS)):
+        rows = order[begin : begin + FILE_ROWS].to_numpy().astype(np.int64)
+        made.take(rows).save(embeddings / f"part-{number:05d}.parquet")
+
+
+def embedded(run: Run) -> EmbeddedDocuments:
+    """Look up what was chosen for each document (post-processing)."""
+    return system(run).fit(read_release(run.read("sanitize")), Craft())

@@ -8,21 +8,30 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from dpmodels.contract.federation import Federation
 from dpmodels.embeddings.frozen import Examples, transform_frozen
 from dpmodels.errors import ArtifactError
 from dpmodels.methods.federations.public_part import PublicPart, PublicRecords
 from dpmodels.methods.federations.records import load_examples
 from dpmodels.methods.registry import system_of
-from dpmodels.privacy import Sensitive
+from dpmodels.privacy import Released, Sensitive
 from dpmodels.releases.plan import Line, Plan
+from dpmodels.releases.release import Release, read_release
 from dpmodels.releases.system import System
 from tasks.engine.engines import Engine
 from tasks.run.source import local
 from tasks.run.store import Run
 
-SYNTHESIZED = COMPARED = False
 PUBLIC, RECORDS = "public.safetensors", "public-records.safetensors"
+
+
+class Round(BaseModel):
+    """What became of each client: the digest of its release, or why it was dropped."""
+
+    taken: dict[str, str]
+    dropped: dict[str, str]
 
 
 def create(method: str, measurement: Mapping[str, Any], public: PublicPart | None = None) -> System[Any]:
@@ -70,6 +79,21 @@ def is_central(line: Line) -> bool:
 def federation_of(run: Run) -> Run:
     """Return the run of the federation that a client's run belongs to."""
     return run.model_copy(update={"name": run.settings.federation})
+
+
+def parties_of(run: Run) -> dict[str, Run]:
+    """Return the clients' runs by client."""
+    return dict(zip(run.settings.clients, run.parties, strict=True))
+
+
+def release_of(party: Run) -> Released[Release]:
+    """Read the release of a client that took part; under central trust all clients have the same one."""
+    return read_release(party.read("sanitize"))
+
+
+def round_of(run: Run) -> Round:
+    """Return what became of each client."""
+    return Round.model_validate_json(run.read("round"))
 
 
 def public_part(run: Run, contract: Federation) -> PublicPart:

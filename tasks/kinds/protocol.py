@@ -19,7 +19,7 @@ from tasks.kinds import discovery
 from tasks.kinds import documents as of_documents
 from tasks.kinds import tables as of_tables
 from tasks.kinds import users as of_users
-from tasks.run.store import Run
+from tasks.run.store import Handle, Run
 
 
 class FileCheck(Protocol):
@@ -48,6 +48,16 @@ class Kind(Protocol):
 
     def records(self, run: Run, encoded: Path | None, engine: Engine) -> Sensitive[Any]:
         """Return what is measured: what was encoded into a folder or, of kinds that encode nothing, the raw data."""
+
+
+class DirectKind(Kind, Protocol):
+    """What validation and publishing ask of the kinds whose product is read off the release, without a generator."""
+
+    def facts(self, run: Run, release: Handle) -> dict[str, Any]:
+        """Return the facts of the publishable report, of released objects alone."""
+
+    def write(self, run: Run, folder: Path) -> None:
+        """Write the product into the folder of a hand-off."""
 
 
 class EncodedKind(Kind, Protocol):
@@ -86,15 +96,22 @@ def encoded_kind_of(line: Line) -> EncodedKind:
     return kind_of(line.contract)
 
 
+def direct_kind_of(line: Line) -> DirectKind | None:
+    """Return the kind of a line whose product is read off the release; None where rows are synthesized."""
+    if _kind(line) == "federation":
+        from tasks.kinds import classifier  # it needs torch, which not every installation has
+
+        return classifier
+    if _kind(line) == "each document":
+        from tasks.kinds import each_document
+
+        return each_document
+    return None
+
+
 def kind_of_line(line: Line) -> Kind:
     """Return the kind of a line, by its method."""
-    if _kind(line) == "discovery":
-        return discovery
-    if _kind(line) == "federation":
-        from tasks.kinds import federation  # it needs torch, which not every installation has
-
-        return federation
-    return encoded_kind_of(line)
+    return discovery if _kind(line) == "discovery" else direct_kind_of(line) or kind_of(line.contract)
 
 
 def _kind(line: Line) -> str:

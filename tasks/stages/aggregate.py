@@ -25,11 +25,11 @@ from dpmodels.statistics.class_moments import transform_all_moments
 from dpmodels.statistics.partial_sums import load_sums, transform_keep
 from tasks.engine.engines import Threads
 from tasks.kinds.clients import run_clients
-from tasks.kinds.federation import create, federation_of, records, system
+from tasks.kinds.federation import Round, create, federation_of, parties_of, records, system
 from tasks.run.accounts import desk_of
 from tasks.run.contents import refuse_charged
 from tasks.run.store import Handle, Run, make_private
-from tasks.stages.federate import UNPLANNED, Round, alone, ask_clients, give_back, parties_of
+from tasks.stages.federate import UNPLANNED, alone, ask_clients, give_back
 from tasks.stages.sanitize import reserve_run, seal
 from tasks.stages.stage import stage
 

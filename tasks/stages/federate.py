@@ -6,14 +6,10 @@ A client's stage is the only one that opens data, and opens that of its own run 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from pydantic import BaseModel
-
 from dpmodels.artifact import exclusive, write_text
 from dpmodels.errors import NacreError, Unsuitable
-from dpmodels.privacy import Released
-from dpmodels.releases.release import Release, read_release
 from tasks.kinds.clients import Work, run_clients
-from tasks.kinds.federation import create, examples, is_central
+from tasks.kinds.federation import Round, create, examples, is_central, parties_of, release_of
 from tasks.run.accounts import desk_of
 from tasks.run.home import ledger_of
 from tasks.run.store import Handle, Run
@@ -21,13 +17,6 @@ from tasks.stages.sanitize import measure
 from tasks.stages.stage import stage
 
 UNPLANNED = "its release is not the one that was planned"
-
-
-class Round(BaseModel):
-    """What became of each client: the digest of its release, or why it was dropped."""
-
-    taken: dict[str, str]
-    dropped: dict[str, str]
 
 
 @stage("client", sensitive=True)
@@ -48,11 +37,6 @@ def take_part(run: Run) -> Handle:
 def alone(run: Run) -> AbstractContextManager[None]:
     """Wait for a client's process that outlived its server: two of them would find the charge in each other's hands."""
     return exclusive(run.control / "client")
-
-
-def parties_of(run: Run) -> dict[str, Run]:
-    """Return the clients' runs by client."""
-    return dict(zip(run.settings.clients, run.parties, strict=True))
 
 
 @stage("round", sensitive=True)
@@ -122,13 +106,3 @@ def give_back(party: Run, why: str) -> None:
 def _hash(party: Run) -> str:
     done = party.finished("sanitize")
     return done.sha256 if done else ""
-
-
-def release_of(party: Run) -> Released[Release]:
-    """Read the release of a client that took part; under central trust all clients have the same one."""
-    return read_release(party.read("sanitize"))
-
-
-def round_of(run: Run) -> Round:
-    """Return what became of each client."""
-    return Round.model_validate_json(run.read("round"))

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,14 @@ from dpmodels.codec.flat import tables_of
 from dpmodels.errors import ArtifactError
 from dpmodels.files import copy_plain
 from dpmodels.hand_off.lines import ClientLine
-from dpmodels.hand_off.manifest import LEFT_OUT, MANIFEST, Manifest, digest_of_all
+from dpmodels.hand_off.manifest import LEFT_OUT, MANIFEST, Manifest
 from dpmodels.hand_off.payments import accounts_of, approved, cost_of, discovered, for_all, payment, total
 from dpmodels.hand_off.writer import HandOff, hand_over, manifest_of
 from dpmodels.releases.plan import REPORT
 from dpmodels.report.embedded import cautions
 from dpmodels.report.federated import cautions as cautions_of_clients
 from tasks.engine.engines import open_engine
+from tasks.kinds.protocol import direct_kind_of
 from tasks.kinds.users import write_split
 from tasks.run.accounts import charges_of, desk_of
 from tasks.run.anchors import anchor_after
@@ -35,29 +37,33 @@ from tasks.stages.stage import stage
 
 
 @stage("publish", sensitive=False)
-def publish(run: Run, release: Handle, synthetic: Handle, report: Handle) -> Handle:
-    """Copy the synthetic table that was checked, and the report, and write the manifest that accounts for them."""
-
-    def table(folder: Path) -> dict[str, str]:
-        received, place, contract = receive(run), folder / MADE["sample"], run.plan.release.contract
-        size = run.settings.batch_rows
-        if received.parts:  # whose digests are those of the files that were checked
-            return {f"{MADE['sample']}/{name}": sha256 for name, sha256 in received.parts.items()}
-        place.mkdir()
-        for file in members(received.folder, received.synthetic):
-            if tables_of(contract):
-                flat = (pa.Table.from_batches([batch]) for batch in read_batches(file, size, contract))
-                write_split(contract, flat, place, file.name)
-            else:
-                copy_plain(file.parents[1], file, place / file.name)
-        if kind := run.settings.format:
-            batches = (each for file in sorted(place.iterdir()) for each in read_batches(file, size, contract))
-            write_table(map(pa.Table.from_batches, ([batch] for batch in batches)), folder / f"synthetic.{kind}")
-        return {}
-
-    handed_over = assemble(run, release, report, table)
+def publish(run: Run, release: Handle, product: Handle, report: Handle) -> Handle:
+    """Write the product that was checked, and the report, and the manifest that accounts for them."""
+    direct = direct_kind_of(run.plan.release)
+    if direct is not None:
+        return assemble(run, release, report, partial(direct.write, run))
+    handed_over = assemble(run, release, report, partial(copy_table, run))
     forget(run)
     return handed_over
+
+
+def copy_table(run: Run, folder: Path) -> dict[str, str]:
+    """Copy a synthetic table as it was checked; return the digests of what lies in the object store already."""
+    received, place, contract = receive(run), folder / MADE["sample"], run.plan.release.contract
+    size = run.settings.batch_rows
+    if received.parts:  # whose digests are those of the files that were checked
+        return {f"{MADE['sample']}/{name}": sha256 for name, sha256 in received.parts.items()}
+    place.mkdir()
+    for file in members(received.folder, received.synthetic):
+        if tables_of(contract):
+            flat = (pa.Table.from_batches([batch]) for batch in read_batches(file, size, contract))
+            write_split(contract, flat, place, file.name)
+        else:
+            copy_plain(file.parents[1], file, place / file.name)
+    if kind := run.settings.format:
+        batches = (each for file in sorted(place.iterdir()) for each in read_batches(file, size, contract))
+        write_table(map(pa.Table.from_batches, ([batch] for batch in batches)), folder / f"synthetic.{kind}")
+    return {}
 
 
 def assemble(run: Run, release: Handle, report: Handle, write: Callable[[Path], Mapping[str, str] | None]) -> Handle:
@@ -140,18 +146,6 @@ def _client_line(client: str, party: Run, sha256: str) -> ClientLine:
     paid = payment(ledger_of(party), charge)
     said = {"client": client, "run": charge.run, "release_sha256": sha256, "ledger": paid}
     return ClientLine.model_validate({**cost_of(party.plan.release), **said})
-
-
-def charged_once(run: Run, taken: Mapping[str, str]) -> dict[str, str]:
-    """Return the hashes that stand for those of all clients that took part, and that of the federation's contract."""
-    parties = dict(zip(run.settings.clients, run.parties, strict=True))
-    charges = [charges_of(parties[client])[0] for client in taken]
-    return {
-        "plan_sha256": digest_of_all(charge.plan_hash for charge in charges),
-        "schema_sha256": run.plan.whole.hash,
-        "release_sha256": digest_of_all(taken.values()),
-        "ledger_charge": digest_of_all(charge.key for charge in charges),
-    }
 
 
 def paid_elsewhere(charge: str) -> dict[str, Any]:

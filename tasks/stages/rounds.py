@@ -46,11 +46,19 @@ from dpmodels.methods.federations.soft_labels import write_soft_labels
 from dpmodels.pages.rounds import render_rounds
 from dpmodels.report.federated import Party, summarise_rounds
 from tasks.kinds.clients import run_clients
-from tasks.kinds.federation import about, create, federation_of, public_part, records_of
+from tasks.kinds.federation import (
+    about,
+    create,
+    federation_of,
+    parties_of,
+    public_part,
+    records_of,
+    release_of,
+    round_of,
+)
 from tasks.run.runs import inside, mark_finished
 from tasks.run.source import local
 from tasks.run.store import Handle, Run, make_private
-from tasks.stages.federate import parties_of, release_of, round_of
 from tasks.stages.stage import stage
 
 BEGIN = "begin.safetensors"

@@ -26,9 +26,8 @@ from dpmodels.mechanisms.dp_sgd.clipping import FACTOR_BITS
 from dpmodels.mechanisms.dp_sgd.training import DpSgd
 from flows.audit import flow_findings
 from tasks.engine import encoded
-from tasks.kinds import each_document, federation
+from tasks.kinds import classifier, each_document, federation
 from tasks.kinds import tables as of_tables
-from tasks.stages import classify, embed
 from tests.audit.faults import (
     CHOICES,
     CONDUCT,
@@ -263,20 +262,20 @@ def files_with_their_times(stack: ExitStack) -> None:
 @fault("flow", run_of_letters)
 def a_report_on_documents_that_knows_them(stack: ExitStack) -> None:
     """The report on embedded documents has a number that follows from their sentences."""
-    real, measured, kept = embed.summarise_embedded, each_document.transform_passages, list[int]()
+    real, measured, kept = each_document.summarise_embedded, each_document.transform_passages, list[int]()
 
     def passed(documents: Any, contract: Any, encoder: Any, target: Path, *rest: Any) -> None:
         measured(documents, contract, encoder, target, *rest)
         kept.append(hash(target.read_bytes()))
 
     put(stack, each_document, "transform_passages", passed)
-    put(stack, embed, "summarise_embedded", lambda *given: {**real(*given), "checked": kept[-1]})
+    put(stack, each_document, "summarise_embedded", lambda *given: {**real(*given), "checked": kept[-1]})
 
 
 @fault("flow", run_of_clients)
 def a_report_on_clients_that_counts_their_records(stack: ExitStack) -> None:
     """The report on a federation has the exact number of records."""
-    real, load, kept = classify.summarise_federation, federation.load_examples, list[int]()
+    real, load, kept = classifier.summarise_federation, federation.load_examples, list[int]()
 
     def loaded(*given: Any) -> Any:
         found = load(*given)
@@ -284,7 +283,7 @@ def a_report_on_clients_that_counts_their_records(stack: ExitStack) -> None:
         return found
 
     put(stack, federation, "load_examples", loaded)
-    put(stack, classify, "summarise_federation", lambda *given: {**real(*given), "records": sum(kept[-2:])})
+    put(stack, classifier, "summarise_federation", lambda *given: {**real(*given), "records": sum(kept[-2:])})
 
 
 # Charges.

@@ -173,7 +173,7 @@ MOMENTS = {
     "measure: before the charge": ("tasks.stages.sanitize", "reserve_run"),
     "measure: drawing": ("dpmodels.releases.draw", "select_each"),
     "measure: publishing": ("dpmodels.artifact", "publish"),
-    "report": ("tasks.stages.embed", "render"),
+    "report": ("tasks.stages.validate", "render"),
     "hand over": ("dpmodels.hand_off.writer", "replace_folder"),
 }
 

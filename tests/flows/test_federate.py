@@ -344,7 +344,7 @@ MOMENTS = {
     "a client draws": ("dpmodels.releases.draw", "measure_gaussian"),
     "a client publishes": ("dpmodels.artifact", "publish"),
     "the server collects": ("tasks.stages.federate", "_fault"),
-    "the server reports": ("tasks.stages.classify", "render"),
+    "the server reports": ("tasks.stages.validate", "render"),
     "the flow hands over": ("dpmodels.hand_off.writer", "replace_folder"),
 }
 

@@ -17,7 +17,7 @@ from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.methods.federations.moments_head import MomentsHead
 from dpmodels.releases.release import read_release
 from flows.synthesize import carry_out
-from tasks.kinds import clients
+from tasks.kinds import clients, federation
 from tasks.run.store import Run, make_private
 from tasks.stages import aggregate, federate
 from tasks.stages.aggregate import hand_in
@@ -261,7 +261,7 @@ def test_two_processes_that_go_on_with_one_round_settle_once_whose_sums_are_adde
     monkeypatch.setattr(aggregate, "release_together", draws)
     federate.gather(run)
     second.join()
-    assert federate.round_of(run).dropped == {} and len(federate.round_of(run).taken) == 3
+    assert federation.round_of(run).dropped == {} and len(federation.round_of(run).taken) == 3
     kinds = [entry.kind for entry in ledger_of(tmp_path).entries()]
     assert [kinds.count(kind) for kind in ("reserve", "seal", "commit", "void")] == [3, 3, 3, 0]
 

@@ -19,7 +19,7 @@ from flows.config import FederateConfig
 from flows.federate import start
 from tasks.run.accounts import reserve
 from tasks.run.store import Run
-from tasks.stages import aggregate, federate, rounds
+from tasks.stages import aggregate, rounds
 from tests.kit.support import charges
 
 NAMES = ("north", "south", "west")
@@ -106,7 +106,7 @@ def hand_in_or_die(run: Run) -> object:
 
 def take_part_or_die(run: Run) -> object:
     """Release what a client's line says; the process of one client is killed once it is charged."""
-    return _die_in_the_south(run) or federate.take_part(run)
+    return _die_in_the_south(run) or federation.take_part(run)
 
 
 def train_or_die(run: Run, number: int) -> object:
@@ -133,11 +133,11 @@ def dies(run: Run) -> None:
 def digest_of_heads(run: Run) -> None:
     """Write down which process solved a client's classifying head, and the digest of the head before any noise."""
     line = run.plan.release
-    public = federate.public_part(run.model_copy(update={"name": run.settings.federation}), federate.about(line))
+    public = federation.public_part(run.model_copy(update={"name": run.settings.federation}), federation.about(line))
     held = transform_frozen(
-        public.features, load_examples(Path(run.settings.data), public.records, federate.about(line))
+        public.features, load_examples(Path(run.settings.data), public.records, federation.about(line))
     )
-    problems = federate.create(line.method, line.measurement, public).of(line)
+    problems = federation.create(line.method, line.measurement, public).of(line)
     exact = transform_optimum(problems.head, held, 0).reveal()
     with open(run.sensitive / "digests", "a") as file:
         file.write(f"{os.getpid()} {digest_of(exact[None])}\n")

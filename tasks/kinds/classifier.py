@@ -1,18 +1,19 @@
-"""What is made of a federation's round: classifiers, what they say of public records, the report and the hand-off.
+"""A federation in the stages: each client is measured, and a classifier is made of what all of them released.
 
-All of it is post-processing of what the clients released, and of public records.
+What is made is post-processing of what the clients released, and of public records.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmodels.arrays import Floats
 from dpmodels.embeddings.frozen import Examples
+from dpmodels.hand_off.manifest import digest_of_all
 from dpmodels.methods.federations.classifier import (
     KNOWN_AS,
     SHARPNESS,
@@ -24,19 +25,18 @@ from dpmodels.methods.federations.classifier import (
 )
 from dpmodels.methods.federations.public_part import PublicPart
 from dpmodels.methods.federations.soft_labels import write_soft_labels
-from dpmodels.pages.report import render
 from dpmodels.privacy import Released
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.report.federated import Party, Rated, summarise_federation
 from dpmodels.report.fidelity import DROWNED, lost_in_noise
-from tasks.kinds.federation import about, create, is_central, public_part, records_of
+from tasks.kinds.federation import about, create, is_central, parties_of, public_part, records_of, release_of, round_of
+from tasks.kinds.federation import records as records
+from tasks.kinds.federation import system as system
 from tasks.run.accounts import charges_of
-from tasks.run.store import Handle, Run, write_report
-from tasks.stages.federate import parties_of, release_of, round_of
-from tasks.stages.publish import assemble, charged_once
-from tasks.stages.stage import stage
+from tasks.run.store import Handle, Run
 
+SYNTHESIZED = COMPARED = False
 CLASSIFIER, SOFT_LABELS = "classifier.safetensors", "soft-labels.parquet"
 
 
@@ -57,31 +57,33 @@ class Classified:
     lost: str | None = None
 
 
-@stage("validate", sensitive=False)
-def report(run: Run, gathered: Handle) -> Handle:
-    """Write the publishable report: who took part, what it cost, and what the classifier says of public records."""
-    if done := run.finished("validate"):
-        return done
+def facts(run: Run, release: Handle) -> dict[str, Any]:
+    """Say who took part, what it cost, and what the classifier says of public records."""
     made, ended = classify(run), round_of(run)
     parties = [
         Party(client, own.settings.account, own.plan, ended.dropped.get(client, ""), made.certainties.get(client))
         for client, own in parties_of(run).items()
     ]
-    facts = summarise_federation(parties, charged_once(run, ended.taken), made.said, made.rated, made.lost)
-    write_report(run, {"report.json": json.dumps(facts, indent=1), "report.html": render(facts)})
-    return run.finish("validate")
+    return summarise_federation(parties, charged_once(run, ended.taken), made.said, made.rated, made.lost)
 
 
-@stage("publish", sensitive=False)
-def hand_over(run: Run, gathered: Handle, report: Handle) -> Handle:
-    """Write the classifier and what it says of public records, with report and manifest."""
+def write(run: Run, folder: Path) -> None:
+    """Write the classifier and what it says of public records."""
+    made = classify(run)
+    made.classifier.save(folder / CLASSIFIER)
+    write_soft_labels(folder / SOFT_LABELS, 0, made.classifier.contract.classes, made.said, made.certainties)
 
-    def write(folder: Path) -> None:
-        made = classify(run)
-        made.classifier.save(folder / CLASSIFIER)
-        write_soft_labels(folder / SOFT_LABELS, 0, made.classifier.contract.classes, made.said, made.certainties)
 
-    return assemble(run, gathered, report, write)
+def charged_once(run: Run, taken: Mapping[str, str]) -> dict[str, str]:
+    """Return the hashes that stand for those of all clients that took part, and that of the federation's contract."""
+    parties = parties_of(run)
+    charges = [charges_of(parties[client])[0] for client in taken]
+    return {
+        "plan_sha256": digest_of_all(charge.plan_hash for charge in charges),
+        "schema_sha256": run.plan.whole.hash,
+        "release_sha256": digest_of_all(taken.values()),
+        "ledger_charge": digest_of_all(charge.key for charge in charges),
+    }
 
 
 def classify(run: Run) -> Classified:
