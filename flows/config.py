@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic.fields import FieldInfo
 
 from dpmodels.errors import InvalidArgument, Unsuitable, rule_of
@@ -403,19 +403,14 @@ class FederateConfig(HandOverConfig):
     model: FederationModelConfig = FederationModelConfig()
     round: RoundConfig = RoundConfig()
 
-    @classmethod
-    def build(cls, options: Mapping[str, Any], file: Path | None = None) -> Self:
-        """Merge a configuration file with options, and hold the hand-off to the mode.
-
-        Raises:
-            InvalidArgument: a setting is unknown, missing or impossible.
-        """
-        config = super().build(options, file)
-        if config.out and config.round.mode == "paper":
-            raise InvalidArgument("out", config.out, NOTHING_LEAVES)
-        if not config.out and config.round.mode == "private":
-            raise Unsuitable(_missing([("out",)], cls.OPTIONS, file))
-        return config
+    @model_validator(mode="after")
+    def _leaves_by_mode(self) -> Self:
+        """Have a place for the hand-off named, but in paper mode, where nothing is handed over."""
+        if self.round.mode == "paper" and self.out:
+            raise InvalidArgument("out", self.out, NOTHING_LEAVES)
+        if self.round.mode == "private" and not self.out:
+            raise Unsuitable("--out is missing (out in a configuration file); there is no default")
+        return self
 
     @field_validator("classes", mode="before")
     @classmethod
