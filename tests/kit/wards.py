@@ -17,9 +17,10 @@ from dpmodels.methods.federations.records import load_examples
 from dpmodels.statistics.logistic import transform_optimum
 from flows.config import FederateConfig
 from flows.federate import start
+from tasks.kinds import federation
 from tasks.run.accounts import reserve
 from tasks.run.store import Run
-from tasks.stages import aggregate, rounds
+from tasks.stages import aggregate, federate, rounds
 from tests.kit.support import charges
 
 NAMES = ("north", "south", "west")
@@ -106,7 +107,7 @@ def hand_in_or_die(run: Run) -> object:
 
 def take_part_or_die(run: Run) -> object:
     """Release what a client's line says; the process of one client is killed once it is charged."""
-    return _die_in_the_south(run) or federation.take_part(run)
+    return _die_in_the_south(run) or federate.take_part(run)
 
 
 def train_or_die(run: Run, number: int) -> object:
