@@ -8,6 +8,7 @@ Source: Pickands, "Statistical inference using extreme order statistics" (1975);
 maximum-likelihood generalized extreme-value quantile estimators" (2000), for a prior of the index.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,8 +24,8 @@ LEAST_CELLS = 4
 """Cells that the shape is fitted to, at least."""
 INDEX_MEAN, INDEX_STDDEV = 0.1, 0.125
 """Prior of the index, as in the source: at 0 the density falls exponentially; from .5 on it has no variance."""
-DOUBTED_STDDEV = 0.4
-"""The prior's standard deviation where an error is reckoned."""
+DOUBTED_MEAN, DOUBTED_STDDEV = 0.25, 0.4
+"""The same where an error is reckoned: money often has an index between 0.2 and 0.5."""
 INDICES = np.linspace(-0.9, 0.9, 19)
 SCALES = 60
 """Number of scales, from a fraction of a cell to all that lies beyond."""
@@ -84,7 +85,8 @@ class Tail:
         begin: first cell of which nothing but the shape is believed; ``fitted`` or later.
         origin: the value at which the shape begins.
         last: the value at which the column ends.
-        index, scale, weights: of the distributions. Shapes: [m] each.
+        index, scale, weights: of the distributions; doubts: their weights where an error is reckoned, by a wider prior
+            of the index, since no column is bound to keep the other. Shapes: [m] each.
     """
 
     fitted: int
@@ -94,10 +96,11 @@ class Tail:
     index: Floats
     scale: Floats
     weights: Floats
+    doubts: Floats
 
     @classmethod
     def of(cls, pooled: Pooled, edges: Floats) -> "Tail | None":
-        """Fit the upper end of a column; None where nothing of the column stands out of its noise.
+        """Fit the upper end of a column; None where nothing stands out of its noise, or the last cells do and rise.
 
         Shapes: edges [n + 1], the values at which cells begin and the last one ends, ascending.
         """
@@ -108,7 +111,12 @@ class Tail:
         begin = int(np.flatnonzero(stands >= SIGNIFICANT)[-1])
         clear = sums / np.maximum.accumulate(stddevs[::-1])[::-1]  # a merged cell's sum has less noise than its parts'
         fitted = int(np.flatnonzero(clear >= min(FITTED, clear.max()))[-1])
-        return cls.between(pooled, edges, min(begin, fitted, len(stands) - LEAST_CELLS), begin)
+        last = len(stands) - LEAST_CELLS
+        for first in range(min(begin, fitted, last), min(begin, last) + 1):
+            tail = cls.between(pooled, edges, first, begin)
+            if tail._explains(pooled, edges):  # else the counts rise before they fall
+                return tail
+        return tail if begin <= last else None
 
     @classmethod
     def between(
@@ -120,22 +128,40 @@ class Tail:
         least: for counts of which too little is known to let them reach far.
         """
         index, scale = (each.ravel() for each in np.meshgrid(INDICES, _scales(edges[fitted:] - edges[fitted])))
-        whole = cls(fitted, begin, float(edges[fitted]), float(edges[-1]), index, scale, np.ones(len(index)))
-        weights = whole._likelihood(pooled, edges)
+        even = np.ones(len(index))
+        whole = cls(fitted, begin, float(edges[fitted]), float(edges[-1]), index, scale, even, even)
+        apart = whole._apart(pooled, edges)
+        weights = whole._weigh(apart, INDEX_MEAN, INDEX_STDDEV)
+        doubts = whole._weigh(apart, DOUBTED_MEAN, DOUBTED_STDDEV)
         if scale_prior is not None:
             weights = weights * np.exp(-(np.log(scale / scale_prior) ** 2) / 2) * (index <= 1e-9)
-        likely = weights > LIKELY * weights.max()
-        return cls(fitted, begin, whole.origin, whole.last, index[likely], scale[likely], weights[likely])
+        weights = np.where(weights > LIKELY * weights.max(), weights, 0.0)
+        likely = (weights > 0) | (doubts > LIKELY * doubts.max())
+        kept = (each[likely] for each in (index, scale, weights, doubts))
+        return cls(fitted, begin, whole.origin, whole.last, *kept)
 
-    def _likelihood(self, pooled: Pooled, edges: Floats) -> Floats:
-        """Weigh every distribution by how well it explains the counts, and by the prior."""
+    def _apart(self, pooled: Pooled, edges: Floats) -> Floats:
+        """Return how far the counts are from every distribution, squared and in standard deviations."""
         begin = self.fitted
         whitener = np.linalg.inv(np.linalg.cholesky(pooled.covariance[begin:, begin:]))
         seen, models = whitener @ pooled.counts[begin:], self._shares(edges[begin:]) @ whitener.T
         mass = np.maximum(models @ seen, 0) / np.maximum((models**2).sum(axis=1), 1e-300)
-        apart = ((seen - mass[:, None] * models) ** 2).sum(axis=1) + ((self.index - INDEX_MEAN) / INDEX_STDDEV) ** 2
+        apart: Floats = ((seen - mass[:, None] * models) ** 2).sum(axis=1)
+        return apart
+
+    def _weigh(self, apart: Floats, mean: float, stddev: float) -> Floats:
+        """Weigh every distribution by how well it explains the counts, and by a prior of the index."""
+        apart = apart + ((self.index - mean) / stddev) ** 2
         weights: Floats = np.exp(-(apart - apart.min()) / 2)
         return weights
+
+    def _explains(self, pooled: Pooled, edges: Floats) -> bool:
+        """Tell whether the counts differ from the shape by no more than noise; they may also rise towards the end."""
+        shape, counts = self.shares(edges[self.fitted :]), pooled.counts[self.fitted :]
+        whitener = np.linalg.inv(np.linalg.cholesky(pooled.covariance[self.fitted :, self.fitted :]))
+        seen, model = whitener @ counts, whitener @ shape
+        rest = seen - max(float(model @ seen), 0.0) / max(float(model @ model), 1e-300) * model
+        return float(rest @ rest) <= len(counts) + SIGNIFICANT * math.sqrt(2 * len(counts))
 
     def _shares(self, edges: Floats) -> Floats:
         """Return what each distribution, cut off at the end of the column, gives to cells. Shapes: [m, cells]."""
@@ -161,14 +187,9 @@ class Tail:
         return self._stddev(np.array([np.interp(np.clip(level, 0, 1) * each[-1], each, edges) for each in below]))
 
     def _stddev(self, amounts: Floats) -> float:
-        """Return the standard deviation of an amount over likely shapes, about what their average says.
-
-        The prior of the index counts for less here than in the shape, since no column is bound to keep it.
-        """
-        weights = self.weights / self.weights.sum()
-        apart = (self.index - INDEX_MEAN) ** 2 / 2
-        wider = weights * np.exp(apart * (INDEX_STDDEV**-2 - DOUBTED_STDDEV**-2))
-        return float(np.sqrt(wider @ (amounts - weights @ amounts) ** 2 / wider.sum()))
+        """Return the standard deviation of an amount over shapes that may be, about what their average says."""
+        average = self.weights @ amounts / self.weights.sum()
+        return float(np.sqrt(self.doubts @ (amounts - average) ** 2 / self.doubts.sum()))
 
     def parts(self, edges: Floats) -> list[Floats]:
         """Cut cells into parts in which the density hardly falls: for each cell, the values that cut it."""

@@ -205,7 +205,7 @@ def _quality(report: Mapping[str, Any]) -> dict[str, Any]:
         found["classifiers"] = charged["classifiers"]
     found["warnings"] = [f"{one['name']}: {one['warning']}" for one in columns if "warning" in one]
     numbers = {
-        one["name"]: {key: one[key] for key in ("mean", "p99", "clipped") if key in one}
+        one["name"]: {key: one[key] for key in ("mean", "p99", "clipped", "unseen") if key in one}
         for one in columns
         if "mean" in one
     }

@@ -45,12 +45,17 @@ def doubted(report: Facts) -> list[str]:
 
 
 def clipped(columns: Sequence[Facts]) -> str:
-    """Say of which columns values were set to a bound, so that no error of them is of those values; or nothing."""
+    """Say of which columns values may have been set to a bound or hide in noise: no error is of those values."""
     cut = ["{:,.10g} to {:,.10g} of {}".format(*one["clipped"], one["name"]) for one in columns if "clipped" in one]
-    if not cut:
-        return ""
-    said = "were set to the bound before anything was measured; these figures are of what was left"
-    return f"values beyond {', '.join(cut)} {said}"
+    far = [
+        f"{one['unseen']['records']:,.10g} of {one['name']} (whose mean would be {short(one['unseen']['mean'])})"
+        for one in columns
+        if "unseen" in one
+    ]
+    said = f"values beyond {', '.join(cut)}, if there were any, were set to the bound before anything was measured"
+    hidden = f"noise may hide records at the upper bound: {', '.join(far)}"
+    both = "; ".join(each for each, there in ((said, cut), (hidden, far)) if there)
+    return f"{both}; these figures are of what was left and of what shows" if both else ""
 
 
 def worst_means(report: Facts) -> list[Facts]:

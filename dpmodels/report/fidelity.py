@@ -27,8 +27,11 @@ FIT_ROWS = 50_000
 """Synthetic rows that are held against a release, from the start of the table."""
 DROWNED = math.sqrt(2)
 """Size of a release, in units of its noise, below which less than half of its squared length is data."""
-LOST = "what was released does not stand out of its noise ({}): what was made says next to nothing about the real data"
+LOST = (
+    "what was released hardly stands out of its noise ({}): what was made may say next to nothing about the real data"
+)
 """What is said first wherever that is so, with the reason."""
+MORE = "Spend more, or measure more records or fewer quantities"
 HALF_NORMAL = math.sqrt(2 / math.pi)
 """Mean absolute value of a standard normal."""
 
@@ -41,13 +44,15 @@ class Measured:
     sums: Sequence[NoisySum]
     marginals: Marginals | None
     noise: dict[str, float]
+    least_units: float | None = None
 
     @classmethod
     def of(cls, release: Release) -> "Measured":
         """Ask the system that a release was measured by."""
         line = release.line
         system = create(line.method, line.measurement, {})
-        return cls(release, system.sums(release), system.marginals(release), system.noise(line))
+        least = system.least_units(line)
+        return cls(release, system.sums(release), system.marginals(release), system.noise(line), least)
 
     @property
     def codec(self) -> Codec:
@@ -57,12 +62,16 @@ class Measured:
         return self.marginals.codec if self.marginals else fine_codec(table)
 
 
-def drowned(looks: Sequence[Mapping[str, Any]]) -> str | None:
-    """Say that what a generator was fitted to does not stand out of its noise; None where it does.
+def drowned(looks: Sequence[Mapping[str, Any]], records: float | None = None, least: float | None = None) -> str | None:
+    """Say that what a generator was fitted to hardly stands out of its noise; None where it does.
 
     Args:
         looks: what ``compare_with_release`` returns; the generator follows the last one.
+        records: the released number of units, where one was released.
+        least: how many units the plan says must be there.
     """
+    if records is not None and least is not None and records < least:
+        return f"{LOST.format(f'about {max(records, 0):,.0f} were counted, and about {least:,.0f} are needed')}. {MORE}"
     return lost_in_noise(looks[-1]["signal"]) if looks else None
 
 
@@ -76,7 +85,7 @@ def lost_in_noise(signal: float, least: float = DROWNED) -> str | None:
     if signal >= least:
         return None
     why = f"it is {signal:.2f} times the noise"
-    return f"{LOST.format(why)}. Spend more, or measure more records or fewer quantities"
+    return f"{LOST.format(why)}. {MORE}"
 
 
 def expected_distance(stddev: Floats, records: float) -> float:

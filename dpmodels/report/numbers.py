@@ -21,6 +21,9 @@ from dpmodels.pages.page import short
 
 HIGH = 0.99
 """The quantile whose error is reckoned."""
+HIDDEN = 2.0
+"""Standard deviations of a count that nobody tells from its noise."""
+LOST_VALUES = "its values do not stand out of their noise, so no error of a mean or a quantile is stated: use neither."
 STANDS = 4.0
 """Standard deviations by which the number of values must stand out of its noise for anything to be estimated."""
 
@@ -33,6 +36,7 @@ class Spread:
         edges: where parts begin and end, as values. Shapes: [parts + 1].
         group: of every part; the last group is the zeros that are a state of their own, which has no parts.
         within: share of its group that a part holds.
+        inside: by how much a value of a group, on average over its cells, may lie from the middle of its cell.
         noisy: the counts of the groups.
         made: shares of the parts, and of the zeros, in the synthetic column. Shapes: [parts + 1].
     """
@@ -40,6 +44,7 @@ class Spread:
     edges: Floats
     group: Whole
     within: Floats
+    inside: Floats
     noisy: Pooled
     ends: Ends
     made: Floats
@@ -56,7 +61,9 @@ class Spread:
         covariance[:-1, :-1], covariance[-1, -1] = counts.covariance, zeros_stddev**2
         noisy = Pooled(np.append(counts.counts, zeros), covariance)
         parts = np.append(made[cell] * share, made[len(ends.group) :].sum())
-        return cls(values_at(ends.column, edges), group, amounts / sums[group], noisy, ends, parts)
+        values, within = values_at(ends.column, edges), amounts / sums[group]
+        inside = np.append(np.bincount(ends.group, _stddevs(values, cell, within)), 0.0)
+        return cls(values, group, within, inside, noisy, ends, parts)
 
     @cached_property
     def total(self) -> float:
@@ -65,8 +72,9 @@ class Spread:
 
     @property
     def stands(self) -> bool:
-        """Tell whether the number of values stands out of its noise."""
-        return self.total > STANDS * math.sqrt(float(self.noisy.covariance.sum()))
+        """Tell whether the number of values other than zeros of their own stands out of its noise."""
+        values, pooled = float(self.noisy.counts[:-1].sum()), self.noisy.covariance[:-1, :-1]
+        return values > STANDS * math.sqrt(float(pooled.sum()))
 
     @cached_property
     def shares(self) -> Floats:
@@ -125,7 +133,7 @@ class Spread:
         mean = float(self.means @ self.shares)
         stddevs = self.shares * np.sqrt(self.spreads)
         for group, (tail, edges) in self.tails.items():
-            stddevs[group] = self.shares[group] * tail.mean_stddev(edges)
+            stddevs[group] = self.shares[group] * math.hypot(tail.mean_stddev(edges), self.inside[group])
         return mean, math.hypot(self.stddev_of(self.means), *stddevs.tolist(), self._made_mean - mean)
 
     @property
@@ -158,7 +166,20 @@ class Spread:
             return [math.sqrt(float(self.spreads[group]))]
         tail, edges = self.tails[group]
         outside = (1 - level if tail is self.ends.upper else level) / max(float(self.shares[group]), 1e-300)
-        return [math.sqrt(float(self.variances[part])), tail.quantile_stddev(edges, 1 - outside)]
+        return [float(self.inside[group]), tail.quantile_stddev(edges, 1 - outside)]
+
+
+def _stddevs(edges: Floats, cell: Whole, within: Floats) -> Floats:
+    """Return for every cell its share of its group, times the standard deviation of a value in it.
+
+    Shapes: edges [parts + 1], cell and within [parts] -> [cells].
+    """
+    middles, widths = (edges[:-1] + edges[1:]) / 2, np.diff(edges)
+    mass = np.maximum(np.bincount(cell, within), 1e-300)
+    means = np.bincount(cell, within * middles) / mass
+    squares = np.bincount(cell, within * ((middles - means[cell]) ** 2 + widths**2 / 12))
+    stddevs: Floats = np.sqrt(mass * squares)
+    return stddevs
 
 
 def errors_of(column: Modelled, noisy: Marginal, made: Floats) -> dict[str, Any]:
@@ -174,14 +195,29 @@ def errors_of(column: Modelled, noisy: Marginal, made: Floats) -> dict[str, Any]
     plain = Pooled(noisy.counts[:cells], noisy.stddev**2 * np.eye(cells))
     ends = noisy.ends or Ends(column, plain, np.ones(cells))
     zeros = (0.0, 0.0) if zero is None else (float(noisy.counts[cells + zero - 1]), noisy.stddev)
-    spread = Spread.of(ends, made[: cells + (zero is not None)], *zeros)
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = Spread.of(ends, made[: cells + (zero is not None)], *zeros)
     if not spread.stands or not spread.made.any():
         return {}
     with np.errstate(over="ignore", invalid="ignore"):  # beyond what a square can be, nothing is said
         errors = {"mean": _fact(*spread.mean()), "p99": _fact(*spread.quantile(HIGH))}
     if not all(map(math.isfinite, (x for fact in errors.values() for x in fact.values()))):
         return {}
-    return {**errors, **({"clipped": [column.low, column.high]} if column.outside == "clip" else {})}
+    clip = {"clipped": [column.low, column.high]} if column.outside == "clip" else {}
+    return {**errors, **_unseen(column, spread), **clip}
+
+
+def _unseen(column: Integer | Number, spread: Spread) -> dict[str, Any]:
+    """Say how many records could lie at the upper bound without showing in the noise, and what the mean would be.
+
+    The errors rest on a density that falls; nothing that was released contradicts a few records far away.
+    """
+    stddev = math.sqrt(float(spread.ends.pooled.covariance[-1, -1]))
+    records, mean = HIDDEN * stddev, spread.mean()[0]
+    highest = mean + records / spread.total * (float(column.high) - mean)
+    if highest <= 2 * abs(mean) or not math.isfinite(highest):
+        return {}
+    return {"unseen": {"records": float(f"{records:.2g}"), "mean": float(f"{highest:.3g}")}}
 
 
 def _fact(estimate: float, stddev: float) -> dict[str, float]:
@@ -189,8 +225,12 @@ def _fact(estimate: float, stddev: float) -> dict[str, float]:
 
 
 def doubt(column: Modelled, errors: dict[str, Any]) -> str | None:
-    """Say that the expected error of a mean exceeds the mean; None where it does not, or a mean may well be 0."""
-    if not isinstance(column, Integer | Number) or not errors or column.low < 0 < column.high:
+    """Say that no mean is known, or that its error exceeds it; None where neither is so, or a mean may well be 0."""
+    if not isinstance(column, Integer | Number):
+        return None
+    if not errors:
+        return LOST_VALUES
+    if column.low < 0 < column.high:
         return None
     mean = errors["mean"]
     if mean["expected_error"] <= abs(mean["estimate"]):

@@ -79,7 +79,7 @@ def summarise(
             sheet.add(records)
     names = _numbered([getattr(event, "mechanism", "") for event in getattr(line.event, "events", [line.event])])
     fit = compare_with_release(line, measured.sums, first) if measured.sums else []
-    lost = drowned(fit)
+    lost = drowned(fit, marginals.records if marginals else None, measured.least_units)
     return {
         "format": 2,
         "data_set": line.contract.name,

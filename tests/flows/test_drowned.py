@@ -40,7 +40,7 @@ def test_it_is_said_before_the_charge_and_first_of_all_afterwards(tmp_path: Path
     assert not (tmp_path / "home").exists()
     code, text, err = run_cli(*words)
     assert code == 0, err
-    assert text.index("WARNING: what was released does not stand out of its noise") < text.index("spent: epsilon")
+    assert text.index("WARNING: what was released hardly stands out of its noise") < text.index("spent: epsilon")
     out = tmp_path / "out"
     facts, card = (json.loads((out / name).read_text()) for name in ("report.json", "model-card.json"))
     assert facts["fit"][-1]["signal"] < 1.42 and card["quality"]["drowned"] == facts["drowned"]
@@ -48,7 +48,7 @@ def test_it_is_said_before_the_charge_and_first_of_all_afterwards(tmp_path: Path
         page = (out / name).read_text()
         assert facts["drowned"][1:60] in page, name
         if name != "data-sheet.html":
-            assert page.index("does not stand out") < page.index("<h1")
+            assert page.index("hardly stands out") < page.index("<h1")
 
 
 def few_letters(folder: Path) -> tuple[list[object], list[object]]:
@@ -94,13 +94,13 @@ def test_what_is_no_sum_of_all_data_says_it_too(tmp_path: Path, kind: str, monke
     code, text, err = run_cli(*words)
     assert code == 0, err
     facts, card = (json.loads((tmp_path / "out" / name).read_text()) for name in ("report.json", "model-card.json"))
-    assert text.index("WARNING: what was released does not stand out of its noise") < text.index("spent: epsilon")
+    assert text.index("WARNING: what was released hardly stands out of its noise") < text.index("spent: epsilon")
     assert card["quality"]["drowned"] == facts["drowned"]
     for name in ("report.html", "model-card.html", "data-sheet.html"):
         page = (tmp_path / "out" / name).read_text()
         assert facts["drowned"][1:60] in page, name
         if name != "data-sheet.html":
-            assert page.index("does not stand out") < page.index("<h1")
+            assert page.index("hardly stands out") < page.index("<h1")
     assert not verify_hand_off(tmp_path / "out").faults
 
 
@@ -119,7 +119,7 @@ def test_a_discovery_of_few_rows_says_it_before_and_after_its_charge(tmp_path: P
     open_account(tmp_path, epsilon=9, delta=1e-4)
     code, _, err = run_cli(*asked)
     assert code == 0
-    said = "stands out: only with more than about", "WARNING: what was released does not stand out", "charged once"
+    said = "stands out: only with more than about", "WARNING: what was released hardly stands out", "charged once"
     assert list(said) == sorted(said, key=err.index)
     (tmp_path / "more").mkdir()
     enough = write_draft(tmp_path / "more")

@@ -1,6 +1,7 @@
 """What a report says of means and large values: about as far off as it says, and a warning where that is hopeless."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -8,13 +9,16 @@ import pytest
 
 from dpmodels.codec.encode import Codec
 from dpmodels.contract.schema import Schema
+from dpmodels.generators.ends import Ends
 from dpmodels.generators.moment_matching import MixtureSpec
+from dpmodels.generators.tails import Pooled
 from dpmodels.methods.parts.marginals import Marginal
 from dpmodels.methods.tables.nacre import Nacre
 from dpmodels.pages.glance import clipped, glance
 from dpmodels.privacy import Released
 from dpmodels.releases.system import Craft
 from dpmodels.report.bins import CellTally
+from dpmodels.report.fidelity import drowned
 from dpmodels.report.numbers import doubt, errors_of
 from tests.kit.reports import release_of
 
@@ -82,6 +86,12 @@ def test_nothing_is_said_of_numbers_whose_squares_are_none(recwarn: pytest.Warni
     assert errors_of(column, Marginal.plain(counts, 5.0), counts / counts.sum()) == {} and not recwarn.list
 
 
+def test_fewer_records_than_the_plan_asks_for_are_warned_of_whatever_the_size_of_the_release() -> None:
+    loud = [{"signal": 5.0}]
+    assert drowned(loud) is None and drowned(loud, 150, 149) is None
+    assert "about 40 were counted, and about 149 are needed" in str(drowned(loud, 40, 149))
+
+
 def test_the_worst_means_are_named_at_the_end_of_a_run() -> None:
     fact = {"estimate": 200.0, "expected_error": 10.0}
     column = {"name": "bill", "mean": fact, "p99": {"estimate": 1000.0, "expected_error": 200.0}}
@@ -89,7 +99,7 @@ def test_the_worst_means_are_named_at_the_end_of_a_run() -> None:
     said = glance(facts)["means"].replace("\N{NO-BREAK SPACE}", " ")
     assert said.startswith("bill ±5 %, its 99 % quantile ±20 %") and "beyond" not in said
     column["clipped"] = [0.0, 2000.0]
-    assert "; values beyond 0 to 2,000 of bill were set to the bound before" in glance(facts)["means"]
+    assert "; values beyond 0 to 2,000 of bill, if there were any, were set to the bound" in glance(facts)["means"]
 
 
 @pytest.mark.parametrize("outside", ["clip", "reject-row"])
@@ -99,4 +109,36 @@ def test_figures_of_a_clipped_column_say_that_they_are_of_what_was_left(outside:
     facts = errors_of(column, Marginal.plain(np.array([1000.0, 400.0, 100.0]), 6.0), np.array([0.6, 0.3, 0.1]))
     assert facts.get("clipped") == ([-4.0, 2000.0] if outside == "clip" else None)
     said = clipped([{"name": "x", **facts}])
-    assert said.startswith("values beyond -4 to 2,000 of x were set") if outside == "clip" else said == ""
+    assert said.startswith("values beyond -4 to 2,000 of x, if there") if outside == "clip" else said == ""
+
+
+WIDE = np.array([0.0] * 5 + [40.7, 34.7, 17.5] + [0.0] * 8)
+RESTLESS = np.array([-2.3, 6.7, 10.1, -13.7, 4.8, 5, 6, 25.8, 29.4, 16.1, -2.7, 7.5, 5.4, 9.5, 1.5, -8.8])
+
+
+@pytest.mark.parametrize("counts", [WIDE, RESTLESS])
+def test_few_values_in_the_middle_are_not_spread_up_to_the_bound(counts: np.ndarray) -> None:
+    """Counts of a release of 3,000 records, 97 % of which are zero: the mean of the others is about 2,200."""
+    keys = {**KEYS, "max": 1_000_000, "cells": 16}
+    column = Codec(Schema.model_validate({"name": "t", "columns": {"x": keys, "y": {"type": "boolean"}}})).columns["x"]
+    ends = Ends(column, Pooled(counts, 6.0**2 * np.eye(16)), np.ones(16))
+    shares = ends.expected
+    mean = float(shares @ (ends.edges[:-1] + ends.edges[1:]) / 2)
+    assert shares[12:].sum() < 0.1 and 300 < mean < 12_000
+
+
+@pytest.mark.parametrize("high", [1e5, 1e7])
+def test_how_values_lie_in_the_one_cell_that_holds_them_is_in_the_error(high: float) -> None:
+    """A bound that is a thousand times too wide leaves all values in the first cell of a linear scale."""
+    keys = {"type": "number", "round": 2, "min": 0, "max": high, "cells": 64}
+    column = Codec(Schema.model_validate({"name": "t", "columns": {"x": keys, "y": {"type": "boolean"}}})).columns["x"]
+    counts = np.random.default_rng(2).normal(0, 9, 64).round()
+    counts[0] = 600
+    noisy = Marginal.plain(counts, 9.0)
+    ends = Ends(column, Pooled(counts, 81 * np.eye(64)), np.ones(64))
+    facts = errors_of(column, replace(noisy, ends=ends), ends.expected)
+    assert ends.lower is None and ends.expected[0] > 0.8
+    width = high / 64
+    assert facts["mean"]["estimate"] < width and facts["mean"]["expected_error"] > 0.15 * width
+    assert facts["unseen"]["records"] == 18 and facts["unseen"]["mean"] > 0.02 * high
+    assert "noise may hide records at the upper bound: 18 of x" in clipped([{"name": "x", **facts}])
