@@ -8,7 +8,7 @@ Source: https://github.com/apache/parquet-format/blob/master/src/main/thrift/par
     https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -17,11 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpmodels.limits import MOST_COLUMNS
+from dpmodels.parquet_footer import LARGEST_FOOTER, read_footer
+from dpmodels.thrift import Fields, Reader
 
-LARGEST_FOOTER, FOOTER_SHARE = 2**20, 8
-"""Bytes of a footer: so many, and this part of the file; Arrow takes two hundred bytes of memory for each."""
-RELEASE_FOOTER = 2**23
-"""Bytes of the footer of a release, which holds its schema, twice."""
 BYTES_OF_CHUNK = 2**6
 """Bytes that a column of a row group takes at least, with its place in the footer."""
 MOST_ROWS, ROWS_OF_BYTE = 2**28, 2**10
@@ -38,19 +36,12 @@ WIDEST = 64
 """Bytes of a value of a type of fixed length, such as a decimal number."""
 MOST_WORDS = 2**20
 """Values in a dictionary that has more of them than there are rows, as one of all categories of a column has."""
-HIGHEST_FIELD = 63
-"""Arrow keeps sixteen bits of a field's number: a higher one would be another field to it than to whoever looks."""
 TEXT = "BYTE_ARRAY"
 COUNTED = {0: 5, 2: 7, 3: 8}
 """The pages that hold values, by the header's field that says how many: data, dictionary, data of version 2."""
 DICTIONARY, DATA_2 = 2, 3
 BY_PREFIX = 7
 """The encoding DELTA_BYTE_ARRAY: a small page may hold texts of any length."""
-WHOLE, STRUCT = 5, 12
-"""The types of fields of the compact protocol that are read; of the others, only the length is."""
-LENGTHS = {1: 0, 2: 0, 3: 1, 7: 8}
-
-Fields = dict[int, Any]
 
 
 @dataclass
@@ -65,12 +56,12 @@ def check_file(
     source: pa.NativeFile,
     rows: int | None = None,
     listed: int | None = None,
-    check_names: Callable[[Sequence[str]], int] = lambda _: MOST_COLUMNS,
+    check_types: Callable[[pa.Schema], int] = lambda _: MOST_COLUMNS,
     largest_footer: int = LARGEST_FOOTER,
 ) -> tuple[pq.FileMetaData, list[str]]:
-    """Hold a file to ``rows`` rows at most, with at most ``listed`` numbers in a list, by default as its types say.
+    """Hold a file to ``rows`` rows at most, with at most ``listed`` numbers in a list, by default as its footer says.
 
-    Its names go to ``check_names`` before any page is read, which returns how many columns there may be.
+    Its names and types go to ``check_types`` before any page is read, which returns how many columns there may be.
 
     Returns:
         Its footer, and the columns of text that must be read by their dictionaries: spelled out, a text that stands
@@ -80,29 +71,20 @@ def check_file(
         ValueError: its footer or its pages say more than such rows take, or it has columns that nothing here has.
         ArrowException: it is damaged.
     """
-    size = source.size()
-    footer = int.from_bytes(source.read_at(4, max(size - 8, 0)), "little")
-    if (
-        largest_footer + size // FOOTER_SHARE < footer <= size
-    ):  # of one that is longer than its file, Arrow says that it is damaged
-        raise ValueError
-    metadata = pq.read_metadata(source)
+    metadata = read_footer(source, largest_footer)
     leaves, groups = metadata.num_columns, metadata.num_row_groups
-    if leaves > MOST_COLUMNS or leaves * max(groups - 1, 0) > size // BYTES_OF_CHUNK:
+    if leaves > MOST_COLUMNS or leaves * max(groups - 1, 0) > source.size() // BYTES_OF_CHUNK:
         raise ValueError
     types = metadata.schema.to_arrow_schema()
-    if leaves > check_names(types.names) or len(set(types.names)) < len(types.names):
+    if leaves > check_types(types) or len(set(types.names)) < len(types.names):
         raise ValueError
-    if listed is None:
-        kinds = types.types
-        listed = max((kind.list_size for kind in kinds if pa.types.is_fixed_size_list(kind)), default=0)
     try:
         return metadata, sorted(_check_pages(source, metadata, rows, listed))
     except (KeyError, TypeError, IndexError, OverflowError):  # it is no header
         raise ValueError from None
 
 
-def _check_pages(source: pa.NativeFile, metadata: pq.FileMetaData, rows: int | None, listed: int) -> set[str]:
+def _check_pages(source: pa.NativeFile, metadata: pq.FileMetaData, rows: int | None, listed: int | None) -> set[str]:
     """Hold every page to what the rows of its row group take; return the columns of text that have dictionaries."""
     groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
     counts = [group.num_rows for group in groups]
@@ -122,8 +104,10 @@ def _check_pages(source: pa.NativeFile, metadata: pq.FileMetaData, rows: int | N
             leaf = metadata.schema.column(index)
             if leaf.max_repetition_level > 1 or (leaf.max_repetition_level and leaf.physical_type == TEXT):
                 raise ValueError
-            most = group.num_rows * (listed if leaf.max_repetition_level else 1)
-            has_dictionary, extent = _check_chunk(source, group.column(index), leaf, most, room)
+            chunk, most = group.column(index), group.num_rows
+            if leaf.max_repetition_level:
+                most = chunk.num_values if listed is None else most * listed
+            has_dictionary, extent = _check_chunk(source, chunk, leaf, most, room)
             extents.append(extent)
             if has_dictionary and leaf.physical_type == TEXT:
                 by_dictionary.add(leaf.path)
@@ -182,47 +166,8 @@ def _header(source: pa.NativeFile, place: int) -> tuple[Fields, int]:
     for size in (HEADER, LARGEST_HEADER):
         content = source.read_at(size, place)
         try:
-            fields, length = _struct(content, 0)
+            fields, length = Reader(content).struct(0)
         except IndexError:  # it goes on
             continue
         return fields, place + length
-    raise ValueError
-
-
-def _struct(content: bytes, at: int, depth: int = 0) -> tuple[Fields, int]:
-    """Read a struct of the compact protocol, each of whose fields may be there once, in order."""
-    fields, name = Fields(), 0
-    while head := content[at]:
-        at += 1
-        kind, step, before = head & 15, head >> 4, name
-        if not step:
-            number, at = _varint(content, at)
-            name = number >> 1 ^ -(number & 1)
-        name += step
-        if not before < name <= HIGHEST_FIELD:
-            raise ValueError
-        value: Any = None
-        if kind == STRUCT and depth < 4:
-            value, at = _struct(content, at, depth + 1)
-        elif kind in (4, WHOLE, 6):
-            number, at = _varint(content, at)
-            value = number >> 1 ^ -(number & 1) if kind == WHOLE else None
-        elif kind == 8:
-            number, at = _varint(content, at)
-            at += number
-        elif kind in LENGTHS:
-            at += LENGTHS[kind]
-        else:
-            raise ValueError
-        fields[name] = value
-    return fields, at + 1
-
-
-def _varint(content: bytes, at: int) -> tuple[int, int]:
-    number = 0
-    for shift in range(0, 70, 7):
-        number |= (content[at] & 127) << shift
-        at += 1
-        if content[at - 1] < 128:
-            return number, at
     raise ValueError

@@ -1,14 +1,15 @@
 """Networks and optimizer state in one safetensors file, written atomically; nothing is ever unpickled."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from dpmodels.artifact import write_whole
 from dpmodels.errors import ArtifactError
 from dpmodels.late import Tensor, nn, torch
 
 Part: TypeAlias = "nn.Module | torch.optim.Optimizer"
+Network = TypeVar("Network", bound="nn.Module")
 
 
 def save_state(path: Path, parts: Mapping[str, Part], metadata: Mapping[str, str]) -> None:
@@ -42,6 +43,21 @@ def load_state(path: Path, parts: Mapping[str, Part], *, expect: Mapping[str, st
     except (RuntimeError, ValueError, KeyError, TypeError) as fault:
         raise ArtifactError(f"checkpoint {path.name} does not fit its network; delete it to train again") from fault
     return metadata
+
+
+def filled(build: Callable[[], Network], tensors: Mapping[str, Tensor]) -> Network:
+    """Build a network with these weights, once one that takes no memory has shown that they are its weights.
+
+    Raises:
+        ValueError: they are not; whoever wrote the sizes of the network may have written anything.
+    """
+    with torch.device("meta"):
+        shapes = {name: tensor.shape for name, tensor in build().state_dict().items()}
+    if shapes != {name: tensor.shape for name, tensor in tensors.items()}:
+        raise ValueError("the weights are those of a network of other sizes")
+    network = build()
+    network.load_state_dict(dict(tensors))
+    return network
 
 
 def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -14,7 +14,7 @@ import numpy as np
 from dpmodels.codec.encode import Records
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.vectors import Vectors
-from dpmodels.generators.checkpoint import under
+from dpmodels.generators.checkpoint import filled, under
 from dpmodels.generators.heads import Head, head_of
 from dpmodels.generators.model_file import read_model, write_model
 from dpmodels.generators.sampling import Sampler, draw_cells
@@ -101,15 +101,16 @@ class GanModel(Sampler):
     def of(cls, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> "GanModel":
         """Rebuild what ``save`` wrote."""
         from dpmodels.generators.gan_networks import Generator
-        from dpmodels.generators.load import KINDS
+        from dpmodels.generators.load import KINDS, rebuilt
 
         spec, counts, base = GanSpec.model_validate(facts["spec"]), tensors["counts"], None
         vectors = Vectors(facts["schema"], spec.most_cells, facts["image_radius"], spec.numbers)
         if given := facts["base"]:
-            model = KINDS[given["kind"]].of({**given, "schema": facts["schema"]}, under("base/", tensors))
+            model = rebuilt({**given, "schema": facts["schema"]}, under("base/", tensors), KINDS.keys() - {"gan"})
             base = Base(model, tensors["centroids"])
-        generators = []
-        for index in range(len(counts) * spec.snapshots):
-            generators.append(Generator(vectors, head_of(vectors), spec, base is not None).requires_grad_(False))
-            generators[-1].load_state_dict(under(f"{index}/", tensors))
+
+        def build() -> Generator:
+            return Generator(vectors, head_of(vectors), spec, base is not None).requires_grad_(False)
+
+        generators = [filled(build, under(f"{n}/", tensors)) for n in range(len(counts) * spec.snapshots)]
         return cls(vectors, spec, generators, counts, facts["image_radius"], base, facts["release_entry"])

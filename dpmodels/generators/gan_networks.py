@@ -10,11 +10,10 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
-from torch.nn.utils import skip_init
 
 from dpmodels.embeddings.vectors import Vectors
 from dpmodels.generators.heads import Head, InkHead
-from dpmodels.generators.networks import initialise, linear
+from dpmodels.generators.networks import initialise, linear, unset
 from dpmodels.generators.randomness import stream
 from dpmodels.generators.sizes import GanSpec
 
@@ -118,8 +117,7 @@ def _shape(vectors: Vectors) -> tuple[int, int]:
 
 
 def _conv(inputs: int, outputs: int, kernel: int, stride: int) -> nn.Conv2d:
-    layer: nn.Conv2d = skip_init(nn.Conv2d, inputs, outputs, kernel, stride=stride, padding=kernel // 2)  # type: ignore[no-untyped-call]
-    return layer
+    return unset(nn.Conv2d, inputs, outputs, kernel, stride=stride, padding=kernel // 2)
 
 
 def _perceptron(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
@@ -135,7 +133,7 @@ def _grown(inputs: int, channels: int, size: tuple[int, int]) -> nn.Sequential:
     small = -(-size[0] // 4), -(-size[1] // 4)
     layers: list[nn.Module] = [linear(inputs, channels * small[0] * small[1]), nn.Unflatten(1, (channels, *small))]
     for wide in (channels, channels // 2):
-        up: nn.Module = skip_init(nn.ConvTranspose2d, wide, wide // 2, 4, stride=2, padding=1)  # type: ignore[no-untyped-call]
+        up = unset(nn.ConvTranspose2d, wide, wide // 2, 4, stride=2, padding=1)
         layers += [nn.GroupNorm(1, wide), nn.ReLU(), up]
     return nn.Sequential(*layers, nn.GroupNorm(1, channels // 4), nn.ReLU())
 

@@ -1,5 +1,6 @@
 """Read a trained generator of any kind; the file says which one it is."""
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from dpmodels.generators.points import PointModel
 from dpmodels.generators.tabular import TabularModel
 from dpmodels.generators.users import UserModel
 from dpmodels.generators.vae_model import VaeModel
+from dpmodels.late import Tensor
 
 Model = BayesNetModel | GanModel | ImageModel | MixtureModel | PhotoModel | PointModel | TabularModel | VaeModel
 KINDS: dict[str, type[Model]] = {
@@ -33,11 +35,22 @@ MOST_CELLS = 4096
 """No method cuts a column into more cells."""
 
 
-def load_generator(path: Path, contract: Any = None) -> Model:
+def rebuilt(facts: Mapping[str, Any], tensors: Mapping[str, Tensor], kinds: Collection[str]) -> Model:
+    """Make a generator of what its file holds, or of what a generator that starts from it holds.
+
+    Raises:
+        ValueError: it is of another kind, or is cut finer than any method cuts.
+    """
+    if facts["kind"] not in kinds or facts.get("most_cells", 0) > MOST_CELLS:
+        raise ValueError
+    return KINDS[facts["kind"]].of(facts, tensors)
+
+
+def load_generator(path: Path, contract: Any = None, kinds: Collection[str] = KINDS) -> Model:
     """Read a generator back by the kind in its header.
 
-    Who trained it may have written anything there. So a contract that is known is held to the header's, before memory
-    is given to what the header says.
+    Who trained it may have written anything there. So a contract that is known is held to the header's, and the kind to
+    those that the run's method makes, before memory is given to what the header says.
 
     Raises:
         ArtifactError: the file is missing or damaged, of a kind this version does not know, or of another contract.
@@ -45,13 +58,13 @@ def load_generator(path: Path, contract: Any = None) -> Model:
     facts, tensors = read_model(path)
     if facts.get("kind") not in KINDS:
         raise ArtifactError(f"generator {path.name} is of no kind this version knows; train it again")
+    if facts["kind"] not in kinds:
+        raise ArtifactError(f"generator {path.name} is of a kind that the run's method does not make; train it again")
     known = {each.hash for each in (contract, getattr(contract, "flat", None)) if each is not None}
     if known and facts["schema"].hash not in known:
         raise ArtifactError(f"generator {path.name} is of another contract than the run; train it again")
     try:
-        if facts.get("most_cells", 0) > MOST_CELLS:
-            raise ValueError
-        return KINDS[facts["kind"]].of(facts, tensors)
+        return rebuilt(facts, tensors, kinds)
     except NacreError:
         raise
     except Exception as fault:  # whatever a model makes of parts that are not as it wrote them

@@ -1,6 +1,6 @@
 """The generator network of PEARL for tables: FC-BN-ReLU-FC-BN-ReLU-FC, softmax for states, sigmoid for values."""
 
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -9,6 +9,8 @@ from torch.nn.utils.fusion import fuse_linear_bn_eval
 
 from dpmodels.embeddings.base import Layout, ProductRows
 from dpmodels.generators.sizes import NetworkSpec
+
+Layer = TypeVar("Layer", bound=nn.Module)
 
 
 class TabularGenerator(nn.Module):
@@ -52,10 +54,15 @@ class TabularGenerator(nn.Module):
         return nn.Sequential(ones[0], nn.ReLU(inplace=True), ones[1], nn.ReLU(inplace=True), last)
 
 
+def unset(layer: type[Layer], *sizes: int, **how: int) -> Layer:
+    """Return a layer whose weights are left unset."""
+    made: Layer = skip_init(layer, *sizes, **how, device=torch.get_default_device())  # type: ignore[no-untyped-call]
+    return made
+
+
 def linear(inputs: int, outputs: int) -> nn.Linear:
     """Return a linear layer whose weights are left unset."""
-    layer: nn.Linear = skip_init(nn.Linear, inputs, outputs)  # type: ignore[no-untyped-call]
-    return layer
+    return unset(nn.Linear, inputs, outputs)
 
 
 def initialise(network: nn.Module, generator: torch.Generator) -> None:

@@ -10,8 +10,8 @@ from dpmodels.frozen import Frozen
 class NetworkSpec(Frozen):
     """Size of the generator network."""
 
-    latent_dim: Annotated[int, Field(ge=1)] = 32
-    hidden_dim: Annotated[int, Field(ge=1)] = 256
+    latent_dim: Annotated[int, Field(ge=1, le=8192)] = 32
+    hidden_dim: Annotated[int, Field(ge=1, le=8192)] = 256
 
 
 class VaeSpec(Frozen):

@@ -10,7 +10,7 @@ import numpy as np
 from dpmodels.codec.encode import Records
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.base import Layout
-from dpmodels.generators.checkpoint import under
+from dpmodels.generators.checkpoint import filled, under
 from dpmodels.generators.model_file import write_model
 from dpmodels.generators.randomness import categorical
 from dpmodels.generators.sampling import Sampler
@@ -84,6 +84,6 @@ class TabularModel(Sampler):
         """Rebuild what ``save`` wrote."""
         from dpmodels.generators.networks import TabularGenerator
 
-        network = TabularGenerator(NetworkSpec.model_validate(facts["network"]), Layout.of(facts["schema"]))
-        network.load_state_dict(under("network/", tensors))
+        spec, layout = NetworkSpec.model_validate(facts["network"]), Layout.of(facts["schema"])
+        network = filled(lambda: TabularGenerator(spec, layout), under("network/", tensors))
         return cls(facts["schema"], network.eval(), tensors["class_counts"], facts["release_entry"])

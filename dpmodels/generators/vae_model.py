@@ -10,7 +10,7 @@ import numpy as np
 from dpmodels.codec.encode import Records
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.vectors import Vectors
-from dpmodels.generators.checkpoint import under
+from dpmodels.generators.checkpoint import filled, under
 from dpmodels.generators.heads import head_of
 from dpmodels.generators.model_file import write_model
 from dpmodels.generators.sampling import Sampler, draw_cells
@@ -79,9 +79,7 @@ def _decoder(state: dict[str, Tensor]) -> "Decoder":
 
     latent, outputs = state["base_weight"].shape
     hidden, inputs = state["net.0.weight"].shape
-    decoder = Decoder(latent, inputs - latent, outputs, hidden)
-    decoder.load_state_dict(state)
-    return decoder.eval()
+    return filled(lambda: Decoder(latent, inputs - latent, outputs, hidden), state).eval()
 
 
 def _prior(state: dict[str, Tensor]) -> "Prior":

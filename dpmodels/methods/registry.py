@@ -1,6 +1,6 @@
 """The methods of every kind by name: the system of each and the models of its settings. A new system is one entry."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, cast
@@ -47,6 +47,7 @@ class Method:
     Attributes:
         measurement: of what is part of the plan; training: of what is free, where a generator is fitted.
         kind: what the method is for; one of a table is for images and for collections of documents too.
+        generators: the kinds of file that its generators are, see ``load_generator``.
         takes_public: whether the system is made with public vectors: candidates, or records that are no client's.
     """
 
@@ -55,23 +56,24 @@ class Method:
     training: type[BaseModel] | None = None
     kind: str = "table"
     takes_public: bool = False
+    generators: Set[str] = frozenset()
 
 
 METHODS: dict[str, Method] = {
-    "nacre": Method(Nacre, NacreMeasurement, MixtureSpec),
-    "nacre-images": Method(NacreImages, ImageMeasurement, MatchingSpec),
-    "nacre-photos": Method(NacrePhotos, PhotoMeasurement, PhotoTraining),
-    "document-moments": Method(DocumentMomentsSystem, DocumentMeasurement, Untrained),
-    "dp-gan": Method(dp_gan, DpGanMeasurement, Untrained),
-    "dp-gm": Method(dp_gm, DpGmMeasurement, Untrained),
-    "dp-merf": Method(dp_merf, DpMerfMeasurement, DpMerfTraining),
-    "dp-vae": Method(dp_vae, DpVaeMeasurement, Untrained),
-    "dpkg": Method(dpkg, DpkgMeasurement, Untrained),
-    "moments": Method(MomentsSystem, MomentsMeasurement, MixtureSpec),
-    "p3gm": Method(p3gm, P3gmMeasurement, Untrained),
-    "p3gm-ae": Method(p3gm_ae, P3gmMeasurement, Untrained),
-    "pearl": Method(Pearl, PearlMeasurement, TrainingSpec),
-    "privbayes": Method(PrivBayes, PrivBayesMeasurement, PrivBayesTraining),
+    "nacre": Method(Nacre, NacreMeasurement, MixtureSpec, generators={"mixture", "users"}),
+    "nacre-images": Method(NacreImages, ImageMeasurement, MatchingSpec, generators={"images"}),
+    "nacre-photos": Method(NacrePhotos, PhotoMeasurement, PhotoTraining, generators={"photos"}),
+    "document-moments": Method(DocumentMomentsSystem, DocumentMeasurement, Untrained, generators={"points"}),
+    "dp-gan": Method(dp_gan, DpGanMeasurement, Untrained, generators={"gan"}),
+    "dp-gm": Method(dp_gm, DpGmMeasurement, Untrained, generators={"vae"}),
+    "dp-merf": Method(dp_merf, DpMerfMeasurement, DpMerfTraining, generators={"network"}),
+    "dp-vae": Method(dp_vae, DpVaeMeasurement, Untrained, generators={"vae"}),
+    "dpkg": Method(dpkg, DpkgMeasurement, Untrained, generators={"gan"}),
+    "moments": Method(MomentsSystem, MomentsMeasurement, MixtureSpec, generators={"mixture"}),
+    "p3gm": Method(p3gm, P3gmMeasurement, Untrained, generators={"vae"}),
+    "p3gm-ae": Method(p3gm_ae, P3gmMeasurement, Untrained, generators={"vae"}),
+    "pearl": Method(Pearl, PearlMeasurement, TrainingSpec, generators={"network"}),
+    "privbayes": Method(PrivBayes, PrivBayesMeasurement, PrivBayesTraining, generators={"bayes-net"}),
     "deep-candidate": Method(DeepCandidate, DeepCandidateMeasurement, kind="each document", takes_public=True),
     "document-sketch": Method(DocumentSketch, DocumentSketchMeasurement, kind="each document", takes_public=True),
     "federated-heads": Method(FederatedHeads, HeadsMeasurement, kind="federation", takes_public=True),

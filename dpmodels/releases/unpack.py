@@ -8,7 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dpmodels.parquet_pages import RELEASE_FOOTER, check_file
+from dpmodels.contract.base import is_text
+from dpmodels.parquet_footer import RELEASE_FOOTER
+from dpmodels.parquet_pages import check_file
 
 STEP = 2**22
 """Bytes that are unpacked at once."""
@@ -23,12 +25,14 @@ def read_within(source: pa.NativeFile, most: int) -> pa.Table:
         ValueError: it would take more than ``most`` bytes, or has columns of another kind.
         ArrowException: it is damaged.
     """
-    types = check_file(source, largest_footer=RELEASE_FOOTER)[0].schema.to_arrow_schema()
-    texts = [field.name for field in types if _is_text(field.type)]
+    metadata, _ = check_file(source, largest_footer=RELEASE_FOOTER)
+    types = _types(metadata)
+    texts = [field.name for field in types if is_text(field.type)]
     width = sum(_width(field.type) for field in types)
-    with pq.ParquetFile(source, read_dictionary=texts, pre_buffer=False, buffer_size=STEP) as file:
-        if file.metadata.num_rows * width > most:
-            raise ValueError
+    if metadata.num_rows * width > most:
+        raise ValueError
+    how = {"read_dictionary": texts, "pre_buffer": False, "buffer_size": STEP, "arrow_extensions_enabled": False}
+    with pq.ParquetFile(source, metadata=metadata, **how) as file:
         batches, taken = [], 0
         for batch in file.iter_batches(max(1, STEP // max(width, 1)), use_threads=False):
             taken += batch.num_rows * width + sum(_letters(batch[name]) for name in texts)
@@ -39,19 +43,26 @@ def read_within(source: pa.NativeFile, most: int) -> pa.Table:
         return pa.Table.from_batches(batches, types)
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+def _types(metadata: pq.FileMetaData) -> pa.Schema:
+    """Return the types of the columns; lists are as long as they are on average, or are refused when they are read."""
+    types = metadata.schema.to_arrow_schema()
+    for index, field in enumerate(types):
+        if pa.types.is_list(field.type):  # of numbers, which are one leaf each, as all other columns that are read
+            values = sum(metadata.row_group(n).column(index).num_values for n in range(metadata.num_row_groups))
+            length, rest = divmod(values, max(metadata.num_rows, 1))
+            if rest:
+                raise ValueError
+            types = types.set(index, field.with_type(pa.list_(field.type.value_field, length)))
+    return types
 
 
 def _width(kind: pa.DataType) -> int:
     """Return the bytes of a value, of text without its letters."""
-    if _is_text(kind) or pa.types.is_null(kind):
+    if is_text(kind) or pa.types.is_null(kind):
         return 8
-    if pa.types.is_dictionary(kind):
-        return _width(kind.value_type)
     if pa.types.is_fixed_size_list(kind):
         return int(kind.list_size) * _width(kind.value_type)
-    if pa.types.is_nested(kind) or not (pa.types.is_primitive(kind) or pa.types.is_boolean(kind)):
+    if not (pa.types.is_primitive(kind) or pa.types.is_boolean(kind)):
         raise ValueError
     bits: int = kind.bit_width
     return max(1, bits // 8)
@@ -64,4 +75,6 @@ def _letters(column: pa.Array) -> int:
 
 
 def _whole(column: pa.Array, field: pa.Field) -> pa.Array:
+    if pa.types.is_fixed_size_list(field.type) and column.null_count:  # of which there may be any number in no bytes
+        raise ValueError
     return column if column.type == field.type else column.cast(field.type)

@@ -141,6 +141,5 @@ def check_tables(folder: Path, contract: Schema, rows: int | None) -> FamilyGate
 
 
 def _read(folder: Path, contract: Schema) -> pa.Table:
-    files = parquet_files(folder)
-    batches = [batch for file in files for batch in read_batches(file, 2**16, contract)]
-    return pa.Table.from_batches(batches, pq.read_schema(files[0])).unify_dictionaries()
+    batches = [batch for file in parquet_files(folder) for batch in read_batches(file, 2**16, contract)]
+    return pa.Table.from_batches(batches).unify_dictionaries()

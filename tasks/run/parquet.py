@@ -1,7 +1,8 @@
 """Reading the Parquet files of a table that was made."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dpmodels.codec.embedded import EmbeddedCodec
-from dpmodels.contract.base import is_text
+from dpmodels.codec.embedded import EmbeddedCodec, codec_of
+from dpmodels.contract.base import described, is_text
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.parquet_pages import LETTERS, PACKED, check_file
@@ -21,8 +22,6 @@ LETTERS_OF_ROW = 2**12
 """Bytes of text that a row has on average, at most, in a file that repeats its texts."""
 LETTERS_AT_ONCE = 2**26
 """Bytes of text that are spelled out at once."""
-VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-"""Types that are read as others, in which Arrow can count letters."""
 
 
 def parquet_files(path: Path) -> list[Path]:
@@ -62,42 +61,65 @@ def list_length(contract: Any) -> int:
     return contract.image[1].numbers if contract.image else 0
 
 
-def _check_names(names: Sequence[str], contract: Any) -> int:
+def _check_types(types: pa.Schema, contract: Any) -> int:
     """Refuse columns that the contract's table does not have; return how many it may have.
 
     Privacy: a name that the contract lacks may be a value, and is never shown.
 
     Raises:
-        DataError: a column is unknown, or there twice.
+        DataError: a column is unknown, or there twice, or holds values of several parts.
     """
+    lists = "embedding"
     if isinstance(contract, Schema):
         known = {*contract.columns, *contract.flat.columns}
+        lists = contract.image[0] if contract.image else ""
     else:
         known = set(EmbeddedCodec(contract).output_schema.names)
-    if extra := sum(name not in known for name in names):
+    if extra := sum(name not in known for name in types.names):
         raise DataError("", f"the data has {extra} column(s) that the schema lacks")
-    if twice := [name for name, times in Counter(names).items() if times > 1]:
+    if twice := [name for name, times in Counter(types.names).items() if times > 1]:
         raise DataError(twice[0], "is in the data more than once")
+    for field in types:
+        inner = field.type.value_type if field.name == lists and pa.types.is_list(field.type) else field.type
+        if pa.types.is_nested(inner):
+            raise DataError(field.name, f"holds {described(field.type)}, which no such table has")
     return len(known)
 
 
 def _batches(source: pa.NativeFile, batch_rows: int, contract: Any, rows: int | None) -> Iterator[pa.RecordBatch]:
     """Read texts by their dictionaries, and spell them out a few megabytes at a time."""
-    metadata, by_dictionary = check_file(
-        source, rows, list_length(contract), lambda names: _check_names(names, contract)
-    )
-    types = pa.schema([each.with_type(VIEWS.get(each.type, each.type)) for each in metadata.schema.to_arrow_schema()])
+    length = list_length(contract)
+    metadata, by_dictionary = check_file(source, rows, length, lambda types: _check_types(types, contract))
+    types = _types(metadata, contract)
     texts = [field.name for field in types if _is_long(field.type)]
-    with pq.ParquetFile(source, metadata=metadata, read_dictionary=by_dictionary, pre_buffer=False) as opened:
+    if not metadata.num_rows:
+        yield pa.RecordBatch.from_pylist([], types)
+    how = {"read_dictionary": by_dictionary, "pre_buffer": False, "arrow_extensions_enabled": False}
+    with pq.ParquetFile(source, metadata=metadata, **how) as opened:
         left = LETTERS + PACKED * source.size()
-        for read in opened.iter_batches(batch_size=batch_rows, use_threads=False):
-            columns = [one.cast(VIEWS[one.type]) if one.type in VIEWS else one for one in read]
-            batch = pa.RecordBatch.from_arrays(columns, types.names)
+        for batch in opened.iter_batches(batch_size=batch_rows, use_threads=False):
             letters = np.cumsum(sum((_letters(batch[name]) for name in texts), np.zeros(len(batch), np.int64)))
             left += LETTERS_OF_ROW * len(batch) - (int(letters[-1]) if len(letters) else 0)
             if left < 0:
                 raise ValueError
             yield from _spelled_out(batch, types, letters)
+
+
+def _types(metadata: pq.FileMetaData, contract: Any) -> pa.Schema:
+    """Return the types to read columns as: the contract's, where Parquet has no such type but stores its values."""
+    types = metadata.schema.to_arrow_schema().remove_metadata()
+    wanted = {field.name: field.type for field in codec_of(contract).output_schema}
+    return pa.schema([field.with_type(_as_stored(field.type, wanted.get(field.name))) for field in types])
+
+
+def _as_stored(kind: pa.DataType, wanted: pa.DataType | None) -> pa.DataType:
+    if wanted is None:
+        return kind
+    words = pa.types.is_dictionary(wanted) and wanted.value_type == kind
+    duration = pa.types.is_duration(wanted) and kind == pa.int64()
+    zoned = pa.types.is_timestamp(wanted) and wanted.tz and kind == pa.timestamp(wanted.unit, "UTC")
+    lists = pa.types.is_fixed_size_list(wanted) and pa.types.is_list(kind) and kind.value_type == wanted.value_type
+    return wanted if words or duration or zoned or lists else kind
 
 
 def _spelled_out(batch: pa.RecordBatch, types: pa.Schema, letters: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
@@ -106,9 +128,17 @@ def _spelled_out(batch: pa.RecordBatch, types: pa.Schema, letters: NDArray[np.in
         before = int(letters[begin - 1]) if begin else 0
         end = max(begin + 1, int(np.searchsorted(letters, before + LETTERS_AT_ONCE, side="right")))
         part = batch.slice(begin, end - begin)
-        columns = [one if one.type == to.type else one.cast(to.type) for one, to in zip(part, types, strict=True)]
-        yield pa.RecordBatch.from_arrays(columns, schema=types)
+        columns = [_stored_as(*pair) for pair in zip(part, types.types, strict=True)]
+        fields = [field.with_type(column.type) for field, column in zip(types, columns, strict=True)]
+        yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
         begin = end
+
+
+def _stored_as(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Turn a column into another type; lists of other lengths stay, and the gate refuses them."""
+    with suppress(pa.ArrowInvalid) if pa.types.is_list(column.type) else nullcontext():
+        return column if column.type == kind else column.cast(kind)
+    return column
 
 
 def _is_long(kind: pa.DataType) -> bool:

@@ -16,6 +16,7 @@ from dpmodels.gate.expectations import Verdicts
 from dpmodels.generators.constraints import caution_of_rules
 from dpmodels.generators.load import load_generator
 from dpmodels.hand_off.manifest import MANIFEST, read_manifest
+from dpmodels.methods.registry import METHODS
 from dpmodels.pages.checks import render_checks
 from dpmodels.pages.report import render
 from dpmodels.releases.plan import REPORT
@@ -66,7 +67,7 @@ def _judge(run: Run, release: Handle, received: Received) -> Handle:
     released = read_release(run.read("sanitize")).value
     contract, settings = released.line.contract, run.settings
     kind = kind_of(contract)
-    model = load_generator(received.generator, contract)
+    model = load_generator(received.generator, contract, METHODS[released.line.method].generators)
     rows = rows_of(run, model)
     measured = Measured.of(released)
     check = kind.file_check(contract, rows, settings.batch_rows, measured)

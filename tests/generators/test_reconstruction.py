@@ -1,6 +1,10 @@
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
 
 from dpmodels.embeddings.base import Layout
 from dpmodels.embeddings.characteristic import CharacteristicFunction, FrequencySpec
@@ -9,6 +13,7 @@ from dpmodels.generators.critic import FrequencyCritic
 from dpmodels.generators.load import load_generator
 from dpmodels.generators.networks import NetworkSpec
 from dpmodels.generators.reconstruction import Reconstruction, Target, TrainingSpec
+from dpmodels.methods.registry import METHODS
 from tests.kit.dying import die_after_a_checkpoint
 from tests.kit.mixtures import network
 from tests.kit.support import make_records, make_schema
@@ -123,3 +128,19 @@ def test_a_model_survives_its_file_and_a_damaged_file_is_refused(tmp_path):
 def test_zero_rows_are_refused():
     with pytest.raises(InvalidArgument, match="rows=0"):
         next(network().sample(0, 1))
+
+
+def test_sizes_that_a_header_states_take_no_memory(tmp_path: Path) -> None:
+    """Whoever trained it writes the header; a kilobyte of it may not be a network of gigabytes."""
+    from safetensors.torch import save_file
+
+    sizes = {"latent_dim": 8192, "hidden_dim": 8192}
+    facts = {"kind": "network", "schema": make_schema().model_dump(mode="json"), "network": sizes}
+    save_file({"class_counts": torch.zeros(2)}, tmp_path / "g", metadata={"nacre": json.dumps(facts)})
+    with pytest.raises(ArtifactError, match="damaged") as refusal:
+        load_generator(tmp_path / "g", make_schema())
+    assert "other sizes" in str(refusal.value.__cause__)
+    with pytest.raises(ArtifactError, match="of a kind that the run's method does not make"):
+        load_generator(tmp_path / "g", make_schema(), METHODS["nacre"].generators)
+    with pytest.raises(ValidationError):
+        NetworkSpec(hidden_dim=8193)

@@ -1,6 +1,9 @@
 """Parquet files that lie in ways that Arrow's writer cannot: written here byte by byte."""
 
 import struct
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -133,3 +136,71 @@ def test_a_categorical_column_of_more_values_than_rows_is_read(tmp_path: Path) -
     assert [one for batch in read_batches(tmp_path / "a.parquet", 9, schema) for one in batch["g"].to_pylist()] == (
         values[:20]
     )
+
+
+READ = """
+import resource, sys
+from pathlib import Path
+from dpmodels.authoring.lint import parse
+from dpmodels.errors import NacreError
+from dpmodels.releases.release import read_release
+from tasks.run.parquet import read_batches
+contract, _ = parse("{name: t, columns: {a: {type: integer, min: 0, max: 9}, c: {type: categorical, values: [x]}}}")
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for read in (lambda path: list(read_batches(path, 2**16, contract)), read_release):
+    try:
+        read(Path(sys.argv[1]))
+    except NacreError:
+        print("refused")
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+LETTERS, ONCE = pa.array(["z" * 2**23]), pa.array(np.zeros(60, np.int32))
+
+
+def inside(path: Path, kind: pa.DataType | None = None) -> None:
+    """Have a long text stand in each row by its place in a dictionary, inside of a struct or at the top."""
+    column = pa.DictionaryArray.from_arrays(ONCE, LETTERS)
+    if kind is None or pa.types.is_struct(kind):
+        column = pa.StructArray.from_arrays([column], ["s"])
+    table, how = pa.table({"a": np.ones(60, np.int64), "c": column}), {"compression": "zstd", "write_statistics": False}
+    with pq.ParquetWriter(path, table.schema, store_schema=False, dictionary_pagesize_limit=2**30, **how) as writer:
+        writer.write_table(table)
+        if kind is not None:  # which Arrow takes from its own schema alone
+            pq.write_table(pa.schema([("a", pa.int64()), ("c", kind)]).empty_table(), path.with_suffix(".kind"))
+            writer.add_key_value_metadata(pq.read_metadata(path.with_suffix(".kind")).metadata)
+
+
+def listed(path: Path, columns: bytes, groups: int = 1) -> None:
+    """Have a row group say something of its columns."""
+    empty = record((1, LIST, columns), whole(2, 0, LONG), whole(3, 0, LONG))
+    write(path, ["a"], 0, b"", [empty] * groups)
+
+
+SMALL: dict[str, Callable[[Path], None]] = {
+    "struct": inside,
+    "struct of large text": lambda path: inside(path, pa.struct({"s": pa.large_string()})),
+    "json": lambda path: inside(path, pa.json_(pa.string())),
+    "opaque": lambda path: inside(path, pa.opaque(pa.string(), "x", "y")),
+    "columns that are not there": lambda path: listed(path, bytes([0xF0 | STRUCT]) + varint(999_999)),
+    "columns of nothing": lambda path: listed(path, bytes([0xF0 | STRUCT]) + varint(900_000) + bytes(900_000), 2),
+}
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("kind", SMALL)
+def test_what_a_file_says_of_itself_takes_little_memory(tmp_path: Path, kind: str) -> None:
+    SMALL[kind](path := tmp_path / "a.parquet")
+    words = [sys.executable, "-c", READ, path]
+    done = subprocess.run(words, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=120)
+    *refused, kib = done.stdout.splitlines() or ["nothing"]
+    assert refused == ["refused"] * 2 and int(kib) < 256 * 2**10, (refused, kib, done.stderr)
+
+
+def test_the_types_of_parquet_decide_and_not_those_of_arrow(tmp_path: Path) -> None:
+    """Arrow's own schema can be gigabytes in a few kilobytes, since its parts may be shared."""
+    schema = Schema.model_validate({"name": "c", "columns": {"g": {"type": "categorical", "values": ["1", "2"]}}})
+    for kind in (pa.json_(pa.string()), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())):
+        pq.write_table(pa.table({"g": pa.array(["1", "2"], kind)}), tmp_path / "a.parquet")
+        assert pq.read_schema(tmp_path / "a.parquet").field("g").type != pa.string()
+        (batch,) = read_batches(tmp_path / "a.parquet", 9, schema)
+        assert batch.equals(pa.record_batch({"g": ["1", "2"]})) and batch["g"].type == pa.string()

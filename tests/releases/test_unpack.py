@@ -40,7 +40,7 @@ BOMBS = {
     "numbers": (60, lambda: pa.table({"value": pa.array(np.zeros(ROWS, np.int64))})),
     "text": (1, lambda: pa.table({"id": same(4000, pa.array(["x" * 2**20])), "value": np.zeros(4000, np.int64)})),
     "lists": (200, lambda: pa.table({"value": pa.nulls(20, pa.list_(pa.int64(), 2**18))})),
-    "parts": (1, lambda: pa.table({"value": pa.array([[1] * 10], pa.list_(pa.int64()))})),
+    "parts": (1, lambda: pa.table({"value": pa.array([[1] * 10, [1] * 12], pa.list_(pa.int64()))})),
 }
 """A table, and how often a file has it, so that whoever writes the file needs no gigabytes."""
 

@@ -12,6 +12,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from dpmodels.frozen import Frozen
+from dpmodels.generators.checkpoint import filled
 
 Architecture = Literal["resnet8", "mobilenet", "shufflenet", "mlp"]
 State = Mapping[str, Tensor]
@@ -26,8 +27,8 @@ class ModelSpec(Frozen):
         width: channels of the first stage, or an eighth of a table's hidden units; the features are eight times that.
     """
 
-    inputs: Annotated[tuple[int, ...], Field(min_length=1, max_length=3)]
-    classes: Annotated[int, Field(ge=2)]
+    inputs: Annotated[tuple[Annotated[int, Field(ge=1, le=2**20)], ...], Field(min_length=1, max_length=3)]
+    classes: Annotated[int, Field(ge=2, le=2**16)]
     width: Annotated[int, Field(ge=4, le=256, multiple_of=4)] = 16
 
     @property
@@ -76,6 +77,16 @@ def build(architecture: Architecture, spec: ModelSpec, seed: int) -> Classifier:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return Classifier(_EXTRACTORS[architecture](spec), spec.features, spec.classes)
+
+
+def extractor_of(architecture: Architecture, spec: ModelSpec, state: State) -> nn.Module:
+    """Make the extractor of a model with given weights, which are copied.
+
+    Raises:
+        ValueError: they are those of an extractor of other sizes.
+    """
+    with torch.random.fork_rng(devices=[]):
+        return filled(lambda: _EXTRACTORS[architecture](spec), state)
 
 
 def loaded(architecture: Architecture, spec: ModelSpec, state: State, device: torch.device | str = "cpu") -> Classifier:

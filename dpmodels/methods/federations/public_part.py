@@ -15,9 +15,10 @@ from dpmodels.arrays import Whole
 from dpmodels.embeddings.frozen import Examples, FrozenFeatures, digest_of
 from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
 from dpmodels.frozen import Frozen
+from dpmodels.generators.checkpoint import under
 from dpmodels.generators.loop import Progress
 from dpmodels.late import Tensor, nn, torch
-from dpmodels.methods.federations.models import Architecture, ModelSpec, build, loaded
+from dpmodels.methods.federations.models import Architecture, ModelSpec, build, extractor_of, loaded
 from dpmodels.methods.federations.pretraining import PretrainingSpec, pretrain
 from dpmodels.methods.federations.records import RecordsSpec
 
@@ -116,8 +117,10 @@ class PublicPart:
             size = int.from_bytes(content[:8], "little")
             facts = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["nacre"])
             tensors, model = load(content), ModelSpec.model_validate(facts["model"])
-            features = features_of(facts["architecture"], model, tensors)
             records, negatives = RecordsSpec.model_validate(facts["records"]), tensors["negatives"].numpy()
+            if model.inputs != records.record:
+                raise ValueError("the extractor is one of other records")
+            features = features_of(facts["architecture"], model, tensors)
             if negatives.dtype != np.int64 or negatives.shape[1:] != features.turn.shape[1:]:
                 raise ValueError("the public vectors are none of this extractor's")
             return cls(facts["architecture"], model, features, negatives, records)
@@ -165,13 +168,11 @@ def features_of(architecture: Architecture, model: ModelSpec, tensors: Mapping[s
     """Return the frozen map that is made of these tensors.
 
     Raises:
-        ValueError: they are no affine map.
+        ValueError: they are no affine map, or of an extractor of other sizes.
     """
     if tensors["mean"].dim() != 1 or tensors["turn"].dim() != 2:
         raise ValueError("the map of the extractor's features is not affine")
-    network = build(architecture, model, 0).extractor
-    own = {name.removeprefix("network/"): held for name, held in tensors.items() if name.startswith("network/")}
-    network.load_state_dict(own)
+    network = extractor_of(architecture, model, under("network/", tensors))
     return FrozenFeatures(network, tensors["mean"].numpy(), tensors["turn"].numpy(), float(tensors["radius"]))
 
 

@@ -1,5 +1,6 @@
 """The public part of a federation, and the records that it is made for: what is read, and what is the same again."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -110,3 +111,16 @@ def test_a_plan_of_a_federation_holds_its_contract_once_and_reads_back() -> None
     other = system.plan(contract(made(tensor(make_ward(100, 8)))).of("south"), budget)
     with pytest.raises(ValueError, match="about the same data"):
         Plan(lines=(plan.lines[0], other))
+
+
+def test_an_offer_that_states_other_sizes_than_it_holds_is_refused_before_it_is_built() -> None:
+    from safetensors.torch import save
+
+    tensors = {"mean": torch.zeros(1), "turn": torch.zeros(1, 1), "radius": torch.tensor(1.0)}
+    tensors["negatives"] = torch.zeros(1, 1, dtype=torch.int64)
+    for columns, cause in ((["a"], "other records"), ([f"c{n}" for n in range(3000)], "other sizes")):
+        model = {"inputs": [3000], "classes": 2**16, "width": 256}
+        facts = {"architecture": "mlp", "model": model, "records": {"inputs": columns}}
+        with pytest.raises(ArtifactError) as refusal:
+            PublicPart.of_bytes(save(tensors, metadata={"nacre": json.dumps(facts)}))
+        assert cause in str(refusal.value.__cause__)
