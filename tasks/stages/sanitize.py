@@ -11,7 +11,7 @@ from tasks.engine.progress import progress_bar
 from tasks.kinds.protocol import kind_of_line
 from tasks.run.accounts import desk_of, reserve
 from tasks.run.bucket import keep_place
-from tasks.run.contents import not_charged_since, refuse_charged
+from tasks.run.contents import not_charged_since
 from tasks.run.home import check_home, remember
 from tasks.run.memory import check_room
 from tasks.run.ready import check_ready, pick_device
@@ -47,8 +47,6 @@ def measure(run: Run, encoded: Path | None = None) -> Handle:
             check_room(system.held_bytes(system.of(line)), line.method, encoded)
             keep_place(run, engine)
         records = kind.records(run, encoded, engine)
-        if encoded is None:  # what is encoded was compared with other accounts' as it was read
-            refuse_charged(run)
         desk = desk_of(run, device=device, progress=tick)
         with nullcontext() if desk.held() else not_charged_since(run, encoded):
             reserve_run(run, desk)
