@@ -235,10 +235,18 @@ def make_folder(folder: Path, mode: int = 0o777) -> None:
 
 @contextmanager
 def exclusive(target: Path) -> Iterator[None]:
-    """Let one thread of one process at a time work on the target; the lock ends with its holder, however it dies."""
-    descriptor = os.open(target.with_name(f".lock-{target.name}"), os.O_RDWR | os.O_CREAT, 0o600)
+    """Let one thread of one process at a time work on the target; the lock ends with its holder, however it dies.
+
+    Whoever can read the file that is locked can hold the lock: the target lies where nobody else reads.
+    """
+    descriptor = os.open(lock_of(target), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)
+
+
+def lock_of(target: Path) -> Path:
+    """Return the file that ``exclusive`` locks."""
+    return target.with_name(f".lock-{target.name}")

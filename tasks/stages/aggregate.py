@@ -28,8 +28,9 @@ from tasks.kinds.clients import run_clients
 from tasks.kinds.federation import create, federation_of, records, system
 from tasks.run.accounts import desk_of
 from tasks.run.contents import not_charged_since
+from tasks.run.lock import waited_for
 from tasks.run.store import Handle, Run, make_private
-from tasks.stages.federate import UNPLANNED, Round, alone, ask_clients, give_back, parties_of
+from tasks.stages.federate import UNPLANNED, Round, ask_clients, give_back, parties_of
 from tasks.stages.sanitize import reserve_run, seal
 from tasks.stages.stage import stage
 
@@ -45,7 +46,7 @@ def hand_in(run: Run) -> Handle:
         Unsuitable: the aggregator has closed the folder of the sums; the client is not charged, or no longer.
     """
     place = _place(run)
-    with alone(run):
+    with waited_for(run):
         if place.exists() or run.finished("sanitize"):
             return Handle(path=place)
         line, measured = run.plan.release, system(run)
