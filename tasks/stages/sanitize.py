@@ -3,7 +3,7 @@
 from contextlib import nullcontext
 from pathlib import Path
 
-from dpmodels.artifact import check_free
+from dpmodels.artifact import check_free, prepare_places
 from dpmodels.releases.draw import Desk, check_line
 from dpmodels.report.charged import Scores
 from tasks.engine.engines import open_engine
@@ -63,7 +63,7 @@ def seal(run: Run) -> Handle:
 
 
 def reserve_run(run: Run, desk: Desk) -> None:
-    """Charge the run, if the ledger is the one that the home knows and no file is where the release will be.
+    """Charge the run, if the ledger is the one that the home knows and no file, nor a link, is where the release goes.
 
     The home remembers the charge before anything is drawn: a ledger that is lost meanwhile is missed.
     """
@@ -73,6 +73,7 @@ def reserve_run(run: Run, desk: Desk) -> None:
         parties = [(party.settings, party.plan.lines) for party in run.parties]
         refuse_paid(run.home, desk.ledger, run.ledger_url, parties)
     if held is None or held.state == "reserved":
+        prepare_places(desk.staged, desk.released)
         check_free(desk.staged, desk.released)
     with naming_paid(run.home, desk.ledger, run.ledger_url):
         reserve(run)
