@@ -35,6 +35,7 @@ PACKAGE = __name__.removesuffix("flows.with_prefect.operators")
 POOL = "nacre-cpu"
 _NEVER = "config.runtime."
 _TEXTS = "config.statement."
+_AGAIN = "config.statement.again"
 
 
 class Schedule(Frozen):
@@ -76,6 +77,10 @@ class Deployment(Frozen):
         for name, rule in self.allow.items():
             if name.startswith(_NEVER):
                 raise ValueError(f"must not free {name}: keys, devices and places of state are the worker's own")
+            if name == _AGAIN:
+                raise ValueError(
+                    f"must not free {name}: whoever gives a reason there is charged for the same data again"
+                )
             if "*" in name:
                 raise ValueError(f"must name every client, and not {name}: each name that is free is a new account")
             if name == "config.query" and not rule.one_of:

@@ -60,20 +60,19 @@ def refuse_charged(run: Run, encoded: Path | None = None) -> None:
     secret = _secret(zone / ".partitions")
     payers, dataset = _payers(run, ledger), run.plan.release.contract.name
     same = {dataset, dataset.partition(".")[0]}  # earlier versions named the federation for each of its clients
-    for content in _contents(run, encoded, secret):
-        folder = zone / ".contents" / content
-        make_private(folder)
-        mine = folder / _key(payers[0])
-        is_new = not mine.exists()
-        _write(mine, f"{payers[0]}\n{dataset}".encode())  # before it reads the others: of two at once one sees both
-        for other in sorted(folder.glob("[!.]*")):
-            account, _, name = other.read_text(encoding="utf-8").partition("\n")
-            adds_up = account in payers or payers[0] in _above(ledger, account)
-            if adds_up or name in same or run.settings.again or not _is_open(ledger, account):
-                continue
-            if is_new:
-                mine.unlink()
-            raise ContentCharged(dataset, name, account)
+    records = [zone / ".contents" / content / _key(payers[0]) for content in _contents(run, encoded, secret)]
+    uncharged = [path for path in records if not path.exists() or not _is_open(ledger, payers[0])]
+    for path in records:  # all before any of the others is read: of two at once one sees both
+        make_private(path.parent)
+        _write(path, f"{payers[0]}\n{dataset}".encode())
+    for other in sorted(other for path in records for other in path.parent.glob("[!.]*")):
+        account, _, name = other.read_text(encoding="utf-8").partition("\n")
+        adds_up = account in payers or payers[0] in _above(ledger, account)
+        if adds_up or name in same or run.settings.again or not _is_open(ledger, account):
+            continue
+        for path in uncharged:
+            path.unlink()
+        raise ContentCharged(dataset, name, account)
 
 
 @contextmanager

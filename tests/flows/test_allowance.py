@@ -137,6 +137,15 @@ def test_a_rule_says_one_thing(rule: dict[str, Any]) -> None:
         Rule.model_validate(rule)
 
 
+@pytest.mark.parametrize("rule", [{"longest": 300}, {"one_of": ["It is another study."]}])
+def test_no_file_frees_the_reason_for_a_second_budget(tmp_path: Path, rule: dict[str, Any]) -> None:
+    shipped = next(one for one in read_deployments(SHIPPED).values() if one.name == "ad-hoc")
+    content = {"name": "f", "entrypoint": shipped.entrypoint, "allow": {"config.statement.again": rule}}
+    (tmp_path / "file").write_text(json.dumps({"deployments": [content]}))
+    with pytest.raises(Unsuitable, match=r"must not free config\.statement\.again"):
+        read_deployments(tmp_path / "file")
+
+
 def test_no_file_frees_the_key_that_a_validation_asks_for(tmp_path: Path) -> None:
     freed = {**VALIDATE, "allow": {"run": {"kind": "run"}, "public_key": {"within": ["incoming"]}}}
     for name, content in (("shipped", VALIDATE), ("freed", freed)):

@@ -150,6 +150,9 @@ def test_what_another_account_was_charged_for_meanwhile_is_refused_at_the_charge
     with pytest.raises(ContentCharged) as refusal:
         go(first)
     assert refusal.value.account == "visits2" and [one.name for one in ledger_of(tmp_path).accounts()] == ["visits2"]
+    ledger_of(tmp_path).open_account("clinic", dataset="clinic", budget_cap=make_cap(tmp_path))
+    ledger_of(tmp_path).change_cap("visits2", epsilon=3, reason="room for more")
+    ingest(asked(tmp_path, "fourth", schema="visits2.yaml"))  # what was refused bars nobody
 
 
 def test_a_file_that_is_not_read_hides_nothing(clinic: Path) -> None:
@@ -158,7 +161,8 @@ def test_a_file_that_is_not_read_hides_nothing(clinic: Path) -> None:
     for name in ("_SUCCESS", ".hidden"):
         (folder / name).write_text("beside")
     secret = b"of the test"
-    assert _files(str(folder), secret) == _files(str(clinic / "clinic.parquet"), secret)
+    assert _files(str(folder), secret) == _files(str(clinic / "clinic.parquet"), secret) != set()
+    assert _files(f"file://{clinic}/clin*.parquet", secret) == _files(str(folder), secret)
     with pytest.raises(ContentCharged):
         ingest(asked(clinic, "second", data="table", schema="visits2.yaml"))
 
