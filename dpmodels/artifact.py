@@ -173,10 +173,16 @@ def _sweep_one(name: str, folder: int) -> None:
 
 
 def publish(staged: Path, released: Path, digest: str) -> None:
-    """Move the sealed file to its released place; done already if it is there."""
+    """Move the sealed file to its released place; done already if it is there.
+
+    Raises:
+        ArtifactError: the file was changed, or the folder was swapped for a link, behind which nothing is written.
+    """
     if not os.path.lexists(released):
-        os.replace(checked(staged, digest), released)
-        sync(released.parent)
+        checked(staged, digest)
+        with _plain_folder(released.parent) as folder:
+            os.replace(staged, released.name, dst_dir_fd=folder)
+            os.fsync(folder)
         sync(staged.parent)
     checked(released, digest)
 
@@ -185,14 +191,38 @@ def prepare_places(staged: Path, released: Path) -> None:
     """Make both folders, the staging one for the owner alone, and see that one rename can lead between them.
 
     Raises:
-        ArtifactError: others can look into the staging folder, or the folders lie on different file systems.
+        ArtifactError: others can look into the staging folder, a link is in the place of the other, or the folders lie
+            on different file systems.
     """
     make_folder(staged.parent, mode=0o700)
-    make_folder(released.parent)
+    if not os.path.lexists(released.parent):
+        make_folder(released.parent)
+    with _plain_folder(released.parent):
+        pass
     if stat.S_IMODE(staged.parent.stat().st_mode) & 0o077:
         raise ArtifactError(f"the staging folder {staged.parent} must be closed to others: chmod 700 it")
     if staged.parent.stat().st_dev != released.parent.stat().st_dev:
         raise ArtifactError(f"{staged.parent} and {released.parent} must lie on one file system")
+
+
+@contextmanager
+def _plain_folder(folder: Path) -> Iterator[int]:
+    """Open a folder that may be none by now.
+
+    Raises:
+        ArtifactError: a link or a file is in its place.
+    """
+    try:
+        descriptor = os.open(folder, _FOLDER)
+    except OSError:
+        raise ArtifactError(
+            f"{folder} is no folder, but a link or a file; nothing was written behind it. Find out who put it there, "
+            "remove it, and resume the run"
+        ) from None
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def check_free(*places: Path) -> None:
@@ -235,10 +265,18 @@ def make_folder(folder: Path, mode: int = 0o777) -> None:
 
 @contextmanager
 def exclusive(target: Path) -> Iterator[None]:
-    """Let one thread of one process at a time work on the target; the lock ends with its holder, however it dies."""
-    descriptor = os.open(target.with_name(f".lock-{target.name}"), os.O_RDWR | os.O_CREAT, 0o600)
+    """Let one thread of one process at a time work on the target; the lock ends with its holder, however it dies.
+
+    Whoever can read the file that is locked can hold the lock: the target lies where nobody else reads.
+    """
+    descriptor = os.open(lock_of(target), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)
+
+
+def lock_of(target: Path) -> Path:
+    """Return the file that ``exclusive`` locks."""
+    return target.with_name(f".lock-{target.name}")

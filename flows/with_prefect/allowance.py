@@ -20,10 +20,7 @@ from dpmodels.hand_off.manifest import MANIFEST
 from tasks.run.ready import fits
 from tasks.run.store import NAME
 
-ANY = "*"
-"""In the name of a rule: any key of a mapping, such as the name of a client."""
 MOST_LEAVES, LONGEST = 1000, 4096
-_KEY = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _PATTERN = re.compile(r"[*?\[\]{}\x00-\x1f\x7f]")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
@@ -127,6 +124,7 @@ def permitted(
         ParameterRefused: something else is asked.
     """
     known, values = dict(leaves(fixed)), _copied(fixed)
+    by_keys = {tuple(name.split(".")): rule for name, rule in rules.items()}
     asked_leaves = list(leaves(asked))
     if len(asked_leaves) > MOST_LEAVES:
         raise ParameterRefused("parameters", f"must be {MOST_LEAVES} at most")
@@ -136,22 +134,11 @@ def permitted(
         name = shown(".".join(keys))
         if isinstance(value, str) and len(value) > LONGEST:
             raise ParameterRefused(name, f"must be {LONGEST} characters at most")
-        rule = rule_for(rules, keys)
+        rule = by_keys.get(keys)
         if rule is None:
             raise ParameterRefused(name, "is not free: the operator's file fixes it")
         _put(values, keys, rule.checked(name, value, home))
     return values
-
-
-def rule_for(rules: Mapping[str, Rule], keys: Keys) -> Rule | None:
-    """Return the rule about a parameter, if there is one."""
-    for name, rule in rules.items():
-        parts = name.split(".")
-        if len(parts) == len(keys) and all(
-            part == key or (part == ANY and _KEY.fullmatch(key)) for part, key in zip(parts, keys, strict=True)
-        ):
-            return rule
-    return None
 
 
 def shown(text: str) -> str:

@@ -18,7 +18,7 @@ from dpmodels.frozen import Frozen
 from dpmodels.limits import LARGEST_YAML
 from dpmodels.plain_yaml import YamlFault, read_yaml
 from flows.config import home_here
-from flows.with_prefect.allowance import ANY, Keys, Rule, leaves, permitted
+from flows.with_prefect.allowance import Keys, Rule, leaves, permitted
 
 SHIPPED = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
 FLOWS = (
@@ -35,6 +35,7 @@ PACKAGE = __name__.removesuffix("flows.with_prefect.operators")
 POOL = "nacre-cpu"
 _NEVER = "config.runtime."
 _TEXTS = "config.statement."
+_AGAIN = "config.statement.again"
 
 
 class Schedule(Frozen):
@@ -76,6 +77,12 @@ class Deployment(Frozen):
         for name, rule in self.allow.items():
             if name.startswith(_NEVER):
                 raise ValueError(f"must not free {name}: keys, devices and places of state are the worker's own")
+            if name == _AGAIN:
+                raise ValueError(
+                    f"must not free {name}: whoever gives a reason there is charged for the same data again"
+                )
+            if "*" in name:
+                raise ValueError(f"must name every client, and not {name}: each name that is free is a new account")
             if name == "config.query" and not rule.one_of:
                 raise ValueError("must list every query that config.query may be, by one_of")
             if rule.longest is not None and not name.startswith(_TEXTS):
@@ -200,11 +207,8 @@ def _fill(values: dict[str, Any], keys: Keys, value: Any) -> None:
     for key in keys[:-1]:
         above[key] = dict(above.get(key) or {})
         above = above[key]
-    name = "one" if keys[-1] == ANY else keys[-1]
-    if keys[-1] == ANY:
-        above.update({f"{name}-{number}": value for number in range(2)} if not above else {})
-    elif above.get(name) is None:
-        above[name] = value
+    if above.get(keys[-1]) is None:
+        above[keys[-1]] = value
 
 
 def _part(
@@ -220,12 +224,11 @@ def _part(
     for key in dict.fromkeys(keys[0] for keys in wanted):
         here, below = (*above, key), [keys[1:] for keys in wanted if keys[0] == key and len(keys) > 1]
         found = _resolved(schema.get("properties", {}).get(key, {}), definitions)
-        if below and below != [(ANY,)]:
+        if below:
             properties[key] = _part(found, definitions, below, fixed, rules, here)
             continue
-        rule = rules[".".join([*here, ANY] if below else here)]
         said = {name: found[name] for name in ("title", "description", "position") if name in found}
-        properties[key] = {"title": key, **said, **_shape(rule)} if not below else {**said, "type": "object"}
+        properties[key] = {"title": key, **said, **_shape(rules[".".join(here)])}
     needed = [key for key in schema.get("required", ()) if key in properties and (*above, key) not in fixed]
     first = sorted(properties, key=lambda key: key not in needed and not properties[key].get("required"))
     placed = {key: {**properties[key], "position": position} for position, key in enumerate(first)}

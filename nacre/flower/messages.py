@@ -15,11 +15,11 @@ from flwr.app import ConfigRecord, RecordDict
 
 from dpmodels.methods.federations.public_part import PublicPart
 from dpmodels.releases.plan import Plan
-from tasks.kinds.clients import ABSENT, FAILED, REFUSED, UNFIT
+from tasks.kinds.clients import ABSENT, CHARGED, FAILED, REFUSED, UNFIT
 
 NAME = "nacre"
 DISAGREED = "it does not agree to what it was asked to release"
-REASONS = ("", ABSENT, DISAGREED, FAILED, REFUSED, UNFIT)
+REASONS = ("", ABSENT, CHARGED, DISAGREED, FAILED, REFUSED, UNFIT)
 """What a client may say of itself: the server takes no other words into a report."""
 
 

@@ -17,7 +17,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from dpmodels.errors import BudgetExhausted, DataError, InvalidArgument, LedgerError, NacreError, Unsuitable
+from dpmodels.errors import (
+    BudgetExhausted,
+    ContentCharged,
+    DataError,
+    InvalidArgument,
+    LedgerError,
+    NacreError,
+    Unsuitable,
+)
 from tasks.engine.engines import cores
 from tasks.engine.silence import silenced
 from tasks.run.store import Run
@@ -25,6 +33,7 @@ from tasks.run.store import Run
 LOST = "its process ended before it had released anything"
 LATE = "it did not release anything in time"
 REFUSED = "its account refused the charge"
+CHARGED = "its data were charged to another account"
 UNFIT = "its records are not what the contract says of them"
 ABSENT = "its data were not found"
 FAILED = "its process failed"
@@ -69,6 +78,8 @@ def shielded(work: Work, run: Run) -> str:
             return ABSENT
         with silenced():
             work(run)
+    except ContentCharged:
+        return CHARGED
     except (BudgetExhausted, LedgerError):
         return REFUSED
     except (DataError, Unsuitable):

@@ -5,29 +5,28 @@
     NACRE_HOME/sensitive/.contents/CONTENT/ACCOUNT        (both hashed) the account and the data set that read it
 
 A content is known by the bytes of its files, where they lie on this machine, and a table also by its encoded rows in
-any order. This notices a file that is copied, linked, renamed or given a new date every night, also under a changed
-schema; and the same rows in another format under the same columns. It does not notice a table of which one row was
-changed and that comes in another order of bytes, a table that another home ingested, or anything once the sensitive
-zone was deleted.
+any order; of a client of a federation each file is a content by itself too. This notices a file that is copied, linked,
+renamed or given a new date every night, also under a changed schema; and the same rows in another format under the same
+columns. It does not notice a table of which one row was changed and that comes in another order of bytes, a table that
+another home ingested, or anything once the sensitive zone was deleted.
 """
 
 import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from glob import glob
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from secrets import token_bytes, token_hex
+from secrets import token_bytes
 
 from dpmodels.artifact import aside, exclusive, sync, write_bytes
 from dpmodels.codec.fingerprint import Fingerprint
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import ContentCharged, DataError, LedgerError
 from dpmodels.ledger.ledger import Ledger
-from dpmodels.reading.data_files import find_files, is_uri
 from tasks.engine.encoded import EncodedPart, EncodedTable
 from tasks.engine.engines import Threads, cores
 from tasks.run.home import ledger_of
+from tasks.run.source import local_files
 from tasks.run.store import Run, make_private
 
 SECRET_BYTES = 32
@@ -41,8 +40,10 @@ def partition_account(parent: str, partition: object) -> str:
 def refuse_charged(run: Run, encoded: Path | None = None) -> None:
     """Remember what a run has read, and refuse what was read for another account's data set; charges nothing.
 
-    Accounts below one account share its cap, and a data set has one account for each unit, so neither is another
-    budget for the same promise. What an account has read that was never opened does not count: nothing was charged.
+    What an account spends adds up with what those above it spend, and a data set has one account for each unit, so
+    neither is another budget for the same promise. Children of one account count as disjoint, so they are: the same
+    content in two of them would be charged once. Partitions are the exception, as one file has the rows of many
+    (``refuse_repeated``). What an account has read that was never opened does not count: nothing was charged.
 
     Args:
         run: the run that has read its data.
@@ -52,40 +53,42 @@ def refuse_charged(run: Run, encoded: Path | None = None) -> None:
         a table breaks its schema.
 
     Raises:
-        ContentCharged: an account of another family has read the same for another data set, and the operator did not
-            say why it is read again.
+        ContentCharged: an account whose costs do not add up with this run's has read the same for another data set,
+            and the operator did not say why it is read again.
     """
     ledger, zone = ledger_of(run), run.home / "sensitive"
     secret = _secret(zone / ".partitions")
-    family, dataset = family_of(run, ledger), run.plan.release.contract.name.partition(".")[0]
-    for content in _contents(run, encoded, secret):
-        folder = zone / ".contents" / content
-        make_private(folder)
-        mine = folder / _key(family)
-        _write(mine, f"{family}\n{dataset}".encode())  # before reading the others: of two at once, one sees the other
-        for other in sorted(folder.glob("[!.]*")):
-            account, _, name = other.read_text(encoding="utf-8").partition("\n")
-            if account == family or name == dataset or run.settings.again or not _is_open(ledger, account):
-                continue
-            mine.unlink()
-            raise ContentCharged(dataset, name, account)
+    payers, dataset = _payers(run, ledger), run.plan.release.contract.name
+    same = {dataset, dataset.partition(".")[0]}  # earlier versions named the federation for each of its clients
+    records = [zone / ".contents" / content / _key(payers[0]) for content in _contents(run, encoded, secret)]
+    uncharged = [path for path in records if not path.exists() or not _is_open(ledger, payers[0])]
+    for path in records:  # all before any of the others is read: of two at once one sees both
+        make_private(path.parent)
+        _write(path, f"{payers[0]}\n{dataset}".encode())
+    for other in sorted(other for path in records for other in path.parent.glob("[!.]*")):
+        account, _, name = other.read_text(encoding="utf-8").partition("\n")
+        adds_up = account in payers or payers[0] in _above(ledger, account)
+        if adds_up or name in same or run.settings.again or not _is_open(ledger, account):
+            continue
+        for path in uncharged:
+            path.unlink()
+        raise ContentCharged(dataset, name, account)
 
 
 @contextmanager
-def not_charged_since(run: Run, encoded: Path | None) -> Iterator[None]:
+def not_charged_since(run: Run, encoded: Path | None = None) -> Iterator[None]:
     """Refuse what another account was charged for since a run read it, and keep others from a first charge meanwhile.
 
-    An account counts once it is open, and that of a run that opens one is open from its charge on.
+    An account counts once it is open, and that of a run that opens one is open from its charge on. What is ``encoded``
+    was compared as it was read; what is not, is compared here.
 
     Raises:
         ContentCharged: as for ``refuse_charged``.
     """
-    if run.settings.opens is None:
-        yield
-        return
     make_private(zone := run.home / "sensitive" / ".contents")
-    with exclusive(zone / "first-charge"):
-        refuse_charged(run, encoded)
+    with exclusive(zone / "first-charge") if run.settings.opens else nullcontext():
+        if run.settings.opens or encoded is None:
+            refuse_charged(run, encoded)
         yield
 
 
@@ -113,13 +116,18 @@ def refuse_repeated(run: Run, encoded: Path) -> None:
             raise DataError("", "the partition has the rows of another partition of its account; nothing was charged")
 
 
-def family_of(run: Run, ledger: Ledger) -> str:
-    """Return the account whose cap bounds everything a run's account may spend: the uppermost above it."""
+def _payers(run: Run, ledger: Ledger) -> list[str]:
+    """Return the account that a run is charged to and those above it, nearest first, without that of a partition."""
     name, opens = run.settings.account, run.settings.opens
-    parent = opens.parent if opens else ledger.account(name).parent
-    while parent:
-        name, parent = parent, ledger.account(parent).parent if _is_open(ledger, parent) else ""
-    return name
+    own = opens or ledger.account(name)
+    above = [own.parent, *_above(ledger, own.parent)] if own.parent else []
+    return above if own.partition else [name, *above]
+
+
+def _above(ledger: Ledger, account: str) -> Iterator[str]:
+    """Yield the accounts above one, nearest first."""
+    while _is_open(ledger, account) and (account := ledger.account(account).parent):
+        yield account
 
 
 def _is_open(ledger: Ledger, account: str) -> bool:
@@ -130,30 +138,26 @@ def _is_open(ledger: Ledger, account: str) -> bool:
 
 
 def _contents(run: Run, encoded: Path | None, secret: bytes) -> Iterator[str]:
-    """Yield the hash of the files that a run reads, and that of its encoded rows."""
+    """Yield the hashes of the files that a run reads, and that of its encoded rows."""
     settings = run.settings
-    if settings.data and not settings.query and not is_uri(settings.data):
-        yield _files(settings.data, secret)
+    if settings.data and not settings.query:
+        yield from _files(settings.data, secret, each=bool(settings.federation))
     if encoded is not None and isinstance(run.plan.release.contract, Schema):
         yield _rows(run, encoded, secret)
 
 
-def _files(data: str, secret: bytes) -> str:
-    """Hash the bytes of all files of a path or a pattern, whatever their names and their order."""
-    try:  # those that a table is read from: beside them may lie what changes every night
-        files = [Path(file.path) for file in find_files(data)]
-    except DataError:
-        paths = [Path(name) for name in (glob(data, recursive=True) if "*" in data else [data])]
-        files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path])]
+def _files(data: str, secret: bytes, each: bool = False) -> set[str]:
+    """Hash the bytes of all files of a place together, whatever their names and order; and of ``each`` by itself."""
 
     def digest(file: Path) -> bytes:
         with open(file, "rb") as content:
             return hashlib.file_digest(content, lambda: hashlib.blake2b(key=secret, digest_size=32)).digest()
 
     with suppress(OSError):  # a file that went away meanwhile is not what was read
-        found = sorted(Threads(cores()).map(digest, (file for file in sorted(set(files)) if file.is_file())))
-        return hashlib.blake2b(b"".join(found), key=secret, digest_size=32).hexdigest()
-    return token_hex(32)
+        found = sorted(Threads(cores()).map(digest, local_files(data)))
+        sets = [found, *([one] for one in found if each)]
+        return {hashlib.blake2b(b"".join(one), key=secret, digest_size=32).hexdigest() for one in sets if one}
+    return set()
 
 
 def _rows(run: Run, encoded: Path, secret: bytes) -> str:

@@ -1,4 +1,7 @@
-"""The lock on a run: whoever works at it shares it, and whoever removes it wants it alone. It ends with its process.
+"""The locks on a run, which end with their process.
+
+Whoever works at a run shares the one, and whoever removes it wants it alone. The other is for one process at a time, at
+the round of a federation or at a client's part in it, and others wait for it.
 
 The file that is locked lies in none of the zones. Whoever can read a file can hold its lock for as long as they like,
 and a worker without data reads the control zone; the sensitive zone may be deleted at any time.
@@ -10,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from dpmodels.artifact import exclusive, lock_of
 from dpmodels.errors import ArtifactError
 from tasks.run.store import Run, make_private
 
@@ -29,6 +33,14 @@ def shared(run: Run) -> Iterator[None]:
 
 
 @contextmanager
+def waited_for(run: Run) -> Iterator[None]:
+    """Let one process at a time work at a round, or at a client's part in it; whoever comes later waits."""
+    make_private(_file(run).parent)
+    with exclusive(_file(run)):
+        yield
+
+
+@contextmanager
 def alone(run: Run) -> Iterator[None]:
     """Keep others from a run, and from those of its clients, for the length of the block.
 
@@ -44,6 +56,7 @@ def alone(run: Run) -> Iterator[None]:
         for one in parties:
             if not one.exists:
                 _file(one).unlink(missing_ok=True)
+                lock_of(_file(one)).unlink(missing_ok=True)
 
 
 def is_at_work(run: Run) -> bool:

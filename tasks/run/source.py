@@ -1,10 +1,11 @@
 """Where a run's rows come from: files, by a path or a URI, or a database, by a query and this process's password."""
 
 import os
+from glob import glob
 from pathlib import Path
 
-from dpmodels.errors import DataError, Unsuitable
-from dpmodels.reading.data_files import check_place, is_uri, settled
+from dpmodels.errors import DataError, NacreError, Unsuitable
+from dpmodels.reading.data_files import check_place, find_files, is_uri, settled
 from dpmodels.reading.database import Query, check_query, settled_database
 from dpmodels.reading.statement import tied
 from tasks.engine.progress import LOG
@@ -53,3 +54,15 @@ def local(data: str) -> Path:
     if is_uri(data):
         raise Unsuitable("documents and clients' records are read from a path on this machine; copy them there")
     return Path(data)
+
+
+def local_files(data: str) -> list[Path]:
+    """Return the files on this machine that a path, a pattern or a URI leads to; none where they lie elsewhere."""
+    if is_uri(data) and not data.startswith("file:"):
+        return []
+    try:  # those that a table is read from: beside them may lie what changes every night
+        files = [Path(file.path) for file in find_files(data)]
+    except NacreError:
+        paths = [Path(name) for name in (glob(data, recursive=True) if "*" in data else [data])]
+        files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path])]
+    return [file for file in sorted(set(files)) if file.is_file()]

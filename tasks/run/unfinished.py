@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from dpmodels.contract.discovery import Discovery
-from dpmodels.errors import BudgetExhausted, NacreError, PaidUnfinished
+from dpmodels.errors import BudgetExhausted, DataError, NacreError, PaidUnfinished
 from dpmodels.ledger.ledger import Ledger
+from dpmodels.reading.data_files import identities, is_uri
 from dpmodels.releases.plan import Line
 from tasks.run.accounts import charges_of
 from tasks.run.in_memory import GIVEN
 from tasks.run.lock import is_at_work
 from tasks.run.runs import is_handed_over, resume_command
+from tasks.run.source import local_files
 from tasks.run.store import BEGUN, Run, Settings
 
 MOST_NAMED = 3
@@ -27,7 +29,7 @@ MOST_NAMED = 3
 def refuse_paid(home: Path, ledger: Ledger, url: str, asked: Sequence[tuple[Settings, Sequence[Line]]]) -> None:
     """Refuse to start what an unfinished run of this home was charged for; ``asked`` are a run's parties.
 
-    The same are account, place of the data and plan. Rows that are given in memory have all one place.
+    The same are account, files of the data and plan. Rows that are given in memory have all one place.
 
     Raises:
         PaidUnfinished: there is such a run, and the operator did not say why it is to be charged again.
@@ -73,9 +75,12 @@ def _accounts(ledger: Ledger, run: Run) -> set[str]:
     return names
 
 
-def _same_place(data: str) -> str:
-    """Return a place of data as it is called without links; copies are other places."""
-    return data if "://" in data or not data else os.path.realpath(data)
+def _known_by(data: str, query: str = "") -> object:
+    """Return what tells data apart: files on this machine by themselves, whatever leads to them; copies are others."""
+    with suppress(DataError):
+        if files := local_files(data) if data and not query else []:
+            return identities(files, data)
+    return data.rstrip("/") if is_uri(data) or not data else os.path.realpath(data)
 
 
 def _identity(home: Path, parties: Sequence[tuple[Settings, Sequence[Line]]]) -> list[Any]:
@@ -83,9 +88,9 @@ def _identity(home: Path, parties: Sequence[tuple[Settings, Sequence[Line]]]) ->
     return [
         (
             settings.account,
-            GIVEN if settings.data.startswith(inside) else _same_place(settings.data),
+            GIVEN if settings.data.startswith(inside) else _known_by(settings.data, settings.query),
             settings.query,
-            _same_place(settings.parents),
+            _known_by(settings.parents),
             [line.hash for line in lines],
         )
         for settings, lines in parties

@@ -15,7 +15,7 @@ Every client is charged the same Gaussian, once, before it is drawn; a client wi
 
 import os
 import shutil
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 from dpmodels.artifact import write_text
@@ -27,9 +27,10 @@ from tasks.engine.engines import Threads
 from tasks.kinds.clients import run_clients
 from tasks.kinds.federation import Round, create, federation_of, parties_of, records, system
 from tasks.run.accounts import desk_of
-from tasks.run.contents import refuse_charged
+from tasks.run.contents import not_charged_since
+from tasks.run.lock import waited_for
 from tasks.run.store import Handle, Run, make_private
-from tasks.stages.federate import UNPLANNED, alone, ask_clients, give_back
+from tasks.stages.federate import UNPLANNED, ask_clients, give_back
 from tasks.stages.sanitize import reserve_run, seal
 from tasks.stages.stage import stage
 
@@ -45,16 +46,17 @@ def hand_in(run: Run) -> Handle:
         Unsuitable: the aggregator has closed the folder of the sums; the client is not charged, or no longer.
     """
     place = _place(run)
-    with alone(run):
+    with waited_for(run):
         if place.exists() or run.finished("sanitize"):
             return Handle(path=place)
         line, measured = run.plan.release, system(run)
         check_line(measured, line)
         total = transform_all_moments(measured.of(line), records(run, None, Threads(1)))
-        refuse_charged(run)
         if not place.parent.exists():
             raise Unsuitable(CLOSED)
-        reserve_run(run, desk_of(run))
+        desk = desk_of(run)
+        with nullcontext() if desk.held() else not_charged_since(run):
+            reserve_run(run, desk)
         try:
             transform_keep(total, place)
         except FileNotFoundError:

@@ -4,14 +4,14 @@ A client's stage is the only one that opens data, and opens that of its own run 
 """
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 
-from dpmodels.artifact import exclusive, write_text
+from dpmodels.artifact import write_text
 from dpmodels.errors import NacreError, Unsuitable
 from tasks.kinds.clients import Work, run_clients
 from tasks.kinds.federation import Round, create, examples, is_central, parties_of, release_of
 from tasks.run.accounts import desk_of
 from tasks.run.home import ledger_of
+from tasks.run.lock import waited_for
 from tasks.run.store import Handle, Run
 from tasks.stages.sanitize import measure
 from tasks.stages.stage import stage
@@ -22,7 +22,7 @@ UNPLANNED = "its release is not the one that was planned"
 @stage("client", sensitive=True)
 def take_part(run: Run) -> Handle:
     """Release what one client's line says, inside one charge of its own account; all else is checked before it."""
-    with alone(run):
+    with waited_for(run):  # a process that outlived its server: each would find the charge in the other's hands
         if done := run.finished("sanitize"):
             return done
         if not run.plan.lines:
@@ -34,11 +34,6 @@ def take_part(run: Run) -> Handle:
         return measure(run)
 
 
-def alone(run: Run) -> AbstractContextManager[None]:
-    """Wait for a client's process that outlived its server: two of them would find the charge in each other's hands."""
-    return exclusive(run.control / "client")
-
-
 @stage("round", sensitive=True)
 def gather(run: Run) -> Handle:
     """Have every client take part, and take what they released; whoever releases nothing usable is dropped.
@@ -48,7 +43,7 @@ def gather(run: Run) -> Handle:
     Raises:
         NacreError: fewer clients are left than were asked for; resuming tries those that were dropped again.
     """
-    with exclusive(run.place("round")):
+    with waited_for(run):
         if done := run.finished("round"):
             return done
         if run.plan.lines and is_central(run.plan.release):

@@ -3,7 +3,7 @@
 from contextlib import nullcontext
 from pathlib import Path
 
-from dpmodels.artifact import check_free
+from dpmodels.artifact import check_free, prepare_places
 from dpmodels.releases.draw import Desk, check_line
 from dpmodels.report.charged import Scores
 from tasks.engine.engines import open_engine
@@ -11,7 +11,7 @@ from tasks.engine.progress import progress_bar
 from tasks.kinds.protocol import kind_of_line
 from tasks.run.accounts import desk_of, reserve
 from tasks.run.bucket import keep_place
-from tasks.run.contents import not_charged_since, refuse_charged
+from tasks.run.contents import not_charged_since
 from tasks.run.home import check_home, remember
 from tasks.run.memory import check_room
 from tasks.run.ready import check_ready, pick_device
@@ -47,8 +47,6 @@ def measure(run: Run, encoded: Path | None = None) -> Handle:
             check_room(system.held_bytes(system.of(line)), line.method, encoded)
             keep_place(run, engine)
         records = kind.records(run, encoded, engine)
-        if encoded is None:  # what is encoded was compared with other accounts' as it was read
-            refuse_charged(run)
         desk = desk_of(run, device=device, progress=tick)
         with nullcontext() if desk.held() else not_charged_since(run, encoded):
             reserve_run(run, desk)
@@ -65,7 +63,7 @@ def seal(run: Run) -> Handle:
 
 
 def reserve_run(run: Run, desk: Desk) -> None:
-    """Charge the run, if the ledger is the one that the home knows and no file is where the release will be.
+    """Charge the run, if the ledger is the one that the home knows and no file, nor a link, is where the release goes.
 
     The home remembers the charge before anything is drawn: a ledger that is lost meanwhile is missed.
     """
@@ -75,6 +73,7 @@ def reserve_run(run: Run, desk: Desk) -> None:
         parties = [(party.settings, party.plan.lines) for party in run.parties]
         refuse_paid(run.home, desk.ledger, run.ledger_url, parties)
     if held is None or held.state == "reserved":
+        prepare_places(desk.staged, desk.released)
         check_free(desk.staged, desk.released)
     with naming_paid(run.home, desk.ledger, run.ledger_url):
         reserve(run)

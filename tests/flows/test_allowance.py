@@ -8,7 +8,7 @@ import pytest
 
 from dpmodels.errors import ParameterRefused, Unsuitable
 from flows.with_prefect.allowance import Rule, permitted
-from flows.with_prefect.operators import read_deployments
+from flows.with_prefect.operators import SHIPPED, read_deployments
 
 VALIDATE = {"name": "validate", "entrypoint": "flows.validate.validate_run", "allow": {"run": {"kind": "run"}}}
 FIXED = {"config": {"out": "/srv/out", "model": {"method": "nacre"}}, "rows": 10}
@@ -108,15 +108,24 @@ def test_what_no_rule_frees_is_fixed_and_may_be_repeated(home: Path) -> None:
     assert FIXED == {"config": {"out": "/srv/out", "model": {"method": "nacre"}}, "rows": 10}
 
 
-def test_names_of_a_mapping_may_be_free_and_nothing_of_them_can_be_smuggled(home: Path) -> None:
-    rules = {"config.clients.*": Rule.model_validate({"within": ["incoming"]})}
-    found = permitted({}, rules, {"config": {"clients": {"north": "incoming/n", "a.b": "incoming/s"}}}, home)
-    assert found == {"config": {"clients": {"north": f"{home}/incoming/n", "a.b": f"{home}/incoming/s"}}}
-    for key in ("\x1b[2J", "", "a" * 101, "a/b"):
-        with pytest.raises(ParameterRefused) as refusal:
-            permitted({}, rules, {"config": {"clients": {key: "incoming/n"}}}, home)
+def test_clients_are_those_that_the_operators_file_names(home: Path, tmp_path: Path) -> None:
+    """Each has an account of its own, and whoever asks for a flow run must not choose how many there are."""
+    shipped = next(one for one in read_deployments(SHIPPED).values() if one.name == "federation")
+    asked = {"config": {"clients": {"north": "incoming/north/records.parquet"}}}
+    (home / "incoming" / "north").mkdir()
+    assert shipped.permitted(asked, home)["config"]["clients"] == {"north": f"{home}/incoming/north/records.parquet"}
+    for key in ("north2", "*", "config.clients.north", "\x1b[2J", "", "a" * 101, "a/b"):
+        with pytest.raises(ParameterRefused, match="is not free") as refusal:
+            shipped.permitted({"config": {"clients": {key: "incoming/north/records.parquet"}}}, home)
         assert str(refusal.value).isprintable()
-    with pytest.raises(ParameterRefused):  # a dot in a key is no step down
+    content = {"name": "f", "entrypoint": shipped.entrypoint, "allow": {"config.clients.*": {"within": ["incoming"]}}}
+    (tmp_path / "free").write_text(json.dumps({"deployments": [content]}))
+    with pytest.raises(Unsuitable, match="name every client"):
+        read_deployments(tmp_path / "free")
+
+
+def test_a_dot_in_a_key_is_no_step_down(home: Path) -> None:
+    with pytest.raises(ParameterRefused):
         permitted({}, {"config.rows": Rule(at_most=5)}, {"config.rows": 3}, home)
 
 
@@ -126,6 +135,15 @@ def test_names_of_a_mapping_may_be_free_and_nothing_of_them_can_be_smuggled(home
 def test_a_rule_says_one_thing(rule: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"must|should|not permitted"):
         Rule.model_validate(rule)
+
+
+@pytest.mark.parametrize("rule", [{"longest": 300}, {"one_of": ["It is another study."]}])
+def test_no_file_frees_the_reason_for_a_second_budget(tmp_path: Path, rule: dict[str, Any]) -> None:
+    shipped = next(one for one in read_deployments(SHIPPED).values() if one.name == "ad-hoc")
+    content = {"name": "f", "entrypoint": shipped.entrypoint, "allow": {"config.statement.again": rule}}
+    (tmp_path / "file").write_text(json.dumps({"deployments": [content]}))
+    with pytest.raises(Unsuitable, match=r"must not free config\.statement\.again"):
+        read_deployments(tmp_path / "file")
 
 
 def test_no_file_frees_the_key_that_a_validation_asks_for(tmp_path: Path) -> None:

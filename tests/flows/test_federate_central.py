@@ -68,6 +68,17 @@ def test_each_client_is_charged_for_one_draw_that_all_share(ended: Path) -> None
     assert not list((ended / "home").rglob("sums"))  # the exact sums are gone
 
 
+def test_no_lock_lies_where_somebody_else_could_hold_it_for_ever(ended: Path) -> None:
+    """Whoever can read a file can lock it, and others read the control zone and the released zone."""
+    home = ended / "home"
+    assert {path.relative_to(home).parts[0] for path in home.rglob(".lock-*")} <= {
+        "sensitive",
+        ".locks",
+        ".lock-ledger.sqlite",
+    }
+    assert f".lock-{only_run(ended)}" in {path.name for path in (home / ".locks").iterdir()}
+
+
 def test_the_home_knows_the_last_entry_that_paid_so_that_an_older_ledger_is_refused(ended: Path) -> None:
     seen = json.loads((ended / "home" / "control" / "ledger.json").read_text())
     head = ledger_of(ended).head()

@@ -108,9 +108,11 @@ def test_another_plan_and_other_data_are_not_refused(cut_off: Path) -> None:
 def test_the_same_data_by_another_name_are_the_same(cut_off: Path) -> None:
     (cut_off / "link.parquet").symlink_to(cut_off / "clinic.parquet")
     (cut_off / "beside").mkdir()
-    for place in (cut_off / "link.parquet", f"{cut_off}/beside/../clinic.parquet"):
-        with pytest.raises(PaidUnfinished):
-            start(asked(cut_off, "second").model_copy(update={"data": str(place)}))
+    os.link(cut_off / "clinic.parquet", cut_off / "beside" / "part-0.parquet")
+    for place in ("link.parquet", "beside/../clinic.parquet", "clin*.parquet", "beside", "beside/"):
+        for spelled in (f"{cut_off}/{place}", f"file://{cut_off}/{place}"):
+            with pytest.raises(PaidUnfinished):
+                start(asked(cut_off, "second").model_copy(update={"data": spelled}))
 
 
 def test_a_manifest_that_somebody_put_at_its_place_is_not_its_hand_off(cut_off: Path) -> None:

@@ -100,6 +100,7 @@ def test_a_federation_is_removed_with_the_runs_of_its_clients(tmp_path: Path) ->
     assert code == 0 and all(f"/{name}" in out for name in names) and out.count("committed: stays charged") == 3
     assert not list((run.home).glob(f"*/{run.name}*")) and (tmp_path / "out" / "manifest.json").exists()
     assert charges(run.home).count("commit") == 3 and run_cli("ledger", "verify", "--home", run.home)[0] == 0
+    assert list((tmp_path / "home" / ".locks").iterdir()) == []
 
 
 def test_a_federation_with_an_open_charge_of_one_client_stays_whole(tmp_path: Path) -> None:

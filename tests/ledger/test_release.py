@@ -99,6 +99,34 @@ def test_a_taken_place_costs_nothing(ledger, charge, places, place: str) -> None
     assert places.draws == [] and kinds(ledger, charge().key) == []
 
 
+@pytest.mark.parametrize("is_full", [False, True])
+def test_a_link_at_the_released_folder_costs_nothing(ledger, charge, places, tmp_path: Path, is_full: bool) -> None:
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    if is_full:
+        (elsewhere / "other").touch()
+    before = list(elsewhere.iterdir())
+    places.released.parent.parent.mkdir(parents=True, exist_ok=True)
+    places.released.parent.symlink_to(elsewhere)
+    with pytest.raises(ArtifactError, match="no folder"):
+        places.release(ledger, charge())
+    assert places.draws == [] and kinds(ledger, charge().key) == [] and list(elsewhere.iterdir()) == before
+
+
+def test_a_link_that_comes_after_the_charge_is_not_followed(ledger, charge, places, tmp_path: Path) -> None:
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+
+    def swap(path: Path, key: str) -> None:
+        places.draw(path, key)
+        places.released.parent.rmdir()
+        places.released.parent.symlink_to(elsewhere)
+
+    with pytest.raises(ArtifactError, match="no folder"):
+        places.release(ledger, charge(), swap)
+    assert list(elsewhere.iterdir()) == [] and kinds(ledger, charge().key)[-1] == "seal"
+    places.released.parent.unlink()
+    assert places.release(ledger, charge()).read_bytes() == places.draws[0] and len(places.draws) == 1
+
+
 def test_a_staging_folder_open_to_others_is_refused(ledger, charge, places) -> None:
     places.staged.parent.mkdir(parents=True)
     places.staged.parent.chmod(0o755)

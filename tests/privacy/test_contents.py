@@ -8,16 +8,20 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from dpmodels.errors import AccountMissing, ContentCharged
+from dpmodels.errors import AccountMissing, ContentCharged, NacreError
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.ledger.ledger import Ledger
-from flows.config import SynthesizeConfig
+from flows import federate
+from flows.config import FederateConfig, SynthesizeConfig
 from flows.planning import MayOpen
 from flows.synthesize import pipeline, start
-from tasks.run.contents import _files
+from tasks.kinds.clients import CHARGED
+from tasks.run.contents import _files, _key
 from tasks.run.store import Run
+from tasks.stages.federate import take_part
 from tasks.stages.ingest import ingest
 from tests.kit.support import make_schema, make_table, write_clinic
+from tests.kit.wards import NAMES, make_ward, write_wards
 
 
 def asked(
@@ -146,6 +150,9 @@ def test_what_another_account_was_charged_for_meanwhile_is_refused_at_the_charge
     with pytest.raises(ContentCharged) as refusal:
         go(first)
     assert refusal.value.account == "visits2" and [one.name for one in ledger_of(tmp_path).accounts()] == ["visits2"]
+    ledger_of(tmp_path).open_account("clinic", dataset="clinic", budget_cap=make_cap(tmp_path))
+    ledger_of(tmp_path).change_cap("visits2", epsilon=3, reason="room for more")
+    ingest(asked(tmp_path, "fourth", schema="visits2.yaml"))  # what was refused bars nobody
 
 
 def test_a_file_that_is_not_read_hides_nothing(clinic: Path) -> None:
@@ -154,7 +161,8 @@ def test_a_file_that_is_not_read_hides_nothing(clinic: Path) -> None:
     for name in ("_SUCCESS", ".hidden"):
         (folder / name).write_text("beside")
     secret = b"of the test"
-    assert _files(str(folder), secret) == _files(str(clinic / "clinic.parquet"), secret)
+    assert _files(str(folder), secret) == _files(str(clinic / "clinic.parquet"), secret) != set()
+    assert _files(f"file://{clinic}/clin*.parquet", secret) == _files(str(folder), secret)
     with pytest.raises(ContentCharged):
         ingest(asked(clinic, "second", data="table", schema="visits2.yaml"))
 
@@ -174,3 +182,95 @@ def test_what_is_remembered_is_keyed_and_for_its_owner_alone(clinic: Path) -> No
     from dpmodels.artifact import sha256_of
 
     assert not any(sha256_of(clinic / "clinic.parquet") in str(file) for file in files)
+
+
+MODELS = {
+    "local": {"method": "federated-moments", "extractor": {"features": 4, "width": 4, "pretraining": None}},
+    "central": {"trust": "central"},
+}
+MODELS["central"] |= MODELS["local"]
+
+
+def join(folder: Path, out: str, clients: dict[str, Path], trust: str = "local", **changes: object) -> Run:
+    """Have clients of one federation take part, each with the data that are named."""
+    given = yaml.safe_load((folder / "federation.yaml").read_text())
+    given |= {"clients": clients, "out": folder / out, "model": MODELS[trust], **changes}
+    run = federate.start(FederateConfig.build(given, None))
+    federate.pipeline(run, lambda stage, *handles: stage(*handles))
+    return run
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def wards(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Return the folder of a federation that used up its cap, with room for each of its clients, and who is trusted."""
+    folder = tmp_path_factory.mktemp("wards")
+    write_wards(folder, 60)
+    join(folder, "out", {name: folder / name for name in NAMES}, request.param)
+    return folder, request.param
+
+
+def entries_of(folder: Path) -> list[tuple[str, str]]:
+    return [(entry.account, entry.kind) for entry in ledger_of(folder).entries()]
+
+
+def test_clients_under_other_names_are_no_second_budget(wards: tuple[Path, str], tmp_path: Path) -> None:
+    folder, trust = wards
+    shutil.copytree(folder / "south", tmp_path / "copied")
+    shutil.copytree(folder / "west", tmp_path / "beside")
+    pq.write_table(make_ward(20, 20), tmp_path / "beside" / "more.parquet")
+    before = entries_of(folder)
+    with pytest.raises(NacreError, match="only 0 of 3") as refusal:
+        clients = {"north2": folder / "north", "copied": tmp_path / "copied", "beside": tmp_path / "beside"}
+        join(folder, "again", clients, trust)
+    assert str(refusal.value).count(CHARGED) == 3 and entries_of(folder) == before
+
+
+def test_swapped_clients_are_refused_and_the_same_ones_are_not(wards: tuple[Path, str]) -> None:
+    folder, trust = wards
+    ledger = ledger_of(folder)
+    for name in ("wards", *(f"wards.{name}" for name in NAMES)):
+        ledger.change_cap(name, epsilon=20, reason="room for more")
+    before = entries_of(folder)
+    swapped = dict(zip(NAMES, (folder / "south", folder / "west", folder / "north"), strict=True))
+    with pytest.raises(NacreError, match="only 0 of 3"):
+        join(folder, "swapped", swapped, trust)
+    assert entries_of(folder) == before
+    join(folder, "second", {name: folder / name for name in NAMES}, trust)
+    renamed = {f"{name}3": folder / name for name in NAMES}
+    said = {"statement": {"again": "The board agreed to a second study."}}
+    run = join(folder, "third", renamed, trust, **said)
+    reserve = next(entry for entry in ledger.entries(account="wards.north3") if entry.kind == "reserve")
+    assert reserve.content["declared"] == said["statement"] and (run.settings.out / MANIFEST).exists()
+
+
+def test_two_children_of_one_account_do_not_read_the_same(clinic: Path) -> None:
+    ledger = ledger_of(clinic)
+    cap = ledger.change_cap("clinic", epsilon=3, reason="room for more").cap
+    pq.write_table(make_table(60, seed=5), clinic / "others.parquet")
+    for name in ("ward", "lab"):
+        ledger.open_account(name, dataset=f"{name}s", budget_cap=cap, parent="clinic")
+        (clinic / f"{name}.yaml").write_text(make_schema(name=f"{name}s").to_yaml())
+    ingest(asked(clinic, "ward", "others.parquet", "ward.yaml"))
+    with pytest.raises(ContentCharged) as refusal:
+        ingest(asked(clinic, "lab", "others.parquet", "lab.yaml"))
+    assert refusal.value.account == "ward"
+    ingest(asked(clinic, "again", "others.parquet", "ward.yaml"))
+
+
+def test_what_an_earlier_version_remembered_bars_no_client(tmp_path: Path) -> None:
+    """It wrote down the uppermost account and the federation's name for every client."""
+    write_wards(tmp_path, 60)
+    join(tmp_path, "out", {name: tmp_path / name for name in NAMES})
+    ledger = ledger_of(tmp_path)
+    for file in (tmp_path / "home" / "sensitive" / ".contents").glob("*/[!.]*"):
+        file.unlink()
+        (file.parent / _key("wards")).write_bytes(b"wards\nwards")
+    for name in ("wards", *(f"wards.{name}" for name in NAMES)):
+        ledger.change_cap(name, epsilon=20, reason="room for more")
+    join(tmp_path, "second", {name: tmp_path / name for name in NAMES})
+    given = yaml.safe_load((tmp_path / "federation.yaml").read_text()) | {"model": MODELS["local"]}
+    given |= {"clients": {f"{name}2": tmp_path / name for name in NAMES}, "out": tmp_path / "third"}
+    run = federate.start(FederateConfig.build(given, None))
+    with pytest.raises(ContentCharged) as refusal:
+        take_part(run.parties[0])  # which is all that a client of Flower does
+    assert (refusal.value.dataset, refusal.value.account) == ("wards.north2", "wards.north")

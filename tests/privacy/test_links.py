@@ -23,7 +23,7 @@ from tasks.stages.sanitize import sanitize
 from tasks.stages.train import train
 from tasks.stages.validate import validate
 from tests.kit.configurations import config
-from tests.kit.support import write_clinic
+from tests.kit.support import charges, write_clinic
 
 
 @pytest.fixture
@@ -64,6 +64,18 @@ def test_a_link_in_the_released_zone_leads_nowhere(sampled, link):
         carry_out(sampled, prefect=False)
     assert not sampled.settings.out.exists()
     assert not list(sampled.settings.out.parent.glob(".part-out*"))
+
+
+def test_a_link_in_the_place_of_the_runs_folder_is_refused_before_the_charge(tmp_path: Path):
+    write_clinic(tmp_path)
+    run = start(config(tmp_path, privacy={"target_epsilon": 1.0, "delta": 1e-5}))
+    (tmp_path / "elsewhere").mkdir()
+    swap(run.released, tmp_path / "elsewhere")
+    with pytest.raises(ArtifactError, match="no folder"):
+        carry_out(run, prefect=False)
+    assert list((tmp_path / "elsewhere").iterdir()) == [] and charges(run.home) == []
+    run.released.unlink()
+    carry_out(run, prefect=False)
 
 
 def test_what_comes_after_the_check_is_not_handed_over(sampled):
