@@ -78,9 +78,9 @@ class FamilyGate(Verdicts):
         if isinstance(other, FamilyGate):
             for name, gate in self.gates.items():
                 gate.add(other.gates[name])
-            for mine, found in zip(self.own, other.own, strict=True):
-                mine.checked, mine.failed = mine.checked + found.checked, mine.failed + found.failed
-                mine.sound &= found.sound
+            for mine, theirs in zip(self.own, other.own, strict=True):
+                mine.checked, mine.failed = mine.checked + theirs.checked, mine.failed + theirs.failed
+                mine.sound &= theirs.sound
             self.seen.keys += other.seen.keys
 
     def settle(self) -> None:
