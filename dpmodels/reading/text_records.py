@@ -119,12 +119,12 @@ class Quoted(TextRule):
         self._measure(self._outside(np.flatnonzero(text[1:-1] == LF) + 1, marks), len(text) - 2)
         self._inside = (self._inside + len(marks)) % 2
 
-    def _outside(self, places: Places, marks: Places) -> Places:
+    def _outside(self, positions: Places, marks: Places) -> Places:
         """Keep the places that no marks are around."""
         if not len(marks):
-            return places[: 0 if self._inside else None]
-        quoted: NDArray[np.bool_] = (np.searchsorted(marks, places) + self._inside) % 2 == 1
-        outside: Places = places[~quoted]
+            return positions[: 0 if self._inside else None]
+        quoted: NDArray[np.bool_] = (np.searchsorted(marks, positions) + self._inside) % 2 == 1
+        outside: Places = positions[~quoted]
         return outside
 
 
