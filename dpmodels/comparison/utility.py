@@ -60,7 +60,7 @@ def predict_target(case: Case) -> Predictions:
 def _predict(case: Case, name: str, most: int, boosted: bool) -> Predictions:
     index = list(case.schema.modelled).index(name)
     train, test = case.real.split(most)
-    made = case.draw(case.made, len(train))
+    synthetic = case.draw(case.synthetic, len(train))
     continuous = case.schema.modelled[name].continuous
     x, y = _task(case, test, index)
 
@@ -68,7 +68,7 @@ def _predict(case: Case, name: str, most: int, boosted: bool) -> Predictions:
         return _fit(*_task(case, rows, index), x, continuous, boosted)
 
     real = case.real.once.get(f"real model of {name} {most}", lambda: trained(train))
-    return Predictions(test, y, continuous, trained(made), real)
+    return Predictions(test, y, continuous, trained(synthetic), real)
 
 
 def _task(case: Case, frame: Frame, index: int) -> tuple[Floats, Floats]:
