@@ -45,8 +45,8 @@ def load_generator(path: Path, contract: Any = None) -> Model:
     facts, tensors = read_model(path)
     if facts.get("kind") not in KINDS:
         raise ArtifactError(f"generator {path.name} is of no kind this version knows; train it again")
-    known = {each.hash for each in (contract, getattr(contract, "flat", None)) if each is not None}
-    if known and facts["schema"].hash not in known:
+    hashes = {each.hash for each in (contract, getattr(contract, "flat", None)) if each is not None}
+    if hashes and facts["schema"].hash not in hashes:
         raise ArtifactError(f"generator {path.name} is of another contract than the run; train it again")
     try:
         if facts.get("most_cells", 0) > MOST_CELLS:

@@ -131,9 +131,9 @@ class Tail:
         """Weigh every distribution by how well it explains the counts, and by the prior."""
         begin = self.fitted
         whitener = np.linalg.inv(np.linalg.cholesky(pooled.covariance[begin:, begin:]))
-        seen, models = whitener @ pooled.counts[begin:], self._shares(edges[begin:]) @ whitener.T
-        mass = np.maximum(models @ seen, 0) / np.maximum((models**2).sum(axis=1), 1e-300)
-        apart = ((seen - mass[:, None] * models) ** 2).sum(axis=1) + ((self.index - INDEX_MEAN) / INDEX_STDDEV) ** 2
+        whitened, models = whitener @ pooled.counts[begin:], self._shares(edges[begin:]) @ whitener.T
+        mass = np.maximum(models @ whitened, 0) / np.maximum((models**2).sum(axis=1), 1e-300)
+        apart = ((whitened - mass[:, None] * models) ** 2).sum(axis=1) + ((self.index - INDEX_MEAN) / INDEX_STDDEV) ** 2
         weights: Floats = np.exp(-(apart - apart.min()) / 2)
         return weights
 
@@ -173,9 +173,9 @@ class Tail:
     def parts(self, edges: Floats) -> list[Floats]:
         """Cut cells into parts in which the density hardly falls: for each cell, the values that cut it."""
         scale = float(np.exp(self.weights @ np.log(self.scale) / self.weights.sum()))
-        places = np.log1p((edges - self.origin) / scale)
-        numbers = np.clip(np.ceil(np.diff(places) / PART), 1, PARTS).astype(np.int64)
-        cells = zip(places[:-1].tolist(), places[1:].tolist(), numbers.tolist(), strict=True)
+        logs = np.log1p((edges - self.origin) / scale)
+        numbers = np.clip(np.ceil(np.diff(logs) / PART), 1, PARTS).astype(np.int64)
+        cells = zip(logs[:-1].tolist(), logs[1:].tolist(), numbers.tolist(), strict=True)
         return [
             self.origin + scale * np.expm1(np.linspace(begin, end, number + 1)[1:-1]) for begin, end, number in cells
         ]
