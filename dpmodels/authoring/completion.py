@@ -1,7 +1,7 @@
 """Write what was discovered into the draft of a schema: only the marks change, so comments and order stay.
 
-Whatever was found comes from noisy counts, so this is post-processing. The schema says under ``sources`` which keys
-come from a charged release, and from which, so that whoever signs it sees it.
+The findings come from noisy counts, so this is post-processing. The schema names under ``sources`` the keys that come
+from a charged release, and the release, for whoever signs it.
 """
 
 import json

@@ -16,8 +16,8 @@ CELLS, TARGET_CELLS = 256, 20
 def giveaway_facts(case: Case) -> dict[str, Any]:
     """Find the column that alone tells most of the target: by the commonest target of each of its cells.
 
-    The rule is read off some of the real rows and tried on others; ``right`` is the share of those that it names
-    rightly, and ``commonest`` that which naming the commonest target does.
+    The rule is read off some of the real rows and tried on others. It names the target of a share ``right`` of these;
+    whoever always named the commonest target would be right for a share ``commonest``.
     """
     names, target = list(case.schema.modelled), case.schema.target
     if target is None:

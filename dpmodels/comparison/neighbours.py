@@ -50,9 +50,9 @@ def overfitting_facts(case: Case) -> dict[str, Any]:
 
 
 def copy_facts(case: Case) -> dict[str, Any]:
-    """Return the share of synthetic rows that equal a real row, beside that of real rows that could not be copies.
+    """Return the share of synthetic rows that equal a real row, and that share of real rows, which are no copies.
 
-    Those are held-out rows; without any, half of the real rows are held against the other half.
+    The latter are held-out rows; without any, half of the real rows are compared with the other half.
     """
     real, held_out = case.real.train, case.real.held_out
     if held_out is None:

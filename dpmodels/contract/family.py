@@ -1,8 +1,8 @@
 """Two tables under a unit of users: a parents' table of one row a user, and the children's table of a user's rows.
 
-The schema of both is one file. Its key ``users`` names the columns that are the same in all rows of a user, which make
-the parents' table, and the column by which a user's rows are in order. All other columns are the children's; the column
-that names the user is in both, and joins them.
+The schema of both is one file. Its key ``users`` names the columns of the parents' table, which
+are the same in all rows of a user, and the column by which a user's rows are in order. All other columns are the
+children's; the column that names the user is in both, and joins them.
 
 Everything after ingest works on one flat table, in which a user has a row for each child, or one row without a child:
 

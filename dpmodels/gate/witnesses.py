@@ -1,8 +1,8 @@
 """The rows of a batch that decide whether it keeps a suite's rules: new extremes and categories not seen before.
 
-A rule about single values that holds for the smallest and the largest number of a column holds for all of them, one
-that holds for every category that occurs holds for every row, and one about two columns that holds where they are
-nearest holds everywhere. So Great Expectations need look at these rows only, and a table has few of them.
+A rule about single values holds for all numbers of a column if it holds for the smallest and the largest, and for
+every row if it holds for every category in the batch. A rule about two columns holds everywhere if it holds where they
+are nearest. So Great Expectations need look at these rows only, and a table has few of them.
 """
 
 from collections.abc import Sequence

@@ -77,7 +77,7 @@ def add_depths(
 ) -> None:
     """Lower each candidate's score by |2 h - k|, or to the least of these.
 
-    Shapes: places [sentences, p], order [p, m], found [documents, m], which begins as zeros.
+    Shapes: ranks [sentences, p], order [p, m], depths [documents, m], which begins as zeros.
     """
     for document in range(len(depths)):
         document_ranks = ranks[ends[document] : ends[document + 1]]
