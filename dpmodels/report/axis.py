@@ -25,7 +25,7 @@ SECONDS = {unit: seconds for unit, seconds, _ in (*CALENDAR, *CLOCK)}
 def axis_of(column: Continuous, bins: Bins, synthetic: Floats) -> dict[str, Any]:
     """Say where bins begin and end on the axis, as parts of what is drawn of it, and what is written beneath.
 
-    Shapes: made [bins], the synthetic shares, which decide whether ends that hold next to nothing are left out.
+    Shapes: synthetic [bins], the synthetic shares, which decide whether ends that hold next to nothing are left out.
     """
     starts = np.flatnonzero(np.diff(bins.bin_of_cell[: column.cells], prepend=-1))
     values = values_at(column, column.edges)[np.append(starts, column.cells)]

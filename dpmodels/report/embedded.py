@@ -84,7 +84,7 @@ def summarise_embedded(
         policy: what becomes of documents that the mechanism cannot serve, in sentences.
         lost: says that the release does not stand out of its noise, where it does not.
 
-    Shapes: candidates [m, dim], chosen [documents].
+    Shapes: candidates [m, dim], nearest [documents].
     """
     each, spent = epsilon_of_a_document(line), float(spent_epsilon([line.event], line.budget.delta_exact))
     counts = np.bincount(nearest, minlength=len(candidates))

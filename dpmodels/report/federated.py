@@ -146,7 +146,7 @@ def summarise_federation(
         rounds: what became of each round, where models travelled as they were trained. No epsilon is stated then.
         lost: says that what was released does not stand out of its noise, where it does not.
 
-    Shapes: said [n, classes].
+    Shapes: probabilities [n, classes].
     """
     participants = [party for party in parties if not party.dropped]
     plan = participants[0].plan

@@ -166,7 +166,7 @@ def errors_of(column: Modelled, noisy: Marginal, synthetic: Floats) -> dict[str,
 
     Nothing is said of a column that has no numbers or too large ones, or whose values do not stand out of their noise.
 
-    Shapes: made [cells and states], the synthetic shares.
+    Shapes: synthetic [cells and states], the synthetic shares.
     """
     if not isinstance(column, Integer | Number):
         return {}
