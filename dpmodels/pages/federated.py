@@ -44,7 +44,7 @@ def render_federated(facts: Mapping[str, Any]) -> str:
     priced = "epsilon of scores" if facts["unprotected"] else "epsilon"
     paid = () if facts["method"] == ROUNDS else (priced, "account")
     names = [one["name"] for one in facts["classes"]]
-    said = bars(
+    class_bars = bars(
         "What the classifier says of public records",
         "share of the public records that it puts in each class",
         names,
@@ -58,7 +58,7 @@ def render_federated(facts: Mapping[str, Any]) -> str:
         words=_words(facts["privacy"]),
         heads=("client", "took part", *paid, *(("certainty", "leads") if weighs else ())),
         rows=[_row(one, bool(paid), weighs) for one in facts["clients"]],
-        figures=[said, *_curves(facts.get("rounds", ()))],
+        figures=[class_bars, *_curves(facts.get("rounds", ()))],
         losses=_losses(facts.get("rounds", ())),
     )
 
@@ -78,17 +78,17 @@ def _curves(rounds: Sequence[Mapping[str, Any]]) -> list[Figure]:
         return []
     labels = [f"round {one['number']}" for one in rounds]
     took = [1 - len(one["dropped"]) / len(one["drawn"]) for one in rounds]
-    drawn = curve(
+    dropout = curve(
         "Participation",
         "share of the clients drawn for a round whose update was used",
         labels,
         Shares("updates used", took),
     )
     if any(one["accuracy"] is None for one in rounds):
-        return [drawn]
+        return [dropout]
     right = Shares("accuracy", [one["accuracy"] for one in rounds])
     note = "share of the public labeled records that the server's model is right about after a round"
-    return [curve("Accuracy", note, labels, right), drawn]
+    return [curve("Accuracy", note, labels, right), dropout]
 
 
 def _losses(rounds: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
