@@ -122,7 +122,7 @@ def coded(code: PhotoCode, real: Images, pixels: np.ndarray, texture: float) -> 
     for block in np.array_split(pixels, 16):
         every = rng.standard_normal((len(block), len(code.prior)), dtype=np.float32)
         every *= (texture * np.sqrt(code.prior)).astype(np.float32)
-        every[:, code.places] = code.encode(block) / UNIT / code.weights
+        every[:, code.flat_indices] = code.encode(block) / UNIT / code.weights
         parts.append(code.draw(every))
     return Images(np.concatenate(parts).astype(np.float32) / 255, real.y)
 

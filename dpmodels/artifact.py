@@ -141,9 +141,9 @@ def sweep(zone: Path, name: str, left: re.Pattern[str] = LEFT, deep: bool = True
         root = os.open(zone, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for _, folders, files, descriptor in os.fwalk(name, dir_fd=root):
-                for found in filter(left.fullmatch, [*folders, *files]):
+                for leftover in filter(left.fullmatch, [*folders, *files]):
                     with suppress(OSError):
-                        _sweep_one(found, descriptor)
+                        _sweep_one(leftover, descriptor)
                 folders[:] = [one for one in folders if deep and not left.fullmatch(one)]
         finally:
             os.close(root)
@@ -225,15 +225,15 @@ def _plain_folder(folder: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def check_free(*places: Path) -> None:
+def check_free(*paths: Path) -> None:
     """See that nothing stands where a new artifact is to go.
 
     Raises:
         ArtifactError: a place is taken.
     """
-    for place in places:
-        if os.path.lexists(place):
-            raise ArtifactError(f"{place} already exists; nothing was charged for and nothing is overwritten")
+    for path in paths:
+        if os.path.lexists(path):
+            raise ArtifactError(f"{path} already exists; nothing was charged for and nothing is overwritten")
 
 
 def sync(path: Path) -> None:

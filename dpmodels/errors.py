@@ -89,8 +89,8 @@ def rule_of(fault: "ErrorDetails") -> str:
     """Return the rule that a setting breaks, in words that follow "must", from what pydantic found."""
     if fault["type"] in RULES:
         return RULES[fault["type"]]
-    rule, found = re.subn(r"^(Value error, must|\w+( \w+)? should) ", "", fault["msg"])
-    return (rule if found else f"satisfy: {fault['msg']}") + taken_for_text(fault["input"])
+    rule, prefixes = re.subn(r"^(Value error, must|\w+( \w+)? should) ", "", fault["msg"])
+    return (rule if prefixes else f"satisfy: {fault['msg']}") + taken_for_text(fault["input"])
 
 
 def refused(fault: "ValidationError", *above: str, whole: str = "") -> InvalidArgument:
@@ -117,8 +117,8 @@ class SchemaFault:
     message: str
 
     def __str__(self) -> str:
-        place = f"line {self.line}: " if self.line else ""
-        return f"{place}{self.where}: {self.message}"
+        line = f"line {self.line}: " if self.line else ""
+        return f"{line}{self.where}: {self.message}"
 
 
 class SchemaError(NacreError):
@@ -158,7 +158,7 @@ class BudgetExhausted(NacreError):
         costs: Decimal | None = None,
         no_delta_left: bool = False,
     ) -> None:
-        asked, other = amounts.spent(requested), asked_delta not in (None, delta) and costs is not None
+        requested_epsilon, other = amounts.spent(requested), asked_delta not in (None, delta) and costs is not None
         cause, another = " because of the delta" if other and requested <= remaining else "", ""
         if no_delta_left:
             cause, another = "", "; its delta is the cause: thresholds, whose deltas add up, would take all of it"
@@ -168,7 +168,7 @@ class BudgetExhausted(NacreError):
                 f"epsilon={amounts.spent(costs)})"
             )
         super().__init__(
-            f"account {account} refuses the charge{cause}: requested epsilon={asked}, remaining "
+            f"account {account} refuses the charge{cause}: requested epsilon={requested_epsilon}, remaining "
             f"epsilon={amounts.remaining(remaining)} of cap={amounts.written(cap)} at delta={amounts.written(delta)}"
             f"{another}; nothing was drawn (`nacre ledger cap` changes a cap, openly)"
         )

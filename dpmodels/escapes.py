@@ -28,6 +28,6 @@ def on_one_line(text: str, most: int = 0) -> str:
     return _LINES.sub(_written, text[:most] if most else text)
 
 
-def _written(found: re.Match[str]) -> str:
-    number = ord(found[0])
+def _written(match: re.Match[str]) -> str:
+    number = ord(match[0])
     return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

@@ -37,12 +37,12 @@ def open_plain(root: Path, path: Path) -> Iterator[BufferedReader]:
         ArtifactError: it lies behind a link, is no regular file, has a second name, or is mostly holes.
     """
     with _opened(root, path, directory=False) as descriptor:
-        found = os.fstat(descriptor)
-        if found.st_nlink == 0:  # it was replaced between its opening and this look
+        status = os.fstat(descriptor)
+        if status.st_nlink == 0:  # it was replaced between its opening and this look
             raise FileMissing(f"{path} is missing")
-        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
             raise _not_plain(path)
-        if found.st_size > SMALL and found.st_blocks * 512 < LEAST_STORED * found.st_size:
+        if status.st_size > SMALL and status.st_blocks * 512 < LEAST_STORED * status.st_size:
             raise ArtifactError(f"{path} is mostly holes, as no file of ours is; nothing was read from it")
         with open(descriptor, "rb", closefd=False) as file:
             yield file
@@ -102,30 +102,30 @@ def copy_plain(root: Path, path: Path, target: Path) -> str:
     Raises:
         ArtifactError: it is not plain, or the target is there already.
     """
-    seen = hashlib.sha256()
+    digest = hashlib.sha256()
     try:
         with open_plain(root, path) as source, open(target, "xb") as copy:
             left = os.fstat(source.fileno()).st_size  # whoever goes on writing must not fill the disk
             while chunk := source.read(min(CHUNK, left + 1)):
                 if (left := left - len(chunk)) < 0:
                     raise ArtifactError(f"{path} grew while it was read")
-                seen.update(chunk)
+                digest.update(chunk)
                 copy.write(chunk)
     except FileExistsError:
         raise ArtifactError(f"{target} already exists; nothing is overwritten") from None
-    return seen.hexdigest()
+    return digest.hexdigest()
 
 
 @contextmanager
 def _opened(root: Path, path: Path, directory: bool) -> Iterator[int]:
     """Walk down from the root, one name at a time, each opened in the folder before it."""
     parts = path.relative_to(root).parts
-    held = [os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
+    descriptors = [os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
     try:
         for part in parts[:-1]:
-            held.append(os.open(part, _PLAIN | os.O_DIRECTORY, dir_fd=held[-1]))
-        held.append(os.open(parts[-1], _PLAIN | (os.O_DIRECTORY if directory else 0), dir_fd=held[-1]))
-        yield held[-1]
+            descriptors.append(os.open(part, _PLAIN | os.O_DIRECTORY, dir_fd=descriptors[-1]))
+        descriptors.append(os.open(parts[-1], _PLAIN | (os.O_DIRECTORY if directory else 0), dir_fd=descriptors[-1]))
+        yield descriptors[-1]
     except OSError as fault:
         if fault.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO):
             raise _not_plain(path) from None
@@ -133,7 +133,7 @@ def _opened(root: Path, path: Path, directory: bool) -> Iterator[int]:
             raise FileMissing(f"{path} is missing") from None
         raise
     finally:
-        for descriptor in held:
+        for descriptor in descriptors:
             os.close(descriptor)
 
 

@@ -120,10 +120,10 @@ def signed_by(public: str, signature: str, message: bytes) -> bool:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     try:
-        raw, given = base64.b64decode(public, validate=True), base64.b64decode(signature, validate=True)
+        raw, signature_bytes = base64.b64decode(public, validate=True), base64.b64decode(signature, validate=True)
         if is_weak(raw):
             return False
-        Ed25519PublicKey.from_public_bytes(raw).verify(given, message)
+        Ed25519PublicKey.from_public_bytes(raw).verify(signature_bytes, message)
     except (InvalidSignature, ValueError):
         return False
     return True
@@ -136,13 +136,13 @@ def _kept_private(path: Path, name: str) -> bytes:
     except OSError:
         raise InvalidArgument(name, path, "be a readable ed25519 private key in a PEM file, and no link") from None
     with open(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        content = file.read(LARGEST_KEY) if stat.S_ISREG(found.st_mode) else b""
+        status = os.fstat(descriptor)
+        content = file.read(LARGEST_KEY) if stat.S_ISREG(status.st_mode) else b""
         if b"BEGIN PUBLIC KEY" in content:
             raise InvalidArgument(name, path, "be the private key: this is a public one")
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             raise InvalidArgument(name, path, "be an ed25519 private key in a PEM file")
-        if found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        if status.st_uid != os.geteuid() or status.st_mode & 0o077:
             rule = "belong to the user who signs, and be readable by nobody else (chmod 600)"
             raise InvalidArgument(name, path, rule)
         return content

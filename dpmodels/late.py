@@ -35,8 +35,8 @@ SYNTHESIS = [package for package, extra in EXTRAS.items() if extra in ("validate
 def lacking(package: str) -> NacreError | None:
     """Say which extra to install for a package that could not be imported; None if no extra of nacre has it."""
     extra = EXTRAS.get(package.split(".")[0])
-    said = f"this needs {package}, which a base installation lacks: pip install 'nacre[{extra}]'"
-    return NacreError(said) if extra else None
+    sentence = f"this needs {package}, which a base installation lacks: pip install 'nacre[{extra}]'"
+    return NacreError(sentence) if extra else None
 
 
 def check_installed(packages: list[str]) -> None:
@@ -56,10 +56,10 @@ def compiled(function: Callable[..., None]) -> Callable[..., None]:
     from numba import njit
 
     try:
-        made: Callable[..., None] = njit(nogil=True, cache=True)(function)
+        native: Callable[..., None] = njit(nogil=True, cache=True)(function)
     except RuntimeError:  # no place to keep it
-        made = njit(nogil=True)(function)
-    return made
+        native = njit(nogil=True)(function)
+    return native
 
 
 if TYPE_CHECKING:

@@ -126,20 +126,20 @@ def _check_chunk(source: pa.NativeFile, chunk: Any, leaf: Any, most: int, room: 
     width = WIDTHS.get(leaf.physical_type, leaf.length)
     if not 0 <= left <= most or not (text or 0 <= width <= WIDEST):
         raise ValueError
-    place, first = chunk.data_page_offset, chunk.dictionary_page_offset
-    if first is not None and 0 < first < place:
-        place = first
-    begin = place if left else 0
+    position, first = chunk.data_page_offset, chunk.dictionary_page_offset
+    if first is not None and 0 < first < position:
+        position = first
+    begin = position if left else 0
     while left > 0:
-        fields, place = _header(source, place)
+        fields, position = _header(source, position)
         kind, unpacked, packed = (_number(fields, field) for field in (1, 2, 3))
-        place, room.pages = place + packed, room.pages - 1
+        position, room.pages = position + packed, room.pages - 1
         if room.pages < 0:
             raise ValueError
         if kind not in COUNTED:
             continue
-        own = fields[COUNTED[kind]]
-        values, encoding = _number(own, 1), _number(own, 4 if kind == DATA_2 else 2)
+        page_header = fields[COUNTED[kind]]
+        values, encoding = _number(page_header, 1), _number(page_header, 4 if kind == DATA_2 else 2)
         room.letters -= unpacked if text or values > left else 0
         if (
             values > (max(left, MOST_WORDS) if kind == DICTIONARY else left)
@@ -151,7 +151,7 @@ def _check_chunk(source: pa.NativeFile, chunk: Any, leaf: Any, most: int, room: 
             raise ValueError
         by_dictionary |= kind == DICTIONARY
         left -= values if kind != DICTIONARY else 0
-    return by_dictionary, (begin, place if begin else 0)
+    return by_dictionary, (begin, position if begin else 0)
 
 
 def _number(fields: Fields, name: int) -> int:
@@ -161,13 +161,13 @@ def _number(fields: Fields, name: int) -> int:
     return number
 
 
-def _header(source: pa.NativeFile, place: int) -> tuple[Fields, int]:
+def _header(source: pa.NativeFile, position: int) -> tuple[Fields, int]:
     """Read the header of a page, and return where the page begins."""
     for size in (HEADER, LARGEST_HEADER):
-        content = source.read_at(size, place)
+        content = source.read_at(size, position)
         try:
             fields, length = Reader(content).struct(0)
         except IndexError:  # it goes on
             continue
-        return fields, place + length
+        return fields, position + length
     raise ValueError

@@ -73,21 +73,21 @@ class Scalar:
 class Watch:
     """What a caller makes of odd things in a file; here each of them ends the reading."""
 
-    def on_key(self, place: Place, key: Scalar, first_line: int) -> bool:
+    def on_key(self, key_path: Place, key: Scalar, first_line: int) -> bool:
         """Take note of a key at a place, and of the line where the mapping had it before, or 0; False skips it."""
         if first_line:
             problem = f"{key.text[:80]} is named twice, first in line {first_line}"
             raise YamlFault(key.line, problem, twice=key.text)
         return True
 
-    def on_item(self, place: Place, line: int) -> None:
+    def on_item(self, key_path: Place, line: int) -> None:
         """Take note of an item of a list."""
 
-    def on_scalar(self, place: Place, scalar: Scalar) -> Any:
+    def on_scalar(self, key_path: Place, scalar: Scalar) -> Any:
         """Return the value of a scalar."""
         return scalar.value()
 
-    def on_alias(self, place: Place, line: int) -> bool:
+    def on_alias(self, key_path: Place, line: int) -> bool:
         """Take note of an alias; False leaves out what it stands for."""
         return True
 
@@ -161,8 +161,8 @@ class _Reader:
         top = self.open[-1] if self.open else None
         if top is not None and isinstance(top.content, dict) and top.key is None:
             name = scalar.text if scalar.kind in ("str", "merge") else scalar.value()
-            place = (*top.place, scalar.text)
-            top.skipped = not self.watch.on_key(place, scalar, top.lines.get(name, 0))
+            key_path = (*top.place, scalar.text)
+            top.skipped = not self.watch.on_key(key_path, scalar, top.lines.get(name, 0))
             top.lines.setdefault(name, scalar.line)
             top.key = scalar
             return
@@ -174,8 +174,8 @@ class _Reader:
     def _alias(self, anchor: Any, line: int) -> None:
         if self.open and isinstance(self.open[-1].content, dict) and self.open[-1].key is None:
             raise YamlFault(line, "a key is an alias")
-        place = self._place(line)
-        if not self.watch.on_alias(place, line):
+        key_path = self._place(line)
+        if not self.watch.on_alias(key_path, line):
             return self._put(None)
         if anchor not in self.anchors:
             raise YamlFault(line, "an alias names what is not written before it")
@@ -195,16 +195,16 @@ class _Reader:
         self.open.append(_Open(content, self._place(line), line, event.anchor, self.values))
 
     def _end(self) -> None:
-        done = self.open.pop()
-        for merged in done.merged:
+        node = self.open.pop()
+        for merged in node.merged:
             for one in merged if isinstance(merged, list) else [merged]:
                 if not isinstance(one, dict):
-                    raise YamlFault(done.line, "<< takes a mapping")
-                self._count(len(one), done.line)
-                done.content |= {key: value for key, value in one.items() if key not in done.content}
-        if done.anchor is not None:
-            self.anchors[done.anchor] = (done.content, self.values - done.first + 1)
-        self._put(done.content)
+                    raise YamlFault(node.line, "<< takes a mapping")
+                self._count(len(one), node.line)
+                node.content |= {key: value for key, value in one.items() if key not in node.content}
+        if node.anchor is not None:
+            self.anchors[node.anchor] = (node.content, self.values - node.first + 1)
+        self._put(node.content)
 
     def _put(self, value: Any) -> None:
         """Put a value where it belongs."""
@@ -229,9 +229,9 @@ class _Reader:
             return ()
         top = self.open[-1]
         if isinstance(top.content, list):
-            place = (*top.place, str(len(top.content)))
-            self.watch.on_item(place, line)
-            return place
+            key_path = (*top.place, str(len(top.content)))
+            self.watch.on_item(key_path, line)
+            return key_path
         return (*top.place, top.key.text if top.key else "")
 
 
@@ -266,8 +266,8 @@ def _kind(text: str) -> str:
 
 def _old_kind(text: str) -> str:
     """Tell what YAML 1.1 takes a plain word for."""
-    found = (tag for tag, pattern in _OLD.get(text[:1], ()) if pattern.match(text))
-    return next((tag.removeprefix(TAG) for tag in found), "str")
+    tags = (tag for tag, pattern in _OLD.get(text[:1], ()) if pattern.match(text))
+    return next((tag.removeprefix(TAG) for tag in tags), "str")
 
 
 def _number(text: str) -> int:

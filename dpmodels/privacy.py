@@ -40,8 +40,12 @@ class PrivacyUnit(Frozen):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_a_user(cls, given: Any) -> Any:
-        return {"kind": "user", **given} if isinstance(given, dict) and given.get("user") is not None else given
+    def _of_a_user(cls, settings: Any) -> Any:
+        return (
+            {"kind": "user", **settings}
+            if isinstance(settings, dict) and settings.get("user") is not None
+            else settings
+        )
 
     @model_validator(mode="after")
     def _only_users_have_rows(self) -> "PrivacyUnit":

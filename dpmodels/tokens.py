@@ -70,8 +70,8 @@ class TokenKey:
         }
         which = {key: value for key, value in which.items() if value is not None}
         try:
-            found = pkcs11.lib(driver()).get_token(**{k: v for k, v in token.items() if v is not None})
-            with found.open(user_pin=self._pin) as session:
+            slot_token = pkcs11.lib(driver()).get_token(**{k: v for k, v in token.items() if v is not None})
+            with slot_token.open(user_pin=self._pin) as session:
                 return work(pkcs11, session, which)
         except (pkcs11.exceptions.PKCS11Error, RuntimeError, OSError) as fault:
             raise InvalidArgument(self._name, self._uri, _rule(type(fault).__name__)) from None

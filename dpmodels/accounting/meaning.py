@@ -87,7 +87,7 @@ def _beyond(tally: Tally, epsilon: float) -> float:
 
         mu = tally.mu_squared**0.5
         return min(1.0, float(ndtr(mu / 2 - epsilon / mu)) * (1 + 1e-9)) if mu else 0.0
-    lower = [epsilon * place / TRIALS for place in range(TRIALS)]
+    lower = [epsilon * index / TRIALS for index in range(TRIALS)]
     return min(1.0, *(spent_delta(tally, each) / -math.expm1(each - epsilon) for each in lower if each < epsilon))
 
 

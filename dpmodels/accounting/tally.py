@@ -172,8 +172,8 @@ def heaviest(tallies: Iterable[Tally]) -> list[Tally]:
     best: dict[tuple[tuple[tuple[str, int], ...], int], Tally] = {}
     for tally in tallies:
         _, others, _, delta = tally.key
-        held = best.get((others, delta))
-        if held is None or (tally.gaussian, tally.renyi) > (held.gaussian, held.renyi):
+        best_tally = best.get((others, delta))
+        if best_tally is None or (tally.gaussian, tally.renyi) > (best_tally.gaussian, best_tally.renyi):
             best[others, delta] = tally
     left = list(best.values())
     return [one for one in left if not any(_covers(other, one) for other in left if other is not one)]
@@ -213,7 +213,9 @@ def _covers(heavy: Tally, light: Tally) -> bool:
     missing = {kind: times - heavy.others.get(kind, 0) for kind, times in light.others.items()}
     for kind, times in missing.items():
         if times > 0:
-            other = next((own for own in left if left[own] >= times and _outweighs(own, kind)), None)
+            other = next(
+                (candidate for candidate in left if left[candidate] >= times and _outweighs(candidate, kind)), None
+            )
             if other is None:
                 return False
             left[other] -= times

@@ -48,11 +48,11 @@ def attack_findings(subject: Subject, folder: Path, full: bool) -> Iterator[Find
             return
         attacks["its synthetic rows"] = _by_rows(next(iter(model.sample(1000, seed=0))), candidates)
     for name, scores in attacks.items():
-        found, most = epsilon_of(scores, member, float(DELTA))
+        bound, most = epsilon_of(scores, member, float(DELTA))
         limit = float(spent_epsilon([subject.line.event], DELTA))
-        says = f"one run with {CANDIDATES} candidates, by {name}: epsilon at delta={DELTA} is at least {found:.3g} of "
+        says = f"one run with {CANDIDATES} candidates, by {name}: epsilon at delta={DELTA} is at least {bound:.3g} of "
         says += f"{limit:.3g} charged; had all guesses been right, it would be at least {most:.3g}"
-        yield Finding(check="attack", holds=found <= limit, says=says)
+        yield Finding(check="attack", holds=bound <= limit, says=says)
 
 
 def epsilon_of(scores: Floats, member: NDArray[np.bool_], delta: float) -> tuple[float, float]:
@@ -62,15 +62,15 @@ def epsilon_of(scores: Floats, member: NDArray[np.bool_], delta: float) -> tuple
     """
     order, count = np.argsort(scores), int(GUESSED * len(scores))
     right = int((~member[order[:count]]).sum() + member[order[-count:]].sum())
-    found, most = (one_run(len(scores), 2 * count, hits, delta, ALARM) for hits in (right, 2 * count))
-    return found, most
+    lower_bound, most = (one_run(len(scores), 2 * count, hits, delta, ALARM) for hits in (right, 2 * count))
+    return lower_bound, most
 
 
 def _by_sums(sums: list[Any], candidates: Any) -> Floats:
     """Score candidates by how far they lie along the released sums, less what is common to all of them."""
     total = np.zeros(len(candidates))
     for one in sums:
-        rows = [one.embedding.lattice_sum(candidates.take([place])).numpy() for place in range(len(candidates))]
+        rows = [one.embedding.lattice_sum(candidates.take([row])).numpy() for row in range(len(candidates))]
         features = np.stack(rows).astype(np.float64) / one.noise_stddev
         centred = features - features.mean(axis=0)
         rest = one.vector / one.noise_stddev - len(candidates) / 2 * features.mean(axis=0)
@@ -78,10 +78,10 @@ def _by_sums(sums: list[Any], candidates: Any) -> Floats:
     return total
 
 
-def _by_rows(made: Any, candidates: Any) -> Floats:
+def _by_rows(synthetic: Any, candidates: Any) -> Floats:
     """Score candidates by how near the nearest synthetic row is."""
-    rows, own = (_numbers(each) for each in (made, candidates))
-    return -np.array([float(((rows - one) ** 2).sum(axis=1).min()) for one in own])
+    rows, candidate_rows = (_numbers(each) for each in (synthetic, candidates))
+    return -np.array([float(((rows - one) ** 2).sum(axis=1).min()) for one in candidate_rows])
 
 
 def _numbers(records: Any) -> Floats:

@@ -56,7 +56,7 @@ def audit(method: str, folder: Path, full: bool = False) -> Audit:
         InvalidArgument: there is no such method.
     """
     subject = subject_of(method)
-    found, recovered = findings_of(subject, folder, full)
+    findings, recovered = findings_of(subject, folder, full)
     return Audit(
         method=method,
         epsilon=subject.line.budget.epsilon,
@@ -65,7 +65,7 @@ def audit(method: str, folder: Path, full: bool = False) -> Audit:
         confidence=1 - ALPHA,
         machine=f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}",
         date=f"{datetime.now(UTC):%Y-%m-%d}",
-        findings=tuple(found),
+        findings=tuple(findings),
         recovered=tuple(recovered),
         uncovered=UNCOVERED,
     )
@@ -80,21 +80,21 @@ def findings_of(subject: Subject, folder: Path, full: bool = False) -> Found:
         replay = replayed(subject, made(folder / "neighbors"))
     except NacreError as fault:
         return [Finding(check="neighbors", holds=False, says=str(fault))], []
-    found, recovered = _of_steps(subject, replay, folder, full)
-    found = [
+    findings, recovered = _of_steps(subject, replay, folder, full)
+    findings = [
         budget_finding(subject),
         *neighbors_findings(replay),
-        *found,
+        *findings,
         *naming_findings(subject, made(folder / "names")),
         *conduct_findings(subject, made(folder / "conduct")),
     ]
     if subject.name in WITH_OPTIMA:
-        found += optimum_findings()
+        findings += optimum_findings()
     if subject.name in QUICK:
-        found += attack_findings(subject, made(folder / "attack"), full)
+        findings += attack_findings(subject, made(folder / "attack"), full)
         if not QUICK[subject.name].trained:
-            found += users_findings(subject, made(folder / "users"))
-    return found, recovered
+            findings += users_findings(subject, made(folder / "users"))
+    return findings, recovered
 
 
 def made(folder: Path) -> Path:
@@ -142,35 +142,35 @@ def users_findings(subject: Subject, folder: Path) -> Iterator[Finding]:
 
 
 def _of_steps(subject: Subject, replay: Replay, folder: Path, full: bool) -> Found:
-    found, recovered = list[Finding](), list[Recovered]()
+    findings, recovered = list[Finding](), list[Recovered]()
     least, short = SHORT.get(subject.name, (LEAST_REACH, ""))
     for name, step in named_steps(replay):
-        found.append(reach_finding(name, step, least))
+        findings.append(reach_finding(name, step, least))
         if not step.reach:
             continue
         if step.kind == "gaussian":
-            seen = drawn(step, full)
-            found.append(seen.finding(name, full))
-            recovered.append(seen.recovered(name, full, short))
+            draws = drawn(step, full)
+            findings.append(draws.finding(name, full))
+            recovered.append(draws.recovered(name, full, short))
         elif step.kind == "k-norm":
-            more, known = k_norm_findings(name, step, FULL_CHOICES if full else QUICK_CHOICES)
-            found, recovered = found + more, [*recovered, known]
+            more, recovery = k_norm_findings(name, step, FULL_CHOICES if full else QUICK_CHOICES)
+            findings, recovered = findings + more, [*recovered, recovery]
         elif step.kind in ("exponential", "choices"):
-            loss, known = loss_finding(name, step)
-            found += [loss, sampler_finding(name, step, FULL_CHOICES if full else QUICK_CHOICES)]
-            recovered.append(known)
+            loss, recovery = loss_finding(name, step)
+            findings += [loss, sampler_finding(name, step, FULL_CHOICES if full else QUICK_CHOICES)]
+            recovered.append(recovery)
     if trained := [step for step in replay.steps if step.kind == "sgd"]:
-        more, known = training_findings(subject, trained, made(folder / "training"), full)
-        found, recovered = found + more, [*recovered, known]
-    return found, recovered
+        more, recovery = training_findings(subject, trained, made(folder / "training"), full)
+        findings, recovered = findings + more, [*recovered, recovery]
+    return findings, recovered
 
 
 def named_steps(replay: Replay) -> Iterator[tuple[str, Step]]:
     """Yield the steps with a name; of those that are charged alike and of one size only the first."""
-    seen = set()
+    events = set()
     for number, step in enumerate(replay.steps, start=1):
         alike = step.kind, step.event, step.draw.values.shape
-        if alike not in seen:
-            seen.add(alike)
-            said = step.event.mechanism or step.kind
-            yield f"step {number}, {said}", step
+        if alike not in events:
+            events.add(alike)
+            mechanism = step.event.mechanism or step.kind
+            yield f"step {number}, {mechanism}", step

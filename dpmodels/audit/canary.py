@@ -53,25 +53,25 @@ def scores(event: SampledGaussianEvent, canary: bool) -> tuple[Floats, Floats]:
     sgd = DpSgd(Itself(), spec, Noise(event.noise_multiplier, float(OTHERS)), new_key())
     with tapped() as tap:
         list(sgd.train(Sensitive((data,))))
-    taken = np.array([float(OTHERS in batch) for _, batch in tap.batches]) if canary else np.zeros(spec.steps)
-    return _along(sgd, data, tap), taken
+    sampled = np.array([float(OTHERS in batch) for _, batch in tap.batches]) if canary else np.zeros(spec.steps)
+    return _along(sgd, data, tap), sampled
 
 
 def _along(sgd: DpSgd, data: Tensor, tap: Tap) -> Floats:
     """Return <released - sum of the others, canary> of every step, by the sum that DP-SGD itself forms."""
-    found = []
-    for step, (made, (_, batch)) in enumerate(zip(tap.draws, tap.batches, strict=True)):
+    projections = []
+    for step, (draw, (_, batch)) in enumerate(zip(tap.draws, tap.batches, strict=True)):
         sgd.step = step
         others = sgd._clipped_sum((data,), batch[batch < OTHERS])
-        found.append(float(made.released[0] - others[0]))
-    scaled: Floats = np.ldexp(np.array(found), -STEP_BITS)
+        projections.append(float(draw.released[0] - others[0]))
+    scaled: Floats = np.ldexp(np.array(projections), -STEP_BITS)
     return scaled
 
 
-def log_ratio(found: Floats, event: SampledGaussianEvent) -> Floats:
+def log_ratio(projections: Floats, event: SampledGaussianEvent) -> Floats:
     """Return the log-likelihood ratio of each step's score."""
     q, z = event.sampling_probability, event.noise_multiplier
-    ratio: Floats = np.logaddexp(np.log1p(-q), np.log(q) + (found - 0.5) / z**2)
+    ratio: Floats = np.logaddexp(np.log1p(-q), np.log(q) + (projections - 0.5) / z**2)
     return ratio
 
 

@@ -46,17 +46,17 @@ def resumed(tap: Tap, subject: Subject, folder: Path) -> Iterator[Finding]:
             if (folder / "run" / "public" / "r.parquet").exists():
                 break
     tap.left, tap.given = -1, list(dict.fromkeys(key for key, _ in tap.streams))
-    drawn = tap.restart()
-    trained = any(each.kind == "sgd" for each in drawn)
+    draws = tap.restart()
+    trained = any(each.kind == "sgd" for each in draws)
     once = [entry.kind for entry in Ledger(folder / "run" / "ledger.sqlite").entries() if entry.kind != "draw"] == LIFE
     says = "a measurement that is killed again and again is one charge"
     yield Finding(check="resume", holds=ended and once, says=says)
-    tap.copy(drawn, *(kind for kind in ALL_KINDS if kind != "sgd"))
+    tap.copy(draws, *(kind for kind in ALL_KINDS if kind != "sgd"))
     measured(subject.system, folder / "at once", subject.line, *batches)
     again, left = tap.restart(), sum(map(len, tap.copies.values()))
     tap.copies = {}
     same = released_bytes(folder / "at once") == released_bytes(folder / "run")
-    drawn_once = not left and (trained or len(again) == len(drawn))
+    drawn_once = not left and (trained or len(again) == len(draws))
     says = "a measurement that is killed and goes on is the one that it would have been; no step is drawn twice"
     yield Finding(check="resume", holds=same and drawn_once, says=says)
     measured(subject.system, folder / "run", subject.line, *batches)
@@ -68,9 +68,9 @@ def resumed(tap: Tap, subject: Subject, folder: Path) -> Iterator[Finding]:
 def ordered(tap: Tap, subject: Subject, folder: Path) -> Iterator[Finding]:
     """Cut the rows into other batches and, where no batch of DP-SGD is drawn from them, put them in another order."""
     (rows,) = subject.whole.batches
-    tap.silent, places = True, np.arange(len(rows))
-    moved = places if "sgd" in subject.line.measurement else np.random.default_rng(1).permutation(places)
-    for name, parts in (("whole", [places]), ("cut", np.array_split(moved, [0, 1, 30, 30, len(rows) - 1]))):
+    tap.silent, row_numbers = True, np.arange(len(rows))
+    moved = row_numbers if "sgd" in subject.line.measurement else np.random.default_rng(1).permutation(row_numbers)
+    for name, parts in (("whole", [row_numbers]), ("cut", np.array_split(moved, [0, 1, 30, 30, len(rows) - 1]))):
         tap.given = list(KEYS)
         measured(subject.system, folder / name, subject.line, *(rows.take(part) for part in parts))
     tap.silent = False
@@ -86,7 +86,7 @@ def drawn_twice(tap: Tap, subject: Subject, folder: Path) -> Iterator[Finding]:
         measured(subject.system, folder / name, subject.line, *subject.whole.batches)
         keys += tap.keys
         twice.append(tap.restart())
-    fresh, shared = len(set(keys)) == len(keys), share_noise([each for drawn in twice for each in drawn])
+    fresh, shared = len(set(keys)) == len(keys), share_noise([each for draws in twice for each in draws])
     says = "two measurements of one plan share no key, and no two of their draws any noise"
     yield Finding(check="seeds", holds=fresh and not shared and not choose_alike(*twice), says=says)
     still = any(lacks_noise(*pair) for pair in zip(*twice, strict=False))
@@ -96,8 +96,8 @@ def drawn_twice(tap: Tap, subject: Subject, folder: Path) -> Iterator[Finding]:
 
 def noise_of(draw: Draw) -> Floats:
     """Return the noise of a draw, in units of its scale; of a choice nothing."""
-    found: Floats = (np.asarray(draw.released) - draw.values).ravel() / draw.scale
-    return found if draw.kind in NOISY else found[:0]
+    noise: Floats = (np.asarray(draw.released) - draw.values).ravel() / draw.scale
+    return noise if draw.kind in NOISY else noise[:0]
 
 
 def share_noise(draws: list[Draw]) -> bool:
@@ -138,14 +138,14 @@ CHECKED = {resumed: "resume", ordered: "order", drawn_twice: "seeds", capped: "c
 
 def conduct_findings(subject: Subject, folder: Path) -> list[Finding]:
     """Hold the measurement of a subject to all of this."""
-    found = list[Finding]()
+    findings = list[Finding]()
     for name, check in (("killed", resumed), ("order", ordered), ("twice", drawn_twice), ("cap", capped)):
         if check is ordered and not hasattr(subject.whole.batches[0], "take"):
             continue  # letters and clients are not read in pieces
         (folder / name).mkdir(parents=True)
         try:
             with tapped() as tap:
-                found += check(tap, subject, folder / name)
+                findings += check(tap, subject, folder / name)
         except NacreError as fault:
-            found.append(Finding(check=CHECKED[check], holds=False, says=f"a measurement ends in an error: {fault}"))
-    return found
+            findings.append(Finding(check=CHECKED[check], holds=False, says=f"a measurement ends in an error: {fault}"))
+    return findings

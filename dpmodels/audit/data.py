@@ -50,6 +50,6 @@ def extremes(data: ModuleType) -> Any:
     return codec.encode(pa.table(data.EXTREMES, schema=schema))
 
 
-def inserted(records: Any, more: Any, place: int) -> Any:
+def inserted(records: Any, more: Any, row: int) -> Any:
     """Put records among others, at a place."""
-    return type(records).concat([records.take(slice(0, place)), more, records.take(slice(place, None))])
+    return type(records).concat([records.take(slice(0, row)), more, records.take(slice(row, None))])

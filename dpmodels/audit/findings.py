@@ -58,8 +58,8 @@ class Recovered(Frozen):
     @property
     def share(self) -> float:
         """The best lower bound over the claim."""
-        found = [self.assumption_free or 0.0, self.parametric[0] if self.parametric else 0.0]
-        return max(found) / self.claimed
+        bounds = [self.assumption_free or 0.0, self.parametric[0] if self.parametric else 0.0]
+        return max(bounds) / self.claimed
 
 
 class Finding(Frozen):

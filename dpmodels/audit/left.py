@@ -32,18 +32,18 @@ def held(folder: Path) -> Iterator[io.StringIO]:
 
     Of libraries' logs these are the warnings alone, for some tell of their first use.
     """
-    said, root, place = io.StringIO(), logging.getLogger(), folder / "temporary"
-    handler, level = logging.StreamHandler(said), root.level
+    output, root, temporary = io.StringIO(), logging.getLogger(), folder / "temporary"
+    handler, level = logging.StreamHandler(output), root.level
     handler.addFilter(lambda record: record.levelno >= logging.WARNING or record.name.split(".")[0] in OURS)
     handler.addFilter(lambda record: record.name != TIMES)
-    place.mkdir(parents=True)
+    temporary.mkdir(parents=True)
     with ExitStack() as stack:
         for held_back in (
             replaced(store, "datetime", SimpleNamespace(now=lambda zone: NOON)),
             replaced(store, "token_hex", lambda size: "00" * size),
-            replaced(tempfile, "tempdir", str(place)),
-            redirect_stdout(said),
-            redirect_stderr(said),
+            replaced(tempfile, "tempdir", str(temporary)),
+            redirect_stdout(output),
+            redirect_stderr(output),
             warnings.catch_warnings(),
         ):
             stack.enter_context(held_back)
@@ -58,7 +58,7 @@ def held(folder: Path) -> Iterator[io.StringIO]:
         root.addHandler(handler)
         root.setLevel(logging.DEBUG)
         try:
-            yield said
+            yield output
         finally:
             root.removeHandler(handler)
             root.setLevel(level)
@@ -66,14 +66,14 @@ def held(folder: Path) -> Iterator[io.StringIO]:
 
 def left_below(folder: Path, *inside: Path) -> dict[str, bytes]:
     """Return the files below a folder but those that lie ``inside`` of somewhere, and all tables of the ledgers."""
-    found = dict[str, bytes]()
+    contents = dict[str, bytes]()
     for path in sorted(folder.rglob("*")):
-        if not path.is_file() or any(place in path.parents for place in inside):
+        if not path.is_file() or any(zone in path.parents for zone in inside):
             continue
         name, content = str(path.relative_to(folder)), path.read_bytes()
         if path.name == LEDGER:
             with closing(sqlite3.connect(path)) as ledger:
                 content = "\n".join(ledger.iterdump()).encode()
         if not path.name.startswith(LEDGER + "-"):  # SQLite's own, which say how far it has written
-            found[name] = content.replace(str(folder).encode(), b"")
-    return found
+            contents[name] = content.replace(str(folder).encode(), b"")
+    return contents

@@ -186,8 +186,8 @@ def _split(under: Floats, under_other: Floats) -> tuple[float, Floats, Floats]:
     first, second = len(under) // 2, len(under_other) // 2
     tried = np.quantile(np.concatenate([under[:first], under_other[:second]]), np.linspace(0.04, 0.96, 24))
     bounds = [shares_above(under[:first], under_other[:second], t, ALPHA) for t in tried]
-    found = [stats.norm.ppf(below) - stats.norm.ppf(above) for above, below in bounds]
-    return float(tried[int(np.argmax(found))]), under[first:], under_other[second:]
+    separations = [stats.norm.ppf(below) - stats.norm.ppf(above) for above, below in bounds]
+    return float(tried[int(np.argmax(separations))]), under[first:], under_other[second:]
 
 
 def one_run(canaries: int, guesses: int, right: int, delta: float, alpha: float = ALPHA) -> float:

@@ -37,11 +37,11 @@ def naming_findings(subject: Subject, folder: Path) -> Iterator[Finding]:
         tap.silent = True
         measured(subject.system, folder / "exact", subject.line, *subject.whole.batches)
         (draw,) = tap.restart()
-        shown = [_names(tap, subject, folder / f"{count}", draw, count) for count in (threshold - 1, threshold)]
+        name_counts = [_names(tap, subject, folder / f"{count}", draw, count) for count in (threshold - 1, threshold)]
     says = "of the names in the data those whose noisy count reaches the threshold are released, and no other"
-    yield Finding(check="names", holds=shown[0] == 0 < shown[1], says=says)
+    yield Finding(check="names", holds=name_counts[0] == 0 < name_counts[1], says=says)
     steps_per_row = int(draw.values[0]) // sum(map(len, subject.whole.batches))
-    open_columns = sum(wanted.counts == "values" for wanted in contract.wanted.values())
+    open_columns = sum(column.counts == "values" for column in contract.wanted.values())
     worst = max(
         _shown(counts, threshold, steps_per_row, draw.scale, open_columns) for counts in dealt(contract.unit.max_rows)
     )

@@ -23,12 +23,12 @@ OPTIMIZER = 1e-4
 
 def optimum_findings() -> list[Finding]:
     """Hold the optimizer to the optimum, for one and for several outputs, and for weak and strong regularization."""
-    found = []
+    findings = []
     for outputs in (1, clients.CLASSES):
         for strength in (0.5, 50.0):
             problem = Logistic(clients.SIZE, outputs, strength, 0.3, True, 600)
-            found.append(_finding(problem, *_records(outputs)))
-    return found
+            findings.append(_finding(problem, *_records(outputs)))
+    return findings
 
 
 def _records(outputs: int) -> tuple[Whole, Whole]:

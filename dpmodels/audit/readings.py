@@ -29,9 +29,9 @@ def read_rows(schema: Schema, rows: pa.Table, parents: pa.Table | None = None) -
     """Read, check, join and encode a table, or users and their rows: from two files, or from one that has both."""
     of_rows = schema if schema.users is None else schema.joined if parents is None else schema.children
     sides = [(of_rows, rows), *([] if parents is None else [(schema.parents, parents)])]
-    gates, parts, found = [Gate(side, raw=True) for side, _ in sides], list[Any](), list[Records]()
-    with TemporaryDirectory() as place:
-        folder, encoded = Path(place), Path(place) / "encoded"
+    gates, parts, batches = [Gate(side, raw=True) for side, _ in sides], list[Any](), list[Records]()
+    with TemporaryDirectory() as directory:
+        folder, encoded = Path(directory), Path(directory) / "encoded"
         encoded.mkdir()
         for number, (side, table) in enumerate(sides):
             pq.write_table(table, folder / f"{number}.parquet")
@@ -43,14 +43,14 @@ def read_rows(schema: Schema, rows: pa.Table, parents: pa.Table | None = None) -
         codec = Codec(schema.flat)
         for file in sorted(encoded.glob("*.arrow")):
             with pa.ipc.open_file(file) as reader:
-                found += [codec.from_arrow(reader.get_batch(index)) for index in range(reader.num_record_batches)]
-    return Records.concat(found)
+                batches += [codec.from_arrow(reader.get_batch(index)) for index in range(reader.num_record_batches)]
+    return Records.concat(batches)
 
 
 def read_letters(contract: Documents, letters: pa.Table) -> Passages:
     """Read letters whose vectors came with them."""
-    with TemporaryDirectory() as place:
-        folder = Path(place)
+    with TemporaryDirectory() as directory:
+        folder = Path(directory)
         pq.write_table(letters, folder / "letters.parquet")
         documents = load_documents(folder / "letters.parquet", contract, LETTERS)
         transform_passages(documents, contract, None, folder / "passages.arrow")

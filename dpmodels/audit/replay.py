@@ -173,9 +173,9 @@ def steps_of(draws: list[Draw], events: list[Leaf]) -> list[Step]:
 
 def left_of(subject: Subject, folder: Path, world: World) -> dict[str, bytes]:
     """Measure a data set, and return whatever that left: files by name, the ledger, and all that was said."""
-    with held(folder) as said:
+    with held(folder) as output:
         measured(subject.system, folder, subject.line, *world.batches)
-    return left_below(folder) | {"said": said.getvalue().replace(str(folder), "").encode()}
+    return left_below(folder) | {"said": output.getvalue().replace(str(folder), "").encode()}
 
 
 def released_bytes(folder: Path) -> bytes:
@@ -219,10 +219,10 @@ def charged(event: Event, tap: Tap) -> list[Leaf]:
     """
     events = plain(event)
     if isinstance(last := events[-1], SampledGaussianEvent):
-        trainings = {key: [step for own, step in tap.streams if own == key] for key, _ in tap.streams}
+        trainings = {key: [step for stream_key, step in tap.streams if stream_key == key] for key, _ in tap.streams}
         if tap.probabilities != {last.sampling_probability}:
             raise Unequal("batches of DP-SGD are sampled with another probability than is charged")
-        if any(taken != list(range(last.steps)) for taken in trainings.values()):
+        if any(steps != list(range(last.steps)) for steps in trainings.values()):
             raise Unequal("a training takes other steps than are charged")
         events += [last] * (len(trainings) * last.steps - 1)
     if isinstance(events[0], PureEvent) and len(tap.draws) > len(events):
@@ -235,10 +235,10 @@ def plain(event: Event) -> list[Leaf]:
 
     A threshold draws nothing: the counts that are held to it have an event of their own.
     """
-    found = list[Leaf]()
+    leaf_events = list[Leaf]()
     for each in leaves([event]):
-        found += plain(each.events[0]) if isinstance(each, ParallelEvent) else [each]
-    return [each for each in found if not isinstance(each, ThresholdEvent)]
+        leaf_events += plain(each.events[0]) if isinstance(each, ParallelEvent) else [each]
+    return [each for each in leaf_events if not isinstance(each, ThresholdEvent)]
 
 
 def size_of(kind: str, difference: NDArray[Any]) -> float:

@@ -61,11 +61,11 @@ def loss_finding(name: str, step: Step) -> tuple[Finding, Recovered]:
     epsilon, mu = exact_loss(step)
     pure = isinstance(step.event, PureEvent)
     limit = step.event.epsilon if isinstance(step.event, PureEvent) else claimed_mu(step.event)
-    found = epsilon if pure else mu
-    says = f"{name}: by exact probabilities the farthest neighbor costs {found:.4g} of {limit:.4g} that are charged"
+    loss = epsilon if pure else mu
+    says = f"{name}: by exact probabilities the farthest neighbor costs {loss:.4g} of {limit:.4g} that are charged"
     worst = 2 * step.reach / step.draw.scale
     worst = worst if pure else 2 * float(ndtri(expit(worst / 2)))
-    known = Recovered(
+    recovery = Recovered(
         step=name,
         mechanism="exponential",
         claimed=limit,
@@ -74,14 +74,14 @@ def loss_finding(name: str, step: Step) -> tuple[Finding, Recovered]:
         draws=0,
         reach=step.share,
     )
-    return Finding(check="choices", holds=max(found, worst) <= limit * (1 + SLACK), says=says), known
+    return Finding(check="choices", holds=max(loss, worst) <= limit * (1 + SLACK), says=says), recovery
 
 
 def sampler_finding(name: str, step: Step, draws: int) -> Finding:
     """Hold the sampler of a choice to the exact probabilities, for its own scores and where one is far ahead."""
-    scale, own = step.draw.scale, np.atleast_2d(step.draw.values)[0].astype(np.int64)
-    far = np.append(np.zeros(len(own) - 1, dtype=np.int64), round(AHEAD * scale))
-    fits = all(_follows(step.kind, scores, scale, draws) for scores in (own, far))
+    scale, scores_of_step = step.draw.scale, np.atleast_2d(step.draw.values)[0].astype(np.int64)
+    far = np.append(np.zeros(len(scores_of_step) - 1, dtype=np.int64), round(AHEAD * scale))
+    fits = all(_follows(step.kind, scores, scale, draws) for scores in (scores_of_step, far))
     says = f"{name}: {draws} draws {'follow' if fits else 'do not follow'} the probabilities of the mechanism"
     return Finding(check="choices", holds=fits, says=says)
 
@@ -90,10 +90,10 @@ def _follows(kind: str, scores: NDArray[np.int64], scale: float, draws: int) -> 
     """Tell whether draws of options have their probabilities."""
     expected = draws * np.exp(log_softmax(scores / scale))
     if kind == "exponential":
-        seen = [exponential._selector(scores, scale) for _ in range(draws)]
+        choices_made = [exponential._selector(scores, scale) for _ in range(draws)]
     else:
-        seen = choices._chooser(np.repeat(scores[None], draws, axis=0), scale).tolist()
-    return _chi_square(np.bincount(seen, minlength=len(expected)), expected) > ALARM
+        choices_made = choices._chooser(np.repeat(scores[None], draws, axis=0), scale).tolist()
+    return _chi_square(np.bincount(choices_made, minlength=len(expected)), expected) > ALARM
 
 
 def k_norm_findings(name: str, step: Step, draws: int) -> tuple[list[Finding], Recovered]:
@@ -112,7 +112,7 @@ def k_norm_findings(name: str, step: Step, draws: int) -> tuple[list[Finding], R
     signs = stats.binomtest(int((points > 0).sum()), int((points != 0).sum())).pvalue > ALARM
     says = f"{name}: {draws} draws have the radii of the mechanism, and all sides of the cube alike"
     epsilon = step.event.epsilon if isinstance(step.event, PureEvent) else 0.0
-    known = Recovered(
+    recovery = Recovered(
         step=name,
         mechanism="K-norm",
         claimed=epsilon,
@@ -126,7 +126,7 @@ def k_norm_findings(name: str, step: Step, draws: int) -> tuple[list[Finding], R
         holds=step.reach / scale <= epsilon * (1 + SLACK),
         says=f"{name}: by its exact density the farthest neighbor costs {step.reach / scale:.4g} of {epsilon:.4g}",
     )
-    return [within, Finding(check="choices", holds=bool(fits and even and signs), says=says)], known
+    return [within, Finding(check="choices", holds=bool(fits and even and signs), says=says)], recovery
 
 
 def radius_law(dim: int, scale: float) -> Floats:
@@ -137,13 +137,13 @@ def radius_law(dim: int, scale: float) -> Floats:
     return law
 
 
-def _chi_square(seen: NDArray[np.int64], expected: Floats) -> float:
+def _chi_square(observed: NDArray[np.int64], expected: Floats) -> float:
     """Return the p-value of counts, with cells of few expected draws put together."""
     order = np.argsort(expected)
     groups = np.cumsum(expected[order])
     few = max(int(np.searchsorted(groups, LEAST_EXPECTED)) + 1, int((expected < LEAST_EXPECTED).sum()))
     if few >= len(expected):
         return 1.0
-    counts = np.append(seen[order][few:], seen[order][:few].sum())
-    wanted = np.append(expected[order][few:], expected[order][:few].sum())
-    return float(stats.chisquare(counts, wanted * counts.sum() / wanted.sum()).pvalue)
+    counts = np.append(observed[order][few:], observed[order][:few].sum())
+    expected_counts = np.append(expected[order][few:], expected[order][:few].sum())
+    return float(stats.chisquare(counts, expected_counts * counts.sum() / expected_counts.sum()).pvalue)

@@ -84,14 +84,14 @@ def of_line(method: str, line: Line, rows_of_a_user: int = 1) -> Subject:
     data = data_of(method)
     table, more = crowd(data), extremes(data)
     middle, end = len(table) // 2, len(table)
-    found = [World("D", [table])]
-    for who, place in [*((who, end) for who in range(len(more))), (0, 0), (0, middle)]:
-        added = inserted(table, more.take([who] * rows_of_a_user), place)
-        where = {0: "first", middle: "in the middle", end: "last"}[place]
-        found.append(World(f"extreme {who + 1} {where}", [added], aligned=place == end))
+    worlds = [World("D", [table])]
+    for who, row in [*((who, end) for who in range(len(more))), (0, 0), (0, middle)]:
+        added = inserted(table, more.take([who] * rows_of_a_user), row)
+        where = {0: "first", middle: "in the middle", end: "last"}[row]
+        worlds.append(World(f"extreme {who + 1} {where}", [added], aligned=row == end))
     parts = {"those who are alike": slice(end - OTHERS), "the others": slice(end - OTHERS, end)}
     two = [World(name, [table.take(part)]) for name, part in parts.items()]
-    return Subject(method, quick(method), line, found, two)
+    return Subject(method, quick(method), line, worlds, two)
 
 
 def of_letters(method: str, epsilon: float = 3.0) -> Subject:
@@ -104,47 +104,49 @@ def of_letters(method: str, epsilon: float = 3.0) -> Subject:
     )
     all_letters = letters.make_passages(6, sentences=5)
     ends = [sign * axis for axis in np.eye(letters.DIM)[:4] for sign in (1.0, -1.0)]
-    places = [(12, number) for number in range(len(ends))] + [(0, 0), (0, 1), (29, 0), (29, 1)]
-    own = [
-        World(f"sentence {place + 1} at end {number + 1}", [letters.with_sentence(all_letters, place, ends[number])])
-        for place, number in places
+    sentences_and_ends = [(12, number) for number in range(len(ends))] + [(0, 0), (0, 1), (29, 0), (29, 1)]
+    worlds = [
+        World(
+            f"sentence {sentence + 1} at end {number + 1}", [letters.with_sentence(all_letters, sentence, ends[number])]
+        )
+        for sentence, number in sentences_and_ends
     ]
     line = system.plan(letters.make_contract(), letters.make_budget(epsilon))
     others = [World("other letters", [letters.make_passages(6, seed=2, sentences=5)])]
-    return Subject(method, system, line, [World("D", [all_letters]), *own], others)
+    return Subject(method, system, line, [World("D", [all_letters]), *worlds], others)
 
 
 def of_client(method: str, epsilon: float = 1.0, public: bool = False, records: int = 20_000) -> Subject:
     """Return what a client of a federation releases; with ``public`` sizes a record is replaced, else one is added.
 
-    The regularization is such that many records of one kind are hardly bent by one that contradicts them, which is
-    where the bound on an optimum is nearly reached.
+    With this regularization, one record that contradicts many of one kind hardly bends them; there the bound on an
+    optimum is nearly reached.
     """
     contract, negatives = clients.make_contract(records, public), clients.make_negatives()
-    given: dict[str, Any] = {"records": records, "score_lambda": 10 / records, "bias": 0.0}
-    heads = HeadsMeasurement(**given, head_lambda=10 / records)
+    settings: dict[str, Any] = {"records": records, "score_lambda": 10 / records, "bias": 0.0}
+    heads = HeadsMeasurement(**settings, head_lambda=10 / records)
     systems: dict[str, System[Any]] = {
         "federated-both": HeadsAndMoments(BothMeasurement(heads=heads), negatives),
         "federated-heads": FederatedHeads(heads, negatives),
         "federated-moments": MomentsHead(),
-        "federated-scores": FederatedScores(ScoresMeasurement(**given), negatives),
+        "federated-scores": FederatedScores(ScoresMeasurement(**settings), negatives),
     }
     system = systems[method]
     line = system.plan(contract, PrivacyBudget(epsilon=epsilon, delta=1e-5, adjacency=contract.adjacency))
-    held = clients.make_points(records)
+    points = clients.make_points(records)
     parts = [slice(records // 2), slice(records // 2, None)]
-    others = [Points(held.z[part], held.label[part]) for part in parts]
+    others = [Points(points.z[part], points.label[part]) for part in parts]
     if public:
         others = [clients.make_points(records, label=1, seed=1)]
     far = [World("other records", [other]) for other in others]
-    return Subject(method, system, line, [World("D", [held]), *_of_points(held, public)], far)
+    return Subject(method, system, line, [World("D", [points]), *_of_points(points, public)], far)
 
 
-def _of_points(held: Points, public: bool) -> Iterator[World]:
+def _of_points(points: Points, public: bool) -> Iterator[World]:
     """Yield neighbors with another record, or one more, at several angles to what is usual."""
     usual, across = np.eye(clients.SIZE)[:2]
-    middle, end = len(held.z) // 2, len(held.z) - public
-    for share, label, place in (
+    middle, end = len(points.z) // 2, len(points.z) - public
+    for share, label, row in (
         *((0.4, label, end) for label in range(clients.CLASSES)),
         *((-0.4, label, end) for label in range(clients.CLASSES)),
         (0.4, 1, 0),
@@ -153,10 +155,10 @@ def _of_points(held: Points, public: bool) -> Iterator[World]:
         (0.0, 1, end),
     ):
         vector = clients.whole_vectors(share * usual + np.sqrt(1 - share**2) * across)
-        where = {0: "first", middle: "in the middle", end: "last"}[place]
-        z = held.z.copy() if public else np.insert(held.z, place, vector, axis=0)
-        labels = held.label.copy() if public else np.insert(held.label, place, label)
-        z[place], labels[place] = vector, label
+        where = {0: "first", middle: "in the middle", end: "last"}[row]
+        z = points.z.copy() if public else np.insert(points.z, row, vector, axis=0)
+        labels = points.label.copy() if public else np.insert(points.label, row, label)
+        z[row], labels[row] = vector, label
         yield World(f"{share:g} of the usual, class {label}, {where}", [Points(z, labels)])
 
 
@@ -164,11 +166,11 @@ def of_discovery(epsilon: float = 4.0) -> Subject:
     """Return a discovery; a neighbor has a patient more whose visits are at an end of what is told apart."""
     system, rows = DiscoverySystem(), 300
     line = system.plan(visits.make_contract(), visits.make_budget(epsilon))
-    places = [*((who, rows) for who in range(len(visits.EXTREMES))), (0, 0), (0, rows // 2)]
+    people_and_rows = [*((who, rows) for who in range(len(visits.EXTREMES))), (0, 0), (0, rows // 2)]
     worlds = [World("D", [visits.make_visits(rows)])]
-    for who, place in places:
-        where = {0: "first", rows // 2: "in the middle", rows: "last"}[place]
-        more = visits.make_visits(rows, visits.EXTREMES[who], place)
+    for who, row in people_and_rows:
+        where = {0: "first", rows // 2: "in the middle", rows: "last"}[row]
+        more = visits.make_visits(rows, visits.EXTREMES[who], row)
         worlds.append(World(f"extreme {who + 1} {where}", [more]))
     whole = worlds[0].batches[0]
     two = [World(name, [part]) for name, part in (("the first", whole[: rows // 2]), ("the rest", whole[rows // 2 :]))]
@@ -180,17 +182,17 @@ def of_rows(epsilon: float = 4.0) -> Subject:
 
     Two of them end a batch, and two begin the next.
     """
-    schema, made = with_users("moments", MOST), clinic.make_table(OTHERS)
-    whole = made.take([0] * ALIKE + list(range(OTHERS)))
+    schema, visits_table = with_users("moments", MOST), clinic.make_table(OTHERS)
+    whole = visits_table.take([0] * ALIKE + list(range(OTHERS)))
     whole = whole.add_column(0, "who", pa.array(range(len(whole))))
-    ends = pa.table(clinic.EXTREMES, schema=made.schema)
+    ends = pa.table(clinic.EXTREMES, schema=visits_table.schema)
 
-    def world(name: str, who: int, place: int) -> World:
+    def world(name: str, who: int, row: int) -> World:
         more = ends.take([who] * 2 * MOST).add_column(0, "who", pa.array([-1] * 2 * MOST))
-        return World(name, [read_rows(schema, pa.concat_tables([whole[:place], more, whole[place:]]))])
+        return World(name, [read_rows(schema, pa.concat_tables([whole[:row], more, whole[row:]]))])
 
-    places = [*((who, BATCH - MOST) for who in range(len(ends))), (0, 0), (0, len(whole))]
-    worlds = [world(f"extreme {who + 1} at row {place}", who, place) for who, place in places]
+    people_and_rows = [*((who, BATCH - MOST) for who in range(len(ends))), (0, 0), (0, len(whole))]
+    worlds = [world(f"extreme {who + 1} at row {row}", who, row) for who, row in people_and_rows]
     parts = {"those who are alike": whole[:ALIKE], "the others": whole[ALIKE:]}
     two = [World(name, [read_rows(schema, part)]) for name, part in parts.items()]
     first = World("D", [read_rows(schema, whole)])
@@ -210,15 +212,15 @@ def of_two_tables(joined: bool, epsilon: float = 4.0) -> Subject:
         return World(name, [read_rows(schema, orders, parents)])
 
     def part(name: str, alike: bool) -> World:
-        kept = pc.field("customer") < ALIKE if alike else pc.field("customer") >= ALIKE
-        return world(name, *(table.filter(kept) for table in tables))
+        condition = pc.field("customer") < ALIKE if alike else pc.field("customer") >= ALIKE
+        return world(name, *(table.filter(condition) for table in tables))
 
     most = schema.unit.max_rows
     many = [(0, 2 * most, BATCH - most), (2, most, BATCH - 1), (3, 2 * most, 0)]
     few = [(0, 1, len(tables[1])), (2, 1, 0), (3, 1, BATCH), *([] if joined else [(1, 0, 0)])]
     worlds = [
-        world(f"extreme {who + 1} with {rows} rows at {place}", *shop.with_customer(tables, who, rows, place))
-        for who, rows, place in many + few
+        world(f"extreme {who + 1} with {rows} rows at {row}", *shop.with_customer(tables, who, rows, row))
+        for who, rows, row in many + few
     ]
     name, line = "two-tables-joined" if joined else "two-tables", quick_plan("nacre", schema, epsilon)
     two = [part("those who are alike", True), part("the others", False)]
@@ -230,26 +232,26 @@ def of_letters_of_users(epsilon: float = 3.0) -> Subject:
 
     The user wrote more letters than count. The first of them ends a batch, and the rest are in the next.
     """
-    public, made = letters.make_public(), letters.make_passages(3 * LETTERS, sentences=5)
+    public, user_letters = letters.make_public(), letters.make_passages(3 * LETTERS, sentences=5)
     contract = letters.make_contract(user="who", most_documents=MOST)
     system = DeepCandidate(DeepCandidateMeasurement(), public)
-    who = (np.arange(len(made)) + 1) // LETTERS
+    who = (np.arange(len(user_letters)) + 1) // LETTERS
 
     def world(name: str, passages: Passages) -> World:
         table = letters.make_table(passages).append_column("who", pa.array(who))
         return World(name, [read_letters(contract, table)])
 
     def repeated(vector: Vectors) -> Passages:
-        other = made
+        other = user_letters
         for letter in np.flatnonzero(who == 1).tolist():
-            other = letters.with_sentence(other, int(made.ends[letter]), vector)
+            other = letters.with_sentence(other, int(user_letters.ends[letter]), vector)
         return other
 
     ends = [sign * axis for axis in np.eye(letters.DIM)[:4] for sign in (1.0, -1.0)]
     worlds = [world(f"sentences of a user at end {number + 1}", repeated(end)) for number, end in enumerate(ends)]
     line = system.plan(contract, letters.make_budget(epsilon))
-    far = [world("other letters", letters.make_passages(len(made), seed=2, sentences=5))]
-    return Subject("letters-of-users", system, line, [world("D", made), *worlds], far)
+    far = [world("other letters", letters.make_passages(len(user_letters), seed=2, sentences=5))]
+    return Subject("letters-of-users", system, line, [world("D", user_letters), *worlds], far)
 
 
 AS_READ: dict[str, Callable[[], Subject]] = {

@@ -85,14 +85,14 @@ class Tap:
         draws, self.draws, self.streams, self.keys, self.batches = self.draws, [], [], [], []
         return draws
 
-    def take(self, kind: str, values: Values, scale: float, drawn: Callable[[], Any]) -> Any:
+    def take(self, kind: str, values: Values, scale: float, draw: Callable[[], Any]) -> Any:
         """Note a draw."""
         if self.left == 0:
             raise Killed
         self.left -= 1
         if kind in self.copies and not self.copies[kind]:
             raise Unequal("a neighbor asks for noise more often; what it asks for follows from what was released alone")
-        released = self.copies[kind].pop(0) if kind in self.copies else drawn()
+        released = self.copies[kind].pop(0) if kind in self.copies else draw()
         if np.shape(released) not in ((), values.shape, values.shape[:-1]):
             raise Unequal("a neighbor asks for noise of another size; that follows from what was released alone")
         self.draws.append(Draw(kind, values.copy(), scale, released))
@@ -109,21 +109,21 @@ class Tap:
         k_norm = vars(driver)["measure_k_norm"]
 
         def added(values: Values, scale: float) -> Any:
-            drawn = values.copy if self.silent else lambda: sampler(values, scale)
-            return self.take("gaussian", values, scale, drawn)
+            draw = values.copy if self.silent else lambda: sampler(values, scale)
+            return self.take("gaussian", values, scale, draw)
 
         def selected(scores: Values, scale: float) -> int:
-            drawn = scores.argmax if self.silent else lambda: selector(scores, scale)
-            return int(self.take("exponential", scores, scale, drawn))
+            draw = scores.argmax if self.silent else lambda: selector(scores, scale)
+            return int(self.take("exponential", scores, scale, draw))
 
         def chosen(scores: Values, scale: float) -> Any:
-            drawn = (lambda: scores.argmax(axis=1)) if self.silent else lambda: chooser(scores, scale)
-            return self.take("choices", scores, scale, drawn)
+            draw = (lambda: scores.argmax(axis=1)) if self.silent else lambda: chooser(scores, scale)
+            return self.take("choices", scores, scale, draw)
 
         def near(vectors: Sensitive[Values], *, scale: float) -> Released[Values]:
             values = vectors.reveal()
-            drawn = values.copy if self.silent else lambda: k_norm(vectors, scale=scale).value
-            return Released(self.take("k-norm", values, scale, drawn))
+            draw = values.copy if self.silent else lambda: k_norm(vectors, scale=scale).value
+            return Released(self.take("k-norm", values, scale, draw))
 
         yield gaussian, "_sampler", added
         yield exponential, "_selector", selected
@@ -137,23 +137,23 @@ class Tap:
         rounded, stream = vars(training)["rounded_gaussian"], randomness.KeyStream
         start, batch = stream.__init__, stream.poisson_batch
 
-        def gradient(own: Any, count: int, stddev: float) -> Noise:
-            drawn = np.zeros(count, dtype=np.int64) if self.silent else rounded(own, count, stddev)
-            noise = drawn.view(Noise)
-            noise.meet = lambda values: self.take("sgd", values, stddev, lambda: values + drawn)
+        def gradient(sgd_noise: Any, count: int, stddev: float) -> Noise:
+            integers = np.zeros(count, dtype=np.int64) if self.silent else rounded(sgd_noise, count, stddev)
+            noise = integers.view(Noise)
+            noise.meet = lambda values: self.take("sgd", values, stddev, lambda: values + integers)
             return noise
 
         def key(size: int) -> bytes:
             self.keys.append(self.given.pop(0) if self.given else secrets.token_bytes(size))
             return self.keys[-1]
 
-        def started(own: Any, key: bytes, step: int) -> None:
+        def started(sgd: Any, key: bytes, step: int) -> None:
             self.streams.append((key, step))
-            start(own, key, step)
+            start(sgd, key, step)
 
-        def batched(own: Any, rows: int, probability: float) -> Values:
+        def batched(sgd: Any, rows: int, probability: float) -> Values:
             self.probabilities.add(probability)
-            self.batches.append((rows, batch(own, rows, probability)))
+            self.batches.append((rows, batch(sgd, rows, probability)))
             return self.batches[-1][1]
 
         yield training, "rounded_gaussian", gradient
@@ -163,14 +163,14 @@ class Tap:
 
 
 @contextmanager
-def replaced(place: Any, name: str, value: Any) -> Iterator[None]:
+def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
     """Set an attribute of a module or a class, and set it back in the end."""
-    before = getattr(place, name)
-    setattr(place, name, value)
+    before = getattr(owner, name)
+    setattr(owner, name, value)
     try:
         yield
     finally:
-        setattr(place, name, before)
+        setattr(owner, name, before)
 
 
 @contextmanager

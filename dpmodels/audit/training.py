@@ -94,17 +94,17 @@ def training_findings(subject: Subject, steps: list[Step], folder: Path, full: b
 def batches_finding(tap: Tap, event: SampledGaussianEvent) -> Finding:
     """Hold the batches of a training to Poisson samples of the probability that is charged."""
     q, rows = event.sampling_probability, max(rows for rows, _ in tap.batches)
-    own = [batch for number, batch in tap.batches if number == rows]
-    sizes = np.array([len(batch) for batch in own], dtype=np.float64)
-    often = np.bincount(np.concatenate(own), minlength=rows).astype(np.float64)
-    spread = [_dispersion(sizes, rows, q), _dispersion(often, len(own), q)]
-    total = stats.binomtest(int(sizes.sum()), rows * len(own), q).pvalue
+    batches = [batch for number, batch in tap.batches if number == rows]
+    sizes = np.array([len(batch) for batch in batches], dtype=np.float64)
+    often = np.bincount(np.concatenate(batches), minlength=rows).astype(np.float64)
+    spread = [_dispersion(sizes, rows, q), _dispersion(often, len(batches), q)]
+    total = stats.binomtest(int(sizes.sum()), rows * len(batches), q).pvalue
     holds = min(*spread, float(total)) > ALARM
     says = "are" if holds else "are not"
     return Finding(
         check="training",
         holds=holds,
-        says=f"DP-SGD: its {len(own)} batches {says} Poisson samples in which a record is with probability {q:g}",
+        says=f"DP-SGD: its {len(batches)} batches {says} Poisson samples in which a record is with probability {q:g}",
     )
 
 
@@ -126,12 +126,14 @@ def canary_epsilon(event: SampledGaussianEvent, delta: float, runs: int, alpha: 
     from dpmodels.audit.canary import log_ratio, scores
 
     without = np.stack([scores(event, canary=False)[0] for _ in range(runs)])
-    found, taken = (np.stack(part) for part in zip(*(scores(event, canary=True) for _ in range(runs)), strict=True))
+    projections, sampled = (
+        np.stack(part) for part in zip(*(scores(event, canary=True) for _ in range(runs)), strict=True)
+    )
     z, q = event.noise_multiplier, event.sampling_probability
-    noise = np.concatenate([without, found - taken * (1 - 2.0**-19)])
+    noise = np.concatenate([without, projections - sampled * (1 - 2.0**-19)])
     law = stats.kstest(noise.ravel() / z, "norm").pvalue > ALARM and deviation_is(noise, z)
-    law &= stats.binomtest(int(taken.sum()), taken.size, q).pvalue > ALARM
-    less, more = (log_ratio(part, event).sum(axis=1) for part in (without, found))
+    law &= stats.binomtest(int(sampled.sum()), sampled.size, q).pvalue > ALARM
+    less, more = (log_ratio(part, event).sum(axis=1) for part in (without, projections))
     return epsilon_assumption_free(less, more, delta, alpha), bool(law)
 
 
@@ -142,8 +144,8 @@ def _watched(real: Callable[..., Whole], apart: list[bool]) -> Callable[..., Who
         total = real(sgd, data, batch)
         for who in {0, len(batch) // 2, len(batch) - 1} if len(apart) < WATCHED and len(batch) else ():
             moved = (total - real(sgd, data, np.delete(batch, who))).astype(object)
-            own = real(sgd, data, batch[who : who + 1]).astype(object)
-            apart.append(int(moved @ moved) <= 4**STEP_BITS and max(abs(moved - own)) <= 1)
+            summand = real(sgd, data, batch[who : who + 1]).astype(object)
+            apart.append(int(moved @ moved) <= 4**STEP_BITS and max(abs(moved - summand)) <= 1)
         return total
 
     return summed
@@ -151,10 +153,10 @@ def _watched(real: Callable[..., Whole], apart: list[bool]) -> Callable[..., Who
 
 def _noise_of(tap: Tap) -> tuple[Floats, Floats]:
     """Return the noise of all steps of DP-SGD, and what it was added to. Shapes: [steps, weights] twice."""
-    own = [each for each in tap.draws if each.kind == "sgd"]
-    width = min(each.values.size for each in own)
-    values = np.stack([each.values[:width] for each in own]).astype(np.float64)
-    return np.stack([each.released[:width] for each in own]).astype(np.float64) - values, values
+    draws = [each for each in tap.draws if each.kind == "sgd"]
+    width = min(each.values.size for each in draws)
+    values = np.stack([each.values[:width] for each in draws]).astype(np.float64)
+    return np.stack([each.released[:width] for each in draws]).astype(np.float64) - values, values
 
 
 def _recovered(
@@ -174,9 +176,9 @@ def _recovered(
         ends.append(_mu_of(event.model_copy(update=bounds), delta))
     claimed, free, most, law = _mu_of(event, delta), None, None, True
     if full:
-        found, law = canary_epsilon(event, float(delta), FULL_RUNS)
-        free, most = (_mu_at(each, delta) for each in (found, ceilings(FULL_RUNS, FULL_RUNS, float(delta))[1]))
-        law &= canary_within(event, found, delta)
+        epsilon_bound, law = canary_epsilon(event, float(delta), FULL_RUNS)
+        free, most = (_mu_at(each, delta) for each in (epsilon_bound, ceilings(FULL_RUNS, FULL_RUNS, float(delta))[1]))
+        law &= canary_within(event, epsilon_bound, delta)
     alarm = parametric(noise, reach, ALARM).low * event.noise_multiplier > 1
     alarm |= clopper_pearson(hits, tries, ALARM)[0] > event.sampling_probability
     fault = Finding(
@@ -185,7 +187,7 @@ def _recovered(
         says=f"DP-SGD: bounds of noise and sampling recover {100 * ends[0] / claimed:.3g} % of mu"
         + ("" if law and not alarm else ", more than is charged, or a canary is not met with the law that is claimed"),
     )
-    known = Recovered(
+    recovery = Recovered(
         step=f"{event.steps} steps of DP-SGD",
         mechanism="sampled Gaussian",
         claimed=claimed,
@@ -195,12 +197,12 @@ def _recovered(
         draws=len(noise) + (2 * FULL_RUNS * event.steps if full else 0),
         reach=1.0,
     )
-    return known, fault
+    return recovery, fault
 
 
-def canary_within(event: SampledGaussianEvent, found: float, delta: Decimal) -> bool:
+def canary_within(event: SampledGaussianEvent, epsilon_bound: float, delta: Decimal) -> bool:
     """Tell whether an epsilon that a canary showed is at most what is charged."""
-    return found <= float(spent_epsilon([event], delta))
+    return epsilon_bound <= float(spent_epsilon([event], delta))
 
 
 def _mu_of(event: SampledGaussianEvent, delta: Decimal) -> float:
@@ -217,6 +219,6 @@ def _mu_at(epsilon: float, delta: Decimal) -> float:
 
 def _dispersion(counts: Floats, tries: int, q: float) -> float:
     """Return the p-value, of both sides, of counts that vary as binomial ones do."""
-    found = float(((counts - tries * q) ** 2).sum() / (tries * q * (1 - q)))
+    statistic = float(((counts - tries * q) ** 2).sum() / (tries * q * (1 - q)))
     law = stats.chi2(len(counts))
-    return 2 * min(float(law.cdf(found)), float(law.sf(found)))
+    return 2 * min(float(law.cdf(statistic)), float(law.sf(statistic)))

@@ -40,12 +40,12 @@ class Drafted:
     remarks: tuple[str, ...] = ()
 
 
-def drafted(name: str, found: pa.DataType | None, facts: Facts, accept: bool = False) -> Drafted:
+def drafted(name: str, dtype: pa.DataType | None, facts: Facts, accept: bool = False) -> Drafted:
     """Draft a column from its name, its type in the file (None in a CSV file), and what is documented.
 
     A suggestion stands among the remarks until it is accepted; then it is a key.
     """
-    stated = of_type(found)
+    stated = of_type(dtype)
     keys, remarks = _joined(stated, facts)
     keys, faults = _settled(keys)
     remarks = [*([facts.description] if facts.description else []), *remarks, *faults]
@@ -54,8 +54,10 @@ def drafted(name: str, found: pa.DataType | None, facts: Facts, accept: bool = F
     if suggested and not suggested.keys:
         remarks.append(suggested.because)
     elif suggested and accept:
-        kept = {key: value for key, value in keys.items() if key == "nullable" or "type" not in suggested.keys}
-        keys, faults = _settled({**({} if suggested.keys.get("type") == "identifier" else kept), **suggested.keys})
+        stated_keys = {key: value for key, value in keys.items() if key == "nullable" or "type" not in suggested.keys}
+        keys, faults = _settled(
+            {**({} if suggested.keys.get("type") == "identifier" else stated_keys), **suggested.keys}
+        )
         remarks += [f"a suggestion that was accepted: {suggested.because}", *faults]
     elif suggested:
         words = yaml.safe_dump(dict(suggested.keys), default_flow_style=True, sort_keys=False, width=10_000).strip()
@@ -95,13 +97,13 @@ def of_type(kind: pa.DataType | None) -> Keys:
 
 def _joined(stated: Keys, facts: Facts) -> tuple[Keys, list[str]]:
     """Join what the file states with what is documented; where they differ, the file is right, and it is said."""
-    kind, wanted = stated["type"], TYPES.get(facts.kind or "", TODO)
+    kind, type_name = stated["type"], TYPES.get(facts.kind or "", TODO)
     if kind == "image":
         return stated, []
     if facts.derived:
         return {"type": "derived", **facts.derived}, []
     nullable = {"nullable": True} if facts.nullable else {}
-    if wanted == "identifier" and kind in ("integer", "categorical", TODO):
+    if type_name == "identifier" and kind in ("integer", "categorical", TODO):
         return {"type": "identifier"}, []
     if facts.values is not None and kind != "boolean":
         values = _values(facts, kind)
@@ -111,28 +113,30 @@ def _joined(stated: Keys, facts: Facts) -> tuple[Keys, list[str]]:
             return {"type": "boolean", **nullable}, []
         dtype = {key: stated[key] for key in ("dtype",) if key in stated}
         return {"type": "categorical", "values": values, **dtype, **nullable}, []
-    if kind == "integer" and wanted == "boolean":
+    if kind == "integer" and type_name == "boolean":
         return {"type": "categorical", "values": [0, 1], **nullable}, []
     remarks = []
     if kind == TODO:
-        keys = _unfilled(wanted, facts)
-    elif kind == "number" and wanted == "integer":
+        keys = _unfilled(type_name, facts)
+    elif kind == "number" and type_name == "integer":
         keys = {"type": "integer", "min": TODO, "max": TODO}
     else:
         alike = (NUMBERS, ("boolean", "categorical") if facts.kind == "category" else ())
-        differ = wanted not in (TODO, "identifier", kind) and not any({kind, wanted} <= set(each) for each in alike)
+        differ = type_name not in (TODO, "identifier", kind) and not any(
+            {kind, type_name} <= set(each) for each in alike
+        )
         remarks = [f"documented as {facts.kind}, which is not what the file holds"] if differ else []
         keys = dict(stated)
     return {**keys, **_bounds(keys, facts), **nullable}, remarks
 
 
-def _unfilled(wanted: str, facts: Facts) -> Keys:
+def _unfilled(type_name: str, facts: Facts) -> Keys:
     """Return the keys of a documented type of which nothing else is known."""
-    if wanted in NUMBERS:
-        return {"type": wanted, "min": TODO, "max": TODO}
-    if wanted == "datetime":
-        return {"type": wanted, "min": TODO, "max": TODO, "resolution": "day" if facts.kind == "date" else TODO}
-    return {"type": wanted, "values": TODO} if wanted == "categorical" else {"type": wanted}
+    if type_name in NUMBERS:
+        return {"type": type_name, "min": TODO, "max": TODO}
+    if type_name == "datetime":
+        return {"type": type_name, "min": TODO, "max": TODO, "resolution": "day" if facts.kind == "date" else TODO}
+    return {"type": type_name, "values": TODO} if type_name == "categorical" else {"type": type_name}
 
 
 def _values(facts: Facts, kind: str) -> list[Any] | None:
@@ -180,9 +184,9 @@ def _edge(bound: Bound | None, side: int, decimals: int | None) -> float | None:
         return None
     if decimals is None:
         return float(bound.value)
-    place = round(float(bound.value) * 10**decimals, 6)  # the documented number is decimal, and its double is not
-    rank = math.floor(place) if side > 0 else math.ceil(place)
-    rank -= side * (bound.open and rank == place)
+    steps = round(float(bound.value) * 10**decimals, 6)  # the documented number is decimal, and its double is not
+    rank = math.floor(steps) if side > 0 else math.ceil(steps)
+    rank -= side * (bound.open and rank == steps)
     return float(rank / 10**decimals) if decimals else rank
 
 

@@ -1,7 +1,7 @@
 """Write what was discovered into the draft of a schema: only the marks change, so comments and order stay.
 
-Whatever was found comes from noisy counts, so this is post-processing. The schema says under ``sources`` which keys
-come from a charged release, and from which, so that whoever signs it sees it.
+The findings come from noisy counts, so this is post-processing. The schema names under ``sources`` the keys that come
+from a charged release, and the release, for whoever signs it.
 """
 
 import json
@@ -61,31 +61,31 @@ class Completed:
     remarks: tuple[str, ...]
 
 
-def complete(text: str, found: Mapping[str, Found], origin: str, charge: DiscoveryCharge) -> Completed:
+def complete(text: str, findings: Mapping[str, Found], origin: str, charge: DiscoveryCharge) -> Completed:
     """Write what was found into a draft; what was not found becomes a TODO.
 
     Args:
         text: the draft, whose marks are those of the release.
-        found: by column.
+        findings: by column.
         origin: says in words which charged release this is from.
         charge: what was paid for it.
     """
     data, root = read_yaml(text), cast(yaml.MappingNode, yaml.compose(text, Loader=yaml.SafeLoader))
-    edits, remarks, told = list[tuple[int, int, str]](), list[str](), list[str]()
+    edits, remarks, origins = list[tuple[int, int, str]](), list[str](), list[str]()
     columns = _value(root, "columns")
     for name, keys in marks(data).items():
         node, column = _value(columns, name), data["columns"][name]
-        said = _said(column, keys, found[name], of_users="users" in data)
-        remarks += _remarks(name, said, found[name], str(column.get("outside", "clip")))
-        told.append(f"{', '.join(keys)} of {name}")
+        values = _said(column, keys, findings[name], of_users="users" in data)
+        remarks += _remarks(name, values, findings[name], str(column.get("outside", "clip")))
+        origins.append(f"{', '.join(keys)} of {name}")
         for index, key in enumerate(keys):
             mark = _value(node, key)
             indent = " " * (_indent(text, mark.start_mark.index) + 4)
-            written = _flow(said.pop(key), indent)
+            written = _flow(values.pop(key), indent)
             start, end = mark.start_mark.index, mark.end_mark.index
             end = start + len(text[start:end].rstrip())  # that of a word in a block lies on the next line
-            edits.append((start, end, written + _more(index, keys, node, said)))
-    edits.append(_added(text, root, "sources", f"{origin}: {'; '.join(told)}"))
+            edits.append((start, end, written + _more(index, keys, node, values)))
+    edits.append(_added(text, root, "sources", f"{origin}: {'; '.join(origins)}"))
     if charge.charge not in (one.get("charge") for one in data.get("discovered", ())):
         edits.append(_added(text, root, "discovered", charge.model_dump(mode="json")))
     for start, end, written in sorted(edits, reverse=True):
@@ -95,30 +95,30 @@ def complete(text: str, found: Mapping[str, Found], origin: str, charge: Discove
     return Completed(text, tuple(remarks))
 
 
-def _said(column: Mapping[str, Any], keys: tuple[str, ...], found: Found, of_users: bool) -> dict[str, Any]:
+def _said(column: Mapping[str, Any], keys: tuple[str, ...], finding: Found, of_users: bool) -> dict[str, Any]:
     """Return the keys that are written for a column: the marked ones, and what becomes of values outside.
 
     Beside ``users`` no row may be left out, so a number that was not found ends the run that meets it.
     """
-    said: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     if SHARE in keys:
-        said[SHARE] = found.null_share
+        values[SHARE] = finding.null_share
     if "values" in keys:
-        said |= _values(column, found)
-        if of_users and said.get("outside") == "reject-row":
-            said["outside"] = "refuse"
+        values |= _values(column, finding)
+        if of_users and values.get("outside") == "reject-row":
+            values["outside"] = "refuse"
     if "min" in keys:
-        said["min"] = _bound(column, found.low, ROUND_FLOOR)
+        values["min"] = _bound(column, finding.low, ROUND_FLOOR)
     if "max" in keys:
-        said["max"] = _bound(column, found.high, ROUND_CEILING)
+        values["max"] = _bound(column, finding.high, ROUND_CEILING)
     if {"min", "max"} & {*keys}:
-        said |= _checked(column, said) | ({} if "outside" in column else {"outside": "clip"})
-    return said
+        values |= _checked(column, values) | ({} if "outside" in column else {"outside": "clip"})
+    return values
 
 
-def _values(column: Mapping[str, Any], found: Found) -> dict[str, Any]:
+def _values(column: Mapping[str, Any], finding: Found) -> dict[str, Any]:
     """Return the values, with one for the rare ones that are not among them."""
-    values = [*found.values]
+    values = [*finding.values]
     if not values:
         return {"values": TODO}
     if column.get("outside") == "other" and "other" in column:
@@ -137,10 +137,10 @@ def _bound(column: Mapping[str, Any], end: float | None, rounding: str) -> Any:
         return TODO
     if column["type"] == "datetime":
         return Decimal(f"{end:.0f}"), "01-01" if rounding == ROUND_FLOOR else "12-31"
-    places = column.get("round", 0) if column["type"] == "integer" or "round" in column else None
-    if places is None:
+    decimals = column.get("round", 0) if column["type"] == "integer" or "round" in column else None
+    if decimals is None:
         return end
-    exact = Decimal(repr(end)).quantize(Decimal(1).scaleb(-int(places)), rounding=rounding)
+    exact = Decimal(repr(end)).quantize(Decimal(1).scaleb(-int(decimals)), rounding=rounding)
     if column["type"] == "number":
         return float(exact)
     bound = int(exact)
@@ -148,45 +148,45 @@ def _bound(column: Mapping[str, Any], end: float | None, rounding: str) -> Any:
     return int(np.clip(bound, np.iinfo(kind).min, np.iinfo(kind).max)) if kind in INTS else bound
 
 
-def _checked(column: Mapping[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+def _checked(column: Mapping[str, Any], values: dict[str, Any]) -> dict[str, Any]:
     """Write days as YAML has them, and leave a bound open that a given one contradicts."""
-    days = {key: f"{int(end[0]):04}-{end[1]}" for key, end in said.items() if isinstance(end, tuple)}
-    both = {key: str(days.get(key, said.get(key, column.get(key)))) for key in ("min", "max")}
+    days = {key: f"{int(end[0]):04}-{end[1]}" for key, end in values.items() if isinstance(end, tuple)}
+    both = {key: str(days.get(key, values.get(key, column.get(key)))) for key in ("min", "max")}
     read: Any = str if column["type"] == "datetime" else float
     if TODO not in both.values():
         low, high = read(both["min"]), read(both["max"])
         if low > high or (low == high and column["type"] == "number"):
-            return {key: TODO for key in ("min", "max") if key in said}
+            return {key: TODO for key in ("min", "max") if key in values}
     return days
 
 
-def _remarks(name: str, said: Mapping[str, Any], found: Found, outside: str) -> Iterator[str]:
+def _remarks(name: str, values: Mapping[str, Any], finding: Found, outside: str) -> Iterator[str]:
     """Say what was not found, and why; and what share of the rows a bound that was found may leave out."""
-    open_keys = [key for key in ("values", "min", "max") if said.get(key) == TODO]
+    open_keys = [key for key in ("values", "min", "max") if values.get(key) == TODO]
     if open_keys:
         needs = (
-            f"a value needs about {found.least_rows:,.0f} rows to be released"
+            f"a value needs about {finding.least_rows:,.0f} rows to be released"
             if "values" in open_keys
-            else (f"a count has noise of {found.noise_stddev:,.0f} rows")
+            else (f"a count has noise of {finding.noise_stddev:,.0f} rows")
         )
         yield f"column {name}: {' and '.join(open_keys)} could not be found and is left as TODO: {needs}"
     ends = {
         "reject-row": "rows that hold another are left out of what is made by this schema",
         "refuse": "a row that holds another ends the run, so add to them what is public",
     }
-    if "values" in said and said.get("outside") in ends:
-        yield f"column {name}: its values are those that enough rows hold; {ends[said['outside']]}"
-    bounds = [key for key in ("min", "max") if said.get(key, TODO) != TODO]
-    if bounds and found.tail:
+    if "values" in values and values.get("outside") in ends:
+        yield f"column {name}: its values are those that enough rows hold; {ends[values['outside']]}"
+    bounds = [key for key in ("min", "max") if values.get(key, TODO) != TODO]
+    if bounds and finding.tail:
         yield (
-            f"column {name}: beyond {' and '.join(bounds)} may lie {found.tail:.2%} of the rows at each end that was "
-            f"found, and cells of fewer than about {found.hidden:,.0f} rows each, which noise hides; that follows from "
-            f"the settings alone, and `outside: {outside}` says what becomes of them"
+            f"column {name}: beyond {' and '.join(bounds)} may lie {finding.tail:.2%} of the rows at each end that was "
+            f"found, and cells of fewer than about {finding.hidden:,.0f} rows each, which noise hides; that follows "
+            f"from the settings alone, and `outside: {outside}` says what becomes of them"
         )
-    if found.unread > 4 * found.noise_stddev:
+    if finding.unread > 4 * finding.noise_stddev:
         yield (
-            f"column {name}: about {found.unread:,.0f} of {found.rows:,.0f} rows hold what its type does not, such as "
-            "text in a column of numbers, or too long a text; nothing of them is released"
+            f"column {name}: about {finding.unread:,.0f} of {finding.rows:,.0f} rows hold what its type does not, such "
+            "as text in a column of numbers, or too long a text; nothing of them is released"
         )
 
 
@@ -194,9 +194,9 @@ def _value(node: yaml.MappingNode, name: str) -> Any:
     return next(value for key, value in node.value if key.value == name)
 
 
-def _indent(text: str, place: int) -> int:
+def _indent(text: str, position: int) -> int:
     """Return how far the line of a place is indented."""
-    line = text[text.rfind("\n", 0, place) + 1 :]
+    line = text[text.rfind("\n", 0, position) + 1 :]
     return len(line) - len(line.lstrip(" "))
 
 
@@ -219,11 +219,11 @@ def _scalar(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _more(index: int, keys: tuple[str, ...], node: yaml.MappingNode, said: Mapping[str, Any]) -> str:
+def _more(index: int, keys: tuple[str, ...], node: yaml.MappingNode, values: Mapping[str, Any]) -> str:
     """Write the keys that a column lacked, behind its last mark."""
     if index + 1 < len(keys):
         return ""
-    further = [f"{key}: {_scalar(value) if key == 'other' else value}" for key, value in said.items()]
+    further = [f"{key}: {_scalar(value) if key == 'other' else value}" for key, value in values.items()]
     between = ", " if node.flow_style else "\n" + " " * node.value[0][0].start_mark.column
     return "".join(between + words for words in further)
 
@@ -234,13 +234,13 @@ def _added(text: str, root: yaml.MappingNode, key: str, item: Any) -> tuple[int,
     block = yaml.safe_dump([item], default_flow_style=None, sort_keys=False, allow_unicode=True, width=WIDTH)
     if isinstance(item, str):
         block = f"- {flow}\n"
-    given = next((value for name, value in root.value if name.value == key), None)
-    if isinstance(given, yaml.SequenceNode) and given.flow_style:
-        start = given.start_mark.index + 1
-        return start, start, flow + (", " if given.value else "")
-    if isinstance(given, yaml.SequenceNode):
-        start = text.rfind("\n", 0, given.start_mark.index) + 1
-        return start, start, textwrap.indent(block, " " * given.start_mark.column)
+    sequence = next((value for name, value in root.value if name.value == key), None)
+    if isinstance(sequence, yaml.SequenceNode) and sequence.flow_style:
+        start = sequence.start_mark.index + 1
+        return start, start, flow + (", " if sequence.value else "")
+    if isinstance(sequence, yaml.SequenceNode):
+        start = text.rfind("\n", 0, sequence.start_mark.index) + 1
+        return start, start, textwrap.indent(block, " " * sequence.start_mark.column)
     start = next(name.start_mark.index for name, _ in root.value if name.value == "columns")
     if root.flow_style or isinstance(item, str):
         return start, start, f"{key}: [{flow}]" + (", " if root.flow_style else "\n")

@@ -30,7 +30,7 @@ def _columns(table: Mapping[str, Any]) -> Iterator[tuple[str, Facts]]:
     for column in _mappings(table.get("columns")):
         rules = [*_rules(column.get("data_tests")), *_rules(column.get("tests"))]
         facts = [typed(column.get("data_type")), Facts(description=str(column.get("description") or ""))]
-        facts += [_tested(name, given) for name, given in rules]
+        facts += [_tested(name, settings) for name, settings in rules]
         facts += [_constrained(one, str(column.get("name"))) for one in _mappings(column.get("constraints"))]
         names = {name for name, _ in rules}
         facts = [Facts(kind="identifier"), *facts] if "unique" in names else facts
@@ -42,33 +42,33 @@ def _rules(tests: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
         if isinstance(test, str):
             yield test, {}
         elif isinstance(test, dict):
-            for name, given in test.items():
-                given = given if isinstance(given, dict) else {}
-                more = given.get("arguments")
-                yield str(name).rpartition(".")[2], given | (more if isinstance(more, dict) else {})
+            for name, settings in test.items():
+                settings = settings if isinstance(settings, dict) else {}
+                more = settings.get("arguments")
+                yield str(name).rpartition(".")[2], settings | (more if isinstance(more, dict) else {})
 
 
-def _tested(name: str, given: Mapping[str, Any]) -> Facts:
-    if given.get("where") or (given.get("config") or {}).get("where"):
+def _tested(name: str, settings: Mapping[str, Any]) -> Facts:
+    if settings.get("where") or (settings.get("config") or {}).get("where"):
         return Facts(unread=(f"test {name}, which holds of some rows only",))
     if name == "not_null" or name == "expect_column_values_to_not_be_null":
         return Facts(nullable=False)
     if name in ("accepted_values", "expect_column_values_to_be_in_set"):
-        values = given.get("values", given.get("value_set"))
+        values = settings.get("values", settings.get("value_set"))
         return listed(values)
     if name in ("accepted_range", "expect_column_values_to_be_between"):
-        closed = given.get("inclusive", not given.get("strictly", False))
-        return between(given.get("min_value"), given.get("max_value"), not closed, not closed)
+        closed = settings.get("inclusive", not settings.get("strictly", False))
+        return between(settings.get("min_value"), settings.get("max_value"), not closed, not closed)
     return Facts() if name in ("unique", "relationships") else Facts(unread=(f"test {name}",))
 
 
-def _constrained(given: Mapping[str, Any], column: str) -> Facts:
-    kind = given.get("type")
+def _constrained(constraint: Mapping[str, Any], column: str) -> Facts:
+    kind = constraint.get("type")
     if kind in ("not_null", "primary_key"):
         return Facts(nullable=False, kind="identifier" if kind == "primary_key" else None)
-    found = checked(str(given.get("expression", ""))) if kind == "check" else {}
-    return joined(facts for name, facts in found.items() if name.casefold() == column.casefold())
+    facts_by_name = checked(str(constraint.get("expression", ""))) if kind == "check" else {}
+    return joined(facts for name, facts in facts_by_name.items() if name.casefold() == column.casefold())
 
 
-def _mappings(given: Any) -> Iterator[Mapping[str, Any]]:
-    yield from (one for one in given if isinstance(one, dict)) if isinstance(given, list) else ()
+def _mappings(nodes: Any) -> Iterator[Mapping[str, Any]]:
+    yield from (one for one in nodes if isinstance(one, dict)) if isinstance(nodes, list) else ()

@@ -73,10 +73,10 @@ def checked(condition: str) -> Mapping[str, Facts]:
 def _tree(text: str) -> Tree:
     stack: list[Tree] = [[]]
     end = 0
-    for found in TOKEN.finditer(text):
-        if found.start() != end:
+    for match in TOKEN.finditer(text):
+        if match.start() != end:
             break
-        end, kind, written = found.end(), str(found.lastgroup), found[0]
+        end, kind, written = match.end(), str(match.lastgroup), match[0]
         if written == "(":
             stack.append([])
         elif written == ")" and len(stack) > 1:
@@ -116,11 +116,11 @@ def _names(tree: Tree) -> list[str]:
 
 
 def _create(tree: Tree, tables: dict[str, dict[str, list[Facts]]], kinds: Mapping[str, Facts]) -> None:
-    place = next((place for place, one in enumerate(tree) if isinstance(one, list)), None)
-    if place is None:
+    index = next((index for index, one in enumerate(tree) if isinstance(one, list)), None)
+    if index is None:
         return
-    columns = tables.setdefault(_names(tree[:place])[-1], {})
-    for item in _split(tree[place], ","):
+    columns = tables.setdefault(_names(tree[:index])[-1], {})
+    for item in _split(tree[index], ","):
         if _upper(item[0]) in RULES:
             _rule(item, columns)
         elif isinstance(item[0], Token):
@@ -162,9 +162,9 @@ def _rule(tree: Tree, columns: dict[str, list[Facts]]) -> None:
 
 def _add(columns: dict[str, list[Facts]], facts: Mapping[str, Facts]) -> None:
     for name, one in facts.items():
-        known = next((other for other in columns if other.casefold() == name.casefold()), None)
-        if known is not None:
-            columns[known].append(one)
+        column = next((other for other in columns if other.casefold() == name.casefold()), None)
+        if column is not None:
+            columns[column].append(one)
 
 
 def _checked(tree: Tree) -> Mapping[str, Facts]:
@@ -172,7 +172,7 @@ def _checked(tree: Tree) -> Mapping[str, Facts]:
     while len(tree) == 1 and isinstance(tree[0], list):
         tree = tree[0]
     words = [_upper(one) for one in tree]
-    found: dict[str, list[Facts]] = {}
+    facts_by_name: dict[str, list[Facts]] = {}
     for part in [tree] if "OR" in words else _conditions(tree):
         if part is not tree and len(part) == 1 and isinstance(part[0], list):
             inner = _checked(part)
@@ -182,8 +182,8 @@ def _checked(tree: Tree) -> Mapping[str, Facts]:
             read = None if "OR" in words else _compared(terms)
             inner = dict([read]) if read else unread
         for name, facts in inner.items():
-            found.setdefault(name, []).append(facts)
-    return {name: joined(facts) for name, facts in found.items()}
+            facts_by_name.setdefault(name, []).append(facts)
+    return {name: joined(facts) for name, facts in facts_by_name.items()}
 
 
 def _conditions(tree: Tree) -> list[Tree]:
@@ -201,13 +201,13 @@ def _conditions(tree: Tree) -> list[Tree]:
 def _terms(tree: Tree) -> Iterator[Token]:
     """Yield the tokens of a comparison without parentheses, commas and casts, signs joined to their numbers."""
     cast, before = False, Token("sign", "")
-    for place, one in enumerate(tree):
+    for index, one in enumerate(tree):
         if isinstance(one, list):
             if not cast:
                 yield from _terms(one)
             before = Token("value", None)
             continue
-        word, after = _upper(one), tree[place + 1] if place + 1 < len(tree) else None
+        word, after = _upper(one), tree[index + 1] if index + 1 < len(tree) else None
         cast = one.text == "::" or (cast and (one.kind == "word" or one.text in ("[", "]")) and word not in KEYWORDS)
         typed_value = word in ("DATE", "TIMESTAMP") and isinstance(after, Token) and after.kind == "value"
         if not (cast or typed_value or one.text in (",", "[", "]") or word == "ARRAY" or _is_minus(one, before, after)):

@@ -55,8 +55,8 @@ def read_dictionary(text: str) -> Tables:
     if long := next((number for number, row in enumerate(rows) if len(row) > len(meanings)), None):
         raise Unsuitable(f"row {long} of the data dictionary has more cells than headings; put its text in quotes")
     cells = [dict(reversed(list(zip(meanings, row, strict=False)))) for row in rows[1:]]
-    named = {name: row for row in cells if (name := row.get("name", "").strip())}
-    return {"": {name: _facts(row, named) for name, row in named.items()}}
+    named_rows = {name: row for row in cells if (name := row.get("name", "").strip())}
+    return {"": {name: _facts(row, named_rows) for name, row in named_rows.items()}}
 
 
 def _facts(row: dict[str, str], names: Collection[str]) -> Facts:
@@ -82,15 +82,15 @@ def _derived(row: dict[str, str], names: Collection[str]) -> Facts:
         whole = bool(labels) and None not in pairs
         return Facts(derived={"of": of, "values": labels}) if whole else Facts(unread=(f"the names of {of}",))
     try:
-        known = bool(formula) and set(names_in(formula)) <= set(names)
+        complete = bool(formula) and set(names_in(formula)) <= set(names)
     except Misread:
-        known = False
-    return Facts(derived={"formula": formula}) if known else Facts(unread=("formula",) if formula else ())
+        complete = False
+    return Facts(derived={"formula": formula}) if complete else Facts(unread=("formula",) if formula else ())
 
 
 def _range(cell: str) -> Facts:
-    found = RANGE.fullmatch(cell)
-    return between(found[1], found[2]) if found else Facts(unread=("range",))
+    match = RANGE.fullmatch(cell)
+    return between(match[1], match[2]) if match else Facts(unread=("range",))
 
 
 def _values(cell: str, kind: str | None) -> Facts:

@@ -61,14 +61,18 @@ class Known:
         Raises:
             NacreError: one cannot be read, or is the data itself.
         """
-        given = [(path, path == self.sample) for path in (self.document, self.sample) if path is not None]
-        for path, _ in given:
+        paths = [(path, path == self.sample) for path in (self.document, self.sample) if path is not None]
+        for path, _ in paths:
             if not path.is_file():
                 raise Unsuitable(f"{path} does not exist, or is no file")
-            own = Path(root_of(data)) if data is not None and not is_uri(data) else None
-            if own and own.exists() and any(own.samefile(one) for one in (path, *path.resolve().parents)):
+            data_root = Path(root_of(data)) if data is not None and not is_uri(data) else None
+            if (
+                data_root
+                and data_root.exists()
+                and any(data_root.samefile(one) for one in (path, *path.resolve().parents))
+            ):
                 raise Unsuitable(f"{path} is the data itself, or lies in its folder; it is not public documentation")
-        return [read_source(path, sample) for path, sample in given]
+        return [read_source(path, sample) for path, sample in paths]
 
 
 def draft(data: str | Path | Query, affirmed: bool = False, known: Known | None = None, editor: str = "") -> str:
@@ -92,13 +96,13 @@ def draft(data: str | Path | Query, affirmed: bool = False, known: Known | None 
         if not affirmed:
             check_names(str(data), list(columns))
         return "\n".join(_lines(title_of(str(data).removesuffix(".npz")), columns, [], editor))
-    title, place, types, least = _named(data)
+    title, location, types, least = _named(data)
     sources = known.sources(None if isinstance(data, Query) else str(data))
     facts: dict[str, Facts] = {}
     for source in sources:
         facts = {**source.columns(types, known.table), **facts}
     if not affirmed:
-        check_names(place, [name for name in types if name not in facts], least=0 if facts else least)
+        check_names(location, [name for name in types if name not in facts], least=0 if facts else least)
     columns = {name: drafted(name, types[name], facts.get(name, Facts()), known.accept) for name in types}
     return "\n".join(_lines(title, columns, [source.origin for source in sources], editor))
 
@@ -149,8 +153,8 @@ def _yaml(content: object) -> str:
 
 def _line(words: str) -> str:
     """Write words as one line of a comment."""
-    shown = "".join(letter if letter.isprintable() else " " for letter in words)
-    return textwrap.shorten(shown, 300, placeholder=" ...")
+    printable = "".join(letter if letter.isprintable() else " " for letter in words)
+    return textwrap.shorten(printable, 300, placeholder=" ...")
 
 
 def _named(data: str | Path | Query) -> tuple[str, str, dict[str, pa.DataType | None], int]:
@@ -164,7 +168,7 @@ def _named(data: str | Path | Query) -> tuple[str, str, dict[str, pa.DataType | 
     file = find_files(str(data))[0]
     typed = file.format in ("parquet", "arrow")
     types = _typed(file) if typed else dict.fromkeys(names_in(file))
-    return title_of(str(data)), file.place, {**types, **dict.fromkeys(key for key, _ in file.keys)}, 1 if typed else 2
+    return title_of(str(data)), file.uri, {**types, **dict.fromkeys(key for key, _ in file.keys)}, 1 if typed else 2
 
 
 def _typed(file: DataFile) -> dict[str, pa.DataType | None]:
@@ -174,4 +178,4 @@ def _typed(file: DataFile) -> dict[str, pa.DataType | None]:
             return {field.name: field.type for field in schema}
     except FAILURES:
         pass  # its message may quote the file
-    raise DataError("", f"{file.place} is no {file.format.title()} file, or is cut short")
+    raise DataError("", f"{file.uri} is no {file.format.title()} file, or is cut short")

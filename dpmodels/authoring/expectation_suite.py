@@ -21,30 +21,30 @@ def read_suite(document: Mapping[str, Any]) -> Tables:
     """Read the expectations by column."""
     columns: dict[str, list[Facts]] = {}
     for one in document["expectations"]:
-        given = one.get("kwargs") if isinstance(one, dict) else None
-        if isinstance(given, dict) and isinstance(given.get("column"), str):
+        settings = one.get("kwargs") if isinstance(one, dict) else None
+        if isinstance(settings, dict) and isinstance(settings.get("column"), str):
             name = str(one.get("type") or one.get("expectation_type"))
-            columns.setdefault(given["column"], []).append(_expected(name, given))
+            columns.setdefault(settings["column"], []).append(_expected(name, settings))
     return {"": {name: joined(facts) for name, facts in columns.items()}}
 
 
-def _expected(name: str, given: Mapping[str, Any]) -> Facts:
-    mostly = given.get("mostly")
+def _expected(name: str, settings: Mapping[str, Any]) -> Facts:
+    mostly = settings.get("mostly")
     if name == "expect_column_to_exist":
         return Facts()
-    if given.get("row_condition") or (mostly is not None and mostly != 1):
+    if settings.get("row_condition") or (mostly is not None and mostly != 1):
         return Facts(unread=(f"{name}, which need not hold of every row",))
     if name == "expect_column_values_to_not_be_null":
         return Facts(nullable=False)
     if name == "expect_column_values_to_be_in_set":
-        return listed(given.get("value_set"))
+        return listed(settings.get("value_set"))
     if name in RANGES:
-        low, high = (given.get(key) for key in RANGES[name])
-        return between(low, high, given.get("strict_min") is True, given.get("strict_max") is True)
+        low, high = (settings.get(key) for key in RANGES[name])
+        return between(low, high, settings.get("strict_min") is True, settings.get("strict_max") is True)
     if name == "expect_column_values_to_be_of_type":
-        return typed(given.get("type_"))
+        return typed(settings.get("type_"))
     if name == "expect_column_values_to_be_in_type_list":
-        return next((facts for one in given.get("type_list") or [] if (facts := typed(one)).kind), Facts())
+        return next((facts for one in settings.get("type_list") or [] if (facts := typed(one)).kind), Facts())
     if name == "expect_column_values_to_be_unique":
         return Facts()
     return Facts(unread=(name,))

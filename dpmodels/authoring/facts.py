@@ -95,11 +95,11 @@ def _tightest(choose: Any, bounds: list[Bound]) -> Bound | None:
 
 def typed(words: Any) -> Facts:
     """Read the name of a type, such as ``varchar(20)``, ``decimal(10, 2)``, ``datetime64[ns]``."""
-    found = SIZED.match(words.replace("free text", "freetext")) if isinstance(words, str) else None
-    if found is None:
+    match = SIZED.match(words.replace("free text", "freetext")) if isinstance(words, str) else None
+    if match is None:
         return Facts()
-    word, size, scale = found[1].lower().removesuffix("type"), found[2], found[3]
-    kind = next((name for name, known in KINDS.items() if re.fullmatch(known, word)), None)
+    word, size, scale = match[1].lower().removesuffix("type"), match[2], match[3]
+    kind = next((name for name, pattern in KINDS.items() if re.fullmatch(pattern, word)), None)
     if kind is None:
         return Facts(unread=(f"type {words}",))
     if kind != "number" or not size or word in ("float", "double", "real"):
@@ -114,20 +114,20 @@ def between(low: Any, high: Any, low_open: bool = False, high_open: bool = False
         low=None if least is None else Bound(least, low_open),
         high=None if most is None else Bound(most, high_open),
         unread=tuple(
-            f"bound {given}" for given, read in ((low, least), (high, most)) if (given is None) < (read is None)
+            f"bound {limit}" for limit, read in ((low, least), (high, most)) if (limit is None) < (read is None)
         ),
     )
 
 
-def bound(given: Any) -> int | float | Moment | None:
+def bound(limit: Any) -> int | float | Moment | None:
     """Read a bound that was written as a number, as text, or as a moment; None for what is no finite bound."""
-    if isinstance(given, bool):
+    if isinstance(limit, bool):
         return None
-    if isinstance(given, str):
-        return _of_text(given.strip())
-    if isinstance(given, int | float) and not -LARGEST < given < LARGEST:
+    if isinstance(limit, str):
+        return _of_text(limit.strip())
+    if isinstance(limit, int | float) and not -LARGEST < limit < LARGEST:
         return None
-    return given if isinstance(given, int | float | date) else None
+    return limit if isinstance(limit, int | float | date) else None
 
 
 def _of_text(text: str) -> int | float | Moment | None:
@@ -146,10 +146,10 @@ def _of_text(text: str) -> int | float | Moment | None:
         return None
 
 
-def listed(given: Any) -> Facts:
+def listed(content: Any) -> Facts:
     """Return the fact that a column has no other values than those of a list, of which one may be null."""
-    values = given if isinstance(given, list | tuple) else []
-    known = tuple(dict.fromkeys(value for value in values if value is not None))
-    if not known or not all(isinstance(value, bool | int | float | str) for value in known):
+    values = content if isinstance(content, list | tuple) else []
+    distinct_values = tuple(dict.fromkeys(value for value in values if value is not None))
+    if not distinct_values or not all(isinstance(value, bool | int | float | str) for value in distinct_values):
         return Facts(unread=("a list of values",))
-    return Facts(values=known, nullable=True if None in values else None)
+    return Facts(values=distinct_values, nullable=True if None in values else None)

@@ -22,9 +22,9 @@ def read_json_schema(document: Mapping[str, Any]) -> Tables:
     row = _resolved(document, document)
     if "properties" not in row:
         row = _resolved(row.get("items"), document)
-    given, required = row.get("properties"), row.get("required")
+    properties, required = row.get("properties"), row.get("required")
     columns = {}
-    for name, each in (given if isinstance(given, dict) else {}).items():
+    for name, each in (properties if isinstance(properties, dict) else {}).items():
         facts = joined(_facts(each, document, 0))
         if facts.nullable is None and isinstance(required, list):
             facts = replace(facts, nullable=name not in required)
@@ -45,33 +45,35 @@ def _resolved(schema: Any, document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _facts(schema: Any, document: Mapping[str, Any], depth: int) -> Iterator[Facts]:
-    given = _resolved(schema, document)
-    own = schema if isinstance(schema, dict) else {}
-    yield Facts(description=str(own.get("description") or given.get("description") or given.get("title") or ""))
-    types = given.get("type")
+    resolved = _resolved(schema, document)
+    local = schema if isinstance(schema, dict) else {}
+    yield Facts(description=str(local.get("description") or resolved.get("description") or resolved.get("title") or ""))
+    types = resolved.get("type")
     types = [types] if isinstance(types, str) else types if isinstance(types, list) else []
-    held = [str(one) for one in types if one != "null"]
-    kind = TYPES.get(held[0]) if len(held) == 1 else None
-    kind = FORMATS.get(str(given.get("format")), kind) if kind in (None, "text") else kind
-    yield Facts(kind=kind, nullable=True if "null" in types else None, unread=() if kind or not held else ("type",))
-    if "enum" in given or "const" in given:
-        yield listed(given.get("enum", [given.get("const")]))
+    type_names = [str(one) for one in types if one != "null"]
+    kind = TYPES.get(type_names[0]) if len(type_names) == 1 else None
+    kind = FORMATS.get(str(resolved.get("format")), kind) if kind in (None, "text") else kind
+    yield Facts(
+        kind=kind, nullable=True if "null" in types else None, unread=() if kind or not type_names else ("type",)
+    )
+    if "enum" in resolved or "const" in resolved:
+        yield listed(resolved.get("enum", [resolved.get("const")]))
     for opened, low, high in ((False, "minimum", "maximum"), (True, "exclusiveMinimum", "exclusiveMaximum")):
-        yield between(_number(given.get(low)), _number(given.get(high)), opened, opened)
-    yield between(given.get("formatMinimum"), given.get("formatMaximum"))
-    step = given.get("multipleOf")
+        yield between(_number(resolved.get(low)), _number(resolved.get(high)), opened, opened)
+    yield between(resolved.get("formatMinimum"), resolved.get("formatMaximum"))
+    step = resolved.get("multipleOf")
     if isinstance(step, float) and 0 < step < 1 and math.log10(step) == round(math.log10(step)):
         yield Facts(decimals=-round(math.log10(step)))
-    yield from _alternatives(given, document, depth)
+    yield from _alternatives(resolved, document, depth)
 
 
-def _number(given: Any) -> Any:
-    return None if isinstance(given, bool) else given
+def _number(number: Any) -> Any:
+    return None if isinstance(number, bool) else number
 
 
-def _alternatives(given: Mapping[str, Any], document: Mapping[str, Any], depth: int) -> Iterator[Facts]:
+def _alternatives(schema: Mapping[str, Any], document: Mapping[str, Any], depth: int) -> Iterator[Facts]:
     """Read alternatives that are null and one other, or constants, each with its title."""
-    either: list[Any] = next((given[key] for key in ("anyOf", "oneOf") if isinstance(given.get(key), list)), [])
+    either: list[Any] = next((schema[key] for key in ("anyOf", "oneOf") if isinstance(schema.get(key), list)), [])
     several = [_resolved(one, document) for one in either]
     others = [one for one in several if one.get("type") != "null"]
     if len(others) < len(several):

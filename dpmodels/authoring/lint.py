@@ -158,7 +158,7 @@ def _run_faults(contract: Schema | Documents, path: Path) -> list[SchemaFault]:
     outline = Outline()
     if faults:
         read_yaml(path.read_text(encoding="utf-8"), outline)
-    return [SchemaFault(outline.line(place), ".".join(place), message) for place, message in faults.items()]
+    return [SchemaFault(outline.line(key_path), ".".join(key_path), message) for key_path, message in faults.items()]
 
 
 def parse(text: str) -> tuple[Schema | Documents | Federation | None, list[SchemaFault]]:
@@ -189,8 +189,8 @@ def parse(text: str) -> tuple[Schema | Documents | Federation | None, list[Schem
 
 def _waiting(waiting: Mapping[str, tuple[str, ...]], outline: "Outline") -> list[SchemaFault]:
     """Say in one sentence that something is to be discovered yet, at the first column that is."""
-    places = [("columns", name, key) for name, keys in waiting.items() for key in keys]
-    return [SchemaFault(outline.line(place), ".".join(place), WAITING) for place in places[:1]]
+    key_paths = [("columns", name, key) for name, keys in waiting.items() for key in keys]
+    return [SchemaFault(outline.line(key_path), ".".join(key_path), WAITING) for key_path in key_paths[:1]]
 
 
 def load_draft(path: str | Path) -> tuple[str, Discovery]:
@@ -243,52 +243,52 @@ class Outline(Watch):
         """Faults that are counted and not kept."""
         self.tangled = False  # aliases, impossible dates, keys that hide one another: the content is not read
 
-    def line(self, place: Place) -> int:
+    def line(self, key_path: Place) -> int:
         """Return the line of a place, or of the nearest place around it."""
-        while place not in self.lines:
-            place = place[:-1]
-        return self.lines[place]
+        while key_path not in self.lines:
+            key_path = key_path[:-1]
+        return self.lines[key_path]
 
-    def on_key(self, place: Place, key: Scalar, first_line: int) -> bool:
+    def on_key(self, key_path: Place, key: Scalar, first_line: int) -> bool:
         """Take note of a key; one that hides another, or is no text, is a fault."""
         if key.kind != "str":
             self.tangled = True
-            self._fault(place, "must be text: YAML reads this name as something else; put it in quotes", key.line)
+            self._fault(key_path, "must be text: YAML reads this name as something else; put it in quotes", key.line)
         elif first_line:
             self.tangled = True
-            self._fault(place, f"is written twice, first on line {first_line}", key.line)
+            self._fault(key_path, f"is written twice, first on line {first_line}", key.line)
             return False
-        self.lines.setdefault(place, key.line)
+        self.lines.setdefault(key_path, key.line)
         return True
 
-    def on_item(self, place: Place, line: int) -> None:
+    def on_item(self, key_path: Place, line: int) -> None:
         """Take note of an item's line."""
-        self.lines[place] = line
+        self.lines[key_path] = line
 
-    def on_alias(self, place: Place, line: int) -> bool:
+    def on_alias(self, key_path: Place, line: int) -> bool:
         """Count an alias as a fault, and leave out what it stands for."""
         self.tangled = True
-        self._fault(place, "repeats another part by an alias (*); write it out", line)
+        self._fault(key_path, "repeats another part by an alias (*); write it out", line)
         return False
 
-    def on_scalar(self, place: Place, scalar: Scalar) -> Any:
+    def on_scalar(self, key_path: Place, scalar: Scalar) -> Any:
         """Return a scalar's value; what a person would not expect of it is a fault."""
         if scalar.is_plain and scalar.text == "TODO":
-            self._fault(place[:-1] if place and place[-1].isdigit() else place, TODO, scalar.line)
-        elif place and (trap := _trap(scalar, place[-1])):
-            self._fault(place, trap, scalar.line)
+            self._fault(key_path[:-1] if key_path and key_path[-1].isdigit() else key_path, TODO, scalar.line)
+        elif key_path and (trap := _trap(scalar, key_path[-1])):
+            self._fault(key_path, trap, scalar.line)
         try:
             return scalar.value()
         except YamlFault:
             if scalar.kind != "timestamp":
                 raise
             self.tangled = True
-            self._fault(place, f"{scalar.text} is no date of the calendar", scalar.line)
+            self._fault(key_path, f"{scalar.text} is no date of the calendar", scalar.line)
             return None
 
-    def _fault(self, place: Place, message: str, line: int) -> None:
+    def _fault(self, key_path: Place, message: str, line: int) -> None:
         if len(self.faults) < MOST_KEPT:
-            self.faults.append(SchemaFault(line, ".".join(place), message))
+            self.faults.append(SchemaFault(line, ".".join(key_path), message))
         else:
             self.more += 1
 
@@ -309,11 +309,11 @@ def _schema_faults(errors: list[ErrorDetails], data: Mapping[str, Any]) -> Itera
     """Translate pydantic's errors to places in the file and sentences, and check the names that refer to columns."""
     for error in errors:
         cause = error.get("ctx", {}).get("error")
-        place = _place(error["loc"], data)
+        key_path = _place(error["loc"], data)
         if isinstance(cause, ColumnFaults):
-            yield from (((*place, *key.split(".")), _said(message)) for key, message in cause.faults)
+            yield from (((*key_path, *key.split(".")), _said(message)) for key, message in cause.faults)
         else:
-            yield place, partial(_sentence, error, place, data)
+            yield key_path, partial(_sentence, error, key_path, data)
     columns, unit = data.get("columns"), data.get("unit")
     if isinstance(columns, dict):
         kinds = {name: _kind(column) for name, column in columns.items()}
@@ -334,7 +334,7 @@ def _kind(column: Any) -> str:
 
 def _place(loc: tuple[int | str, ...], data: Any) -> Place:
     """Drop from pydantic's location the parts that are no key of the file: the column's type, the union's members."""
-    place: list[str] = []
+    key_path: list[str] = []
     for position, part in enumerate(loc):
         last = position == len(loc) - 1
         if position == 2 and loc[0] == "columns":
@@ -344,70 +344,70 @@ def _place(loc: tuple[int | str, ...], data: Any) -> Place:
             data = data[part]
         elif not (last and isinstance(data, dict)):
             continue
-        place.append(str(part))
-    return tuple(place)
+        key_path.append(str(part))
+    return tuple(key_path)
 
 
-def _sentence(error: ErrorDetails, place: Place, data: Mapping[str, Any]) -> str:
+def _sentence(error: ErrorDetails, key_path: Place, data: Mapping[str, Any]) -> str:
     kind, context = error["type"], error.get("ctx", {})
     if kind == "extra_forbidden":
-        return "is no key here" + near(place[-1], _keys(place[:-1], data))
-    if kind == "string_pattern_mismatch" and place[-1] in ("sha256", "language"):
+        return "is no key here" + near(key_path[-1], _keys(key_path[:-1], data))
+    if kind == "string_pattern_mismatch" and key_path[-1] in ("sha256", "language"):
         return f"must be written as {context['pattern']}, which is a regular expression"
     if kind == "union_tag_invalid":
         return f"has no type `{context['tag']}`; the types are {', '.join(KINDS)}{near(str(context['tag']), KINDS)}"
-    if (place[2:3] == ("values",) and len(place) == 4) or place[2:3] == ("other",):
+    if (key_path[2:3] == ("values",) and len(key_path) == 4) or key_path[2:3] == ("other",):
         return "must be text, a number, or true/false; put it in quotes to mean the text"
     if kind == "value_error":
         return str(context["error"])
     return PHRASES.get(kind, error["msg"]).format(**context) + taken_for_text(error["input"])
 
 
-def near(word: str, known: Iterable[str]) -> str:
+def near(word: str, candidates: Iterable[str]) -> str:
     """Suggest the known word that was probably meant, as the tail of a sentence."""
     if len(word) > LONGEST_GUESSED:
         return ""
-    names = [name for name in islice(known, MOST_GUESSED) if len(name) <= LONGEST_GUESSED]
+    names = [name for name in islice(candidates, MOST_GUESSED) if len(name) <= LONGEST_GUESSED]
     match = get_close_matches(word, names, n=1, cutoff=0.6)
     return f"; did you mean `{match[0]}`?" if match else ""
 
 
-def _keys(place: Place, data: Mapping[str, Any]) -> list[str]:
-    if place == ():
+def _keys(key_path: Place, data: Mapping[str, Any]) -> list[str]:
+    if key_path == ():
         return list(_kind_of(data).model_fields)
-    if place == ("encoder",):
+    if key_path == ("encoder",):
         return list(Encoder.model_fields)
-    if place == ("unit",):
+    if key_path == ("unit",):
         return list(PrivacyUnit.model_fields)
-    if place == ("rows",):
+    if key_path == ("rows",):
         return list(RowCount.model_fields)
-    if place == ("partition",):
+    if key_path == ("partition",):
         return list(Partition.model_fields)
-    if place == ("users",):
+    if key_path == ("users",):
         return list(Users.model_fields)
-    if place[0] == "clients":
+    if key_path[0] == "clients":
         return list(Client.model_fields)
-    if place[0] == "discovered":
+    if key_path[0] == "discovered":
         return list(DiscoveryCharge.model_fields)
-    return list(KINDS[data["columns"][place[1]]["type"]].model_fields)
+    return list(KINDS[data["columns"][key_path[1]]["type"]].model_fields)
 
 
-def _order(outline: Outline, found: Iterator["Finding"], waiting: list[SchemaFault]) -> list[SchemaFault]:
+def _order(outline: Outline, findings: Iterator["Finding"], waiting: list[SchemaFault]) -> list[SchemaFault]:
     """Join both kinds of fault: one a place, none for a place that YAML or a TODO already explains, by line.
 
     Sentences are made of the first faults only: to write one may take a look at every name there is.
     """
     faults, more = [*outline.faults, *waiting], outline.more
-    told, above = set[str](), set[str]()
+    reported, above = set[str](), set[str]()
     for fault in outline.faults:
-        _tell(fault.where, told, above)
-    for line, place, message in sorted(
-        ((outline.line(place), place, message) for place, message in found), key=lambda one: one[0]
+        _tell(fault.where, reported, above)
+    for line, key_path, message in sorted(
+        ((outline.line(key_path), key_path, message) for key_path, message in findings), key=lambda one: one[0]
     ):
-        where = ".".join(place) or "file"
-        if where in above or not told.isdisjoint(_and_above(where)):
+        where = ".".join(key_path) or "file"
+        if where in above or not reported.isdisjoint(_and_above(where)):
             continue
-        _tell(where, told, above)
+        _tell(where, reported, above)
         if len(faults) < MOST_KEPT:
             faults.append(SchemaFault(line, where, message()))
         else:
@@ -429,7 +429,7 @@ def _and_above(where: str) -> list[str]:
     return [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
 
 
-def _tell(where: str, told: set[str], above: set[str]) -> None:
+def _tell(where: str, reported: set[str], above: set[str]) -> None:
     """Note a place that has a fault, and the places around it, which need none of their own; but the columns do."""
-    told.add(where)
+    reported.add(where)
     above.update(set(_and_above(where)[:-1]) - {"columns"})

@@ -35,33 +35,33 @@ def read_pandera(document: Mapping[str, Any]) -> Tables:
 
 
 def _facts(column: Any) -> Facts:
-    given = column if isinstance(column, dict) else {}
-    words = given.get("description") or given.get("title") or ""
-    nullable = given.get("nullable", False)
-    facts = [typed(given.get("dtype")), Facts(description=str(words), nullable=nullable is True)]
-    beside = {key: check for key, check in given.items() if key not in OWN}
-    checks = [*_checks(given.get("checks")), *_checks(beside)]
+    column_schema = column if isinstance(column, dict) else {}
+    words = column_schema.get("description") or column_schema.get("title") or ""
+    nullable = column_schema.get("nullable", False)
+    facts = [typed(column_schema.get("dtype")), Facts(description=str(words), nullable=nullable is True)]
+    beside = {key: check for key, check in column_schema.items() if key not in OWN}
+    checks = [*_checks(column_schema.get("checks")), *_checks(beside)]
     return joined([*facts, *(_checked(name, check) for name, check in checks)])
 
 
-def _checks(given: Any) -> Iterator[tuple[str, Any]]:
+def _checks(checks: Any) -> Iterator[tuple[str, Any]]:
     """Yield checks by name, from a mapping of them or from a list in which each has its name among its options."""
-    if isinstance(given, dict):
-        yield from given.items()
-    for check in given if isinstance(given, list) else []:
+    if isinstance(checks, dict):
+        yield from checks.items()
+    for check in checks if isinstance(checks, list) else []:
         options = check.get("options") if isinstance(check, dict) else None
         if isinstance(options, dict):
             yield str(options.get("check_name")), check
 
 
 def _checked(name: str, check: Any) -> Facts:
-    given = check if isinstance(check, dict) else {}
-    value = given.get("value", check if not given else None)
+    settings = check if isinstance(check, dict) else {}
+    value = settings.get("value", check if not settings else None)
     if name == "isin":
-        return listed(given.get("allowed_values", value))
+        return listed(settings.get("allowed_values", value))
     if name in ("in_range", "between"):
-        closed = (given.get("include_min", True), given.get("include_max", True))
-        return between(given.get("min_value"), given.get("max_value"), not closed[0], not closed[1])
+        closed = (settings.get("include_min", True), settings.get("include_max", True))
+        return between(settings.get("min_value"), settings.get("max_value"), not closed[0], not closed[1])
     for sides, opened in ((OPEN, True), (CLOSED, False)):
         if name in sides and value is not None:
             return between(value, None, opened) if sides[name] == "low" else between(None, value, False, opened)

@@ -35,11 +35,11 @@ def _facts(column: pa.ChunkedArray) -> Facts:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     nullable = Facts(nullable=column.null_count > 0)
-    held, kind = pc.drop_null(column), column.type
-    if not len(held):
+    present, kind = pc.drop_null(column), column.type
+    if not len(present):
         return nullable
     if is_text(kind):
-        return joined([Facts(kind="text"), _categories(held), nullable])
+        return joined([Facts(kind="text"), _categories(present), nullable])
     if pa.types.is_boolean(kind):
         return joined([Facts(kind="boolean"), nullable])
     names = {pa.types.is_integer: "integer", pa.types.is_floating: "number", pa.types.is_decimal: "number"}
@@ -48,26 +48,26 @@ def _facts(column: pa.ChunkedArray) -> Facts:
     if name is None:
         return joined([Facts(unread=("type",)), nullable])
     if pa.types.is_timestamp(kind):  # no bound is finer than a second
-        held = held.cast(pa.timestamp("us", kind.tz))
+        present = present.cast(pa.timestamp("us", kind.tz))
     if name == "number":
-        held = held.cast(pa.float64())
-        held = held.filter(pc.is_finite(held))
-    low, high = (pc.min_max(held)[end].as_py() for end in ("min", "max")) if len(held) else (None, None)
+        present = present.cast(pa.float64())
+        present = present.filter(pc.is_finite(present))
+    low, high = (pc.min_max(present)[end].as_py() for end in ("min", "max")) if len(present) else (None, None)
     bounds = [None if end is None else Bound(end) for end in (low, high)]
-    decimals = _decimals(held) if name == "number" else None
+    decimals = _decimals(present) if name == "number" else None
     return joined([Facts(kind=name, low=bounds[0], high=bounds[1], decimals=decimals), nullable])
 
 
-def _categories(held: pa.ChunkedArray) -> Facts:
-    values = pc.unique(held)
-    if len(values) > min(MOST_CATEGORIES, max(2, len(held) // 2)):
+def _categories(present: pa.ChunkedArray) -> Facts:
+    values = pc.unique(present)
+    if len(values) > min(MOST_CATEGORIES, max(2, len(present) // 2)):
         return Facts(unread=("values, of which the sample has too many",))
     return listed(sorted(values.to_pylist()))
 
 
-def _decimals(held: pa.ChunkedArray) -> int | None:
+def _decimals(present: pa.ChunkedArray) -> int | None:
     """Return the decimals that all numbers of a sample keep to, if they are few."""
     for decimals in range(MOST_DECIMALS + 1):
-        if pc.all(pc.equal(pc.round(held, decimals), held)).as_py():
+        if pc.all(pc.equal(pc.round(present, decimals), present)).as_py():
             return decimals
     return None

@@ -50,17 +50,17 @@ class Source:
         Raises:
             Unsuitable: there is no such table, or two have as many of the names.
         """
-        wanted = list(names)
+        column_names = list(names)
         if table and table not in self.tables:
             raise Unsuitable(f"the documentation has no table {table}; it has {', '.join(self.tables) or 'none'}")
-        found = {name: matched(wanted, self.tables[name]) for name in ([table] if table else self.tables)}
-        most = max(map(len, found.values()), default=0)
-        best = [name for name, facts in found.items() if len(facts) == most]
+        matches = {name: matched(column_names, self.tables[name]) for name in ([table] if table else self.tables)}
+        most = max(map(len, matches.values()), default=0)
+        best = [name for name, facts in matches.items() if len(facts) == most]
         if not most:
             raise Unsuitable("the documentation describes none of the columns; are the names in it the data's?")
         if len(best) > 1:
             raise Unsuitable(f"the documentation has several such tables; choose one by --table: {', '.join(best)}")
-        return found[best[0]]
+        return matches[best[0]]
 
 
 def matched(names: Iterable[str], columns: Columns) -> Columns:
@@ -68,8 +68,8 @@ def matched(names: Iterable[str], columns: Columns) -> Columns:
     folded: dict[str, list[str]] = {}
     for name in columns:
         folded.setdefault(name.casefold(), []).append(name)
-    found = {name: name if name in columns else _only(folded.get(name.casefold(), [])) for name in names}
-    return {name: columns[other] for name, other in found.items() if other is not None}
+    counterparts = {name: name if name in columns else _only(folded.get(name.casefold(), [])) for name in names}
+    return {name: columns[other] for name, other in counterparts.items() if other is not None}
 
 
 def _only(names: list[str]) -> str | None:

@@ -75,36 +75,36 @@ def suggestion(name: str, keys: Mapping[str, Any]) -> Suggestion | None:
     words = " ".join(re.findall(r"[a-z]+|\d+", words.lower()))
     kind, size = keys["type"], SIZES.get(keys.get("dtype", ""))
     for pattern, suggested, because in BY_NAME:
-        given = {"type": "datetime", "resolution": "day", **suggested} if "type" not in suggested else dict(suggested)
-        if re.fullmatch(pattern, words) and (found := _fitted(given, kind, keys)):
-            return Suggestion(found, because)
+        offer = {"type": "datetime", "resolution": "day", **suggested} if "type" not in suggested else dict(suggested)
+        if re.fullmatch(pattern, words) and (fitted := _fitted(offer, kind, keys)):
+            return Suggestion(fitted, because)
     numeric = kind in ("integer", "number") and TODO in (keys.get("min"), keys.get("max"))
     if re.fullmatch(MEASURED, words) and (numeric or kind == TODO):
         return Suggestion({}, ADVICE)
     if kind == "datetime":
         return Suggestion(_open(keys, {**DAYS, "resolution": "second"}), "a moment of these years, generously")
     if kind == "integer" and size and TODO in (keys.get("min"), keys.get("max")):
-        given = {"min": size[0], "max": size[1]}
-        return Suggestion(_open(keys, given), f"all that a file's {keys['dtype']} can hold")
+        offer = {"min": size[0], "max": size[1]}
+        return Suggestion(_open(keys, offer), f"all that a file's {keys['dtype']} can hold")
     return None
 
 
-def _fitted(given: dict[str, Any], kind: Any, keys: Mapping[str, Any]) -> dict[str, Any]:
+def _fitted(offer: dict[str, Any], kind: Any, keys: Mapping[str, Any]) -> dict[str, Any]:
     """Return the suggested keys that are still open, if the suggestion is for such a column."""
     if kind == TODO:
-        return given
-    if given["type"] == "identifier":
-        return given if kind in ("categorical", "integer") and TODO in keys.values() else {}
-    if kind != given["type"] and (kind, given["type"]) not in ALIKE:
+        return offer
+    if offer["type"] == "identifier":
+        return offer if kind in ("categorical", "integer") and TODO in keys.values() else {}
+    if kind != offer["type"] and (kind, offer["type"]) not in ALIKE:
         return {}
-    if (kind, given["type"]) == ("integer", "number"):
-        given = {key: int(value) if key in ("min", "max") else value for key, value in given.items() if key != "round"}
-    return _open(keys, given)
+    if (kind, offer["type"]) == ("integer", "number"):
+        offer = {key: int(value) if key in ("min", "max") else value for key, value in offer.items() if key != "round"}
+    return _open(keys, offer)
 
 
-def _open(keys: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _open(keys: Mapping[str, Any], offer: Mapping[str, Any]) -> dict[str, Any]:
     """Keep of a suggestion what fills a TODO; its scale and rounding only if both of its bounds are taken."""
     both = keys.get("min") == keys.get("max") == TODO
-    found = {key: value for key, value in given.items() if keys.get(key) == TODO}
-    more = {key: given[key] for key in ("scale", "round") if key in given and key not in keys and both}
-    return found | more if found else {}
+    filled = {key: value for key, value in offer.items() if keys.get(key) == TODO}
+    more = {key: offer[key] for key in ("scale", "round") if key in offer and key not in keys and both}
+    return filled | more if filled else {}

@@ -36,10 +36,10 @@ def code_type(column: Modelled) -> np.dtype[Any]:
 
 def number_codes(column: Continuous, states: Indices, x: Floats) -> Codes:
     """Return the codes of states and, where the state is "has a value", of numbers on the lattice and in bounds."""
-    place = column.interval.place(x)
+    index = column.interval.place(x)
     if column.states == 1:
-        return place.astype(code_type(column))
-    return np.where(states == 0, place, value_codes(column) - 1.0 + states).astype(code_type(column))
+        return index.astype(code_type(column))
+    return np.where(states == 0, index, value_codes(column) - 1.0 + states).astype(code_type(column))
 
 
 def to_codes(column: Modelled, states: Indices, values: Floats) -> Codes:

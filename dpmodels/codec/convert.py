@@ -55,25 +55,25 @@ def csv_type(column: Column) -> pa.DataType:
     return pa.float64() if isinstance(column, Continuous) else pa.string()  # text is no image, and is refused as one
 
 
-def check_type(name: str, column: Modelled, found: pa.DataType) -> None:
+def check_type(name: str, column: Modelled, dtype: pa.DataType) -> None:
     """Refuse a type that cannot hold the column's values; a column of nothing but nulls has any type."""
-    inner = found.value_type if pa.types.is_dictionary(found) else found
+    inner = dtype.value_type if pa.types.is_dictionary(dtype) else dtype
     number = pa.types.is_integer(inner) or pa.types.is_floating(inner) or pa.types.is_decimal(inner)
     zoned = pa.types.is_timestamp(inner) and inner.tz is not None
-    wanted, fits = "numbers", number
+    kinds, fits = "numbers", number
     if isinstance(column, Datetime):
         zone = zone_of(column.resolved_dtype)
         moment = pa.types.is_date(inner) or (pa.types.is_timestamp(inner) and not zoned)
-        wanted, fits = ("times with a zone", zoned) if zone else ("dates, or times without a zone", moment)
+        kinds, fits = ("times with a zone", zoned) if zone else ("dates, or times without a zone", moment)
     elif isinstance(column, Integer) and _is_clock(kind := arrow_type(column)):
-        wanted, fits = f"{column.dtype}, or whole numbers of its unit", number or inner.id in _CLOCKS[kind.id]
+        kinds, fits = f"{column.dtype}, or whole numbers of its unit", number or inner.id in _CLOCKS[kind.id]
     elif isinstance(column, Discrete) and column.kind == "boolean":
-        wanted, fits = "booleans", pa.types.is_boolean(inner)
+        kinds, fits = "booleans", pa.types.is_boolean(inner)
     elif isinstance(column, Discrete) and column.kind == "text":
-        wanted, fits = "text", is_text(inner)
+        kinds, fits = "text", is_text(inner)
     if not (fits or pa.types.is_null(inner)):
-        said = f"must hold {wanted}, as its type {type(column).__name__.lower()} in the schema says"
-        raise DataError(name, f"{said}; it holds {described(found)}{_way_out(column, inner)}")
+        rule = f"must hold {kinds}, as its type {type(column).__name__.lower()} in the schema says"
+        raise DataError(name, f"{rule}; it holds {described(dtype)}{_way_out(column, inner)}")
 
 
 _TIMES, _DURATIONS = (pa.time32("s").id, pa.time64("us").id), (pa.duration("s").id,)
@@ -84,16 +84,16 @@ def _is_clock(kind: pa.DataType) -> bool:
     return kind.id in _CLOCKS
 
 
-def _way_out(column: Modelled, found: pa.DataType) -> str:
+def _way_out(column: Modelled, dtype: pa.DataType) -> str:
     """Say what to do about a type that is read, but not by the column's declaration, or that is not read at all."""
-    if pa.types.is_nested(found):
+    if pa.types.is_nested(dtype):
         return "; give every part a column of its own, or leave it out with `type: identifier`"
-    if _is_clock(found):
-        return f'; declare it `type: integer` with `dtype: "{found}"`, and its bounds as numbers of that unit'
-    if is_text(found) and isinstance(column, Continuous):
+    if _is_clock(dtype):
+        return f'; declare it `type: integer` with `dtype: "{dtype}"`, and its bounds as numbers of that unit'
+    if is_text(dtype) and isinstance(column, Continuous):
         what, call = ("dates", "to_datetime") if isinstance(column, Datetime) else ("numbers", "to_numeric")
         return f"; turn it into {what}, as pandas.{call} does"
-    if isinstance(column, Datetime) and pa.types.is_timestamp(found) and found.tz is not None:
+    if isinstance(column, Datetime) and pa.types.is_timestamp(dtype) and dtype.tz is not None:
         return '; say so, as in `dtype: "timestamp[us, tz=UTC]"`, with a `resolution` and with bounds in UTC'
     return ""
 
@@ -226,8 +226,8 @@ def _find(column: Any, array: pa.Array) -> tuple[NDArray[np.int32], Mask]:
     """Return each value's place among the column's (-1: none), and which are null; by a dictionary's entries."""
     if pa.types.is_dictionary(array.type):
         state, null = _find(column, array.dictionary)
-        place = array.indices.fill_null(len(state)).to_numpy(zero_copy_only=False)
-        return np.append(state, np.int32(-1))[place], np.append(null, True)[place]
+        entries = array.indices.fill_null(len(state)).to_numpy(zero_copy_only=False)
+        return np.append(state, np.int32(-1))[entries], np.append(null, True)[entries]
     keys = column.keys
     if pa.types.is_null(array.type):
         array = array.cast(pa.array(keys).type)
@@ -236,8 +236,8 @@ def _find(column: Any, array: pa.Array) -> tuple[NDArray[np.int32], Mask]:
     elif pa.types.is_string_view(array.type):
         array = array.cast(pa.large_string())
     null = array.is_null().to_numpy(zero_copy_only=False)
-    found = pc.index_in(array, value_set=pa.array(keys, type=array.type))
-    return found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32), null
+    positions = pc.index_in(array, value_set=pa.array(keys, type=array.type))
+    return positions.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32), null
 
 
 def states_of(column: Discrete, array: pa.Array) -> NDArray[np.int32]:

@@ -33,9 +33,9 @@ def derive(column: Derived, columns: Columns, table: pa.Table | pa.RecordBatch) 
     if column.values is not None:
         return _looked_up(column, columns[str(column.of)], table.column(str(column.of)))
     numbers = {name: as_numbers(columns[name], table.column(name)) for name in column.operands}
-    found, whole = reckon(str(column.formula), numbers, columns), pa.types.is_integer(kind)
-    null = np.isnan(found) | (np.abs(found) > 2.0**53) if whole else np.isnan(found)
-    filled = np.where(null, 0, np.rint(found) if whole else found)
+    computed, whole = reckon(str(column.formula), numbers, columns), pa.types.is_integer(kind)
+    null = np.isnan(computed) | (np.abs(computed) > 2.0**53) if whole else np.isnan(computed)
+    filled = np.where(null, 0, np.rint(computed) if whole else computed)
     return pa.array(filled.astype(kind.to_pandas_dtype()), type=kind, mask=null)
 
 
@@ -49,17 +49,17 @@ def follows(name: str, columns: Columns, batch: pa.Table | pa.RecordBatch) -> Ma
     for other in column.operands:
         if other not in batch.schema.names:
             raise DataError(other, "is in the schema but not in the data")
-    given, wanted = plain(batch.column(name)), derive(column, columns, batch)
-    if pa.types.is_null(given.type):
-        return np.ones(len(given), dtype=np.bool_)
-    if not _alike(given.type, wanted.type):
-        what = f"must hold {described(wanted.type)}, as the schema derives it; it holds {described(given.type)}"
+    actual, expected = plain(batch.column(name)), derive(column, columns, batch)
+    if pa.types.is_null(actual.type):
+        return np.ones(len(actual), dtype=np.bool_)
+    if not _alike(actual.type, expected.type):
+        what = f"must hold {described(expected.type)}, as the schema derives it; it holds {described(actual.type)}"
         raise DataError(name, what)
-    if is_text(wanted.type) or pa.types.is_boolean(wanted.type):
-        same: Mask = pc.equal(given.cast(wanted.type), wanted).fill_null(True).to_numpy(zero_copy_only=False)
+    if is_text(expected.type) or pa.types.is_boolean(expected.type):
+        same: Mask = pc.equal(actual.cast(expected.type), expected).fill_null(True).to_numpy(zero_copy_only=False)
         return same
-    x, y = to_floats(given), to_floats(wanted)
-    near = np.abs(x - y) <= CLOSE.get(str(wanted.type), 1e-9) * np.maximum(1, np.abs(y))
+    x, y = to_floats(actual), to_floats(expected)
+    near = np.abs(x - y) <= CLOSE.get(str(expected.type), 1e-9) * np.maximum(1, np.abs(y))
     return near | np.isnan(x) | np.isnan(y)
 
 
@@ -69,10 +69,10 @@ def _looked_up(column: Derived, other: Categorical, array: pa.Array | pa.Chunked
     return pa.array([values[one] for one in names_of(other)]).take(pa.array(states, mask=states < 0))
 
 
-def _alike(found: pa.DataType, wanted: pa.DataType) -> bool:
+def _alike(actual: pa.DataType, expected: pa.DataType) -> bool:
     """Tell whether a raw type can hold what the schema derives."""
-    if is_text(wanted):
-        return is_text(found)
-    if pa.types.is_boolean(wanted):
-        return bool(pa.types.is_boolean(found))
-    return bool(pa.types.is_integer(found) or pa.types.is_floating(found) or pa.types.is_decimal(found))
+    if is_text(expected):
+        return is_text(actual)
+    if pa.types.is_boolean(expected):
+        return bool(pa.types.is_boolean(actual))
+    return bool(pa.types.is_integer(actual) or pa.types.is_floating(actual) or pa.types.is_decimal(actual))

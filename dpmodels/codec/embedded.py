@@ -99,9 +99,9 @@ class EmbeddedCodec:
         """Read documents from the form of a hand-off, which passed its gate (gate/embedded_gate.py)."""
         batch = pa.table(table) if isinstance(table, pa.RecordBatch) else table
         numbers = batch.column("embedding").combine_chunks().flatten().to_numpy().reshape(-1, self.dim)
-        places = {name: number for number, name in enumerate(self.contract.classes)}
+        class_numbers = {name: number for number, name in enumerate(self.contract.classes)}
         labels = batch.column(self.contract.label).to_pylist() if self.contract.label else []
-        numbered = np.array([places[label] for label in labels] or [0] * len(batch), dtype=np.int32)
+        numbered = np.array([class_numbers[label] for label in labels] or [0] * len(batch), dtype=np.int32)
         return Embedded(np.rint(np.ldexp(numbers, BITS)).astype(np.int16), numbered)
 
 

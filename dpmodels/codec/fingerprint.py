@@ -27,12 +27,12 @@ class Fingerprint:
     def __init__(self, schema: Schema, secret: bytes) -> None:
         self._secret = secret
         left_out = schema.partition and schema.partition.column
-        self._columns = [place for place, name in enumerate(schema.modelled) if name != left_out]
+        self._columns = [index for index, name in enumerate(schema.modelled) if name != left_out]
         self._total, self._rows = np.zeros(LANES, dtype=np.uint64), 0
 
     def add(self, records: Records) -> None:
         """Count more rows in; order does not matter."""
-        words = [codes for place, codes in enumerate(records.codes or ()) if place in self._columns]
+        words = [codes for column, codes in enumerate(records.codes or ()) if column in self._columns]
         if records.pixels is not None:
             words += list(_words(records.pixels))
         lanes = np.empty((LANES, len(records)), dtype=np.uint64)

@@ -60,20 +60,20 @@ class FlatCodec(Codec):
         users, most = int(user[-1]) + 1 if len(user) else 0, self.max_rows
         if name in self.parents:
             return identifier.make(first_row, users).take(pa.array(user))
-        place = pa.array(user * most + position - 1, mask=position == 0)
-        return identifier.make(first_row * most, users * most).take(place)
+        indices = pa.array(user * most + position - 1, mask=position == 0)
+        return identifier.make(first_row * most, users * most).take(indices)
 
 
 def split(contract: Schema, flat: pa.Table) -> dict[str, pa.Table]:
     """Cut rows of a flat table into those of the parents' table, if there is one, and of the children's."""
     position, names = flat.column(POSITION), flat.column_names
-    found = {
+    tables = {
         "children": flat.filter(pc.greater(position, 0)).select([n for n in contract.children.columns if n in names])
     }
     if contract.users and contract.users.columns:
-        own = [name for name in contract.parents.columns if name in names]
-        found["parents"] = flat.filter(pc.less_equal(position, 1)).select(own)
-    return found
+        parent_columns = [name for name in contract.parents.columns if name in names]
+        tables["parents"] = flat.filter(pc.less_equal(position, 1)).select(parent_columns)
+    return tables
 
 
 def join(contract: Schema, tables: dict[str, pa.Table]) -> pa.Table:
@@ -82,20 +82,20 @@ def join(contract: Schema, tables: dict[str, pa.Table]) -> pa.Table:
     The rows of a user are numbered as they stand in the children's table.
     """
     key, children = str(contract.unit.user), tables["children"]
-    own = tables["parents"] if "parents" in tables else pa.table({key: pc.unique(children.column(key))})
-    place = pc.index_in(joined(children.column(key)), value_set=joined(own.column(key)))
-    known = place.fill_null(len(own)).to_numpy(zero_copy_only=False).astype(np.int64)
-    order = np.argsort(known, kind="stable")
-    counts = np.bincount(known, minlength=len(own) + 1)
+    parents = tables["parents"] if "parents" in tables else pa.table({key: pc.unique(children.column(key))})
+    index = pc.index_in(joined(children.column(key)), value_set=joined(parents.column(key)))
+    parent_rows = index.fill_null(len(parents)).to_numpy(zero_copy_only=False).astype(np.int64)
+    order = np.argsort(parent_rows, kind="stable")
+    counts = np.bincount(parent_rows, minlength=len(parents) + 1)
     begin = np.cumsum(counts) - counts
     child = np.concatenate([order, np.full(int((counts[:-1] == 0).sum()), -1)])
-    user = np.concatenate([known[order], np.flatnonzero(counts[:-1] == 0)])
+    user = np.concatenate([parent_rows[order], np.flatnonzero(counts[:-1] == 0)])
     position = np.where(child < 0, 0, np.concatenate([np.arange(len(order)), child[len(order) :]]) - begin[user] + 1)
     again = np.argsort(user, kind="stable")
     child, user, position = child[again], user[again], position[again]
     rows = pa.array(child, mask=child < 0)
-    parents = pa.array(user, mask=user == len(own))
-    columns: dict[str, Any] = {name: own.column(name).take(parents) for name in own.column_names}
+    user_index = pa.array(user, mask=user == len(parents))
+    columns: dict[str, Any] = {name: parents.column(name).take(user_index) for name in parents.column_names}
     columns |= {name: children.column(name).take(rows) for name in children.column_names if name != key}
     columns |= {CHILDREN: pa.array(counts[user]), POSITION: pa.array(position)}
     return pa.table({name: columns[name] for name in contract.flat.columns if name in columns})

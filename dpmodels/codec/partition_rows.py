@@ -35,8 +35,8 @@ def in_partition(partition: Partition, column: Column, array: pa.Array) -> Mask:
         return _on_day(array, value)
     if isinstance(column, Categorical):
         check_type(name, column, array.type)
-        place: Mask = states_of(column, array) == column.values.index(listed(column)[value])
-        return place
+        members: Mask = states_of(column, array) == column.values.index(listed(column)[value])
+        return members
     return _as_text(name, array, value)
 
 

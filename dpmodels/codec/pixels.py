@@ -14,12 +14,12 @@ from dpmodels.errors import DataError
 Pixels: TypeAlias = NDArray[np.uint8]
 
 
-def check_image_type(name: str, found: pa.DataType) -> None:
+def check_image_type(name: str, dtype: pa.DataType) -> None:
     """Refuse a column that cannot hold lists of whole numbers."""
-    lists = pa.types.is_fixed_size_list(found) or pa.types.is_list(found) or pa.types.is_large_list(found)
-    if not (lists and pa.types.is_integer(found.value_type)):
+    lists = pa.types.is_fixed_size_list(dtype) or pa.types.is_list(dtype) or pa.types.is_large_list(dtype)
+    if not (lists and pa.types.is_integer(dtype.value_type)):
         raise DataError(
-            name, f"must hold lists of whole numbers, as its type image in the schema says; it holds {described(found)}"
+            name, f"must hold lists of whole numbers, as its type image in the schema says; it holds {described(dtype)}"
         )
 
 

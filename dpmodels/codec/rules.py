@@ -22,7 +22,7 @@ class Conditions:
 
     def __init__(self, schema: Schema, texts: Sequence[str]) -> None:
         self.all = [read_condition(text, schema.columns) for text in texts]
-        self.places = {name: place for place, name in enumerate(schema.modelled)}
+        self.column_index = {name: place for place, name in enumerate(schema.modelled)}
 
     def __str__(self) -> str:
         return " and ".join(f"`{one.text}`" for one in self.all)
@@ -30,14 +30,14 @@ class Conditions:
     def by_column(self) -> Iterator[tuple[int, list[Condition]]]:
         """Yield the place among the modeled columns of each column with conditions, and these."""
         for name in dict.fromkeys(one.name for one in self.all):
-            yield self.places[name], [one for one in self.all if one.name == name]
+            yield self.column_index[name], [one for one in self.all if one.name == name]
 
     def hold(self, records: Records) -> Mask:
         """Tell which rows meet all conditions."""
-        met = np.ones(len(records), dtype=np.bool_)
-        for place, own in self.by_column():
-            met &= hold(own, records.states[:, place], records.values[:, place])
-        return met
+        holding = np.ones(len(records), dtype=np.bool_)
+        for column, conditions in self.by_column():
+            holding &= hold(conditions, records.states[:, column], records.values[:, column])
+        return holding
 
 
 def keeping(rule: Implication, columns: Mapping[str, Any], batch: pa.RecordBatch | pa.Table) -> Mask:
@@ -45,13 +45,13 @@ def keeping(rule: Implication, columns: Mapping[str, Any], batch: pa.RecordBatch
 
     Privacy: as sensitive as the table.
     """
-    dropped, seen = np.zeros(batch.num_rows, dtype=np.bool_), {}
+    dropped, codes = np.zeros(batch.num_rows, dtype=np.bool_), {}
     for name in rule.columns:
         states, numbers, rejected = _seen(columns[name], plain(batch.column(name)))
-        seen[name] = states, numbers
+        codes[name] = states, numbers
         dropped |= rejected
-    kept: Mask = rule.kept(seen) | dropped
-    return kept
+    keeps: Mask = rule.kept(codes) | dropped
+    return keeps
 
 
 def _seen(column: Continuous | Discrete, array: pa.Array) -> tuple[NDArray[np.int32], Floats, Mask]:

@@ -26,8 +26,8 @@ ROWS = 5
 
 def column_shares(case: Case) -> dict[str, Any]:
     """Return the shares of every column's values in samples of both tables, on the same bars."""
-    drawn = list(case.schema.modelled.items())[:MOST_DRAWN]
-    both = case.real.train, case.made
+    charted = list(case.schema.modelled.items())[:MOST_DRAWN]
+    both = case.real.train, case.synthetic
     return {
         "columns": [
             {
@@ -35,50 +35,50 @@ def column_shares(case: Case) -> dict[str, Any]:
                 "type": getattr(column, "type", ""),
                 **_shares(column, *(each.values[:, j] for each in both)),
             }
-            for j, (name, column) in enumerate(drawn)
+            for j, (name, column) in enumerate(charted)
         ],
-        "left_out": len(case.schema.modelled) - len(drawn),
+        "left_out": len(case.schema.modelled) - len(charted),
     }
 
 
 def sample_rows(case: Case, real: bool = False) -> dict[str, Any]:
     """Return a few synthetic rows, drawn at random, as text, and if asked real ones; without the pixels of images."""
-    shown = {"real": _rows(case, case.real.train)} if real else {}
-    return {"columns": list(case.schema.modelled), **shown, "synthetic": _rows(case, case.made)}
+    real_rows = {"real": _rows(case, case.real.train)} if real else {}
+    return {"columns": list(case.schema.modelled), **real_rows, "synthetic": _rows(case, case.synthetic)}
 
 
-def _shares(column: Modelled, real: Floats, made: Floats) -> dict[str, Any]:
+def _shares(column: Modelled, real: Floats, synthetic: Floats) -> dict[str, Any]:
     if not isinstance(column, Continuous):
-        return _of_categories(column, real, made)
-    known = np.concatenate([real[~np.isnan(real)], made[~np.isnan(made)]])
-    if not len(known):
+        return _of_categories(column, real, synthetic)
+    present = np.concatenate([real[~np.isnan(real)], synthetic[~np.isnan(synthetic)]])
+    if not len(present):
         return {
             "ordered": False,
             "labels": ["null"],
-            **_named([np.array([len(each)]) for each in (real, made)], (real, made)),
+            **_named([np.array([len(each)]) for each in (real, synthetic)], (real, synthetic)),
         }
-    values, axis = np.unique(known), {}
+    values, axis = np.unique(present), {}
     if len(values) <= MOST_VALUES:
-        labels, counts = [written(column, x) for x in values], [_exactly(values, each) for each in (real, made)]
+        labels, counts = [written(column, x) for x in values], [_exactly(values, each) for each in (real, synthetic)]
     else:
-        edges, step = _edges(column, known)
+        edges, step = _edges(column, present)
         ends = zip(edges[:-1], edges[1:] - step, strict=True)
         labels = [f"{written(column, low)} to {written(column, high)}" for low, high in ends]
-        counts = [_between(edges, each) for each in (real, made)]
+        counts = [_between(edges, each) for each in (real, synthetic)]
         axis = {"axis": _axis(column, edges)}
-    nulls = [float(np.isnan(each).mean()) if len(each) else 0.0 for each in (real, made)]
-    return {"ordered": True, "labels": labels, **_named(counts, (real, made)), "null": nulls, **axis}
+    nulls = [float(np.isnan(each).mean()) if len(each) else 0.0 for each in (real, synthetic)]
+    return {"ordered": True, "labels": labels, **_named(counts, (real, synthetic)), "null": nulls, **axis}
 
 
-def _of_categories(column: Modelled, real: Floats, made: Floats) -> dict[str, Any]:
+def _of_categories(column: Modelled, real: Floats, synthetic: Floats) -> dict[str, Any]:
     labels = category_names(column)
     counts = [
         np.bincount(np.where(np.isnan(each), len(labels) - 1, each).astype(np.int64), minlength=len(labels))
-        for each in (real, made)
+        for each in (real, synthetic)
     ]
-    kept = np.flatnonzero(counts[0] + counts[1])
-    named = _named([each[kept] for each in counts], (real, made))
-    return {"ordered": False, "labels": [labels[index] for index in kept], **named}
+    occurring = np.flatnonzero(counts[0] + counts[1])
+    shares = _named([each[occurring] for each in counts], (real, synthetic))
+    return {"ordered": False, "labels": [labels[index] for index in occurring], **shares}
 
 
 def _named(counts: list[NDArray[np.int64]], tables: tuple[Floats, Floats]) -> dict[str, list[float]]:
@@ -86,14 +86,14 @@ def _named(counts: list[NDArray[np.int64]], tables: tuple[Floats, Floats]) -> di
     return dict(zip(("real", "synthetic"), shares, strict=True))
 
 
-def _edges(column: Continuous, known: Floats) -> tuple[Floats, float]:
+def _edges(column: Continuous, present: Floats) -> tuple[Floats, float]:
     """Cut the range of both tables, but for their tails, into equal bars; return their edges, and the column's step.
 
     Bars are equal along the logarithm where the schema says so, and otherwise hold equally many possible values.
     """
-    low, high = np.quantile(known, [TAIL, 1 - TAIL])
+    low, high = np.quantile(present, [TAIL, 1 - TAIL])
     if low == high:
-        low, high = known.min(), known.max()
+        low, high = present.min(), present.max()
     step = 0.0 if column.decimals is None else 10.0**-column.decimals
     if column.log:
         begin, end = column.interval.to_unit(np.clip(np.array([low, high]), column.low, column.high))
@@ -108,16 +108,16 @@ def _edges(column: Continuous, known: Floats) -> tuple[Floats, float]:
 
 def _axis(column: Continuous, edges: Floats) -> dict[str, Any]:
     """Say where bars begin and end, on the scale of the column, and what is written beneath them."""
-    places = column.interval.scaled(edges - column.low)
-    parts = (places - places[0]) / (places[-1] - places[0])
-    drawn = ticks(column, float(edges[0]), float(edges[-1]))
-    return {"edges": parts.round(6).tolist(), "ticks": drawn, "bars": len(edges) - 1}
+    positions = column.interval.scaled(edges - column.low)
+    parts = (positions - positions[0]) / (positions[-1] - positions[0])
+    tick_labels = ticks(column, float(edges[0]), float(edges[-1]))
+    return {"edges": parts.round(6).tolist(), "ticks": tick_labels, "bars": len(edges) - 1}
 
 
 def _between(edges: Floats, values: Floats) -> NDArray[np.int64]:
-    known = values[~np.isnan(values)]
-    place = np.clip(np.searchsorted(edges, known, side="right") - 1, 0, len(edges) - 2)
-    return np.bincount(place, minlength=len(edges) - 1)
+    present = values[~np.isnan(values)]
+    bin_index = np.clip(np.searchsorted(edges, present, side="right") - 1, 0, len(edges) - 2)
+    return np.bincount(bin_index, minlength=len(edges) - 1)
 
 
 def _exactly(values: Floats, column: Floats) -> NDArray[np.int64]:

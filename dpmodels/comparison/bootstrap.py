@@ -14,8 +14,8 @@ LEAST = 10
 
 def weights(rows: int, seed: int) -> Floats:
     """Draw how often each row is in each resample; the first is the data itself. Shapes: [RESAMPLES + 1, rows]."""
-    drawn = np.random.default_rng([seed, 13]).multinomial(rows, np.full(rows, 1 / rows), size=RESAMPLES)
-    return np.concatenate([np.ones((1, rows)), drawn])
+    resampled = np.random.default_rng([seed, 13]).multinomial(rows, np.full(rows, 1 / rows), size=RESAMPLES)
+    return np.concatenate([np.ones((1, rows)), resampled])
 
 
 def interval(values: Floats) -> list[float]:
@@ -50,9 +50,9 @@ def macro_auroc(y: Floats, shares: Floats, classes: Floats, weight: Floats) -> F
     for label in np.unique(y):
         positive = y == label
         if LEAST <= positive.sum() <= len(y) - LEAST:
-            known = np.flatnonzero(classes == label)
+            column = np.flatnonzero(classes == label)
             chance = np.full(len(weight), 0.5)
-            areas.append(weighted_auroc(positive, shares[:, known[0]], weight) if len(known) else chance)
+            areas.append(weighted_auroc(positive, shares[:, column[0]], weight) if len(column) else chance)
     return np.nanmean(areas, axis=0) if areas else None
 
 

@@ -41,14 +41,14 @@ class Real:
 
     Attributes:
         train: a sample of the rows that the synthetic tables were made from.
-        held: a sample of rows that they were not made from, if there are any.
+        held_out: a sample of rows that they were not made from, if there are any.
         tally: counts of all the rows they were made from.
         once: what is computed from the real rows alone.
     """
 
     schema: Schema
     train: Frame
-    held: Frame | None
+    held_out: Frame | None
     grid: Grid
     tally: GridTally
     seed: int
@@ -61,8 +61,8 @@ class Real:
         """
         rng = np.random.default_rng(self.seed)
         order = rng.permutation(len(self.train))
-        if self.held is not None:
-            return self.train.take(order[:most]), self.held.take(rng.permutation(len(self.held))[: most // 2])
+        if self.held_out is not None:
+            return self.train.take(order[:most]), self.held_out.take(rng.permutation(len(self.held_out))[: most // 2])
         cut = round(len(order) * (1 - TEST_SHARE))
         return self.train.take(order[:cut][:most]), self.train.take(order[cut:][: most // 2])
 
@@ -75,12 +75,12 @@ class Case:
         asks metrics, and what it returns is Sensitive.
 
     Attributes:
-        made: a sample of the synthetic rows; tally: counts of all of them.
+        synthetic: a sample of the synthetic rows; tally: counts of all of them.
         once: what is computed for this table alone.
     """
 
     real: Real
-    made: Frame
+    synthetic: Frame
     tally: GridTally
     once: Once = field(default_factory=Once)
 

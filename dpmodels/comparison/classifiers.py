@@ -19,22 +19,22 @@ NULL = -1.0
 
 def classifier_facts(case: Case) -> dict[str, Any]:
     """Train on synthetic and on real rows, test on held-out real ones; the target's rarest class against the rest."""
-    target, test = case.schema.target_index, case.real.held
+    target, test = case.schema.target_index, case.real.held_out
     if target is None or list(case.schema.modelled.values())[target].continuous or case.schema.image:
         raise Skip("the schema names no target with classes beside other columns")
     if test is None:
         raise Skip("it needs real rows that were held out (--test)")
-    train, made = case.draw(case.real.train, ROWS), case.draw(case.made, ROWS)
+    train, synthetic_rows = case.draw(case.real.train, ROWS), case.draw(case.synthetic, ROWS)
     labels, counts = np.unique(train.values[:, target], return_counts=True)
     rare = labels[counts.argmin()]
-    places = _places(case, train, test)
+    categories = _places(case, train, test)
 
     def scores(rows: Frame) -> tuple[float, float]:
-        x, x_test = (_features(case, frame, places) for frame in (rows, test))
+        x, x_test = (_features(case, frame, categories) for frame in (rows, test))
         return _mean_scores(x, rows.values[:, target] == rare, x_test, test.values[:, target] == rare)
 
     real = case.real.once.get("four classifiers", lambda: scores(train))
-    synthetic = scores(made)
+    synthetic = scores(synthetic_rows)
     names = ("tstr_auroc", "tstr_auprc", "trtr_auroc", "trtr_auprc")
     return dict(zip(names, (*synthetic, *real), strict=True))
 
@@ -54,33 +54,33 @@ def _mean_scores(
         raise Skip("it needs XGBoost: pip install 'nacre[bench]'") from None
     if y.all() or not y.any():
         return 0.5, float(y_test.mean())
-    found = []
+    scores = []
     for model in (
         make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)),
         AdaBoostClassifier(random_state=0),
         GradientBoostingClassifier(random_state=0),
         XGBClassifier(n_jobs=1, random_state=0),
     ):
-        said = model.fit(x, y.astype(int)).predict_proba(x_test)[:, 1]
-        found.append((roc_auc_score(y_test, said), average_precision_score(y_test, said)))
-    auroc, auprc = np.mean(found, axis=0)
+        probabilities = model.fit(x, y.astype(int)).predict_proba(x_test)[:, 1]
+        scores.append((roc_auc_score(y_test, probabilities), average_precision_score(y_test, probabilities)))
+    auroc, auprc = np.mean(scores, axis=0)
     return float(auroc), float(auprc)
 
 
 def _places(case: Case, train: Frame, test: Frame) -> dict[int, list[int]]:
     """Return the categories that the real rows have, in the order of their names."""
     both = np.concatenate([train.values, test.values])
-    found = {}
+    categories = {}
     for j, column in enumerate(case.schema.modelled.values()):
         if not column.continuous:
             names = category_names(column)
             cells = np.where(np.isnan(both[:, j]), len(names) - 1, both[:, j]).astype(int)
-            by_name = sorted((names[place], int(place)) for place in np.unique(cells))
-            found[j] = [place for _, place in by_name]
-    return found
+            by_name = sorted((names[cell], int(cell)) for cell in np.unique(cells))
+            categories[j] = [cell for _, cell in by_name]
+    return categories
 
 
-def _features(case: Case, frame: Frame, places: dict[int, list[int]]) -> NDArray[np.float32]:
+def _features(case: Case, frame: Frame, categories: dict[int, list[int]]) -> NDArray[np.float32]:
     parts = []
     for j, column in enumerate(case.schema.modelled.values()):
         values = frame.values[:, j]
@@ -91,5 +91,5 @@ def _features(case: Case, frame: Frame, places: dict[int, list[int]]) -> NDArray
             parts.append(np.where(null, NULL, values)[:, None])
         else:
             cells = np.where(null, len(category_names(column)) - 1, values)
-            parts.append((cells[:, None] == np.array(places[j])[None]).astype(np.float64))
+            parts.append((cells[:, None] == np.array(categories[j])[None]).astype(np.float64))
     return np.concatenate(parts, axis=1).astype(np.float32)

@@ -70,8 +70,8 @@ def compare_tables(
         DataError: a table is missing, damaged, or lacks a column of the schema.
     """
     train = Sensitive(Rows(schema, ParquetBatches(real, schema), run))
-    held = None if test is None else Sensitive(Rows(schema, ParquetBatches(test, schema)))
-    side = load_real(train, held, schema, options)
+    held_out = None if test is None else Sensitive(Rows(schema, ParquetBatches(test, schema)))
+    side = load_real(train, held_out, schema, options)
     more = {"four classifiers": classifier_facts}
     reports = {
         name: evaluate_table(side, Rows(schema, ParquetBatches(path, schema), run), options, more).reveal()

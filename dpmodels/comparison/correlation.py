@@ -26,8 +26,8 @@ def correlation_facts(case: Case) -> dict[str, Any]:
     names = list(schema.modelled)
     pairs = real.grid.pairs
     truth = real.once.get("association", lambda: association(schema, case.draw(real.train, ROWS), pairs))
-    made = association(schema, case.draw(case.made, ROWS), pairs)
-    difference = np.abs(truth - made)
+    synthetic = association(schema, case.draw(case.synthetic, ROWS), pairs)
+    difference = np.abs(truth - synthetic)
     order = np.argsort(-difference)[:20]
     facts: dict[str, Any] = {
         "pairs": len(pairs),
@@ -37,18 +37,18 @@ def correlation_facts(case: Case) -> dict[str, Any]:
                 "columns": [names[j] for j in pairs[k]],
                 "measure": _measure(schema, pairs[k]),
                 "real": float(truth[k]),
-                "synthetic": float(made[k]),
+                "synthetic": float(synthetic[k]),
                 "difference": float(difference[k]),
             }
             for k in order
         ],
     }
-    if real.held is not None:
-        fresh = real.once.get("held association", lambda: association(schema, real.held or real.train, pairs))
+    if real.held_out is not None:
+        fresh = real.once.get("held association", lambda: association(schema, real.held_out or real.train, pairs))
         facts["mean_difference_of_held_out_rows"] = float(np.abs(truth - fresh).mean()) if len(pairs) else None
         facts["largest_difference_of_held_out_rows"] = float(np.abs(truth - fresh).max(initial=0))
     if len(names) <= MOST_COLUMNS and len(pairs) < MOST_PAIRS:
-        facts |= {"columns": names, "real": _square(truth, pairs, names), "synthetic": _square(made, pairs, names)}
+        facts |= {"columns": names, "real": _square(truth, pairs, names), "synthetic": _square(synthetic, pairs, names)}
     return facts
 
 
@@ -56,20 +56,20 @@ def association(schema: Schema, frame: Frame, pairs: list[tuple[int, int]]) -> F
     """Return one association a pair; 0 where a column is constant. Shapes: [pairs]."""
     columns = list(schema.modelled.values())
     ranks = {j: _ranks(frame.values[:, j]) for j, column in enumerate(columns) if column.continuous}
-    places = {
+    categories = {
         j: np.where(np.isnan(values := frame.values[:, j]), category_count(column) + 1, values).astype(np.int64)
         for j, column in enumerate(columns)
         if not column.continuous
     }
-    found = np.zeros(len(pairs))
+    measures = np.zeros(len(pairs))
     for k, (a, b) in enumerate(pairs):
         if a in ranks and b in ranks:
-            found[k] = _pearson(ranks[a], ranks[b])
-        elif a in places and b in places:
-            found[k] = _cramer(places[a], places[b])
+            measures[k] = _pearson(ranks[a], ranks[b])
+        elif a in categories and b in categories:
+            measures[k] = _cramer(categories[a], categories[b])
         else:
-            found[k] = _ratio(*((ranks[a], places[b]) if a in ranks else (ranks[b], places[a])))
-    return found
+            measures[k] = _ratio(*((ranks[a], categories[b]) if a in ranks else (ranks[b], categories[a])))
+    return measures
 
 
 def _ranks(column: Floats) -> Floats:
@@ -81,16 +81,16 @@ def _ranks(column: Floats) -> Floats:
 
 
 def _pearson(x: Floats, y: Floats) -> float:
-    known = ~(np.isnan(x) | np.isnan(y))
-    if known.sum() < 2 or np.ptp(x[known]) == 0 or np.ptp(y[known]) == 0:
+    both_present = ~(np.isnan(x) | np.isnan(y))
+    if both_present.sum() < 2 or np.ptp(x[both_present]) == 0 or np.ptp(y[both_present]) == 0:
         return 0.0
-    return float(np.corrcoef(x[known], y[known])[0, 1])
+    return float(np.corrcoef(x[both_present], y[both_present])[0, 1])
 
 
-def _ratio(number: Floats, place: NDArray[np.int64]) -> float:
+def _ratio(number: Floats, category: NDArray[np.int64]) -> float:
     """Return the square root of the share of a number's variance that lies between the categories."""
-    known = ~np.isnan(number)
-    x, group = number[known], place[known]
+    present = ~np.isnan(number)
+    x, group = number[present], category[present]
     if not len(x) or np.ptp(x) == 0:
         return 0.0
     rows = np.bincount(group)

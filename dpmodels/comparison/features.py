@@ -44,18 +44,18 @@ class Space:
                 if column.nullable:
                     parts.append(null[:, None] * np.sqrt(0.75))
             else:
-                place = np.where(null, category_count(column) + 1, values).astype(np.int64)
-                parts.append(np.eye(category_count(column) + 2)[place] / np.sqrt(2))
+                category = np.where(null, category_count(column) + 1, values).astype(np.int64)
+                parts.append(np.eye(category_count(column) + 2)[category] / np.sqrt(2))
         if frame.pixels is not None:
             parts.append(frame.pixels / (255 * np.sqrt(frame.pixels.shape[1])))
         return np.concatenate(parts, axis=1, dtype=np.float32)
 
     def _rank(self, j: int, values: Floats) -> Floats:
-        known = self.sorted[j]
-        if not len(known):
+        sorted_values = self.sorted[j]
+        if not len(sorted_values):
             return np.zeros(len(values))
-        ends = np.searchsorted(known, values, "left") + np.searchsorted(known, values, "right")
-        rank: Floats = ends / (2 * len(known))
+        ends = np.searchsorted(sorted_values, values, "left") + np.searchsorted(sorted_values, values, "right")
+        rank: Floats = ends / (2 * len(sorted_values))
         return rank
 
 
@@ -72,8 +72,8 @@ def linear_features(schema: Schema, frame: Frame) -> Floats:
             middle = np.median(values[~null]) if (~null).any() else 0.0
             parts += [np.where(null, middle, values)[:, None], null[:, None].astype(np.float64)]
         else:
-            place = np.where(null, category_count(column) + 1, values).astype(np.int64)
-            parts.append(np.eye(category_count(column) + 2)[place])
+            category = np.where(null, category_count(column) + 1, values).astype(np.int64)
+            parts.append(np.eye(category_count(column) + 2)[category])
     if frame.pixels is not None:
         parts.append(_spread(frame.pixels).astype(np.float64))
     return np.concatenate(parts, axis=1)

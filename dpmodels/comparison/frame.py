@@ -99,10 +99,10 @@ class ParquetBatches:
 
     def files(self) -> list[Path]:
         """List the Parquet files."""
-        found = sorted(self.path.rglob("*.parquet")) if self.path.is_dir() else [self.path]
-        if not found or not self.path.exists():
+        files = sorted(self.path.rglob("*.parquet")) if self.path.is_dir() else [self.path]
+        if not files or not self.path.exists():
             raise DataError("", f"{self.path} does not exist or holds no Parquet files")
-        return found
+        return files
 
 
 def read_frame(schema: Schema, batch: Records | pa.RecordBatch) -> Frame:
@@ -145,10 +145,10 @@ def _convert(name: str, column: Modelled, array: pa.Array) -> Floats:
             return as_numbers(column, array)
         if not pa.types.is_dictionary(array.type):
             return _places(column, array)
-        places = _places(column, array.dictionary)
+        entry_values = _places(column, array.dictionary)
         null = array.indices.is_null().to_numpy(zero_copy_only=False)
         index = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
-        return np.where(null, np.nan, places[index]) if len(places) else np.full(len(array), np.nan)
+        return np.where(null, np.nan, entry_values[index]) if len(entry_values) else np.full(len(array), np.nan)
     except (pa.ArrowException, TypeError, ValueError):
         pass  # its message may quote a value
     raise DataError(name, f"cannot be read as {type(column).__name__.lower()}; it holds {described(array.type)}")
@@ -161,5 +161,5 @@ def _places(column: Any, array: pa.Array) -> Floats:
     else:
         array = array.cast(pa.array(keys).type)
     null = array.is_null().to_numpy(zero_copy_only=False)
-    place = pc.index_in(array, value_set=pa.array(keys, type=array.type)).fill_null(len(keys))
-    return np.where(null, np.nan, place.to_numpy(zero_copy_only=False))
+    index = pc.index_in(array, value_set=pa.array(keys, type=array.type)).fill_null(len(keys))
+    return np.where(null, np.nan, index.to_numpy(zero_copy_only=False))

@@ -16,17 +16,17 @@ CELLS, TARGET_CELLS = 256, 20
 def giveaway_facts(case: Case) -> dict[str, Any]:
     """Find the column that alone tells most of the target: by the commonest target of each of its cells.
 
-    The rule is read off some of the real rows and tried on others; ``right`` is the share of those that it names
-    rightly, and ``commonest`` that which naming the commonest target does.
+    The rule is read off some of the real rows and tried on others. It names the target of a share ``right`` of these;
+    whoever always named the commonest target would be right for a share ``commonest``.
     """
     names, target = list(case.schema.modelled), case.schema.target
     if target is None:
         raise Skip("the schema names no target")
     if len(names) < 2:
         raise Skip("there is no column beside the target")
-    known, tried = (frame.values for frame in case.real.split(TRIED))
+    training, tried = (frame.values for frame in case.real.split(TRIED))
     cells = {
-        name: _cells(known[:, j], tried[:, j], TARGET_CELLS if name == target else CELLS)
+        name: _cells(training[:, j], tried[:, j], TARGET_CELLS if name == target else CELLS)
         for j, name in enumerate(names)
     }
     answers = cells.pop(target)
@@ -36,11 +36,11 @@ def giveaway_facts(case: Case) -> dict[str, Any]:
     return {"column": column, "right": right[column], "commonest": commonest, "rows_tried": len(tried)}
 
 
-def _cells(known: Floats, tried: Floats, most: int) -> tuple[Whole, Whole]:
+def _cells(training: Floats, tried: Floats, most: int) -> tuple[Whole, Whole]:
     """Number the values of a column, or ranges of them; null is 0."""
-    values = known[~np.isnan(known)]
+    values = training[~np.isnan(training)]
     edges = np.unique(np.quantile(values, np.linspace(0, 1, most + 1))) if len(values) else values
-    first, second = (np.where(np.isnan(x), 0, 1 + np.searchsorted(edges, x, side="right")) for x in (known, tried))
+    first, second = (np.where(np.isnan(x), 0, 1 + np.searchsorted(edges, x, side="right")) for x in (training, tried))
     return first, second
 
 

@@ -17,17 +17,17 @@ def group_facts(case: Case) -> dict[str, Any]:
     """Compare the two models' errors, and the target's distribution, within every category of every column."""
     predictions = predict_target(case)
     synthetic, real = errors(predictions)
-    found = []
+    groups = []
     for j, (name, column) in enumerate(case.schema.modelled.items()):
         if column.continuous or name == case.schema.target:
             continue
         values = predictions.test.values[:, j]
         if len(values) != len(real):  # rows whose number to predict is null are not tested
             values = values[~np.isnan(predictions.test.values[:, case.schema.target_index or 0])]
-        for place, label in enumerate(category_names(column)):
-            member = np.isnan(values) if label == "null" else values == place
+        for value, label in enumerate(category_names(column)):
+            member = np.isnan(values) if label == "null" else values == value
             if member.sum() >= LEAST_ROWS:
-                found.append({"column": name, "value": label, **_errors(synthetic[member], real[member])})
+                groups.append({"column": name, "value": label, **_errors(synthetic[member], real[member])})
     distances = [
         group
         for group in group_distances(case.real.grid, case.real.tally, case.tally, str(case.schema.target))
@@ -36,7 +36,7 @@ def group_facts(case: Case) -> dict[str, Any]:
     return {
         "error": "mean distance" if predictions.continuous else "share of wrong classes",
         "overall": _errors(synthetic, real),
-        "groups": sorted(found, key=lambda group: -group["excess"]),
+        "groups": sorted(groups, key=lambda group: -group["excess"]),
         "distributions": sorted(distances, key=lambda group: -group["total_variation"]),
     }
 

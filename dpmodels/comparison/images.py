@@ -35,9 +35,9 @@ def feature_facts(case: Case, lenet: Path | None) -> dict[str, Any]:
     train, test = case.real.split(2 * ROWS)
     space, name = _space(case, lenet)
     real, fresh = (space(_pixels(frame.take(slice(0, ROWS)))) for frame in (test, train))
-    made = space(_pixels(case.draw(case.made, ROWS)))
-    facts: dict[str, Any] = {"features": name, "real_images": len(real), "synthetic_images": len(made)}
-    for key, features in (("", made), ("_of_real_images", fresh)):
+    synthetic = space(_pixels(case.draw(case.synthetic, ROWS)))
+    facts: dict[str, Any] = {"features": name, "real_images": len(real), "synthetic_images": len(synthetic)}
+    for key, features in (("", synthetic), ("_of_real_images", fresh)):
         kernel = kernel_distances(real, features, case.real.seed)
         facts |= {f"fid{key}": frechet(real, features), f"kid{key}": float(kernel.mean())}
         facts[f"kid{key}_stddev"] = float(kernel.std())
@@ -51,8 +51,8 @@ def cnn_facts(case: Case) -> dict[str, Any]:
         raise Skip("the schema names no label")
     train, test = case.real.split(ROWS)
     y = _labels(test, target)
-    made = _train(case, case.draw(case.made, len(train)))
-    scores = {"tstr_accuracy": made, "trtr_accuracy": _real_network(case)}
+    synthetic_score = _train(case, case.draw(case.synthetic, len(train)))
+    scores = {"tstr_accuracy": synthetic_score, "trtr_accuracy": _real_network(case)}
     column = _image(case)
     accuracies = {
         name: float((_batched(network, _pixels(test), column).argmax(axis=1) == y).mean())
@@ -63,14 +63,14 @@ def cnn_facts(case: Case) -> dict[str, Any]:
 
 def nearest_facts(case: Case) -> dict[str, Any]:
     """Show the synthetic images that lie closest to a real one, above that real one."""
-    made, real = (_pixels(case.draw(frame, ROWS)) for frame in (case.made, case.real.train))
-    points = [(pixels / (255 * pixels.shape[1] ** 0.5)).astype(np.float32) for pixels in (real, made)]
-    found, place = neighbours(*points)
-    distances = found[:, 0]
+    synthetic, real = (_pixels(case.draw(frame, ROWS)) for frame in (case.synthetic, case.real.train))
+    points = [(pixels / (255 * pixels.shape[1] ** 0.5)).astype(np.float32) for pixels in (real, synthetic)]
+    neighbour_distances, neighbour_rows = neighbours(*points)
+    distances = neighbour_distances[:, 0]
     closest = np.argsort(distances)[:SHOWN]
     column = _image(case)
     return {
-        "sheet": sheet([made[closest], real[place[closest, 0]]], len(closest), column.shape),
+        "sheet": sheet([synthetic[closest], real[neighbour_rows[closest, 0]]], len(closest), column.shape),
         "root_mean_square_distances": [float(distance) for distance in distances[closest]],
         "median_distance": float(np.median(distances)),
     }
@@ -91,13 +91,13 @@ def frechet(first: Floats, second: Floats) -> float:
 def kernel_distances(first: Floats, second: Floats, seed: int) -> Floats:
     """Return the unbiased squared MMD of the kernel (x.y / d + 1)^3 on random subsets. Shapes: [SUBSETS]."""
     rng, n = np.random.default_rng(seed), min(SUBSET_ROWS, len(first), len(second))
-    found = []
+    distances = []
     for _ in range(SUBSETS):
         x, y = (each[rng.choice(len(each), n, replace=False)] for each in (first, second))
         xx, yy, xy = ((a @ b.T / x.shape[1] + 1) ** 3 for a, b in ((x, x), (y, y), (x, y)))
         within = (xx.sum() - np.trace(xx) + yy.sum() - np.trace(yy)) / (n * (n - 1))
-        found.append(within - 2 * xy.mean())
-    return np.array(found)
+        distances.append(within - 2 * xy.mean())
+    return np.array(distances)
 
 
 def lenet_features(weights: dict[str, Tensor], pixels: Pixels) -> Floats:

@@ -45,8 +45,8 @@ class Grid:
         ]
         pairs = list(combinations(range(len(self.names)), 2))
         if len(pairs) > MOST_PAIRS:
-            chosen = np.random.default_rng(0).choice(len(pairs), MOST_PAIRS, replace=False)
-            pairs = [pairs[index] for index in sorted(chosen)]
+            picks = np.random.default_rng(0).choice(len(pairs), MOST_PAIRS, replace=False)
+            pairs = [pairs[index] for index in sorted(picks)]
         self.pairs = pairs
 
     def cells(self, frame: Frame) -> Indices:
@@ -54,17 +54,17 @@ class Grid:
         cells = np.empty(frame.values.T.shape, dtype=np.int32)
         for j, (edges, size) in enumerate(zip(self.edges, self.sizes, strict=True)):
             column = frame.values[:, j]
-            place = column if edges is None else np.searchsorted(edges, column, side="right")
-            cells[j] = np.where(np.isnan(column), size - 1, place)
+            cell = column if edges is None else np.searchsorted(edges, column, side="right")
+            cells[j] = np.where(np.isnan(column), size - 1, cell)
         return cells
 
 
 def _edges(column: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the inner cuts between at most ``QUANTILES`` cells of equal mass."""
-    known = column[~np.isnan(column)]
-    if not len(known):
+    present = column[~np.isnan(column)]
+    if not len(present):
         return np.empty(0)
-    cuts: NDArray[np.float64] = np.unique(np.quantile(known, np.linspace(0, 1, QUANTILES + 1)))[1:-1]
+    cuts: NDArray[np.float64] = np.unique(np.quantile(present, np.linspace(0, 1, QUANTILES + 1)))[1:-1]
     return cuts
 
 
@@ -103,37 +103,37 @@ def distance(first: Whole, second: Whole) -> float:
     return float(np.abs(p - q).sum() / 2)
 
 
-def chance(real: Whole, made: Whole) -> float:
+def chance(real: Whole, synthetic: Whole) -> float:
     """Return what the total variation distance of two samples of one population is in expectation, at these sizes."""
     shares = real / max(real.sum(), 1)
-    variance = shares * (1 - shares) * (1 / max(real.sum(), 1) + 1 / max(made.sum(), 1))
+    variance = shares * (1 - shares) * (1 / max(real.sum(), 1) + 1 / max(synthetic.sum(), 1))
     return float(np.sqrt(2 / np.pi * variance).sum() / 2)
 
 
-def compare_marginals(grid: Grid, real: GridTally, made: GridTally) -> dict[str, Any]:
+def compare_marginals(grid: Grid, real: GridTally, synthetic: GridTally) -> dict[str, Any]:
     """Return the total variation distance of every one-way marginal, and of the two-way ones in mean and at worst."""
-    one = {name: distance(*counts) for name, *counts in zip(grid.names, real.one, made.one, strict=True)}
-    two = [distance(*counts) for counts in zip(real.two, made.two, strict=True)]
+    one = {name: distance(*counts) for name, *counts in zip(grid.names, real.one, synthetic.one, strict=True)}
+    two = [distance(*counts) for counts in zip(real.two, synthetic.two, strict=True)]
     worst = [
         {"columns": [grid.names[j] for j in grid.pairs[index]], "total_variation": two[index]}
         for index in np.argsort(two)[::-1][:10]
     ]
     return {
         "total_variation_1_way": one,
-        "chance_1_way": {name: chance(*both) for name, *both in zip(grid.names, real.one, made.one, strict=True)},
+        "chance_1_way": {name: chance(*both) for name, *both in zip(grid.names, real.one, synthetic.one, strict=True)},
         "mean_total_variation_1_way": float(np.mean(list(one.values()))),
         "mean_total_variation_2_way": float(np.mean(two)) if two else None,
         "pairs_compared": len(two),
         "worst_pairs": worst,
         "null_share": {
             name: [float(counts[-1] / max(counts.sum(), 1)) for counts in both]
-            for name, *both in zip(grid.names, real.one, made.one, strict=True)
+            for name, *both in zip(grid.names, real.one, synthetic.one, strict=True)
             if any(counts[-1] for counts in both)
         },
     }
 
 
-def compare_categories(grid: Grid, real: GridTally, made: GridTally) -> dict[str, Any]:
+def compare_categories(grid: Grid, real: GridTally, synthetic: GridTally) -> dict[str, Any]:
     """Say which rare categories a table kept, and which of them it should hold and does not."""
     rare: list[dict[str, Any]] = []
     outside = {}
@@ -141,18 +141,20 @@ def compare_categories(grid: Grid, real: GridTally, made: GridTally) -> dict[str
         if column.continuous:
             continue
         labels = category_names(column)
-        for label, seen, held in zip(labels, real.one[j], made.one[j], strict=True):
-            share = float(seen / real.rows)
+        for label, real_count, synthetic_count in zip(labels, real.one[j], synthetic.one[j], strict=True):
+            share = float(real_count / real.rows)
             if label == labels[-2]:
-                outside[name] = int(held)
+                outside[name] = int(synthetic_count)
             elif 0 < share <= RARE:
                 facts = {"column": name, "value": label, "real_share": share}
-                rare.append({**facts, "share": float(held / made.rows), "expected_rows": share * made.rows})
-    kept = [one for one in rare if one["share"] > 0]
+                rare.append(
+                    {**facts, "share": float(synthetic_count / synthetic.rows), "expected_rows": share * synthetic.rows}
+                )
+    covered = [one for one in rare if one["share"] > 0]
     return {
         "rare_categories": len(rare),
-        "kept": len(kept),
-        "coverage": len(kept) / len(rare) if rare else None,
+        "kept": len(covered),
+        "coverage": len(covered) / len(rare) if rare else None,
         "missing": sorted((one for one in rare if not one["share"]), key=_expected, reverse=True),
         "rows_outside_the_schema": {name: count for name, count in outside.items() if count},
     }
@@ -162,19 +164,19 @@ def _expected(category: dict[str, Any]) -> float:
     return float(category["expected_rows"])
 
 
-def group_distances(grid: Grid, real: GridTally, made: GridTally, target: str) -> list[dict[str, Any]]:
+def group_distances(grid: Grid, real: GridTally, synthetic: GridTally, target: str) -> list[dict[str, Any]]:
     """Return, for every category of every column, how far the target's distribution within it is off."""
     t = grid.names.index(target)
-    found = []
-    for (a, b), *both in zip(grid.pairs, real.two, made.two, strict=True):
+    distances = []
+    for (a, b), *both in zip(grid.pairs, real.two, synthetic.two, strict=True):
         if t not in (a, b) or grid.edges[other := a if b == t else b] is not None:
             continue
         tables = [_facing(counts.reshape(grid.sizes[a], grid.sizes[b]), a == other) for counts in both]
         for label, *rows in zip(category_names(grid.columns[other][1]), *tables, strict=True):
             if rows[0].sum() and rows[1].sum():
                 group = {"column": grid.names[other], "value": label, "real_rows": int(rows[0].sum())}
-                found.append({**group, "rows": int(rows[1].sum()), "total_variation": distance(*rows)})
-    return found
+                distances.append({**group, "rows": int(rows[1].sum()), "total_variation": distance(*rows)})
+    return distances
 
 
 def _facing(table: Whole, upright: bool) -> Whole:

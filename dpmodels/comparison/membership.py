@@ -28,23 +28,23 @@ def membership_facts(case: Case) -> dict[str, Any]:
 
     Relative density: a candidate whose surroundings hold more synthetic rows than the population would put there.
     """
-    if case.real.held is None:
+    if case.real.held_out is None:
         raise Skip("it needs real rows that were held out (--test)")
     space = real_space(case)
-    order = np.random.default_rng([case.real.seed, 8]).permutation(len(case.real.held))
+    order = np.random.default_rng([case.real.seed, 8]).permutation(len(case.real.held_out))
     others, reference = np.array_split(order, 2)
     each = min(CANDIDATES, len(others), len(case.real.train))
     if len(reference) < NEIGHBOURS or each < 10:
         raise Skip("there are too few held-out rows")
     members = space.points(case.draw(case.real.train, each, 9))
-    asked = np.concatenate([members, space.points(case.real.held.take(others[:each]))])
-    made = nearest(space.points(case.draw(case.made, SYNTHETIC_ROWS, 10)), asked, NEIGHBOURS)
-    known = nearest(space.points(case.real.held.take(reference)), asked, NEIGHBOURS)
-    density = np.log(known[:, -1] + 1e-3) - np.log(made[:, -1] + 1e-3)
+    targets = np.concatenate([members, space.points(case.real.held_out.take(others[:each]))])
+    synthetic_distances = nearest(space.points(case.draw(case.synthetic, SYNTHETIC_ROWS, 10)), targets, NEIGHBOURS)
+    reference_distances = nearest(space.points(case.real.held_out.take(reference)), targets, NEIGHBOURS)
+    density = np.log(reference_distances[:, -1] + 1e-3) - np.log(synthetic_distances[:, -1] + 1e-3)
     member = np.repeat([True, False], each)
     return {
         "candidates_of_each": each,
-        "distance": attack_facts(-made[:, 0], member, 0.0, case.real.seed),
+        "distance": attack_facts(-synthetic_distances[:, 0], member, 0.0, case.real.seed),
         "relative_density": attack_facts(density, member, 0.0, case.real.seed),
     }
 
@@ -73,12 +73,12 @@ def right_guesses(score: Floats, member: NDArray[np.bool_], seed: int) -> Floats
     """
     halves = np.array_split(np.random.default_rng([seed, 12]).permutation(len(score)), 2)
     right = np.empty(len(score))
-    for taught, asked in (halves, halves[::-1]):
+    for taught, tested in (halves, halves[::-1]):
         order = taught[np.argsort(score[taught], kind="stable")]
         gained = np.cumsum(np.where(member[order], -1, 1))  # right guesses, were all up to here no members
         best = int(gained.argmax()) if gained.max() > 0 else -1
         threshold = -np.inf if best < 0 else score[order[best]]
-        right[asked] = (score[asked] > threshold) == member[asked]
+        right[tested] = (score[tested] > threshold) == member[tested]
     return right
 
 

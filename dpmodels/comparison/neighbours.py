@@ -29,44 +29,45 @@ def overfitting_facts(case: Case) -> dict[str, Any]:
 
     A half is what a table that copies nothing gives, ties counted half.
     """
-    if case.real.held is None:
+    if case.real.held_out is None:
         raise Skip("it needs real rows that were held out (--test)")
     space = real_space(case)
-    rows = min(len(case.real.train), len(case.real.held), ROWS)
-    made = space.points(case.draw(case.made, ROWS))
-    train, held = (
-        nearest(space.points(case.draw(frame, rows, 4)), made)[:, 0] for frame in (case.real.train, case.real.held)
+    rows = min(len(case.real.train), len(case.real.held_out), ROWS)
+    synthetic = space.points(case.draw(case.synthetic, ROWS))
+    train, held_out = (
+        nearest(space.points(case.draw(frame, rows, 4)), synthetic)[:, 0]
+        for frame in (case.real.train, case.real.held_out)
     )
-    closer = (train < held) + 0.5 * (train == held)
+    closer = (train < held_out) + 0.5 * (train == held_out)
     return {
         "closer_to_training_rows": float(closer.mean()),
         "interval": share_interval(closer),
         "median_distance_to_training_rows": float(np.median(train)),
-        "median_distance_to_held_out_rows": float(np.median(held)),
-        "synthetic_rows": len(made),
+        "median_distance_to_held_out_rows": float(np.median(held_out)),
+        "synthetic_rows": len(synthetic),
         "real_rows_of_each": rows,
     }
 
 
 def copy_facts(case: Case) -> dict[str, Any]:
-    """Return the share of synthetic rows that equal a real row, beside that of real rows that could not be copies.
+    """Return the share of synthetic rows that equal a real row, and that share of real rows, which are no copies.
 
-    Those are held-out rows; without any, half of the real rows are held against the other half.
+    The latter are held-out rows; without any, half of the real rows are compared with the other half.
     """
-    real, held = case.real.train, case.real.held
-    if held is None:
+    real, held_out = case.real.train, case.real.held_out
+    if held_out is None:
         order = np.random.default_rng([case.real.seed, 5]).permutation(len(real))
         first, second = np.array_split(order, 2)
-        real, held = real.take(first), real.take(second)
-    made = row_keys(case.made)
-    known = row_keys(real)
-    copies, chance = (np.isin(rows, known).astype(np.float64) for rows in (made, row_keys(held)))
+        real, held_out = real.take(first), real.take(second)
+    synthetic_keys = row_keys(case.synthetic)
+    real_keys = row_keys(real)
+    copies, chance = (np.isin(rows, real_keys).astype(np.float64) for rows in (synthetic_keys, row_keys(held_out)))
     return {
         "synthetic_rows_that_equal_a_real_row": float(copies.mean()),
         "interval": share_interval(copies),
         "fresh_real_rows_that_equal_a_real_row": float(chance.mean()),
         "fresh_interval": share_interval(chance),
-        "real_rows": len(known),
+        "real_rows": len(real_keys),
     }
 
 
@@ -75,11 +76,11 @@ def coverage_facts(case: Case) -> dict[str, Any]:
 
     Beside it the same of fresh real rows, and how many rows merely repeat another row of their own table.
     """
-    space, held = real_space(case), case.real.held
+    space, held_out = real_space(case), case.real.held_out
     order = np.random.default_rng([case.real.seed, 6]).permutation(len(case.real.train))
     first, second = np.array_split(order, 2)
-    fresh = case.real.train.take(second) if held is None else held
-    rows = min(COVERED_ROWS, len(first), len(fresh), len(case.made))
+    fresh = case.real.train.take(second) if held_out is None else held_out
+    rows = min(COVERED_ROWS, len(first), len(fresh), len(case.synthetic))
     real = space.points(case.real.train.take(first[:rows]))
     radius = nearest(real, real, NEIGHBOURS + 1)[:, -1]  # a row is its own first neighbor
 
@@ -87,11 +88,11 @@ def coverage_facts(case: Case) -> dict[str, Any]:
         return float((nearest(space.points(case.draw(frame, rows, 7)), real)[:, 0] <= radius).mean())
 
     return {
-        "coverage": covered(case.made),
+        "coverage": covered(case.synthetic),
         "coverage_by_fresh_real_rows": covered(fresh),
         "rows_of_each": rows,
-        "repeated_rows": _repeated(case.draw(case.made, len(case.real.train))),
-        "repeated_rows_among_the_real": _repeated(case.draw(case.real.train, len(case.made))),
+        "repeated_rows": _repeated(case.draw(case.synthetic, len(case.real.train))),
+        "repeated_rows_among_the_real": _repeated(case.draw(case.real.train, len(case.synthetic))),
     }
 
 
@@ -100,21 +101,21 @@ def real_space(case: Case) -> Space:
     return case.real.once.get("space", lambda: Space(case.schema, case.real.train))
 
 
-def nearest(known: NDArray[np.float32], asked: NDArray[np.float32], count: int = 1) -> Floats:
+def nearest(points: NDArray[np.float32], queries: NDArray[np.float32], count: int = 1) -> Floats:
     """Return the distances to the nearest known points, in order. Shapes: [N, d], [n, d] -> [n, count]."""
-    return neighbours(known, asked, count)[0]
+    return neighbours(points, queries, count)[0]
 
 
 def neighbours(
-    known: NDArray[np.float32], asked: NDArray[np.float32], count: int = 1
+    points: NDArray[np.float32], queries: NDArray[np.float32], count: int = 1
 ) -> tuple[Floats, NDArray[np.int64]]:
     """Return the distances to the nearest known points, in order, and which they are. Shapes: each [n, count]."""
     from sklearn.neighbors import NearestNeighbors
 
-    search = NearestNeighbors(n_neighbors=min(count, len(known)), algorithm="brute", n_jobs=1).fit(known)
-    found, place = search.kneighbors(asked)
-    distances: Floats = found.astype(np.float64)
-    return np.where(distances < 1e-3, 0.0, distances), place  # below: what float32 leaves of equal points
+    search = NearestNeighbors(n_neighbors=min(count, len(points)), algorithm="brute", n_jobs=1).fit(points)
+    raw_distances, indices = search.kneighbors(queries)
+    distances: Floats = raw_distances.astype(np.float64)
+    return np.where(distances < 1e-3, 0.0, distances), indices  # below: what float32 leaves of equal points
 
 
 def row_keys(frame: Frame) -> NDArray[np.void]:
@@ -128,7 +129,7 @@ def row_keys(frame: Frame) -> NDArray[np.void]:
     return keys
 
 
-def refuse_training_rows(train: Frame, held: Frame) -> None:
+def refuse_training_rows(train: Frame, held_out: Frame) -> None:
     """Refuse held-out rows of which more are training rows than chance explains.
 
     By chance as many are as training rows have a twin among the training rows. Values are compared in single precision,
@@ -137,11 +138,13 @@ def refuse_training_rows(train: Frame, held: Frame) -> None:
     Raises:
         DataError: the rows were not kept from the synthesis.
     """
-    known, asked = (row_keys(Frame(each.values.astype(np.float32), each.pixels)) for each in (train, held))
-    keys, times = np.unique(known, return_counts=True)
-    chance = float(times[times > 1].sum() / max(len(known), 1))
-    most = chance + max(LEAKED, 5 * float(np.sqrt(chance * (1 - chance) / max(len(asked), 1))))
-    if np.isin(asked, keys).mean() > most:
+    train_keys, held_out_keys = (
+        row_keys(Frame(each.values.astype(np.float32), each.pixels)) for each in (train, held_out)
+    )
+    keys, times = np.unique(train_keys, return_counts=True)
+    chance = float(times[times > 1].sum() / max(len(train_keys), 1))
+    most = chance + max(LEAKED, 5 * float(np.sqrt(chance * (1 - chance) / max(len(held_out_keys), 1))))
+    if np.isin(held_out_keys, keys).mean() > most:
         raise DataError(
             "", "many of the test rows are rows that the table was made from; name rows that were kept from it"
         )

@@ -37,7 +37,7 @@ BLOCK = 4_096
 
 
 def evaluate_release(
-    real: Sensitive[Iterable[Records]], held: Sensitive[ParquetBatches] | None, release: Release, seed: int
+    real: Sensitive[Iterable[Records]], held_out: Sensitive[ParquetBatches] | None, release: Release, seed: int
 ) -> Sensitive[dict[str, Any]]:
     """Attack a release that is a noisy sum of the real table, which is read several times.
 
@@ -48,13 +48,13 @@ def evaluate_release(
     sums = system.sums(release)
     if not sums:
         raise Skip(f"the release of {line.method} is not a noisy sum")
-    if held is None:
+    if held_out is None:
         raise Skip("it needs real rows that were held out (--test)")
     size = len(release.vector)
     most = max(LEAST, min(MOST_CANDIDATES, MOST_NUMBERS // size, size // COORDINATES) // 2)
     codec = Codec(line.table)
     members = Records.concat(draw(real.reveal(), most, seed))
-    others = Records.concat([codec.encode(batch) for batch in draw(held.reveal(), most, seed)])
+    others = Records.concat([codec.encode(batch) for batch in draw(held_out.reveal(), most, seed)])
     each = min(len(members), len(others))
     if each < LEAST:
         raise Skip("there are too few held-out rows")
@@ -76,7 +76,7 @@ def _estimate(
 ) -> Floats:
     """Return the estimates of membership, less a half. The first ``members`` candidates are in the real table."""
     size = len(candidates)
-    gram, seen = np.zeros((size, size)), np.zeros(size)
+    gram, moments = np.zeros((size, size)), np.zeros(size)
     for one in sums:
         noise, features = one.noise_stddev, _features(one.embedding, candidates)
         others = transform_sum(one.embedding, real).reveal() - features[:members].sum(axis=0, dtype=np.int64)
@@ -84,8 +84,8 @@ def _estimate(
         for at in range(0, one.embedding.dim, BLOCK):
             phi = features[:, at : at + BLOCK].astype(np.float64) / noise
             gram += phi @ phi.T
-            seen += phi @ (rest[at : at + BLOCK] - phi.sum(axis=0) / 2)
-    solved: Floats = np.linalg.solve(gram / 4 + np.eye(size), seen) / 4
+            moments += phi @ (rest[at : at + BLOCK] - phi.sum(axis=0) / 2)
+    solved: Floats = np.linalg.solve(gram / 4 + np.eye(size), moments) / 4
     return solved
 
 

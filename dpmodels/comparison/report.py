@@ -74,7 +74,7 @@ class Options(Frozen):
 
 def evaluate_run(
     real: Sensitive[Iterable[Records]],
-    held: Sensitive[ParquetBatches] | None,
+    held_out: Sensitive[ParquetBatches] | None,
     synthetic: ParquetBatches,
     release: Release,
     options: Options,
@@ -87,30 +87,32 @@ def evaluate_run(
     Privacy: exact statistics of the real data, so the result stays Sensitive.
     """
     schema = release.line.table
-    kept = None if held is None else Sensitive(Rows(schema, held.reveal()))
-    side = load_real(Sensitive(Rows(schema, real.reveal(), run)), kept, schema, options)
+    held_out_rows = None if held_out is None else Sensitive(Rows(schema, held_out.reveal()))
+    side = load_real(Sensitive(Rows(schema, real.reveal(), run)), held_out_rows, schema, options)
 
     def attack(case: Case) -> dict[str, Any]:
         if isinstance(release.line.contract, Schema) and release.line.contract.users:
             raise Skip("the rows of a user are released together, and the attack is on single rows")
-        return evaluate_release(real, held, release, options.seed).reveal()
+        return evaluate_release(real, held_out, release, options.seed).reveal()
 
     return evaluate_table(side, Rows(schema, synthetic, run), options, {"attack on the release": attack})
 
 
-def load_real(rows: Sensitive[Rows], held: Sensitive[Rows] | None, schema: Schema, options: Options) -> Sensitive[Real]:
+def load_real(
+    rows: Sensitive[Rows], held_out: Sensitive[Rows] | None, schema: Schema, options: Options
+) -> Sensitive[Real]:
     """Sample and count the real side.
 
     Raises:
         DataError: the held-out rows are rows that the tables were made from.
     """
     train = rows.reveal().sample(SAMPLE, options.seed)
-    kept = None if held is None else held.reveal().sample(SAMPLE, options.seed)
-    if kept is not None:
-        refuse_training_rows(train, kept)
+    held_out_sample = None if held_out is None else held_out.reveal().sample(SAMPLE, options.seed)
+    if held_out_sample is not None:
+        refuse_training_rows(train, held_out_sample)
     grid = Grid(schema, train)
     tally = GridTally.of(grid, rows.reveal())
-    return Sensitive(Real(schema, train, kept, grid, tally, options.seed))
+    return Sensitive(Real(schema, train, held_out_sample, grid, tally, options.seed))
 
 
 def evaluate_table(
@@ -124,11 +126,13 @@ def evaluate_table(
     Privacy: exact statistics of the real data, so the result stays Sensitive.
     """
     side = real.reveal()
-    made = synthetic.sample(SAMPLE, options.seed)
+    sample = synthetic.sample(SAMPLE, options.seed)
     tally = GridTally.of(side.grid, synthetic)
-    case = Case(side, made, tally)
-    wanted = {**(more or {}), **metrics(side.schema, options)}
-    jobs = {name: partial(metric, case) for name, metric in wanted.items() if not options.only or name in options.only}
+    case = Case(side, sample, tally)
+    selected = {**(more or {}), **metrics(side.schema, options)}
+    jobs = {
+        name: partial(metric, case) for name, metric in selected.items() if not options.only or name in options.only
+    }
     with ThreadPoolExecutor(options.workers, initializer=options.begin_thread) as pool:
         running = {name: pool.submit(_attempt, job) for name, job in jobs.items()}
         results = {name: future.result() for name, future in running.items()}
@@ -139,7 +143,7 @@ def evaluate_table(
             "target": side.schema.target,
             "rows": {
                 "real": side.tally.rows,
-                "held_out": None if side.held is None else len(side.held),
+                "held_out": None if side.held_out is None else len(side.held_out),
                 "synthetic": tally.rows,
                 "most_sampled": SAMPLE,
             },
@@ -151,7 +155,7 @@ def evaluate_table(
 
 def metrics(schema: Schema, options: Options) -> dict[str, Metric]:
     """Name the metrics that a table of this schema has."""
-    found: dict[str, Metric] = {
+    metrics_by_name: dict[str, Metric] = {
         "utility of the target": target_facts,
         "two-sample test": two_sample_facts,
         "pMSE": pmse_facts,
@@ -169,14 +173,14 @@ def metrics(schema: Schema, options: Options) -> dict[str, Metric]:
     if schema.image:
         from dpmodels.comparison.images import cnn_facts, feature_facts, nearest_facts
 
-        found |= {"CNN accuracy": cnn_facts, "nearest real images": nearest_facts}
-        found["distance of image features"] = partial(feature_facts, lenet=options.lenet)
-        del found["two-sample test"], found["pMSE"]
+        metrics_by_name |= {"CNN accuracy": cnn_facts, "nearest real images": nearest_facts}
+        metrics_by_name["distance of image features"] = partial(feature_facts, lenet=options.lenet)
+        del metrics_by_name["two-sample test"], metrics_by_name["pMSE"]
     else:
-        found["utility by group"] = group_facts
+        metrics_by_name["utility by group"] = group_facts
         columns = [name for name in schema.modelled if name != schema.target][:MOST_COLUMNS]
-        found |= {f"utility of column {name}": partial(column_facts, name=name) for name in columns}
-    return found
+        metrics_by_name |= {f"utility of column {name}": partial(column_facts, name=name) for name in columns}
+    return metrics_by_name
 
 
 def _attempt(job: Callable[[], dict[str, Any]]) -> dict[str, Any]:

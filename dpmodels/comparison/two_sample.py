@@ -28,15 +28,15 @@ def two_sample_facts(case: Case) -> dict[str, Any]:
     score = model.predict_proba(x[test])[:, 1]
     area = weighted_auroc(y[test] == 1, score, weights(len(test), case.real.seed))
     few = test[:4000]
-    found = permutation_importance(model, x[few], y[few], scoring="roc_auc", n_repeats=1, random_state=0)
+    importance = permutation_importance(model, x[few], y[few], scoring="roc_auc", n_repeats=1, random_state=0)
     names = list(case.schema.modelled)
-    telling = np.argsort(-found.importances_mean[: len(names)])[:5]
+    telling = np.argsort(-importance.importances_mean[: len(names)])[:5]
     return {
         "auroc": float(area[0]),
         "auroc_interval": interval(area),
         "accuracy": float(((score > 0.5) == (y[test] == 1)).mean()),
         "rows_of_each": len(y) // 2,
-        "what_gives_it_away": {names[j]: float(found.importances_mean[j]) for j in telling},
+        "what_gives_it_away": {names[j]: float(importance.importances_mean[j]) for j in telling},
     }
 
 
@@ -57,16 +57,16 @@ def pmse_facts(case: Case) -> dict[str, Any]:
     model = make_pipeline(StandardScaler(), LogisticRegression(C=1e3, max_iter=300))
     propensity = model.fit(x, y).predict_proba(x)[:, 1]
     c = float(y.mean())
-    found = float(np.mean((propensity - c) ** 2))
+    pmse = float(np.mean((propensity - c) ** 2))
     parameters = int(np.linalg.matrix_rank(x - x.mean(axis=0))) + 1
     expected = (parameters - 1) * (1 - c) * c / len(y)
-    return {"pmse": found, "expected_of_a_fresh_sample": expected, "ratio": found / expected if expected else None}
+    return {"pmse": pmse, "expected_of_a_fresh_sample": expected, "ratio": pmse / expected if expected else None}
 
 
 def _mixed(case: Case) -> tuple[Frame, Floats]:
     """Return equally many real and synthetic rows, and which is which (1: synthetic)."""
-    rows = min(ROWS, len(case.real.train), len(case.made))
+    rows = min(ROWS, len(case.real.train), len(case.synthetic))
     if rows < LEAST:
         raise Skip("there are too few rows")
-    frame = Frame.concat([case.draw(case.real.train, rows, 1), case.draw(case.made, rows, 2)])
+    frame = Frame.concat([case.draw(case.real.train, rows, 1), case.draw(case.synthetic, rows, 2)])
     return frame, np.repeat([0.0, 1.0], rows)

@@ -60,7 +60,7 @@ def predict_target(case: Case) -> Predictions:
 def _predict(case: Case, name: str, most: int, boosted: bool) -> Predictions:
     index = list(case.schema.modelled).index(name)
     train, test = case.real.split(most)
-    made = case.draw(case.made, len(train))
+    synthetic = case.draw(case.synthetic, len(train))
     continuous = case.schema.modelled[name].continuous
     x, y = _task(case, test, index)
 
@@ -68,7 +68,7 @@ def _predict(case: Case, name: str, most: int, boosted: bool) -> Predictions:
         return _fit(*_task(case, rows, index), x, continuous, boosted)
 
     real = case.real.once.get(f"real model of {name} {most}", lambda: trained(train))
-    return Predictions(test, y, continuous, trained(made), real)
+    return Predictions(test, y, continuous, trained(synthetic), real)
 
 
 def _task(case: Case, frame: Frame, index: int) -> tuple[Floats, Floats]:
@@ -76,8 +76,8 @@ def _task(case: Case, frame: Frame, index: int) -> tuple[Floats, Floats]:
     column = case.schema.modelled[list(case.schema.modelled)[index]]
     y = frame.values[:, index]
     if column.continuous:
-        known = ~np.isnan(y)
-        return tree_features(frame, index)[known], y[known]
+        present = ~np.isnan(y)
+        return tree_features(frame, index)[present], y[present]
     return tree_features(frame, index), np.where(np.isnan(y), category_count(column) + 1, y)
 
 
@@ -103,12 +103,12 @@ def _fit(x: Floats, y: Floats, test: Floats, continuous: bool, boosted: bool) ->
 
 def _scores(predictions: Predictions, seed: int) -> dict[str, Any]:
     """Return both scores and their difference, with paired intervals; None where the test rows cannot tell."""
-    y, drawn = predictions.y, weights(len(predictions.y), seed)
+    y, weight_rows = predictions.y, weights(len(predictions.y), seed)
     if predictions.continuous:
-        values = [r_squared(y, score[:, 0], drawn) for score, _ in (predictions.synthetic, predictions.real)]
+        values = [r_squared(y, score[:, 0], weight_rows) for score, _ in (predictions.synthetic, predictions.real)]
     else:
-        found = [macro_auroc(y, *model, drawn) for model in (predictions.synthetic, predictions.real)]
-        values = [one for one in found if one is not None]
+        areas = [macro_auroc(y, *model, weight_rows) for model in (predictions.synthetic, predictions.real)]
+        values = [one for one in areas if one is not None]
     facts: dict[str, Any] = {"metric": "r2" if predictions.continuous else "auroc", "tstr": None, "trtr": None}
     if len(values) == 2 and np.isfinite([value[0] for value in values]).all():
         synthetic, real = values
@@ -125,19 +125,19 @@ def _average_precision(predictions: Predictions) -> dict[str, Any]:
     rare = labels[counts.argmin()]
     facts = {}
     for name, (score, classes) in (("tstr", predictions.synthetic), ("trtr", predictions.real)):
-        known = np.flatnonzero(classes == rare)
-        said = score[:, known[0]] if len(known) else np.zeros(len(score))
-        facts[f"{name}_auprc"] = float(average_precision_score(predictions.y == rare, said))
+        column = np.flatnonzero(classes == rare)
+        probabilities = score[:, column[0]] if len(column) else np.zeros(len(score))
+        facts[f"{name}_auprc"] = float(average_precision_score(predictions.y == rare, probabilities))
     return facts
 
 
 def errors(predictions: Predictions) -> tuple[Floats, Floats]:
     """Return each test row's error under both models: 0 or 1 for a class, the distance for a number. Shapes: [n]."""
-    found = []
+    errors_of_models = []
     for score, classes in (predictions.synthetic, predictions.real):
         if predictions.continuous:
-            found.append(np.abs(predictions.y - score[:, 0]))
+            errors_of_models.append(np.abs(predictions.y - score[:, 0]))
         else:
-            said: NDArray[np.float64] = classes[score.argmax(axis=1)]
-            found.append((said != predictions.y).astype(np.float64))
-    return found[0], found[1]
+            predicted: NDArray[np.float64] = classes[score.argmax(axis=1)]
+            errors_of_models.append((predicted != predictions.y).astype(np.float64))
+    return errors_of_models[0], errors_of_models[1]

@@ -16,8 +16,8 @@ def _marginals(facts: Facts) -> tuple[bool, str]:
     distances, chance = facts["total_variation_1_way"], facts["chance_1_way"]
     column = max(distances, key=lambda name: float(distances[name] - chance[name]))
     worst, usual = distances[column], chance[column]
-    said = f"the worst column, {column}, is off by {worst:.3f} in total variation, where chance gives {usual:.3f}"
-    return worst <= usual + 0.1, f"{said}; the limit is 0.1 more"
+    finding = f"the worst column, {column}, is off by {worst:.3f} in total variation, where chance gives {usual:.3f}"
+    return worst <= usual + 0.1, f"{finding}; the limit is 0.1 more"
 
 
 def _correlation(facts: Facts) -> tuple[bool, str]:
@@ -26,26 +26,26 @@ def _correlation(facts: Facts) -> tuple[bool, str]:
     worst = facts["largest"][0]
     limit = max(0.2, 2 * facts.get("largest_difference_of_held_out_rows", 0.0))
     pair = " and ".join(worst["columns"])
-    said = f"{pair}: {worst['measure']} is {worst['real']:.2f} in the real rows and {worst['synthetic']:.2f} here"
-    return worst["difference"] <= limit, f"{said}; the limit is {limit:.2f} apart"
+    finding = f"{pair}: {worst['measure']} is {worst['real']:.2f} in the real rows and {worst['synthetic']:.2f} here"
+    return worst["difference"] <= limit, f"{finding}; the limit is {limit:.2f} apart"
 
 
 def _collapse(facts: Facts) -> tuple[bool, str]:
     limit = 0.5 * facts["coverage_by_fresh_real_rows"]
     repeated, usual = facts["repeated_rows"], facts["repeated_rows_among_the_real"]
-    said = f"{facts['coverage']:.3f} of the real rows are reached (fresh real rows reach "
-    said += f"{facts['coverage_by_fresh_real_rows']:.3f}, the limit is half of that); "
-    said += f"{repeated:.3f} of the rows repeat another (among the real {usual:.3f}; the limit is 0.1 more)"
-    return facts["coverage"] >= limit and repeated <= usual + 0.1, said
+    finding = f"{facts['coverage']:.3f} of the real rows are reached (fresh real rows reach "
+    finding += f"{facts['coverage_by_fresh_real_rows']:.3f}, the limit is half of that); "
+    finding += f"{repeated:.3f} of the rows repeat another (among the real {usual:.3f}; the limit is 0.1 more)"
+    return facts["coverage"] >= limit and repeated <= usual + 0.1, finding
 
 
 def _rare(facts: Facts) -> tuple[bool, str]:
     gone = [one for one in facts["missing"] if one["expected_rows"] >= EXPECTED_ROWS]
-    said = f"{facts['kept']} of {facts['rare_categories']} rare categories are there"
+    finding = f"{facts['kept']} of {facts['rare_categories']} rare categories are there"
     if gone:
-        named = ", ".join(f"{one['column']} {one['value']}" for one in gone[:5])
-        return False, f"{said}; missing, though at least {EXPECTED_ROWS} rows were to be expected: {named}"
-    return True, f"{said}; none is missing of which {EXPECTED_ROWS} rows were to be expected"
+        names = ", ".join(f"{one['column']} {one['value']}" for one in gone[:5])
+        return False, f"{finding}; missing, though at least {EXPECTED_ROWS} rows were to be expected: {names}"
+    return True, f"{finding}; none is missing of which {EXPECTED_ROWS} rows were to be expected"
 
 
 def _outside(facts: Facts) -> tuple[bool, str]:
@@ -55,22 +55,22 @@ def _outside(facts: Facts) -> tuple[bool, str]:
 
 def _overfitting(facts: Facts) -> tuple[bool, str]:
     low, high = facts["interval"]
-    said = f"{facts['closer_to_training_rows']:.3f} of the rows lie closer to training than to held-out rows"
-    return low <= 0.52, f"{said} (95 % interval {low:.3f} to {high:.3f}); a half is ideal, the limit 0.52"
+    finding = f"{facts['closer_to_training_rows']:.3f} of the rows lie closer to training than to held-out rows"
+    return low <= 0.52, f"{finding} (95 % interval {low:.3f} to {high:.3f}); a half is ideal, the limit 0.52"
 
 
 def _copies(facts: Facts) -> tuple[bool, str]:
-    found, chance = facts["synthetic_rows_that_equal_a_real_row"], facts["fresh_real_rows_that_equal_a_real_row"]
-    said = f"{found:.4f} of the rows equal a real row; of fresh real rows {chance:.4f} do"
-    return facts["interval"][0] <= facts["fresh_interval"][1] + 0.02, said
+    copied, chance = facts["synthetic_rows_that_equal_a_real_row"], facts["fresh_real_rows_that_equal_a_real_row"]
+    finding = f"{copied:.4f} of the rows equal a real row; of fresh real rows {chance:.4f} do"
+    return facts["interval"][0] <= facts["fresh_interval"][1] + 0.02, finding
 
 
 def _membership(facts: Facts) -> tuple[bool, str]:
     attacks = {name: facts[name] for name in ("distance", "relative_density")}
     name, best = max(attacks.items(), key=lambda item: float(item[1]["auroc_interval"][0]))
     low, high = best["auroc_interval"]
-    said = f"the better attack, by {name.replace('_', ' ')}, tells members apart with AUROC {best['auroc']:.3f}"
-    return low <= 0.55, f"{said} (95 % interval {low:.3f} to {high:.3f}); chance is 0.5, the limit 0.55"
+    finding = f"the better attack, by {name.replace('_', ' ')}, tells members apart with AUROC {best['auroc']:.3f}"
+    return low <= 0.55, f"{finding} (95 % interval {low:.3f} to {high:.3f}); chance is 0.5, the limit 0.55"
 
 
 def _released(facts: Facts) -> tuple[bool, str]:
@@ -81,18 +81,18 @@ def _released(facts: Facts) -> tuple[bool, str]:
 def _utility(facts: Facts) -> tuple[bool, str]:
     if facts["tstr"] is None:
         return True, "the test rows cannot tell"
-    said = f"{facts['metric']} {facts['tstr']:.3f} trained on synthetic rows, {facts['trtr']:.3f} on real ones"
-    return facts["difference_interval"][1] >= -0.1, f"{said}; the limit is 0.1 apart"
+    finding = f"{facts['metric']} {facts['tstr']:.3f} trained on synthetic rows, {facts['trtr']:.3f} on real ones"
+    return facts["difference_interval"][1] >= -0.1, f"{finding}; the limit is 0.1 apart"
 
 
 def _given_away(facts: Facts) -> tuple[bool, str]:
     right, commonest = facts["right"], facts["commonest"]
-    said = f"{facts['column']} alone names the target of {right:.3f} of the real rows that it was tried on"
+    finding = f"{facts['column']} alone names the target of {right:.3f} of the real rows that it was tried on"
     holds = right < commonest + 0.95 * (1 - commonest) or commonest == 1
     more = (
         "" if holds else ": take it out, unless it is meant to tell the target; scores of models say little beside it"
     )
-    return holds, f"{said}, the commonest target of {commonest:.3f}{more}"
+    return holds, f"{finding}, the commonest target of {commonest:.3f}{more}"
 
 
 CHECKS: dict[str, tuple[str, Callable[[Facts], tuple[bool, str]]]] = {
@@ -112,12 +112,12 @@ CHECKS: dict[str, tuple[str, Callable[[Facts], tuple[bool, str]]]] = {
 
 def run_checks(metrics: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Hold the results of metrics against their limits; ``holds`` is None where a metric came to no result."""
-    found = []
+    checks = []
     for name, (metric, check) in CHECKS.items():
         outcome = metrics.get(metric)
         if outcome is None:
             continue
-        done = outcome["status"] == "done"
-        holds, finding = check(outcome["result"]) if done else (None, str(outcome["reason"]))
-        found.append({"name": name, "holds": holds, "finding": finding})
-    return found
+        is_done = outcome["status"] == "done"
+        holds, finding = check(outcome["result"]) if is_done else (None, str(outcome["reason"]))
+        checks.append({"name": name, "holds": holds, "finding": finding})
+    return checks

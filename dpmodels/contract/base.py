@@ -106,14 +106,14 @@ def of_form(pattern: str, words: str) -> AfterValidator:
 
 def zone_of(dtype: str) -> str | None:
     """Return the time zone of a dtype such as ``timestamp[us, tz=UTC]``, if it has one."""
-    found = re.search(r"tz=([^\]]+)\]", dtype)
-    return found and found[1]
+    match = re.search(r"tz=([^\]]+)\]", dtype)
+    return match and match[1]
 
 
 def decimal_digits(dtype: str) -> tuple[int, int] | None:
     """Return digits and decimals of a dtype such as ``decimal(12, 2)``; None for any other."""
-    found = re.fullmatch(r"decimal\((\d+), ?(\d+)\)", dtype)
-    return (int(found[1]), int(found[2])) if found else None
+    match = re.fullmatch(r"decimal\((\d+), ?(\d+)\)", dtype)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -121,19 +121,19 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def described(found: pa.DataType) -> str:
+def described(dtype: pa.DataType) -> str:
     """Name a type that a data file has, without any name or text that the file gives to parts of it."""
-    if pa.types.is_dictionary(found):
-        return described(found.value_type)
-    if pa.types.is_list(found) or pa.types.is_large_list(found) or pa.types.is_fixed_size_list(found):
-        return f"lists of {described(found.value_type)}"
-    if pa.types.is_nested(found) or isinstance(found, pa.BaseExtensionType):
+    if pa.types.is_dictionary(dtype):
+        return described(dtype.value_type)
+    if pa.types.is_list(dtype) or pa.types.is_large_list(dtype) or pa.types.is_fixed_size_list(dtype):
+        return f"lists of {described(dtype.value_type)}"
+    if pa.types.is_nested(dtype) or isinstance(dtype, pa.BaseExtensionType):
         return "values made of parts"
-    if pa.types.is_timestamp(found):
-        return "times with a zone" if found.tz is not None else "times without a zone"
+    if pa.types.is_timestamp(dtype):
+        return "times with a zone" if dtype.tz is not None else "times without a zone"
     words = {"text": is_text, "true and false": pa.types.is_boolean, "dates": pa.types.is_date}
     words |= {"whole numbers": pa.types.is_integer, "numbers": pa.types.is_floating}
-    return next((word for word, is_kind in words.items() if is_kind(found)), str(found))
+    return next((word for word, is_kind in words.items() if is_kind(dtype)), str(dtype))
 
 
 def overflow(dtype: str, low: float, high: float) -> str:

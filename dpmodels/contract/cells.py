@@ -86,8 +86,11 @@ class LatticeCells(Cells):
 
     def _within(self, low: float, high: float) -> tuple[Floats, Floats]:
         """Return the first and the last rank of each cell that lie between two values."""
-        edges, own, zero = self.edges.astype(np.float64), self.interval, self.interval.zero
-        lowest, highest = np.ceil((low - own.low) * own.per_unit), np.floor((high - own.low) * own.per_unit)
+        edges, interval, zero = self.edges.astype(np.float64), self.interval, self.interval.zero
+        lowest, highest = (
+            np.ceil((low - interval.low) * interval.per_unit),
+            np.floor((high - interval.low) * interval.per_unit),
+        )
         lowest, highest = lowest - (lowest > zero), highest - (highest >= zero)
         return np.maximum(edges[:-1], lowest), np.minimum(edges[1:] - 1, highest)
 

@@ -48,8 +48,12 @@ class Condition:
 
     def holds(self, states: NDArray[np.int32], numbers: Floats) -> Mask:
         """Tell which rows meet it, by their states and by their numbers, which only a column on an interval has."""
-        met: Mask = SIGNS[self.sign](states if self.of_state else numbers, self.value)
-        return met if self.of_state and self.value == self.null and self.sign == "=" else met & (states != self.null)
+        holding: Mask = SIGNS[self.sign](states if self.of_state else numbers, self.value)
+        return (
+            holding
+            if self.of_state and self.value == self.null and self.sign == "="
+            else holding & (states != self.null)
+        )
 
 
 def parse(text: str, columns: Mapping[str, Any]) -> Condition:
@@ -64,10 +68,10 @@ def parse(text: str, columns: Mapping[str, Any]) -> Condition:
             return _held(text, bare, columns, "=", value)
     names = sorted((name for name in columns if text.startswith(name)), key=len, reverse=True)
     for name in names:
-        if found := re.fullmatch(rf"(==|{'|'.join(SIGNS)})\s*(.*)", text[len(name) :].strip(), re.DOTALL):
-            return _held(text, name, columns, found[1].replace("==", "="), found[2])
-    known = ", ".join(name for name, column in columns.items() if isinstance(column, Modelled))
-    raise Unsuitable(f"`{text}` is no condition: write a column ({known}), one of = != < <= > >=, and a value")
+        if match := re.fullmatch(rf"(==|{'|'.join(SIGNS)})\s*(.*)", text[len(name) :].strip(), re.DOTALL):
+            return _held(text, name, columns, match[1].replace("==", "="), match[2])
+    columns_text = ", ".join(name for name, column in columns.items() if isinstance(column, Modelled))
+    raise Unsuitable(f"`{text}` is no condition: write a column ({columns_text}), one of = != < <= > >=, and a value")
 
 
 def is_boolean(column: Any) -> bool:
@@ -158,8 +162,8 @@ def read_condition(text: str, columns: Mapping[str, Any]) -> Condition:
 
 
 def _cause(text: str, columns: Mapping[str, Any]) -> str:
-    if found := re.search(r"(-?\d+),(\d+)\s*$", text):
-        return f"`{text}`: a comma is no decimal point; write {found[1]}.{found[2]}"
+    if match := re.search(r"(-?\d+),(\d+)\s*$", text):
+        return f"`{text}`: a comma is no decimal point; write {match[1]}.{match[2]}"
     if re.search(r"\s+or\s+|\|", text, re.IGNORECASE):
         return f"`{text}`: conditions cannot be joined by `or`; draw rows for each by itself"
     parts = [part.strip() for part in JOINED.split(text)]
@@ -172,11 +176,11 @@ def _cause(text: str, columns: Mapping[str, Any]) -> str:
     return f"`{text}`: the column is called {other}" if other else ""
 
 
-def hold(own: Sequence[Condition], states: NDArray[np.int32], values: Floats) -> Mask:
+def hold(conditions: Sequence[Condition], states: NDArray[np.int32], values: Floats) -> Mask:
     """Tell which values of one column, given by states and unit values, meet all of its conditions."""
-    numbers = numbers_of(own[0].column, states, values)
-    met: Mask = np.logical_and.reduce([one.holds(states, numbers) for one in own])
-    return met
+    numbers = numbers_of(conditions[0].column, states, values)
+    holding: Mask = np.logical_and.reduce([one.holds(states, numbers) for one in conditions])
+    return holding
 
 
 def numbers_of(column: Modelled, states: NDArray[np.int32], values: Floats) -> Floats:
@@ -188,13 +192,13 @@ def numbers_of(column: Modelled, states: NDArray[np.int32], values: Floats) -> F
     return numbers
 
 
-def bounds(own: Sequence[Condition]) -> tuple[float, float]:
+def bounds(conditions: Sequence[Condition]) -> tuple[float, float]:
     """Return the bounds that the conditions on one column on an interval set to its numbers.
 
     On a lattice they lie half a step beside the number, so that rounding decides nothing.
     """
     low, high = -np.inf, np.inf
-    for one in own:
+    for one in conditions:
         column = one.column
         if one.of_state or one.sign == "!=" or not isinstance(column, Continuous):
             continue
@@ -207,21 +211,21 @@ def bounds(own: Sequence[Condition]) -> tuple[float, float]:
     return low, high
 
 
-def cell_shares(own: Sequence[Condition], column: Modelled) -> Floats:
+def cell_shares(conditions: Sequence[Condition], column: Modelled) -> Floats:
     """Return the probability that a draw within each cell of a column meets all of its conditions. Shapes: [cells].
 
     ``column`` is the conditions' own column, cut into the cells that are drawn from.
     """
     if not isinstance(column, Continuous):
-        return hold(own, np.arange(column.states, dtype=np.int32), np.zeros(column.states)).astype(np.float64)
+        return hold(conditions, np.arange(column.states, dtype=np.int32), np.zeros(column.states)).astype(np.float64)
     special = np.arange(1, column.states, dtype=np.int32)
-    met = hold(own, special, np.zeros(len(special))).astype(np.float64)
-    if any(one.of_state and one.sign == "=" for one in own):  # nothing but null
-        return np.concatenate([np.zeros(column.cells), met])
-    low, high = bounds(own)
+    special_shares = hold(conditions, special, np.zeros(len(special))).astype(np.float64)
+    if any(one.of_state and one.sign == "=" for one in conditions):  # nothing but null
+        return np.concatenate([np.zeros(column.cells), special_shares])
+    low, high = bounds(conditions)
     shares = column.grid.shares(low, high)
     half = 0.5 * 10.0 ** -(column.decimals or 0)
-    for value in {one.value for one in own if one.sign == "!=" and not one.of_state and low < one.value < high}:
+    for value in {one.value for one in conditions if one.sign == "!=" and not one.of_state and low < one.value < high}:
         shares = shares - column.grid.shares(value - half, value + half)
         shares[shares < 1e-12] = 0.0  # what rounding leaves of a cell of this value alone
-    return np.concatenate([shares, met])
+    return np.concatenate([shares, special_shares])

@@ -33,9 +33,9 @@ class Constraint:
     @classmethod
     def parse(cls, text: str) -> "Constraint | None":
         """Read ``COLUMN <= COLUMN`` with any of the four signs; None for anything else."""
-        if not (found := FORM.fullmatch(text.strip())):
+        if not (match := FORM.fullmatch(text.strip())):
             return None
-        left, sign, right = found.groups()
+        left, sign, right = match.groups()
         return cls(left, right, sign == "<") if sign[0] == "<" else cls(right, left, sign == ">")
 
     def __str__(self) -> str:

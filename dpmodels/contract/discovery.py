@@ -90,18 +90,18 @@ class Discovery(CanonicalContract):
 def marks(data: Any) -> dict[str, tuple[str, ...]]:
     """Return the marked keys of each column of a schema's file; empty where nothing is left to be discovered."""
     columns = data.get("columns") if isinstance(data, Mapping) else None
-    found = {name: tuple(_marked(column)) for name, column in (columns or {}).items()} if _is_map(columns) else {}
-    return {name: keys for name, keys in found.items() if keys}
+    marked_keys = {name: tuple(_marked(column)) for name, column in (columns or {}).items()} if _is_map(columns) else {}
+    return {name: keys for name, keys in marked_keys.items() if keys}
 
 
 def _marked(column: Any) -> Iterator[str]:
     if _is_map(column):
-        known = MARKABLE.get(column.get("type"), ()) if isinstance(column.get("type"), str) else ()
-        yield from (key for key in known if column.get(key) == WORD)
+        markable = MARKABLE.get(column.get("type"), ()) if isinstance(column.get("type"), str) else ()
+        yield from (key for key in markable if column.get(key) == WORD)
 
 
-def _is_map(found: Any) -> bool:
-    return isinstance(found, Mapping)
+def _is_map(node: Any) -> bool:
+    return isinstance(node, Mapping)
 
 
 def stand_in(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,10 +135,10 @@ def _bounds(column: Mapping[str, Any], marked: tuple[str, ...]) -> dict[str, Any
     step: Any = timedelta(days=1) if moment else 1
     if len({"min", "max"} & {*marked}) == 2:
         return {"min": date(2000, 1, 1), "max": date(2001, 1, 1)} if moment else {"min": 0, "max": 1}
-    given = column.get("max" if "min" in marked else "min")
-    if not isinstance(given, date | datetime if moment else int | float):
+    bound = column.get("max" if "min" in marked else "min")
+    if not isinstance(bound, date | datetime if moment else int | float):
         return {}
-    return {"min": given - step} if "min" in marked else {"max": given + step}
+    return {"min": bound - step} if "min" in marked else {"max": bound + step}
 
 
 def contract_of(data: Mapping[str, Any], checked: Schema) -> Discovery:
@@ -157,8 +157,8 @@ def editor_schema() -> dict[str, Any]:
     written = Schema.model_json_schema()
     for title, definition in written["$defs"].items():
         for key in MARKABLE.get(title.lower(), ()):
-            said = definition["properties"][key]
-            about = said.pop("description", "")
-            told = f"{about} `{WORD}` leaves it to a charged release, `nacre schema discover`."
-            definition["properties"][key] = {"anyOf": [said, {"const": WORD}], "description": told}
+            key_schema = definition["properties"][key]
+            about = key_schema.pop("description", "")
+            description = f"{about} `{WORD}` leaves it to a charged release, `nacre schema discover`."
+            definition["properties"][key] = {"anyOf": [key_schema, {"const": WORD}], "description": description}
     return written

@@ -1,8 +1,8 @@
 """Two tables under a unit of users: a parents' table of one row a user, and the children's table of a user's rows.
 
-The schema of both is one file. Its key ``users`` names the columns that are the same in all rows of a user, which make
-the parents' table, and the column by which a user's rows are in order. All other columns are the children's; the column
-that names the user is in both, and joins them.
+The schema of both is one file. Its key ``users`` names the columns of the parents' table, which
+are the same in all rows of a user, and the column by which a user's rows are in order. All other columns are the
+children's; the column that names the user is in both, and joins them.
 
 Everything after ingest works on one flat table, in which a user has a row for each child, or one row without a child:
 
@@ -47,13 +47,13 @@ def flat_columns(users: Users, user: str, max_rows: int, columns: Mapping[str, C
     """Return the columns of the flat table; a child's are null where a user has none."""
     numbers = Categorical(type="categorical", values=tuple(range(users.fewest, max_rows + 1)))
     absent = {"nullable": True} if users.fewest == 0 else {}
-    own = {name: columns[name] for name in columns if name in (user, *users.columns)}
+    user_columns = {name: columns[name] for name in columns if name in (user, *users.columns)}
     others = {
         name: column.model_copy(update=absent) if isinstance(column, Modelled) else column
         for name, column in columns.items()
-        if name not in own
+        if name not in user_columns
     }
-    return {**own, CHILDREN: numbers, **others, POSITION: numbers}
+    return {**user_columns, CHILDREN: numbers, **others, POSITION: numbers}
 
 
 def users_faults(users: Users, user: str | None, max_rows: int, columns: Mapping[str, Column]) -> list[tuple[str, str]]:
@@ -82,20 +82,20 @@ def _own_faults(users: Users, user: str, max_rows: int, columns: Mapping[str, Co
 
 
 def _column_faults(users: Users, user: str, columns: Mapping[str, Column]) -> Iterator[tuple[str, str]]:
-    named = columns.get(user)
-    if isinstance(named, Identifier) and (named.keep == "drop" or named.keep.startswith("text:")):
+    user_column = columns.get(user)
+    if isinstance(user_column, Identifier) and (user_column.keep == "drop" or user_column.keep.startswith("text:")):
         yield f"columns.{user}.keep", "must be regenerate or a pattern: with `users`, fresh names join both tables"
     for name, column in columns.items():
-        place = f"columns.{name}"
+        key = f"columns.{name}"
         if name in (CHILDREN, POSITION):
-            yield place, f"must have another name: with `users`, `{name}` is a column of the flat table"
+            yield key, f"must have another name: with `users`, `{name}` is a column of the flat table"
         if isinstance(column, Image):
-            yield f"{place}.type", "must be another: there are no images beside `users`"
+            yield f"{key}.type", "must be another: there are no images beside `users`"
         if getattr(column, "outside", "") == "reject-row":
-            yield f"{place}.outside", "must be another policy: beside `users` no row is rejected"
+            yield f"{key}.outside", "must be another policy: beside `users` no row is rejected"
         if getattr(column, "max_null_share", None) is not None:
-            yield f"{place}.max_null_share", "must be left out: beside `users` no share of nulls is held to"
+            yield f"{key}.max_null_share", "must be left out: beside `users` no share of nulls is held to"
         if isinstance(column, Derived):
             apart = [other for other in column.operands if (other in users.columns) != (name in users.columns)]
             if apart:
-                yield place, f"must follow from columns of its own table, and `{apart[0]}` is in the other"
+                yield key, f"must follow from columns of its own table, and `{apart[0]}` is in the other"

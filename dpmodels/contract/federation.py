@@ -99,8 +99,8 @@ class Federation(CanonicalContract):
     @property
     def size(self) -> int | None:
         """The number of records of the client, or of all clients; None where it is private."""
-        held = [client.size for client in self.clients if self.client in ("", client.name)]
-        return None if None in held else sum(size or 0 for size in held)
+        sizes = [client.size for client in self.clients if self.client in ("", client.name)]
+        return None if None in sizes else sum(size or 0 for size in sizes)
 
     @property
     def most(self) -> int:

@@ -89,8 +89,8 @@ def reckon(text: str, operands: Operands, columns: Mapping[str, object]) -> Floa
         columns: what the schema says of the columns; only the resolution of datetimes is read.
     """
     with np.errstate(all="ignore"):
-        found = np.asarray(_value(parsed(text), operands, columns), dtype=np.float64)
-    return np.where(np.isfinite(found), found, np.nan)
+        numbers = np.asarray(_value(parsed(text), operands, columns), dtype=np.float64)
+    return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
 def _check(node: ast.expr) -> None:
@@ -104,9 +104,9 @@ def _check(node: ast.expr) -> None:
         name = node.func.id
         if name not in FUNCTIONS:
             raise Misread(f"calls `{name}`; the functions are {', '.join(FUNCTIONS)}")
-        wanted = OF_NUMBERS[name][0] if name in OF_NUMBERS else 1 + (name in BETWEEN)
-        if len(node.args) != wanted:
-            raise Misread(f"gives `{name}` {len(node.args)} operand(s); it takes {wanted}")
+        arity = OF_NUMBERS[name][0] if name in OF_NUMBERS else 1 + (name in BETWEEN)
+        if len(node.args) != arity:
+            raise Misread(f"gives `{name}` {len(node.args)} operand(s); it takes {arity}")
         for operand in node.args:
             _check(operand)
     elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
@@ -176,8 +176,8 @@ def _value(node: ast.expr, operands: Operands, columns: Mapping[str, object]) ->
 def _called(name: str, node: ast.Call, operands: Operands, columns: Mapping[str, object]) -> Floats:
     if name in OF_NUMBERS:
         return OF_NUMBERS[name][1](*(_value(operand, operands, columns) for operand in node.args))
-    given = [(operands[one.id], columns[one.id]) for one in node.args if isinstance(one, ast.Name)]
-    seconds = [ticks * SECONDS[column.tick] for ticks, column in given if isinstance(column, Datetime)]
+    arguments = [(operands[one.id], columns[one.id]) for one in node.args if isinstance(one, ast.Name)]
+    seconds = [ticks * SECONDS[column.tick] for ticks, column in arguments if isinstance(column, Datetime)]
     if name in BETWEEN:
         return np.floor((seconds[1] - seconds[0]) / BETWEEN[name])
     return _part(name, seconds[0])
@@ -185,8 +185,8 @@ def _called(name: str, node: ast.Call, operands: Operands, columns: Mapping[str,
 
 def _part(name: str, seconds: Floats) -> Floats:
     """Return a part of the moments that lie so many seconds after the beginning of 1970."""
-    known = np.isfinite(seconds)
-    moments = np.where(known, seconds, 0).astype(np.int64).astype("datetime64[s]")
+    finite = np.isfinite(seconds)
+    moments = np.where(finite, seconds, 0).astype(np.int64).astype("datetime64[s]")
     days, months = moments.astype("datetime64[D]"), moments.astype("datetime64[M]")
     parts: dict[str, Callable[[], NDArray[np.int64]]] = {
         "year": lambda: moments.astype("datetime64[Y]").astype(np.int64) + 1970,
@@ -196,4 +196,4 @@ def _part(name: str, seconds: Floats) -> Floats:
         "hour": lambda: (moments - days).astype(np.int64) // 3600,
         "minute": lambda: (moments - days).astype(np.int64) // 60 % 60,
     }
-    return np.where(known, parts[name]().astype(np.float64), np.nan)
+    return np.where(finite, parts[name]().astype(np.float64), np.nan)

@@ -53,8 +53,8 @@ class Image(Strict):
     def rule(self) -> str:
         """Say in words which values the schema admits."""
         order = ", each red, green, blue" if self.is_color else ""
-        place = f"{self.height} rows of {self.width}{order}"
-        return f"must hold {self.numbers} whole numbers from 0 to 255 in every row ({place})"
+        layout = f"{self.height} rows of {self.width}{order}"
+        return f"must hold {self.numbers} whole numbers from 0 to 255 in every row ({layout})"
 
     @property
     def arrow_type(self) -> pa.DataType:

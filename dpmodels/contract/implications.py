@@ -39,11 +39,14 @@ class Implication:
             Unsuitable: it is no such rule, or no value of a column can meet it as it is written.
         """
         sides = text.strip().removeprefix(WHEN).partition(THEN)[::2]
-        given, then = (tuple(parse(part, columns) for part in _parts(side, columns)) for side in sides)
-        for own, what in ((given, "meets what stands after `when`"), (given + then, "keeps it where it applies")):
-            if name := next(_impossible(own), ""):
+        premises, then = (tuple(parse(part, columns) for part in _parts(side, columns)) for side in sides)
+        for conditions, what in (
+            (premises, "meets what stands after `when`"),
+            (premises + then, "keeps it where it applies"),
+        ):
+            if name := next(_impossible(conditions), ""):
                 raise Unsuitable(f"no value of column {name} {what}")
-        return cls(text.strip(), given, then)
+        return cls(text.strip(), premises, then)
 
     def __str__(self) -> str:
         return self.text
@@ -53,10 +56,10 @@ class Implication:
         """Name the columns it reads."""
         return tuple(dict.fromkeys(one.name for one in self.given + self.then))
 
-    def kept(self, seen: Mapping[str, Seen]) -> Mask:
+    def kept(self, codes: Mapping[str, Seen]) -> Mask:
         """Tell which rows keep the rule, by states and numbers of its columns."""
-        applies: Mask = np.logical_and.reduce([one.holds(*seen[one.name]) for one in self.given])
-        broken: Mask = np.logical_or.reduce([_breaks(one, *seen[one.name]) for one in self.then])
+        applies: Mask = np.logical_and.reduce([one.holds(*codes[one.name]) for one in self.given])
+        broken: Mask = np.logical_or.reduce([_breaks(one, *codes[one.name]) for one in self.then])
         return ~(applies & broken)
 
 
@@ -85,9 +88,9 @@ def _breaks(one: Condition, states: NDArray[np.int32], numbers: Floats) -> Mask:
     return breaks
 
 
-def _impossible(own: Sequence[Condition]) -> Iterator[str]:
+def _impossible(conditions: Sequence[Condition]) -> Iterator[str]:
     """Name the columns of which no value meets all of the conditions on them."""
-    for name in dict.fromkeys(one.name for one in own):
-        mine = [one for one in own if one.name == name]
+    for name in dict.fromkeys(one.name for one in conditions):
+        mine = [one for one in conditions if one.name == name]
         if not cell_shares(mine, mine[0].column).any():
             yield name

@@ -79,11 +79,11 @@ class Interval:
             return np.rint(self.to_unit(x) * UNIT_STEPS)
         return np.rint((x - self.low) * self.per_unit)
 
-    def unit_at(self, place: Floats) -> Floats:
+    def unit_at(self, index: Floats) -> Floats:
         """Return the unit value of each place."""
         if self.decimals is None:
-            return place / UNIT_STEPS
-        return self.to_unit(self.snap(self.low + place * self.step))
+            return index / UNIT_STEPS
+        return self.to_unit(self.snap(self.low + index * self.step))
 
     @property
     def zero(self) -> float:
@@ -92,8 +92,8 @@ class Interval:
 
     def rank(self, x: Floats) -> Floats:
         """Return the rank of each lattice value."""
-        place = self.place(x)
-        return place - (place > self.zero)
+        index = self.place(x)
+        return index - (index > self.zero)
 
     def value_at(self, rank: Floats) -> Floats:
         """Return the lattice value of each rank."""

@@ -125,9 +125,9 @@ class Number(Scaled):
         return self._round_faults() or self._decimal_faults() or self._zero_faults() or self._settle()
 
     def _decimal_faults(self) -> Sequence[tuple[str, str]]:
-        if (kept := decimal_digits(self.resolved_dtype)) is None:
+        if (precision := decimal_digits(self.resolved_dtype)) is None:
             return []
-        digits, scale = kept
+        digits, scale = precision
         if self.round is None or self.round > scale:
             return [("round", f"must be given with {self.dtype}, and be at most {scale}")]
         if not scale < digits <= 38 or max(-self.min, self.max) >= 10.0 ** (digits - scale):

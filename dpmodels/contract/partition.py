@@ -56,8 +56,8 @@ def narrowed(column: Column, value: str) -> Column:
         changes = {"min": _within(column.min, value), "max": _within(column.max, value)}
     else:
         return column
-    kept = column.model_dump(exclude={"cells", "max_null_share"})  # a day has the number of cells that suits a day
-    return type(column).model_validate({**kept, **changes, "nullable": False})
+    settings = column.model_dump(exclude={"cells", "max_null_share"})  # a day has the number of cells that suits a day
+    return type(column).model_validate({**settings, **changes, "nullable": False})
 
 
 def _tells_apart(column: Column) -> bool:

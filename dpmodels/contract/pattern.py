@@ -25,16 +25,16 @@ Numbers = NDArray[np.uint64]
 class Pattern:
     """The characters that may stand at each place of an identifier."""
 
-    places: tuple[str, ...]
+    alphabets: tuple[str, ...]
 
     @cached_property
     def groups(self) -> list[tuple[int, int, int]]:
         """Cut the places into runs, the last one first: first place, end, and number of combinations."""
-        runs, end = [], len(self.places)
+        runs, end = [], len(self.alphabets)
         while end > 0:
             begin, size = end, 1
-            while begin > 0 and size * len(self.places[begin - 1]) <= GROUP:
-                begin, size = begin - 1, size * len(self.places[begin - 1])
+            while begin > 0 and size * len(self.alphabets[begin - 1]) <= GROUP:
+                begin, size = begin - 1, size * len(self.alphabets[begin - 1])
             runs.append((begin, end, size))
             end = begin
         return runs
@@ -51,18 +51,18 @@ class Pattern:
         the run before it counts how often that went round, from a start that depends on it. Further runs are free.
         """
         number = np.arange(first_row, first_row + rows, dtype=np.uint64)
-        characters = np.empty((rows, len(self.places)), dtype="<U1")
+        characters = np.empty((rows, len(self.alphabets)), dtype="<U1")
         mixed, times = np.zeros(rows, dtype=np.uint64), number
         for index, (begin, end, size) in enumerate(self.groups):
             here = np.uint64(size)
-            place = number % here * np.uint64(_coprime(size)) % here if index == 0 else (mixed + times) % here
+            code = number % here * np.uint64(_coprime(size)) % here if index == 0 else (mixed + times) % here
             times = number // here if index == 0 else np.zeros_like(number)
-            mixed = _mix(place + mixed)
+            mixed = _mix(code + mixed)
             for at in range(end - 1, begin - 1, -1):
-                alphabet = np.array(list(self.places[at]))
-                characters[:, at] = alphabet[(place % np.uint64(len(alphabet))).astype(np.int64)]
-                place = place // np.uint64(len(alphabet))
-        return pa.array(characters.view(f"<U{len(self.places)}")[:, 0])
+                alphabet = np.array(list(self.alphabets[at]))
+                characters[:, at] = alphabet[(code % np.uint64(len(alphabet))).astype(np.int64)]
+                code = code // np.uint64(len(alphabet))
+        return pa.array(characters.view(f"<U{len(self.alphabets)}")[:, 0])
 
 
 @lru_cache
@@ -73,21 +73,21 @@ def read_pattern(text: str) -> Pattern:
         ValueError: it has a part that no pattern may have, or describes one identifier only; the message goes on from
             "must".
     """
-    places: list[str] = []
+    alphabets: list[str] = []
     at = 0
     while at < len(text):
-        found = ITEM.match(text, at)
-        if found is None:
+        match = ITEM.match(text, at)
+        if match is None:
             raise ValueError(
                 f"be made of classes, characters and counts, as [A-Z]{{2}}-[0-9]{{6}} is; it is not at `{text[at:]}`, "
                 "and a sign such as . is written \\."
             )
-        own = _alphabet(found["set"]) if found["set"] else found["one"][-1]
-        places += [own] * int(found["count"] or 1)
-        at = found.end()
-    if not places or len(places) > MOST_CHARACTERS or not "".join(places).isprintable():
+        alphabet = _alphabet(match["set"]) if match["set"] else match["one"][-1]
+        alphabets += [alphabet] * int(match["count"] or 1)
+        at = match.end()
+    if not alphabets or len(alphabets) > MOST_CHARACTERS or not "".join(alphabets).isprintable():
         raise ValueError(f"be 1 to {MOST_CHARACTERS} printable characters long")
-    pattern = Pattern(tuple(places))
+    pattern = Pattern(tuple(alphabets))
     if pattern.most < 2:
         raise ValueError("have a class such as [0-9], since each row gets an identifier of its own")
     return pattern
@@ -96,13 +96,13 @@ def read_pattern(text: str) -> Pattern:
 def _alphabet(text: str) -> str:
     if text[0] == "^":
         raise ValueError("list what a class has; [^...] says what it has not")
-    found: dict[str, None] = {}
+    characters: dict[str, None] = {}
     for first, last in RANGE.findall(text):
         low, high = ord(first[-1]), ord((last or first)[-1])
         if low > high:
             raise ValueError(f"have ranges that go up; {first}-{last} goes down")
-        found |= dict.fromkeys(map(chr, range(low, high + 1)))
-    return "".join(found)
+        characters |= dict.fromkeys(map(chr, range(low, high + 1)))
+    return "".join(characters)
 
 
 def _coprime(size: int) -> int:

@@ -51,7 +51,7 @@ class RowCount(Strict):
 
 def _written(description: str, **more: Any) -> Any:
     """Describe a key that is written where it is given, and left out where it is empty."""
-    return Field(exclude_if=lambda given: not given, description=description, **more)
+    return Field(exclude_if=lambda value: not value, description=description, **more)
 
 
 class Schema(Strict):
@@ -135,8 +135,8 @@ class Schema(Strict):
     @cached_property
     def children(self) -> "Schema":
         """Return the schema of the table of the users' rows, without the columns of the parents' table."""
-        own = (self.users or Users()).columns
-        return self._part([name for name in self.columns if name not in own], self.unit)
+        user_columns = (self.users or Users()).columns
+        return self._part([name for name in self.columns if name not in user_columns], self.unit)
 
     @cached_property
     def joined(self) -> "Schema":
@@ -281,31 +281,34 @@ class Schema(Strict):
     def _discovery_faults(self) -> Iterator[tuple[str, str]]:
         """List the discoveries that are named twice, or whose price is for another unit."""
         charges = [one.charge for one in self.discovered]
-        for place, one in enumerate(self.discovered):
-            if one.charge in charges[:place]:
-                yield f"discovered.{place}.charge", "is that of another discovery here; leave one of them out"
+        for index, one in enumerate(self.discovered):
+            if one.charge in charges[:index]:
+                yield f"discovered.{index}.charge", "is that of another discovery here; leave one of them out"
             if one.unit != str(self.unit):
                 why = f"is `{one.unit}`, and the schema's is `{self.unit}`: what was discovered has no price for it"
-                yield f"discovered.{place}.unit", f"{why}; discover again with this unit"
+                yield f"discovered.{index}.unit", f"{why}; discover again with this unit"
 
     def _bound_to_parts(self, column: str) -> list[tuple[str, str]]:
         """List the rules that name the partition column, of which each part holds a single value."""
         bound = {rule.text for rule in self.implications if column in rule.columns}
         why = f"names the partition column `{column}`, which has one value in each part; leave the rule out"
-        places = [place for place, text in enumerate(self.constraints) if text.strip() in bound]
-        return [(f"constraints.{place}", f"`{self.constraints[place]}` {why}") for place in places]
+        indices = [index for index, text in enumerate(self.constraints) if text.strip() in bound]
+        return [(f"constraints.{index}", f"`{self.constraints[index]}` {why}") for index in indices]
 
     def too_few(self, rows: int) -> list[tuple[str, str]]:
         """List the columns whose pattern makes fewer identifiers than there are rows, as (place in the file, why)."""
-        made = {name: one.pattern for name, one in self.columns.items() if isinstance(one, Identifier)}
-        own = None if self.users is None else (self.unit.user, *self.users.columns)
-        needs = {name: rows if own is None or name in own else rows * self.unit.max_rows for name in made}
+        patterns = {name: one.pattern for name, one in self.columns.items() if isinstance(one, Identifier)}
+        user_columns = None if self.users is None else (self.unit.user, *self.users.columns)
+        needs = {
+            name: rows if user_columns is None or name in user_columns else rows * self.unit.max_rows
+            for name in patterns
+        }
         return [
             (
                 f"columns.{name}.keep",
                 f"makes {pattern.most} identifiers, fewer than {needs[name]} rows need; make it longer",
             )
-            for name, pattern in made.items()
+            for name, pattern in patterns.items()
             if pattern is not None and pattern.most < needs[name]
         ]
 

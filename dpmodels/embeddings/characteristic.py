@@ -174,8 +174,8 @@ def _draw(spec: FrequencySpec, layout: Layout) -> tuple[NDArray[np.float64], NDA
     if spec.columns_per_frequency:
         looked_at = rng.integers(1, min(spec.columns_per_frequency, len(layout.blocks)) + 1, spec.count)
         rank = rng.random((len(layout.blocks), spec.count)).argsort(axis=0).argsort(axis=0)
-        for block, chosen in zip(layout.blocks, rank < looked_at, strict=True):
-            relative[block.start : block.stop] *= chosen
+        for block, mask in zip(layout.blocks, rank < looked_at, strict=True):
+            relative[block.start : block.stop] *= mask
     radians = relative * (scale / np.sqrt(looked_at))
     for block in layout.blocks:
         if block.continuous:

@@ -136,6 +136,6 @@ def _group(counts: Whole, values: int, groups: int) -> Whole:
     first = int(run.max()) + 1 if values else 0
     if values or len(rest) <= groups:  # special states of an interval are few
         return np.concatenate([run, first + np.arange(len(rest))]).astype(np.int64)
-    place = np.full(len(rest), groups - 1)
-    place[np.sort(np.argsort(-rest, kind="stable")[: groups - 1])] = np.arange(groups - 1)
-    return place.astype(np.int64)
+    group = np.full(len(rest), groups - 1)
+    group[np.sort(np.argsort(-rest, kind="stable")[: groups - 1])] = np.arange(groups - 1)
+    return group.astype(np.int64)

@@ -93,11 +93,11 @@ class DocumentMoments(ClassMoments, Embedding):
     def coordinates(self) -> dict[str, Any]:
         """Name every coordinate of the vector: its class (-1: all), its part, and its place within the part."""
         rows, columns = np.triu_indices(self.size)
-        place = np.tile([0, *range(self.size)], self.classes)
+        index = np.tile([0, *range(self.size)], self.classes)
         parts = np.tile(np.repeat(["count", "sum"], [1, self.size]), self.classes)
         return {
             "class": np.concatenate([np.repeat(np.arange(self.classes), 1 + self.size), np.full(len(rows), -1)]),
             "part": np.concatenate([parts, np.full(len(rows), "moment")]),
-            "row": np.concatenate([place, rows]),
-            "column": np.concatenate([place, columns]),
+            "row": np.concatenate([index, rows]),
+            "column": np.concatenate([index, columns]),
         }

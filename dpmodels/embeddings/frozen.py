@@ -109,19 +109,19 @@ def _blocks(rows: Tensor, size: int) -> Iterator[Tensor]:
     return (rows[start : start + size] for start in range(0, len(rows), size))
 
 
-def transform_frozen(features: FrozenFeatures, held: Sensitive[Examples]) -> Sensitive[Iterable[Points]]:
+def transform_frozen(features: FrozenFeatures, examples: Sensitive[Examples]) -> Sensitive[Iterable[Points]]:
     """Map a party's records. Privacy: Sensitive -> Sensitive, record by record."""
-    own = held.reveal()
-    return Sensitive([Points(features.whole(own.inputs), own.labels.cpu().numpy().astype(np.int64))])
+    revealed = examples.reveal()
+    return Sensitive([Points(features.whole(revealed.inputs), revealed.labels.cpu().numpy().astype(np.int64))])
 
 
-def transform_kept(held: Sensitive[Examples], make: Callable[[Examples], bytes], place: Path) -> None:
+def transform_kept(examples: Sensitive[Examples], make: Callable[[Examples], bytes], path: Path) -> None:
     """Write what is made of a party's records, whole or not at all, into the sensitive zone.
 
     Privacy: Sensitive -> Sensitive; a model that was trained on records is as sensitive as they are.
     """
-    content = make(held.reveal())
-    write_whole(place, lambda part: part.write_bytes(content))
+    content = make(examples.reveal())
+    write_whole(path, lambda part: part.write_bytes(content))
 
 
 def digest_of(z: Whole) -> str:

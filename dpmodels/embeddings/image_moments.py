@@ -171,9 +171,9 @@ def smooth_basis(frame: Frame, count: int, smoothness: float, flipped: Flipped =
     The prior is a product of one across and one down, and so are its eigenvectors; ``flipped`` lists which of those
     down and of those across are turned round. Shapes: [H * W, count].
     """
-    down, across, places = _leading(frame, count, smoothness)
+    down, across, frequencies = _leading(frame, count, smoothness)
     basis = np.einsum("ik,jk->ijk", down, across).reshape(frame.height * frame.width, -1)
-    whole: Whole = np.rint(np.ldexp(basis * _signs(places, flipped), BASIS_BITS)).astype(np.int64)
+    whole: Whole = np.rint(np.ldexp(basis * _signs(frequencies, flipped), BASIS_BITS)).astype(np.int64)
     return whole
 
 
@@ -182,15 +182,15 @@ def flipped_bases(frame: Frame, count: int, smoothness: float) -> Iterator[tuple
 
     A square image has the same eigenvectors down and across.
     """
-    down, across, places = _leading(frame, count, smoothness)
+    down, across, frequencies = _leading(frame, count, smoothness)
     basis = smooth_basis(frame, count, smoothness)
-    odd = [_odd(*pair) for pair in zip((down, across), places, strict=True)]
+    odd = [_odd(*pair) for pair in zip((down, across), frequencies, strict=True)]
     if frame.height == frame.width:
         ways: Iterable[Flipped] = ((some, some) for some in _subsets(sorted({*odd[0], *odd[1]})))
     else:
         ways = product(_subsets(odd[0]), _subsets(odd[1]))
     for flipped in ways:
-        yield flipped, basis * _signs(places, flipped)
+        yield flipped, basis * _signs(frequencies, flipped)
 
 
 def _leading(frame: Frame, count: int, smoothness: float) -> tuple[Floats, Floats, tuple[Whole, Whole]]:
@@ -205,18 +205,22 @@ def _leading(frame: Frame, count: int, smoothness: float) -> tuple[Floats, Float
     return down[:, rows], across[:, columns], (rows, columns)
 
 
-def _odd(vectors: Floats, places: Whole) -> list[int]:
+def _odd(vectors: Floats, frequencies: Whole) -> list[int]:
     """Return the places of the odd ones among eigenvectors, each of which is even or odd."""
-    return sorted({int(place) for place, vector in zip(places, vectors.T, strict=True) if vector @ vector[::-1] < 0})
+    return sorted(
+        {int(frequency) for frequency, vector in zip(frequencies, vectors.T, strict=True) if vector @ vector[::-1] < 0}
+    )
 
 
-def _subsets(places: list[int]) -> Iterator[tuple[int, ...]]:
-    return chain.from_iterable(combinations(places, size) for size in range(len(places) + 1))
+def _subsets(frequencies: list[int]) -> Iterator[tuple[int, ...]]:
+    return chain.from_iterable(combinations(frequencies, size) for size in range(len(frequencies) + 1))
 
 
-def _signs(places: tuple[Whole, Whole], flipped: Flipped) -> Whole:
+def _signs(frequencies: tuple[Whole, Whole], flipped: Flipped) -> Whole:
     """Return -1 for each leading eigenvector of which one part is turned round, else 1. Shapes: [count]."""
-    down, across = (np.where(np.isin(own, turned), -1, 1) for own, turned in zip(places, flipped, strict=True))
+    down, across = (
+        np.where(np.isin(of_axis, turned), -1, 1) for of_axis, turned in zip(frequencies, flipped, strict=True)
+    )
     signs: Whole = down * across
     return signs
 

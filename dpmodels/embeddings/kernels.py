@@ -76,23 +76,23 @@ def count_moments(
     """
     columns, rows = cells.shape
     total = offsets[columns]
-    left, place = np.empty(BLOCK, np.uint32), np.empty(BLOCK, np.uint32)
+    left, index = np.empty(BLOCK, np.uint32), np.empty(BLOCK, np.uint32)
     for start in range(0, rows, BLOCK):
         block = min(BLOCK, rows - start)
         classes = label[start : start + block]
         for i in range(columns):
-            own = cells[i, start : start + block]
+            left_cells = cells[i, start : start + block]
             for row in range(block):
-                cell, base = offsets[i] + own[row], classes[row] * width
+                cell, base = offsets[i] + left_cells[row], classes[row] * width
                 out[base + cell] += 1
                 left[row] = base + total + before[cell] - offsets[i + 1]
             for j in range(i + 1, min(columns, i + 1 + reach)):
                 # addresses first, then additions: the first loop is done many rows at a time
                 other, offset = cells[j, start : start + block], np.uint32(offsets[j])
                 for row in range(block):
-                    place[row] = left[row] + offset + other[row]
+                    index[row] = left[row] + offset + other[row]
                 for row in range(block):
-                    out[place[row]] += 1
+                    out[index[row]] += 1
 
 
 def add_turns(
@@ -129,6 +129,6 @@ def add_turns(
                     phase[j] += step * turn[j]
         total = out[label[row]]
         for j in range(count):
-            place = phase[j] >> shift
-            total[j, 0] += table[place, 0]
-            total[j, 1] += table[place, 1]
+            index = phase[j] >> shift
+            total[j, 0] += table[index, 0]
+            total[j, 1] += table[index, 1]

@@ -92,8 +92,8 @@ class Moments(Embedding):
     @property
     def paired(self) -> NDArray[np.bool_]:
         """Tell which two columns were measured together. Shapes: [F, F] symmetric."""
-        place = np.arange(len(self.partition.sizes))
-        apart = np.abs(place[:, None] - place)
+        index = np.arange(len(self.partition.sizes))
+        apart = np.abs(index[:, None] - index)
         paired: NDArray[np.bool_] = (apart > 0) & (apart <= self.reach)
         return paired
 
@@ -103,8 +103,8 @@ class Moments(Embedding):
 
         Shapes: two of [F, F], by the two columns; in records.
         """
-        own = np.full((len(self.partition.sizes),) * 2, 1 / self.two_way)
-        return own, own * math.sqrt(self.partition.classes)
+        class_stddevs = np.full((len(self.partition.sizes),) * 2, 1 / self.two_way)
+        return class_stddevs, class_stddevs * math.sqrt(self.partition.classes)
 
     @property
     def count_stddevs(self) -> tuple[Floats, Floats]:
@@ -128,9 +128,9 @@ class Moments(Embedding):
         """Count cells and pairs of cells: by a compiled loop, or by Gram products where rows are few or on a GPU."""
         if torch.device(device).type == "cpu" and len(records) >= COMPILED_ROWS:
             return self._counted(records).reshape(self.partition.classes, -1)
-        place = torch.from_numpy(self.partition.cells(records) + self.partition.offsets[:-1]).to(device)
+        cells = torch.from_numpy(self.partition.cells(records) + self.partition.offsets[:-1]).to(device)
         label = torch.from_numpy(records.labels(self.partition.class_column)).to(device)
-        classes = [self._class_counts(place[label == c]) for c in range(self.partition.classes)]
+        classes = [self._class_counts(cells[label == c]) for c in range(self.partition.classes)]
         counts: Counts = torch.stack(classes).cpu().numpy()
         return counts
 
@@ -139,8 +139,8 @@ class Moments(Embedding):
         for finder, codes, out in zip(self._finders, self.partition.codes(records), cells, strict=True):
             finder.find(codes, out)
         label, offsets = records.labels(self.partition.class_column), self.partition.offsets
-        begun = np.bincount(self.first, minlength=self.cells)  # pairs that begin with each cell
-        before, width = np.cumsum(begun) - begun, self.dim // self.partition.classes
+        pair_counts = np.bincount(self.first, minlength=self.cells)  # pairs that begin with each cell
+        before, width = np.cumsum(pair_counts) - pair_counts, self.dim // self.partition.classes
         vector = np.zeros(self.dim, dtype=np.int64)
         compiled(count_moments)(cells, label, offsets, before, self.reach, width, vector)
         return vector
@@ -149,13 +149,13 @@ class Moments(Embedding):
     def _finders(self) -> list[CellFinder]:
         return [CellFinder(runs.first, runs.cell, runs.codes) for runs in self.partition.runs]
 
-    def _class_counts(self, place: Tensor) -> Tensor:
-        ones = torch.bincount(place.flatten(), minlength=self.cells)
+    def _class_counts(self, cells: Tensor) -> Tensor:
+        ones = torch.bincount(cells.flatten(), minlength=self.cells)
         if not self.two_way:
             return ones
-        gram = torch.zeros(self.cells, self.cells, dtype=torch.int64, device=place.device)
-        for block in torch.split(place, BLOCK_ROWS):
-            one_hot = torch.zeros(len(block), self.cells, device=place.device).scatter_(1, block, 1.0)
+        gram = torch.zeros(self.cells, self.cells, dtype=torch.int64, device=cells.device)
+        for block in torch.split(cells, BLOCK_ROWS):
+            one_hot = torch.zeros(len(block), self.cells, device=cells.device).scatter_(1, block, 1.0)
             gram += (one_hot.T @ one_hot).to(torch.int64)
         return torch.cat([ones, gram[self.first, self.second]])
 

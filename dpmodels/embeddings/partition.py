@@ -63,15 +63,15 @@ class Partition:
 
     def cut(self, edges: Mapping[int, Whole]) -> "Partition":
         """Return a fine partition in which some interval columns, by their places, are cut at ``edges``."""
-        own = {name: column for name, column in self.codec.columns.items() if isinstance(column, Continuous)}
-        columns = {self.names[place]: own[self.names[place]].cut(cut) for place, cut in edges.items()}
+        continuous = {name: column for name, column in self.codec.columns.items() if isinstance(column, Continuous)}
+        columns = {self.names[index]: continuous[self.names[index]].cut(cut) for index, cut in edges.items()}
         codec = Codec(_with_columns(self.codec.schema, columns))
         sizes = [codec.columns[name].size for name in self.names]
         return Partition(codec, tuple(np.arange(size) for size in sizes), self.classes, self.class_column)
 
-    def edges(self, place: int) -> Whole:
+    def edges(self, index: int) -> Whole:
         """Return where the fine cells of an interval column begin and end; nothing of another column."""
-        column = self.columns[place]
+        column = self.columns[index]
         return column.edges if isinstance(column, Continuous) else np.zeros(0, dtype=np.int64)
 
     @property
@@ -156,32 +156,32 @@ def _water_level(sizes: list[int], most_cells: int) -> int:
 def _merge_interval(counts: Whole, values: int, least: int, runs: int) -> Whole:
     """Merge the value cells into at most ``runs`` runs; the special states after them keep a cell of their own."""
     runs = max(runs, 1)
-    held = counts[:values]  # signed: clipping would let empty cells add their noise up to a mass
-    full = max(least, math.ceil(int(held.sum()) / runs), 1)
-    while (place := _cut(held, least, full))[-1] >= runs:
+    value_counts = counts[:values]  # signed: clipping would let empty cells add their noise up to a mass
+    full = max(least, math.ceil(int(value_counts.sum()) / runs), 1)
+    while (cell_runs := _cut(value_counts, least, full))[-1] >= runs:
         full += full // 4 + 1
-    specials = np.arange(place[-1] + 1, place[-1] + 1 + len(counts) - values)
-    return np.concatenate([place, specials])
+    specials = np.arange(cell_runs[-1] + 1, cell_runs[-1] + 1 + len(counts) - values)
+    return np.concatenate([cell_runs, specials])
 
 
-def _cut(held: Whole, least: int, full: int) -> Whole:
+def _cut(value_counts: Whole, least: int, full: int) -> Whole:
     """Close a run once it holds ``full``, or ``least`` where the next cell is full by itself."""
-    place, run, mass = np.zeros(len(held), dtype=np.int64), 0, 0
-    for index, count in enumerate(held.tolist()):
+    cell_runs, run, mass = np.zeros(len(value_counts), dtype=np.int64), 0, 0
+    for index, count in enumerate(value_counts.tolist()):
         if mass >= full or (count >= full and mass >= least):
             run, mass = run + 1, 0
-        place[index] = run
+        cell_runs[index] = run
         mass += count
     if run > 0 and mass < least:  # the last run is too thin to stand alone
-        place[place == run] = run - 1
-    return place
+        cell_runs[cell_runs == run] = run - 1
+    return cell_runs
 
 
 def _merge_rare(counts: Whole, least: int, most: int) -> Whole:
     """Give every category of at least ``least`` its own cell, the largest first if there are too many, the rest one."""
     order = np.argsort(-counts, kind="stable")
-    own = order[: most - 1] if len(counts) > most else order
-    own = np.sort(own[counts[own] >= least])
-    place = np.full(len(counts), len(own), dtype=np.int64)
-    place[own] = np.arange(len(own))
-    return place
+    frequent = order[: most - 1] if len(counts) > most else order
+    frequent = np.sort(frequent[counts[frequent] >= least])
+    cells = np.full(len(counts), len(frequent), dtype=np.int64)
+    cells[frequent] = np.arange(len(frequent))
+    return cells

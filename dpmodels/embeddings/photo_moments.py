@@ -70,19 +70,19 @@ class PhotoCode:
         channels = np.array([1.0, chroma, chroma / 4])[: column.channels]
         shape = channels[:, None, None] / np.maximum(u[:, None] ** 2 + v**2, 0.5)
         self.prior: Floats = VARIANCE * column.height * column.width * shape.ravel()
-        self.places = np.argsort(-self.prior, kind="stable")[: min(coefficients, column.numbers)]
-        self.weights: Floats = (self.prior[self.places] / self.prior.max()) ** (-evening / 2)
+        self.flat_indices = np.argsort(-self.prior, kind="stable")[: min(coefficients, column.numbers)]
+        self.weights: Floats = (self.prior[self.flat_indices] / self.prior.max()) ** (-evening / 2)
         self.weights /= self.weights.max()
 
     @property
     def dim(self) -> int:
         """Count the coordinates of a code."""
-        return len(self.places)
+        return len(self.flat_indices)
 
     @property
     def usual_norm(self) -> float:
         """Return the root mean square norm that the prior expects of a code, in steps."""
-        return UNIT * math.sqrt(float((self.weights**2 * self.prior[self.places]).sum()))
+        return UNIT * math.sqrt(float((self.weights**2 * self.prior[self.flat_indices]).sum()))
 
     @property
     def longest(self) -> int:
@@ -92,8 +92,10 @@ class PhotoCode:
     @cached_property
     def basis(self) -> Whole:
         """The weighted cosines, rounded so that the code of whole pixels is whole. Shapes: [H * W * channels, dim]."""
-        places = np.unravel_index(self.places, self.shape)
-        columns = np.einsum("kc,ki,kj->ijck", self.turn[places[0]], self.down[places[1]], self.across[places[2]])
+        frequencies = np.unravel_index(self.flat_indices, self.shape)
+        columns = np.einsum(
+            "kc,ki,kj->ijck", self.turn[frequencies[0]], self.down[frequencies[1]], self.across[frequencies[2]]
+        )
         whole: Whole = np.rint(np.ldexp(columns.reshape(-1, self.dim) * self.weights, BASIS_BITS)).astype(np.int64)
         return whole
 

@@ -57,8 +57,8 @@ def squared_mix(mix: Mix, classes: int) -> int:
 def mixed_stddevs(mix: Mix, classes: int) -> tuple[float, float]:
     """Return the standard deviation of the noise of a table: of one class, and of all together.
 
-    Both come from the blocks of the classes, whose mean over alpha + beta classes is that of the classes' tables, and
-    whose departures from their mean are alpha times those of the tables.
+    Both come from the blocks of the classes. The blocks' mean over alpha + beta classes is the mean of the classes'
+    tables, and a block departs from that mean by alpha times what its table does.
 
     Units: that of the noise in a block whose record has factors of norm 1.
     """
@@ -182,13 +182,13 @@ class Residuals(Moments):
         """
         steps = self.scales * np.outer(self.column_sizes, self.column_sizes)
         factors = math.sqrt(squared_mix(self.mix, self.partition.classes))
-        own, whole = mixed_stddevs(self.mix, self.partition.classes)
-        return own / factors / steps, whole / factors / steps
+        class_stddev, shared_stddev = mixed_stddevs(self.mix, self.partition.classes)
+        return class_stddev / factors / steps, shared_stddev / factors / steps
 
     @property
     def count_stddevs(self) -> tuple[Floats, Floats]:
         """Return the standard deviations of the counts that ``unpack`` returns: centered noise and that of margins."""
         m, k, left = self.column_sizes[:, None], self.column_sizes, 1 - 1 / self.column_sizes
         margins = (left[:, None] / k**2 + left / m**2 + 1 / (m * k * (m + k))) / self.one_way**2
-        own, whole = (np.outer(left, left) * each**2 for each in self.table_stddevs)
-        return np.sqrt(own + margins), np.sqrt(whole + self.partition.classes * margins)
+        class_variance, shared_variance = (np.outer(left, left) * each**2 for each in self.table_stddevs)
+        return np.sqrt(class_variance + margins), np.sqrt(shared_variance + self.partition.classes * margins)

@@ -109,8 +109,8 @@ class Vectors:
             counts = histograms.reshape(-1, SCALE_BINS).astype(np.float64)
             inside = counts[:, ::-1].cumsum(axis=1)  # from the middle outwards
             enough = inside >= SCALE_QUANTILE * np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
-            place = np.where(enough.any(axis=1), enough.argmax(axis=1), SCALE_BINS - 1)
-            scales[self.values] = 0.5 * 2.0 ** ((place - SCALE_BINS + 1) / 2)
+            exponent = np.where(enough.any(axis=1), enough.argmax(axis=1), SCALE_BINS - 1)
+            scales[self.values] = 0.5 * 2.0 ** ((exponent - SCALE_BINS + 1) / 2)
         return scales
 
     def design(self, records: Records) -> Floats:
@@ -246,20 +246,20 @@ def transform_scales(rows: Sensitive[VectorRows], vectors: Vectors) -> Sensitive
     Privacy: Sensitive -> Sensitive; one record moves the result by at most ``vectors.scale_sensitivity`` in L2 norm.
     """
     off = np.abs(vectors.centred(rows.reveal().design))[:, vectors.values]
-    place = np.floor(2 * np.log2(0.5 / np.maximum(off, 1e-9))).clip(0, SCALE_BINS - 1).astype(np.int64)
-    return Sensitive(np.concatenate([np.bincount(column, minlength=SCALE_BINS) for column in place.T]))
+    exponents = np.floor(2 * np.log2(0.5 / np.maximum(off, 1e-9))).clip(0, SCALE_BINS - 1).astype(np.int64)
+    return Sensitive(np.concatenate([np.bincount(column, minlength=SCALE_BINS) for column in exponents.T]))
 
 
 def transform_bounded(rows: Sensitive[VectorRows], vectors: Vectors, scales: Floats) -> Sensitive[Points]:
     """Bound the vectors of all records. Privacy: Sensitive -> Sensitive, record by record."""
-    held = rows.reveal()
-    return Sensitive(Points(vectors.bounded(held.design, scales), held.label))
+    vector_rows = rows.reveal()
+    return Sensitive(Points(vectors.bounded(vector_rows.design, scales), vector_rows.label))
 
 
 def transform_points(points: Sensitive[Points], projection: Projection) -> Sensitive[Points]:
     """Turn bounded vectors to released directions. Privacy: Sensitive -> Sensitive, record by record."""
-    held = points.reveal()
-    return Sensitive(Points(projection.points(held.z), held.label))
+    revealed = points.reveal()
+    return Sensitive(Points(projection.points(revealed.z), revealed.label))
 
 
 def training_tensors(rows: VectorRows, z: Whole, spread: Floats) -> tuple[Tensor, ...]:
@@ -277,18 +277,23 @@ def transform_training(
 
 def transform_designs(rows: Sensitive[VectorRows]) -> Sensitive[tuple[Tensor, ...]]:
     """Return what DP-SGD reads of plain VAEs: designs, labels, targets. Privacy: Sensitive -> Sensitive, by record."""
-    held = rows.reveal()
-    return Sensitive((torch.from_numpy(held.design), torch.from_numpy(held.label), held.target))
+    vector_rows = rows.reveal()
+    return Sensitive((torch.from_numpy(vector_rows.design), torch.from_numpy(vector_rows.label), vector_rows.target))
 
 
 def transform_cluster(
     rows: Sensitive[VectorRows], vectors: Vectors, centroids: Floats, index: int
 ) -> Sensitive[VectorRows]:
     """Keep the records nearest to one released centroid. Privacy: Sensitive -> Sensitive, record by record."""
-    held = rows.reveal()
-    own = nearest(vectors.bounded(held.design, np.ones(vectors.dim)), centroids) == index
+    vector_rows = rows.reveal()
+    members = nearest(vectors.bounded(vector_rows.design, np.ones(vectors.dim)), centroids) == index
     return Sensitive(
-        VectorRows(held.design[own], held.label[own], held.target[torch.from_numpy(own)], held.numbers[own])
+        VectorRows(
+            vector_rows.design[members],
+            vector_rows.label[members],
+            vector_rows.target[torch.from_numpy(members)],
+            vector_rows.numbers[members],
+        )
     )
 
 
@@ -299,5 +304,5 @@ def transform_numbers(rows: Sensitive[VectorRows]) -> Sensitive[Whole]:
 
 def transform_targets(rows: Sensitive[VectorRows]) -> Sensitive[tuple[Tensor, ...]]:
     """Return what DP-SGD reads of critics: labels, targets. Privacy: Sensitive -> Sensitive, record by record."""
-    held = rows.reveal()
-    return Sensitive((torch.from_numpy(held.label), held.target))
+    vector_rows = rows.reveal()
+    return Sensitive((torch.from_numpy(vector_rows.label), vector_rows.target))

@@ -53,9 +53,9 @@ class Zoom:
             parts: upper bound on the parts of a cell that holds the whole column; on those of others by their share.
         """
         edges, ends = {}, np.cumsum([self.partition.sizes[index] for index in self.zoomed])
-        for index, held in zip(self.zoomed, np.split(counts, ends[:-1]), strict=True):
-            own = self.partition.edges(index)
-            edges[index] = _cut(own, held[: len(own) - 1], least, parts)
+        for index, column_counts in zip(self.zoomed, np.split(counts, ends[:-1]), strict=True):
+            column_edges = self.partition.edges(index)
+            edges[index] = _cut(column_edges, column_counts[: len(column_edges) - 1], least, parts)
         return Zoom(self.partition.cut(edges), self.zoomed)
 
 
@@ -76,8 +76,8 @@ def _values(column: Modelled) -> float:
 
 def _cut(edges: Whole, counts: Whole, least: int, parts: int) -> Whole:
     """Cut cells at whole places only; the arithmetic is that of integers, the same on every machine."""
-    held = np.maximum(counts, 0)
-    most = parts * held // max(int(held.sum()), 1)
-    number = np.clip(np.minimum(held // max(least, 1), most), 1, np.diff(edges))
-    begun = [a + (b - a) * np.arange(n) // n for a, b, n in zip(edges[:-1], edges[1:], number, strict=True)]
-    return np.concatenate([*begun, edges[-1:]])
+    positive = np.maximum(counts, 0)
+    most = parts * positive // max(int(positive.sum()), 1)
+    number = np.clip(np.minimum(positive // max(least, 1), most), 1, np.diff(edges))
+    starts = [a + (b - a) * np.arange(n) // n for a, b, n in zip(edges[:-1], edges[1:], number, strict=True)]
+    return np.concatenate([*starts, edges[-1:]])

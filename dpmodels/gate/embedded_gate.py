@@ -51,6 +51,6 @@ class EmbeddedGate(Verdicts):
         long = np.linalg.norm(np.where(finite[:, None], numbers, 0), axis=1) > 1 + ROUNDING
         counts = [int((~finite).sum()), int(long.sum())]
         if self.label:
-            known = pc.sum(pc.is_in(batch.column(self.label), value_set=self.classes)).as_py() or 0
-            counts.append(len(batch) - known)
+            labelled = pc.sum(pc.is_in(batch.column(self.label), value_set=self.classes)).as_py() or 0
+            counts.append(len(batch) - labelled)
         return counts

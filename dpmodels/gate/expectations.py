@@ -66,10 +66,10 @@ class Verdicts:
 
     def add(self, other: "Verdicts") -> None:
         """Add what was found by the same rules in other rows of the table."""
-        for mine, found in zip(self.outcomes, other.outcomes, strict=True):
-            mine.checked += found.checked
-            mine.failed += found.failed
-            mine.sound &= found.sound
+        for mine, theirs in zip(self.outcomes, other.outcomes, strict=True):
+            mine.checked += theirs.checked
+            mine.failed += theirs.failed
+            mine.sound &= theirs.sound
 
     @property
     def broken(self) -> tuple[Rule, ...]:
@@ -234,8 +234,8 @@ def _to_pandas(column: Modelled, array: pa.Array, rejects: bool) -> Any:
     import pandas as pd
 
     def seen(x: Floats) -> Floats:
-        kept: Floats = np.where((x < column.low) | (x > column.high), np.nan, x) if rejects else x  # type: ignore[attr-defined]
-        return kept
+        visible: Floats = np.where((x < column.low) | (x > column.high), np.nan, x) if rejects else x  # type: ignore[attr-defined]
+        return visible
 
     if isinstance(column, Datetime):
         ticks = seen(as_numbers(column, array))

@@ -44,8 +44,8 @@ class FamilyGate(Verdicts):
         exactly = {"min_value": rows or 0, "max_value": rows}
         rules.append(Rule(ROW_COUNT, exactly, f"there must be {'some' if rows is None else rows} users"))
         super().__init__(contract, rules)
-        self.own = self.outcomes
-        self.outcomes = (*(each for gate in self.gates.values() for each in gate.outcomes), *self.own)
+        self.family_outcomes = self.outcomes
+        self.outcomes = (*(each for gate in self.gates.values() for each in gate.outcomes), *self.family_outcomes)
         self.schema, self.seen = contract, Seen()
         types = FlatCodec(contract).output_schema
         self.joins = {name: types.field(name) for name in (str(contract.unit.user), CHILDREN, POSITION)}
@@ -70,7 +70,7 @@ class FamilyGate(Verdicts):
         """Check that a file ends with the last row of a user; call it after the file's last batch."""
         if (last := self.seen.last) is not None:
             unfinished = last.column(POSITION)[0].as_py() != last.column(CHILDREN)[0].as_py()
-            self._count(self.own[2], int(unfinished), 0)
+            self._count(self.family_outcomes[2], int(unfinished), 0)
         self.seen.last = None
 
     def add(self, other: Verdicts) -> None:
@@ -78,9 +78,9 @@ class FamilyGate(Verdicts):
         if isinstance(other, FamilyGate):
             for name, gate in self.gates.items():
                 gate.add(other.gates[name])
-            for mine, found in zip(self.own, other.own, strict=True):
-                mine.checked, mine.failed = mine.checked + found.checked, mine.failed + found.failed
-                mine.sound &= found.sound
+            for mine, theirs in zip(self.family_outcomes, other.family_outcomes, strict=True):
+                mine.checked, mine.failed = mine.checked + theirs.checked, mine.failed + theirs.failed
+                mine.sound &= theirs.sound
             self.seen.keys += other.seen.keys
 
     def settle(self) -> None:
@@ -89,8 +89,8 @@ class FamilyGate(Verdicts):
             gate.settle()
         keys = pa.chunked_array(self.seen.keys) if self.seen.keys else pa.chunked_array([pa.array([], pa.int64())])
         repeated = len(keys) - pc.count_distinct(keys, mode="only_valid").as_py()
-        self._count(self.own[0], repeated, len(keys))
-        self._count(self.own[3], 0, len(keys))
+        self._count(self.family_outcomes[0], repeated, len(keys))
+        self._count(self.family_outcomes[3], 0, len(keys))
         self.seen.keys.clear()
 
     def _check_rows(self, gate: Gate, rows: pa.RecordBatch) -> None:
@@ -117,8 +117,8 @@ class FamilyGate(Verdicts):
         at, p, n = begins[first:], before.column(POSITION).to_numpy(), before.column(CHILDREN).to_numpy()
         wrong = np.where(at, p != n, ~goes_on | (position[first:] != p + 1) | (number[first:] != n))
         beyond = (number > self.schema.unit.max_rows) | (position > number) | ((position == 0) != (number == 0))
-        self._count(self.own[1], int((~at & ~same).sum()), len(table))
-        self._count(self.own[2], int(wrong.sum() + beyond.sum() + (first and not begins[0])), len(table))
+        self._count(self.family_outcomes[1], int((~at & ~same).sum()), len(table))
+        self._count(self.family_outcomes[2], int(wrong.sum() + beyond.sum() + (first and not begins[0])), len(table))
         self.seen.keys.append(table.column(user).combine_chunks().filter(pa.array(begins)))
         self.seen.last = table.slice(len(table) - 1)
 

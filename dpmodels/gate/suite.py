@@ -65,12 +65,12 @@ class Rule:
     def fix(self, of_users: bool) -> str:
         """Say what to do about a table that breaks it; a bound or a list is widened from public knowledge alone."""
         whole = self.arguments.get("value_set") == [True]  # an image, or a column that follows from others
-        known = FIXES.get("" if whole else self.expectation, "correct the rows, or what the schema says of them")
-        return f"to fix it: {known}" + ("" if of_users or whole else FIXES_OF_ROWS.get(self.expectation, ""))
+        remedy = FIXES.get("" if whole else self.expectation, "correct the rows, or what the schema says of them")
+        return f"to fix it: {remedy}" + ("" if of_users or whole else FIXES_OF_ROWS.get(self.expectation, ""))
 
     def __str__(self) -> str:
-        place = f"column {self.column} " if self.column else ""
-        return f"{place}{self.text} ({self.expectation})"
+        column = f"column {self.column} " if self.column else ""
+        return f"{column}{self.text} ({self.expectation})"
 
 
 def suite_for(schema: Schema, *, raw: bool, rows: int | None = None) -> list[Rule]:

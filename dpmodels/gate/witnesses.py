@@ -1,8 +1,8 @@
 """The rows of a batch that decide whether it keeps a suite's rules: new extremes and categories not seen before.
 
-A rule about single values that holds for the smallest and the largest number of a column holds for all of them, one
-that holds for every category that occurs holds for every row, and one about two columns that holds where they are
-nearest holds everywhere. So Great Expectations need look at these rows only, and a table has few of them.
+A rule about single values holds for all numbers of a column if it holds for the smallest and the largest, and for
+every row if it holds for every category in the batch. A rule about two columns holds everywhere if it holds where they
+are nearest. So Great Expectations need look at these rows only, and a table has few of them.
 """
 
 from collections.abc import Sequence
@@ -48,8 +48,10 @@ class Witnesses:
         if not isinstance(column, Discrete):
             return set()
         if pa.types.is_dictionary(array.type):
-            texts, places = array.dictionary, array.indices
-            return self._categories(name, texts.to_pylist(), lambda value: pc.index(places, texts.index(value).as_py()))
+            texts, positions = array.dictionary, array.indices
+            return self._categories(
+                name, texts.to_pylist(), lambda value: pc.index(positions, texts.index(value).as_py())
+            )
         values = pc.drop_null(pc.unique(array)).to_pylist()
         return self._categories(name, values, lambda value: pc.index(array, pa.scalar(value, array.type)))
 
@@ -58,9 +60,9 @@ class Witnesses:
         for value in values:
             if value is None or value in self._seen[name]:
                 continue
-            place = find(value).as_py()
-            if place >= 0:  # a dictionary may list what does not occur
-                rows.add(place)
+            row = find(value).as_py()
+            if row >= 0:  # a dictionary may list what does not occur
+                rows.add(row)
                 if len(self._seen[name]) < MOST_CATEGORIES:
                     self._seen[name].add(value)
         return rows

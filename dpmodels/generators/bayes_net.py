@@ -46,8 +46,8 @@ def conditional(table: Estimate, one_way: Estimate, parts: Floats) -> Floats:
     child = child / child.sum() if child.sum() > 0 else np.full(len(child), 1 / len(child))
     expected = np.outer(project(counts.sum(axis=1)), child)
     clean = np.maximum(denoise_table(counts, expected, noise), 0) if len(counts) > 1 else expected
-    held = clean.sum(axis=1, keepdims=True)
-    result: Floats = np.where(held > noise, clean / np.maximum(held, noise), child)
+    totals = clean.sum(axis=1, keepdims=True)
+    result: Floats = np.where(totals > noise, clean / np.maximum(totals, noise), child)
     return result
 
 

@@ -51,55 +51,55 @@ class GivenMixture(MixtureModel):
         classes, offsets = counts / counts.sum(), model.partition.offsets
         weights = np.full(model.probabilities.shape[:2], 1.0)
         columns = list(model.partition.codec.columns.values())
-        for place, own in conditions.by_column():
-            met = cell_shares(own, columns[place])
-            if place == model.partition.class_column:
-                weights *= met[:, None]
+        for column, conditions_of_one in conditions.by_column():
+            cell_share = cell_shares(conditions_of_one, columns[column])
+            if column == model.partition.class_column:
+                weights *= cell_share[:, None]
                 continue
-            index = place - (model.partition.class_column is not None and place > model.partition.class_column)
+            index = column - (model.partition.class_column is not None and column > model.partition.class_column)
             coarse = model.probabilities[:, :, offsets[index] : offsets[index + 1]].numpy()
             merge = model.partition.merge[index]
             for label in range(len(weights)):
                 fine = coarse[label][:, merge] * detail[index][label]
-                weights[label] *= fine @ met / fine.sum(axis=1)
-            detail[index] = detail[index] * met
+                weights[label] *= fine @ cell_share / fine.sum(axis=1)
+            detail[index] = detail[index] * cell_share
         share = float(classes @ weights.mean(axis=1))
         if not share > 0:
             raise Unsuitable(f"no row that this generator draws meets {conditions}; nothing was drawn")
-        given = replace(model, detail=detail, class_counts=torch.from_numpy(classes * weights.mean(axis=1)))
-        return cls(**vars(given), conditions=conditions, weights=weights, share=share)
+        conditioned = replace(model, detail=detail, class_counts=torch.from_numpy(classes * weights.mean(axis=1)))
+        return cls(**vars(conditioned), conditions=conditions, weights=weights, share=share)
 
     def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
         """Draw one batch; values within cells that the conditions cut are drawn from the part that meets them."""
-        drawn = super().draw(rows, rng, device)
-        values = drawn.values
-        for place, own in self.conditions.by_column():
-            column, states = list(self.partition.codec.columns.values())[place], drawn.states[:, place]
+        records = super().draw(rows, rng, device)
+        values = records.values
+        for position, conditions in self.conditions.by_column():
+            column, states = list(self.partition.codec.columns.values())[position], records.states[:, position]
             if not isinstance(column, Continuous):
                 continue
-            low, high = bounds(own)
+            low, high = bounds(conditions)
             todo = np.flatnonzero(states == 0)
             grid = column.grid
-            cells = grid.of(values[:, place])
+            cells = grid.of(values[:, position])
             for _ in range(REDRAWS):
-                values[todo, place] = grid.draw(cells[todo], rng, low, high)
-                todo = todo[~hold(own, states[todo], values[todo, place])]
+                values[todo, position] = grid.draw(cells[todo], rng, low, high)
+                todo = todo[~hold(conditions, states[todo], values[todo, position])]
                 if not len(todo):
                     break
             else:
                 raise DataError("", f"hardly any value that is drawn meets {self.conditions}; nothing was written")
-        return drawn
+        return records
 
     def _draw_class(self, label: int, rows: int, rng: np.random.Generator) -> Whole:
         """Draw fine cells of one class: each component as often as its weight says. Shapes: [F, rows]."""
         counts = spread(cumulate(self.weights[label][None]), np.array([rows]), rng)[0]
         component = rng.permutation(np.repeat(np.arange(len(counts)), counts))
-        drawn = np.empty((len(self.detail), rows), dtype=np.int64)
+        cells = np.empty((len(self.detail), rows), dtype=np.int64)
         for index, (merge, detail) in enumerate(zip(self.partition.merge, self.detail, strict=True)):
             begin, end = self.partition.offsets[index : index + 2]
             fine = self.probabilities[label].numpy()[:, begin:end][:, merge] * detail[label]
-            drawn[index] = draw_grouped(cumulate(fine), component, rng)
-        return drawn
+            cells[index] = draw_grouped(cumulate(fine), component, rng)
+        return cells
 
 
 def sample_where(
@@ -117,15 +117,15 @@ def sample_where(
     if isinstance(model, MixtureModel) and not schema.constraints and not schema.null_limits:
         model = GivenMixture.of_mixture(model, conditions)
         share = model.share
-    found, drawn, most = 0, 0, max(TRIES * rows, LEAST_TRIES)
-    while found < rows and drawn < most:
-        size = model.batch_rows if share is None else min(model.batch_rows, rows - found)
-        (records,) = sample_valid(model, size, seed, device, first=drawn // model.batch_rows)
-        met = np.flatnonzero(conditions.hold(records))
-        drawn += len(records)
-        if len(met):
-            yield records.take(met[: rows - found]), share or (found + len(met)) / drawn
-        found += len(met)
-    if found < rows:
-        facts = f"{found} of {drawn} rows that were drawn meet {conditions}"
+    row_count, tries, most = 0, 0, max(TRIES * rows, LEAST_TRIES)
+    while row_count < rows and tries < most:
+        size = model.batch_rows if share is None else min(model.batch_rows, rows - row_count)
+        (records,) = sample_valid(model, size, seed, device, first=tries // model.batch_rows)
+        meeting = np.flatnonzero(conditions.hold(records))
+        tries += len(records)
+        if len(meeting):
+            yield records.take(meeting[: rows - row_count]), share or (row_count + len(meeting)) / tries
+        row_count += len(meeting)
+    if row_count < rows:
+        facts = f"{row_count} of {tries} rows that were drawn meet {conditions}"
         raise DataError("", f"{facts}, too few to find {rows}; ask for fewer rows, or set wider conditions")

@@ -60,16 +60,16 @@ def caution_of_rules(model: Sampler, rows: int, seed: int) -> str:
     if not isinstance(model.schema, Schema) or not (rules := Rules(model.schema)).all:
         return ""
     rng = batch_stream(seed, 0)
-    kept = float(rules.hold(rules.settle(model.draw(POOL_ROWS, rng), rng)).mean())
-    if kept >= 0.5:
+    fit = float(rules.hold(rules.settle(model.draw(POOL_ROWS, rng), rng)).mean())
+    if fit >= 0.5:
         return ""
     size = min(rows, model.batch_rows)
-    made = max(0.0, 1 - kept - kept * POOLS * POOL_ROWS / size)
-    said = f"Of the rows that the generator draws, about {100 * kept:.3g} % keep {rules}; the others were drawn anew."
-    if not made:
-        return said
+    unfit = max(0.0, 1 - fit - fit * POOLS * POOL_ROWS / size)
+    caution = f"Of the rows that the generator draws, about {100 * fit:.3g} % keep {rules}; the others were drawn anew."
+    if not unfit:
+        return caution
     return (
-        f"{said} That was not enough: about {100 * made:.3g} % of the rows were made to fit, by setting columns of "
+        f"{caution} That was not enough: about {100 * unfit:.3g} % of the rows were made to fit, by setting columns of "
         "these rules to values that the rules allow, so take nothing about these columns from the synthetic rows."
     )
 
@@ -95,7 +95,7 @@ class Rules:
     def __init__(self, schema: Schema) -> None:
         self.constraints, self.implications, self.null_limits = schema.rules, schema.implications, schema.null_limits
         self.all = (*self.constraints, *self.implications)
-        self.place = {name: index for index, name in enumerate(schema.modelled)}
+        self.column_index = {name: index for index, name in enumerate(schema.modelled)}
         self.columns = schema.modelled
         self.codec, self.target = Codec(schema), schema.class_index
 
@@ -104,16 +104,16 @@ class Rules:
 
     def hold(self, records: Records, not_null: str = "") -> Mask:
         """Tell which rows keep every constraint, and are not null in one column if it is named."""
-        kept = ~self.null(records, not_null) if not_null else np.ones(len(records), dtype=np.bool_)
+        keeping = ~self.null(records, not_null) if not_null else np.ones(len(records), dtype=np.bool_)
         for rule in self.constraints:
-            kept &= rule.holds(self.numbers(records, rule.lower), self.numbers(records, rule.upper))
+            keeping &= rule.holds(self.numbers(records, rule.lower), self.numbers(records, rule.upper))
         for implication in self.implications:
-            kept &= self.keeps(records, implication)
-        return kept
+            keeping &= self.keeps(records, implication)
+        return keeping
 
     def null(self, records: Records, name: str) -> Mask:
         """Tell where a column is null."""
-        null: Mask = records.states[:, self.place[name]] == self.columns[name].null_state
+        null: Mask = records.states[:, self.column_index[name]] == self.columns[name].null_state
         return null
 
     def settle(self, records: Records, rng: np.random.Generator) -> Records:
@@ -122,25 +122,28 @@ class Rules:
 
     def keeps(self, records: Records, rule: Implication) -> Mask:
         """Tell which rows keep one ``when ... then ...``."""
-        at = {name: (records.states[:, self.place[name]], records.values[:, self.place[name]]) for name in rule.columns}
-        return rule.kept({name: (seen[0], numbers_of(self.columns[name], *seen)) for name, seen in at.items()})
+        at = {
+            name: (records.states[:, self.column_index[name]], records.values[:, self.column_index[name]])
+            for name in rule.columns
+        }
+        return rule.kept({name: (codes[0], numbers_of(self.columns[name], *codes)) for name, codes in at.items()})
 
     def _redraw(self, records: Records, rng: np.random.Generator) -> Records:
         """Draw the values after a ``then`` anew from the part of their cells that keeps it, where there is one."""
-        drawn = Records(records.states, records.values.copy(), records.pixels)
+        settled = Records(records.states, records.values.copy(), records.pixels)
         for rule in self.implications:
-            broken = ~self.keeps(drawn, rule)
+            broken = ~self.keeps(settled, rule)
             for name in dict.fromkeys(one.name for one in rule.then):
-                column, at = self.columns[name], self.place[name]
+                column, at = self.columns[name], self.column_index[name]
                 if not isinstance(column, Continuous):
                     continue
                 low, high = bounds([one for one in rule.then if one.name == name])
-                rows = np.flatnonzero(broken & (drawn.states[:, at] == 0))
+                rows = np.flatnonzero(broken & (settled.states[:, at] == 0))
                 grid = column.grid
-                cells = grid.of(drawn.values[rows, at])
+                cells = grid.of(settled.values[rows, at])
                 reach = grid.shares(low, high)[cells] > 0
-                drawn.values[rows[reach], at] = grid.draw(cells[reach], rng, low, high)
-        return drawn
+                settled.values[rows[reach], at] = grid.draw(cells[reach], rng, low, high)
+        return settled
 
     def _order(self, records: Records) -> Records:
         """Exchange the two values of rows that break a constraint although their cells overlap."""
@@ -151,7 +154,7 @@ class Rules:
                 lower, upper = self.numbers(ordered, rule.lower), self.numbers(ordered, rule.upper)
                 swap = np.flatnonzero(~rule.holds(lower, upper) & self._overlap(ordered, rule))
                 for name, x in ((rule.lower, upper[swap]), (rule.upper, lower[swap])):
-                    at = swap, self.place[name]
+                    at = swap, self.column_index[name]
                     states[at], values[at] = encode_numbers(self.column(name), x)
         return ordered
 
@@ -159,14 +162,14 @@ class Rules:
         """Tell where the lower column's cell begins no later than the upper column's cell ends."""
         cells = self.codec.to_cells(records)
         begin, end = self.column(rule.lower).grid.bounds[0], self.column(rule.upper).grid.bounds[1]
-        first, last = (cells[:, self.place[name]] for name in (rule.lower, rule.upper))
-        known = (first < len(begin)) & (last < len(end))
-        overlap: Mask = known & (begin[np.where(known, first, 0)] <= end[np.where(known, last, 0)])
+        first, last = (cells[:, self.column_index[name]] for name in (rule.lower, rule.upper))
+        overlapping = (first < len(begin)) & (last < len(end))
+        overlap: Mask = overlapping & (begin[np.where(overlapping, first, 0)] <= end[np.where(overlapping, last, 0)])
         return overlap
 
     def numbers(self, records: Records, name: str) -> NDArray[np.float64]:
         """Return the numbers of a column on an interval, NaN for null."""
-        index = self.place[name]
+        index = self.column_index[name]
         return decode_numbers(self.column(name), records.states[:, index], records.values[:, index])
 
     def column(self, name: str) -> Continuous:
@@ -196,23 +199,23 @@ class Spares:
             return records
         states, values = records.states.copy(), records.values.copy()
         for pool in range(POOLS):
-            drawn = self._draw()
-            fit = np.flatnonzero(self.rules.hold(drawn, not_null))
+            pool_rows = self._draw()
+            fit = np.flatnonzero(self.rules.hold(pool_rows, not_null))
             for label in np.unique(self._labels(states[todo])):
                 rows = todo[self._labels(states[todo]) == label]
-                members = fit[self._labels(drawn.states[fit]) == label] if pool < POOLS // 2 else fit
+                members = fit[self._labels(pool_rows.states[fit]) == label] if pool < POOLS // 2 else fit
                 count = min(len(rows), len(members))
                 states[rows[:count]], values[rows[:count]] = (
-                    drawn.states[members[:count]],
-                    drawn.values[members[:count]],
+                    pool_rows.states[members[:count]],
+                    pool_rows.values[members[:count]],
                 )
                 todo = np.setdiff1d(todo, rows[:count])
             if not len(todo):
                 return Records(states, values, records.pixels)
-        made = Records(states, values, records.pixels)
+        replaced = Records(states, values, records.pixels)
         rng = batch_stream(self.seed, self.batch, POOLS * (len(self.rules.null_limits) + 3) + self.pools)
-        make_fit(made, todo, self.rules, drawn, not_null, rng)
-        return made
+        make_fit(replaced, todo, self.rules, pool_rows, not_null, rng)
+        return replaced
 
     def _draw(self) -> Records:
         """Draw the next pool."""

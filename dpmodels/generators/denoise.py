@@ -67,8 +67,8 @@ def shrink(residual: Floats, noise_stddev: float) -> Floats:
     beta, unit = short / long, noise_stddev * math.sqrt(long)
     left, values, right = np.linalg.svd(residual, full_matrices=False)
     y = values / unit
-    kept = np.sqrt(np.maximum((y**2 - beta - 1) ** 2 - 4 * beta, 0)) / np.maximum(y, 1e-12)
-    result: Floats = (left * np.where(y > 1 + math.sqrt(beta), kept * unit, 0)) @ right
+    shrunk = np.sqrt(np.maximum((y**2 - beta - 1) ** 2 - 4 * beta, 0)) / np.maximum(y, 1e-12)
+    result: Floats = (left * np.where(y > 1 + math.sqrt(beta), shrunk * unit, 0)) @ right
     return result
 
 
@@ -85,20 +85,26 @@ def denoise_pairs(
     for j, columns in enumerate(blocks):
         for i in range(max(j - reach, 0), j):
             margins = [(m[blocks[i]], m[columns]) for m in one_way]
-            own, whole = (float(each[i, j]) for each in noise_stddevs)
-            clean[:, blocks[i], columns] = _denoise_classes(pairs[:, blocks[i], columns], margins, own, whole)
+            class_stddev, shared_stddev = (float(each[i, j]) for each in noise_stddevs)
+            clean[:, blocks[i], columns] = _denoise_classes(
+                pairs[:, blocks[i], columns], margins, class_stddev, shared_stddev
+            )
     return clean + clean.transpose(0, 2, 1)
 
 
-def _denoise_classes(tables: Floats, margins: list[tuple[Floats, Floats]], own: float, whole: float) -> Floats:
+def _denoise_classes(
+    tables: Floats, margins: list[tuple[Floats, Floats]], class_stddev: float, shared_stddev: float
+) -> Floats:
     """Denoise one two-way table of every class; what all classes together show of its shape helps the small ones."""
     expected = np.stack([np.outer(row, column) / max(float(row.sum()), 1.0) for row, column in margins])
     if len(tables) > 1:
         together = expected.sum(axis=0)
-        shape = denoise_table(tables.sum(axis=0), together, SHRINKAGE * whole)
+        shape = denoise_table(tables.sum(axis=0), together, SHRINKAGE * shared_stddev)
         shape = np.maximum(shape, 0) + LEAST_SHARE * together
         expected = np.stack([rake(shape, *each) for each in margins])
-    return np.stack([denoise_table(table, e, SHRINKAGE * own) for table, e in zip(tables, expected, strict=True)])
+    return np.stack(
+        [denoise_table(table, e, SHRINKAGE * class_stddev) for table, e in zip(tables, expected, strict=True)]
+    )
 
 
 def rake(table: Floats, rows: Floats, columns: Floats) -> Floats:

@@ -81,9 +81,9 @@ class Ends:
             shape = split_by_halves(pooled.counts, expected, correlated(pooled.covariance))
             spread, within = independent(noise**2 * cells), _within(group, self.expected[inside], 1 / cells[group])
             for label, counts in enumerate(fine[:, inside]):
-                own = self._class_shape(inside, counts, noise, shape[group] * within)
-                split = split_by_halves(_sums(group, counts), _sums(group, own), spread)
-                shares[label, inside] = split[group] * _within(group, own, within)
+                shape_of_class = self._class_shape(inside, counts, noise, shape[group] * within)
+                split = split_by_halves(_sums(group, counts), _sums(group, shape_of_class), spread)
+                shares[label, inside] = split[group] * _within(group, shape_of_class, within)
         return shares
 
     def _class_shape(self, inside: Whole, counts: Floats, noise: float, shape: Floats) -> Floats:
@@ -99,8 +99,8 @@ class Ends:
             edges, way = -edges[::-1], slice(None, None, -1)
         excess = float(shape[way] @ (edges[:-1] + edges[1:])) / 2 / max(float(shape.sum()), 1e-300) - float(edges[0])
         tail = Tail.between(Pooled(counts[way], noise**2 * np.eye(len(counts))), edges, 0, 0, max(excess, 1e-300))
-        own = tail.shares(edges)[way]
-        return own if _misfit(counts, shape) - _misfit(counts, own) > DIFFERENT * noise**2 else shape
+        tail_shape = tail.shares(edges)[way]
+        return tail_shape if _misfit(counts, shape) - _misfit(counts, tail_shape) > DIFFERENT * noise**2 else shape
 
     def parts(self) -> tuple[Whole, Whole, Floats]:
         """Cut the cells of tails into parts: their edges, and the cell and the share of it of each part."""

@@ -46,14 +46,14 @@ class Pool:
     number: Tensor
 
     @classmethod
-    def of(cls, target: Tensor, label: Tensor, own: Tensor, classes: int) -> "Pool":
+    def of(cls, target: Tensor, label: Tensor, informed: Tensor, classes: int) -> "Pool":
         """Sort a cluster's records by class; a class that it lacks has those of all clusters, or else all records."""
         parts = []
         for y in range(classes):
             members = label == y
-            wanted = members & own
-            wanted = wanted if wanted.any() else members
-            parts.append(target[wanted] if wanted.any() else target)
+            chosen_rows = members & informed
+            chosen_rows = chosen_rows if chosen_rows.any() else members
+            parts.append(target[chosen_rows] if chosen_rows.any() else target)
         number = torch.tensor([len(part) for part in parts])
         return cls(torch.cat(parts), number.cumsum(0) - number, number)
 
@@ -83,11 +83,11 @@ class Adversary(nn.Module):
         self.generator = Generator(vectors, head, spec, refines).requires_grad_(False)
         self.mean = copy.deepcopy(self.generator)
         self.released = nn.ModuleList(copy.deepcopy(self.generator) for _ in range(spec.snapshots))
-        self.kept = [sgd.steps - later * sgd.steps // (2 * spec.snapshots) for later in range(spec.snapshots)]
+        self.snapshot_steps = [sgd.steps - later * sgd.steps // (2 * spec.snapshots) for later in range(spec.snapshots)]
         self.normals = (spec.latent + 2 + (0 if isinstance(head, InkHead) else head.outputs),)
         weights, betas = list(self.generator.parameters()), (spec.momentum, spec.steadiness)
         self.adam = torch.optim.Adam(weights, lr=spec.generator_rate, betas=betas)
-        self.every, self.due, self.taken, self.told = spec.critic_steps, spec.critic_steps, 0, 1.0
+        self.every, self.due, self.generator_steps, self.fooled_share = spec.critic_steps, spec.critic_steps, 0, 1.0
 
     def start_from(self, pool: Pool) -> None:
         """Give a refiner the records that it starts from."""
@@ -98,13 +98,15 @@ class Adversary(nn.Module):
     def forward(self, y: Tensor, target: Tensor, xi: Tensor) -> Tensor:
         """Return the critic's loss of each record. Shapes: [B], [B, ...], [B, normals] -> [B]."""
         real, fake = self.head.shown(target), self.fake(y, xi).detach()
-        taken, told = self.critic(torch.stack([real, fake], dim=1), y).unbind(dim=1)
-        loss: Tensor = told - taken if self.spec.loss == "wgan-gp" else softplus(told) + softplus(-taken)
+        real_scores, fake_scores = self.critic(torch.stack([real, fake], dim=1), y).unbind(dim=1)
+        loss: Tensor = (
+            fake_scores - real_scores if self.spec.loss == "wgan-gp" else softplus(fake_scores) + softplus(-real_scores)
+        )
         if not self.spec.penalty:
             return loss
-        place = _uniform(xi[:, self.spec.latent, None])
-        between = place * real + (1 - place) * fake
-        steepness = slope(lambda seen: self.critic(seen, y), between).square().sum(dim=1)
+        weight = _uniform(xi[:, self.spec.latent, None])
+        between = weight * real + (1 - weight) * fake
+        steepness = slope(lambda inputs: self.critic(inputs, y), between).square().sum(dim=1)
         return loss + self.spec.penalty * ((steepness + 1e-12).sqrt() - 1) ** 2
 
     def fake(self, y: Tensor, xi: Tensor) -> Tensor:
@@ -126,15 +128,15 @@ class Adversary(nn.Module):
         """
         if step >= self.due:
             self._step(step)
-        for place, own in zip(self.kept, self.released, strict=True):
-            if place == step:
-                own.load_state_dict(self.mean.state_dict())
+        for snapshot_step, network in zip(self.snapshot_steps, self.released, strict=True):
+            if snapshot_step == step:
+                network.load_state_dict(self.mean.state_dict())
 
     def _step(self, step: int) -> None:
         scores = self._descend(step)
-        self.told = STEADY * self.told + (1 - STEADY) * float((scores < 0).float().mean())
-        if self.told < self.spec.told:
-            self.every, self.told = min(2 * self.every, max(self.every, self.spec.most_critic_steps)), 1.0
+        self.fooled_share = STEADY * self.fooled_share + (1 - STEADY) * float((scores < 0).float().mean())
+        if self.fooled_share < self.spec.told:
+            self.every, self.fooled_share = min(2 * self.every, max(self.every, self.spec.most_critic_steps)), 1.0
         self.due = step + self.every
 
     def _descend(self, step: int) -> Tensor:
@@ -156,14 +158,16 @@ class Adversary(nn.Module):
         self.adam.step()
         self.adam.zero_grad()
         self.generator.requires_grad_(False)
-        self.taken += 1
-        share = max(1 - self.spec.average, 1 / (1 + self.taken))
+        self.generator_steps += 1
+        share = max(1 - self.spec.average, 1 / (1 + self.generator_steps))
         torch._foreach_lerp_(list[Tensor](self.mean.parameters()), list[Tensor](weights), share)
         return scores.detach()
 
     def tensors(self) -> dict[str, Tensor]:
         """Return all that a resumed training needs of the generator."""
-        state = {"pace": torch.tensor([self.every, self.due, self.taken, self.told], dtype=torch.float64)}
+        state = {
+            "pace": torch.tensor([self.every, self.due, self.generator_steps, self.fooled_share], dtype=torch.float64)
+        }
         for index, weight in enumerate(self.generator.parameters()):
             state |= {f"adam/{index}/{name}": value for name, value in self.adam.state.get(weight, {}).items()}
         for name, network in self._networks().items():
@@ -175,14 +179,14 @@ class Adversary(nn.Module):
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Go back to where ``tensors`` was taken."""
-        every, due, taken, self.told = tensors["pace"].tolist()
-        self.every, self.due, self.taken = int(every), int(due), int(taken)
+        every, due, generator_steps, self.fooled_share = tensors["pace"].tolist()
+        self.every, self.due, self.generator_steps = int(every), int(due), int(generator_steps)
         for name, network in self._networks().items():
             network.load_state_dict(under(name, tensors))
         for index, weight in enumerate(self.generator.parameters()):
-            if own := under(f"adam/{index}/", tensors):
+            if state := under(f"adam/{index}/", tensors):
                 self.adam.state[weight] = {
-                    name: value if name == "step" else value.to(weight.device) for name, value in own.items()
+                    name: value if name == "step" else value.to(weight.device) for name, value in state.items()
                 }
 
 
@@ -196,8 +200,8 @@ def pretrain_critic(adversary: Adversary) -> None:
     label = torch.repeat_interleave(torch.arange(len(adversary.number)), adversary.number)
     for step in range(spec.pretraining_steps if len(adversary.number) > 1 else 0):
         batch = torch.randint(len(pool), (256,), generator=stream(spec.seed, 2 + step))
-        seen, y = adversary.head.shown(pool[batch]), label[batch]
-        loss = softplus(adversary.critic(seen, y.roll(1))) * (y != y.roll(1)) + softplus(-adversary.critic(seen, y))
+        inputs, y = adversary.head.shown(pool[batch]), label[batch]
+        loss = softplus(adversary.critic(inputs, y.roll(1))) * (y != y.roll(1)) + softplus(-adversary.critic(inputs, y))
         adam.zero_grad()
         torch.autograd.backward(loss.mean())
         adam.step()

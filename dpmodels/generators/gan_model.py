@@ -63,9 +63,9 @@ class GanModel(Sampler):
         """Draw one batch; the random numbers are those of the CPU on every device."""
         head, start = head_of(self.vectors, torch.zeros(self.vectors.dim)), None
         if self.base:
-            given = self.vectors.rows([self.base.model.draw(rows, rng)])
-            start, y = head.shown(given.target), torch.from_numpy(given.label)
-            which = self.base.clusters(self.vectors, given.design)
+            base_rows = self.vectors.rows([self.base.model.draw(rows, rng)])
+            start, y = head.shown(base_rows.target), torch.from_numpy(base_rows.label)
+            which = self.base.clusters(self.vectors, base_rows.design)
         randomness = torch.Generator().manual_seed(int(rng.integers(2**32)))  # torch takes no more
         if not self.base:
             which, y = draw_cells(self.class_counts, rows, randomness)
@@ -76,8 +76,8 @@ class GanModel(Sampler):
     def _outputs(self, head: Head, which: Tensor, y: Tensor, z: Tensor, start: Tensor | None, device: str) -> Tensor:
         out = torch.zeros(len(y), head.outputs)
         for index, generator in enumerate(self.generators):
-            own = (which == index).nonzero()[:, 0]
-            for part in torch.split(own, 512):  # activations of images are large
+            rows_of_cluster = (which == index).nonzero()[:, 0]
+            for part in torch.split(rows_of_cluster, 512):  # activations of images are large
                 base = None if start is None else start[part].to(device)
                 with torch.no_grad():
                     out[part] = generator.to(device)(z[part].to(device), y[part].to(device), base).cpu()
@@ -91,9 +91,11 @@ class GanModel(Sampler):
         if self.base:
             with tempfile.TemporaryDirectory() as folder:
                 self.base.model.save(Path(folder) / "base")
-                facts, own = read_model(Path(folder) / "base")
+                facts, base_tensors = read_model(Path(folder) / "base")
             del facts["schema"]
-            tensors |= {"centroids": self.base.centroids} | {f"base/{key}": value for key, value in own.items()}
+            tensors |= {"centroids": self.base.centroids} | {
+                f"base/{key}": value for key, value in base_tensors.items()
+            }
         facts = {"base": facts, "spec": self.spec.model_dump(mode="json"), "image_radius": self.image_radius}
         write_model(path, "gan", self.schema, tensors, **facts, release_entry=self.release_entry)
 

@@ -55,20 +55,20 @@ class Critic(nn.Module):
         self.net = nn.Sequential(*layers, linear(size, vectors.classes))
         initialise(self, stream(spec.seed, 1))
 
-    def forward(self, seen: Tensor, y: Tensor) -> Tensor:
+    def forward(self, inputs: Tensor, y: Tensor) -> Tensor:
         """Score."""
-        given = 2 * self._coarse(seen) - 1 if self.images else seen
+        features = 2 * self._coarse(inputs) - 1 if self.images else inputs
         if isinstance(self.net[0], nn.Unflatten):
-            scores = self.net(given.flatten(0, -2)).view(*seen.shape[:-1], self.classes)
+            scores = self.net(features.flatten(0, -2)).view(*inputs.shape[:-1], self.classes)
         else:
-            scores = self.net(given)
-        own = one_hot(y, self.classes).to(seen.dtype).view(len(y), *(1,) * (seen.dim() - 2), self.classes)
-        return cast(Tensor, (scores * own).sum(dim=-1))
+            scores = self.net(features)
+        class_mask = one_hot(y, self.classes).to(inputs.dtype).view(len(y), *(1,) * (inputs.dim() - 2), self.classes)
+        return cast(Tensor, (scores * class_mask).sum(dim=-1))
 
-    def _coarse(self, seen: Tensor) -> Tensor:
+    def _coarse(self, inputs: Tensor) -> Tensor:
         """Return the means of squares of pixels, added up in one order wherever a record lies. Beyond the edge is 0."""
         height, width = self.shape
-        wide = pad(seen.view(*seen.shape[:-1], height, width), (0, -width % self.pixels, 0, -height % self.pixels))
+        wide = pad(inputs.view(*inputs.shape[:-1], height, width), (0, -width % self.pixels, 0, -height % self.pixels))
         parts = [wide[..., i :: self.pixels, j :: self.pixels] for i in range(self.pixels) for j in range(self.pixels)]
         return cast(Tensor, sum(parts)).flatten(-2) / len(parts)
 
@@ -98,14 +98,14 @@ class Generator(nn.Module):
 
     def forward(self, z: Tensor, y: Tensor, base: Tensor | None = None) -> Tensor:
         """Generate."""
-        given = torch.cat([z, one_hot(y, self.classes)], dim=1)
+        code = torch.cat([z, one_hot(y, self.classes)], dim=1)
         beside = [] if base is None else [base]
         if self.grow is not None:
             height, width = self.size
-            maps = [self.grow(given)[:, :, :height, :width], *(own.view(-1, 1, height, width) for own in beside)]
+            maps = [self.grow(code)[:, :, :height, :width], *(image.view(-1, 1, height, width) for image in beside)]
             out = self.net(torch.cat(maps, dim=1)).flatten(1)
         else:
-            out = self.net(torch.cat([given, *beside], dim=1))
+            out = self.net(torch.cat([code, *beside], dim=1))
         if base is None:
             return torch.where(self.values, torch.sigmoid(out), out)
         return torch.where(self.values, base + self.reach * torch.tanh(out), KEPT_LOGIT * base + out)

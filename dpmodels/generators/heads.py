@@ -24,9 +24,9 @@ class CellHead:
 
     def loss(self, out: Tensor, target: Tensor) -> Tensor:
         """Return -log p(target). Shapes: [B, L, outputs], [B, columns] -> [B, L]."""
-        places = target[:, None, :, None].expand(-1, out.shape[1], -1, -1)
+        indices = target[:, None, :, None].expand(-1, out.shape[1], -1, -1)
         parts = [
-            -torch.log_softmax(logits, dim=-1).gather(2, places[:, :, column])[..., 0]
+            -torch.log_softmax(logits, dim=-1).gather(2, indices[:, :, column])[..., 0]
             for column, logits in enumerate(torch.split(out, self.sizes, dim=-1))
         ]
         return torch.stack(parts).sum(dim=0)
@@ -60,19 +60,21 @@ class ValueHead:
         self.schema, self.outputs = vectors.schema, vectors.dim
         self.stddev = torch.full((vectors.dim,), VALUE_STDDEV) if stddev is None else stddev.float()
         numbers = [block for block in self.layout.blocks if block.continuous]
-        self.places = torch.tensor([block.value for block in numbers])
+        self.value_columns = torch.tensor([block.value for block in numbers])
         # a value counts where its state says there is one; a column of one state always has it
         self.states = torch.tensor([block.start if block.one_hot else vectors.dim for block in numbers])
 
     def loss(self, out: Tensor, target: Tensor) -> Tensor:
         """Return -log p(target) up to a constant. Shapes: [B, L, dim], [B, dim] -> [B, L]."""
-        wanted = torch.nn.functional.pad(target, (0, 1), value=1.0)[:, None]
-        off = (out[..., self.places] - wanted[..., self.places]) / self.stddev[self.places].to(out.device)
-        total = (wanted[..., self.states] * off**2).sum(dim=-1) / 2
+        targets = torch.nn.functional.pad(target, (0, 1), value=1.0)[:, None]
+        off = (out[..., self.value_columns] - targets[..., self.value_columns]) / self.stddev[self.value_columns].to(
+            out.device
+        )
+        total = (targets[..., self.states] * off**2).sum(dim=-1) / 2
         for block in self.layout.blocks:
             if block.one_hot:
                 shares = torch.log_softmax(out[..., block.start : block.value], dim=-1)
-                total = total - (wanted[..., block.start : block.value] * shares).sum(dim=-1)
+                total = total - (targets[..., block.start : block.value] * shares).sum(dim=-1)
         return total
 
     def shown(self, target: Tensor) -> Tensor:
@@ -84,8 +86,8 @@ class ValueHead:
         parts = []
         for block in self.layout.blocks:
             if block.one_hot:
-                own = slice(block.start, block.value)
-                parts.append(_drawn(out[:, own], uniform[:, own], temperature))
+                columns = slice(block.start, block.value)
+                parts.append(_drawn(out[:, columns], uniform[:, columns], temperature))
             if block.continuous:
                 value = out[:, block.value : block.value + 1].clamp(0, 1)
                 parts.append(value * parts[-1][:, :1] if block.one_hot else value)

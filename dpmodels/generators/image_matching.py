@@ -68,14 +68,14 @@ def match(
             labels = np.full(len(draws), label)
             z = means[label] + draws @ factor_of(covariances[label]).T
             codes = second.code.encode(replace(painter, centres=centres).paint(z, labels))
-            drawn = np.ldexp(second.bounded(codes, labels).astype(np.float64), -CODE_BITS)
+            pixels = np.ldexp(second.bounded(codes, labels).astype(np.float64), -CODE_BITS)
             centre = np.ldexp(first.bounded(codes, labels).mean(axis=0), -CODE_BITS) * first.clip.radius
-            lack_mean, lack = mean - drawn.mean(axis=0), covariance - np.cov(drawn.T, ddof=0)
+            lack_mean, lack = mean - pixels.mean(axis=0), covariance - np.cov(pixels.T, ddof=0)
             missing = float(np.linalg.norm(lack) / np.linalg.norm(covariance) + lack_mean @ lack_mean)
             if missing < least[label]:  # what clipped ink cannot show is never reached
                 least[label] = missing
-                for kept, part in zip(best, now, strict=True):
-                    kept[label] = part[label]
+                for image, part in zip(best, now, strict=True):
+                    image[label] = part[label]
             centres[label] += spec.rate * (second.clip.centres[label] - centre) @ outside
             means[label] += spec.rate * lack_mean
             factor = factor_of(covariances[label] + spec.rate * lack)

@@ -94,8 +94,8 @@ class ImageModel(Sampler):
             "class_counts": self.class_counts,
         }
         tensors = {key: torch.from_numpy(np.ascontiguousarray(array)) for key, array in arrays.items()}
-        drawn = {"contrast": self.painter.contrast, "texture": self.texture}
-        facts = {"settings": self.settings, **drawn, "release_entry": self.release_entry}
+        painting = {"contrast": self.painter.contrast, "texture": self.texture}
+        facts = {"settings": self.settings, **painting, "release_entry": self.release_entry}
         write_model(path, "images", self.schema, tensors, **facts)
 
     @classmethod

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def make_fit(
-    records: Records, rows: Whole, rules: "Rules", drawn: Records, not_null: str, rng: np.random.Generator
+    records: Records, rows: Whole, rules: "Rules", donors: Records, not_null: str, rng: np.random.Generator
 ) -> None:
     """Change rows, in place, until they keep every rule and are not null in one column if it is named.
 
@@ -32,7 +32,7 @@ def make_fit(
         records: a batch.
         rows: the numbers of those of its rows that are to be changed.
         rules: the rules.
-        drawn: rows from the generator, of which values are taken.
+        donors: rows from the generator, of which values are taken.
         not_null: the column that must not be null, or nothing.
         rng: the stream that decides.
 
@@ -46,34 +46,39 @@ def make_fit(
         if not_null:
             column = rules.columns[not_null]
             null = -1 if column.null_state is None else column.null_state
-            asked = [Condition(f"{not_null} != null", not_null, column, "!=", null, of_state=True)]
-            _assign(records, unfit[rules.null(records.take(unfit), not_null)], asked, rules, drawn, rng)
+            not_null_condition = [Condition(f"{not_null} != null", not_null, column, "!=", null, of_state=True)]
+            _assign(records, unfit[rules.null(records.take(unfit), not_null)], not_null_condition, rules, donors, rng)
         for rule in rules.implications:
             for name in dict.fromkeys(one.name for one in rule.then):
                 broken = unfit[~rules.keeps(records.take(unfit), rule)]
-                _assign(records, broken, [one for one in rule.then if one.name == name], rules, drawn, rng)
+                _assign(records, broken, [one for one in rule.then if one.name == name], rules, donors, rng)
         for pair in rules.constraints:
             _put_in_order(records, unfit, pair, rules)
     fit = rules.hold(records, not_null)
     unfit, good = rows[~fit[rows]], np.flatnonzero(fit)
     if len(unfit) and not len(good):
         raise DataError("", f"no row keeps {rules}: these rules contradict each other; nothing was handed over")
-    taken = rng.choice(good, len(unfit)) if len(unfit) else unfit
-    records.states[unfit], records.values[unfit] = records.states[taken], records.values[taken]
+    picks = rng.choice(good, len(unfit)) if len(unfit) else unfit
+    records.states[unfit], records.values[unfit] = records.states[picks], records.values[picks]
 
 
 def _assign(
-    records: Records, rows: Whole, own: list[Condition], rules: "Rules", drawn: Records, rng: np.random.Generator
+    records: Records,
+    rows: Whole,
+    conditions: list[Condition],
+    rules: "Rules",
+    donors: Records,
+    rng: np.random.Generator,
 ) -> None:
     """Give rows a value that meets all conditions on one column, by the drawn rows or else by the schema alone."""
-    name = own[0].name
-    at, column = rules.place[name], rules.columns[name]
-    met = np.flatnonzero(hold(own, drawn.states[:, at], drawn.values[:, at]))
-    if len(met):
-        taken = rng.choice(met, len(rows))
-        records.states[rows, at], records.values[rows, at] = drawn.states[taken, at], drawn.values[taken, at]
+    name = conditions[0].name
+    at, column = rules.column_index[name], rules.columns[name]
+    meeting = np.flatnonzero(hold(conditions, donors.states[:, at], donors.values[:, at]))
+    if len(meeting):
+        picks = rng.choice(meeting, len(rows))
+        records.states[rows, at], records.values[rows, at] = donors.states[picks, at], donors.values[picks, at]
         return
-    shares = cell_shares(own, column)
+    shares = cell_shares(conditions, column)
     cells = rng.choice(len(shares), len(rows), p=shares / shares.sum()).astype(np.int32)
     if not isinstance(column, Continuous):
         records.states[rows, at] = cells
@@ -81,18 +86,18 @@ def _assign(
     inside = cells < column.cells
     records.states[rows, at] = np.where(inside, 0, cells - column.cells + 1)
     records.values[rows, at] = 0.0
-    records.values[rows[inside], at] = column.grid.draw(cells[inside], rng, *bounds(own))
+    records.values[rows[inside], at] = column.grid.draw(cells[inside], rng, *bounds(conditions))
 
 
 def _put_in_order(records: Records, rows: Whole, pair: Constraint, rules: "Rules") -> None:
     """Exchange the two values of rows that break a comparison; where that is not enough, take the columns' ends."""
     names = pair.lower, pair.upper
     for ends in (False, True):
-        kept = pair.holds(*(rules.numbers(records.take(rows), name) for name in names))
-        rows = rows[~kept]
+        in_order = pair.holds(*(rules.numbers(records.take(rows), name) for name in names))
+        rows = rows[~in_order]
         lower, upper = (rules.numbers(records.take(rows), name) for name in names)
         for name, x in zip(names, (np.minimum(lower, upper), np.maximum(lower, upper)), strict=True):
-            column, at = rules.column(name), rules.place[name]
+            column, at = rules.column(name), rules.column_index[name]
             end = column.low if name == pair.lower else column.high
             records.states[rows, at], records.values[rows, at] = encode_numbers(
                 column, np.full_like(x, end) if ends else x

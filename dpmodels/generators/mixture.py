@@ -52,8 +52,8 @@ class MixtureModel(Sampler):
         """Draw one batch; on any device, by the CPU."""
         shares = self.class_counts.clamp_min(0).numpy()
         sizes = spread(cumulate(shares[None]), np.array([rows]), rng)[0]
-        drawn = np.concatenate([self._draw_class(label, size, rng) for label, size in enumerate(sizes)], axis=1)
-        columns = list(drawn)
+        merged_cells = np.concatenate([self._draw_class(label, size, rng) for label, size in enumerate(sizes)], axis=1)
+        columns = list(merged_cells)
         if self.partition.class_column is not None:
             columns.insert(self.partition.class_column, np.repeat(np.arange(len(sizes)), sizes))
         cells, order = np.empty((rows, len(columns)), dtype=np.int32, order="F"), rng.permutation(rows)
@@ -67,15 +67,15 @@ class MixtureModel(Sampler):
         each, more = divmod(rows, len(probabilities))
         components = np.roll(np.arange(len(probabilities)), rng.integers(len(probabilities)))
         blocks = [(components[:more], each + 1), (components[more:], each)]
-        drawn = np.empty((len(self.detail), rows), dtype=np.int64)
+        cells = np.empty((len(self.detail), rows), dtype=np.int64)
         for index, (merge, detail) in enumerate(zip(self.partition.merge, self.detail, strict=True)):
-            coarse, done = probabilities[:, offsets[index] : offsets[index + 1]], 0
-            for own, count in (block for block in blocks if len(block[0]) and block[1]):
-                fine = cumulate(coarse[own][:, merge] * detail[label])
-                end = done + len(own) * count
-                drawn[index, done:end] = draw_block(fine, count, rng).ravel()
-                done = end
-        return drawn
+            coarse, begin = probabilities[:, offsets[index] : offsets[index + 1]], 0
+            for members, count in (block for block in blocks if len(block[0]) and block[1]):
+                fine = cumulate(coarse[members][:, merge] * detail[label])
+                end = begin + len(members) * count
+                cells[index, begin:end] = draw_block(fine, count, rng).ravel()
+                begin = end
+        return cells
 
     def save(self, path: Path) -> None:
         """Write mixture, counts and cells to one file."""

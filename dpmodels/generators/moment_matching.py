@@ -103,8 +103,8 @@ def components(noise: float, spec: MixtureSpec) -> int:
 
     ``noise`` is the standard deviation of a second moment's noise, as a share of all records.
     """
-    told = spec.components if noise == 0 else round(min(1 / (2 * noise), MORE * spec.components))
-    return max(spec.components, told)
+    number = spec.components if noise == 0 else round(min(1 / (2 * noise), MORE * spec.components))
+    return max(spec.components, number)
 
 
 class MomentMatching(TrainingLoop):
@@ -156,9 +156,9 @@ class MomentMatching(TrainingLoop):
     def distance(self, p: Tensor, two_way: Tensor) -> Tensor:
         """Return the squared distance of the modeled second moments of measured pairs from some others."""
         total = torch.zeros((), device=p.device)
-        for share, second, own in zip(self.share, two_way, p, strict=True):
+        for share, second, probabilities in zip(self.share, two_way, p, strict=True):
             for strip in self.strips:
-                gram = own[:, strip.rows].T @ own[:, strip.columns] * (share / self.components)
+                gram = probabilities[:, strip.rows].T @ probabilities[:, strip.columns] * (share / self.components)
                 total = total + (strip.mask * (gram - second[strip.rows, strip.columns])).square().sum()
         return total
 

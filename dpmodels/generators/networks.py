@@ -71,5 +71,5 @@ def initialise(network: nn.Module, generator: torch.Generator) -> None:
         if isinstance(module, nn.Linear | nn.Conv2d | nn.ConvTranspose2d):
             bound = module.weight[0].numel() ** -0.5
             with torch.no_grad():
-                for own in module.parameters():
-                    own.uniform_(-bound, bound, generator=generator)
+                for parameter in module.parameters():
+                    parameter.uniform_(-bound, bound, generator=generator)

@@ -53,7 +53,7 @@ class PhotoModel(Sampler):
         every *= (self.texture * np.sqrt(self.code.prior)).astype(np.float32)
         for label in np.unique(labels):
             members = np.flatnonzero(labels == label)
-            every[members[:, None], self.code.places] = self.means[label] + z[members] @ self.factors[label].T
+            every[members[:, None], self.code.flat_indices] = self.means[label] + z[members] @ self.factors[label].T
         states = labels.astype(np.int32)[:, None]
         return Records(states, np.zeros(states.shape), self.code.draw(every))
 

@@ -28,8 +28,8 @@ def without_error(noise: Floats) -> Floats:
         return noise
     centered = noise - noise.mean(axis=0)
     if rows < ENOUGH * dim:  # one row fewer is free than there are: what is left keeps its variance
-        kept: Floats = centered * (rows / (rows - 1)) ** 0.5
-        return kept
+        scaled: Floats = centered * (rows / (rows - 1)) ** 0.5
+        return scaled
     exact: Floats = np.linalg.solve(np.linalg.cholesky(centered.T @ centered / rows), centered.T).T
     return exact
 
@@ -57,8 +57,8 @@ class PointModel(Sampler):
         labels = spread_classes(self.class_counts, rows, rng)
         noise = rng.standard_normal((rows, len(self.factor)))
         for label in np.unique(labels):
-            own = labels == label
-            noise[own] = without_error(noise[own])
+            members = labels == label
+            noise[members] = without_error(noise[members])
         return Embedded(on_sphere(self.means[labels] + noise @ self.factor.T), labels.astype(np.int32))
 
     def save(self, path: Path) -> None:

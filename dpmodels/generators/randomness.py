@@ -44,8 +44,8 @@ def draw_block(cumulative: Floats, rows: int, rng: np.random.Generator) -> Whole
     """Draw ``rows`` outcomes for each group, spread evenly, in random order. Shapes: [G, n] -> [G, rows]."""
     groups, outcomes = cumulative.shape
     counts = spread(cumulative, np.full(groups, rows), rng)
-    drawn = np.repeat(np.tile(np.arange(outcomes), groups), counts.ravel()).reshape(groups, rows)
-    return rng.permuted(drawn, axis=1, out=drawn)
+    outcome_rows = np.repeat(np.tile(np.arange(outcomes), groups), counts.ravel()).reshape(groups, rows)
+    return rng.permuted(outcome_rows, axis=1, out=outcome_rows)
 
 
 def draw_grouped(cumulative: Floats, group: Whole, rng: np.random.Generator) -> Whole:
@@ -53,9 +53,9 @@ def draw_grouped(cumulative: Floats, group: Whole, rng: np.random.Generator) -> 
     order = rng.permutation(len(group))
     order = order[np.argsort(group[order].astype(np.min_scalar_type(len(cumulative))), kind="stable")]
     counts = spread(cumulative, np.bincount(group, minlength=len(cumulative)), rng)
-    drawn = np.empty(len(group), dtype=np.int64)
-    drawn[order] = np.repeat(np.tile(np.arange(cumulative.shape[1]), len(cumulative)), counts.ravel())
-    return drawn
+    outcome_rows = np.empty(len(group), dtype=np.int64)
+    outcome_rows[order] = np.repeat(np.tile(np.arange(cumulative.shape[1]), len(cumulative)), counts.ravel())
+    return outcome_rows
 
 
 def categorical(logits: Tensor, uniform: Tensor) -> Tensor:
@@ -66,7 +66,7 @@ def categorical(logits: Tensor, uniform: Tensor) -> Tensor:
     running = torch.exp(logits - logits.amax(dim=0))
     for before, here in pairwise(running):  # a tenth of the time of cumsum along the first dimension
         here += before
-    point, drawn = uniform * running[-1], torch.zeros(len(uniform), dtype=torch.int32, device=uniform.device)
+    point, index = uniform * running[-1], torch.zeros(len(uniform), dtype=torch.int32, device=uniform.device)
     for bound in running[:-1]:
-        drawn += bound <= point
-    return drawn
+        index += bound <= point
+    return index

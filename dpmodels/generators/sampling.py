@@ -46,16 +46,16 @@ def draw_cells(counts: Tensor, rows: int, randomness: "torch.Generator") -> tupl
     Shapes: [networks, classes] float64 -> [rows], [rows].
     """
     positive = counts.clamp_min(0)
-    kept = positive * (counts.sum(dim=1, keepdim=True) > 0)
-    shares = (kept if kept.sum() > 0 else positive).flatten()
+    eligible = positive * (counts.sum(dim=1, keepdim=True) > 0)
+    shares = (eligible if eligible.sum() > 0 else positive).flatten()
     shares = shares if shares.sum() > 0 else torch.ones_like(shares)
     # evenly spread uniforms: each network and class as often as its share says, up to one row
     uniform = (torch.arange(rows) + torch.rand(1, generator=randomness)) / rows
-    drawn = torch.searchsorted((shares / shares.sum()).cumsum(0), uniform.double())
+    cells = torch.searchsorted((shares / shares.sum()).cumsum(0), uniform.double())
     possible = shares.nonzero()
-    drawn = drawn.clamp(min=int(possible[0]), max=int(possible[-1]))
-    drawn = drawn[torch.randperm(rows, generator=randomness)]
-    return drawn // counts.shape[1], drawn % counts.shape[1]
+    cells = cells.clamp(min=int(possible[0]), max=int(possible[-1]))
+    cells = cells[torch.randperm(rows, generator=randomness)]
+    return cells // counts.shape[1], cells % counts.shape[1]
 
 
 def spread_classes(counts: NDArray[np.float64], rows: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -194,9 +194,9 @@ class Tail:
     def parts(self, edges: Floats) -> list[Floats]:
         """Cut cells into parts in which the density hardly falls: for each cell, the values that cut it."""
         scale = float(np.exp(self.weights @ np.log(self.scale) / self.weights.sum()))
-        places = np.log1p((edges - self.origin) / scale)
-        numbers = np.clip(np.ceil(np.diff(places) / PART), 1, PARTS).astype(np.int64)
-        cells = zip(places[:-1].tolist(), places[1:].tolist(), numbers.tolist(), strict=True)
+        logs = np.log1p((edges - self.origin) / scale)
+        numbers = np.clip(np.ceil(np.diff(logs) / PART), 1, PARTS).astype(np.int64)
+        cells = zip(logs[:-1].tolist(), logs[1:].tolist(), numbers.tolist(), strict=True)
         return [
             self.origin + scale * np.expm1(np.linspace(begin, end, number + 1)[1:-1]) for begin, end, number in cells
         ]

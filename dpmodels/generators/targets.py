@@ -42,12 +42,12 @@ def moment_target(
             clean[label, offsets[column] : offsets[column + 1]] = pool(*estimates)
     counts = _agree(clean, moments.partition.sizes)
     total = max(float(counts.sum()), 1.0)
-    own, whole = (noise * each for each in moments.table_stddevs)
-    two_way = denoise_pairs(pairs, clean, offsets, moments.reach, (own, whole))
+    class_stddev, shared_stddev = (noise * each for each in moments.table_stddevs)
+    two_way = denoise_pairs(pairs, clean, offsets, moments.reach, (class_stddev, shared_stddev))
     noisy = two_way + centered(pairs - two_way, offsets)
     less = np.array(moments.partition.sizes) - 1
     free = np.outer(less, less) * moments.paired  # how many entries of a table its margins leave free
-    stddev = math.sqrt(float((free * own**2).sum()) / max(int(free.sum()), 1))
+    stddev = math.sqrt(float((free * class_stddev**2).sum()) / max(int(free.sum()), 1))
     shares, ones, clear, noised = (torch.from_numpy(part / total).float() for part in (counts, clean, two_way, noisy))
     sizes = moments.partition.sizes
     return MomentTarget(shares, ones, clear, noised, stddev / total, sizes, moments.reach), counts
@@ -93,16 +93,16 @@ def zoomed_shares(zooms: Sequence[tuple[Zoom, list[Floats], float]], fine: Parti
         zooms: cells, counts and their noise_stddev, in records.
         fine: the cells that the last zoom led to.
     """
-    found: dict[int, tuple[NDArray[np.int64], Floats]] = {}
+    cells_by_column: dict[int, tuple[NDArray[np.int64], Floats]] = {}
     for zoom, histograms, noise in zooms:
         for index, counts in zip(zoom.zoomed, histograms, strict=True):
             edges = zoom.partition.edges(index)
-            expected = _spread(*found[index], edges) if index in found else np.ones(len(edges) - 1)
-            found[index] = (
+            expected = _spread(*cells_by_column[index], edges) if index in cells_by_column else np.ones(len(edges) - 1)
+            cells_by_column[index] = (
                 edges,
                 split_by_halves(counts[: len(expected)], expected, independent(np.full(len(expected), noise**2))),
             )
-    return {index: _spread(edges, shares, fine.edges(index)) for index, (edges, shares) in found.items()}
+    return {index: _spread(edges, shares, fine.edges(index)) for index, (edges, shares) in cells_by_column.items()}
 
 
 def _spread(edges: NDArray[np.int64], shares: Floats, cut: NDArray[np.int64]) -> Floats:
@@ -193,16 +193,16 @@ def joined(partition: Partition, ends: Mapping[int, Ends]) -> tuple[Partition, N
     Returns:
         The partition, and for each of its cells before the one that it is joined with. Shapes: [D].
     """
-    merges, places = [], []
+    merges, numberings = [], []
     for index, merge in enumerate(partition.merge):
-        place = np.arange(merge.max() + 1)
+        numbering = np.arange(merge.max() + 1)
         if index in ends:
             values = ends[index].joined(merge[: ends[index].column.cells])
-            place = np.concatenate([values, values.max() + 1 + np.arange(len(place) - len(values))])
-        merges.append(place[merge])
-        places.append(place)
-    begun = np.cumsum([0, *(place.max() + 1 for place in places)])
-    cells = np.concatenate([begin + place for begin, place in zip(begun[:-1], places, strict=True)])
+            numbering = np.concatenate([values, values.max() + 1 + np.arange(len(numbering) - len(values))])
+        merges.append(numbering[merge])
+        numberings.append(numbering)
+    starts = np.cumsum([0, *(numbering.max() + 1 for numbering in numberings)])
+    cells = np.concatenate([begin + numbering for begin, numbering in zip(starts[:-1], numberings, strict=True)])
     return Partition(partition.codec, tuple(merges), partition.classes, partition.class_column), cells
 
 

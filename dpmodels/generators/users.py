@@ -48,14 +48,14 @@ class UserModel(MixtureModel):
         begin = np.cumsum(np.maximum(number, 1)) - np.maximum(number, 1)
         position = np.where(number[user] > 0, np.arange(len(user)) - begin[user] + 1, 0)
         cells = self._child_cells(self.partition.cells(users), user, position, rng)
-        drawn = self.partition.codec.from_cells(cells, rng)
-        kept = [index for index, name in enumerate(flat.modelled) if name in (*self._users.columns, CHILDREN)]
-        drawn.states[:, kept] = users.states[user][:, kept]
-        drawn.values[:, kept] = users.values[user][:, kept]
+        records = self.partition.codec.from_cells(cells, rng)
+        user_columns = [index for index, name in enumerate(flat.modelled) if name in (*self._users.columns, CHILDREN)]
+        records.states[:, user_columns] = users.states[user][:, user_columns]
+        records.values[:, user_columns] = users.values[user][:, user_columns]
         name = self._users.order or ""
         if isinstance(order := flat.modelled.get(name), Continuous):
-            _sort(drawn, list(flat.modelled).index(name), order, user)
-        return drawn
+            _sort(records, list(flat.modelled).index(name), order, user)
+        return records
 
     @property
     def _users(self) -> Users:
@@ -64,38 +64,38 @@ class UserModel(MixtureModel):
     @cached_property
     def _children(self) -> list[int]:
         """Places of the children's columns."""
-        given = (*self._users.columns, CHILDREN, POSITION)
-        return [place for place, name in enumerate(self.partition.names) if name not in given]
+        others = (*self._users.columns, CHILDREN, POSITION)
+        return [column for column, name in enumerate(self.partition.names) if name not in others]
 
-    def _child_cells(self, given: Whole, user: Whole, position: Whole, rng: np.random.Generator) -> Indices:
+    def _child_cells(self, user_cells: Whole, user: Whole, position: Whole, rng: np.random.Generator) -> Indices:
         """Draw the fine cells of all rows' child columns and position; others are 0. Shapes: [rows, F] int32."""
         sizes, at = [len(merge) for merge in self.partition.merge], self.partition.names.index(POSITION)
         cells = np.zeros((len(user), len(sizes)), dtype=np.int32)
         cells[:, at] = position - self._users.fewest
-        for place in self._children:
-            cells[:, place] = sizes[place] - 1  # null, where there is no child
+        for column in self._children:
+            cells[:, column] = sizes[column] - 1  # null, where there is no child
         child = np.flatnonzero(position > 0)
         component = np.empty(len(child), dtype=np.int64)
-        for block, weights in self._weights(given, user[child], cells[child, at], at):
+        for block, weights in self._weights(user_cells, user[child], cells[child, at], at):
             running = cumulate(weights)
             component[block] = (running < rng.random(len(running))[:, None]).sum(axis=1)
-        for place, fine in zip(self._children, self._fine, strict=True):
-            cells[child, place] = draw_grouped(cumulate(fine), component, rng)
+        for column, fine in zip(self._children, self._fine, strict=True):
+            cells[child, column] = draw_grouped(cumulate(fine), component, rng)
         return cells
 
-    def _weights(self, given: Whole, user: Whole, position: Whole, at: int) -> Iterator[tuple[slice, Floats]]:
+    def _weights(self, user_cells: Whole, user: Whole, position: Whole, at: int) -> Iterator[tuple[slice, Floats]]:
         """Yield blocks of children with their components' weights. Shapes: [block, K]."""
         logs = np.log(np.maximum(self.probabilities[0].numpy().astype(np.float64), LEAST))
         offsets, present = self.partition.offsets, np.zeros(len(logs))
         for fine in self._fine:
             present += np.log(np.maximum(fine.sum(axis=1), LEAST))
-        held = [place for place in range(len(self.partition.merge)) if place not in (*self._children, at)]
+        conditioned = [column for column in range(len(self.partition.merge)) if column not in (*self._children, at)]
         size = max(1, BLOCK // len(logs))
         for start in range(0, len(user), size):
             block = slice(start, start + size)
             weights = present + logs[:, offsets[at] + self.partition.merge[at][position[block]]].T
-            for place in held:
-                weights += logs[:, offsets[place] + given[user[block], place]].T
+            for column in conditioned:
+                weights += logs[:, offsets[column] + user_cells[user[block], column]].T
             yield block, np.exp(weights - weights.max(axis=1, keepdims=True))
 
     @cached_property
@@ -104,18 +104,18 @@ class UserModel(MixtureModel):
 
         Shapes: [K, fine cells].
         """
-        found, offsets = [], self.partition.offsets
-        for place in self._children:
-            coarse = self.probabilities[0].numpy()[:, offsets[place] : offsets[place + 1]]
-            fine = coarse[:, self.partition.merge[place]] * self.detail[place][0]
-            if not self.schema.modelled[self.partition.names[place]].nullable and self._users.fewest == 0:
+        shares, offsets = [], self.partition.offsets
+        for column in self._children:
+            coarse = self.probabilities[0].numpy()[:, offsets[column] : offsets[column + 1]]
+            fine = coarse[:, self.partition.merge[column]] * self.detail[column][0]
+            if not self.schema.modelled[self.partition.names[column]].nullable and self._users.fewest == 0:
                 fine[:, -1] = 0
-            found.append(fine)
-        return found
+            shares.append(fine)
+        return shares
 
 
-def _sort(drawn: Records, place: int, column: Continuous, user: Whole) -> None:
+def _sort(records: Records, index: int, column: Continuous, user: Whole) -> None:
     """Sort one column within each user, null last."""
-    states, values = drawn.states[:, place].copy(), drawn.values[:, place].copy()
+    states, values = records.states[:, index].copy(), records.values[:, index].copy()
     order = np.lexsort((decode_numbers(column, states, values), user))
-    drawn.states[:, place], drawn.values[:, place] = states[order], values[order]
+    records.states[:, index], records.values[:, index] = states[order], values[order]

@@ -187,9 +187,9 @@ def imitate(
         randomness = stream(spec.seed, 2 + step)
         y = torch.randint(decoder.classes, (256,), generator=randomness)
         z = prior.sample(y, randomness)
-        wanted = torch.split(log_shares(z).exp(), sizes, dim=1)
+        targets = torch.split(log_shares(z).exp(), sizes, dim=1)
         got = torch.split(decoder(z, y), sizes, dim=1)
-        loss = torch.stack([-(w * torch.log_softmax(g, dim=1)).sum(dim=1) for w, g in zip(wanted, got, strict=True)])
+        loss = torch.stack([-(w * torch.log_softmax(g, dim=1)).sum(dim=1) for w, g in zip(targets, got, strict=True)])
         adam.zero_grad()
         torch.autograd.backward(loss.sum(dim=0).mean())
         for group in adam.param_groups:

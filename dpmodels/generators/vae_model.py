@@ -45,9 +45,9 @@ class VaeModel(Sampler):
         which, y = draw_cells(self.class_counts, rows, randomness)
         out = torch.zeros(rows, head.outputs)
         for index, (decoder, prior) in enumerate(zip(self.decoders, self.priors, strict=True)):
-            own = which == index
+            members = which == index
             with torch.no_grad():
-                out[own] = decoder(prior.sample(y[own], randomness), y[own])
+                out[members] = decoder(prior.sample(y[members], randomness), y[members])
         return head.draw(out, y, randomness)
 
     def save(self, path: Path) -> None:

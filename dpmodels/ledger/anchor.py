@@ -90,8 +90,12 @@ class SignedAnchor(Frozen):
     def read(cls, content: bytes, public_key: str) -> Anchor | None:
         """Return the anchor in a file, or None where it is none that the holder of a key has signed."""
         try:
-            found = cls.model_validate_json(content)
+            signed_anchor = cls.model_validate_json(content)
         except ValidationError:
             return None
-        sound = found.public_key == public_key
-        return found.anchor if sound and signed_by(public_key, found.signature, found.anchor.text.encode()) else None
+        sound = signed_anchor.public_key == public_key
+        return (
+            signed_anchor.anchor
+            if sound and signed_by(public_key, signed_anchor.signature, signed_anchor.anchor.text.encode())
+            else None
+        )

@@ -34,25 +34,25 @@ def audit(connection: Connection, released: Mapping[str, Path]) -> list[str]:
     edited = {seq for seq, _ in faults}
     whole = [entry for entry in chain if entry.seq not in edited]
     damage = integrity_fault(connection)
-    found = [f"the file is damaged: {damage}"] if damage else []
-    found += [message for _, message in faults]
+    problems = [f"the file is damaged: {damage}"] if damage else []
+    problems += [message for _, message in faults]
     rows = list(_row_faults(connection, chain, edited))
-    found += rows
+    problems += rows
     runs = {seq: run for seq, run in connection.execute(select(store.entries.c.seq, store.entries.c.run))}
-    found += [f"{entry} is filed under another run than its own" for entry in whole if entry.run != runs[entry.seq]]
+    problems += [f"{entry} is filed under another run than its own" for entry in whole if entry.run != runs[entry.seq]]
     for key, life in lives(chain).items():
         if not edited & {entry.seq for entry in life}:
-            found += _life_faults(life, released.get(key))
+            problems += _life_faults(life, released.get(key))
     if not edited:
         replay = Replay()
         try:
-            found += _sum_faults(chain, replay)
-            found += _approval_faults(chain)
+            problems += _sum_faults(chain, replay)
+            problems += _approval_faults(chain)
             store.plan_by(connection, "index")
-            found += [] if rows else _lookup_faults(connection, chain, replay.tallies)
+            problems += [] if rows else _lookup_faults(connection, chain, replay.tallies)
         except (ValueError, KeyError, TypeError, AttributeError):  # true hashes, and yet not what any version writes
-            found.append("the chain has an entry that a ledger did not write, and can be weighed no further")
-    return found
+            problems.append("the chain has an entry that a ledger did not write, and can be weighed no further")
+    return problems
 
 
 def remarks(connection: Connection) -> list[str]:
@@ -62,14 +62,14 @@ def remarks(connection: Connection) -> list[str]:
     that was set back hides when something was charged. Versions before this one let anybody open an account beside
     one that has an officer, and raise a cap; what was signed since is no fault any more.
     """
-    chain, found = store.read(connection), list[str]()
+    chain, sentences = store.read(connection), list[str]()
     for before, entry in pairwise(chain):
         if entry.time < before.time:
             by = entry.content.get("by", "an unknown process")
-            found.append(f"{entry} by {by} says {entry.time[:19]}, before entry {before.seq}, {before.time[:19]}")
+            sentences.append(f"{entry} by {by} says {entry.time[:19]}, before entry {before.seq}, {before.time[:19]}")
     for entry in Signatures.of(chain).remarks:
-        found.append(f"{entry}: account {entry.account} was without an officer's signature here, and no longer is")
-    return found
+        sentences.append(f"{entry}: account {entry.account} was without an officer's signature here, and no longer is")
+    return sentences
 
 
 def _row_faults(connection: Connection, chain: list[Entry], edited: set[int]) -> Iterator[str]:
@@ -95,9 +95,9 @@ def _opened(chain: list[Entry]) -> dict[str, Entry]:
 def _life_faults(life: list[Entry], released: Path | None) -> list[str]:
     """Name what is wrong with one charge's entries, or with its released artifact."""
     try:
-        held = follow(life)
-        if released is not None and held.state == "committed":
-            artifact.checked(released, held.artifact_hash)
+        reservation = follow(life)
+        if released is not None and reservation.state == "committed":
+            artifact.checked(released, reservation.artifact_hash)
     except (LedgerError, ArtifactError, ValidationError, KeyError) as error:
         return [str(error)] if isinstance(error, LedgerError | ArtifactError) else [f"{life[0]} is not a charge"]
     return []
@@ -133,9 +133,9 @@ def _lookup_faults(connection: Connection, chain: list[Entry], sums: Mapping[str
         if parent := opened[name].content.get("parent"):
             below.setdefault(parent, []).append(name)
     try:
-        asked = store.lives(connection, whole)
+        indexed_lives = store.lives(connection, whole)
         yield from (
-            f"{life[0]} is not found with all its life" for key, life in whole.items() if asked.get(key) != life
+            f"{life[0]} is not found with all its life" for key, life in whole.items() if indexed_lives.get(key) != life
         )
         if store.children(connection, opened) != below:
             yield "the accounts below an account are not all found"
@@ -154,9 +154,9 @@ def _run_faults(connection: Connection, name: str, chain: list[Entry]) -> Iterat
     for entry in chain:
         if entry.account == name and entry.kind == "reserve":
             runs.setdefault(entry.run, []).append(entry.seq)
-    for run, places in runs.items():
-        found = store.read(connection, store.entries.c.account == name, store.entries.c.run == run)
-        if [entry.seq for entry in found] != places:
+    for run, positions in runs.items():
+        indexed_entries = store.read(connection, store.entries.c.account == name, store.entries.c.run == run)
+        if [entry.seq for entry in indexed_entries] != positions:
             yield f"the charges of run {run} are not all found in account {name}"
 
 
@@ -182,11 +182,11 @@ def _approval_faults(chain: list[Entry]) -> Iterator[str]:
                 path.add(above)
                 above = opened[above].content.get("parent", "") if above in opened else ""
             officer = officers.get(above)
-            given = content.get("approval", {})
-            if "signature" in given:
+            approval = content.get("approval", {})
+            if "signature" in approval:
                 parent = opened[entry.account].content.get("parent", "") if entry.account in opened else ""
                 families[entry.charge] = _Signed.read(entry, parent)
-            signed = families.get(given.get("with", entry.charge))
+            signed = families.get(approval.get("with", entry.charge))
             if officer is not None and not (signed and signed.covers(entry, officer, opened[above].hash)):
                 yield f"{entry} is not signed by {officer.name}, the officer of its account"
 
@@ -204,8 +204,8 @@ class _Signed:
         """Read the approval that an entry carries: for one run of its account, or for a family of its parent."""
         approval = Approval.model_validate(entry.content["approval"])
         names = [(entry.account, False), (entry.account, True), *([(parent, True)] if parent else [])]
-        asked = tuple(Asked(approval.ledger, name, entry.run, approval.plans, family) for name, family in names)
-        return cls(approval, tuple(one for one in asked if one.is_signed(approval)), frozenset(approval.plans))
+        requests = tuple(Asked(approval.ledger, name, entry.run, approval.plans, family) for name, family in names)
+        return cls(approval, tuple(one for one in requests if one.is_signed(approval)), frozenset(approval.plans))
 
     def covers(self, entry: Entry, officer: Officer, ledger: str) -> bool:
         """Tell whether the officer signed for a charge: by the charge's key for a family, by its plan for one run."""
@@ -226,6 +226,6 @@ def _dear_enough(event: Event, cost: Tally, order: int) -> bool:
     from dpmodels.accounting.renyi import filter_cost
 
     if order:
-        own = filter_cost([event], order)
-        return cost.renyi >= own.renyi * (1 - 1e-9) and cost.delta == own.delta
+        event_cost = filter_cost([event], order)
+        return cost.renyi >= event_cost.renyi * (1 - 1e-9) and cost.delta == event_cost.delta
     return cost == Tally.of([event])

@@ -128,15 +128,15 @@ def books(connection: Connection, names: Iterable[str]) -> dict[str, Book]:
         LedgerError: an account is not open, or the entries that it is read from are damaged.
     """
     names = list(names)
-    found = store.standing(connection, names)
-    if faults := store.link_faults(connection, [entry for _, ends in found.values() for entry in ends.values()]):
+    rows = store.standing(connection, names)
+    if faults := store.link_faults(connection, [entry for _, ends in rows.values() for entry in ends.values()]):
         raise LedgerError(f"the chain is broken: {faults[0]}; {VERIFY}")
     for name in names:
-        if name not in found and not store.read(connection, store.entries.c.account == name):
+        if name not in rows and not store.read(connection, store.entries.c.account == name):
             raise LedgerError(f"account {name} is not open; `nacre ledger open` opens one")
-        if name not in found or "open" not in found[name][1]:
+        if name not in rows or "open" not in rows[name][1]:
             raise LedgerError(f"account {name} lacks its row or its opening entry; {VERIFY}")
-    return {name: _book(connection, *found[name]) for name in names}
+    return {name: _book(connection, *rows[name]) for name in names}
 
 
 def _book(connection: Connection, row: dict[str, str], ends: dict[str, store.Entry]) -> Book:
@@ -167,8 +167,8 @@ def family(connection: Connection, names: Sequence[str], *, write: bool = False)
         parent = (store.account_row(connection, parent) or {}).get("parent")
     if write:
         lock(connection, names, above)
-    found = books(connection, [*above, *names])
-    return Family(tuple(found[name] for name in above), {name: found[name] for name in names})
+    books_by_name = books(connection, [*above, *names])
+    return Family(tuple(books_by_name[name] for name in above), {name: books_by_name[name] for name in names})
 
 
 def officer(path: list[Book]) -> tuple[Officer, str] | None:
@@ -176,8 +176,10 @@ def officer(path: list[Book]) -> tuple[Officer, str] | None:
 
     The second value is the hash of the entry that opened the officer's account.
     """
-    own = next((each for each in reversed(path) if each.account.officer), None)
-    return (own.account.officer, own.opened) if own and own.account.officer else None
+    with_officer = next((each for each in reversed(path) if each.account.officer), None)
+    return (
+        (with_officer.account.officer, with_officer.opened) if with_officer and with_officer.account.officer else None
+    )
 
 
 def limit(connection: Connection, one: Book) -> Limit:
@@ -192,14 +194,14 @@ def around(connection: Connection, keys: Sequence[str]) -> Limit:
     Raises:
         LedgerError: there is no such charge, or its entries were edited.
     """
-    begun = [entry for entry in store.read(connection, store.entries.c.charge.in_(keys)) if entry.kind == "reserve"]
-    if not begun:
+    reserves = [entry for entry in store.read(connection, store.entries.c.charge.in_(keys)) if entry.kind == "reserve"]
+    if not reserves:
         raise LedgerError(f"charge {next(iter(keys), '')} is not reserved")
-    held, name = find(connection, keys), begun[0].account
-    own = sum((one.cost for one in held.values() if one.state != "voided"), Tally())
-    before = _tally_before(connection, begun[0])
+    reservations, name = find(connection, keys), reserves[0].account
+    charge_cost = sum((one.cost for one in reservations.values() if one.state != "voided"), Tally())
+    before = _tally_before(connection, reserves[0])
     lines = [before + below for below in _below(connection, [name])[name]]
-    return _limit(book(connection, name).account, lines, [line + own for line in lines])
+    return _limit(book(connection, name).account, lines, [line + charge_cost for line in lines])
 
 
 def _tally_before(connection: Connection, first: store.Entry) -> Tally:
@@ -211,18 +213,18 @@ def _tally_before(connection: Connection, first: store.Entry) -> Tally:
     return sum((one.cost for one in earlier if one.state != "voided"), Tally())
 
 
-def limits(connection: Connection, asked: Family, costs: Mapping[str, Tally]) -> list[Limit]:
+def limits(connection: Connection, requested: Family, costs: Mapping[str, Tally]) -> list[Limit]:
     """Return the caps that a family's charges must fit under, nearest above first; a lone account's own leads."""
-    below = _below(connection, asked.members)
-    before = {name: [own.tally + line for line in below[name]] for name, own in asked.members.items()}
+    below = _below(connection, requested.members)
+    before = {name: [member.tally + line for line in below[name]] for name, member in requested.members.items()}
     after = {name: [line + costs.get(name, Tally()) for line in lines] for name, lines in before.items()}
-    own = [_limit(asked.members[name].account, before[name], after[name]) for name in asked.members]
+    own_limits = [_limit(requested.members[name].account, before[name], after[name]) for name in requested.members]
     lines, lines_after = (heaviest(line for some in each.values() for line in some) for each in (before, after))
-    found = []
-    for book in reversed(asked.above):
+    limits_above = []
+    for book in reversed(requested.above):
         lines, lines_after = ([line + book.tally for line in each] for each in (lines, lines_after))
-        found.append(_limit(book.account, lines, lines_after))
-    return [*own, *found] if len(own) == 1 else [*found, *own]
+        limits_above.append(_limit(book.account, lines, lines_after))
+    return [*own_limits, *limits_above] if len(own_limits) == 1 else [*limits_above, *own_limits]
 
 
 def run_limit(connection: Connection, account: Account, run: str, cost: Tally) -> list[Limit]:
@@ -230,8 +232,8 @@ def run_limit(connection: Connection, account: Account, run: str, cost: Tally) -
     if account.run_cap is None:
         return []
     of_run = (store.entries.c.account == account.name, store.entries.c.run == run)
-    held = find(connection, [entry.charge for entry in store.read(connection, *of_run)])
-    spent = sum((one.cost for one in held.values() if one.state != "voided"), Tally())
+    reservations = find(connection, [entry.charge for entry in store.read(connection, *of_run)])
+    spent = sum((one.cost for one in reservations.values() if one.state != "voided"), Tally())
     of_one = _limit(account, [spent], [spent + cost])
     return [replace(of_one, name=f"{account.name} (one run)", cap=exact_decimal(account.run_cap))]
 
@@ -277,7 +279,7 @@ def history(changes: list[store.Entry], points: int) -> Iterator[tuple[str, Deci
     opening, cap, tally = changes[0], None, Tally()
     reserved: dict[str, Tally] = {}
     last = len(changes) - 1
-    shown = {round(step * last / max(1, points - 1)) for step in range(points)} if last >= points else None
+    indices = {round(step * last / max(1, points - 1)) for step in range(points)} if last >= points else None
     for index, entry in enumerate(changes):
         cap = entry if entry.kind == "cap" else cap
         if entry.kind == "reserve":
@@ -285,7 +287,7 @@ def history(changes: list[store.Entry], points: int) -> Iterator[tuple[str, Deci
             tally += reserved[entry.charge]
         elif entry.kind == "void":
             tally -= reserved[entry.charge]
-        if shown is None or index in shown:
+        if indices is None or index in indices:
             account = Account.written_in(opening, cap)
             yield entry.time, spent_epsilon(tally, account.delta_cap, account.filter_order), account.epsilon_cap
 
@@ -296,9 +298,9 @@ def _below(connection: Connection, names: Iterable[str]) -> dict[str, list[Tally
     children = store.children(connection, names)
     if not children:
         return {name: [Tally()] for name in names}
-    found = books(connection, [child for some in children.values() for child in some])
-    deeper = _below(connection, found)
-    lines = {name: [found[c].tally + line for c in some for line in deeper[c]] for name, some in children.items()}
+    child_books = books(connection, [child for some in children.values() for child in some])
+    deeper = _below(connection, child_books)
+    lines = {name: [child_books[c].tally + line for c in some for line in deeper[c]] for name, some in children.items()}
     return {name: heaviest(lines.get(name, ())) or [Tally()] for name in names}
 
 
@@ -312,5 +314,5 @@ def _tally(connection: Connection, last: store.Entry) -> Tally:
     chain = store.read(connection)
     if faults := store.chain_faults(chain):
         raise LedgerError(f"the chain is broken: {faults[0][1]}; {VERIFY}")
-    held = [follow(life) for life in lives(entry for entry in chain if entry.account == last.account).values()]
-    return sum((one.cost for one in held if one.state != "voided"), Tally())
+    reservations = [follow(life) for life in lives(entry for entry in chain if entry.account == last.account).values()]
+    return sum((one.cost for one in reservations if one.state != "voided"), Tally())

@@ -179,8 +179,8 @@ def integrity_fault(connection: Connection) -> str:
     """Return the first fault of a SQLite file's pages, or of an index that gives another answer than its table."""
     if connection.dialect.name != "sqlite":
         return ""
-    said = str(connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()).strip()
-    return "" if said == "ok" else " ".join(said.split())
+    verdict = str(connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()).strip()
+    return "" if verdict == "ok" else " ".join(verdict.split())
 
 
 def _close(engine: Engine, process: int) -> None:
@@ -189,7 +189,7 @@ def _close(engine: Engine, process: int) -> None:
         engine.dispose()
 
 
-def lock(connection: Connection, held: Iterable[str], above: Iterable[str] = ()) -> bool:
+def lock(connection: Connection, names: Iterable[str], above: Iterable[str] = ()) -> bool:
     """Lock accounts against every writer, and the accounts above them, root first, against charges of their own.
 
     Children of one parent do not wait for each other here. Locks are taken from the root down and in the order of the
@@ -200,7 +200,7 @@ def lock(connection: Connection, held: Iterable[str], above: Iterable[str] = ())
     name = store.accounts.c.name
     for each in above:
         connection.execute(select(name).where(name == each).with_for_update(read=True))
-    connection.execute(select(name).where(name.in_(list(held))).order_by(name).with_for_update())
+    connection.execute(select(name).where(name.in_(list(names))).order_by(name).with_for_update())
     return True
 
 
@@ -278,15 +278,15 @@ def _readable(data: bytes) -> str:
 
 def _engine(url: URL, frozen: Frozen | None = None) -> Engine:
     """Set a database up. Connections are kept: to close SQLite's last one would rewrite its log every time."""
-    kept: dict[str, Any] = {"pool_size": 4, "max_overflow": 200, "hide_parameters": True}
+    options: dict[str, Any] = {"pool_size": 4, "max_overflow": 200, "hide_parameters": True}
     if url.get_backend_name() == "postgresql":
         psycopg = url.set(drivername="postgresql+psycopg")
         limits = "-c lock_timeout=60000 -c idle_in_transaction_session_timeout=120000"
         try:
-            return create_engine(psycopg, connect_args={"options": limits}, pool_pre_ping=True, **kept)
+            return create_engine(psycopg, connect_args={"options": limits}, pool_pre_ping=True, **options)
         except ModuleNotFoundError:
             raise LedgerError("a PostgreSQL ledger needs psycopg: pip install 'nacre[postgres]'") from None
-    engine = create_engine(frozen.url if frozen else url, **kept)
+    engine = create_engine(frozen.url if frozen else url, **options)
     settings = ["busy_timeout=60000", "foreign_keys=ON"]
     settings += [] if frozen else ["journal_mode=WAL", "synchronous=FULL"]
 

@@ -32,10 +32,10 @@ class Frozen:
         """
         if os.access(file, os.W_OK) and os.access(file.parent, os.W_OK):
             return None
-        found = cls(file, _stamp(file))
-        if found.has_journal and not _beside(file, "-shm").exists():
-            raise found.unrecovered()
-        return found
+        snapshot = cls(file, _stamp(file))
+        if snapshot.has_journal and not _beside(file, "-shm").exists():
+            raise snapshot.unrecovered()
+        return snapshot
 
     @property
     def url(self) -> URL:
@@ -76,10 +76,10 @@ def _stamp(file: Path) -> tuple[tuple[int, int], ...]:
 
 def _time_and_size(file: Path) -> tuple[int, int]:
     try:
-        found = file.stat()
+        status = file.stat()
     except FileNotFoundError:
         return 0, 0
-    return found.st_mtime_ns, found.st_size
+    return status.st_mtime_ns, status.st_size
 
 
 def _beside(file: Path, ending: str) -> Path:

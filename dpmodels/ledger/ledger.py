@@ -78,9 +78,11 @@ class Ledger:
             AccountMissing: no officer signed for it.
             InvalidArgument: a term is impossible.
         """
-        wanted = opening.new_account(name, dataset, budget_cap, terms)
-        approval = self._signed(lambda connection: opening.fitted(connection, wanted), key, passphrase) if key else None
-        return self._database.write(lambda connection: opening.open_account(connection, wanted, approval))
+        account = opening.new_account(name, dataset, budget_cap, terms)
+        approval = (
+            self._signed(lambda connection: opening.fitted(connection, account), key, passphrase) if key else None
+        )
+        return self._database.write(lambda connection: opening.open_account(connection, account, approval))
 
     def _signed(self, account: Callable[[Connection], Account], key: Path, passphrase: str) -> Approval | None:
         """Sign for an account as it is to be, before the transaction that writes it."""
@@ -88,8 +90,8 @@ class Ledger:
         def work(connection: Connection) -> tuple[Signatures, Account]:
             return Signatures.read(connection), account(connection)
 
-        signatures, wanted = self._database.read(work)
-        return signatures.sign(wanted, key, passphrase)
+        signatures, requested = self._database.read(work)
+        return signatures.sign(requested, key, passphrase)
 
     def change_cap(
         self, name: str, *, reason: str, key: Path | None = None, passphrase: str = "", **changes: Any
@@ -142,8 +144,8 @@ class Ledger:
 
     def entry(self, seq: int) -> Entry | None:
         """Return the entry at one place of the chain, or None."""
-        found = self._database.read(lambda connection: store.read(connection, store.entries.c.seq == seq))
-        return found[0] if found else None
+        rows = self._database.read(lambda connection: store.read(connection, store.entries.c.seq == seq))
+        return rows[0] if rows else None
 
     def head(self) -> Entry | None:
         """Return the newest entry, or None if the chain is empty."""
@@ -288,8 +290,8 @@ class Ledger:
                 return weighed
             if weighed.fresh:
                 store.append(connection, weighed.drafts(approval, declared))
-            own = {fresh.key: cost for fresh, cost in weighed.fresh}
-            return weighed.held or Reservation(charge=charge, state="reserved", cost=own[charge.key])
+            costs = {fresh.key: cost for fresh, cost in weighed.fresh}
+            return weighed.held or Reservation(charge=charge, state="reserved", cost=costs[charge.key])
 
         answer = self._database.write(work)
         if isinstance(answer, weighing.Weighed):
@@ -323,10 +325,14 @@ class Ledger:
         if not reason.strip():
             raise LedgerError("a charge is voided for a reason, which stays in the ledger")
 
-        def proof(connection: Connection, held: Reservation) -> Mapping[str, object]:
+        def proof(connection: Connection, reservation: Reservation) -> Mapping[str, object]:
             (reserve,) = store.read(connection, store.entries.c.charge == key, store.entries.c.kind == "reserve")
-            tally = books.book(connection, held.charge.account).tally - held.cost
-            return {"reason": reason, "proof": {"reserve": reserve.hash, "draws": held.draws}, "tally": tally.brief}
+            tally = books.book(connection, reservation.charge.account).tally - reservation.cost
+            return {
+                "reason": reason,
+                "proof": {"reserve": reserve.hash, "draws": reservation.draws},
+                "tally": tally.brief,
+            }
 
         return self._advance(key, "void", proof)
 
@@ -338,11 +344,11 @@ class Ledger:
             account = life[0].account
             if lock(connection, [account]):  # another writer may have appended before the lock was taken
                 life = _life(connection, key)
-            held = follow(life)
-            if (held.state, kind) not in TRANSITIONS:
-                raise LedgerError(f"charge {key} is {held.state}: {kind} is not allowed")
-            content = payload(connection, held) if callable(payload) else payload
-            attempt = held.draws + 1 if kind == "draw" else 1
+            reservation = follow(life)
+            if (reservation.state, kind) not in TRANSITIONS:
+                raise LedgerError(f"charge {key} is {reservation.state}: {kind} is not allowed")
+            content = payload(connection, reservation) if callable(payload) else payload
+            attempt = reservation.draws + 1 if kind == "draw" else 1
             return follow([*life, *store.append(connection, [Draft(account, key, kind, attempt, content)])])
 
         return self._database.write(work)
@@ -378,13 +384,13 @@ class Ledger:
             # 1. Reserve: the budget is charged, or refused, before any noise exists.
             if (self.find(key) or Reservation(charge=charge)).state in ("new", "reserved"):
                 artifact.check_free(staged, released)
-            held = self.reserve(charge)
-            if held.state in ("reserved", "drawing") and not staged.exists():
+            reservation = self.reserve(charge)
+            if reservation.state in ("reserved", "drawing") and not staged.exists():
                 # 2. Draw, into the sensitive zone; a staged file that exists is a complete earlier draw.
-                held = held if announced else self.begin_draw(key)
+                reservation = reservation if announced else self.begin_draw(key)
                 artifact.write_whole(staged, lambda part: self._draw(draw, part, key))
-                held = self.find(key) or held
-            return self._finish(held, staged, released)
+                reservation = self.find(key) or reservation
+            return self._finish(reservation, staged, released)
 
     def recover(self, key: str, *, staged: Path, released: Path) -> Reservation:
         """Finish what a crash left of one charge, as far as that needs no draw, and return where it stands.
@@ -395,12 +401,12 @@ class Ledger:
         Raises:
             ArtifactError: a sealed artifact is missing or was changed.
         """
-        held = self.find(key) or _unknown(key)
-        if held.state == "sealed" or (held.state == "drawing" and staged.exists()):
+        reservation = self.find(key) or _unknown(key)
+        if reservation.state == "sealed" or (reservation.state == "drawing" and staged.exists()):
             artifact.prepare_places(staged, released)
             with artifact.exclusive(staged):
-                self._finish(self.find(key) or held, staged, released)
-        return self.find(key) or held
+                self._finish(self.find(key) or reservation, staged, released)
+        return self.find(key) or reservation
 
     def _draw(self, draw: Callable[[Path, str], None], part: Path, key: str) -> None:
         """Draw, and check that the ledger has an entry of the draw."""
@@ -408,16 +414,16 @@ class Ledger:
         if (self.find(key) or _unknown(key)).state != "drawing":
             raise LedgerError(f"charge {key} was drawn without a word to the ledger; the artifact is not sealed")
 
-    def _finish(self, held: Reservation, staged: Path, released: Path) -> Path:
+    def _finish(self, reservation: Reservation, staged: Path, released: Path) -> Path:
         """Seal a complete draw and release it."""
-        if held.state == "drawing":
+        if reservation.state == "drawing":
             # 3. Seal: from here on this artifact and no other.
-            held = self.seal(held.key, artifact.sha256_of(staged))
-        if held.state == "sealed":
+            reservation = self.seal(reservation.key, artifact.sha256_of(staged))
+        if reservation.state == "sealed":
             # 4. Commit, once the artifact stands in its released place.
-            artifact.publish(staged, released, held.artifact_hash)
-            self.commit(held.key)
-        return artifact.checked(released, held.artifact_hash)
+            artifact.publish(staged, released, reservation.artifact_hash)
+            self.commit(reservation.key)
+        return artifact.checked(released, reservation.artifact_hash)
 
     def grant(self, role: str) -> None:
         """Let a role of PostgreSQL charge this ledger, and neither change nor delete an entry; for the tables' owner.

@@ -34,19 +34,19 @@ def _ordered(account: Account) -> Account:
     return account.model_copy(update={"order": filter_order(account.epsilon_cap, account.delta_cap)})
 
 
-def open_account(connection: Connection, wanted: Account, approval: Approval | None = None) -> Account:
+def open_account(connection: Connection, account: Account, approval: Approval | None = None) -> Account:
     """Open an account, or return it if it is open with these terms.
 
     Raises:
         LedgerError: as for ``known_account`` and ``_under_parent``.
         AccountMissing: it needs an officer's signature, and has none.
     """
-    return known_account(connection, wanted) or _open(connection, [wanted], approval)[0]
+    return known_account(connection, account) or _open(connection, [account], approval)[0]
 
 
-def fitted(connection: Connection, wanted: Account) -> Account:
+def fitted(connection: Connection, account: Account) -> Account:
     """Return a new account as it would be opened, for whoever signs for it."""
-    return _under_parent(connection, [wanted])[0]
+    return _under_parent(connection, [account])[0]
 
 
 def change(
@@ -81,7 +81,7 @@ def change(
     return changed
 
 
-def open_missing(connection: Connection, wanted: Sequence[Account], alone: bool = False) -> frozenset[str]:
+def open_missing(connection: Connection, accounts: Sequence[Account], alone: bool = False) -> frozenset[str]:
     """Open the accounts whose names are not open, first the one that is above others of them, and return these names.
 
     Accounts that are open are kept, whatever their terms. ``alone`` opens a new budget in an empty ledger only.
@@ -90,8 +90,8 @@ def open_missing(connection: Connection, wanted: Sequence[Account], alone: bool 
         LedgerError: a scope is open under another name, or as for ``_under_parent``.
         AccountMissing: the ledger is not empty, or no officer signed.
     """
-    known = store.standing(connection, [account.name for account in wanted])
-    missing = [account for account in wanted if account.name not in known]
+    open_accounts = store.standing(connection, [account.name for account in accounts])
+    missing = [account for account in accounts if account.name not in open_accounts]
     names = frozenset(account.name for account in missing)
     budgets = [account for account in missing if not account.parent]
     if alone and budgets:
@@ -105,108 +105,112 @@ def open_missing(connection: Connection, wanted: Sequence[Account], alone: bool 
     table = store.accounts.c
     of_parent = select(table.name, table.dataset, table.unit, table.adjacency)
     datasets = {account.dataset for account in missing}
-    taken = {tuple(scope): name for name, *scope in connection.execute(of_parent) if scope[0] in datasets}
+    scope_owners = {tuple(scope): name for name, *scope in connection.execute(of_parent) if scope[0] in datasets}
     for account in missing:
-        name = taken.setdefault(account.scope, account.name)
+        name = scope_owners.setdefault(account.scope, account.name)
         if name != account.name:
             raise _second_budget(account, name)
-    named = {account.parent for account in missing}
-    above = [account for account in missing if account.name in named]
+    parent_names = {account.parent for account in missing}
+    above = [account for account in missing if account.name in parent_names]
     for together in (above, [account for account in missing if account not in above]):
         if together:
             _open(connection, together)
     return names
 
 
-def _open(connection: Connection, wanted: Sequence[Account], approval: Approval | None = None) -> list[Account]:
+def _open(connection: Connection, accounts: Sequence[Account], approval: Approval | None = None) -> list[Account]:
     """Open accounts that are not open yet, all of them under one parent or all without a parent."""
     time, signatures = store.now(), Signatures.read(connection)
-    placed = _under_parent(connection, wanted)
+    placed = _under_parent(connection, accounts)
     signed = [_approved(signatures, account, approval) for account in placed]
     opened = [account.model_copy(update={"created": time}) for account in placed]
     inserted = insert(store.accounts).returning(store.accounts.c.name)
     connection.execute(inserted, [account.row for account in opened]).all()
     drafts = (
-        store.Draft(each.name, each.name, "open", 1, {**each.terms, **own}, each.created)
-        for each, own in zip(opened, signed, strict=True)
+        store.Draft(each.name, each.name, "open", 1, {**each.terms, **proof}, each.created)
+        for each, proof in zip(opened, signed, strict=True)
     )
     store.append(connection, drafts)
     return opened
 
 
-def known_account(connection: Connection, wanted: Account) -> Account | None:
+def known_account(connection: Connection, requested: Account) -> Account | None:
     """Return the account if it is open already.
 
     Raises:
         LedgerError: its name is open with other terms, or its scope under another name.
     """
     table = store.accounts.c
-    same = or_(table.name == wanted.name, tuple_(table.dataset, table.unit, table.adjacency) == wanted.scope)
+    same = or_(table.name == requested.name, tuple_(table.dataset, table.unit, table.adjacency) == requested.scope)
     for name in connection.execute(select(table.name).where(same)).scalars().all():
-        known = books.book(connection, name).account
-        set_later = {"created": known.created, "order": known.order, "officer": wanted.officer or known.officer}
-        if known == wanted.model_copy(update=set_later):
-            return known
-        if name == wanted.name:
+        account = books.book(connection, name).account
+        set_later = {
+            "created": account.created,
+            "order": account.order,
+            "officer": requested.officer or account.officer,
+        }
+        if account == requested.model_copy(update=set_later):
+            return account
+        if name == requested.name:
             raise LedgerError(f"account {name} is already open with other terms; `nacre ledger cap` changes a cap")
-        raise _second_budget(wanted, name)
+        raise _second_budget(requested, name)
     return None
 
 
-def _approved(signatures: Signatures, wanted: Account, approval: Approval | None) -> dict[str, Any]:
+def _approved(signatures: Signatures, account: Account, approval: Approval | None) -> dict[str, Any]:
     """Return the signature of a new account as its entry keeps it; empty where nobody must sign.
 
     Raises:
         AccountMissing: the ledger has an officer, and none signed for this account.
     """
-    signed = signatures.proof(wanted, approval)
+    signed = signatures.proof(account, approval)
     if signed is None:
-        officer = signatures.asked(wanted)[0][0][0].name
+        officer = signatures.asked(account)[0][0][0].name
         raise AccountMissing(
-            wanted.name,
-            wanted.dataset,
-            f"this ledger has an officer, {officer}, who opens it: `nacre ledger open {wanted.name} --schema SCHEMA "
-            f"--cap-epsilon {wanted.epsilon_cap} --cap-delta {wanted.delta_cap} --key KEY.pem`",
+            account.name,
+            account.dataset,
+            f"this ledger has an officer, {officer}, who opens it: `nacre ledger open {account.name} --schema SCHEMA "
+            f"--cap-epsilon {account.epsilon_cap} --cap-delta {account.delta_cap} --key KEY.pem`",
         )
     return signed
 
 
-def _not_first(wanted: Account) -> AccountMissing:
+def _not_first(account: Account) -> AccountMissing:
     return AccountMissing(
-        wanted.name,
-        wanted.dataset,
+        account.name,
+        account.dataset,
         "another account was opened meanwhile, and only the first run of a home opens one by itself: "
-        f"`nacre ledger open {wanted.name} --schema SCHEMA --cap-epsilon EPSILON --cap-delta DELTA` opens it",
+        f"`nacre ledger open {account.name} --schema SCHEMA --cap-epsilon EPSILON --cap-delta DELTA` opens it",
     )
 
 
-def _second_budget(wanted: Account, name: str) -> LedgerError:
+def _second_budget(account: Account, name: str) -> LedgerError:
     return LedgerError(
-        f"data set {wanted.dataset} already has account {name} for this unit and adjacency; "
+        f"data set {account.dataset} already has account {name} for this unit and adjacency; "
         "a second account would be a second budget"
     )
 
 
-def _under_parent(connection: Connection, wanted: Sequence[Account]) -> list[Account]:
+def _under_parent(connection: Connection, accounts: Sequence[Account]) -> list[Account]:
     """Fit new accounts under their parent, whose composition they inherit.
 
     Raises:
         LedgerError: the parent is not open, has another unit or adjacency, or has children of another partition; or
             the accounts have more than one parent.
     """
-    above, partition = wanted[0].parent, wanted[0].partition
-    if any((account.parent, account.partition) != (above, partition) for account in wanted):
+    above, partition = accounts[0].parent, accounts[0].partition
+    if any((account.parent, account.partition) != (above, partition) for account in accounts):
         raise LedgerError("accounts that are opened together are children of one account, told apart in one way")
     if not above:
-        return [_ordered(_possible(account)) for account in wanted]
+        return [_ordered(_possible(account)) for account in accounts]
     lock(connection, [above])  # so that no other child is opened at once with another partition
     parent = books.book(connection, above).account
-    for account in wanted:
+    for account in accounts:
         if parent.scope[1:] != account.scope[1:]:
             raise LedgerError(f"account {account.name} must have the unit and adjacency of its parent {parent.name}")
     if partition and parent.cap.adjacency != Adjacency.ADD_OR_REMOVE_ONE:
         raise LedgerError(
-            f"account {wanted[0].name} is a partition by {partition}, and under {parent.cap.adjacency} a record may "
+            f"account {accounts[0].name} is a partition by {partition}, and under {parent.cap.adjacency} a record may "
             "move from one partition to another, which changes both; partitions need add_or_remove_one"
         )
     siblings = store.children(connection, [above]).get(above, [])[:1]  # all siblings have the same partition
@@ -214,11 +218,11 @@ def _under_parent(connection: Connection, wanted: Sequence[Account]) -> list[Acc
         if sibling.account.partition != partition:
             raise LedgerError(
                 f"account {parent.name} has children that are told apart otherwise ({sibling.account.name}): a record "
-                f"may be in one of them and in {wanted[0].name} as well. Let runs add up in {parent.name} itself "
+                f"may be in one of them and in {accounts[0].name} as well. Let runs add up in {parent.name} itself "
                 "(sequential)"
             )
-    taken = {"composition": parent.composition, "order": parent.order}
-    return [_possible(account.model_copy(update=taken)) for account in wanted]
+    parent_terms = {"composition": parent.composition, "order": parent.order}
+    return [_possible(account.model_copy(update=parent_terms)) for account in accounts]
 
 
 def with_changes(account: Account, changes: Mapping[str, Any]) -> Account:

@@ -231,11 +231,11 @@ class Standing(Frozen):
 
 def lives(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
     """Sort entries by charge, oldest first; entries about accounts are left out."""
-    found: dict[str, list[Entry]] = {}
+    lives_by_key: dict[str, list[Entry]] = {}
     for entry in entries:
         if entry.kind not in ACCOUNT_KINDS:
-            found.setdefault(entry.charge, []).append(entry)
-    return found
+            lives_by_key.setdefault(entry.charge, []).append(entry)
+    return lives_by_key
 
 
 def follow(life: Iterable[Entry]) -> Reservation:
@@ -245,7 +245,7 @@ def follow(life: Iterable[Entry]) -> Reservation:
         LedgerError: an entry was edited, is not allowed in the charge's state, or is filed under another key or
             account.
     """
-    state, draws, seen = "new", 0, {}
+    state, draws, contents = "new", 0, {}
     life = list(life)
     for entry in life:
         if entry.hash != entry.true_hash:
@@ -256,9 +256,9 @@ def follow(life: Iterable[Entry]) -> Reservation:
             raise LedgerError(f"{entry} is filed under another account than its charge")
         state = TRANSITIONS[state, entry.kind]
         draws += entry.kind == "draw"
-        seen[entry.kind] = entry.content
-    sealed = seen.get("seal", {}).get("artifact_hash", "")
-    charge, cost = read_reserve(seen["reserve"])
+        contents[entry.kind] = entry.content
+    sealed = contents.get("seal", {}).get("artifact_hash", "")
+    charge, cost = read_reserve(contents["reserve"])
     if (life[0].charge, life[0].account) != (charge.key, charge.account):
         raise LedgerError(f"{life[0]} is filed under another key or account than those of its charge")
     return Reservation(charge=charge, state=state, draws=draws, artifact_hash=sealed, cost=cost)
@@ -266,7 +266,7 @@ def follow(life: Iterable[Entry]) -> Reservation:
 
 def read_reserve(content: dict[str, Any]) -> tuple[Charge, Tally]:
     """Read the charge and its cost from a reserve entry; ledgers older than tallies wrote the charge only."""
-    own = {key: value for key, value in content.items() if key not in (*BESIDE, *UNCHARGED)}
-    charge = Charge.model_validate(own)
+    charge_fields = {key: value for key, value in content.items() if key not in (*BESIDE, *UNCHARGED)}
+    charge = Charge.model_validate(charge_fields)
     cost = Tally.model_validate(content["cost"]) if "cost" in content else Tally.of([charge.priced])
     return charge, cost

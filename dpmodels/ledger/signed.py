@@ -59,11 +59,11 @@ class Signatures:
     @classmethod
     def of(cls, chain: Iterable[Entry]) -> "Signatures":
         """Follow the entries of a chain, oldest first."""
-        found = cls()
+        signatures = cls()
         for entry in chain:
             if entry.kind in store.ACCOUNT_KINDS:
-                found._follow(entry)
-        return found
+                signatures._follow(entry)
+        return signatures
 
     def asked(self, account: Account) -> tuple[list[Named], tuple[str, ...]]:
         """Return who may sign for an account as it is to be, nobody where that needs no signature, and for what."""
@@ -81,8 +81,8 @@ class Signatures:
         path, above = [account.name], account.parent
         while above and above not in path:
             path.append(above)
-            known = self._known(above)
-            above = known.parent if known else ""
+            account_above = self._known(above)
+            above = account_above.parent if account_above else ""
         nearest = [self.officers[name] for name in path if name in self.officers]
         return nearest[:1] or list(self.officers.values())
 

@@ -266,18 +266,18 @@ def standing(connection: Connection, names: Iterable[str]) -> dict[str, tuple[di
     for row in rows:
         if row.pop("opened") != row["newest_open"]:
             raise LedgerError(f"account {row['name']} was opened a second time by entry {row['newest_open']}; {VERIFY}")
-    places = {row["name"]: [row.pop(f"newest_{kind}") for kind in SPENDING_KINDS] for row in rows}
-    wanted = [seq for seqs in places.values() for seq in seqs if seq is not None]
-    at = {row.seq: _entry(row) for row in _many(connection, _AT, "seqs", wanted)}
-    return {row["name"]: (row, {at[seq].kind: at[seq] for seq in places[row["name"]] if seq in at}) for row in rows}
+    positions = {row["name"]: [row.pop(f"newest_{kind}") for kind in SPENDING_KINDS] for row in rows}
+    positions_to_read = [seq for seqs in positions.values() for seq in seqs if seq is not None]
+    at = {row.seq: _entry(row) for row in _many(connection, _AT, "seqs", positions_to_read)}
+    return {row["name"]: (row, {at[seq].kind: at[seq] for seq in positions[row["name"]] if seq in at}) for row in rows}
 
 
 def lives(connection: Connection, keys: Iterable[str]) -> dict[str, list[Entry]]:
     """Return the entries of charges, oldest first; a charge that was never made has none."""
-    found: dict[str, list[Entry]] = {}
+    lives_by_key: dict[str, list[Entry]] = {}
     for entry in map(_entry, _many(connection, _LIVES, "keys", keys)):
-        found.setdefault(entry.charge, []).append(entry)
-    return found
+        lives_by_key.setdefault(entry.charge, []).append(entry)
+    return lives_by_key
 
 
 def account_row(connection: Connection, name: str) -> dict[str, str] | None:
@@ -288,10 +288,10 @@ def account_row(connection: Connection, name: str) -> dict[str, str] | None:
 
 def children(connection: Connection, names: Iterable[str]) -> dict[str, list[str]]:
     """Name the accounts directly below each of some accounts; an account without children is left out."""
-    found: dict[str, list[str]] = {}
+    children_by_name: dict[str, list[str]] = {}
     for parent, name in _many(connection, _CHILDREN, "names", names):
-        found.setdefault(parent, []).append(name)
-    return found
+        children_by_name.setdefault(parent, []).append(name)
+    return children_by_name
 
 
 def chain_faults(chain: Iterable[Entry]) -> list[tuple[int, str]]:

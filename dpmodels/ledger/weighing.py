@@ -39,12 +39,12 @@ class Weighed:
         Raises:
             LedgerError: some of them need the signature of one officer, and some that of another.
         """
-        found = [books.officer(self.family.path(name)) for name in self.family.members]
-        if any(each != found[0] for each in found):
+        officers = [books.officer(self.family.path(name)) for name in self.family.members]
+        if any(each != officers[0] for each in officers):
             raise LedgerError("the accounts of these charges have different officers; charge them in runs of their own")
-        if found[0] is None:
+        if officers[0] is None:
             return None
-        officer, ledger = found[0]
+        officer, ledger = officers[0]
         return officer, asked(ledger, self.family, self.charges)
 
     def drafts(self, approval: Approval | None, declared: Declared | None) -> list[Draft]:
@@ -85,12 +85,12 @@ class Weighed:
 
     def refusal(self) -> BudgetExhausted:
         """Return the error that says what was asked for and what remains."""
-        limit, asked = self.limit, self.charges[0].budget.delta_exact
+        limit, delta = self.limit, self.charges[0].budget.delta_exact
         remaining = min(limit.remaining(), limit.cap)
-        costs = limit.cost(sum((cost for _, cost in self.fresh), Tally())) if asked != limit.delta else None
+        costs = limit.cost(sum((cost for _, cost in self.fresh), Tally())) if delta != limit.delta else None
         none_left = limit.spent_after().is_infinite()
         budget = limit.name, self._requested(), remaining, limit.cap, limit.delta
-        return BudgetExhausted(*budget, asked, costs, none_left)
+        return BudgetExhausted(*budget, delta, costs, none_left)
 
     def _requested(self) -> Decimal:
         """Return the epsilon that is asked for in all, of the account of which most is asked."""
@@ -109,13 +109,13 @@ def weigh(connection: Connection, *charges: Charge, write: bool = False) -> Weig
         InvalidArgument: an event's price is not proved under the adjacency.
     """
     family = books.family(connection, list(dict.fromkeys(charge.account for charge in charges)), write=write)
-    known = books.find(connection, [charge.key for charge in charges])
-    of_key = {key: held.charge for key, held in known.items()}
+    reservations = books.find(connection, [charge.key for charge in charges])
+    of_key = {key: reservation.charge for key, reservation in reservations.items()}
     for charge in charges:
         _check_terms(charge, family.members[charge.account].account)
         if of_key.setdefault(charge.key, charge) != charge:
             raise LedgerError(f"charge {charge.key} was reserved with other terms; a changed plan needs a new run")
-    new = {charge.key: charge for charge in charges if charge.key not in known}
+    new = {charge.key: charge for charge in charges if charge.key not in reservations}
     fresh = tuple((charge, family.members[charge.account].cost(charge.priced)) for charge in new.values())
     by_account, by_run = dict[str, Tally](), dict[tuple[str, str], Tally]()
     for charge, cost in fresh:
@@ -125,8 +125,10 @@ def weigh(connection: Connection, *charges: Charge, write: bool = False) -> Weig
     caps = books.limits(connection, family, by_account)
     for (name, of_run), cost in by_run.items():
         caps += books.run_limit(connection, family.members[name].account, of_run, cost)
-    held = known.get(charges[0].key)
-    weighed = Weighed(charges, held, fresh, family, caps[0], held is None or held.state != "voided")
+    reservation = reservations.get(charges[0].key)
+    weighed = Weighed(
+        charges, reservation, fresh, family, caps[0], reservation is None or reservation.state != "voided"
+    )
     if not fresh:
         return weighed
     for cap in caps:
@@ -165,19 +167,19 @@ def _check_terms(charge: Charge, account: Account) -> None:
     """Refuse a charge about other data than the account's, or one whose event costs more than its target."""
     from dpmodels.accounting.composition import spent_epsilon
 
-    asked, cap = charge.budget, account.cap
-    if (charge.dataset, asked.unit, asked.adjacency) != (account.dataset, cap.unit, cap.adjacency):
+    budget, cap = charge.budget, account.cap
+    if (charge.dataset, budget.unit, budget.adjacency) != (account.dataset, cap.unit, cap.adjacency):
         raise LedgerError(
             f"account {account.name} is for data set {account.dataset}, unit {cap.unit}, {cap.adjacency}; "
-            f"the charge is for {charge.dataset}, {asked.unit}, {asked.adjacency}"
+            f"the charge is for {charge.dataset}, {budget.unit}, {budget.adjacency}"
         )
-    check_adjacency([charge.event], asked.adjacency)
-    spent = spent_epsilon([charge.priced], asked.delta_exact)
+    check_adjacency([charge.event], budget.adjacency)
+    spent = spent_epsilon([charge.priced], budget.delta_exact)
     if spent.is_infinite():
         raise _impure("the charge's budget has")
-    if spent > asked.epsilon_exact:
+    if spent > budget.epsilon_exact:
         raise LedgerError(
-            f"the charge's event costs more than its budget: epsilon={asked.epsilon}, delta={asked.delta}"
+            f"the charge's event costs more than its budget: epsilon={budget.epsilon}, delta={budget.delta}"
         )
 
 

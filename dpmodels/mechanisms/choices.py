@@ -83,9 +83,9 @@ def _choose(scores: Whole, scale: float) -> int:
     while True:
         number = secrets.randbelow(ends[-1])
         group = bisect_right(ends, number) - 1
-        place, part = divmod(number - ends[group], weights[group])
+        index, part = divmod(number - ends[group], weights[group])
         if part < weights[group] - 1 or _settled(kinds[group], scale):
-            return int(np.flatnonzero(below == kinds[group])[place])
+            return int(np.flatnonzero(below == kinds[group])[index])
 
 
 def _tally(below: Whole) -> tuple[list[int], list[int]]:
@@ -103,9 +103,9 @@ def _settled(below: int, scale: float) -> bool:
     bits = BITS
     while True:
         digits = _floor(below, scale, bits + _WORD) - (_floor(below, scale, bits) << _WORD)
-        drawn = secrets.randbits(_WORD)
-        if drawn != digits:
-            return drawn < digits
+        word = secrets.randbits(_WORD)
+        if word != digits:
+            return word < digits
         bits += _WORD
 
 

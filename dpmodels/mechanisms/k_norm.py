@@ -80,8 +80,8 @@ def _geometric(scale: float) -> Iterator[int]:
 def _radii(geometric: Iterator[int], number: int, dim: int) -> Whole:
     """Draw the radii of cubes; those that are not accepted are drawn again."""
     count = number * (dim + 1)
-    drawn = np.fromiter(islice(geometric, count), dtype=np.int64, count=count).reshape(number, dim + 1)
-    radii: Whole = drawn.sum(axis=1)
+    terms = np.fromiter(islice(geometric, count), dtype=np.int64, count=count).reshape(number, dim + 1)
+    radii: Whole = terms.sum(axis=1)
     below = _below(2 * (radii[:, np.newaxis] + np.arange(1, dim + 1)))
     again = (below > 2 * radii[:, np.newaxis]).any(axis=1)
     if again.any():
@@ -96,8 +96,8 @@ def _below(bounds: Whole) -> Whole:
     """
     limits = bounds.astype(np.uint64)
     words = np.frombuffer(os.urandom(8 * limits.size), dtype=np.uint64).reshape(limits.shape)
-    found: Whole = (words % limits).astype(np.int64)
+    uniform: Whole = (words % limits).astype(np.int64)
     refused = words < (np.uint64(0) - limits) % limits
     if refused.any():
-        found[refused] = _below(bounds[refused])
-    return found
+        uniform[refused] = _below(bounds[refused])
+    return uniform

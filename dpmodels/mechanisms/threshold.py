@@ -98,9 +98,9 @@ def measure_thresholded(
     size = len(exact.public)
     whole = Sensitive(np.concatenate([exact.public, exact.found]))
     noisy = measure_gaussian(whole, l2_sensitivity=l2_sensitivity, noise_multiplier=noise_multiplier).value
-    shown = np.flatnonzero(noisy[size:] >= threshold)
-    named = pa.table({"column": exact.columns[shown], "key": exact.keys.take(pa.array(shown))})
-    order = pc.sort_indices(named, [("column", "ascending"), ("key", "ascending")]).to_numpy()
-    shown = shown[order]
-    keys = exact.keys.take(pa.array(shown)).cast(pa.string())
-    return Released(KeyCounts(noisy[:size], keys, exact.columns[shown], noisy[size:][shown]))
+    indices = np.flatnonzero(noisy[size:] >= threshold)
+    names = pa.table({"column": exact.columns[indices], "key": exact.keys.take(pa.array(indices))})
+    order = pc.sort_indices(names, [("column", "ascending"), ("key", "ascending")]).to_numpy()
+    indices = indices[order]
+    keys = exact.keys.take(pa.array(indices)).cast(pa.string())
+    return Released(KeyCounts(noisy[:size], keys, exact.columns[indices], noisy[size:][indices]))

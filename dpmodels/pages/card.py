@@ -62,7 +62,7 @@ def render_sheet(facts: Mapping[str, Any]) -> str:
     """Lay the facts of a hand-off out on one sheet for whoever gets it: what it is, and what it is not for."""
     quality, content = facts["quality"], facts["content"]
     warned = [_cut(one) for one in quality["warnings"]]
-    known = {"columns": [{"name": name, **one} for name, one in quality.get("numbers", {}).items()]}
+    number_columns = {"columns": [{"name": name, **one} for name, one in quality.get("numbers", {}).items()]}
     return render_page(
         "data-sheet.html",
         **_told(facts),
@@ -70,8 +70,8 @@ def render_sheet(facts: Mapping[str, Any]) -> str:
         classes=_listed(content.get("classes", ())),
         left_out=_listed(content.get("left_out", ())),
         weakest=[f"{name} {percent(error)}" for name, error in quality["weakest"].items()],
-        numbers=doubted(known),
-        clipped=clipped(worst_means(known)),
+        numbers=doubted(number_columns),
+        clipped=clipped(worst_means(number_columns)),
         warned=warned[:MOST_WARNINGS],
         further=len(warned[MOST_WARNINGS:]),
     )
@@ -79,17 +79,19 @@ def render_sheet(facts: Mapping[str, Any]) -> str:
 
 def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return what every page of a card is told."""
-    said = facts["hand_off"]
-    done = federated.CENTRAL if "trust" in said else DONE.get(said["method"].removesuffix("-ae"), report.ELSE_DONE)
-    named = [one["name"] for one in said["charges"]]
+    hand_off = facts["hand_off"]
+    verb = (
+        federated.CENTRAL if "trust" in hand_off else DONE.get(hand_off["method"].removesuffix("-ae"), report.ELSE_DONE)
+    )
+    charges = [one["name"] for one in hand_off["charges"]]
     return {
         "card": facts,
         "given": NOTHING | facts["given"],
-        "said": said,
+        "said": hand_off,
         "words": _words(facts),
-        "done": done,
-        "together": _joined([PARTS[name] for name in dict.fromkeys(named)]) if len(named) > 1 else "",
-        "discovered": "discovery" in named,
+        "done": verb,
+        "together": _joined([PARTS[name] for name in dict.fromkeys(charges)]) if len(charges) > 1 else "",
+        "discovered": "discovery" in charges,
     }
 
 
@@ -109,13 +111,13 @@ def _names(columns: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:
 
 def _listed(names: Sequence[str], room: int = MOST_NAMES) -> str:
     """Join names as far as there is room, and say how many more there are."""
-    shown = list[str]()
+    names_shown = list[str]()
     for name in names:
-        if sum(map(len, shown)) + len(name) + 2 * len(shown) > room and shown:
+        if sum(map(len, names_shown)) + len(name) + 2 * len(names_shown) > room and names_shown:
             break
-        shown.append(_cut(name))
-    more = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {more} more, which model-card.html names" if more else "")
+        names_shown.append(_cut(name))
+    more = len(names) - len(names_shown)
+    return ", ".join(names_shown) + (f" and {more} more, which model-card.html names" if more else "")
 
 
 def _cut(text: str) -> str:
@@ -132,7 +134,7 @@ def _of_whom(facts: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], str]]:
 
 def _account(one: Mapping[str, Any], client: str) -> dict[str, Any]:
     """Write the amounts of an account; those that are spent are rounded up, and what remains is rounded down."""
-    own = Decimal(one["after"]) - Decimal(one["before"])
+    spent = Decimal(one["after"]) - Decimal(one["before"])
     return {
         "name": one["account"],
         "client": client,
@@ -140,7 +142,7 @@ def _account(one: Mapping[str, Any], client: str) -> dict[str, Any]:
         "cap": amounts.written(one["cap"]),
         "before": amounts.spent(one["before"]),
         "after": amounts.spent(one["after"]),
-        "added": amounts.spent(own),
+        "added": amounts.spent(spent),
         "remaining": amounts.remaining(one["remaining"]),
         "why": amounts.composes(one["cap"], one["after"], one["remaining"]),
         "approved": one["approved"],
@@ -153,15 +155,15 @@ def _above(one: Mapping[str, Any]) -> dict[str, str]:
 
 def _words(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Say in plain words what was handed over, what was protected, and what the budget means."""
-    said, meant, content = facts["hand_off"], facts["meaning"], facts["content"]
+    hand_off, meant, content = facts["hand_off"], facts["meaning"], facts["content"]
     return {
         "made": _made(content),
-        **_unit(said),
-        "epsilon": amounts.spent(said["epsilon"]),
+        **_unit(hand_off),
+        "epsilon": amounts.spent(hand_off["epsilon"]),
         "factor": _factor(meant["odds_factor"]),
         "example": _after_one_to_nine(meant["odds_factor"]),
         "beyond": _once_in(meant["beyond"]),
-        "delta": _once_in(said["delta"]),
+        "delta": _once_in(hand_off["delta"]),
         "guesses": in_words(meant["right_guesses"]),
         "guesses_of_budget": in_words(meant["right_guesses_of_budget"]),
     }
@@ -184,10 +186,10 @@ def _made(content: Mapping[str, Any]) -> str:
     return f"{rows} synthetic rows of {len(content['columns'])} columns, drawn from a model; none was copied"
 
 
-def _unit(said: Mapping[str, Any]) -> dict[str, str]:
+def _unit(hand_off: Mapping[str, Any]) -> dict[str, str]:
     """Say what one unit is, and what two neighboring data sets are."""
-    unit, replaced = said["unit"], said["adjacency"] == REPLACED
-    where = "the records of one client" if said["clients"] else "the data"
+    unit, replaced = hand_off["unit"], hand_off["adjacency"] == REPLACED
+    where = "the records of one client" if hand_off["clients"] else "the data"
     if unit.startswith("sentence"):
         one = "one sentence of one document"
         return {
@@ -197,19 +199,19 @@ def _unit(said: Mapping[str, Any]) -> dict[str, str]:
         }
     if unit.startswith("user"):
         rows = unit.partition("at most ")[2].rstrip(")")
-        one, shown = f"one person (user) with all their rows, at most {rows} of them", ""
+        one, sentence = f"one person (user) with all their rows, at most {rows} of them", ""
     else:
         what = {"document": "document"}.get(unit, "record")
-        one = f"one {what}" + (" of one client" if said["clients"] else "")
-        shown = f"Somebody who has k {what}s in the data is hidden less: with k times this epsilon at worst"
-        shown += ", and a delta that is more than k times as large." if said["delta"] else "."
+        one = f"one {what}" + (" of one client" if hand_off["clients"] else "")
+        sentence = f"Somebody who has k {what}s in the data is hidden less: with k times this epsilon at worst"
+        sentence += ", and a delta that is more than k times as large." if hand_off["delta"] else "."
     each = one.removesuffix(" of one client")
     if replaced:
         neighbors = f"{where}, and the same with {each} replaced by any other"
-        shown = f"How many records there are is public. {shown}"
+        sentence = f"How many records there are is public. {sentence}"
     else:
         neighbors = f"{where} with {each}, and the same without"
-    return {"one": one, "neighbors": neighbors, "shown": shown}
+    return {"one": one, "neighbors": neighbors, "shown": sentence}
 
 
 def _factor(factor: float | None) -> str:

@@ -23,7 +23,7 @@ def render_embedded(facts: Mapping[str, Any]) -> str:
     clusters, documents = facts["clusters"], max(facts["documents"], 1)
     names = [str(number) for number in range(1, len(clusters) + 1)]
     shares = Shares("documents", [one["documents"] / documents for one in clusters])
-    places = [(one["x"], one["y"], name) for one, name in zip(clusters, names, strict=True)]
+    positions = [(one["x"], one["y"], name) for one, name in zip(clusters, names, strict=True)]
     note = f"{percent(facts['map_explains'])} of how the candidates vary · a number is the middle of a cluster"
     return render_page(
         "embedded.html",
@@ -34,7 +34,7 @@ def render_embedded(facts: Mapping[str, Any]) -> str:
             for one in facts["privacy"]["sentences"]
         ],
         figures=[
-            scatter("Released embeddings", note, [tuple(point) for point in facts["map"]], places),
+            scatter("Released embeddings", note, [tuple(point) for point in facts["map"]], positions),
             bars("Sizes of the clusters", "documents by cluster of their candidate", names, shares),
         ],
     )

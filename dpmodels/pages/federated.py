@@ -34,7 +34,7 @@ def render_federated(facts: Mapping[str, Any]) -> str:
     """Lay the facts of a federation out as one self-contained HTML page."""
     weighs = any("certainty" in one for one in facts["clients"])
     names = [one["name"] for one in facts["classes"]]
-    said = bars(
+    class_bars = bars(
         "What the classifier says of public records",
         "share of the public records that it puts in each class",
         names,
@@ -48,7 +48,7 @@ def render_federated(facts: Mapping[str, Any]) -> str:
         words=_words(facts["privacy"]),
         heads=("client", "took part", "epsilon", "account", *(("certainty", "leads") if weighs else ())),
         rows=[_row(one, weighs) for one in facts["clients"]],
-        figures=[said],
+        figures=[class_bars],
     )
 
 

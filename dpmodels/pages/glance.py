@@ -22,21 +22,21 @@ MOST_WARNINGS = 10
 def glance(report: Facts) -> dict[str, str]:
     """Say in a line each what was spent, what was checked, how close the fit is, and which columns are worst."""
     privacy = report["privacy"]
-    said = {"WARNING": report["drowned"]} if "drowned" in report else {}
+    lines = {"WARNING": report["drowned"]} if "drowned" in report else {}
     epsilon = short(privacy.get("total_epsilon", privacy["spent_epsilon"]))
     delta = short(privacy.get("total_delta", privacy["delta"]))
     both = ", with what its schema was discovered with" if "discoveries" in privacy else ""
-    said["spent"] = f"epsilon {epsilon} at delta {delta}, unit {privacy['unit']}{both}"
+    lines["spent"] = f"epsilon {epsilon} at delta {delta}, unit {privacy['unit']}{both}"
     if "gate" in report:
-        said["checks"] = f"all {len(report['gate'])} expectations of the schema hold"
+        lines["checks"] = f"all {len(report['gate'])} expectations of the schema hold"
     if report.get("fit"):
-        said["fit"] = _fit(report["fit"])
+        lines["fit"] = _fit(report["fit"])
     if report.get("columns"):
-        said["worst columns"] = _worst(report)
+        lines["worst columns"] = _worst(report)
         if numbers := doubted(report):
             means = f"{', '.join(numbers)} (root mean squared errors to expect, by the values themselves)"
-            said["means"] = "; ".join(filter(None, [means, clipped(worst_means(report))]))
-    return said
+            lines["means"] = "; ".join(filter(None, [means, clipped(worst_means(report))]))
+    return lines
 
 
 def doubted(report: Facts) -> list[str]:
@@ -60,8 +60,8 @@ def clipped(columns: Sequence[Facts]) -> str:
 
 def worst_means(report: Facts) -> list[Facts]:
     """Return the number columns whose mean is known worst, relatively, the worst first."""
-    known = [one for one in report.get("columns", ()) if one.get("mean") and one["mean"]["estimate"]]
-    return sorted(known, key=lambda one: -_relative(one["mean"]))[:WORST]
+    with_mean = [one for one in report.get("columns", ()) if one.get("mean") and one["mean"]["estimate"]]
+    return sorted(with_mean, key=lambda one: -_relative(one["mean"]))[:WORST]
 
 
 def _off(fact: Facts) -> str:
@@ -79,8 +79,8 @@ def fits(look: Facts) -> bool:
 
 def weakest(report: Facts) -> dict[str, float]:
     """Return some columns of which an error is known, worst first, and the error to expect at worst."""
-    known = [one for one in worst_first(report.get("columns", ())) if "warning" not in one]
-    return {one["name"]: error_at_worst(one) for one in known[:WEAKEST]}
+    measured = [one for one in worst_first(report.get("columns", ())) if "warning" not in one]
+    return {one["name"]: error_at_worst(one) for one in measured[:WEAKEST]}
 
 
 def warnings_of(report: Facts) -> list[str]:
@@ -95,8 +95,8 @@ def warnings_of(report: Facts) -> list[str]:
 
 def worst_first(columns: Sequence[Facts]) -> list[Facts]:
     """Order the columns whose counts were released: those with a warning, whose errors say least, then the worst."""
-    known = [column for column in columns if "released" in column]
-    return sorted(known, key=lambda column: ("warning" not in column, -error_at_worst(column)))
+    released = [column for column in columns if "released" in column]
+    return sorted(released, key=lambda column: ("warning" not in column, -error_at_worst(column)))
 
 
 def error_at_worst(column: Facts) -> float:
@@ -122,16 +122,16 @@ def _fit(looks: Sequence[Facts]) -> str:
 def _worst(report: Facts) -> str:
     charged = report.get("charged")
     if charged and charged["status"] == "measured" and charged["columns"]:
-        found = sorted(charged["columns"], key=lambda one: (-one["low"], -one["high"]))[:WORST]
-        named = [f"{one['name']} {percent(one['low'])} to {percent(one['high'])}" for one in found]
-        return f"{', '.join(named)} (distance from the real rows, as it was paid for)"
-    known = worst_first(report["columns"])
-    if not known:
+        columns = sorted(charged["columns"], key=lambda one: (-one["low"], -one["high"]))[:WORST]
+        phrases = [f"{one['name']} {percent(one['low'])} to {percent(one['high'])}" for one in columns]
+        return f"{', '.join(phrases)} (distance from the real rows, as it was paid for)"
+    measured = worst_first(report["columns"])
+    if not measured:
         return f"unknown, since {report['method']} releases no counts of single columns"
-    named = [
+    phrases = [
         f"{one['name']} {'(not resolved)' if 'warning' in one else percent(error_at_worst(one))}"
-        for one in known[:WORST]
+        for one in measured[:WORST]
     ]
-    said = f"{', '.join(named)} (distance to expect at worst from the real table, by noise and fit)"
-    silent = len(report["columns"]) - len(known)
-    return said + (f"; of {silent} more nothing is known" if silent else "")
+    sentence = f"{', '.join(phrases)} (distance to expect at worst from the real table, by noise and fit)"
+    silent = len(report["columns"]) - len(measured)
+    return sentence + (f"; of {silent} more nothing is known" if silent else "")

@@ -64,15 +64,15 @@ def _overall(facts: Facts | None) -> dict[str, Any] | None:
 def _columns(results: Mapping[str, Facts]) -> list[Figure]:
     """Draw the real values of every column beside the synthetic ones, the column that is furthest off first."""
     distances = results.get("marginals", {}).get("total_variation_1_way", {})
-    found = results.get("columns", {"columns": ()})["columns"]
+    columns = results.get("columns", {"columns": ()})["columns"]
     return [
         _column(one, distances.get(one["name"]))
-        for one in sorted(found, key=lambda one: -distances.get(one["name"], 0.0))
+        for one in sorted(columns, key=lambda one: -distances.get(one["name"], 0.0))
     ]
 
 
 def _column(facts: Facts, distance: float | None) -> Figure:
-    labels, real, made = facts["labels"], facts["real"], facts["synthetic"]
+    labels, real, synthetic = facts["labels"], facts["real"], facts["synthetic"]
     note = [facts["type"]] if facts["type"] else []
     if distance is not None:
         note.append(f"distance {percent(distance)}")
@@ -80,26 +80,33 @@ def _column(facts: Facts, distance: float | None) -> Figure:
         note.append("null: real {}, synthetic {}".format(*map(percent, facts["null"])))
     if facts["ordered"] and labels:
         return histogram(
-            facts["name"], " · ".join(note), labels, Shares("synthetic", made), Shares("real", real), facts.get("axis")
+            facts["name"],
+            " · ".join(note),
+            labels,
+            Shares("synthetic", synthetic),
+            Shares("real", real),
+            facts.get("axis"),
         )
-    order = sorted(range(len(labels)), key=lambda index: -max(real[index], made[index]))[:MOST_CATEGORIES]
+    order = sorted(range(len(labels)), key=lambda index: -max(real[index], synthetic[index]))[:MOST_CATEGORIES]
     if len(order) < len(labels):
         note.append(f"the {len(order)} largest of {len(labels)}")
-    shown = [[each[index] for index in order] for each in (labels, made, real)]
-    return bars(facts["name"], " · ".join(note), shown[0], Shares("synthetic", shown[1]), Shares("real", shown[2]))
+    ordered = [[each[index] for index in order] for each in (labels, synthetic, real)]
+    return bars(
+        facts["name"], " · ".join(note), ordered[0], Shares("synthetic", ordered[1]), Shares("real", ordered[2])
+    )
 
 
 def _heats(facts: Facts | None) -> list[Figure]:
     """Draw the associations of all pairs of columns: of the real rows, of the synthetic ones, and what is between."""
     if facts is None or "columns" not in facts:
         return []
-    names, real, made = facts["columns"], facts["real"], facts["synthetic"]
-    apart = [[m - r for r, m in zip(*lines, strict=True)] for lines in zip(real, made, strict=True)]
+    names, real, synthetic = facts["columns"], facts["real"], facts["synthetic"]
+    apart = [[m - r for r, m in zip(*lines, strict=True)] for lines in zip(real, synthetic, strict=True)]
     full = f"full color is {FULL} or more"
     most = short(facts["largest"][0]["difference"]) if facts["largest"] else "none"
     return [
         heat("Associations, real", "full color is 1", names, real, 1.0),
-        heat("Associations, synthetic", "full color is 1", names, made, 1.0),
+        heat("Associations, synthetic", "full color is 1", names, synthetic, 1.0),
         heat("Difference, synthetic less real", f"{full}; the largest is {most}", names, apart, FULL),
     ]
 

@@ -109,8 +109,8 @@ def _evened(axis: Mapping[str, Any], shares: Shares) -> Shares:
 def _ticks(ticks: Sequence[tuple[float, str]]) -> list[Markup]:
     """Write what stands beneath an axis, but for what would run into what stands before it."""
     parts, free = [], 0.0
-    for place, label in ticks:
-        label, middle = _cut(label, MOST_TICK), LEFT + place * (WIDTH - LEFT)
+    for position, label in ticks:
+        label, middle = _cut(label, MOST_TICK), LEFT + position * (WIDTH - LEFT)
         wide = LETTER * len(label)
         left = min(max(middle - wide / 2, 0.0), WIDTH - wide)
         if left >= free:
@@ -125,7 +125,7 @@ def _ticks(ticks: Sequence[tuple[float, str]]) -> list[Markup]:
 def curve(title: str, note: str, labels: Sequence[str], shares: Shares) -> Figure:
     """Draw shares between 0 and 1 along an ordered axis as one line with a dot at each."""
     step = (WIDTH - LEFT - 4) / max(1, len(labels) - 1)
-    points = [(LEFT + place * step, FLOOR - (FLOOR - TOP) * share) for place, share in enumerate(shares.values)]
+    points = [(LEFT + index * step, FLOOR - (FLOOR - TOP) * share) for index, share in enumerate(shares.values)]
     path = "M" + "L".join(f"{_n(x)} {_n(y)}" for x, y in points)
     parts = [_axis(1.0), Markup('<path class="mark" fill="none" d="{}"/>').format(path)]
     parts += [Markup('<circle class="dot" cx="{}" cy="{}" r="1.8"/>').format(_n(x), _n(y)) for x, y in points]
@@ -153,8 +153,8 @@ def bars(title: str, note: str, labels: Sequence[str], shares: Shares, marks: Sh
         parts.append(_rect(begin, line + 2, end - begin, LINE - 7, "track"))
         parts.append(_rect(begin, line + 2, x(share) - begin, LINE - 7))
         if marks is not None and deviations is None:
-            place = _n(x(marks.values[index]))
-            parts.append(Markup('<path class="mark" d="M{} {}V{}"/>').format(place, line, line + LINE - 3))
+            position = _n(x(marks.values[index]))
+            parts.append(Markup('<path class="mark" d="M{} {}V{}"/>').format(position, line, line + LINE - 3))
         elif marks is not None and deviations is not None:
             value, middle = marks.values[index], line + 2 + (LINE - 7) / 2
             low, high = value - 2 * deviations[index], value + 2 * deviations[index]
@@ -175,9 +175,9 @@ def scatter(
     circle = Markup('<circle class="point" cx="{}" cy="{}" r="{}"/>')
     parts = [circle.format(*map(_n, (*at(x, y), 1 + 6 * math.sqrt(count / top)))) for x, y, count in points]
     parts += [_text(*at(x, y), name, "middle", "label") for x, y, name in middles]
-    said = f"{title}: {len(points)} places on a map; the largest stands for {top}"
+    description = f"{title}: {len(points)} places on a map; the largest stands for {top}"
     svg = Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
-        WIDTH, WIDTH, said, Markup("").join(parts)
+        WIDTH, WIDTH, description, Markup("").join(parts)
     )
     rows = tuple((f"{x:g}, {y:g}", str(count)) for x, y, count in points[:MOST_ROWS])
     return Figure(title, note, svg, ("place", "count"), rows)
@@ -185,7 +185,7 @@ def scatter(
 
 def heat(title: str, note: str, names: Sequence[str], values: Sequence[Sequence[float]], full: float) -> Figure:
     """Draw a square of values between two columns each, darker the larger; below 0 in the second color."""
-    left, top, shown = (92, 16, True) if len(names) <= NAMED else (0, 0, False)
+    left, top, labelled = (92, 16, True) if len(names) <= NAMED else (0, 0, False)
     side = (WIDTH - left) / len(names)
     parts, box = [], Markup('<rect class="heat{}" x="{}" y="{}" width="{}" height="{}" fill-opacity="{:.2g}"/>')
     for row, line in enumerate(values):
@@ -193,7 +193,7 @@ def heat(title: str, note: str, names: Sequence[str], values: Sequence[Sequence[
             if depth := min(1.0, round(abs(value) / full, 2)):
                 x, y = left + column * side, top + row * side
                 parts.append(box.format(" less" if value < 0 else "", _n(x), _n(y), _n(side), _n(side), depth))
-    for index, name in enumerate(names if shown else ()):
+    for index, name in enumerate(names if labelled else ()):
         middle = (index + 0.5) * side
         parts.append(_text(left - 4, top + middle + 4, f"{index + 1} {_cut(name, TEXT - 6)}", "end", "label"))
         parts.append(_text(left + middle, top - 4, str(index + 1), "middle"))
@@ -283,8 +283,8 @@ def _steps(corners: Sequence[tuple[float, float]], width: float) -> Markup:
 
 
 def _text(x: float, y: float, words: str, anchor: str, kind: str = "") -> Markup:
-    named = Markup(' class="{}"').format(kind) if kind else ""
-    return Markup('<text x="{}" y="{}" text-anchor="{}"{}>{}</text>').format(_n(x), _n(y), anchor, named, words)
+    css_class = Markup(' class="{}"').format(kind) if kind else ""
+    return Markup('<text x="{}" y="{}" text-anchor="{}"{}>{}</text>').format(_n(x), _n(y), anchor, css_class, words)
 
 
 def _n(number: float) -> str:

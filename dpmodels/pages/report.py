@@ -124,14 +124,14 @@ def column_figure(column: Mapping[str, Any]) -> Figure:
     if "warning" in column:
         note += " · not resolved: see the warning above"
     labels = [column["labels"][index] for index in order]
-    made = Shares("synthetic", [column["synthetic"][index] for index in order])
+    synthetic = Shares("synthetic", [column["synthetic"][index] for index in order])
     marks = None
     if "released" in column:
         deviations = [column["released_stddev"][index] for index in order]
         marks = Shares("released", [column["released"][index] for index in order], deviations)
     if column["ordered"]:
-        return histogram(column["name"], note, labels, made, marks, column.get("axis"))
-    return bars(column["name"], note, labels, made, marks)
+        return histogram(column["name"], note, labels, synthetic, marks, column.get("axis"))
+    return bars(column["name"], note, labels, synthetic, marks)
 
 
 def _charged(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:

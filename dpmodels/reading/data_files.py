@@ -60,7 +60,7 @@ class DataFile:
 
     system: pafs.FileSystem
     path: str
-    place: str
+    uri: str
     keys: tuple[tuple[str, str | None], ...] = ()
 
     @property
@@ -83,28 +83,28 @@ class DataFile:
         return self.system.open_input_file(self.path)
 
 
-def is_uri(place: str) -> bool:
+def is_uri(uri: str) -> bool:
     """Tell a URI from a path."""
-    return "://" in place
+    return "://" in uri
 
 
-def settled(place: str) -> str:
-    """Return a place by which it is found from any folder."""
-    return place if is_uri(place) else str(Path(place).absolute())
+def settled(uri: str) -> str:
+    """Return a URI as it is, and a path as one that is found from any folder."""
+    return uri if is_uri(uri) else str(Path(uri).absolute())
 
 
-def check_place(place: str, name: str = "data") -> None:
+def check_place(uri_text: str, name: str = "data") -> None:
     """Refuse a URI of an unknown kind, and one that holds a secret: it would be kept with the run.
 
     Raises:
         InvalidArgument: the place cannot be used, whatever lies there.
     """
-    if "\0" in place:
-        raise InvalidArgument(name, place, "not hold the letter NUL")
-    if not is_uri(place):
+    if "\0" in uri_text:
+        raise InvalidArgument(name, uri_text, "not hold the letter NUL")
+    if not is_uri(uri_text):
         return
     try:
-        uri = urlsplit(place)
+        uri = urlsplit(uri_text)
         keys = {pair.partition("=")[0] for pair in uri.query.split("&") if pair}
         secret = "@" in uri.netloc and not uri.scheme.startswith("abfs")
         secret |= ":" in uri.netloc.partition("@")[0] and "@" in uri.netloc
@@ -114,8 +114,8 @@ def check_place(place: str, name: str = "data") -> None:
         rule = f"hold no user, password, key or signature, and behind a question mark only {', '.join(PUBLIC_KEYS)}"
         raise InvalidArgument(name, "(hidden)", f"{rule}; credentials come from the environment of the worker")
     regions = [value for _, value in parse_qsl(uri.query, keep_blank_values=True)]
-    known = {"s3": BUCKET, "gs": BUCKET, "gcs": BUCKET, "abfs": AZURE, "abfss": AZURE}.get(uri.scheme)
-    if (known and not known.fullmatch(uri.netloc)) or not all(map(REGION.fullmatch, regions)):
+    bucket_name = {"s3": BUCKET, "gs": BUCKET, "gcs": BUCKET, "abfs": AZURE, "abfss": AZURE}.get(uri.scheme)
+    if (bucket_name and not bucket_name.fullmatch(uri.netloc)) or not all(map(REGION.fullmatch, regions)):
         raise InvalidArgument(name, "(hidden)", ELSEWHERE)
     if uri.scheme not in SCHEMES:
         raise InvalidArgument(
@@ -123,32 +123,32 @@ def check_place(place: str, name: str = "data") -> None:
         )
 
 
-def open_system(place: str) -> tuple[pafs.FileSystem, str]:
+def open_system(uri: str) -> tuple[pafs.FileSystem, str]:
     """Return the file system of a place and the path there, with the credentials of this process's environment.
 
     Raises:
         DataError: there is no such bucket, or the package that reads such places is not installed.
     """
-    check_place(place)
-    if not is_uri(place):
-        return pafs.LocalFileSystem(), str(Path(place).absolute())
+    check_place(uri)
+    if not is_uri(uri):
+        return pafs.LocalFileSystem(), str(Path(uri).absolute())
     try:
-        if place.startswith("https:"):
+        if uri.startswith("https:"):
             import fsspec
 
             # its other cache drops what is ahead of a reader that goes from front to back, and fetches it again
             site = fsspec.filesystem("https", cache_type="readahead", block_size=AHEAD)
-            return pafs.PyFileSystem(pafs.FSSpecHandler(site)), place
-        system, path = pafs.FileSystem.from_uri(place)
-        return _patient(system, place) if isinstance(system, pafs.S3FileSystem) else system, path
+            return pafs.PyFileSystem(pafs.FSSpecHandler(site)), uri
+        system, path = pafs.FileSystem.from_uri(uri)
+        return _patient(system, uri) if isinstance(system, pafs.S3FileSystem) else system, path
     except ImportError:
         lacks = "https:// needs fsspec and aiohttp: pip install 'nacre[https]'"
     except FAILURES:
-        lacks = f"{place} cannot be reached: check its name, and the credentials in the environment"
+        lacks = f"{uri} cannot be reached: check its name, and the credentials in the environment"
     raise DataError("", lacks)
 
 
-def _patient(system: pafs.S3FileSystem, place: str) -> pafs.S3FileSystem:
+def _patient(system: pafs.S3FileSystem, bucket_uri: str) -> pafs.S3FileSystem:
     """Return the same store with more patience: by itself it takes three silent seconds for a broken connection.
 
     Arrow read the environment's endpoint when it opened the place; nothing was sent there yet.
@@ -157,17 +157,17 @@ def _patient(system: pafs.S3FileSystem, place: str) -> pafs.S3FileSystem:
         DataError: it is neither over TLS nor on this machine.
     """
     endpoint = str(system.__reduce__()[1][0]["endpoint_override"])
-    region = dict(parse_qsl(urlsplit(place).query)).get("region", system.region)
-    named = {}
+    region = dict(parse_qsl(urlsplit(bucket_uri).query)).get("region", system.region)
+    override = {}
     if endpoint:
         uri = urlsplit(endpoint)
         if uri.scheme != "https" and not (uri.scheme == "http" and LOOPBACK.fullmatch(uri.hostname or "")):
             raise DataError("", "AWS_ENDPOINT_URL must begin with https://, since credentials are sent there")
-        named = {"endpoint_override": uri.netloc, "scheme": uri.scheme}
-    return pafs.S3FileSystem(region=region, **named, connect_timeout=10, request_timeout=PATIENCE)
+        override = {"endpoint_override": uri.netloc, "scheme": uri.scheme}
+    return pafs.S3FileSystem(region=region, **override, connect_timeout=10, request_timeout=PATIENCE)
 
 
-def find_files(place: str) -> list[DataFile]:
+def find_files(uri: str) -> list[DataFile]:
     """List the files of a table in reading order, all of one format, without those that are hidden.
 
     A ``*`` stands for any part of a name, and ``**`` for any folders. Folders named ``column=value``, below the place
@@ -176,29 +176,29 @@ def find_files(place: str) -> list[DataFile]:
     Raises:
         DataError: there are none, one is empty, or they are of several formats, of an unknown one, or of a Delta table.
     """
-    system, path = open_system(place)
-    found = _listed(system, path, place)
-    if any("_delta_log" in PurePosixPath(name).parts for name, _ in found):
-        raise DataError("", f"{place} is a Delta table, whose files also hold deleted rows; give an export of it")
-    found = [(name, size) for name, size in found if not _hidden(name)]
-    if not found:
-        raise DataError("", f"{place} does not exist or holds no files")
-    if any(size == 0 for _, size in found):
+    system, path = open_system(uri)
+    listing = _listed(system, path, uri)
+    if any("_delta_log" in PurePosixPath(name).parts for name, _ in listing):
+        raise DataError("", f"{uri} is a Delta table, whose files also hold deleted rows; give an export of it")
+    listing = [(name, size) for name, size in listing if not _hidden(name)]
+    if not listing:
+        raise DataError("", f"{uri} does not exist or holds no files")
+    if any(size == 0 for _, size in listing):
         raise DataError(
-            "", f"{place} holds an empty file" if found[0][0] else f"{place} cannot be read: the file is empty"
+            "", f"{uri} holds an empty file" if listing[0][0] else f"{uri} cannot be read: the file is empty"
         )
     root = root_of(path)
-    files = [DataFile(system, f"{root}/{name}" if name else root, place, _keys(name)) for name, _ in found]
+    files = [DataFile(system, f"{root}/{name}" if name else root, uri, _keys(name)) for name, _ in listing]
     if len({file.format for file in files}) > 1 or not files[0].format:
         plain = all(PurePosixPath(file.path).suffix.lower() in PLAIN_TEXT for file in files)
         kinds = f"must be a file of one of these kinds, or a folder of files of one kind: {KINDS}"
-        raise DataError("", f"{place} {kinds}{'; ' + NO_COLUMNS if plain else ''}")
+        raise DataError("", f"{uri} {kinds}{'; ' + NO_COLUMNS if plain else ''}")
     if len({tuple(key for key, _ in file.keys) for file in files}) > 1:
-        raise DataError("", f"{place} must name the same columns in the folders of all files")
+        raise DataError("", f"{uri} must name the same columns in the folders of all files")
     return files
 
 
-def _listed(system: pafs.FileSystem, path: str, place: str) -> list[tuple[str, int | None]]:
+def _listed(system: pafs.FileSystem, path: str, uri: str) -> list[tuple[str, int | None]]:
     """List the files of a place by their names below its root, with their sizes; a file itself has an empty name."""
     root = path.rstrip("/") if "*" not in path else root_of(path)
     try:
@@ -210,19 +210,19 @@ def _listed(system: pafs.FileSystem, path: str, place: str) -> list[tuple[str, i
         infos = system.get_file_info(pafs.FileSelector(root, recursive=True))
     except FAILURES:
         infos = None
-    if infos is None and not is_uri(place):
-        raise DataError("", f"{place} is neither a file nor a folder that can be listed")
+    if infos is None and not is_uri(uri):
+        raise DataError("", f"{uri} is neither a file nor a folder that can be listed")
     if infos is None:
-        raise DataError("", f"{place} cannot be listed: check its name, and the credentials in the environment")
+        raise DataError("", f"{uri} cannot be listed: check its name, and the credentials in the environment")
     matches = _pattern(path[len(root) :].strip("/") or "**")
     if isinstance(system, pafs.LocalFileSystem):
-        _check_links(Path(root), matches, infos, place)
-    found = {info.path[len(root) :].strip("/"): info.size for info in infos if info.type == pafs.FileType.File}
-    files = [(name, size) for name, size in found.items() if matches.fullmatch(name)]
+        _check_links(Path(root), matches, infos, uri)
+    sizes = {info.path[len(root) :].strip("/"): info.size for info in infos if info.type == pafs.FileType.File}
+    files = [(name, size) for name, size in sizes.items() if matches.fullmatch(name)]
     return sorted(files, key=lambda file: PurePosixPath(file[0]).parts)
 
 
-def _check_links(root: Path, matches: re.Pattern[str], infos: Sequence[pafs.FileInfo], place: str) -> None:
+def _check_links(root: Path, matches: re.Pattern[str], infos: Sequence[pafs.FileInfo], uri: str) -> None:
     """Refuse files of which a part is missing, or would be read twice.
 
     Raises:
@@ -237,21 +237,21 @@ def _check_links(root: Path, matches: re.Pattern[str], infos: Sequence[pafs.File
     files += [(path, pafs.FileType.NotFound) for path in root.rglob("*") if path.is_symlink() and not path.exists()]
     files = [(path, kind) for path, kind in files if counts(path)]
     if any(kind != pafs.FileType.File for _, kind in files):
-        raise DataError("", f"{place} holds a link that leads nowhere, or something else that is no file")
-    check_once([path for path, _ in files], place)
+        raise DataError("", f"{uri} holds a link that leads nowhere, or something else that is no file")
+    check_once([path for path, _ in files], uri)
 
 
-def check_once(files: Sequence[Path], place: object) -> None:
+def check_once(files: Sequence[Path], uri: object) -> None:
     """Refuse a file that is there twice, by a link: noise that hides one row hides no twin of it.
 
     Raises:
         DataError: see above, or a file is gone.
     """
-    if len(identities(files, place)) < len(files):
-        raise DataError("", f"{place} holds the same file twice, by a link: its rows would count twice")
+    if len(identities(files, uri)) < len(files):
+        raise DataError("", f"{uri} holds the same file twice, by a link: its rows would count twice")
 
 
-def identities(files: Sequence[Path], place: object) -> set[tuple[int, int]]:
+def identities(files: Sequence[Path], uri: object) -> set[tuple[int, int]]:
     """Return by what the system knows files, whatever names and links lead to them.
 
     Raises:
@@ -260,7 +260,7 @@ def identities(files: Sequence[Path], place: object) -> set[tuple[int, int]]:
     try:
         return {(status.st_dev, status.st_ino) for status in (path.stat() for path in files)}
     except OSError:
-        raise DataError("", f"{place} changes while it is listed, or holds a link that leads nowhere") from None
+        raise DataError("", f"{uri} changes while it is listed, or holds a link that leads nowhere") from None
 
 
 def root_of(path: str) -> str:
@@ -284,11 +284,11 @@ def _keys(name: str) -> tuple[tuple[str, str | None], ...]:
     return tuple((unquote(key), None if value == NO_VALUE else unquote(value)) for key, _, value in pairs)
 
 
-def title_of(place: str) -> str:
+def title_of(uri: str) -> str:
     """Name a table after its file, or after the folder that holds all of its files: the name of its account."""
-    path = urlsplit(place).path if is_uri(place) else place
+    path = urlsplit(uri).path if is_uri(uri) else uri
     name = PurePosixPath(root_of(path)).name
-    known: Sequence[str] = (*FORMATS, *PACKED)
-    while (suffix := PurePosixPath(name).suffix.lower()) in known:
+    suffixes: Sequence[str] = (*FORMATS, *PACKED)
+    while (suffix := PurePosixPath(name).suffix.lower()) in suffixes:
         name = name[: -len(suffix)]
     return re.sub(r"[^a-z0-9_-]+", "-", name.lower()).strip("-") or "data"

@@ -70,7 +70,7 @@ def parts_of(file: DataFile, codec: Codec) -> list[Part]:
     """
     part = _opened(file, codec)
     if part is None:
-        raise DataError("", f"{file.place} cannot be read: {fault_of(file)}")
+        raise DataError("", f"{file.uri} cannot be read: {fault_of(file)}")
     return part
 
 
@@ -142,7 +142,7 @@ def _read_csv(part: Part, _: int) -> Batches:
 def _json(file: DataFile, codec: Codec) -> list[Part]:
     """Open a file of one object a line; a column that is looked at is read as what its first value is, others not."""
     kinds, row, apart = codec.csv_types, first_object(file), codec.schema.partition
-    explicit, parts, named = [], [], (codec.schema.unit.user, apart and apart.column)
+    explicit, parts, key_columns = [], [], (codec.schema.unit.user, apart and apart.column)
     for name, value in ((name, row.get(name)) for name in kinds if name not in dict(file.keys)):
         if isinstance(value, dict | list) and name in codec.columns:
             parts.append((name, pa.array([value]).type))
@@ -150,8 +150,10 @@ def _json(file: DataFile, codec: Codec) -> list[Part]:
         spoken = isinstance(value, str) or (value is None and name not in codec.columns)
         if name in codec.columns:
             explicit.append((name, pa.string() if spoken or pa.types.is_temporal(kinds[name]) else kinds[name]))
-        elif name in named or (not codec.columns and codec.schema.columns[name] != DROPPED):  # it is to be discovered
-            number = pa.int64() if name in named else pa.float64()
+        elif name in key_columns or (
+            not codec.columns and codec.schema.columns[name] != DROPPED
+        ):  # it is to be discovered
+            number = pa.int64() if name in key_columns else pa.float64()
             explicit.append((name, pa.string() if spoken else pa.bool_() if isinstance(value, bool) else number))
     text = pa.schema(explicit)
     unread = [(name, pa.null()) for name in {**dict.fromkeys(row), **kinds} if name not in text.names]
@@ -174,7 +176,7 @@ READERS = {"parquet": _read_parquet, "arrow": _read_arrow, "csv": _read_csv, "js
 
 def check_types(file: DataFile, types: pa.Schema, codec: Codec, text: pa.Schema | None = None) -> None:
     """Hold the columns of a file and of its folders to the schema; columns of text will be what the schema says."""
-    said = {key: codec.csv_types.get(key, pa.string()) for key, _ in file.keys}
+    partition_types = {key: codec.csv_types.get(key, pa.string()) for key, _ in file.keys}
     spoken = {name: codec.csv_types[name] for name in (text.names if text is not None else ())}
     fields = [(name, spoken.get(name, types.field(index).type)) for index, name in enumerate(types.names)]
-    codec.check_types(pa.schema([*fields, *said.items()]))
+    codec.check_types(pa.schema([*fields, *partition_types.items()]))

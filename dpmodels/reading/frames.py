@@ -61,7 +61,7 @@ def _libraries(data: Any) -> set[str]:
 
 
 def _of_pandas(frame: Any, types: pa.Schema | None = None) -> pa.Table:
-    if any(mixes(frame.iloc[:, place]) for place, kind in enumerate(frame.dtypes) if kind == np.dtype(object)):
+    if any(mixes(frame.iloc[:, index]) for index, kind in enumerate(frame.dtypes) if kind == np.dtype(object)):
         raise TypeError
     return pa.Table.from_pandas(frame, types, preserve_index=False).replace_schema_metadata()
 

@@ -46,31 +46,31 @@ def names_in(file: DataFile) -> list[str]:
     with suppress(*FAILURES):
         text = _text(first_line(file))
     if text is None:
-        raise DataError("", NO_TEXT.format(file.place))
+        raise DataError("", NO_TEXT.format(file.uri))
     if file.format == "json":
-        return _keys(text, file.place)
+        return _keys(text, file.uri)
     names = csv_form(file).names
     if not all(name.strip() for name in names) or len(set(names)) < max(len(names), 1):
         why = f"; one is empty: {NAMELESS}" if "" in map(str.strip, names) else ""
         raise DataError(
-            "", f"{file.place} must begin with a line of column names, none of them empty and none there twice{why}"
+            "", f"{file.uri} must begin with a line of column names, none of them empty and none there twice{why}"
         )
     return list(names)
 
 
-def _keys(text: str, place: str) -> list[str]:
+def _keys(text: str, uri: str) -> list[str]:
     try:
         row = json.loads(text)
     except ValueError:
         row = None
     if not isinstance(row, dict):
-        raise DataError("", f"{place} must hold one JSON object in each line, whose keys are the columns")
+        raise DataError("", f"{uri} must hold one JSON object in each line, whose keys are the columns")
     return list(row)
 
 
 def _is_name(text: str) -> bool:
-    known = NAME.fullmatch(text) and not FOUR_DIGITS.search(text) and text == text.strip()
-    return bool(known) and text.lower() not in EMPTY_VALUES
+    match = NAME.fullmatch(text) and not FOUR_DIGITS.search(text) and text == text.strip()
+    return bool(match) and text.lower() not in EMPTY_VALUES
 
 
 def _text(line: bytes) -> str | None:

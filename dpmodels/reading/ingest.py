@@ -38,10 +38,10 @@ def transform_encode(parts: Sequence[Sensitive[Batches]], gate: Gate, folder: Pa
     """
     jobs: Iterator[Job] = ((part.reveal(), folder / f"part-{index:05d}.arrow") for index, part in enumerate(parts))
     rows = False
-    for own, some, fault in run(Encode(gate.schema), jobs):
+    for verdicts, some, fault in run(Encode(gate.schema), jobs):
         if fault is not None:
             raise DataError(*fault)
-        gate.add(own)
+        gate.add(verdicts)
         rows |= some
     for left in folder.glob("*.arrow.*"):  # by a worker that died
         left.unlink()

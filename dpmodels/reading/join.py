@@ -59,12 +59,12 @@ def transform_join(
             be a user's own differs among the user's rows. No message names a value.
     """
     kinds, user = set[str](), str(schema.unit.user)
-    own = None if parents is None else _read(parents, gates[1], user, kinds)
+    parent_side = None if parents is None else _read(parents, gates[1], user, kinds)
     children = _read(rows, gates[0], user, kinds)
     for gate in gates:
         gate.settle()
-    check_passed(bool(len((own or children).ids)), *gates, of_users=True)
-    table = join_sides(schema, children, own)
+    check_passed(bool(len((parent_side or children).ids)), *gates, of_users=True)
+    table = join_sides(schema, children, parent_side)
     codec = Codec(schema.flat)
     with pa.OSFile(str(folder / "part-00000.arrow"), "wb") as sink, pa.ipc.new_file(sink, codec.arrow_schema) as writer:
         for start in range(0, len(table), batch_rows):
@@ -78,8 +78,10 @@ def join_sides(schema: Schema, children: Side, parents: Side | None) -> Records:
         DataError: as ``transform_join``.
     """
     user = str(schema.unit.user)
-    own, place = _first_rows(schema, children) if parents is None else (parents, _places(user, parents, children))
-    return _flat(schema, own, children, place)
+    users_side, parent_rows = (
+        _first_rows(schema, children) if parents is None else (parents, _places(user, parents, children))
+    )
+    return _flat(schema, users_side, children, parent_rows)
 
 
 def _read(parts: Sequence[Sensitive[Batches]], gate: Gate, user: str, kinds: set[str]) -> Side:
@@ -88,10 +90,10 @@ def _read(parts: Sequence[Sensitive[Batches]], gate: Gate, user: str, kinds: set
     ids: list[NDArray[Any]] = []
     for batch, records in encode_checked(batches, gate):
         ids.append(read_ids(user, batch.column(user), kinds).astype(object))  # files may type numbers differently
-        for name, own in zip(codes, records.codes or (), strict=True):
-            codes[name].append(own)
+        for name, column_codes in zip(codes, records.codes or (), strict=True):
+            codes[name].append(column_codes)
     empty = {name: np.zeros(0, dtype=code_type(column)) for name, column in gate.schema.modelled.items()}
-    joined = {name: np.concatenate([empty[name], *own]) for name, own in codes.items()}
+    joined = {name: np.concatenate([empty[name], *column_codes]) for name, column_codes in codes.items()}
     return Side(joined, np.concatenate(ids) if ids else np.zeros(0, dtype=object))
 
 
@@ -102,41 +104,43 @@ def _places(user: str, parents: Side, children: Side) -> Whole:
     index = pd.Index(parents.ids)
     if not index.is_unique:
         raise DataError(user, ONCE)
-    place: Whole = index.get_indexer(pd.Index(children.ids)).astype(np.int64)
-    if (place < 0).any():
+    parent_rows: Whole = index.get_indexer(pd.Index(children.ids)).astype(np.int64)
+    if (parent_rows < 0).any():
         raise DataError(user, LACKING)
-    return place
+    return parent_rows
 
 
 def _first_rows(schema: Schema, rows: Side) -> tuple[Side, Whole]:
     """Number users as they come, and take what is a user's own from the user's first row."""
     import pandas as pd
 
-    place = pd.factorize(rows.ids)[0].astype(np.int64)
-    first = np.unique(place, return_index=True)[1]
-    own = {name: rows.codes[name] for name in (schema.users or Users()).columns if name in rows.codes}
-    for name, codes in own.items():
-        if (codes != codes[first][place]).any():
+    user_numbers = pd.factorize(rows.ids)[0].astype(np.int64)
+    first = np.unique(user_numbers, return_index=True)[1]
+    parent_codes = {name: rows.codes[name] for name in (schema.users or Users()).columns if name in rows.codes}
+    for name, codes in parent_codes.items():
+        if (codes != codes[first][user_numbers]).any():
             raise DataError(name, SAME)
-    return Side({name: codes[first] for name, codes in own.items()}, rows.ids[first]), place
+    return Side({name: codes[first] for name, codes in parent_codes.items()}, rows.ids[first]), user_numbers
 
 
-def _flat(schema: Schema, parents: Side, children: Side, place: Whole) -> Records:
+def _flat(schema: Schema, parents: Side, children: Side, parent_rows: Whole) -> Records:
     """Lay the flat table out: the children, user by user, then the users without any."""
     users = schema.users or Users()
     by = [children.codes[users.order]] if users.order else []
-    order = np.lexsort((*by, place))
-    counts = np.bincount(place, minlength=len(parents.ids))
+    order = np.lexsort((*by, parent_rows))
+    counts = np.bincount(parent_rows, minlength=len(parents.ids))
     begin = np.cumsum(counts) - counts
     childless = np.flatnonzero(counts == 0)
-    user = np.concatenate([place[order], childless])
-    position = np.concatenate([np.arange(len(order)) - begin[place[order]] + 1, np.zeros(len(childless), np.int64)])
-    found: dict[str, NDArray[Any]] = {name: codes[user] for name, codes in parents.codes.items()}
-    found |= {CHILDREN: counts[user] - users.fewest, POSITION: position - users.fewest}
+    user = np.concatenate([parent_rows[order], childless])
+    position = np.concatenate(
+        [np.arange(len(order)) - begin[parent_rows[order]] + 1, np.zeros(len(childless), np.int64)]
+    )
+    flat_codes: dict[str, NDArray[Any]] = {name: codes[user] for name, codes in parents.codes.items()}
+    flat_codes |= {CHILDREN: counts[user] - users.fewest, POSITION: position - users.fewest}
     columns, codes = schema.flat.modelled, list[Codes]()
     for name, column in columns.items():
-        if name not in found:
+        if name not in flat_codes:
             null = np.full(len(childless), code_count(column) - 1)
-            found[name] = np.concatenate([children.codes[name][order], null])
-        codes.append(found[name].astype(code_type(column)))
+            flat_codes[name] = np.concatenate([children.codes[name][order], null])
+        codes.append(flat_codes[name].astype(code_type(column)))
     return Records.coded(list(columns.values()), codes)

@@ -32,22 +32,22 @@ class FileRows:
     batch_rows: int
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        if not (is_uri(self.part.file.place) or Path(self.part.file.path).exists()):
-            raise DataError("", f"{self.part.file.place} must be readable by whoever encodes it; it is not there")
+        if not (is_uri(self.part.file.uri) or Path(self.part.file.path).exists()):
+            raise DataError("", f"{self.part.file.uri} must be readable by whoever encodes it; it is not there")
         yield from _kept(self.part.read(self.batch_rows), self.schema)
 
 
-def are_apart(place: str | Path | Query, schema: Schema) -> bool:
+def are_apart(source: str | Path | Query, schema: Schema) -> bool:
     """Tell whether the parts of a table can be read by different machines, which each find its files.
 
     They cannot where all is read from front to back by one: images, the answer to a query, and tables of users.
     """
-    if isinstance(place, Query) or schema.unit.user is not None:
+    if isinstance(source, Query) or schema.unit.user is not None:
         return False
-    return is_uri(str(place)) or not is_pictures(Path(place))
+    return is_uri(str(source)) or not is_pictures(Path(source))
 
 
-def load_parts(place: str | Path | Query, schema: Schema, batch_rows: int) -> list[Sensitive[Batches]]:
+def load_parts(source: str | Path | Query, schema: Schema, batch_rows: int) -> list[Sensitive[Batches]]:
     """Open a table and check its columns, as parts that can be read at the same time, in reading order.
 
     The rows are read as they are asked for. Parquet files are cut between row groups; any other file is one part, and
@@ -65,33 +65,33 @@ def load_parts(place: str | Path | Query, schema: Schema, batch_rows: int) -> li
         DataError: no such file, not a table, damaged, no rows' worth of columns, or columns the schema does not have.
     """
     codec = Codec(schema)
-    if isinstance(place, Query):
-        return [Sensitive(_kept(read_query(place, codec, batch_rows), schema))]
-    if not is_uri(str(place)) and is_pictures(Path(place)):
-        types, pictures = read_pictures(Path(place), schema, batch_rows)
+    if isinstance(source, Query):
+        return [Sensitive(_kept(read_query(source, codec, batch_rows), schema))]
+    if not is_uri(str(source)) and is_pictures(Path(source)):
+        types, pictures = read_pictures(Path(source), schema, batch_rows)
         codec.check_types(types)
         return [Sensitive(_kept(pictures, schema))]
-    parts = [part for file in find_files(str(place)) for part in parts_of(file, codec)]
+    parts = [part for file in find_files(str(source)) for part in parts_of(file, codec)]
     if schema.unit.user is not None:
         return [Sensitive(_kept(chain.from_iterable(part.read(batch_rows) for part in parts), schema))]
     return [Sensitive(FileRows(part, schema, batch_rows)) for part in parts]
 
 
-def check_first(place: str | Path, schema: Schema) -> None:
+def check_first(source: str | Path, schema: Schema) -> None:
     """Open the first file of a table, and hold the names and types of its columns to the schema; reads no rows.
 
     Raises:
         DataError: as for ``load_parts``.
     """
-    if is_uri(str(place)) or not is_pictures(Path(place)):
-        parts_of(find_files(str(place))[0], Codec(schema))
+    if is_uri(str(source)) or not is_pictures(Path(source)):
+        parts_of(find_files(str(source))[0], Codec(schema))
 
 
 class RawRows:
     """The rows of a table as they are read; each iteration reads them anew. At most one batch is in memory."""
 
-    def __init__(self, place: str | Path | Query, schema: Schema, batch_rows: int) -> None:
-        self._given = place, schema, batch_rows
+    def __init__(self, source: str | Path | Query, schema: Schema, batch_rows: int) -> None:
+        self._given = source, schema, batch_rows
 
     def check(self) -> None:
         """Open the files, check the names of their columns, and read text to its end; of a query nothing is asked yet.

@@ -94,7 +94,7 @@ def _names(file: DataFile, texts: Mapping[str, pa.DataType]) -> tuple[list[str],
             return list(types.names), types  # names are decoded when they are asked for
     except FAILURES:
         pass  # its message may quote the file
-    raise DataError("", f"{file.place} cannot be read: {fault_of(file)}")
+    raise DataError("", f"{file.uri} cannot be read: {fault_of(file)}")
 
 
 def _type(value: Any, text: pa.DataType) -> pa.DataType:

@@ -237,7 +237,7 @@ def _read_png(file: Path, name: str, column: Image) -> NDArray[np.uint8]:
     """
     from PIL import Image as Picture
 
-    wanted = "RGB" if column.is_color else "L", (column.width, column.height)
+    mode_and_size = "RGB" if column.is_color else "L", (column.width, column.height)
     header = struct.pack(">I4sIIBB", 13, b"IHDR", column.width, column.height, 8, 2 if column.is_color else 0)
     pixels = None
     try:
@@ -245,7 +245,7 @@ def _read_png(file: Path, name: str, column: Image) -> NDArray[np.uint8]:
             if opened.read(26)[8:] == header:
                 opened.seek(0)
                 with Picture.open(opened, formats=["PNG"]) as picture:
-                    if (picture.mode, picture.size) == wanted and "transparency" not in picture.info:
+                    if (picture.mode, picture.size) == mode_and_size and "transparency" not in picture.info:
                         pixels = np.asarray(picture, dtype=np.uint8)
     except Exception:  # of Pillow, zlib and the file system, each of which has its own, and which may quote the file
         pass

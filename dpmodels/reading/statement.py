@@ -85,8 +85,8 @@ def _options(backend: str, url: "URL") -> Mapping[str, Any]:
     if backend == "sqlite":
         import sqlite3
 
-        place = f"{Path(str(url.database)).absolute().as_uri()}?mode=ro"
-        return {"creator": lambda: sqlite3.connect(place, uri=True, check_same_thread=False)}
+        uri = f"{Path(str(url.database)).absolute().as_uri()}?mode=ro"
+        return {"creator": lambda: sqlite3.connect(uri, uri=True, check_same_thread=False)}
     if backend == "duckdb":
         closed = {"enable_external_access": False, "lock_configuration": True}
         return {"connect_args": {"read_only": True, "config": closed}}

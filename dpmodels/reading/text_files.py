@@ -62,7 +62,7 @@ class CsvForm:
         return Quoted(longest, self.delimiter) if self.quoted else Plain(longest)
 
 
-def csv_form(file: DataFile, wanted: Collection[str] = ()) -> CsvForm:
+def csv_form(file: DataFile, columns: Collection[str] = ()) -> CsvForm:
     """Read the first line; the delimiter is the one at which it holds most of the wanted names, which are public.
 
     Raises:
@@ -72,24 +72,24 @@ def csv_form(file: DataFile, wanted: Collection[str] = ()) -> CsvForm:
     quoted = kind_of_text(file) != WITHOUT_QUOTES or '"' in header
     others = dict.fromkeys(char for char in header if char.isascii() and not char.isalnum() and char not in '"\r\n')
     delimiters = {char: split(header, char, quoted) for char in dict.fromkeys([*DELIMITERS, *others])}
-    if wanted:
-        delimiter = max(delimiters, key=lambda char: len(set(wanted) & set(delimiters[char])))
+    if columns:
+        delimiter = max(delimiters, key=lambda char: len(set(columns) & set(delimiters[char])))
     else:
         delimiter = max(DELIMITERS, key=header.count)
     return CsvForm(tuple(delimiters[delimiter]), delimiter, quoted)
 
 
-def csv_names(file: DataFile, wanted: Collection[str]) -> list[str]:
+def csv_names(file: DataFile, columns: Collection[str]) -> list[str]:
     """Return the names of a file's columns; those of a file that cannot be opened are refused as damaged.
 
     Raises:
         DataError: see above, or as for ``csv_form``.
     """
     with suppress(*FAILURES):  # whose messages may quote the file
-        names = csv_form(file, wanted).names
+        names = csv_form(file, columns).names
         if not any("\ufffd" in name for name in names):
             return list(names)
-    raise DataError("", f"{file.place} cannot be read: {fault_of(file)}")
+    raise DataError("", f"{file.uri} cannot be read: {fault_of(file)}")
 
 
 def kind_of_text(file: DataFile) -> str:
@@ -147,7 +147,7 @@ def first_object(file: DataFile) -> dict[str, Any]:
     """
     row = json.loads(first_line(file))
     if not isinstance(row, dict):
-        raise DataError("", f"{file.place} {JsonLines.FAULT}, whose keys are the columns")
+        raise DataError("", f"{file.uri} {JsonLines.FAULT}, whose keys are the columns")
     return row
 
 
@@ -160,10 +160,10 @@ def first_line(file: DataFile) -> bytes:
     with file.stream() as source:
         line: bytes = source.read(LONGEST_LINE)
     if line.startswith(UTF16) or (b"\0" in line[:2]):
-        raise DataError("", f"{file.place} is in UTF-16; save it as UTF-8")
+        raise DataError("", f"{file.uri} is in UTF-16; save it as UTF-8")
     line = line.replace(b"\r", b"\n").partition(b"\n")[0]
     if len(line) == LONGEST_LINE:
-        raise DataError("", NO_TEXT.format(file.place))
+        raise DataError("", NO_TEXT.format(file.uri))
     return line
 
 
@@ -189,10 +189,10 @@ def guarded(batches: Stream, file: DataFile) -> Stream:
         except StopIteration:
             return
         except Malformed as broken:
-            fault = f"{file.place} {broken}"
+            fault = f"{file.uri} {broken}"
             break
         except FAILURES:
-            fault = f"{file.place} cannot be read to its end: {fault_of(file)}"
+            fault = f"{file.uri} cannot be read to its end: {fault_of(file)}"
             break
         if batch.num_rows:
             yield batch
@@ -201,7 +201,7 @@ def guarded(batches: Stream, file: DataFile) -> Stream:
 
 def fault_of(file: DataFile) -> str:
     """Say what may be wrong with a file that cannot be read."""
-    return ("the connection broke, or " if is_uri(file.place) else "") + DAMAGED + ALSO.get(file.format, "")
+    return ("the connection broke, or " if is_uri(file.uri) else "") + DAMAGED + ALSO.get(file.format, "")
 
 
 def parsed(batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType]) -> pa.RecordBatch:
@@ -223,11 +223,11 @@ def cast_text(text: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
     if kind == pa.string():
         return text
     trimmed = pc.utf8_trim_whitespace(text)
-    known = pc.if_else(pc.is_in(trimmed, MISSING), pa.scalar(None, pa.string()), trimmed)
+    texts = pc.if_else(pc.is_in(trimmed, MISSING), pa.scalar(None, pa.string()), trimmed)
     try:
         if not pa.types.is_time(kind):
-            return known.cast(kind)
-        moments = pc.binary_join_element_wise("1970-01-01 ", known, "").cast(pa.timestamp("ns"))
+            return texts.cast(kind)
+        moments = pc.binary_join_element_wise("1970-01-01 ", texts, "").cast(pa.timestamp("ns"))
         return moments.cast(pa.time64("ns")).cast(kind, safe=False)
     except pa.ArrowException:
         pass  # its message quotes the value

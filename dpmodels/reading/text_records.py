@@ -119,12 +119,12 @@ class Quoted(TextRule):
         self._measure(self._outside(np.flatnonzero(text[1:-1] == LF) + 1, marks), len(text) - 2)
         self._inside = (self._inside + len(marks)) % 2
 
-    def _outside(self, places: Places, marks: Places) -> Places:
+    def _outside(self, positions: Places, marks: Places) -> Places:
         """Keep the places that no marks are around."""
         if not len(marks):
-            return places[: 0 if self._inside else None]
-        quoted: NDArray[np.bool_] = (np.searchsorted(marks, places) + self._inside) % 2 == 1
-        outside: Places = places[~quoted]
+            return positions[: 0 if self._inside else None]
+        quoted: NDArray[np.bool_] = (np.searchsorted(marks, positions) + self._inside) % 2 == 1
+        outside: Places = positions[~quoted]
         return outside
 
 
@@ -146,8 +146,8 @@ class Plain(TextRule):
 class JsonLines(TextRule):
     """One JSON object in each line, from its first byte to its last.
 
-    Inside an object no brace can follow the end of a value, so an object that went on over the end of a line that ends
-    in a brace, into one that begins with a brace, would be no JSON. A line with two objects has fewer lines than rows.
+    Inside an object no opening brace directly follows a closing one. So where a line ends in a brace and the next
+    begins with one, no object goes on from one to the other. A line with two objects has fewer lines than rows.
     """
 
     FAULT = "must hold one JSON object in each line, from the first letter of the line to its last"

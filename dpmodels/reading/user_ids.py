@@ -30,22 +30,22 @@ def bounded(batches: Iterable[pa.RecordBatch], unit: PrivacyUnit) -> Iterator[pa
     """
     import pandas as pd
 
-    seen: dict[int | str, int] = {}
+    row_counts: dict[int | str, int] = {}
     kinds: set[str] = set()
     name = str(unit.user)
     for batch in batches:
         ids = read_ids(name, batch.column(name), kinds)
-        place, found = pd.factorize(ids)
-        users = found.tolist()
-        earlier = np.array([seen.get(user, 0) for user in users], dtype=np.int64)
-        order = np.argsort(place, kind="stable")
-        counts = np.bincount(place, minlength=len(users))
-        rank = np.empty(len(place), dtype=np.int64)
-        rank[order] = np.arange(len(place)) - np.repeat(np.cumsum(counts) - counts, counts)
-        seen.update(zip(users, (earlier + counts).tolist(), strict=True))
-        kept = select(batch, rank + earlier[place] < unit.max_rows)
-        if kept.num_rows:
-            yield kept
+        user_numbers, distinct_ids = pd.factorize(ids)
+        users = distinct_ids.tolist()
+        earlier = np.array([row_counts.get(user, 0) for user in users], dtype=np.int64)
+        order = np.argsort(user_numbers, kind="stable")
+        counts = np.bincount(user_numbers, minlength=len(users))
+        rank = np.empty(len(user_numbers), dtype=np.int64)
+        rank[order] = np.arange(len(user_numbers)) - np.repeat(np.cumsum(counts) - counts, counts)
+        row_counts.update(zip(users, (earlier + counts).tolist(), strict=True))
+        bounded_batch = select(batch, rank + earlier[user_numbers] < unit.max_rows)
+        if bounded_batch.num_rows:
+            yield bounded_batch
 
 
 def read_ids(name: str, column: pa.Array, kinds: set[str]) -> NDArray[Any]:

@@ -64,8 +64,8 @@ def read_contract(written: Any) -> Contract:
         ValueError: there is no such kind, or its content is not as it should be.
     """
     if isinstance(written, tuple(KINDS.values())):
-        found: Contract = written  # type: ignore[assignment]
-        return found
+        contract: Contract = written  # type: ignore[assignment]
+        return contract
     if not isinstance(written, dict) or len(written) != 1 or next(iter(written)) not in KINDS:
         raise ValueError(f"must be a contract of one kind: {', '.join(KINDS)}")
     ((kind, content),) = written.items()

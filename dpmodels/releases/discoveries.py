@@ -46,8 +46,8 @@ def discoveries_of(contract: Contract) -> tuple[DiscoveryCharge, ...]:
 def unpriced(contract: Contract) -> list[str]:
     """Name the discoveries whose keys a schema has and whose price it does not state, as earlier versions wrote it."""
     sources = contract.sources if isinstance(contract, Schema) else ()
-    named = [name for words in sources for name in ORIGIN.findall(words)]
-    return [name for name in named if name not in (one.run for one in discoveries_of(contract))]
+    runs = [name for words in sources for name in ORIGIN.findall(words)]
+    return [name for name in runs if name not in (one.run for one in discoveries_of(contract))]
 
 
 def joint_delta(deltas: Iterable[float]) -> float:
@@ -96,18 +96,21 @@ def check_priced(contract: Contract, delta: float) -> None:
         )
 
 
-def check_discovery(one: DiscoveryCharge, held: Reservation, contract: Contract) -> None:
+def check_discovery(one: DiscoveryCharge, reservation: Reservation, contract: Contract) -> None:
     """Refuse a discovery of which the ledger that paid for it knows something else than the schema says.
 
     Raises:
         Unsuitable: it was given up, is not finished, is of another data set, or was edited.
     """
     fault = ""
-    if held.state not in ("sealed", "committed"):
-        fault = f"is {held.state} in the ledger, so nothing pays for its keys"
-    elif held.charge.dataset not in _names(contract):
-        fault = f"is of data set {held.charge.dataset}, and not of {contract.name}"
-    elif held.charge.mechanism != "discovery" or discovery_charge(held.charge, held.artifact_hash) != one:
+    if reservation.state not in ("sealed", "committed"):
+        fault = f"is {reservation.state} in the ledger, so nothing pays for its keys"
+    elif reservation.charge.dataset not in _names(contract):
+        fault = f"is of data set {reservation.charge.dataset}, and not of {contract.name}"
+    elif (
+        reservation.charge.mechanism != "discovery"
+        or discovery_charge(reservation.charge, reservation.artifact_hash) != one
+    ):
         fault = "is not the one in the ledger: its lines under `discovered` were edited"
     if fault:
         raise Unsuitable(

@@ -84,14 +84,14 @@ def read_plan(text: str | bytes, report: str | bytes | None = None) -> Plan:
 
 def _with_rules(line: Line) -> Line:
     """Name what a line of nacre, or of one that begins with nacre, lacks where it was planned before there was such."""
-    own = line.measurement
+    measurement = line.measurement
     if line.method == "nacre":
-        own = {**NACRE_OF_2, **own}
-    elif isinstance(warm := own.get("warm"), dict) and "fine_cells" in warm:
-        own = {**own, "warm": {**NACRE_OF_2, **warm}}
-    if own == line.measurement:
+        measurement = {**NACRE_OF_2, **measurement}
+    elif isinstance(warm := measurement.get("warm"), dict) and "fine_cells" in warm:
+        measurement = {**measurement, "warm": {**NACRE_OF_2, **warm}}
+    if measurement == line.measurement:
         return line
-    return line.model_copy(update={"measurement": own, "former": line.former or Former(hash=line.hash)})
+    return line.model_copy(update={"measurement": measurement, "former": line.former or Former(hash=line.hash)})
 
 
 def values_of(line: Line, table: pa.Table, values: Whole, chosen: Whole) -> tuple[Whole, Whole]:
@@ -110,26 +110,26 @@ def values_of(line: Line, table: pa.Table, values: Whole, chosen: Whole) -> tupl
 def _line(old: dict[str, Any]) -> Line:
     """Turn a plan of format 1 into a line of format 2."""
     method, table = old["method"], old["table"]
-    given = {key: value for key, value in old["measurement"].items() if value is not None}
+    settings = {key: value for key, value in old["measurement"].items() if value is not None}
     scale = (old["l2_sensitivity"], old["noise_multiplier"]) if method in ONE_SCALE else None
     written = {
         "name": REPORT if method == REPORT else RELEASE,
         "part": table["partition"]["column"] if isinstance(table.get("partition"), dict) else "",
         "method": method,
         "contract": {"table": table},
-        "measurement": {**_rules(method, table, given), **given},
+        "measurement": {**_rules(method, table, settings), **settings},
         "former": Former(hash=canonical_hash(old), scale=scale),
         **{key: old[key] for key in ("budget", "event", "fingerprint")},
     }
     return Line.model_validate(written)
 
 
-def _rules(method: str, table: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+def _rules(method: str, table: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters that a method of format 1 used and did not write into the plan."""
     if method not in ("p3gm", "p3gm-ae", REPORT):
         return RULES_OF_1.get(method, {})
     has_image = any(column["type"] == "image" for column in table["columns"].values())
     if method == REPORT:
         return {"fine_cells": 256, "classifiers": ["logistic"] if has_image else ["logistic", "trees"]}
-    warm = {"warm": {**NACRE_OF_1, **RULES_OF_1["nacre"]}} if given.get("warm_share") else {"warm": None}
+    warm = {"warm": {**NACRE_OF_1, **RULES_OF_1["nacre"]}} if settings.get("warm_share") else {"warm": None}
     return {**_P3GM["ink" if has_image else "table"], **warm}

@@ -184,8 +184,8 @@ class System(ABC, Generic[Design]):
 
     def sums(self, release: Release) -> list[NoisySum]:
         """Return the noisy sums of embeddings in a release; the sums of other rows can be compared with them."""
-        taken = read(self, release)
-        return [answer for step, answer in taken if isinstance(step, Sum) and answer.embedding is not None]
+        answers = read(self, release)
+        return [answer for step, answer in answers if isinstance(step, Sum) and answer.embedding is not None]
 
 
 class Synthesizer(System[Design]):

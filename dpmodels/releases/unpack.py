@@ -33,10 +33,10 @@ def read_within(source: pa.NativeFile, most: int) -> pa.Table:
         raise ValueError
     how = {"read_dictionary": texts, "pre_buffer": False, "buffer_size": STEP, "arrow_extensions_enabled": False}
     with pq.ParquetFile(source, metadata=metadata, **how) as file:
-        batches, taken = [], 0
+        batches, size = [], 0
         for batch in file.iter_batches(max(1, STEP // max(width, 1)), use_threads=False):
-            taken += batch.num_rows * width + sum(_letters(batch[name]) for name in texts)
-            if taken > most:
+            size += batch.num_rows * width + sum(_letters(batch[name]) for name in texts)
+            if size > most:
                 raise ValueError
             columns = [_whole(*pair) for pair in zip(batch, types, strict=True)]
             batches.append(pa.RecordBatch.from_arrays(columns, schema=types))

@@ -22,15 +22,15 @@ CLOCK = (("h", 3600.0, (12, 6, 3, 1)), ("m", 60.0, (30, 10, 5, 1)), ("s", 1.0, (
 SECONDS = {unit: seconds for unit, seconds, _ in (*CALENDAR, *CLOCK)}
 
 
-def axis_of(column: Continuous, bins: Bins, made: Floats) -> dict[str, Any]:
+def axis_of(column: Continuous, bins: Bins, synthetic: Floats) -> dict[str, Any]:
     """Say where bins begin and end on the axis, as parts of what is drawn of it, and what is written beneath.
 
-    Shapes: made [bins], the synthetic shares, which decide whether ends that hold next to nothing are left out.
+    Shapes: synthetic [bins], the synthetic shares, which decide whether ends that hold next to nothing are left out.
     """
-    starts = np.flatnonzero(np.diff(bins.place[: column.cells], prepend=-1))
+    starts = np.flatnonzero(np.diff(bins.bin_of_cell[: column.cells], prepend=-1))
     values = values_at(column, column.edges)[np.append(starts, column.cells)]
     edges = column.interval.scaled(values - column.low)
-    below = np.concatenate([[0.0], np.cumsum(made[: bins.values])])
+    below = np.concatenate([[0.0], np.cumsum(synthetic[: bins.values])])
     begin = int(np.flatnonzero(below <= FEW * below[-1])[-1])
     end = int(np.flatnonzero(below >= (1 - FEW) * below[-1])[0])
     if not below[-1] or (edges[end] - edges[begin]) * SHORTER > edges[-1] - edges[0]:
@@ -54,12 +54,12 @@ def ticks(column: Continuous, begin: float, end: float) -> list[tuple[float, str
     scaled = column.interval.scaled
     first, last = (float(scaled(value - column.low)) for value in (begin, end))
     if isinstance(column, Datetime):
-        named = _moments(column, begin, end)
+        labelled = _moments(column, begin, end)
     else:
-        named = [(value, _written(value)) for value in _numbers(column, begin, end)]
+        labelled = [(value, _written(value)) for value in _numbers(column, begin, end)]
     half = 0.0 if column.decimals is None else column.interval.step / 2
-    places = [(float(scaled(value + half - column.low)) - first) / (last - first) for value, _ in named]
-    return [(round(at, 6), label) for at, (_, label) in zip(places, named, strict=True) if 0 <= at <= 1]
+    positions = [(float(scaled(value + half - column.low)) - first) / (last - first) for value, _ in labelled]
+    return [(round(at, 6), label) for at, (_, label) in zip(positions, labelled, strict=True) if 0 <= at <= 1]
 
 
 def _numbers(column: Continuous, begin: float, end: float) -> list[float]:
@@ -83,11 +83,11 @@ def _moments(column: Datetime, begin: float, end: float) -> list[tuple[float, st
     unit, times = rounds[-1] if rounds else ("Y", 100)
     low, high = (np.datetime64(int(tick), column.tick).astype(f"M8[{unit}]").astype(int) for tick in (begin, end))  # type: ignore[call-overload]
     moments = [np.datetime64(int(number), unit) for number in range(-(-low // times) * times, high + 1, times)]  # type: ignore[call-overload]
-    shown = "m" if unit == "h" else unit
+    precision = "m" if unit == "h" else unit
     return [
         (
             float(each.astype(f"M8[{column.tick}]").astype(int)),
-            str(each.astype(f"M8[{shown}]")).replace("T", " "),
+            str(each.astype(f"M8[{precision}]")).replace("T", " "),
         )
         for each in moments
     ]

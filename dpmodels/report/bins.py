@@ -19,13 +19,13 @@ class Bins:
 
     Attributes:
         labels: one a bin; bins of values come first, then "exactly 0" and "null" where the column has them.
-        place: from cell to bin.
+        bin_of_cell: from cell to bin.
         values: bins of values; all of them are in order.
         ordered: whether the values lie on an axis.
     """
 
     labels: tuple[str, ...]
-    place: NDArray[np.int64]
+    bin_of_cell: NDArray[np.int64]
     values: int
     ordered: bool
 
@@ -37,24 +37,24 @@ class Bins:
         first, last = column.grid.bounds
         group = np.arange(column.cells) // -(-column.cells // most)
         if column.log and column.decimals is not None and column.cells > most:  # cells of single points are not equal
-            place = np.minimum(column.interval.to_unit(first) * most, most - 1).astype(np.int64)
-            group = np.unique(place, return_inverse=True)[1]
+            bin_of_cell = np.minimum(column.interval.to_unit(first) * most, most - 1).astype(np.int64)
+            group = np.unique(bin_of_cell, return_inverse=True)[1]
         starts = np.flatnonzero(np.diff(group, prepend=-1))
         ends = zip(first[starts], last[[*(starts[1:] - 1), -1]], strict=True)
         labels = [range_label(column, float(low), float(high)) for low, high in ends]
         specials = _specials(column)
-        place = np.concatenate([group, len(labels) + np.arange(len(specials))])
-        return cls((*labels, *specials), place, len(labels), ordered=True)
+        bin_of_cell = np.concatenate([group, len(labels) + np.arange(len(specials))])
+        return cls((*labels, *specials), bin_of_cell, len(labels), ordered=True)
 
     def join(self, cells: Floats) -> Floats:
         """Add the numbers of the cells up by bin. Shapes: [cells] -> [bins]."""
-        total: Floats = np.bincount(self.place, cells, minlength=len(self.labels)).astype(np.float64)
+        total: Floats = np.bincount(self.bin_of_cell, cells, minlength=len(self.labels)).astype(np.float64)
         return total
 
     @property
     def sizes(self) -> Floats:
         """Count the cells of each bin."""
-        return self.join(np.ones(len(self.place)))
+        return self.join(np.ones(len(self.bin_of_cell)))
 
 
 class CellTally:

@@ -70,8 +70,8 @@ class ScoreMeasurement(Frozen):
     def settled(self, schema: Schema) -> "ScoreMeasurement":
         """Name the classifiers."""
         usual: tuple[Classifier, ...] = ("logistic",) if schema.image else ("logistic", "trees")
-        chosen = usual if self.classifiers is None else tuple(dict.fromkeys(self.classifiers))
-        return self.model_copy(update={"classifiers": chosen})
+        classifiers = usual if self.classifiers is None else tuple(dict.fromkeys(self.classifiers))
+        return self.model_copy(update={"classifiers": classifiers})
 
 
 @dataclass(frozen=True)
@@ -111,14 +111,14 @@ class ScoreTables:
             raise InvalidArgument("report.cells", spec.cells, f"lead to at most {MOST_CELLS} counts")
         self.codec = Partition.fine(schema, spec.fine_cells, conditional=False).codec
         columns = [table.name for table in self.tables if table.kind == "column"]
-        self.places = {name: Bins.of(self.codec.columns[name], spec.cells).place for name in columns}
+        self.bins_of_columns = {name: Bins.of(self.codec.columns[name], spec.cells).bin_of_cell for name in columns}
 
     def embedding(self, scorers: Sequence[Scorer]) -> CellCounts:
         """Make the embedding of trained classifiers; without them only its sizes are of use."""
         return CellCounts(
             self.sizes,
             self.schema.unit.max_rows,
-            lambda rows: _cells(self.tables, scorers, self.codec, self.places, rows),
+            lambda rows: _cells(self.tables, scorers, self.codec, self.bins_of_columns, rows),
         )
 
     def trained(self, synthetic: Iterable[Records], seed: int) -> tuple[CellCounts, Whole]:
@@ -137,9 +137,9 @@ class ScoreTables:
         scored = sum(self.sizes[: len(scorers)])
         tested = embedding.lattice_sum(sample.take(test)).numpy()[:scored]
         columns = self.embedding([_silent(self.schema)] * len(scorers))
-        seen = sum(columns.lattice_sum(records).numpy()[scored:] for records in synthetic)
-        kept = np.concatenate([[len(train), len(test)], tested // STEP, np.asarray(seen) // STEP])
-        return embedding, kept.astype(np.int64)
+        synthetic_counts = sum(columns.lattice_sum(records).numpy()[scored:] for records in synthetic)
+        summary = np.concatenate([[len(train), len(test)], tested // STEP, np.asarray(synthetic_counts) // STEP])
+        return embedding, summary.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -175,8 +175,8 @@ class Scores(System[ScoreTables]):
 
     def programme(self, design: ScoreTables) -> Programme:
         """Train the classifiers, and keep what their tables hold for synthetic rows; then count the real rows once."""
-        embedding, kept = design.trained(self.synthetic, self.seed)
-        yield Keep.of(kept)
+        embedding, summary = design.trained(self.synthetic, self.seed)
+        yield Keep.of(summary)
         yield Sum.of(embedding)
 
     def noise(self, line: Line) -> dict[str, float]:
@@ -202,14 +202,18 @@ def read_measurement(settings: dict[str, object]) -> ScoreMeasurement:
 
 
 def _cells(
-    tables: Sequence[Table], scorers: Sequence[Scorer], codec: Codec, places: Mapping[str, Whole], records: Records
+    tables: Sequence[Table],
+    scorers: Sequence[Scorer],
+    codec: Codec,
+    bins_of_columns: Mapping[str, Whole],
+    records: Records,
 ) -> Whole:
-    """Number the cell of each record in each table; ``places`` joins a column's cells. Shapes: [B, T]."""
+    """Number the cell of each record in each table; ``bins_of_columns`` joins a column's cells. Shapes: [B, T]."""
     fine, names, result = codec.to_cells(records), list(codec.columns), []
     label = records.labels(codec.schema.class_index)
     for index, table in enumerate(tables):
         if table.kind == "column":
-            inner = places[table.name][fine[:, names.index(table.name)]]
+            inner = bins_of_columns[table.name][fine[:, names.index(table.name)]]
         else:
             inner = scorers[index].cells(records)
         result.append(label * table.cells + inner)

@@ -27,7 +27,7 @@ GRID = np.linspace(0, 1, 10_001)
 
 
 @dataclass(frozen=True)
-class Known:
+class Precision:
     """What is known of the noise: its deviation in a cell, and the released number of records with its own."""
 
     noise: float
@@ -35,7 +35,7 @@ class Known:
     records_stddev: float
 
     @classmethod
-    def of(cls, noisy: Sequence[Floats], noise: float) -> "Known":
+    def of(cls, noisy: Sequence[Floats], noise: float) -> "Precision":
         """Average the number of records over all tables; a table's sum is off by the noise of all its cells."""
         weights = 1 / np.array([len(counts) for counts in noisy])
         records = float(np.average([counts.sum() for counts in noisy], weights=weights))
@@ -47,37 +47,39 @@ def charged_facts(release: Release) -> dict[str, Any]:
     line, scores = release.line, Scores.reading(release.line)
     tables = scores.of(line).tables
     ends = np.cumsum([table.classes * table.cells for table in tables])[:-1]
-    noisy, made = np.split(release.vector / STEP, ends), np.split(release.chosen[2:].astype(np.float64), ends)
+    noisy, synthetic = np.split(release.vector / STEP, ends), np.split(release.chosen[2:].astype(np.float64), ends)
     (noise,) = scores.noise(line).values()
-    known = Known.of(noisy, noise)
+    precision = Precision.of(noisy, noise)
     by_class = [
-        (table, real.reshape(table.classes, -1), own.reshape(table.classes, -1))
-        for table, real, own in zip(tables, noisy, made, strict=True)
+        (table, real.reshape(table.classes, -1), synthetic_counts.reshape(table.classes, -1))
+        for table, real, synthetic_counts in zip(tables, noisy, synthetic, strict=True)
     ]
     columns = [one for one in by_class if one[0].kind == "column"]
     with_target = [] if line.table.classes == 1 else columns
-    target = [_target(line, by_class, known)] if with_target else []
+    target = [_target(line, by_class, precision)] if with_target else []
     return {
         **line_facts(line),
         "ledger_charge": release.entry,
-        "noise_stddev_of_a_count": round(known.noise, 4),
-        "records": round(known.records, 1),
-        "records_stddev": round(known.records_stddev, 4),
+        "noise_stddev_of_a_count": round(precision.noise, 4),
+        "records": round(precision.records, 1),
+        "records_stddev": round(precision.records_stddev, 4),
         "rows_trained_on": int(release.chosen[0]),
         "synthetic_rows_tested_on": int(release.chosen[1]),
         "target": line.table.target if line.table.classes > 1 else None,
         "classifiers": [
-            {"model": NAMES[table.kind], "scores": _classifier(table, real, own, known.noise)}
-            for table, real, own in by_class
+            {"model": NAMES[table.kind], "scores": _classifier(table, real, synthetic_counts, precision.noise)}
+            for table, real, synthetic_counts in by_class
             if table.kind != "column"
         ],
         "columns": target
         + [
-            {"name": table.name} | _distance(real.sum(axis=0), own.sum(axis=0), known, math.sqrt(table.classes))
-            for table, real, own in columns
+            {"name": table.name}
+            | _distance(real.sum(axis=0), synthetic_counts.sum(axis=0), precision, math.sqrt(table.classes))
+            for table, real, synthetic_counts in columns
         ],
         "columns_with_target": [
-            {"name": table.name} | _distance(real.ravel(), own.ravel(), known) for table, real, own in with_target
+            {"name": table.name} | _distance(real.ravel(), synthetic_counts.ravel(), precision)
+            for table, real, synthetic_counts in with_target
         ],
     }
 
@@ -92,25 +94,31 @@ def line_facts(line: Line) -> dict[str, Any]:
     }
 
 
-def _target(line: Line, by_class: Sequence[tuple[Table, Floats, Floats]], known: Known) -> dict[str, Any]:
+def _target(line: Line, by_class: Sequence[tuple[Table, Floats, Floats]], precision: Precision) -> dict[str, Any]:
     """Compare the target's own column: every table counts its classes, so they are averaged."""
     weights = [1 / table.cells for table, _, _ in by_class]
     real = np.average([counts.sum(axis=1) for _, counts, _ in by_class], axis=0, weights=weights)
-    own = by_class[-1][2].sum(axis=1)  # a column's table: classifiers are tested on few of the synthetic rows
-    return {"name": line.table.target} | _distance(real, own, known, 1 / math.sqrt(sum(weights)))
+    synthetic = by_class[-1][2].sum(axis=1)  # a column's table: classifiers are tested on few of the synthetic rows
+    return {"name": line.table.target} | _distance(real, synthetic, precision, 1 / math.sqrt(sum(weights)))
 
 
-def _classifier(table: Table, real: Floats, made: Floats, noise: float) -> list[dict[str, Any]]:
+def _classifier(table: Table, real: Floats, synthetic: Floats, noise: float) -> list[dict[str, Any]]:
     """Score one classifier. Shapes: counts of label and score bin, or of label and class named."""
     right = np.eye(table.classes)
     if table.classes == 2:
         right = np.repeat(right, table.cells // 2, axis=1)
-    scores = [("accuracy", accuracy(real, right, noise), accuracy(made, right, 0.0)[0])]
+    scores = [("accuracy", accuracy(real, right, noise), accuracy(synthetic, right, 0.0)[0])]
     if table.classes == 2:
-        scores.insert(0, ("AUROC", auroc(real, noise), auroc(made, 0.0)[0]))
+        scores.insert(0, ("AUROC", auroc(real, noise), auroc(synthetic, 0.0)[0]))
     return [
-        {"score": name, "value": _round(at), "low": _round(low), "high": _round(high), "on_synthetic_rows": _round(own)}
-        for name, (at, low, high), own in scores
+        {
+            "score": name,
+            "value": _round(at),
+            "low": _round(low),
+            "high": _round(high),
+            "on_synthetic_rows": _round(synthetic_score),
+        }
+        for name, (at, low, high), synthetic_score in scores
     ]
 
 
@@ -155,12 +163,12 @@ def _not_refuted(excess: Callable[[Floats], tuple[Floats, Floats]]) -> tuple[flo
     """Return the share at which the excess is smallest, and the ends of those at which noise explains it."""
     value, stddev = excess(GRID)
     best = int(np.abs(value).argmin())
-    kept = np.flatnonzero(np.abs(value) <= TWO_SIDED * stddev)
-    low, high = (kept[0], kept[-1]) if len(kept) else (best, best)
+    accepted = np.flatnonzero(np.abs(value) <= TWO_SIDED * stddev)
+    low, high = (accepted[0], accepted[-1]) if len(accepted) else (best, best)
     return float(GRID[best]), float(GRID[min(low, best)]), float(GRID[max(high, best)])
 
 
-def _distance(real: Floats, made: Floats, known: Known, added: float = 1.0) -> dict[str, Any]:
+def _distance(real: Floats, synthetic: Floats, precision: Precision, added: float = 1.0) -> dict[str, Any]:
     """Return the total variation of noisy real shares to synthetic ones, what noise adds, and where the true one lies.
 
     D = 1/2 sum |h / n - q|. By Jensen noise does not lower D on average, and by the triangle inequality it raises it
@@ -168,11 +176,11 @@ def _distance(real: Floats, made: Floats, known: Known, added: float = 1.0) -> d
     so it lies within that times sqrt(2 log(1 / tail)) of its mean on either side but for the tail. n itself is a noisy
     number: it moves all shares by its relative error, and so D by half of that. ``added``: sigma over a cell's noise.
     """
-    noise, records = added * known.noise, known.records
-    measured = float(np.abs(real / records - made / max(made.sum(), 1.0)).sum() / 2)
+    noise, records = added * precision.noise, precision.records
+    measured = float(np.abs(real / records - synthetic / max(synthetic.sum(), 1.0)).sum() / 2)
     alone = HALF_NORMAL * noise * len(real) / (2 * records)
     around = math.sqrt(len(real)) * noise / (2 * records) * math.sqrt(2 * math.log(1 / TAIL))
-    around += RECORDS_TAIL * known.records_stddev / (2 * records)
+    around += RECORDS_TAIL * precision.records_stddev / (2 * records)
     return {
         "cells": len(real),
         "measured": _round(min(1.0, measured)),

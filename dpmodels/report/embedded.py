@@ -37,7 +37,7 @@ def epsilon_of_a_document(line: Line) -> float:
 def cautions(line: Line) -> list[str]:
     """Say in sentences how weak the guarantee is for more than one sentence; of public parameters alone."""
     each, whole = epsilon_of_a_document(line), float(spent_epsilon([line.event], line.budget.delta_exact))
-    told = [
+    sentences = [
         f"WEAK FOR A WHOLE DOCUMENT: epsilon={each:g} hides what ONE sentence of a document says. k sentences together "
         f"are hidden with k times as much at worst: 10 sentences with epsilon={10 * each:g}, next to nothing.",
         "To hide whole documents, or all that a user wrote, take the collection-level release, which needs less "
@@ -45,8 +45,10 @@ def cautions(line: Line) -> list[str]:
     ]
     if line.part == "user":
         most = round(whole / each)
-        told.insert(1, f"A sentence that a user repeats in all of at most {most} documents costs epsilon={whole:g}.")
-    return told
+        sentences.insert(
+            1, f"A sentence that a user repeats in all of at most {most} documents costs epsilon={whole:g}."
+        )
+    return sentences
 
 
 def too_short(counts: NDArray[np.int64], least: float) -> str | None:
@@ -67,7 +69,7 @@ def summarise_embedded(
     entry: str,
     release_sha256: str,
     candidates: Floats,
-    chosen: NDArray[np.int64],
+    nearest: NDArray[np.int64],
     policy: Sequence[str],
     lost: str | None = None,
 ) -> dict[str, Any]:
@@ -78,14 +80,14 @@ def summarise_embedded(
         entry: the ledger's charge.
         release_sha256: of the release's file.
         candidates: the public embeddings.
-        chosen: for each document the index of the candidate that it was given, or that lies nearest to its embedding.
+        nearest: for each document the index of the candidate that it was given, or that lies nearest to its embedding.
         policy: what becomes of documents that the mechanism cannot serve, in sentences.
         lost: says that the release does not stand out of its noise, where it does not.
 
-    Shapes: candidates [m, dim], chosen [documents].
+    Shapes: candidates [m, dim], nearest [documents].
     """
     each, spent = epsilon_of_a_document(line), float(spent_epsilon([line.event], line.budget.delta_exact))
-    counts = np.bincount(chosen, minlength=len(candidates))
+    counts = np.bincount(nearest, minlength=len(candidates))
     return {
         "format": 2,
         "about": "embeddings",
@@ -111,7 +113,7 @@ def summarise_embedded(
             "release_sha256": release_sha256,
             "ledger_charge": entry,
         },
-        "documents": len(chosen),
+        "documents": len(nearest),
         "dim": candidates.shape[1],
         "candidates": len(candidates),
         "candidates_chosen": int((counts > 0).sum()),
@@ -141,18 +143,18 @@ def _map(candidates: Floats, counts: NDArray[np.int64]) -> dict[str, Any]:
 
     centered = np.asarray(candidates, dtype=np.float64) - candidates.mean(axis=0)
     values, vectors = np.linalg.eigh(centered.T @ centered)
-    places = centered @ vectors[:, ::-1][:, :2]
-    places = places / max(float(np.abs(places).max(initial=0)), 1e-12)
-    if places.shape[1] < 2:
-        places = np.pad(places, ((0, 0), (0, 1)))
+    positions = centered @ vectors[:, ::-1][:, :2]
+    positions = positions / max(float(np.abs(positions).max(initial=0)), 1e-12)
+    if positions.shape[1] < 2:
+        positions = np.pad(positions, ((0, 0), (0, 1)))
     number = min(CLUSTERS, len(np.unique(candidates, axis=0)))
     labels = KMeans(number, n_init=1, random_state=0).fit(centered).labels_
     sizes = np.bincount(labels, counts, minlength=number).astype(int)
-    shown = np.argsort(-counts, kind="stable")[: min(MOST_POINTS, int((counts > 0).sum()))]
-    middles = [places[labels == one].mean(axis=0) for one in range(number)]
+    indices = np.argsort(-counts, kind="stable")[: min(MOST_POINTS, int((counts > 0).sum()))]
+    middles = [positions[labels == one].mean(axis=0) for one in range(number)]
     share = float(values[::-1][:2].sum() / max(float(values.sum()), 1e-12))
     return {
-        "map": [[*map(_short, places[index]), int(counts[index])] for index in shown],
+        "map": [[*map(_short, positions[index]), int(counts[index])] for index in indices],
         "map_explains": round(share, 4),
         "clusters": [
             {"documents": int(size), "x": _short(x), "y": _short(y)}

@@ -75,8 +75,8 @@ def compare(rated: Sequence[Rated]) -> dict[str, Any]:
     first, *others = rated
     if first.right is None:
         which = f", or whether {others[0].name} would be right more often" if others else ""
-        said = f"No public labeled records were given (round.judge), so nothing tells how often it is right{which}."
-        return {"records": 0, "classifiers": [], "words": f"What is handed over is {first.name}. {said}"}
+        reason = f"No public labeled records were given (round.judge), so nothing tells how often it is right{which}."
+        return {"records": 0, "classifiers": [], "words": f"What is handed over is {first.name}. {reason}"}
     records = len(first.right)
     words = [f"Of {records} public labeled records {first.name} is right about {first.accuracy:.1%}."]
     for other in others:
@@ -129,7 +129,7 @@ def cautions(plan: Plan) -> list[str]:
 def summarise_federation(
     parties: Sequence[Party],
     hashes: Mapping[str, str],
-    said: Floats,
+    probabilities: Floats,
     rated: Sequence[Rated],
     lost: str | None = None,
 ) -> dict[str, Any]:
@@ -138,20 +138,20 @@ def summarise_federation(
     Args:
         parties: all clients; one at least took part.
         hashes: those that stand for all clients that took part.
-        said: the classifier's probabilities of public records.
+        probabilities: the classifier's probabilities of public records.
         rated: the classifiers that were made, the one that is handed over first.
         lost: says that what was released does not stand out of its noise, where it does not.
 
-    Shapes: said [n, classes].
+    Shapes: probabilities [n, classes].
     """
-    taken = [party for party in parties if not party.dropped]
-    plan = taken[0].plan
+    participants = [party for party in parties if not party.dropped]
+    plan = participants[0].plan
     if not isinstance(contract := plan.contract, Federation):
         raise ArtifactError(f"what {plan.method} was planned for is not a federation")
     compared = compare(rated)
     if len(rated) == 1 and plan.method in NOT_COMPARED:
         compared["words"] += f" {NOT_COMPARED[plan.method]}"
-    shares = np.bincount(said.argmax(axis=1), minlength=said.shape[1]) / max(len(said), 1)
+    shares = np.bincount(probabilities.argmax(axis=1), minlength=probabilities.shape[1]) / max(len(probabilities), 1)
     return {
         "format": 2,
         "about": "federation",
@@ -163,7 +163,7 @@ def summarise_federation(
             "unit": str(contract.unit),
             "adjacency": contract.adjacency.value,
             "part": contract.part,
-            **_priced(taken),
+            **_priced(participants),
             "rows_of_a_unit": contract.unit.max_rows,
         },
         "unprotected": "",  # what has no price is not reported; the field is one of format 2
@@ -171,8 +171,8 @@ def summarise_federation(
         "trust": "central" if is_central(plan.release) else "local",
         "compared": compared,
         "sizes_are_public": _replaced(contract),
-        "clients": [_told(party, taken) for party in parties],
-        "public_records": len(said),
+        "clients": [_told(party, participants) for party in parties],
+        "public_records": len(probabilities),
         "classes": [
             {"name": name, "share": round(float(share), 4)}
             for name, share in zip(contract.classes, shares, strict=True)
@@ -219,14 +219,14 @@ def _replaced(contract: Contract) -> bool:
     return contract.adjacency == Adjacency.REPLACE_ONE
 
 
-def _told(party: Party, taken: Sequence[Party]) -> dict[str, Any]:
+def _told(party: Party, participants: Sequence[Party]) -> dict[str, Any]:
     """Say of one client whether it took part, what it cost, and where it is more certain than all others."""
-    told: dict[str, Any] = {"name": party.name, "account": party.account, "dropped": party.dropped}
+    facts: dict[str, Any] = {"name": party.name, "account": party.account, "dropped": party.dropped}
     if party.dropped or not party.plan.lines:
-        return told
-    told["epsilon"] = float(party.epsilon)
+        return facts
+    facts["epsilon"] = float(party.epsilon)
     if party.certainty is not None:
-        all_of_them = np.stack([one.certainty for one in taken if one.certainty is not None])
-        told["certainty"] = round(float(party.certainty.mean()), 4)
-        told["leads"] = round(float((party.certainty >= all_of_them.max(axis=0)).mean()), 4)
-    return told
+        all_of_them = np.stack([one.certainty for one in participants if one.certainty is not None])
+        facts["certainty"] = round(float(party.certainty.mean()), 4)
+        facts["leads"] = round(float((party.certainty >= all_of_them.max(axis=0)).mean()), 4)
+    return facts

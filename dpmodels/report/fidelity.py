@@ -107,22 +107,22 @@ def compare_with_release(line: Line, sums: Sequence[NoisySum], batches: Iterable
     totals = [torch.zeros(each.embedding.dim, dtype=torch.int64) for each in sums]
     rows, units = 0, 0
     for records in batches:
-        kept = records.take(slice(0, FIT_ROWS - rows))
+        fitted_records = records.take(slice(0, FIT_ROWS - rows))
         for total, each in zip(totals, sums, strict=True):
-            total += each.embedding.lattice_sum(kept)
-        rows, units = rows + len(kept), units + units_in(line.contract, kept)
+            total += each.embedding.lattice_sum(fitted_records)
+        rows, units = rows + len(fitted_records), units + units_in(line.contract, fitted_records)
         if rows >= FIT_ROWS:
             break
     contract = line.contract
     rows_of_a_unit = contract.flat.unit.max_rows if isinstance(contract, Schema) else contract.unit.max_rows
     result: list[dict[str, float | int]] = []
     for total, each in zip(totals, sums, strict=True):
-        made, steps, vector = total.numpy().astype(np.float64), each.noise_stddev, each.vector
-        power = float(made @ made)
-        factor = float(made @ vector) / power if power else 0.0
+        synthetic, steps, vector = total.numpy().astype(np.float64), each.noise_stddev, each.vector
+        power = float(synthetic @ synthetic)
+        factor = float(synthetic @ vector) / power if power else 0.0
         norm = each.embedding.l2_sensitivity / rows_of_a_unit
         drawing = factor**2 * max(units * norm**2 - power / max(units, 1), 0.0) / len(vector)
-        rest = vector - factor * made
+        rest = vector - factor * synthetic
         result.append(
             {
                 "coordinates": len(vector),

@@ -44,16 +44,17 @@ def noisy_tables(release: Release) -> Iterator[pa.Table]:
     """
     line = release.line
     system = create(line.method, line.measurement, {}) if line.method in of_kind("table") else None
-    found = system.marginals(release) if system else None
-    if system is None or found is None:
+    marginals = system.marginals(release) if system else None
+    if system is None or marginals is None:
         raise Unsuitable(f"the release of {line.method} holds no counts of columns, so there are no tables to write")
-    own = {
-        name: NoisyTable((name,), (one.place,), one.pooled, one.pooled_stddev) for name, one in found.columns.items()
+    combined = {
+        name: NoisyTable((name,), (one.place,), one.pooled, one.pooled_stddev)
+        for name, one in marginals.columns.items()
     }
     measured, rows = list(system.tables(release)), list[pa.Table]()
-    kinds = [MEASURED] * len(measured) + [COMBINED if measured else MEASURED] * len(own)
-    for number, (kind, table) in enumerate(zip(kinds, [*measured, *own.values()], strict=True)):
-        rows.append(_rows(number, kind, table, found.codec.columns))
+    kinds = [MEASURED] * len(measured) + [COMBINED if measured else MEASURED] * len(combined)
+    for number, (kind, table) in enumerate(zip(kinds, [*measured, *combined.values()], strict=True)):
+        rows.append(_rows(number, kind, table, marginals.codec.columns))
         if sum(map(len, rows)) >= LEAST_ROWS:
             yield pa.concat_tables(rows)
             rows = []
@@ -62,7 +63,9 @@ def noisy_tables(release: Release) -> Iterator[pa.Table]:
 
 
 def _rows(number: int, kind: str, table: NoisyTable, columns: dict[str, Modelled]) -> pa.Table:
-    sides = [_cells(columns[name], place) for name, place in zip(table.names, table.places, strict=True)]
+    sides = [
+        _cells(columns[name], cell_of_column) for name, cell_of_column in zip(table.names, table.places, strict=True)
+    ]
     combinations, size = list(product(*sides)), table.counts.size
     parts = [[[side[part] for side in each] for each in combinations] for part in range(3)]
     errors = np.broadcast_to(table.stddev, table.counts.shape).ravel()
@@ -72,9 +75,9 @@ def _rows(number: int, kind: str, table: NoisyTable, columns: dict[str, Modelled
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
 
 
-def _cells(column: Modelled, place: NDArray[np.int64]) -> list[Cell]:
+def _cells(column: Modelled, numbers: NDArray[np.int64]) -> list[Cell]:
     """Describe the cells of one column, each of which joins the fine cells that have its number."""
-    return [_cell(column, np.flatnonzero(place == cell)) for cell in range(int(place.max()) + 1)]
+    return [_cell(column, np.flatnonzero(numbers == cell)) for cell in range(int(numbers.max()) + 1)]
 
 
 def _cell(column: Modelled, fine: NDArray[np.int64]) -> Cell:

@@ -38,7 +38,7 @@ class Spread:
         within: share of its group that a part holds.
         inside: by how much a value of a group, on average over its cells, may lie from the middle of its cell.
         noisy: the counts of the groups.
-        made: shares of the parts, and of the zeros, in the synthetic column. Shapes: [parts + 1].
+        synthetic: shares of the parts, and of the zeros, in the synthetic column. Shapes: [parts + 1].
     """
 
     edges: Floats
@@ -47,10 +47,10 @@ class Spread:
     inside: Floats
     noisy: Pooled
     ends: Ends
-    made: Floats
+    synthetic: Floats
 
     @classmethod
-    def of(cls, ends: Ends, made: Floats, zeros: float, zeros_stddev: float) -> "Spread":
+    def of(cls, ends: Ends, synthetic: Floats, zeros: float, zeros_stddev: float) -> "Spread":
         """Describe a column by its ends, the synthetic shares of its cells and zeros, and the noisy number of zeros."""
         edges, cell, share = ends.parts()
         amounts, group = ends.expected[cell] * share, ends.group[cell]
@@ -60,7 +60,7 @@ class Spread:
         covariance = np.zeros((size, size))
         covariance[:-1, :-1], covariance[-1, -1] = counts.covariance, zeros_stddev**2
         noisy = Pooled(np.append(counts.counts, zeros), covariance)
-        parts = np.append(made[cell] * share, made[len(ends.group) :].sum())
+        parts = np.append(synthetic[cell] * share, synthetic[len(ends.group) :].sum())
         values, within = values_at(ends.column, edges), amounts / sums[group]
         inside = np.append(np.bincount(ends.group, _stddevs(values, cell, within)), 0.0)
         return cls(values, group, within, inside, noisy, ends, parts)
@@ -138,22 +138,22 @@ class Spread:
 
     @property
     def _made_mean(self) -> float:
-        return float(self.made @ self.middles) / float(self.made.sum())
+        return float(self.synthetic @ self.middles) / float(self.synthetic.sum())
 
     def quantile(self, level: float) -> tuple[float, float]:
         """Return a quantile as the counts tell it, and the standard deviation of that of the synthetic column."""
         order = np.argsort(self.middles, kind="stable")
         tops = np.append(self.edges[1:], 0.0)[order]
-        below, made = (
+        below, synthetic_below = (
             np.cumsum(masses[order])
-            for masses in (np.append(self.shares[self.group] * self.within, self.shares[-1]), self.made)
+            for masses in (np.append(self.shares[self.group] * self.within, self.shares[-1]), self.synthetic)
         )
         at = min(int((below < level).sum()), len(tops) - 1)
         beyond = np.append(self.edges[:-1] >= tops[at], tops[at] < 0).astype(np.float64)
         above = np.append(np.bincount(self.group, self.within * beyond[:-1]), beyond[-1])
         stddev = self.stddev_of(above)
         low, high = (np.interp(np.clip(each, 0, 1), below, tops) for each in (level - stddev, level + stddev))
-        value, synthetic = np.interp(level, below, tops), np.interp(level, made / made[-1], tops)
+        value, synthetic = np.interp(level, below, tops), np.interp(level, synthetic_below / synthetic_below[-1], tops)
         inside = self._within(int(order[at]), level)
         return float(value), math.hypot(float(high - low) / 2, *inside, float(synthetic - value))
 
@@ -182,12 +182,12 @@ def _stddevs(edges: Floats, cell: Whole, within: Floats) -> Floats:
     return stddevs
 
 
-def errors_of(column: Modelled, noisy: Marginal, made: Floats) -> dict[str, Any]:
+def errors_of(column: Modelled, noisy: Marginal, synthetic: Floats) -> dict[str, Any]:
     """Estimate mean and 99 % quantile of a number column, and the root mean squared error of the synthetic ones.
 
     Nothing is said of a column that has no numbers or too large ones, or whose values do not stand out of their noise.
 
-    Shapes: made [cells and states], the synthetic shares.
+    Shapes: synthetic [cells and states], the synthetic shares.
     """
     if not isinstance(column, Integer | Number):
         return {}
@@ -196,8 +196,8 @@ def errors_of(column: Modelled, noisy: Marginal, made: Floats) -> dict[str, Any]
     ends = noisy.ends or Ends(column, plain, np.ones(cells))
     zeros = (0.0, 0.0) if zero is None else (float(noisy.counts[cells + zero - 1]), noisy.stddev)
     with np.errstate(over="ignore", invalid="ignore"):
-        spread = Spread.of(ends, made[: cells + (zero is not None)], *zeros)
-    if not spread.stands or not spread.made.any():
+        spread = Spread.of(ends, synthetic[: cells + (zero is not None)], *zeros)
+    if not spread.stands or not spread.synthetic.any():
         return {}
     with np.errstate(over="ignore", invalid="ignore"):  # beyond what a square can be, nothing is said
         errors = {"mean": _fact(*spread.mean()), "p99": _fact(*spread.quantile(HIGH))}

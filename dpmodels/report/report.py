@@ -118,8 +118,8 @@ def summarise(
 def _not_promised(contract: Contract) -> list[str]:
     """Say what is not promised of any table, and where the keys of its schema are from."""
     first, *others = NOT_PROMISED
-    said = [DISCOVERED if discoveries_of(contract) else first, *others]
-    return [*said, UNPRICED] if unpriced(contract) else said
+    sentences = [DISCOVERED if discoveries_of(contract) else first, *others]
+    return [*sentences, UNPRICED] if unpriced(contract) else sentences
 
 
 def _makes_rows_alone(line: Line) -> bool:
@@ -163,15 +163,15 @@ def _column(
 ) -> dict[str, Any]:
     """Describe one column: its bins, the synthetic shares, and the released ones where there are any."""
     bins = Bins.of(column)
-    made = bins.join(shares)
+    synthetic = bins.join(shares)
     facts: dict[str, Any] = {
         "name": name,
         "type": getattr(column, "type", ""),
         "labels": list(bins.labels),
         "values": bins.values,
         "ordered": bins.ordered,
-        "synthetic": _round(made),
-        **({"axis": axis_of(column, bins, made)} if isinstance(column, Continuous) else {}),
+        "synthetic": _round(synthetic),
+        **({"axis": axis_of(column, bins, synthetic)} if isinstance(column, Continuous) else {}),
     }
     if marginals is None or name not in marginals.columns:
         return facts

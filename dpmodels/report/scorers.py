@@ -41,15 +41,15 @@ class Scorer:
     def cells(self, records: Records) -> Whole:
         """Number what is said of each record: the bin of its score for two classes, the class named for more."""
         blocks = [slice(at, at + BLOCK_ROWS) for at in range(0, len(records), BLOCK_ROWS)]
-        said = [self._said(records.take(block)) for block in blocks]
-        return np.concatenate([np.zeros(0, dtype=np.int64), *said])
+        numbers = [self._said(records.take(block)) for block in blocks]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *numbers])
 
     def _said(self, records: Records) -> Whole:
         margins = self.margins(records)
         if len(self.edges):
             return np.searchsorted(self.edges, margins[:, 0], side="right").astype(np.int64)
-        named: Whole = self.known[margins.argmax(axis=1)]
-        return named
+        classes: Whole = self.known[margins.argmax(axis=1)]
+        return classes
 
 
 def fit_scorer(kind: str, records: Records, schema: Schema, bins: int) -> Scorer:
@@ -58,13 +58,13 @@ def fit_scorer(kind: str, records: Records, schema: Schema, bins: int) -> Scorer
     Privacy: post-processing; the synthetic rows are all it reads.
     """
     label = records.labels(schema.class_index)
-    known, two = np.unique(label), schema.classes == 2
-    if len(known) == 1:
-        side = float(2 * known[0] - 1) if two else 0.0
+    classes, two = np.unique(label), schema.classes == 2
+    if len(classes) == 1:
+        side = float(2 * classes[0] - 1) if two else 0.0
         margins: Margins = lambda rows: np.full((len(rows), 1), side)  # noqa: E731 - beside its two siblings
     else:
         margins = _linear(records, label, schema) if kind == "logistic" else _trees(records, label, schema)
-    return Scorer(margins, known, _edges(margins(records)[:, 0], bins // 2) if two else np.zeros(0))
+    return Scorer(margins, classes, _edges(margins(records)[:, 0], bins // 2) if two else np.zeros(0))
 
 
 def _linear(records: Records, label: Whole, schema: Schema) -> Margins:

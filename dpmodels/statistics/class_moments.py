@@ -95,10 +95,10 @@ def transform_class_moments(moments: ClassMoments, points: Sensitive[Points]) ->
     return Sensitive(moments.total(rows.z, rows.label))
 
 
-def transform_all_moments(moments: ClassMoments, held: Sensitive[Iterable[Points]]) -> Sensitive[Whole]:
+def transform_all_moments(moments: ClassMoments, points: Sensitive[Iterable[Points]]) -> Sensitive[Whole]:
     """Sum the statistic over all records of several parties, or of one; as ``transform_class_moments``."""
     total = np.zeros(moments.dim, dtype=np.int64)
-    for part in held.reveal():
+    for part in points.reveal():
         total += moments.total(part.z, part.label.clip(0, moments.classes - 1))
     return Sensitive(total)
 
@@ -115,7 +115,7 @@ def leading_directions(covariance: Floats, offsets: Floats, size: int, least: fl
     left = np.eye(len(covariance)) - first @ first.T
     rest = left @ covariance @ left
     others = principal_directions(rest, size - parting)
-    kept = np.einsum("ij,ik,kj->j", others, rest, others) > least
-    kept[: max(0, 1 - parting)] = True
-    directions: Floats = np.concatenate([first, others[:, kept]], axis=1)
+    above_least = np.einsum("ij,ik,kj->j", others, rest, others) > least
+    above_least[: max(0, 1 - parting)] = True
+    directions: Floats = np.concatenate([first, others[:, above_least]], axis=1)
     return directions

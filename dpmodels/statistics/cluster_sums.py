@@ -48,10 +48,10 @@ class ClusterSums:
         """
         blocks = released.astype(np.float64).reshape(self.clusters, 1 + self.size)
         counts = blocks[:, 0] / self.count_step
-        held = counts > 2 * noise_stddev / self.count_step
-        means = np.ldexp(blocks[:, 1:], -Z_BITS) / np.where(held, counts, 1.0)[:, None]
+        populated = counts > 2 * noise_stddev / self.count_step
+        means = np.ldexp(blocks[:, 1:], -Z_BITS) / np.where(populated, counts, 1.0)[:, None]
         means /= np.maximum(1.0, np.linalg.norm(means, axis=1, keepdims=True))
-        return np.where(held[:, None], means, before), counts
+        return np.where(populated[:, None], means, before), counts
 
 
 def transform_cluster_sums(sums: ClusterSums, points: Sensitive[Points], centroids: Floats) -> Sensitive[Whole]:
@@ -73,8 +73,8 @@ def transform_class_counts(
     rows = points.reveal()
     if centroids is None:
         return Sensitive(np.bincount(rows.label, minlength=classes))
-    place = rows.label + classes * nearest(rows.z, centroids)
-    return Sensitive(np.bincount(place, minlength=classes * len(centroids)))
+    cell = rows.label + classes * nearest(rows.z, centroids)
+    return Sensitive(np.bincount(cell, minlength=classes * len(centroids)))
 
 
 def nearest(z: Whole, centroids: Floats) -> Whole:

@@ -81,10 +81,10 @@ class ComponentMoments:
             if not (bounded and weights.sum(axis=1).max(initial=0) <= 1 << RHO_BITS):
                 raise Unsuitable("a vector passes the norm that the sensitivity is proved for; bound it before summing")
             for c in np.unique(classes):
-                members, own = block[classes == c], weights[classes == c]
+                members, member_weights = block[classes == c], weights[classes == c]
                 for k in range(self.components):
-                    weighted = members * own[:, k, None]
-                    total[c, k, 0] += int(own[:, k].sum()) * self.count_step
+                    weighted = members * member_weights[:, k, None]
+                    total[c, k, 0] += int(member_weights[:, k].sum()) * self.count_step
                     total[c, k, 1 : 1 + self.size] += weighted.sum(axis=0).astype(np.int64) * self.mean_step
                     total[c, k, 1 + self.size :] += pack((weighted.T @ members).astype(np.int64))
         return total.ravel()
@@ -109,15 +109,15 @@ class ComponentMoments:
         """
         counts, sums, moments = self.unpack(released)
         scale = noise_stddev / 2.0**RHO_BITS
-        held = counts.clip(min=max(1.0, scale / self.count_step))
-        means = sums / held[..., None]
+        clipped_counts = counts.clip(min=max(1.0, scale / self.count_step))
+        means = sums / clipped_counts[..., None]
         means /= np.maximum(1.0, np.linalg.norm(means, axis=-1, keepdims=True))
-        covariances = moments / held[..., None, None] - means[..., :, None] * means[..., None, :]
-        noise = scale / (DIAGONAL * 4.0**Z_BITS) / held
-        for place in np.ndindex(held.shape):
-            kept = shrink(covariances[place], float(noise[place]))
-            covariances[place] = kept + LEAST_VARIANCE * np.eye(self.size)
-        return Mixture(held / held.sum(axis=1, keepdims=True), means, covariances)
+        covariances = moments / clipped_counts[..., None, None] - means[..., :, None] * means[..., None, :]
+        noise = scale / (DIAGONAL * 4.0**Z_BITS) / clipped_counts
+        for component in np.ndindex(clipped_counts.shape):
+            covariance = shrink(covariances[component], float(noise[component]))
+            covariances[component] = covariance + LEAST_VARIANCE * np.eye(self.size)
+        return Mixture(clipped_counts / clipped_counts.sum(axis=1, keepdims=True), means, covariances)
 
 
 def transform_component_moments(

@@ -81,10 +81,10 @@ class Coordinates:
     @property
     def public(self) -> list[tuple[str, str]]:
         """Column and key of each public count."""
-        named = [("", ROWS)]
+        keys = [("", ROWS)]
         for name, counts in self.columns.items():
-            named += [(name, key) for key in (NULL, UNREAD, *map(str, self.within(counts)))]
-        return named
+            keys += [(name, key) for key in (NULL, UNREAD, *map(str, self.within(counts)))]
+        return keys
 
     @property
     def open(self) -> tuple[str, ...]:
@@ -105,21 +105,21 @@ def transform_key_counts(batches: Sensitive[Iterable[pa.RecordBatch]], what: Coo
         each column.
     """
     rows, public = 0, {name: np.zeros(2 + len(what.within(counts)), np.int64) for name, counts in what.columns.items()}
-    found = {name: _Tally() for name in what.open}
+    tallies = {name: _Tally() for name in what.open}
     for batch in batches.reveal():
         rows += batch.num_rows
         for name, counts in what.columns.items():
             array = _whole_text(plain(batch.column(name)))
             if counts == "values":
-                public[name] += found[name].add(array, what.longest)
+                public[name] += tallies[name].add(array, what.longest)
             else:
                 public[name] += _counted(array, counts, what)
-    each = [found[name].whole for name in what.open]
+    each = [tallies[name].whole for name in what.open]
     keys = pa.concat_arrays([pa.array([], pa.large_string()), *(table["key"].combine_chunks() for table in each)])
-    places = np.repeat(np.arange(len(each)), [len(table) for table in each])
+    column_numbers = np.repeat(np.arange(len(each)), [len(table) for table in each])
     times = np.concatenate([np.zeros(0, np.int64), *(table["n"].to_numpy() for table in each)]) * what.steps_per_row
     whole = np.concatenate([[rows], *public.values()]).astype(np.int64) * what.steps_per_row
-    return Sensitive(KeyCounts(whole, keys, places, times))
+    return Sensitive(KeyCounts(whole, keys, column_numbers, times))
 
 
 def _whole_text(array: pa.Array) -> pa.Array:
@@ -159,13 +159,13 @@ class _Tally:
             array = array.cast(pa.large_string())
         values, times = pc.value_counts(array).flatten()
         null, keys = values.is_null(nan_is_null=True), _named(values, longest)
-        kept = keys.is_valid()
-        some = pa.table({"key": keys.filter(kept), "n": times.filter(kept)})
+        within_length = keys.is_valid()
+        some = pa.table({"key": keys.filter(within_length), "n": times.filter(within_length)})
         self._waiting.append(some)
         if sum(map(len, self._waiting[1:])) > max(MERGE, self._size):
             _ = self.whole
-        nulls, whole, named = (_sum(times.filter(mask)) for mask in (null, pc.is_valid(times), kept))
-        return np.array([nulls, whole - nulls - named])
+        nulls, whole, listed_rows = (_sum(times.filter(mask)) for mask in (null, pc.is_valid(times), within_length))
+        return np.array([nulls, whole - nulls - listed_rows])
 
 
 def _sum(times: pa.Array) -> int:
@@ -205,10 +205,10 @@ def _counted(array: pa.Array, counts: str, what: Coordinates) -> Whole:
     fits = np.isfinite(x) & ~null
     if counts == "years":
         fits &= (x >= YEARS[0]) & (x <= YEARS[1])
-        place = x[fits].astype(np.int64) - YEARS[0]
+        cells_found = x[fits].astype(np.int64) - YEARS[0]
     else:
-        place = what.figures.cells_of(x[fits]) - cells[0]
-    return np.concatenate([[null.sum(), (~null & ~fits).sum()], np.bincount(place, minlength=len(cells))])
+        cells_found = what.figures.cells_of(x[fits]) - cells[0]
+    return np.concatenate([[null.sum(), (~null & ~fits).sum()], np.bincount(cells_found, minlength=len(cells))])
 
 
 def _numbers(array: pa.Array) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:

@@ -144,8 +144,8 @@ class Logistic:
 
         Shapes: [n, d], [n, outputs] -> [dim].
         """
-        found = self.solve(phi, targets)
-        steps = np.zeros(self.dim) if found is None else np.rint(found.ravel() / self.step)
+        optimum = self.solve(phi, targets)
+        steps = np.zeros(self.dim) if optimum is None else np.rint(optimum.ravel() / self.step)
         return steps.astype(np.int64)
 
     def weights(self, released: Whole) -> Floats:
@@ -158,13 +158,13 @@ class Logistic:
 
     def _slope(self, w: Floats, phi: Floats, targets: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
         """Return the gradient at W, and the function that multiplies by the Hessian there."""
-        said = [_believed(rows @ w.T) for rows in _blocks(phi)]
-        parts = zip(said, _blocks(phi), _blocks(targets), strict=True)
+        probabilities = [_believed(rows @ w.T) for rows in _blocks(phi)]
+        parts = zip(probabilities, _blocks(phi), _blocks(targets), strict=True)
         gradient: Floats = sum(((p - y).T @ rows for p, rows, y in parts), self.strength * w)
 
         def curvature(v: Floats) -> Floats:
             bent = self.strength * v
-            for p, rows in zip(said, _blocks(phi), strict=True):
+            for p, rows in zip(probabilities, _blocks(phi), strict=True):
                 turned = rows @ v.T * p
                 turned -= p * (turned if self.outputs == 1 else turned.sum(axis=1, keepdims=True))
                 bent = bent + turned.T @ rows
@@ -199,7 +199,7 @@ def with_bias(z: Whole, bias: float) -> Floats:
 
 
 def transform_optimum(
-    problem: Logistic, held: Sensitive[Iterable[Points]], records: int, public: Whole | None = None
+    problem: Logistic, points: Sensitive[Iterable[Points]], records: int, public: Whole | None = None
 ) -> Sensitive[Whole]:
     """Solve a logistic problem on private records, and on public ones of label 0 where the private have label 1.
 
@@ -214,7 +214,7 @@ def transform_optimum(
     """
     if (problem.outputs == 1) != (public is not None):
         raise Unsuitable("one output tells private records from public ones; give both, or an output for each class")
-    parts = list(held.reveal())
+    parts = list(points.reveal())
     z = np.concatenate([part.z for part in parts] or [np.zeros((0, problem.size), dtype=np.int64)])
     label = np.concatenate([part.label for part in parts] or [np.zeros(0, dtype=np.int64)])
     if any(rows is not None and rows.shape[1] != problem.size for rows in (z, public)):
@@ -231,8 +231,8 @@ def transform_optimum(
 
 def _believed(logits: Floats) -> Floats:
     """Return the probabilities of logits; of the first of two classes where there is one output."""
-    said: Floats = expit(logits) if logits.shape[1] == 1 else softmax(logits, axis=1)
-    return said
+    probabilities: Floats = expit(logits) if logits.shape[1] == 1 else softmax(logits, axis=1)
+    return probabilities
 
 
 def _blocks(rows: Floats) -> Iterator[Floats]:
@@ -244,14 +244,14 @@ def _conjugate_gradients(
     product: Callable[[Floats], Floats], target: Floats, enough: float, condition: float
 ) -> Floats:
     """Return a v for which product(v) is within ``enough`` of the target, in as many steps as that takes at most."""
-    found, left = np.zeros_like(target), target.copy()
+    solution, left = np.zeros_like(target), target.copy()
     direction, squared = left, float((left * left).sum())
     for _ in range(math.ceil(math.sqrt(condition) * math.log(20 * condition / min(1.0, enough)))):
         bent = product(direction)
         length = squared / float((direction * bent).sum())
-        found, left = found + length * direction, left - length * bent
+        solution, left = solution + length * direction, left - length * bent
         before, squared = squared, float((left * left).sum())
         if squared <= enough**2:
             break
         direction = left + squared / before * direction
-    return found
+    return solution

@@ -14,7 +14,7 @@ from dpmodels.errors import Unsuitable
 from dpmodels.privacy import Sensitive
 
 
-def transform_keep(total: Sensitive[Whole], place: Path) -> None:
+def transform_keep(total: Sensitive[Whole], path: Path) -> None:
     """Write a party's exact sum, whole or not at all. Privacy: Sensitive -> Sensitive."""
     vector = total.reveal()
 
@@ -22,19 +22,19 @@ def transform_keep(total: Sensitive[Whole], place: Path) -> None:
         with open(part, "xb") as file:
             np.save(file, vector, allow_pickle=False)
 
-    write_whole(place, write)
+    write_whole(path, write)
 
 
-def load_sums(places: Sequence[Path], dim: int) -> Sensitive[Sequence[Whole]]:
+def load_sums(paths: Sequence[Path], dim: int) -> Sensitive[Sequence[Whole]]:
     """Read the exact sums of parties. Shapes: each [dim].
 
     Raises:
         Unsuitable: a file is missing or is no sum of this size.
     """
-    return Sensitive([_load(place, dim) for place in places])
+    return Sensitive([_load(path, dim) for path in paths])
 
 
-def transform_added(held: Sensitive[Iterable[Whole]], dim: int) -> Sensitive[Whole]:
+def transform_added(vectors: Sensitive[Iterable[Whole]], dim: int) -> Sensitive[Whole]:
     """Add the exact sums of several parties up.
 
     Privacy: Sensitive -> Sensitive. A record is in the sum of one party and in no other, so adding, removing or
@@ -42,14 +42,14 @@ def transform_added(held: Sensitive[Iterable[Whole]], dim: int) -> Sensitive[Who
         however many parties there are.
     """
     total = np.zeros(dim, dtype=np.int64)
-    for vector in held.reveal():
+    for vector in vectors.reveal():
         total += vector
     return Sensitive(total)
 
 
-def _load(place: Path, dim: int) -> Whole:
+def _load(path: Path, dim: int) -> Whole:
     try:
-        vector = np.load(place, allow_pickle=False)
+        vector = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError):
         vector = None
     if not isinstance(vector, np.ndarray) or vector.shape != (dim,) or vector.dtype != np.int64:

@@ -21,17 +21,17 @@ def draw(batches: Iterable[Batch], rows: int, seed: int) -> list[Batch]:
     """
     rng = np.random.default_rng(seed)
     parts: list[tuple[Batch, Floats]] = []
-    threshold, held = 1.0, 0
+    threshold, row_count = 1.0, 0
     for batch in batches:
         keys = rng.random(len(batch))
-        chosen = np.flatnonzero(keys < threshold)
-        if len(chosen):
-            parts.append((batch.take(chosen), keys[chosen]))
-            held += len(chosen)
-        if held > 2 * rows:
+        indices = np.flatnonzero(keys < threshold)
+        if len(indices):
+            parts.append((batch.take(indices), keys[indices]))
+            row_count += len(indices)
+        if row_count > 2 * rows:
             parts, threshold = _smallest(parts, rows)
-            held = rows
-    if not held:
+            row_count = rows
+    if not row_count:
         raise DataError("", "a table without rows cannot be compared")
     return [batch for batch, _ in _smallest(parts, rows)[0]]
 
@@ -42,5 +42,5 @@ def _smallest(parts: list[tuple[Batch, Floats]], rows: int) -> tuple[list[tuple[
     if len(keys) <= rows:
         return parts, 1.0
     bound = float(np.partition(keys, rows)[rows])
-    kept = [(batch.take(np.flatnonzero(keys < bound)), keys[keys < bound]) for batch, keys in parts]
-    return [part for part in kept if len(part[1])], bound
+    below_bound = [(batch.take(np.flatnonzero(keys < bound)), keys[keys < bound]) for batch, keys in parts]
+    return [part for part in below_bound if len(part[1])], bound

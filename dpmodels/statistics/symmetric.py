@@ -63,8 +63,8 @@ def shrink(
     """
     edge = noise_stddev * (2 * len(covariance)) ** 0.5
     values, vectors = np.linalg.eigh(covariance - toward)
-    kept = np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0))
-    values, vectors = np.linalg.eigh((vectors * kept) @ vectors.T + toward)
+    shrunk = np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0))
+    values, vectors = np.linalg.eigh((vectors * shrunk) @ vectors.T + toward)
     result: NDArray[np.float64] = (vectors * np.maximum(values, edge / 20)) @ vectors.T
     return result
 

@@ -100,10 +100,10 @@ class Candidates:
             **_layers("", self.recoder),
         }
         if self.sketch is not None:
-            own = Recoder(
+            layers = Recoder(
                 [*self.sketch.recoder.weights, self.sketch.weights], [*self.sketch.recoder.biases, self.sketch.biases]
             )
-            tensors |= _layers("sketch/", own) | {f"reader/{at}": part for at, part in enumerate(self.sketch.reader)}
+            tensors |= _layers("sketch/", layers) | {f"reader/{at}": part for at, part in enumerate(self.sketch.reader)}
         about = _About(encoder=self.encoder, recipe=self.recipe).model_dump_json()
         return save({name: np.ascontiguousarray(part) for name, part in tensors.items()}, {KEY: about})
 
@@ -135,15 +135,15 @@ def read_candidates(path: Path) -> Candidates:
     return Candidates(about.encoder, about.recipe, embeddings, points, directions, recoder, sketch)
 
 
-def _layers(place: str, recoder: Recoder) -> dict[str, NDArray[Any]]:
-    weights = {f"{place}w/{at}": weight for at, weight in enumerate(recoder.weights)}
-    return weights | {f"{place}b/{at}": bias for at, bias in enumerate(recoder.biases)}
+def _layers(prefix: str, recoder: Recoder) -> dict[str, NDArray[Any]]:
+    weights = {f"{prefix}w/{at}": weight for at, weight in enumerate(recoder.weights)}
+    return weights | {f"{prefix}b/{at}": bias for at, bias in enumerate(recoder.biases)}
 
 
-def _recoder(place: str, tensors: dict[str, Any]) -> Recoder:
+def _recoder(prefix: str, tensors: dict[str, Any]) -> Recoder:
     """Read layers, and refuse those whose products would be rounded."""
-    depth = sum(name.startswith(f"{place}w/") for name in tensors)
-    weights, biases = ([tensors[f"{place}{name}/{at}"] for at in range(depth)] for name in "wb")
+    depth = sum(name.startswith(f"{prefix}w/") for name in tensors)
+    weights, biases = ([tensors[f"{prefix}{name}/{at}"] for at in range(depth)] for name in "wb")
     check_exact(*weights, *[bias[np.newaxis] for bias in biases])
     return Recoder(weights, biases)
 
@@ -151,9 +151,9 @@ def _recoder(place: str, tensors: dict[str, Any]) -> Recoder:
 def _sketch(tensors: dict[str, Any]) -> Sketch | None:
     if "reader/0" not in tensors:
         return None
-    own = _recoder("sketch/", tensors)
+    recoder = _recoder("sketch/", tensors)
     reader = (tensors["reader/0"], tensors["reader/1"], tensors["reader/2"], tensors["reader/3"])
-    return Sketch(Recoder(own.weights[:-1], own.biases[:-1]), own.weights[-1], own.biases[-1], reader)
+    return Sketch(Recoder(recoder.weights[:-1], recoder.biases[:-1]), recoder.weights[-1], recoder.biases[-1], reader)
 
 
 def _too_few(counts: NDArray[np.int64], least: int) -> str:
@@ -179,7 +179,7 @@ def make_candidates(documents: Iterable[Passages], encoder: Encoder, recipe: Rec
     if len(eligible) < 2:
         raise Unsuitable(_too_few(counts, recipe.least_sentences))
     random = np.random.default_rng(recipe.seed)
-    chosen = np.sort(random.permutation(eligible)[: recipe.candidates])
+    rows = np.sort(random.permutation(eligible)[: recipe.candidates])
     recoder = train_recoder(means[counts > 0], recipe.clusters, recipe.hidden, recipe.seed)
     points, _ = _joined((_recoded(batch, recoder).means(), batch.counts) for batch in documents)
     directions = random.normal(size=(recipe.projections, points.shape[1]))
@@ -187,26 +187,26 @@ def make_candidates(documents: Iterable[Passages], encoder: Encoder, recipe: Rec
     return Candidates(
         encoder,
         recipe,
-        means[chosen].astype(np.float32),
-        on_lattice(points[chosen]),
+        means[rows].astype(np.float32),
+        on_lattice(points[rows]),
         on_lattice(directions.T),
         recoder,
-        _trained(documents, chosen, recipe.sketch, recipe.seed) if recipe.sketch else None,
+        _trained(documents, rows, recipe.sketch, recipe.seed) if recipe.sketch else None,
     )
 
 
-def _trained(documents: Iterable[Passages], chosen: NDArray[np.int64], asked: Sketching, seed: int) -> Sketch:
+def _trained(documents: Iterable[Passages], rows: NDArray[np.int64], sketching: Sketching, seed: int) -> Sketch:
     """Train sketches on the public documents that are candidates, whose sentences are held in memory."""
     sentences: list[Vectors] = []
     begin = 0
     for batch in documents:
-        sentences += [batch[place] for place in chosen[(chosen >= begin) & (chosen < begin + len(batch))] - begin]
+        sentences += [batch[row] for row in rows[(rows >= begin) & (rows < begin + len(batch))] - begin]
         begin += len(batch)
     ends = np.cumsum([0, *map(len, sentences)])
     labels = np.full(len(sentences), -1, dtype=np.int32)
     public = Passages([""] * len(sentences), labels, np.concatenate(sentences), ends)
-    numbers = asked.numbers or best_dim(asked.epsilon)
-    return train_sketch(public, asked.epsilon, numbers, asked.hidden, asked.steps, seed)
+    numbers = sketching.numbers or best_dim(sketching.epsilon)
+    return train_sketch(public, sketching.epsilon, numbers, sketching.hidden, sketching.steps, seed)
 
 
 def _joined(parts: Iterable[tuple[Floats, NDArray[np.int64]]]) -> tuple[Floats, NDArray[np.int64]]:

@@ -66,34 +66,34 @@ class TukeyDepth:
         projected = (points @ self.directions).T
         # candidate number t along a direction lies at or below a sentence where t is less than the sentence's place
         pairs = zip(self.sorted, projected, strict=True)
-        places = np.array([np.searchsorted(row, own, side="right") for row, own in pairs], dtype=np.int32)
-        found = np.zeros((len(ends) - 1, self.order.shape[1]), dtype=np.int32)
-        compiled(add_depths)(np.ascontiguousarray(places.T), ends, self.order, self.worst, found)
-        return found
+        ranks = np.array([np.searchsorted(row, values, side="right") for row, values in pairs], dtype=np.int32)
+        depths = np.zeros((len(ends) - 1, self.order.shape[1]), dtype=np.int32)
+        compiled(add_depths)(np.ascontiguousarray(ranks.T), ends, self.order, self.worst, depths)
+        return depths
 
 
 def add_depths(
-    places: NDArray[np.int32], ends: NDArray[np.int64], order: NDArray[np.int32], worst: bool, found: Indices
+    ranks: NDArray[np.int32], ends: NDArray[np.int64], order: NDArray[np.int32], worst: bool, depths: Indices
 ) -> None:
     """Lower each candidate's score by |2 h - k|, or to the least of these.
 
-    Shapes: places [sentences, p], order [p, m], found [documents, m], which begins as zeros.
+    Shapes: ranks [sentences, p], order [p, m], depths [documents, m], which begins as zeros.
     """
-    for document in range(len(found)):
-        own = places[ends[document] : ends[document + 1]]
-        count = len(own)
-        scores = found[document]
+    for document in range(len(depths)):
+        document_ranks = ranks[ends[document] : ends[document + 1]]
+        count = len(document_ranks)
+        scores = depths[document]
         for direction in range(len(order)):
             begin = 0
-            cuts = np.sort(own[:, direction])
+            cuts = np.sort(document_ranks[:, direction])
             for passed in range(count + 1):
                 end = cuts[passed] if passed < count else order.shape[1]
                 value = -abs(2 * (count - passed) - count)
                 if worst:
-                    for place in range(begin, end):
-                        candidate = order[direction, place]
+                    for rank in range(begin, end):
+                        candidate = order[direction, rank]
                         scores[candidate] = min(scores[candidate], value)
                 else:
-                    for place in range(begin, end):
-                        scores[order[direction, place]] += value
+                    for rank in range(begin, end):
+                        scores[order[direction, rank]] += value
                 begin = end

@@ -85,17 +85,17 @@ def describe_encoder(name: str, dim: int = 0) -> Encoder:
 
 def hash_files(folder: Path, files: Iterable[Path]) -> str:
     """Return the SHA-256 of the names and the hashes of files below a folder."""
-    named = sorted((str(file.relative_to(folder)), sha256_of(file)) for file in files)
-    return hashlib.sha256(json.dumps(named).encode()).hexdigest()
+    hashes = sorted((str(file.relative_to(folder)), sha256_of(file)) for file in files)
+    return hashlib.sha256(json.dumps(hashes).encode()).hexdigest()
 
 
 def _checked_files(spec: Encoder) -> tuple[Path, list[Path]]:
     """Return the folder and the files of an encoder, after comparing their hash with the contract's."""
     folder, files = _files(spec.name)
-    found = hash_files(folder, files)
-    if found != (spec.sha256 or (WORDLLAMA if spec.name == "wordllama" else "")):
+    digest = hash_files(folder, files)
+    if digest != (spec.sha256 or (WORDLLAMA if spec.name == "wordllama" else "")):
         raise ArtifactError(
-            f"the files of the encoder {spec.name} have the sha256 {found}; the contract says otherwise"
+            f"the files of the encoder {spec.name} have the sha256 {digest}; the contract says otherwise"
         )
     return folder, files
 
@@ -104,10 +104,10 @@ def _files(name: str) -> tuple[Path, list[Path]]:
     """Return the folder of an encoder and the files that it is made of."""
     if name == "wordllama":
         check_installed(["wordllama", "tokenizers"])
-        found = find_spec("wordllama")  # which is not imported: it would set up logging for everyone
-        if found is None or found.origin is None:
+        spec = find_spec("wordllama")  # which is not imported: it would set up logging for everyone
+        if spec is None or spec.origin is None:
             raise ModuleNotFoundError("No module named 'wordllama'", name="wordllama")
-        folder = Path(found.origin).parent
+        folder = Path(spec.origin).parent
         return folder, [
             folder / "weights" / "l2_supercat_256.safetensors",
             folder / "tokenizers" / "l2_supercat_tokenizer_config.json",
@@ -169,10 +169,10 @@ def _means(words: NDArray[np.float64], tokenizer: Any, sentences: Sequence[str])
     """
     from scipy.sparse import csr_array
 
-    found = [tokens.ids for tokens in tokenizer.encode_batch(list(sentences), add_special_tokens=False)]
-    ends = np.cumsum([0, *map(len, found)])
-    ids = np.fromiter(chain.from_iterable(found), dtype=np.int64, count=ends[-1])
-    return _rows(csr_array((np.ones(len(ids)), ids, ends), shape=(len(found), len(words))) @ words)
+    token_ids = [tokens.ids for tokens in tokenizer.encode_batch(list(sentences), add_special_tokens=False)]
+    ends = np.cumsum([0, *map(len, token_ids)])
+    ids = np.fromiter(chain.from_iterable(token_ids), dtype=np.int64, count=ends[-1])
+    return _rows(csr_array((np.ones(len(ids)), ids, ends), shape=(len(token_ids), len(words))) @ words)
 
 
 def _transformer(folder: Path, spec: Encoder) -> Encode:

@@ -124,7 +124,7 @@ def transform_passages(
     contract: Documents,
     encode: Encode | None,
     target: Path,
-    tick: Callable[[int], None] = lambda done: None,
+    tick: Callable[[int], None] = lambda row_count: None,
 ) -> Sensitive[PassageFile]:
     """Cut documents into sentences, embed these, and keep the embeddings in a file of the sensitive zone.
 
@@ -137,12 +137,12 @@ def transform_passages(
         DataError: there are no documents, or they break the contract.
     """
     with pa.OSFile(str(target), "wb") as sink:
-        writer, done = None, 0
+        writer, row_count = None, 0
         for batch in documents.reveal():
             written = embed(batch, contract, encode).to_arrow()
             writer = writer or pa.ipc.new_file(sink, written.schema)
             writer.write_batch(written)
-            tick(done := done + written.num_rows)
+            tick(row_count := row_count + written.num_rows)
         if writer is None:
             raise DataError("", "the data holds no documents")
         writer.close()

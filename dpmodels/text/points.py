@@ -24,13 +24,13 @@ def transform_points(documents: Sensitive[Any], contract: Documents, encode: Enc
     Raises:
         DataError: there is no document.
     """
-    codec, found = EmbeddedCodec(contract), False
+    codec, has_rows = EmbeddedCodec(contract), False
     with pa.OSFile(str(target), "wb") as sink, pa.ipc.new_file(sink, codec.arrow_schema) as writer:
         for batch in documents.reveal():
             passages = embed(batch, contract, encode)
             if len(passages):
-                found = True
+                has_rows = True
                 labels = passages.labels.clip(min=0)  # without a column of labels there is one class
                 writer.write_batch(codec.to_arrow(Embedded(on_sphere(passages.means()), labels)))
-    if not found:
+    if not has_rows:
         raise DataError("", "the data holds no documents")

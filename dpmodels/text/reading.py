@@ -38,25 +38,25 @@ class DocumentFiles:
     batch_rows: int
 
     def __iter__(self) -> Batches:
-        batches, seen = self._batches(), set[str]()
+        batches, known_ids = self._batches(), set[str]()
         # where documents are the unit, none may push another out: one that is added would move two
         if self.contract.user and self.contract.protects != "document":
             user = PrivacyUnit(kind="user", user=self.contract.user, max_rows=self.contract.most_documents)
             batches = bounded(batches, user)
         for batch in batches:
-            yield self._checked(batch, seen)
+            yield self._checked(batch, known_ids)
 
     def _batches(self) -> Batches:
         for file in self.files:
             yield from file.read(self.batch_rows, LONGEST_DOCUMENT, null=False)
 
-    def _checked(self, batch: pa.RecordBatch, seen: set[str]) -> pa.RecordBatch:
+    def _checked(self, batch: pa.RecordBatch, known_ids: set[str]) -> pa.RecordBatch:
         contract = self.contract
         ids = _whole(contract.id, batch).cast(pa.large_string())
         content = _whole(contract.text or contract.embedding, batch)
-        before = len(seen)
-        seen.update(ids.to_pylist())
-        if len(seen) < before + len(ids):
+        before = len(known_ids)
+        known_ids.update(ids.to_pylist())
+        if len(known_ids) < before + len(ids):
             raise DataError(contract.id, "must name every document once; two documents have the same id")
         labels = _classes(batch[contract.label], contract) if contract.label else np.full(len(ids), -1, dtype=np.int32)
         content = content.cast(pa.large_string()) if contract.text else content
@@ -107,10 +107,10 @@ def sentence_vectors(column: pa.Array, contract: Documents) -> tuple[NDArray[np.
     rows /= np.maximum(np.abs(rows).max(axis=1, keepdims=True, initial=0.0), 1.0)  # so that no square is infinite
     rows /= np.maximum(np.sqrt(np.square(rows).sum(axis=1, keepdims=True)), 1.0)
     ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    place = np.arange(len(rows)) - np.repeat(ends[:-1], counts)
-    kept = np.minimum(counts, contract.most_sentences)
-    first = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
-    return rows[place < contract.most_sentences].astype(np.float32), first
+    position = np.arange(len(rows)) - np.repeat(ends[:-1], counts)
+    kept_counts = np.minimum(counts, contract.most_sentences)
+    first = np.concatenate([[0], np.cumsum(kept_counts)]).astype(np.int64)
+    return rows[position < contract.most_sentences].astype(np.float32), first
 
 
 def columns_of(contract: Documents) -> list[str]:
@@ -119,28 +119,28 @@ def columns_of(contract: Documents) -> list[str]:
     return [name for name in names if name]
 
 
-def _check_type(name: str, found: pa.DataType, contract: Documents) -> None:
+def _check_type(name: str, dtype: pa.DataType, contract: Documents) -> None:
     """Refuse a column that cannot hold what the contract says of it."""
-    inner = found.value_type if pa.types.is_dictionary(found) else found
+    inner = dtype.value_type if pa.types.is_dictionary(dtype) else dtype
     if name == contract.embedding:
         once = inner.value_type if _is_list(inner) else inner
         once = once.value_type if _is_list(once) else once
-        fits, wanted = _is_list(inner) and _is_number(once), "lists of numbers, or lists of such lists"
+        fits, kinds = _is_list(inner) and _is_number(once), "lists of numbers, or lists of such lists"
     elif name == contract.text:
-        fits, wanted = is_text(inner), "text"
+        fits, kinds = is_text(inner), "text"
     else:
-        known = is_text(inner) or pa.types.is_integer(inner)
-        fits, wanted = known or (name == contract.label and pa.types.is_null(inner)), "text or whole numbers"
+        is_label = is_text(inner) or pa.types.is_integer(inner)
+        fits, kinds = is_label or (name == contract.label and pa.types.is_null(inner)), "text or whole numbers"
     if not fits:
-        raise DataError(name, f"must hold {wanted}; it holds {described(found)}")
+        raise DataError(name, f"must hold {kinds}; it holds {described(dtype)}")
 
 
-def _is_list(found: pa.DataType) -> bool:
-    return bool(pa.types.is_list(found) or pa.types.is_large_list(found) or pa.types.is_fixed_size_list(found))
+def _is_list(dtype: pa.DataType) -> bool:
+    return bool(pa.types.is_list(dtype) or pa.types.is_large_list(dtype) or pa.types.is_fixed_size_list(dtype))
 
 
-def _is_number(found: pa.DataType) -> bool:
-    return bool(pa.types.is_floating(found) or pa.types.is_integer(found))
+def _is_number(dtype: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(dtype) or pa.types.is_integer(dtype))
 
 
 def _whole(name: str, batch: pa.RecordBatch) -> pa.Array:
@@ -157,6 +157,6 @@ def _whole(name: str, batch: pa.RecordBatch) -> pa.Array:
 def _classes(column: pa.Array, contract: Documents) -> NDArray[np.int32]:
     """Return the place of each label among the classes; what is not among them, null too, counts as the last."""
     labels = plain(column).cast(pa.large_string())
-    found = pc.index_in(labels, value_set=pa.array(contract.classes, type=pa.large_string()))
-    place: NDArray[np.int32] = found.fill_null(len(contract.classes) - 1).to_numpy(zero_copy_only=False)
-    return place.astype(np.int32)
+    index = pc.index_in(labels, value_set=pa.array(contract.classes, type=pa.large_string()))
+    class_numbers: NDArray[np.int32] = index.fill_null(len(contract.classes) - 1).to_numpy(zero_copy_only=False)
+    return class_numbers.astype(np.int32)

@@ -75,10 +75,10 @@ def train_recoder(means: Floats, clusters: int, hidden: Sequence[int], seed: int
     from sklearn.cluster import KMeans
     from sklearn.neural_network import MLPClassifier
 
-    found = KMeans(clusters, n_init=2, random_state=seed).fit(means).labels_
+    cluster_labels = KMeans(clusters, n_init=2, random_state=seed).fit(means).labels_
     network = MLPClassifier(tuple(hidden), max_iter=60, random_state=seed, early_stopping=False, tol=0.0)
     for _ in range(network.max_iter):
-        network.partial_fit(means, found, classes=np.arange(found.max() + 1))
+        network.partial_fit(means, cluster_labels, classes=np.arange(cluster_labels.max() + 1))
     layers = list(zip(network.coefs_[:-1], network.intercepts_[:-1], strict=True))
     recoder = Recoder([on_lattice(weight) for weight, _ in layers], [on_lattice(bias) for _, bias in layers])
     check_exact(*recoder.weights)

@@ -34,18 +34,18 @@ def split_sentences(text: str, language: str, most: int) -> list[str]:
 
     whole = WIDE.sub(" ", text.encode("utf-8", "replace").decode())
     ruled = whole if len(whole) <= CHUNK else PAIRS.sub(" ", WITHIN.sub("x", whole))
-    found: list[str] = []
-    begun, start = "", 0  # a sentence that is longer than what is cut at once
-    while start < len(whole) and len(found) < most:
+    sentences: list[str] = []
+    fragment, start = "", 0  # a sentence that is longer than what is cut at once
+    while start < len(whole) and len(sentences) < most:
         ends = start + CHUNK >= len(whole)
-        room, taken = CHUNK - AHEAD, 0
+        room, offset = CHUNK - AHEAD, 0
         for size in map(len, segment(language, ruled[start : start + CHUNK])):
-            if not ends and taken + size > room:
+            if not ends and offset + size > room:
                 break
-            piece = begun + whole[start + taken : start + taken + size]
-            found += filter(None, [piece.strip()[:LONGEST]])
-            begun, taken = "", taken + size
-        if not taken:
-            begun, taken = (begun + whole[start : start + room])[:LONGEST], room
-        start += taken
-    return [*found, *filter(None, [begun.strip()])][:most]
+            piece = fragment + whole[start + offset : start + offset + size]
+            sentences += filter(None, [piece.strip()[:LONGEST]])
+            fragment, offset = "", offset + size
+        if not offset:
+            fragment, offset = (fragment + whole[start : start + room])[:LONGEST], room
+        start += offset
+    return [*sentences, *filter(None, [fragment.strip()])][:most]

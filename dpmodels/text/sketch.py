@@ -101,17 +101,17 @@ def train_sketch(documents: Passages, epsilon: float, dim: int, hidden: int, ste
     slope = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2 * RATE, total_steps=steps)
     counts, ends = documents.counts, documents.ends
     for _ in range(steps):
-        drawn = random.integers(len(documents), size=BATCH)
-        rows = np.concatenate([np.arange(ends[one], ends[one + 1]) for one in drawn])
-        owner = torch.tensor(np.repeat(np.arange(BATCH), counts[drawn]))
+        picks = random.integers(len(documents), size=BATCH)
+        rows = np.concatenate([np.arange(ends[one], ends[one + 1]) for one in picks])
+        owner = torch.tensor(np.repeat(np.arange(BATCH), counts[picks]))
         reach = torch.relu(vectors[rows] @ weights[0] + biases[0]) @ weights[1] + biases[1]
         sketches = torch.zeros(BATCH, dim).index_add(0, owner, reach / torch.sqrt(1 + reach * reach))
         radii = random.gamma(dim + 1, 2 / epsilon, size=(BATCH, 1))
         noise = torch.tensor(radii * random.uniform(-1, 1, size=(BATCH, dim)), dtype=torch.float32)
-        many = torch.tensor(counts[drawn, np.newaxis], dtype=torch.float32)
+        many = torch.tensor(counts[picks, np.newaxis], dtype=torch.float32)
         inputs = torch.hstack([(sketches + noise) / many, torch.log(many) / 3])
-        found = torch.relu(inputs @ weights[2] + biases[2]) @ weights[3] + biases[3]
-        loss = torch.square(found - targets[drawn]).sum(dim=1).mean()
+        outputs = torch.relu(inputs @ weights[2] + biases[2]) @ weights[3] + biases[3]
+        loss = torch.square(outputs - targets[picks]).sum(dim=1).mean()
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
@@ -125,8 +125,8 @@ def _exact(learned: list[Floats], center: Floats, axes: Floats) -> Sketch:
     first, second, third, fourth, *biases = learned
     inner = on_lattice(GAIN * first)
     recoder = Recoder([inner], [on_lattice(biases[0] - center @ inner)])
-    weights, own = on_lattice(second), on_lattice(biases[1])
+    weights, output_biases = on_lattice(second), on_lattice(biases[1])
     check_exact(inner, weights)
     reader = third, biases[2], fourth @ axes, biases[3] @ axes + center
     one, two, three, four = (part.astype(np.float32) for part in reader)
-    return Sketch(recoder, weights, own, (one, two, three, four))
+    return Sketch(recoder, weights, output_biases, (one, two, three, four))

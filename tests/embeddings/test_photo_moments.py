@@ -141,18 +141,18 @@ def test_colors_are_turned_and_cosines_orthonormal_so_that_a_code_keeps_what_it_
     code = PhotoCode(make_schema(), 360, 0.06, 0.5)
     pixels = make_records(20).pixels
     every = np.zeros((20, 360), dtype=np.float32)
-    every[:, code.places] = code.encode(pixels) / UNIT / code.weights
+    every[:, code.flat_indices] = code.encode(pixels) / UNIT / code.weights
     assert np.abs(code.draw(every).astype(int) - pixels).max() <= 2
     gray = PhotoCode(pictures.make_schema(), 120, 0.06, 0.5)
     every = np.zeros((20, 120), dtype=np.float32)
-    every[:, gray.places] = gray.encode(pictures.make_records(20).pixels) / UNIT / gray.weights
+    every[:, gray.flat_indices] = gray.encode(pictures.make_records(20).pixels) / UNIT / gray.weights
     assert np.abs(gray.draw(every).astype(int) - pictures.make_records(20).pixels).max() <= 2
 
 
 def test_brightness_and_slow_cosines_come_first_and_weigh_least():
     code = PhotoCode(make_schema(), 360, 0.06, 1.0)
-    assert code.places[0] == 0 and (np.diff(code.weights) >= -1e-12).all() and code.weights.max() == 1
-    assert (code.places[:8] < 120).all()
+    assert code.flat_indices[0] == 0 and (np.diff(code.weights) >= -1e-12).all() and code.weights.max() == 1
+    assert (code.flat_indices[:8] < 120).all()
     assert np.allclose(PhotoCode(make_schema(), 30, 0.06, 0.0).weights, 1)
 
 

@@ -93,7 +93,7 @@ def test_the_generator_steps_when_it_is_due_and_moves_nothing_of_the_critic(kind
     moved = []
     for step in range(1, 7):
         made.follow(step)
-        moved.append(made.taken)
+        moved.append(made.generator_steps)
         assert all(not weight.requires_grad for weight in made.generator.parameters())
     assert moved == [0, 1, 1, 2, 2, 3]
     assert any(not torch.equal(own, before[name]) for name, own in made.generator.state_dict().items())
@@ -108,8 +108,8 @@ def test_means_of_evenly_spread_steps_of_the_second_half_are_released():
     for step in range(1, made.sgd.steps + 1):
         made.follow(step)
         means[step] = copy.deepcopy(made.mean.state_dict())
-    assert made.kept == [600, 500, 400]
-    for step, own in zip(made.kept, made.released, strict=True):
+    assert made.snapshot_steps == [600, 500, 400]
+    for step, own in zip(made.snapshot_steps, made.released, strict=True):
         assert all(torch.equal(weight, means[step][name]) for name, weight in own.state_dict().items())
 
 
@@ -203,7 +203,7 @@ def test_a_training_that_goes_on_is_the_training_in_one_go(kind, refines):
     again, second, rows = begun()
     second.restore(state)
     list(second.train(rows))
-    assert whole.taken == again.taken > 2 and (kind == "maps" or whole.every > 1)
+    assert whole.generator_steps == again.generator_steps > 2 and (kind == "maps" or whole.every > 1)
     for name in ("generator", "released", "critic"):
         one, two = (getattr(each, name).state_dict() for each in (whole, again))
         assert all(torch.equal(one[key], two[key]) for key in one)

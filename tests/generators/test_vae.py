@@ -68,7 +68,7 @@ def test_a_head_prefers_the_record_it_decodes_to_and_draws_records_of_the_schema
         out.scatter_(1, rows.target + starts, 20.0)
     else:
         out = 20 * torch.from_numpy(rows.design)
-        out[:, head.places] /= 20
+        out[:, head.value_columns] /= 20
     own = head.loss(out[:, None], rows.target)[:, 0]
     other = head.loss(out[:, None], rows.target.roll(1, 0))[:, 0]
     assert float(own.max()) < 0.1 and float(other.mean()) > 5

@@ -184,7 +184,7 @@ def test_bins_are_named_in_the_schemas_own_units(column, labels):
 def test_many_cells_become_two_dozen_bins_that_hold_every_value_once(scale):
     schema = make(f"name: one\ncolumns:\n  x: {{type: integer, min: 0, max: 999, cells: 1000, scale: {scale}}}\n")
     bins = Bins.of(schema.modelled["x"])
-    assert len(bins.labels) <= 24 and bins.place[0] == 0 and set(np.diff(bins.place)) == {0, 1}
+    assert len(bins.labels) <= 24 and bins.bin_of_cell[0] == 0 and set(np.diff(bins.bin_of_cell)) == {0, 1}
     assert bins.sizes.sum() == 1000 and (bins.sizes[-1] > 5 * bins.sizes[0]) == (scale == "log")
 
 

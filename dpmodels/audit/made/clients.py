@@ -41,7 +41,7 @@ def make_contract(records: int, public: bool) -> Federation:
         "name": "clinics",
         "clients": [{"name": "north", "size": records if public else None}],
         "features": SIZE,
-        "classes": [f"class {place}" for place in range(CLASSES)],
+        "classes": [f"class {number}" for number in range(CLASSES)],
         "extractor": "0" * 64,
         "negatives": NEGATIVES,
         "auxiliary": digest_of(make_negatives()),
@@ -55,5 +55,5 @@ def make_table(number: int, seed: int = 0) -> pa.Table:
     rng = np.random.default_rng(seed)
     label = rng.integers(0, CLASSES, number)
     values = label[:, None] + 0.3 * rng.standard_normal((number, len(INPUTS)))
-    columns = {name: values[:, place] for place, name in enumerate(INPUTS)}
+    columns = {name: values[:, index] for index, name in enumerate(INPUTS)}
     return pa.table({**columns, "label": [f"class {each}" for each in label]})

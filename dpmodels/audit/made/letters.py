@@ -43,14 +43,14 @@ def make_passages(number: int, seed: int = 0, sentences: int = 6) -> Passages:
     vectors = middles + 0.3 * rng.standard_normal(middles.shape)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     ends = np.arange(number + 1, dtype=np.int64) * sentences
-    ids = [f"letter {place}" for place in range(number)]
+    ids = [f"letter {index}" for index in range(number)]
     return Passages(ids, np.full(number, -1, dtype=np.int32), vectors.astype(np.float32), ends)
 
 
-def with_sentence(letters: Passages, place: int, vector: Vectors) -> Passages:
+def with_sentence(letters: Passages, row: int, vector: Vectors) -> Passages:
     """Return the letters with one sentence replaced."""
     vectors = letters.vectors.copy()
-    vectors[place] = vector
+    vectors[row] = vector
     return Passages(letters.ids, letters.labels, vectors, letters.ends)
 
 

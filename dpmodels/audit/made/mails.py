@@ -26,9 +26,9 @@ def make_records(rows: int, seed: int = 0) -> Embedded:
 
 def make_table(rows: int, seed: int = 0) -> pa.Table:
     """Return mails as their owner has them."""
-    made = EmbeddedCodec(make_schema()).decode(make_records(rows, seed))
+    table = EmbeddedCodec(make_schema()).decode(make_records(rows, seed))
     ids = pa.array(range(rows), pa.int64())
-    return pa.table({"id": ids, "vector": made["embedding"], "kind": made["kind"]})
+    return pa.table({"id": ids, "vector": table["embedding"], "kind": table["kind"]})
 
 
 EXTREMES = {

@@ -89,14 +89,14 @@ def make_crowd(alike: int, others: int) -> tuple[pa.Table, pa.Table]:
     return users, numbered(rows)
 
 
-def with_customer(tables: tuple[pa.Table, pa.Table], who: int, rows: int, place: int) -> tuple[pa.Table, pa.Table]:
+def with_customer(tables: tuple[pa.Table, pa.Table], who: int, rows: int, row: int) -> tuple[pa.Table, pa.Table]:
     """Return customers and orders with an extreme customer more, who has so many orders from a place on."""
     parents, orders = tables
-    own: dict[str, list[Any]] = {key: [values[who]] for key, values in EXTREMES.items()} | {"customer": [-1]}
+    customer: dict[str, list[Any]] = {key: [values[who]] for key, values in EXTREMES.items()} | {"customer": [-1]}
     one, order = (
-        pa.table({key: own[key] for key in table.column_names}, schema=table.schema) for table in (parents, orders)
+        pa.table({key: customer[key] for key in table.column_names}, schema=table.schema) for table in (parents, orders)
     )
-    more = [orders.slice(0, place), *[order] * rows, orders.slice(place)]
+    more = [orders.slice(0, row), *[order] * rows, orders.slice(row)]
     return pa.concat_tables([parents, one]), numbered(pa.concat_tables(more))
 
 

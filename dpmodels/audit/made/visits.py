@@ -23,14 +23,14 @@ EXTREMES: list[dict[str, Any]] = [
 
 def make_contract() -> Discovery:
     """Return what is asked of the visits; a patient with several visits is protected."""
-    wanted = {
+    columns = {
         "ward": Wanted(type="categorical", keys=("values",)),
         "age": Wanted(type="integer", keys=("min", "max", "max_null_share")),
         "fee": Wanted(type="number", keys=("min", "max")),
         "day": Wanted(type="datetime", keys=("min", "max")),
     }
     unit = PrivacyUnit(user="patient", max_rows=ROWS_OF_A_PATIENT)
-    return Discovery(name="visits", unit=unit, columns=("patient", *wanted), wanted=wanted)
+    return Discovery(name="visits", unit=unit, columns=("patient", *columns), wanted=columns)
 
 
 def make_budget(epsilon: float) -> PrivacyBudget:
@@ -38,7 +38,7 @@ def make_budget(epsilon: float) -> PrivacyBudget:
     return PrivacyBudget(epsilon=epsilon, delta=1e-5, unit=make_contract().unit)
 
 
-def make_visits(rows: int, more: dict[str, Any] | None = None, place: int = 0) -> pa.RecordBatch:
+def make_visits(rows: int, more: dict[str, Any] | None = None, position: int = 0) -> pa.RecordBatch:
     """Return visits to each ward by turns, and at a place those of one patient more, all alike."""
     visits = [
         {
@@ -49,6 +49,6 @@ def make_visits(rows: int, more: dict[str, Any] | None = None, place: int = 0) -
         }
         for row in range(rows)
     ]
-    visits[place:place] = [more] * ROWS_OF_A_PATIENT if more else []
+    visits[position:position] = [more] * ROWS_OF_A_PATIENT if more else []
     kinds = [("ward", pa.string()), ("age", pa.float64()), ("fee", pa.string()), ("day", pa.date32())]
     return pa.RecordBatch.from_pylist(visits, pa.schema(kinds))

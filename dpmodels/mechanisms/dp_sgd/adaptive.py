@@ -55,13 +55,13 @@ class FollowingGroups:
         """Return what one record adds to the count of each group, or takes, in lattice steps; 0 without counts."""
         return self.current.count_steps(self.bound, STEP_BITS)
 
-    def follow(self, taken: int, noisy: NDArray[np.int64]) -> None:
-        """Move groups and bounds by what step number ``taken`` released: the gradient, and behind it the counts."""
+    def follow(self, step: int, noisy: NDArray[np.int64]) -> None:
+        """Move groups and bounds by what step number ``step`` released: the gradient, and behind it the counts."""
         if self._gathers:
             self._gather(noisy[: self.current.size])
         if self.spec.bounds == "quantile":
             self._move_to_quantile(noisy[self.current.size :])
-        if self._gathers and taken % self.spec.form_every == 0:
+        if self._gathers and step % self.spec.form_every == 0:
             self._form()
 
     def tensors(self) -> dict[str, Tensor]:
@@ -69,8 +69,8 @@ class FollowingGroups:
         if not self._gathers and self.spec.bounds == "fixed":
             return {}
         labels = torch.empty(self.current.size, dtype=torch.int32)
-        for label, own in enumerate(self.current.members):
-            labels[own] = label
+        for label, members in enumerate(self.current.members):
+            labels[members] = label
         norms = torch.tensor(self.current.clip_norms, dtype=torch.float64)
         return {"labels": labels, "clip_norms": norms, "excess": self._excess, "variance": self._variance}
 
@@ -119,30 +119,34 @@ class FollowingGroups:
         spec = self.spec
         if spec.groups == "density":
             shares = self._shares_of_coordinates()
-            found = clusters(self._units, self._sizes(), spec.density_radius, spec.density_points)
-            self._begin([*found, *self._biases])
+            unit_clusters = clusters(self._units, self._sizes(), spec.density_radius, spec.density_points)
+            self._begin([*unit_clusters, *self._biases])
             if spec.bounds == "quantile":
-                self.current = self._bounded([math.sqrt(float(shares[own].sum())) for own in self.current.members])
+                self.current = self._bounded(
+                    [math.sqrt(float(shares[members].sum())) for members in self.current.members]
+                )
         if spec.bounds == "noised":
-            energy = [self._energy(own) for own in self.current.members]
-            self.current = self._bounded([spec.clip_norm * math.sqrt(own / sum(energy)) for own in energy])
+            energy = [self._energy(members) for members in self.current.members]
+            self.current = self._bounded(
+                [spec.clip_norm * math.sqrt(group_energy / sum(energy)) for group_energy in energy]
+            )
         self._excess.zero_(), self._variance.zero_()
 
     def _shares_of_coordinates(self) -> Tensor:
         """Return C_g^2 in equal parts for the coordinates of each group."""
         shares = torch.empty(self.current.size, dtype=torch.float64)
-        for own, norm in zip(self.current.members, self.current.clip_norms, strict=True):
-            shares[own] = norm**2 / len(own)
+        for members, norm in zip(self.current.members, self.current.clip_norms, strict=True):
+            shares[members] = norm**2 / len(members)
         return shares
 
-    def _energy(self, own: Tensor) -> float:
+    def _energy(self, members: Tensor) -> float:
         """Return the squared size of a group's gradients, and at least twice the error that noise leaves in it."""
-        return max(float(self._excess[own].sum()), self._error(own))
+        return max(float(self._excess[members].sum()), self._error(members))
 
-    def _error(self, own: Tensor) -> float:
-        return 2 * math.sqrt(2 / self.spec.form_every) * float(self._variance[own].norm())
+    def _error(self, members: Tensor) -> float:
+        return 2 * math.sqrt(2 / self.spec.form_every) * float(self._variance[members].norm())
 
     def _sizes(self) -> NDArray[np.float64]:
         """Return log2 of the root mean square of each unit's gradients; what noise hides in any unit counts as none."""
-        floor = max(self._error(own) / len(own) for own in self._units)
-        return np.array([math.log2(max(float(self._excess[own].mean()), floor)) / 2 for own in self._units])
+        floor = max(self._error(unit) / len(unit) for unit in self._units)
+        return np.array([math.log2(max(float(self._excess[unit].mean()), floor)) / 2 for unit in self._units])

@@ -18,12 +18,14 @@ def weight_units(objective: nn.Module, whole_tensors: bool) -> tuple[list[Tensor
     start = 0
     for name, parameter in objective.named_parameters():
         if parameter.requires_grad:
-            places = torch.arange(start, start + parameter.numel())
+            indices = torch.arange(start, start + parameter.numel())
             start += parameter.numel()
             if name.rpartition(".")[2] == "bias":
-                biases.append(places)
+                biases.append(indices)
             else:
-                units += [places] if whole_tensors or parameter.dim() < 2 else places.view(len(parameter), -1).unbind()
+                units += (
+                    [indices] if whole_tensors or parameter.dim() < 2 else indices.view(len(parameter), -1).unbind()
+                )
     return units, [torch.cat(biases)] if biases else []
 
 
@@ -33,5 +35,5 @@ def clusters(units: Sequence[Tensor], sizes: NDArray[np.float64], radius: float,
 
     labels = DBSCAN(eps=radius, min_samples=points).fit(sizes[:, None]).labels_
     return [
-        torch.cat([own for own, of in zip(units, labels, strict=True) if of == label]) for label in np.unique(labels)
+        torch.cat([unit for unit, of in zip(units, labels, strict=True) if of == label]) for label in np.unique(labels)
     ]

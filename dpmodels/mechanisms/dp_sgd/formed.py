@@ -53,20 +53,22 @@ class FormedGradients:
         gradients, losses = of_each(weights, *rows)
         return losses, [(torch.cat([gradients[name].flatten(1) for name in self._names], dim=1),)]
 
-    def clipped_sum(self, held: Held, usable: Tensor, groups: ClipGroups, bound: float) -> Tensor:
+    def clipped_sum(self, gradients: Held, usable: Tensor, groups: ClipGroups, bound: float) -> Tensor:
         """Clip and add up a block's gradients, as many rows at once as a processor keeps close to it."""
-        ((flat,),) = held
+        ((flat,),) = gradients
         votes = len(groups.members) if groups.share else 0
         total = torch.zeros(flat.shape[1] + votes, dtype=torch.int64, device=flat.device)
         close = next(2**k for k in range(6, -1, -1) if 2**k * flat.shape[1] <= _CLOSE_NUMBERS or k == 0)
         rows = close if flat.is_cpu else len(flat)
-        places = [slice(None) if len(own) == flat.shape[1] else own.to(flat.device) for own in groups.members]
+        columns = [
+            slice(None) if len(members) == flat.shape[1] else members.to(flat.device) for members in groups.members
+        ]
         for start in range(0, len(flat), rows):
             part, able = flat[start : start + rows], usable[start : start + rows]
-            for g, own in enumerate(places):
+            for g, column in enumerate(columns):
                 clip, noise = groups.clip_norms[g], groups.noise_norms[g]
-                sums, norm = _clipped_rows(part[:, own], able, noise, bound * (clip / noise))
-                total[: flat.shape[1]][own] += sums
+                sums, norm = _clipped_rows(part[:, column], able, noise, bound * (clip / noise))
+                total[: flat.shape[1]][column] += sums
                 if votes:
                     total[flat.shape[1] + g] += counted(norm, able, clip)
         return total
@@ -78,12 +80,12 @@ class FormedGradients:
 
 def _clipped_rows(rows: Tensor, usable: Tensor, noise: float, most: float) -> tuple[Tensor, Tensor]:
     """Clip rows, round them and add them up; return each one's norm as well. Shapes: [B, n], [B] -> [n] int64, [B]."""
-    own = rows.double()
-    norm = torch.linalg.vector_norm(own, dim=1)
+    double_rows = rows.double()
+    norm = torch.linalg.vector_norm(double_rows, dim=1)
     scale = (most * TARGET / norm).clamp(max=1 / noise).where(usable & norm.isfinite(), 0.0)
     if not norm.isfinite().all():
-        own.nan_to_num_(0.0, 0.0, 0.0)
-    whole = own.mul_(_UNITS * scale[:, None]).round_()
+        double_rows.nan_to_num_(0.0, 0.0, 0.0)
+    whole = double_rows.mul_(_UNITS * scale[:, None]).round_()
     keep = torch.linalg.vector_norm(whole, dim=1).square() <= (most * _UNITS) ** 2 * (1 - SLACK)
     if not keep.all():
         whole.masked_fill_(~keep[:, None], 0.0)

@@ -42,7 +42,7 @@ class RecordGradients:
         torch.autograd.grad(losses.sum(), self.parameters, allow_unused=True)
         return losses.detach(), [self._term(products.uses[id(layer.weight)]) for layer in self.layers]
 
-    def clipped_sum(self, held: Held, usable: Tensor, groups: ClipGroups, bound: float) -> Tensor:
+    def clipped_sum(self, gradients: Held, usable: Tensor, groups: ClipGroups, bound: float) -> Tensor:
         """Clip and add up a block's gradients.
 
         Raises:
@@ -52,15 +52,15 @@ class RecordGradients:
             self._groups = groups.members, [self._within(members) for members in groups.members]
         sums: dict[int, Tensor] = {}
         votes: list[Tensor] = []
-        for own, clip, noise in zip(self._groups[1], groups.clip_norms, groups.noise_norms, strict=True):
-            pieces = [(layer, _piece(layer, term, own)) for layer, term in zip(self.layers, held, strict=True)]
+        for group, clip, noise in zip(self._groups[1], groups.clip_norms, groups.noise_norms, strict=True):
+            pieces = [(layer, _piece(layer, term, group)) for layer, term in zip(self.layers, gradients, strict=True)]
             pieces = [(layer, piece) for layer, piece in pieces if piece[0].shape[-1]]
             if groups.share:
                 votes.append(counted(record_norms([piece for _, piece in pieces])[0], usable, clip))
             factors = lattice_factors([piece for _, piece in pieces], usable, noise, bound * (clip / noise))
             for (layer, _), product in zip(pieces, lattice_sum(factors), strict=True):
-                sums |= {id(layer.weight): product[:, : layer.in_features]} if id(layer.weight) in own else {}
-                sums |= {id(layer.bias): product[:, -1]} if id(layer.bias) in own else {}
+                sums |= {id(layer.weight): product[:, : layer.in_features]} if id(layer.weight) in group else {}
+                sums |= {id(layer.bias): product[:, -1]} if id(layer.bias) in group else {}
         return torch.cat([sums[id(p)].flatten() for p in self.parameters] + [vote[None] for vote in votes])
 
     def _within(self, members: Tensor) -> set[int]:
@@ -78,15 +78,15 @@ class RecordGradients:
         terms = [[rows.reshape(len(rows), -1, rows.shape[-1]) for rows in use] for use in uses if len(use) == 2]
         if not terms:
             raise Unsuitable("the objective trains a layer that it does not use; freeze it")
-        a, g = terms[0] if len(terms) == 1 else [torch.cat(own, dim=1) for own in zip(*terms, strict=True)]
+        a, g = terms[0] if len(terms) == 1 else [torch.cat(factors, dim=1) for factors in zip(*terms, strict=True)]
         return a, g
 
 
-def _piece(layer: nn.Linear, term: tuple[Tensor, ...], own: set[int]) -> Term:
+def _piece(layer: nn.Linear, term: tuple[Tensor, ...], group: set[int]) -> Term:
     """Return the part of a layer's term that is a group's, if any; a copy where others want the rest unrounded."""
     a, g = term
-    first = 0 if id(layer.weight) in own else layer.in_features
-    columns = a[..., first : layer.in_features + (id(layer.bias) in own)]
+    first = 0 if id(layer.weight) in group else layer.in_features
+    columns = a[..., first : layer.in_features + (id(layer.bias) in group)]
     return (a, g) if columns.shape == a.shape else (columns.clone(), g.clone())
 
 

@@ -49,12 +49,12 @@ class ClipGroups:
         Raises:
             InvalidArgument: they do not partition the coordinates, or a norm is not positive.
         """
-        places = torch.cat([*members]).sort().values
-        if not torch.equal(places, torch.arange(len(places))) or not all(len(own) for own in members):
+        coordinates = torch.cat([*members]).sort().values
+        if not torch.equal(coordinates, torch.arange(len(coordinates))) or not all(len(group) for group in members):
             raise Unsuitable("the groups overlap or leave coordinates out; put each coordinate into one group")
         if len(clip_norms) != len(members) or not all(0 < norm < math.inf for norm in clip_norms):
             raise InvalidArgument("clip_norms", clip_norms, "be one positive number a group")
-        ordered = tuple(own.sort().values for own in members)
+        ordered = tuple(group.sort().values for group in members)
         return cls(ordered, tuple(clip_norms), _noise_norms(clip_norms, scaled, share), share)
 
     @classmethod
@@ -73,13 +73,13 @@ class ClipGroups:
     @property
     def size(self) -> int:
         """Count the coordinates."""
-        return sum(len(own) for own in self.members)
+        return sum(len(group) for group in self.members)
 
     def units(self) -> Tensor:
         """Return what each coordinate's noise is measured in. Shapes: [parameters] float64."""
         units = torch.empty(self.size, dtype=torch.float64)
-        for own, norm in zip(self.members, self.noise_norms, strict=True):
-            units[own] = norm
+        for group, norm in zip(self.members, self.noise_norms, strict=True):
+            units[group] = norm
         return units
 
 
@@ -101,13 +101,13 @@ def counted(norms: Tensor, usable: Tensor, clip_norm: float) -> Tensor:
 def layer_groups(objective: nn.Module, biases_apart: bool = False) -> list[Tensor]:
     """Return the places of the parameters of each module as a group; with ``biases_apart``, all biases as the last."""
     owner = {id(p): name.rpartition(".") for name, p in objective.named_parameters() if p.requires_grad}
-    held: dict[str, list[Tensor]] = {}
+    by_module: dict[str, list[Tensor]] = {}
     biases: list[Tensor] = []
     start = 0
     for parameter in (p for p in objective.parameters() if p.requires_grad):
-        places = torch.arange(start, start + parameter.numel())
+        indices = torch.arange(start, start + parameter.numel())
         module, _, name = owner[id(parameter)]
-        own = biases if biases_apart and name == "bias" else held.setdefault(module, [])
-        own.append(places)
+        members = biases if biases_apart and name == "bias" else by_module.setdefault(module, [])
+        members.append(indices)
         start += parameter.numel()
-    return [torch.cat(own) for own in (*held.values(), biases) if own]
+    return [torch.cat(members) for members in (*by_module.values(), biases) if members]

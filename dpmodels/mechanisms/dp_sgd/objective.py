@@ -70,13 +70,13 @@ class Gradients(Protocol):
     def __call__(self, rows: Sequence[Tensor]) -> tuple[Tensor, Held]:
         """Return the losses of a block and what its gradients are made of."""
 
-    def clipped_sum(self, held: Held, usable: Tensor, groups: ClipGroups, bound: float) -> Tensor:
+    def clipped_sum(self, gradients: Held, usable: Tensor, groups: ClipGroups, bound: float) -> Tensor:
         """Clip and add up a block's gradients, in whole units of N_g 4**-b, and behind them count who is within C_g.
 
         Shapes: usable [B] -> int64 [parameters], or [parameters + groups] where the groups are counted.
 
-        Privacy: what a record adds is a function of its own row of ``held``, checked to have norm at most ``bound``
-            times C_g / N_g 4**b in each group.
+        Privacy: what a record adds is a function of its own row of ``gradients``, checked to have norm at most
+            ``bound`` times C_g / N_g 4**b in each group.
         """
 
 

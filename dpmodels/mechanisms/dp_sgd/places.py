@@ -28,10 +28,10 @@ def alike_everywhere(gradients: Gradients, data: Sequence[Tensor], block: int) -
             weight.copy_(_normals(tuple(weight.shape), index) / math.sqrt(max(1, weight[:1].numel())))
     device = next(trial.parameters()).device
     kinds = [*data, torch.empty(0, *cast(Objective, trial).normals)]
-    shapes = [(block + 1, *own.shape[1:]) for own in kinds]
+    shapes = [(block + 1, *kind.shape[1:]) for kind in kinds]
     rows = [
-        (_normals(shape, 10**6 + index) if own.is_floating_point() else torch.zeros(shape)).to(device, own.dtype)
-        for index, (shape, own) in enumerate(zip(shapes, kinds, strict=True))
+        (_normals(shape, 10**6 + index) if kind.is_floating_point() else torch.zeros(shape)).to(device, kind.dtype)
+        for index, (shape, kind) in enumerate(zip(shapes, kinds, strict=True))
     ]
     differentiated = type(gradients)(trial)
     _, before = differentiated([tensor[1:] for tensor in rows])
@@ -43,5 +43,5 @@ def alike_everywhere(gradients: Gradients, data: Sequence[Tensor], block: int) -
 def _normals(shape: tuple[int, ...], step: int) -> Tensor:
     """Draw under a key that everybody knows."""
     count = math.prod(shape)
-    drawn = record_normals(bytes(KEY_BYTES), step, np.arange(-(-count // 1024)), 1024)
-    return torch.from_numpy(drawn.reshape(-1)[:count]).view(shape)
+    normals = record_normals(bytes(KEY_BYTES), step, np.arange(-(-count // 1024)), 1024)
+    return torch.from_numpy(normals.reshape(-1)[:count]).view(shape)

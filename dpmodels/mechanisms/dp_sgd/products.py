@@ -49,9 +49,9 @@ class ExactProducts(TorchFunctionMode):
             through one: what went in, then what came back, in float64. What nothing came back for has no second part.
     """
 
-    def __init__(self, kept: Iterable[Tensor]) -> None:
+    def __init__(self, weights: Iterable[Tensor]) -> None:
         super().__init__()
-        self.uses: dict[int, Uses] = {id(weight): [] for weight in kept}
+        self.uses: dict[int, Uses] = {id(weight): [] for weight in weights}
         self._came_back: list[tuple[Tensor, int, Tensor]] = []
 
     def __torch_function__(
@@ -91,7 +91,7 @@ def slope(score: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
     An objective that takes slopes by this function is differentiated in every way that its layers allow.
     """
     if not _WITHIN.get():
-        return cast(Tensor, torch.func.grad(lambda own: score(own).sum())(rows))
+        return cast(Tensor, torch.func.grad(lambda variable_rows: score(variable_rows).sum())(rows))
     with torch.enable_grad():
         at = rows.detach().requires_grad_()
         return torch.autograd.grad(score(at).sum(), at, create_graph=True)[0]

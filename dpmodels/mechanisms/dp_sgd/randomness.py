@@ -62,8 +62,8 @@ def record_normals(key: bytes, step: int, rows: NDArray[np.int64], count: int) -
     counters = np.empty((len(rows), blocks, 2), dtype=">u8")
     counters[..., 0] = _LATENT + np.uint64(step)
     counters[..., 1] = (rows[:, None] << _BLOCK_BITS) + np.arange(blocks)
-    drawn = Cipher(AES256(key), ECB()).encryptor().update(counters.tobytes())
-    uniform = (np.frombuffer(drawn, dtype="<u4").reshape(len(rows), 2, 2 * blocks) + 0.5) * 2.0**-32
+    keystream = Cipher(AES256(key), ECB()).encryptor().update(counters.tobytes())
+    uniform = (np.frombuffer(keystream, dtype="<u4").reshape(len(rows), 2, 2 * blocks) + 0.5) * 2.0**-32
     radius, angle = np.sqrt(-2 * np.log(uniform[:, 0])), 2 * np.pi * uniform[:, 1]
     normals = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
     return np.ascontiguousarray(normals[:, :count], dtype=np.float32)

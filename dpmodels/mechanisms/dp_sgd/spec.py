@@ -81,15 +81,15 @@ class SgdSpec(Frozen):
         """Count the steps after which each record was in one batch, as expected."""
         return max(1, round(1 / self.sampling_probability))
 
-    def rate(self, taken: int) -> float:
-        """Return the learning rate of the step that follows ``taken`` steps."""
+    def rate(self, steps_before: int) -> float:
+        """Return the learning rate of the step that follows ``steps_before`` steps."""
         if self.schedule == "cosine":
-            return float(self.learning_rate * (0.55 + 0.45 * np.cos(np.pi * taken / self.steps)))
+            return float(self.learning_rate * (0.55 + 0.45 * np.cos(np.pi * steps_before / self.steps)))
         if self.schedule == "constant":
             return self.learning_rate
         if self.schedule == "late":
-            return self.learning_rate * (1 - 3 * max(0.0, taken / self.steps - 0.7))
-        return self.learning_rate * (1 + 50 / (taken + 1) if taken + 1 < 1000 else 0.5)
+            return self.learning_rate * (1 - 3 * max(0.0, steps_before / self.steps - 0.7))
+        return self.learning_rate * (1 + 50 / (steps_before + 1) if steps_before + 1 < 1000 else 0.5)
 
 
 @dataclass(frozen=True)

@@ -110,8 +110,8 @@ class DpSgd:
             state |= {f"weight/{i}": parameter.detach(), f"mean/{i}": mean}
             state |= {f"adam/{i}/{name}": value for name, value in self.adam.state.get(parameter, {}).items()}
         state |= {GROUPS + name: value for name, value in self.following.tensors().items()}
-        own = self.follower.tensors() if self.follower else {}
-        return state | {FOLLOWER + name: value for name, value in own.items()}
+        follower_tensors = self.follower.tensors() if self.follower else {}
+        return state | {FOLLOWER + name: value for name, value in follower_tensors.items()}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         """Go back to where ``tensors`` was taken.
@@ -132,9 +132,9 @@ class DpSgd:
             with torch.no_grad():
                 parameter.copy_(tensors[f"weight/{i}"])
             self.mean[i] = tensors[f"mean/{i}"].to(self.device)
-            if own := _under(tensors, f"adam/{i}/"):
+            if moments := _under(tensors, f"adam/{i}/"):
                 self.adam.state[parameter] = {
-                    name: value if name == "step" else value.to(self.device) for name, value in own.items()
+                    name: value if name == "step" else value.to(self.device) for name, value in moments.items()
                 }
 
     def _clipped_sum(self, data: Rows, batch: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -156,11 +156,11 @@ class DpSgd:
     def _block_sum(self, data: Rows, part: NDArray[np.int64]) -> Tensor:
         """Add up the gradients of a block in units; it is filled up with one of its rows, which adds nothing again."""
         rows = np.pad(part, (0, self.block - len(part)), mode="edge")
-        drawn = torch.from_numpy(record_normals(self.key, self.step, rows, math.prod(self.normals)))
-        own = [tensor[torch.from_numpy(rows)] for tensor in data] + [drawn.view(self.block, *self.normals)]
-        losses, held = self.gradients([tensor.to(self.device) for tensor in own])
+        normals = torch.from_numpy(record_normals(self.key, self.step, rows, math.prod(self.normals)))
+        inputs = [tensor[torch.from_numpy(rows)] for tensor in data] + [normals.view(self.block, *self.normals)]
+        losses, gradients = self.gradients([tensor.to(self.device) for tensor in inputs])
         usable = losses.isfinite() & (torch.arange(self.block, device=self.device) < len(part))
-        return self.gradients.clipped_sum(held, usable, self.groups, self.bound)
+        return self.gradients.clipped_sum(gradients, usable, self.groups, self.bound)
 
     def _noise(self, stream: KeyStream, count: int) -> NDArray[np.int64]:
         """Draw the noise of a step, in whole steps: a sensitivity is 2**20 of them."""

@@ -117,10 +117,12 @@ class DocumentLooks:
         radius = self.spec.radius * math.sqrt(max(1 - float(centre @ centre), 0.01))
         return np.rint(np.ldexp([*centre, radius], BITS)).astype(np.int64)
 
-    def second(self, chosen: Whole, whitening: Whitening | None = None) -> DocumentMoments:
+    def second(self, parameters: Whole, whitening: Whitening | None = None) -> DocumentMoments:
         """Return the second embedding, made of what ``choose`` returned; its sensitivity is the same for all of it."""
         weights = self.spec.count_weight, self.spec.mean_weight
-        return DocumentMoments(self.classes, chosen[:-1], max(1, int(chosen[-1])), weights, self.max_rows, whitening)
+        return DocumentMoments(
+            self.classes, parameters[:-1], max(1, int(parameters[-1])), weights, self.max_rows, whitening
+        )
 
 
 @dataclass(frozen=True)
@@ -147,8 +149,8 @@ class Estimate:
         covariance = shrink(within, entry, average * np.eye(dim))
         covariance *= dim * average / float(np.trace(covariance))  # the trace is known better than any eigenvalue
         means = unit * shrink_means(offsets, shares, noise, covariance)
-        found = cls(counts, np.ldexp(embedding.centre.astype(np.float64), -BITS) + means, unit**2 * covariance)
-        return found.mapped(embedding.whitening.inverse()) if embedding.whitening else found
+        estimate = cls(counts, np.ldexp(embedding.centre.astype(np.float64), -BITS) + means, unit**2 * covariance)
+        return estimate.mapped(embedding.whitening.inverse()) if embedding.whitening else estimate
 
     def mapped(self, matrix: Floats) -> "Estimate":
         """Map what is estimated linearly, and to a scale in which the mean square norm of a document is 1."""
@@ -170,8 +172,8 @@ def shrink_means(offsets: Floats, shares: Floats, noise: Floats, covariance: Flo
     middle = shares @ offsets
     power = np.maximum(((offsets - middle) ** 2).mean(axis=1) - noise, 0)
     spread = float(shares @ power) * values**2 / float((values**2).mean())
-    kept = spread / (spread + noise[:, None])
-    means: Floats = middle + (((offsets - middle) @ vectors) * kept) @ vectors.T
+    shrinkage = spread / (spread + noise[:, None])
+    means: Floats = middle + (((offsets - middle) @ vectors) * shrinkage) @ vectors.T
     return means
 
 
@@ -212,8 +214,8 @@ class DocumentMomentsSystem(Synthesizer[DocumentLooks]):
         """Sum all embeddings, then the moments of each class about their mean."""
         whitening = Whitening.unpacked((yield design.map()), design.dim) if design.spec.whitening else None
         first = yield Sum.of(design.first_look(whitening))
-        chosen = yield Keep.of(design.choose(first.vector, first.noise_stddev))
-        yield Sum.of(design.second(chosen, whitening))
+        parameters = yield Keep.of(design.choose(first.vector, first.noise_stddev))
+        yield Sum.of(design.second(parameters, whitening))
 
     def estimate(self, release: Release) -> Estimate:
         """Return the moments without their noise (post-processing)."""
@@ -222,9 +224,9 @@ class DocumentMomentsSystem(Synthesizer[DocumentLooks]):
 
     def fit(self, release: Released[Release], craft: Craft) -> PointModel:
         """Take the noise out of the moments; in seconds, without checkpoints (post-processing)."""
-        found, line = self.estimate(release.value), release.value.line
-        factor = np.linalg.cholesky(found.covariance)
-        return PointModel(line.contract, found.means, factor, found.counts, release.value.entry)  # type: ignore[arg-type]
+        estimate, line = self.estimate(release.value), release.value.line
+        factor = np.linalg.cholesky(estimate.covariance)
+        return PointModel(line.contract, estimate.means, factor, estimate.counts, release.value.entry)  # type: ignore[arg-type]
 
     def marginals(self, release: Release) -> Marginals | None:
         """Return the counts of the classes that the second look released (post-processing)."""

@@ -65,11 +65,13 @@ class DocumentSketch(EachDocument):
         """Return the candidate that points most nearly where the embedding of each document does."""
         lengths = np.maximum(np.linalg.norm(self.candidates.embeddings, axis=1), 1e-12)
         directions = (self.candidates.embeddings.T / lengths).astype(np.float32)
-        found = [np.zeros(0, dtype=np.int64)]
+        nearest = [np.zeros(0, dtype=np.int64)]
         for begin in range(0, len(released), ROWS):
             rows = slice(begin, begin + ROWS)
-            found.append(np.argmax(embeddings_of(self.candidates, released[rows], columns[rows]) @ directions, axis=1))
-        return np.concatenate(found)
+            nearest.append(
+                np.argmax(embeddings_of(self.candidates, released[rows], columns[rows]) @ directions, axis=1)
+            )
+        return np.concatenate(nearest)
 
     def least_units(self, line: Line) -> float:
         """Say how many sentences' sketches are as large at the utmost as the noise of their sum."""

@@ -62,8 +62,8 @@ class EmbeddedDocuments:
 
     def take(self, rows: NDArray[np.int64]) -> "EmbeddedDocuments":
         """Return some of the documents, in an order."""
-        kept = self.columns.take(pa.array(rows))
-        return replace(self, columns=kept, released=self.released[rows], chosen=self.chosen[rows])
+        columns = self.columns.take(pa.array(rows))
+        return replace(self, columns=columns, released=self.released[rows], chosen=self.chosen[rows])
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the documents with id, embedding, candidate, and the epsilon and the unit that protect them."""

@@ -126,10 +126,10 @@ class ImageLooks:
         centres = np.rint(means * self.first.clip.radius)
         return np.concatenate([whole.ravel(), centres.ravel(), [max(1, round(radius))]]).astype(np.int64)
 
-    def second(self, chosen: Whole) -> ImageMoments:
+    def second(self, parameters: Whole) -> ImageMoments:
         """Return the second embedding, made of what ``choose`` returned."""
         rows = self.code.dim
-        directions, centres, radius = np.split(chosen, np.cumsum([rows * self.size, self.classes * rows]))
+        directions, centres, radius = np.split(parameters, np.cumsum([rows * self.size, self.classes * rows]))
         shaped = directions.reshape(rows, self.size), centres.reshape(self.classes, rows)
         return self._moments(*shaped, int(radius[0]), pooled=False)
 
@@ -148,8 +148,8 @@ class NacreImages(Synthesizer[ImageLooks]):
 
     def settled(self, contract: Schema) -> ImageMeasurement:
         """Set the texture that a new plan has, unless one was given."""
-        given = self.measurement
-        return given if given.texture is not None else given.model_copy(update={"texture": TEXTURE})
+        measurement = self.measurement
+        return measurement if measurement.texture is not None else measurement.model_copy(update={"texture": TEXTURE})
 
     def design(self, spec: ImageMeasurement, contract: Schema) -> ImageLooks:
         """Compute the public basis; the schema must have a gray image."""
@@ -174,8 +174,8 @@ class NacreImages(Synthesizer[ImageLooks]):
     def programme(self, design: ImageLooks) -> Programme:
         """Sum the second moments of all images, then those of each class along the directions that vary most."""
         first = yield Sum.of(design.first)
-        chosen = yield Keep.of(design.choose(first.vector, first.noise_stddev))
-        yield Sum.of(design.second(chosen), design.first.l2_sensitivity)
+        parameters = yield Keep.of(design.choose(first.vector, first.noise_stddev))
+        yield Sum.of(design.second(parameters), design.first.l2_sensitivity)
 
     def fit(self, release: Released[Release], craft: Craft) -> ImageModel:
         """Shrink the released covariances and fit Gaussians whose images have them; in seconds, without checkpoints.
@@ -237,9 +237,9 @@ def _flipped(design: ImageLooks, fingerprint: str, method: str) -> Flipped:
         ArtifactError: none of the ways that are tried has this fingerprint.
     """
     key = design.code.frame, design.code.basis.shape[1], design.spec.smoothness
-    if (found := _search(*key, fingerprint)) is None:
+    if (signs := _search(*key, fingerprint)) is None:
         raise ArtifactError(f"the release of {method} was planned with other cells or features than these")
-    return found
+    return signs
 
 
 @lru_cache(maxsize=64)

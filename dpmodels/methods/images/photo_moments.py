@@ -105,10 +105,10 @@ class PhotoLooks:
         radius = self.spec.radius * min(max(norm, usual / MOST_UNUSUAL), usual * MOST_UNUSUAL)
         return np.rint([*center, max(1.0, radius)]).astype(np.int64)
 
-    def second(self, chosen: Whole) -> PhotoMoments:
+    def second(self, parameters: Whole) -> PhotoMoments:
         """Return the second embedding, made of what ``choose`` returned."""
         weights, rows = (self.spec.count_weight, self.spec.mean_weight), self.schema.unit.max_rows
-        return PhotoMoments(self.code, self.schema.classes, chosen[:-1], int(chosen[-1]), weights, rows)
+        return PhotoMoments(self.code, self.schema.classes, parameters[:-1], int(parameters[-1]), weights, rows)
 
 
 @dataclass(frozen=True)
@@ -131,8 +131,8 @@ class NacrePhotos(Synthesizer[PhotoLooks]):
     def programme(self, design: PhotoLooks) -> Programme:
         """Sum the codes and their norms, then the moments about the center."""
         first = yield Sum.of(design.first)
-        chosen = yield Keep.of(design.choose(first.vector, first.noise_stddev))
-        yield Sum.of(design.second(chosen))
+        parameters = yield Keep.of(design.choose(first.vector, first.noise_stddev))
+        yield Sum.of(design.second(parameters))
 
     def fit(self, release: Released[Release], craft: Craft) -> PhotoModel:
         """Estimate a Gaussian for each class; in seconds, without checkpoints.
@@ -192,9 +192,12 @@ def estimated(once: NoisySum, shrinkage: float) -> tuple[Floats, Floats, Floats]
     means /= np.maximum(1.0, np.linalg.norm(means, axis=1, keepdims=True))  # codes have norm at most 1
     classes, total = len(size), size.sum()
     # of two estimates of one matrix the one of all has 1 / classes of the variance that the classes' sum has
-    best, own = (classes * every + squares.sum(axis=0)) / (classes + 1), noise * (classes / (classes + 1)) ** 0.5
+    best, class_noise = (
+        (classes * every + squares.sum(axis=0)) / (classes + 1),
+        noise * (classes / (classes + 1)) ** 0.5,
+    )
     within = best / total - np.einsum("c,ci,cj->ij", size / total, means, means)
-    edge = shrinkage * own / total
+    edge = shrinkage * class_noise / total
     within = shrink(within, edge, np.diag(np.diag(within).clip(min=edge)))
     variances = np.diag(within).clip(min=1e-12)
     covariances = squares / size[:, None, None] - means[:, :, None] * means[:, None, :]

@@ -128,8 +128,8 @@ def moment_tables(once: NoisySum) -> Iterator[NoisyTable]:
 
     def table(counts: Floats, columns: tuple[int, ...], stddev: float) -> NoisyTable:
         shape = counts.shape if label else counts.shape[1:]
-        own, places = tuple(names[i] for i in columns), tuple(partition.merge[i] for i in columns)
-        return NoisyTable(label + own, classes + places, counts.reshape(shape), stddev)
+        column_names, merges = tuple(names[i] for i in columns), tuple(partition.merge[i] for i in columns)
+        return NoisyTable(label + column_names, classes + merges, counts.reshape(shape), stddev)
 
     for i in range(len(names)):
         yield table(one_way[:, cells[i]], (i,), once.noise_stddev / moments.one_way)
@@ -139,7 +139,7 @@ def moment_tables(once: NoisySum) -> Iterator[NoisyTable]:
 
 
 def with_pairs(
-    found: Marginals,
+    marginals: Marginals,
     first: Moments,
     fine: NDArray[np.int64],
     moments: Moments,
@@ -149,8 +149,8 @@ def with_pairs(
     """Average all estimates of a column's merged cells: from fine cells, own counts, and every table they are in."""
     partition = moments.partition
     parts = first.unpack(fine)[0], *moments.unpack(vector)
-    names = [name for index, name in enumerate(found.codec.columns) if index != partition.class_column]
-    columns = dict(found.columns)
+    names = [name for index, name in enumerate(marginals.codec.columns) if index != partition.class_column]
+    columns = dict(marginals.columns)
     for index, name in enumerate(names):
         total, variance = np.zeros(partition.sizes[index]), np.zeros(partition.sizes[index])
         for fine_counts, one_way, pairs in zip(*parts, strict=True):
@@ -159,11 +159,11 @@ def with_pairs(
             average, deviation = pooled(estimates, variances)
             total += average
             variance += deviation**2
-        once = found.columns[name]
+        once = marginals.columns[name]
         stddev = steps * np.sqrt(variance)
         columns[name] = Marginal(once.counts, once.stddev, partition.merge[index], total, stddev)
     pair_stddev = steps * float(moments.count_stddevs[1][moments.paired].mean()) if moments.reach else None
-    return Marginals(found.codec, columns, pair_stddev, float(np.mean(partition.sizes)))
+    return Marginals(marginals.codec, columns, pair_stddev, float(np.mean(partition.sizes)))
 
 
 def pooled(estimates: Sequence[Floats], variances: Sequence[Floats]) -> tuple[Floats, Floats]:

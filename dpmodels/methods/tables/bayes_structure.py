@@ -103,13 +103,13 @@ class Network:
         if self.star and newest != self.root:
             return []
         parents = [
-            chosen
+            views_of_columns
             for size in range(self.degree)
             for columns in itertools.combinations(older, size)
-            for chosen in itertools.product(*map(views.of_column, (*columns, newest)))
+            for views_of_columns in itertools.product(*map(views.of_column, (*columns, newest)))
         ]
         children = [column for column in range(self.columns) if column not in placed]
-        families = [Family(child, chosen) for child in children for chosen in parents]
+        families = [Family(child, views_of_columns) for child in children for views_of_columns in parents]
         return [family for family in families if math.prod(views.shape(family)) <= self.spec.table_limit]
 
     def penalty(self, views: Views, noise_stddev: float, family: Family) -> int:

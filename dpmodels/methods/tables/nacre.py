@@ -301,10 +301,10 @@ class Nacre(Synthesizer[Looks]):
         """Return every column's counts, averaged over both looks (post-processing)."""
         *zooms, fine, second = self.answers(release)
         once = of_moments(fine.embedding, fine.vector, fine.noise_stddev)
-        found = with_pairs(once, fine.embedding, fine.vector, second.embedding, second.vector, fine.noise_stddev)
+        marginals = with_pairs(once, fine.embedding, fine.vector, second.embedding, second.vector, fine.noise_stddev)
         names, ends = fine.embedding.partition.names, _ends(self.of(release.line), zooms, fine, second)
-        pooled = {names[place]: replace(found.columns[names[place]], ends=each) for place, each in ends.items()}
-        return replace(found, columns=found.columns | pooled)
+        pooled = {names[index]: replace(marginals.columns[names[index]], ends=each) for index, each in ends.items()}
+        return replace(marginals, columns=marginals.columns | pooled)
 
     def tables(self, release: Release) -> Iterator[NoisyTable]:
         """Return the fine counts of the first look, then those of the second and its pairs (post-processing).
@@ -324,8 +324,8 @@ class Nacre(Synthesizer[Looks]):
         pair = "records in a pair of merged cells of two columns"
         pairs = {f"{pair} and class, at most": unit}
         if looks.mix:
-            own, whole = mixed_stddevs(looks.mix, looks.fine.classes)
-            pairs = {f"{pair} and class, about": own * unit, f"{pair}, about": whole * unit}
+            class_stddev, shared_stddev = mixed_stddevs(looks.mix, looks.fine.classes)
+            pairs = {f"{pair} and class, about": class_stddev * unit, f"{pair}, about": shared_stddev * unit}
         return {
             **zooms,
             "records in a fine cell of one column and class": steps / looks.first.one_way,
@@ -344,6 +344,6 @@ class Nacre(Synthesizer[Looks]):
 
 def _ends(looks: Looks, zooms: Sequence[NoisySum], fine: NoisySum, second: NoisySum) -> dict[int, Ends]:
     """Pool what all looks released of the columns that are zoomed into, by their places (post-processing)."""
-    seen = [(look.embedding.zoom, look.embedding.unpack(look.vector), look.noise_stddev / STEP) for look in zooms]
+    zoom_looks = [(look.embedding.zoom, look.embedding.unpack(look.vector), look.noise_stddev / STEP) for look in zooms]
     measured = [(look.embedding, look.vector, look.noise_stddev) for look in (fine, second)]
-    return ends_of(seen, measured, looks.coarse.zoomed)
+    return ends_of(zoom_looks, measured, looks.coarse.zoomed)

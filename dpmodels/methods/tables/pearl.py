@@ -58,8 +58,12 @@ class Pearl(Synthesizer[ConditionalEmbedding]):
         layout = Layout.of(without_image(contract, self.method))
         if not layout.blocks:
             raise Unsuitable(f"schema {contract.name} has no column besides the target; add one, or name no target")
-        own = spec.frequencies
-        features = FourierFeatures(own, layout) if isinstance(own, FourierSpec) else CharacteristicFunction(own, layout)
+        frequencies = spec.frequencies
+        features = (
+            FourierFeatures(frequencies, layout)
+            if isinstance(frequencies, FourierSpec)
+            else CharacteristicFunction(frequencies, layout)
+        )
         return ConditionalEmbedding(features, layout, spec.count_weight, contract.unit.max_rows)
 
     def event(self, design: ConditionalEmbedding, budget: PrivacyBudget) -> GaussianEvent:

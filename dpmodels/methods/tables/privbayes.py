@@ -101,8 +101,8 @@ class PrivBayes(Synthesizer[Network]):
             candidates = [*candidates, *network.joining(views, [family.child for family in families])]
             scores = partial(_scores, tables, candidates, shares, price)
             option = partial(_write_one, candidates, network.degree)
-            chosen = yield Choose(scores, option, 1 + network.degree, network.max_rows * SCORE_STEP)
-            families.append(read_family(chosen))
+            index = yield Choose(scores, option, 1 + network.degree, network.max_rows * SCORE_STEP)
+            families.append(read_family(index))
             candidates = [family for family in candidates if family.child != families[-1].child]
         steps = network.steps(views, families)
         dim = sum(math.prod(views.shape(family)) for family in families)
@@ -114,16 +114,16 @@ class PrivBayes(Synthesizer[Network]):
         Privacy: post-processing.
         """
         line, network = release.value.line, self.of(release.value.line)
-        found = tables_of(network, self.answers(release.value))
+        tables = tables_of(network, self.answers(release.value))
         offsets = network.fine.offsets
-        detail = details(found.views.partition, found.fine.counts, offsets, found.fine.noise_stddev)
-        totals = np.add.reduceat(found.fine.counts[0], offsets[:-1])  # each estimates the number of records
+        detail = details(tables.views.partition, tables.fine.counts, offsets, tables.fine.noise_stddev)
+        totals = np.add.reduceat(tables.fine.counts[0], offsets[:-1])  # each estimates the number of records
         return BayesNetModel(
             line.table,
             network.most_fine,
-            found.views,
-            found.families,
-            conditionals(network, found),
+            tables.views,
+            tables.families,
+            conditionals(network, tables),
             [shares[0] for shares in detail],
             float(np.average(totals, weights=1 / np.array(network.fine.sizes))),
             release.value.entry,
@@ -135,19 +135,19 @@ class PrivBayes(Synthesizer[Network]):
         A table counts a column's merged cells if the column is its child, or a parent by these cells.
         """
         network = self.of(release.line)
-        found = tables_of(network, self.answers(release))
-        views, fine = found.views, found.fine
+        noisy_tables = tables_of(network, self.answers(release))
+        views, fine = noisy_tables.views, noisy_tables.fine
         columns, codec = {}, network.fine.codec
         for index, name in enumerate(codec.columns):
             begin, merge = network.fine.offsets[index], views.partition.merge[index]
             once = fine.counts[0, begin : begin + len(merge)]
             estimates = [np.bincount(merge, once).astype(np.float64)]
             variances = [np.bincount(merge) * np.float64(fine.noise_stddev) ** 2]
-            for family, table in zip(found.families, found.tables, strict=True):
-                held = [*family.parents, 2 * family.child]
-                if 2 * index in held:
-                    shape = [views.sizes[view] for view in held]
-                    others = tuple(axis for axis, view in enumerate(held) if view != 2 * index)
+            for family, table in zip(noisy_tables.families, noisy_tables.tables, strict=True):
+                view_numbers = [*family.parents, 2 * family.child]
+                if 2 * index in view_numbers:
+                    shape = [views.sizes[view] for view in view_numbers]
+                    others = tuple(axis for axis, view in enumerate(view_numbers) if view != 2 * index)
                     estimates.append(table.counts.reshape(shape).sum(axis=others))
                     added = table.counts.size / views.sizes[2 * index]
                     variances.append(np.full(views.sizes[2 * index], added * table.noise_stddev**2))
@@ -157,17 +157,21 @@ class PrivBayes(Synthesizer[Network]):
     def tables(self, release: Release) -> Iterator[NoisyTable]:
         """Return the fine histograms of the columns, then the tables of the network (post-processing)."""
         network = self.of(release.line)
-        found = tables_of(network, self.answers(release))
+        noisy_tables = tables_of(network, self.answers(release))
         names, offsets = list(network.fine.codec.columns), network.fine.offsets
-        for name, place, begin in zip(names, network.fine.merge, offsets[:-1], strict=True):
-            counts = found.fine.counts[0, begin : begin + len(place)]
-            yield NoisyTable((name,), (place,), counts, found.fine.noise_stddev)
-        for family, table in zip(found.families, found.tables, strict=True):
-            held = [*family.parents, 2 * family.child]
-            merges = [found.views.partition.merge[view // 2] for view in held]
-            places = tuple(found.views.codes(view, merge) for view, merge in zip(held, merges, strict=True))
-            counts = table.counts.reshape([found.views.sizes[view] for view in held])
-            yield NoisyTable(tuple(names[view // 2] for view in held), places, counts, table.noise_stddev)
+        for name, cell_of_column, begin in zip(names, network.fine.merge, offsets[:-1], strict=True):
+            counts = noisy_tables.fine.counts[0, begin : begin + len(cell_of_column)]
+            yield NoisyTable((name,), (cell_of_column,), counts, noisy_tables.fine.noise_stddev)
+        for family, table in zip(noisy_tables.families, noisy_tables.tables, strict=True):
+            view_numbers = [*family.parents, 2 * family.child]
+            merges = [noisy_tables.views.partition.merge[view // 2] for view in view_numbers]
+            merges_of_views = tuple(
+                noisy_tables.views.codes(view, merge) for view, merge in zip(view_numbers, merges, strict=True)
+            )
+            counts = table.counts.reshape([noisy_tables.views.sizes[view] for view in view_numbers])
+            yield NoisyTable(
+                tuple(names[view // 2] for view in view_numbers), merges_of_views, counts, table.noise_stddev
+            )
 
     def noise(self, line: Line) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""
@@ -208,8 +212,8 @@ def _tables_of(tables: Reader, families: list[Family], steps: list[int], data: D
 
 def tables_of(network: Network, answers: list[Any]) -> Tables:
     """Take what the steps released apart."""
-    first, *chosen, last = answers
-    families = [Family(network.root, ()), *map(read_family, chosen)]
+    first, *choices, last = answers
+    families = [Family(network.root, ()), *map(read_family, choices)]
     views, _ = network.views(first)
     fine = Estimate(network.first.unpack(first.vector)[0], first.noise_stddev / network.first.one_way)
     return Tables(views, families, fine, _cut(network, views, families, last))
@@ -225,13 +229,13 @@ def _cut(network: Network, views: Views, families: list[Family], counts: NoisySu
     return tables
 
 
-def conditionals(network: Network, found: Tables) -> list[NDArray[np.float64]]:
+def conditionals(network: Network, tables: Tables) -> list[NDArray[np.float64]]:
     """Estimate every family's distribution from its released table and its child's released histogram."""
     result = []
-    for family, table in zip(found.families, found.tables, strict=True):
-        merge = found.views.partition.merge[family.child]
+    for family, table in zip(tables.families, tables.tables, strict=True):
+        merge = tables.views.partition.merge[family.child]
         start = network.fine.offsets[family.child]
-        one_way = np.bincount(merge, found.fine.counts[0, start : start + len(merge)]).astype(np.float64)
+        one_way = np.bincount(merge, tables.fine.counts[0, start : start + len(merge)]).astype(np.float64)
         parts = np.bincount(merge).astype(np.float64)
-        result.append(conditional(table, Estimate(one_way, found.fine.noise_stddev), parts))
+        result.append(conditional(table, Estimate(one_way, tables.fine.noise_stddev), parts))
     return result

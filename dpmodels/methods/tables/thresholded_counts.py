@@ -89,7 +89,7 @@ class Counting:
     def what(self) -> Coordinates:
         """What is counted."""
         figures = Figures(self.spec.least_power, self.spec.most_power)
-        columns = {name: wanted.counts for name, wanted in self.contract.wanted.items()}
+        columns = {name: column.counts for name, column in self.contract.wanted.items()}
         return Coordinates(columns, figures, self.spec.longest, self.spec.steps_per_row)
 
     @property
@@ -107,13 +107,13 @@ class Counting:
         """Return what pays for the noise, and for the threshold where there is one."""
         if not budget.delta:
             raise InvalidArgument("delta", budget.delta, "be above 0: counts have Gaussian noise, which needs one")
-        named: tuple[ThresholdEvent, ...] = ()
+        thresholds: tuple[ThresholdEvent, ...] = ()
         if self.what.open:
-            named = (ThresholdEvent(delta=budget.delta * self.spec.threshold_share, mechanism=NAMING),)
+            thresholds = (ThresholdEvent(delta=budget.delta * self.spec.threshold_share, mechanism=NAMING),)
         with localcontext(prec=60, rounding=ROUND_FLOOR):
-            left = budget.delta_exact - Tally.of(named).threshold_delta
-        rest = budget.model_copy(update={"delta": np.nextafter(float(left), 0.0).item()}) if named else budget
-        return GaussianEvent(noise_multiplier=gaussian_noise_multiplier(rest), mechanism=COUNTING), named
+            left = budget.delta_exact - Tally.of(thresholds).threshold_delta
+        rest = budget.model_copy(update={"delta": np.nextafter(float(left), 0.0).item()}) if thresholds else budget
+        return GaussianEvent(noise_multiplier=gaussian_noise_multiplier(rest), mechanism=COUNTING), thresholds
 
 
 SURE = 4.0
@@ -137,9 +137,9 @@ class DiscoverySystem(System[Counting]):
     def priced(self, spec: DiscoveryMeasurement, contract: Discovery, budget: PrivacyBudget) -> DiscoveryMeasurement:
         """Set the threshold, which follows from the budget."""
         counting = Counting(spec, contract)
-        noise, named = counting.events(budget)
+        noise, thresholds = counting.events(budget)
         stddev = lattice_noise_stddev(counting.l2_sensitivity, noise.noise_multiplier)
-        threshold = counting.most.threshold(stddev, named[0].delta) if named else 0
+        threshold = counting.most.threshold(stddev, thresholds[0].delta) if thresholds else 0
         return spec.model_copy(update={"threshold": threshold})
 
     def design(self, spec: DiscoveryMeasurement, contract: Discovery) -> Counting:
@@ -148,8 +148,8 @@ class DiscoverySystem(System[Counting]):
 
     def event(self, design: Counting, budget: PrivacyBudget) -> Event:
         """Charge the noise, and the threshold where values are released."""
-        noise, named = design.events(budget)
-        return ComposedEvent(events=(noise, *named)) if named else noise
+        noise, thresholds = design.events(budget)
+        return ComposedEvent(events=(noise, *thresholds)) if thresholds else noise
 
     def programme(self, design: Counting) -> Programme:
         """Count every key in one pass."""
@@ -191,25 +191,27 @@ def _found(name: str, counts: NoisyCounts, design: Counting) -> Found:
     """Read one column of the counts."""
     from scipy.special import ndtri
 
-    spec, wanted = design.spec, design.contract.wanted[name]
-    named = counts.names.append_column("n", pa.array(counts.vector / spec.steps_per_row))
-    own = named.slice(1).filter(pc.equal(named.slice(1)["column"], name))  # the first count is that of the rows
-    of: dict[str, float] = dict(zip(own["key"].to_pylist(), own["n"].to_pylist(), strict=True))
-    rows, nulls, unread = named["n"][0].as_py(), of.pop(NULL), of.pop(UNREAD)
+    spec, column = design.spec, design.contract.wanted[name]
+    counts_by_name = counts.names.append_column("n", pa.array(counts.vector / spec.steps_per_row))
+    column_counts = counts_by_name.slice(1).filter(
+        pc.equal(counts_by_name.slice(1)["column"], name)
+    )  # the first count is that of the rows
+    of: dict[str, float] = dict(zip(column_counts["key"].to_pylist(), column_counts["n"].to_pylist(), strict=True))
+    rows, nulls, unread = counts_by_name["n"][0].as_py(), of.pop(NULL), of.pop(UNREAD)
     stddev = counts.noise_stddev / spec.steps_per_row
     room = spec.null_room * stddev
     share = (max(nulls, 0.0) + room) / max(rows - room, 1.0)
     hidden = -float(ndtri(spec.false_alarm / max(len(of), 1))) * stddev
     ends = None
-    if wanted.counts in ("cells", "years"):
+    if column.counts in ("cells", "years"):
         ends = _ends({int(key): n for key, n in of.items()}, hidden, spec.tail)
     low = high = None
-    if ends and wanted.counts == "years":
+    if ends and column.counts == "years":
         low, high = float(ends[0]), float(ends[1])
     elif ends:
         low, high = design.what.figures.reach(ends[0])[0], design.what.figures.reach(ends[1])[1]
     return Found(
-        values=tuple(map(_value, of)) if wanted.counts == "values" else (),
+        values=tuple(map(_value, of)) if column.counts == "values" else (),
         low=low,
         high=high,
         null_share=min(0.99, ceil(100 * share) / 100),

@@ -229,11 +229,11 @@ class PrivateTraining(Synthesizer[Training[Any]]):
 
     def noise(self, line: Line) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise, as a share of what a record can add."""
-        named, steps = dict[str, float](), "gradient of a step, where one record adds at most 1"
+        scales, steps = dict[str, float](), "gradient of a step, where one record adds at most 1"
         for event in _plain(line.event):
             look = f"{event.mechanism}, where one record adds at most 1"
-            named[steps if isinstance(event, SampledGaussianEvent) else look] = event.noise_multiplier
-        return named
+            scales[steps if isinstance(event, SampledGaussianEvent) else look] = event.noise_multiplier
+        return scales
 
     def fingerprint(self, design: Training[Any]) -> str:
         """Hash the sizes and sensitivities of the looks."""
