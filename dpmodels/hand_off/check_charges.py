@@ -32,16 +32,8 @@ def check_charges(manifest: Manifest, found: Verified) -> None:
         _check_proved(line, manifest.adjacency, found)
         _check_budget(line, found)
         _check_charge(line, line.run if isinstance(line, DiscoveryLine) else manifest.run, found)
-    _check_part(manifest, found)
     _check_clients(manifest, found)
     _check_total(manifest, found)
-
-
-def _check_part(manifest: Manifest, found: Verified) -> None:
-    """Hold the kind of part that is said to be charged on its own to what was handed over."""
-    embedded = any(name.startswith("embeddings/") for name in manifest.artifacts)
-    if manifest.clients is None if manifest.part == "client" else manifest.part and not embedded:
-        found.faults.append(f"the price is for each {manifest.part}, and nothing here is charged for each by itself")
 
 
 def _check_proved(line: Line, adjacency: Adjacency, found: Verified) -> None:

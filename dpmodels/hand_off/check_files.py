@@ -7,6 +7,8 @@ from itertools import chain, islice
 from pathlib import Path
 
 from dpmodels.authoring.lint import parse
+from dpmodels.contract.documents import Documents
+from dpmodels.contract.federation import Federation
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain, sha256_plain, size_plain
 from dpmodels.hand_off.manifest import CARD, MANIFEST, MOST_FAULTS, Manifest, printable
@@ -15,10 +17,13 @@ from dpmodels.hand_off.verified import Verified
 from dpmodels.limits import LARGEST_CARD, LARGEST_PAGE, LARGEST_REPORT, LARGEST_YAML, read_json
 from dpmodels.releases.contract import Contract
 
-HANDED_OVER = re.compile(
-    r"(synthetic(/(parents|children))?|embeddings)/part-[0-9]{5}\.parquet|synthetic\.(csv|arrow|jsonl)|"
-    r"classifier\.safetensors|soft-labels\.parquet|schema\.yaml|report\.html|report\.json|checks\.html|model-card\.json|model-card\.html|statement\.html|data-sheet\.html"
-)
+TOLD = r"schema\.yaml|report\.json|model-card\.json|(report|checks|model-card|statement|data-sheet)\.html"
+TABLE = r"synthetic/part-[0-9]{5}\.parquet|synthetic\.(csv|arrow|jsonl)"
+USERS = r"synthetic/(parents|children)/part-[0-9]{5}\.parquet"
+EMBEDDINGS, CLASSIFIER = r"embeddings/part-[0-9]{5}\.parquet", r"classifier\.safetensors|soft-labels\.parquet"
+HANDED_OVER = re.compile("|".join((TOLD, TABLE, USERS, EMBEDDINGS, CLASSIFIER)))
+ALWAYS = ("schema.yaml", "report.json")
+"""What every hand-off has, and what a check holds against the manifest."""
 DEEPEST = 2
 LARGEST = {"schema.yaml": LARGEST_YAML, "report.json": LARGEST_REPORT, CARD: LARGEST_CARD}
 """What is read whole; pages have a limit as well. Tables and models are as large as whoever sent them made them."""
@@ -35,6 +40,8 @@ def check_files(folder: Path, artifacts: dict[str, str], elsewhere: Mapping[str,
     if len(unknown) > MOST_FAULTS:
         least = "at least " if len(unknown) == MOST_STRANGE else ""
         found.faults.append(f"{least}{len(unknown) - MOST_FAULTS} more files are not in the manifest")
+    lacking = [name for name in ALWAYS if name not in artifacts]
+    found.faults += [f"{MANIFEST} lists no {name}, which every hand-off has" for name in lacking]
     for name, sha256 in artifacts.items():
         if not HANDED_OVER.fullmatch(name):
             found.faults.append(f"{printable(name)} is no file that nacre hands over")
@@ -118,4 +125,22 @@ def check_schema(folder: Path, manifest: Manifest, found: Verified) -> Contract 
         found.faults.append("schema.yaml is not the schema that the manifest names")
     elif (manifest.data_set, manifest.unit, manifest.adjacency) != (schema.name, str(schema.unit), schema.adjacency):
         found.faults.append("the manifest says another data set, unit or adjacency than schema.yaml")
+    if schema is not None:
+        _check_kind(manifest, schema, found)
     return schema
+
+
+def _check_kind(manifest: Manifest, contract: Contract, found: Verified) -> None:
+    """Hold the files, and the parts that are said to be charged each by itself, to what the schema describes."""
+    part, product = "", f"{TABLE}|{USERS}"
+    if isinstance(contract, Federation):
+        part, product = "client" if manifest.is_charged else "", CLASSIFIER
+    elif isinstance(contract, Documents):
+        part, product = contract.part, EMBEDDINGS if contract.part else TABLE
+    made = re.compile(f"{TOLD}|{product}")
+    strange = [name for name in manifest.artifacts if HANDED_OVER.fullmatch(name) and not made.fullmatch(name)]
+    found.faults += [f"{name} is no file that is made by this schema.yaml" for name in strange[:MOST_FAULTS]]
+    if manifest.part and (manifest.part != part or (part == "client" and manifest.clients is None)):
+        found.faults.append(f"the price is for each {manifest.part}, and nothing here is charged for each by itself")
+    elif part and not manifest.part:
+        found.faults.append(f"the manifest does not say that its price is for each {part}, as schema.yaml does")

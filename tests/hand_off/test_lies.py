@@ -11,10 +11,13 @@ import pytest
 
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.ledger.store import digest as ledger_digest
 from tests.hand_off.make_golden import GOLDEN
-from tests.kit.manifests import UNCHARGED, facts, rewritten, write_manifest
+from tests.kit.manifests import UNCHARGED, facts, forged, rewritten, write_manifest
 
 Json = dict[str, Any]
+TABLE, FEDERATION = GOLDEN / "LAYOUT-2" / "laid-out", GOLDEN / "FORMAT-7" / "laid-out-federation"
+EMBEDDED, SCORED = GOLDEN / "FORMAT-7" / "laid-out-embedded", GOLDEN / "FORMAT-8" / "discovered"
 
 
 def faults(folder: Path, change: Callable[[Json], object]) -> list[str]:
@@ -153,11 +156,44 @@ def test_a_manifest_without_a_charge_says_nothing_else(tmp_path: Path, change: J
 
 def test_a_price_does_not_make_models_private_that_were_trained_without_noise(tmp_path: Path) -> None:
     """Manifest and report are of one mind; the classifier, or the method, knows better."""
-    federation = GOLDEN / "FORMAT-7" / "laid-out-federation"
     trained = (UNCHARGED / "classifier.safetensors").read_bytes()
-    folder = rewritten(federation, tmp_path / "own", "classifier.safetensors", lambda content: trained)
+    folder = rewritten(FEDERATION, tmp_path / "own", "classifier.safetensors", lambda content: trained)
     assert "the manifest states an epsilon of a classifier that was trained without any noise" in (
         verify_hand_off(folder).faults
     )
     write_manifest(folder, facts(folder) | {"method": "federated-scores"})
     assert any(fault.startswith("scores alone were released") for fault in verify_hand_off(folder).faults)
+
+
+@pytest.mark.parametrize("golden", [TABLE, FEDERATION, EMBEDDED, SCORED], ids=lambda folder: folder.name)
+def test_what_is_made_again_and_not_changed_is_no_fault(tmp_path: Path, golden: Path) -> None:
+    assert verify_hand_off(forged(golden, tmp_path / "own", lambda *all_of_it: None)).faults == []
+
+
+@pytest.mark.parametrize("part", ["user", "document", "client"])
+def test_the_price_of_a_table_is_for_nothing_smaller(tmp_path: Path, part: str) -> None:
+    """A file beside the table that has the name of an embedding was enough to have a price for each user."""
+    stray = tmp_path / "own" / "embeddings" / "part-00000.parquet"
+    stray.parent.mkdir(parents=True)
+    stray.write_bytes(b"any")
+
+    def lie(manifest: Json, report: Json, card: Json) -> None:
+        manifest["part"] = part
+        paid = [manifest["ledger"]["account"], manifest["plan_sha256"], manifest["run"], part]
+        report["hashes"]["ledger_charge"] = manifest["ledger"]["charge"] = ledger_digest(paid)
+
+    assert verify_hand_off(forged(TABLE, tmp_path / "own", lie)).faults[:2] == [
+        "embeddings/part-00000.parquet is no file that is made by this schema.yaml",
+        f"the price is for each {part}, and nothing here is charged for each by itself",
+    ]
+
+
+@pytest.mark.parametrize("name", ["schema.yaml", "report.json"])
+def test_what_a_check_holds_against_the_manifest_cannot_be_left_out(tmp_path: Path, name: str) -> None:
+    """Without the schema a hand-off could have been of any kind, and its pages were compared with nothing."""
+    shutil.copytree(TABLE, tmp_path / "own")
+    (tmp_path / "own" / name).unlink()
+    whole = facts(tmp_path / "own")
+    del whole["artifacts"][name]
+    write_manifest(tmp_path / "own", whole)
+    assert f"manifest.json lists no {name}, which every hand-off has" in verify_hand_off(tmp_path / "own").faults
