@@ -10,7 +10,7 @@ from dpmodels.accounting.tally import MAX_KINDS, Parallel, Tally
 from dpmodels.contract.discovery_charge import DiscoveryCharge
 from dpmodels.contract.federation import CENTRAL, ROUNDS, SCORES
 from dpmodels.errors import InvalidArgument, Unsuitable
-from dpmodels.hand_off.lines import DiscoveryLine, Line
+from dpmodels.hand_off.lines import ClientLine, DiscoveryLine, Line
 from dpmodels.hand_off.manifest import Manifest, digest_of_all, printable
 from dpmodels.hand_off.verified import Verified
 from dpmodels.keys import fingerprint
@@ -117,14 +117,25 @@ def _check_clients(manifest: Manifest, found: Verified) -> None:
     drawn = {event.mechanism == CENTRAL for event in events}
     if (manifest.trust == "central") != (True in drawn) or len(drawn) > 1:
         found.faults.append("the manifest does not say who drew the noise that its events pay for")
-    if manifest.has_price and manifest.spent != max((line.price.spent for line in clients), key=lambda s: s.epsilon):
-        found.faults.append("the manifest's cost is not that of the client that spent most")
+    _check_heaviest(manifest, clients, found)
     if (manifest.method == SCORES) == manifest.has_price:
         found.faults.append(
             "scores alone were released, and the manifest does not say that no epsilon holds, or it does"
         )
     if {line.client for line in clients} & set(manifest.dropped or ()):
         found.faults.append("a client took part and was dropped as well")
+
+
+def _check_heaviest(manifest: Manifest, clients: Sequence[ClientLine], found: Verified) -> None:
+    """Hold the price of the whole to each client's: at one delta, for one kind of part, and that of the heaviest."""
+    delta = (manifest if manifest.has_price else clients[0]).price.asked.delta
+    for line in clients:
+        if (line.price.asked.delta, line.price.spent.delta, line.part) != (delta, delta, manifest.part):
+            found.faults.append(f"client {printable(line.client)} has another delta or part than the manifest")
+    most = max(line.price.spent.epsilon for line in clients)
+    heaviest = [line.price for line in clients if line.price.spent.epsilon == most]
+    if manifest.has_price and manifest.price not in heaviest:
+        found.faults.append("the manifest's cost is not that of the client that spent most")
 
 
 def _check_charge(line: Line, run: str | None, found: Verified) -> None:

@@ -4,11 +4,14 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dpmodels.accounting.composition import spent_epsilon
+from dpmodels.accounting.events import GaussianEvent
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.store import digest as ledger_digest
@@ -197,3 +200,38 @@ def test_what_a_check_holds_against_the_manifest_cannot_be_left_out(tmp_path: Pa
     del whole["artifacts"][name]
     write_manifest(tmp_path / "own", whole)
     assert f"manifest.json lists no {name}, which every hand-off has" in verify_hand_off(tmp_path / "own").faults
+
+
+def loose_delta(manifest: Json) -> None:
+    """Release the records of one client with a probability of nine in ten."""
+    event = GaussianEvent(noise_multiplier=0.3)
+    spent = spent_epsilon([event], Decimal("0.9"))
+    lines = {"asked": {"epsilon": 2.9, "delta": 0.9}, "spent": {"epsilon": str(spent), "delta": 0.9}}
+    manifest["clients"][1] |= {**lines, "events": [event.model_dump(mode="json")]}
+
+
+def loose_whole(manifest: Json) -> None:
+    """Say of all clients what none of them paid for."""
+    manifest["events"] = [{"kind": "gaussian", "noise_multiplier": 1.390593470580471}]
+
+
+def without_part(manifest: Json) -> None:
+    """Leave out that one client's price is for each record at that client."""
+    line = manifest["clients"][1]
+    del line["part"]
+    line["ledger"]["charge"] = ledger_digest([line["ledger"]["account"], line["plan_sha256"], line["run"]])
+    manifest["ledger"]["charge"] = ledger_digest([each["ledger"]["charge"] for each in manifest["clients"]])
+
+
+@pytest.mark.parametrize("lie", [loose_delta, loose_whole, without_part])
+def test_the_price_of_a_federation_is_that_of_each_of_its_clients(tmp_path: Path, lie: Callable[[Json], None]) -> None:
+    def change(manifest: Json, report: Json, card: Json) -> None:
+        lie(manifest)
+        report["hashes"]["ledger_charge"] = manifest["ledger"]["charge"]
+
+    (fault,) = verify_hand_off(forged(FEDERATION, tmp_path / "own", change)).faults
+    assert fault == (
+        "the manifest's cost is not that of the client that spent most"
+        if lie is loose_whole
+        else "client south has another delta or part than the manifest"
+    )
