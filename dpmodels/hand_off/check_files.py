@@ -5,7 +5,9 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
+from dpmodels.accounting.events import EVENT
 from dpmodels.authoring.lint import parse
 from dpmodels.contract.documents import Documents
 from dpmodels.contract.federation import Federation
@@ -24,6 +26,10 @@ EMBEDDINGS, CLASSIFIER = r"embeddings/part-[0-9]{5}\.parquet", r"classifier\.saf
 HANDED_OVER = re.compile("|".join((TOLD, TABLE, USERS, EMBEDDINGS, CLASSIFIER)))
 ALWAYS = ("schema.yaml", "report.json")
 """What every hand-off has, and what a check holds against the manifest."""
+PRICE, SEALED = ("target_epsilon", "delta", "spent_epsilon"), ("charged", "status", "ledger_charge", "scores_sha256")
+LOST = {"status", "charged", "event", *PRICE}
+"""What is said of scores that were asked for, and that nobody has."""
+OTHER_SCORES = "report.json shows other charged scores, or at another price, than the manifest has a line for"
 DEEPEST = 2
 LARGEST = {"schema.yaml": LARGEST_YAML, "report.json": LARGEST_REPORT, CARD: LARGEST_CARD}
 """What is read whole; pages have a limit as well. Tables and models are as large as whoever sent them made them."""
@@ -99,6 +105,8 @@ def check_report(folder: Path, manifest: Manifest, found: Verified) -> None:
         said.append(told["privacy"].get("total_delta", told["privacy"]["delta"]))
         names = ("plan_sha256", "schema_sha256", "release_sha256", "ledger_charge")
         said += [told["hashes"][name] if manifest.is_charged else told["hashes"].get(name) for name in names]
+        if not _shows_its_charge(told, manifest):
+            found.faults.append(OTHER_SCORES)
     except (ArtifactError, OSError):
         return  # the check of all files reports that it is missing
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -110,6 +118,23 @@ def check_report(folder: Path, manifest: Manifest, found: Verified) -> None:
     true = [manifest.unit, manifest.adjacency, *priced, manifest.plan_sha256]
     if said != [*true, manifest.schema_sha256, manifest.release_sha256, manifest.ledger.charge]:
         found.faults.append("report.json is about another release, unit or price than the manifest")
+
+
+def _shows_its_charge(report: Mapping[str, Any], manifest: Manifest) -> bool:
+    """Tell whether scores on the real rows are shown exactly where a line paid for them, and at its price."""
+    shown, line = report.get("charged"), manifest.report
+    if shown is None or line is None:
+        voided = shown is None or (shown["charged"] is False and shown["status"] == "lost" and shown.keys() <= LOST)
+        return line is None and voided
+    asked, spent, events = line.price
+    price = (asked.epsilon, asked.delta, float(spent.epsilon), events)
+    if price != (*(shown[name] for name in PRICE), (EVENT.validate_python(shown["event"]),)):
+        return False
+    if line.scores_sha256 is None:
+        return shown["charged"] is True and shown["status"] == "lost" and shown.keys() <= LOST
+    sealed = (True, "measured", line.charge, line.scores_sha256, line.scores_sha256)
+    told = (*(shown[name] for name in SEALED), report["hashes"]["scores_sha256"])
+    return told == sealed
 
 
 def check_schema(folder: Path, manifest: Manifest, found: Verified) -> Contract | None:

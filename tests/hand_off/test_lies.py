@@ -235,3 +235,52 @@ def test_the_price_of_a_federation_is_that_of_each_of_its_clients(tmp_path: Path
         if lie is loose_whole
         else "client south has another delta or part than the manifest"
     )
+
+
+def unpaid(manifest: Json, report: Json) -> None:
+    """Leave the line out that paid for the scores."""
+    del manifest["report"]
+    manifest["total_spent"]["epsilon"] = "1.348264997788"
+    report["privacy"]["total_epsilon"] = 1.348264997788
+
+
+def price_of_the_release(manifest: Json, report: Json) -> None:
+    """Let the noise of the release stand for that of the scores."""
+    unpaid(manifest, report)
+    report["charged"] |= {"event": report["privacy"]["event"], "spent_epsilon": 1e-6, "target_epsilon": 1e-6}
+
+
+def not_charged(manifest: Json, report: Json) -> None:
+    """Say that they were not charged for."""
+    unpaid(manifest, report)
+    report["charged"]["charged"] = False
+
+
+def lost_and_shown(manifest: Json, report: Json) -> None:
+    """Say that they were lost, and show them."""
+    del manifest["report"]["scores_sha256"], report["charged"]["scores_sha256"], report["hashes"]["scores_sha256"]
+    report["charged"]["status"] = "lost"
+
+
+def shown_of_none(manifest: Json, report: Json) -> None:
+    """Have a charge, and show nothing."""
+    report["charged"] = None
+
+
+def cheaper(manifest: Json, report: Json) -> None:
+    """Show the scores at another price than their line has."""
+    report["charged"]["spent_epsilon"] = 0.1
+
+
+def another_charge(manifest: Json, report: Json) -> None:
+    """Show scores of another charge."""
+    report["charged"]["ledger_charge"] = "0" * 64
+
+
+@pytest.mark.parametrize(
+    "lie", [price_of_the_release, not_charged, lost_and_shown, shown_of_none, cheaper, another_charge]
+)
+def test_scores_on_the_real_rows_are_shown_with_their_charge(tmp_path: Path, lie: Callable[[Json, Json], None]) -> None:
+    told = "report.json shows other charged scores, or at another price, than the manifest has a line for"
+    folder = forged(SCORED, tmp_path / "own", lambda manifest, report, card: lie(manifest, report))
+    assert verify_hand_off(folder).faults == [told]
