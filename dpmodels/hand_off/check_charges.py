@@ -1,6 +1,6 @@
 """Check the charges of a hand-off: every budget is what its events cost, and every charge hangs together."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from decimal import Decimal
 
 from pydantic import ValidationError
@@ -14,7 +14,7 @@ from dpmodels.hand_off.lines import ClientLine, DiscoveryLine, Line
 from dpmodels.hand_off.manifest import Manifest, digest_of_all, printable
 from dpmodels.hand_off.verified import Verified
 from dpmodels.keys import fingerprint
-from dpmodels.ledger.approval import Asked
+from dpmodels.ledger.approval import Approval, Asked
 from dpmodels.ledger.store import digest
 from dpmodels.privacy import Adjacency
 from dpmodels.releases.contract import Contract
@@ -157,17 +157,42 @@ def _check_charge(line: Line, run: str | None, found: Verified) -> None:
 def check_approved(manifest: Manifest, officer: str, found: Verified) -> str:
     """Check that the officer signed this run's lines, with the key that was named if one was; say who approved.
 
-    A family is signed for by the keys of its charges.
+    A family is signed for by the keys of its charges; each client of a federation is signed for by itself.
     """
+    if manifest.clients is not None:
+        return _approved_by_client(manifest.clients, officer, found)
     signed, family = manifest.approved, manifest.approved_as
     if officer and signed is None:
         found.faults.append("no officer's approval is in this hand-off, and you named an officer's key")
-    if signed is None or manifest.run is None or manifest.ledger.account is None:
+    lines = manifest.lines_of_run
+    if signed is None or manifest.run is None or manifest.ledger.account is None or not lines:
         return NOT_APPROVED
     account, run = (family.account, family.run) if family else (manifest.ledger.account, manifest.run)
-    own = {line.ledger.charge if family else line.plan_sha256 for line in manifest.lines_of_run}
     asked = Asked(signed.ledger, account, run, signed.plans, family=family is not None)
-    if not asked.is_signed(signed) or not own <= set(signed.plans):
+    covered = {line.charge if family else line.plan_sha256 for line in lines}
+    return _signer(signed, asked, covered, officer, found)
+
+
+def _approved_by_client(clients: Sequence[ClientLine], officer: str, found: Verified) -> str:
+    """Check the signature for every client's charge, where there is one; say who approved which."""
+    approved = dict[str, list[str]]()
+    for line in clients:
+        by, signed = NOT_APPROVED, line.approved
+        if signed is not None and line.ledger.account is not None:
+            asked = Asked(signed.ledger, line.ledger.account, line.run, signed.plans, family=True)
+            by = _signer(signed, asked, {line.charge}, officer, found)
+        approved.setdefault(by, []).append(line.client)
+    if officer and any(line.approved is None for line in clients):
+        which = printable(", ".join(line.client for line in clients if line.approved is None))
+        found.faults.append(f"no officer's approval of {which} is in this hand-off, and you named an officer's key")
+    if list(approved) == [NOT_APPROVED]:
+        return NOT_APPROVED
+    return "; ".join(f"{printable(', '.join(names))}: {by}" for by, names in approved.items())
+
+
+def _signer(signed: Approval, asked: Asked, covered: Set[str | None], officer: str, found: Verified) -> str:
+    """Check one signature, what it covers, and whose it is; say who approved."""
+    if not asked.is_signed(signed) or not covered <= set(signed.plans):
         found.faults.append("the officer's approval is not a signature of this run and its plan")
         return NOT_APPROVED
     if officer and signed.public_key != officer:

@@ -14,13 +14,17 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import GaussianEvent
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.ledger.approval import Asked
 from dpmodels.ledger.store import digest as ledger_digest
 from tests.hand_off.make_golden import GOLDEN
 from tests.kit.manifests import UNCHARGED, facts, forged, rewritten, write_manifest
+from tests.kit.support import write_key
 
 Json = dict[str, Any]
 TABLE, FEDERATION = GOLDEN / "LAYOUT-2" / "laid-out", GOLDEN / "FORMAT-7" / "laid-out-federation"
 EMBEDDED, SCORED = GOLDEN / "FORMAT-7" / "laid-out-embedded", GOLDEN / "FORMAT-8" / "discovered"
+SIGNED = GOLDEN / "FORMAT-10" / "approved-clients"
+"""By an officer, for the last two of three clients."""
 
 
 def faults(folder: Path, change: Callable[[Json], object]) -> list[str]:
@@ -284,3 +288,58 @@ def test_scores_on_the_real_rows_are_shown_with_their_charge(tmp_path: Path, lie
     told = "report.json shows other charged scores, or at another price, than the manifest has a line for"
     folder = forged(SCORED, tmp_path / "own", lambda manifest, report, card: lie(manifest, report))
     assert verify_hand_off(folder).faults == [told]
+
+
+def without_price(manifest: Json, report: Json) -> None:
+    """Say that the models travelled as they were trained, and that the charges are of scores alone."""
+    manifest |= {"method": "federated-scores", "unprotected": "No epsilon holds."}
+    for name in ("asked", "spent", "events"):
+        del manifest[name]
+    report["privacy"] |= dict.fromkeys(("delta", "spent_epsilon", "total_epsilon"))
+
+
+@pytest.mark.parametrize("family", [False, True])
+@pytest.mark.parametrize("priced", [False, True])
+def test_an_old_approval_does_not_cover_a_federation(tmp_path: Path, family: bool, priced: bool) -> None:
+    """Where no epsilon holds there is no line of the whole, so every approval of anything covered all lines."""
+    key, public = write_key(tmp_path / "dana.pem")
+    shutil.copytree(FEDERATION, tmp_path / "own")
+    whole, report = facts(tmp_path / "own"), json.loads((tmp_path / "own" / "report.json").read_text())
+    if not priced:
+        without_price(whole, report)
+    old = Asked("a" * 64, "toy", "20260101-aaaaaaaaaa", ("b" * 64,), family=family)
+    whole["approved"] = old.approve("Dana", key).model_dump(mode="json")
+    if family:
+        whole["approved_as"] = {"account": "toy", "run": old.run}
+    else:
+        whole["run"], whole["ledger"]["account"] = old.run, "toy"
+    write_manifest(tmp_path / "own", whole)
+    found = verify_hand_off(tmp_path / "own", officer_key=public)
+    assert "Dana" not in found.approved and any("approv" in fault for fault in found.faults)
+
+
+def test_an_approval_of_one_client_covers_no_other(tmp_path: Path) -> None:
+    def lie(manifest: Json, report: Json, card: Json) -> None:
+        for each in (manifest["clients"], card["accounts"]):
+            each[0]["approved"] = each[1]["approved"]
+
+    assert verify_hand_off(forged(SIGNED, tmp_path / "own", lie)).faults == [
+        "the officer's approval is not a signature of this run and its plan"
+    ]
+
+
+@pytest.mark.parametrize("golden", [TABLE, SCORED, FEDERATION, SIGNED], ids=lambda folder: folder.name)
+def test_the_pages_name_no_officer_whose_signature_is_not_there(tmp_path: Path, golden: Path) -> None:
+    def lie(manifest: Json, report: Json, card: Json) -> None:
+        card["accounts"][-1]["approved"] = {"officer": "Dana Roe", "public_key": "A" * 43 + "="}
+
+    (fault,) = verify_hand_off(forged(golden, tmp_path / "own", lie)).faults
+    assert fault.startswith("model-card.json names an officer whose signature for account ")
+
+
+@pytest.mark.parametrize("golden", [TABLE, FEDERATION], ids=lambda folder: folder.name)
+def test_the_card_tells_of_every_account_that_paid(tmp_path: Path, golden: Path) -> None:
+    folder = forged(golden, tmp_path / "own", lambda manifest, report, card: card["accounts"].pop())
+    assert verify_hand_off(folder).faults == [
+        "model-card.json tells of an account that did not pay, or not of one that did"
+    ]

@@ -59,7 +59,7 @@ def forged(folder: Path, copy: Path, change: Callable[[Json, Json, Json], object
     made = json.loads(json.dumps(describe(model, contract, report, [], [], weakest(report))))
     made |= {"accounts": card["accounts"], "above": card["above"]}
     (copy / CARD).write_text(json.dumps(made, indent=1))
-    for name, page in render_pages(made, report).items():
+    for name, page in render_pages(made, report).items() if model.has_price else ():
         (copy / name).write_text(page)
     files = [path for path in sorted(copy.rglob("*")) if path.is_file() and path.name != MANIFEST]
     write_manifest(copy, manifest | {"artifacts": {str(path.relative_to(copy)): digest(path) for path in files}})
