@@ -26,6 +26,8 @@ from dpmodels.releases.contract import Contract
 
 CLOSE = 1e-3
 """How far another version of this product may round what a budget means, relatively."""
+LARGEST_AMOUNT = 10**6
+"""An epsilon of a ledger is far below; decimals of a million digits end arithmetic with an error."""
 
 
 def describe(
@@ -167,7 +169,12 @@ def standings(folder: Path) -> list[Standing]:
 
 
 def _standings(told: Mapping[str, Any]) -> list[Standing]:
-    return [Standing.model_validate({key: one[key] for key in Standing.model_fields}) for one in told["accounts"]]
+    found = [Standing.model_validate({key: one[key] for key in Standing.model_fields}) for one in told["accounts"]]
+    if any(
+        not 0 <= amount <= LARGEST_AMOUNT for one in found for amount in one.model_dump(exclude={"account"}).values()
+    ):
+        raise ValueError("an amount that no ledger has")
+    return found
 
 
 def _close(said: float | None, own: float | None) -> bool:

@@ -15,6 +15,8 @@ from dpmodels.hand_off.manifest import Manifest, digest_of_all, printable
 from dpmodels.hand_off.verified import Verified
 from dpmodels.keys import fingerprint
 from dpmodels.ledger.approval import Approval, Asked
+from dpmodels.ledger.records import Standing
+from dpmodels.ledger.replay import SLACK
 from dpmodels.ledger.store import digest
 from dpmodels.privacy import Adjacency
 from dpmodels.releases.contract import Contract
@@ -69,6 +71,17 @@ def _check_total(manifest: Manifest, found: Verified) -> None:
         at = f" at delta={manifest.total_delta}" if manifest.discoveries else ""
         told = f"{said.epsilon}" + (f" at delta={said.delta}" if at else "")
         found.faults.append(f"{what} cost epsilon={reckoned} together{at}, the manifest says {told}")
+
+
+def check_standings(manifest: Manifest, stood: Sequence[Standing], found: Verified) -> None:
+    """Hold what every account had spent after its charges to what these cost, and to the cap."""
+    payers = [(line,) for line in manifest.clients] if manifest.clients else [manifest.lines_of_run]
+    for one, lines in zip(stood, payers, strict=True):
+        least = _reckoned(lines, float(one.delta), found, most=float(one.after))
+        if least is not None and not least <= one.after * SLACK + CLOSE:
+            found.faults.append(f"account {printable(one.account)} had spent less, after this, than this cost")
+        if one.after > one.cap * SLACK:
+            found.faults.append(f"account {printable(one.account)} had spent more than its cap, which no ledger allows")
 
 
 def check_discoveries(manifest: Manifest, contract: Contract, found: Verified) -> None:
@@ -203,8 +216,10 @@ def _signer(signed: Approval, asked: Asked, covered: Set[str | None], officer: s
     return f"{name} is the name beside a key whose SHA-256 is {key}; give the officer's with --officer-key"
 
 
-def _reckoned(lines: Sequence[Line], delta: float, found: Verified) -> Decimal | None:
+def _reckoned(lines: Sequence[Line], delta: float, found: Verified, most: float | None = None) -> Decimal | None:
     """Return what the events of some lines cost together at delta; None, with a fault, if that was not found out.
+
+    It is not found out if it is far more than ``most``, which is what was asked for unless another is given.
 
     A check does so much work and no more, whoever wrote the manifest: distributions of privacy losses are composed for
     ``MOST_WORK`` kinds of releases, each counted once however often it was made, and a part in parallel counts for
@@ -214,7 +229,8 @@ def _reckoned(lines: Sequence[Line], delta: float, found: Verified) -> Decimal |
     """
     from dpmodels.accounting.composition import renyi_epsilon, spent_epsilon
 
-    asked, at = sum(line.price.asked.epsilon for line in lines), Decimal(repr(delta))
+    asked = sum(line.price.asked.epsilon for line in lines) if most is None else most
+    at = Decimal(repr(delta))
     try:
         tally = Tally.of(event for line in lines for event in line.price.events)
         found.work += 0 if (tally.key, at) in found.priced else _work(tally)

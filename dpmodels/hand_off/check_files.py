@@ -71,7 +71,7 @@ def _listed(folder: Path, inside: str = "", depth: int = 0) -> Iterator[str]:
 def _check_file(folder: Path, name: str, sha256: str, elsewhere: str | None, found: Verified) -> None:
     most = LARGEST.get(name, LARGEST_PAGE if name.endswith(".html") else None)
     try:
-        if elsewhere is None and most is not None and size_plain(folder, folder / name) > most:
+        if most is not None and (elsewhere is not None or size_plain(folder, folder / name) > most):
             found.faults.append(f"{name} is larger than any of its kind")
         elif (sha256_plain(folder, folder / name) if elsewhere is None else elsewhere) == sha256:
             found.files += 1

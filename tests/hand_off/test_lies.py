@@ -3,6 +3,8 @@
 import hashlib
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -16,6 +18,7 @@ from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.approval import Asked
 from dpmodels.ledger.store import digest as ledger_digest
+from dpmodels.limits import LARGEST_REPORT
 from tests.hand_off.make_golden import GOLDEN
 from tests.kit.manifests import UNCHARGED, facts, forged, rewritten, write_manifest
 from tests.kit.support import write_key
@@ -342,4 +345,77 @@ def test_the_card_tells_of_every_account_that_paid(tmp_path: Path, golden: Path)
     folder = forged(golden, tmp_path / "own", lambda manifest, report, card: card["accounts"].pop())
     assert verify_hand_off(folder).faults == [
         "model-card.json tells of an account that did not pay, or not of one that did"
+    ]
+
+
+@pytest.mark.parametrize("layout", [2, 99])
+@pytest.mark.parametrize("field", ["before", "after", "cap", "remaining", "delta"])
+@pytest.mark.parametrize("amount", ["1E+1000000", "-1", "1E+40", "Infinity"])
+def test_an_amount_that_no_ledger_has_is_a_fault(tmp_path: Path, layout: int, field: str, amount: str) -> None:
+    def lie(content: bytes) -> bytes:
+        card = json.loads(content)
+        card["accounts"][0][field] = amount
+        return json.dumps(card).encode()
+
+    folder = rewritten(TABLE, tmp_path / "own", "model-card.json", lie)
+    write_manifest(folder, facts(folder) | {"layout": layout})
+    assert verify_hand_off(folder).faults == ["model-card.json is not as nacre writes it"]
+
+
+def dearer(manifest: Json, report: Json, card: Json) -> None:
+    """Have more noise in the plan that the officer signed than in what is handed over."""
+    spent = spent_epsilon([GaussianEvent(noise_multiplier=0.12)], Decimal("1e-5"))
+    manifest["events"] = [{"kind": "gaussian", "noise_multiplier": 0.12}]
+    manifest["asked"]["epsilon"], manifest["spent"]["epsilon"] = 80.0, str(spent)
+    report["privacy"] |= dict.fromkeys(("spent_epsilon", "total_epsilon"), float(spent))
+    report["privacy"] |= {"target_epsilon": 80.0, "event": GaussianEvent(noise_multiplier=0.12).model_dump(mode="json")}
+
+
+def beyond_its_cap(manifest: Json, report: Json, card: Json) -> None:
+    """Say that the account could spend more than it may."""
+    card["accounts"][0]["after"] = "2.01"
+
+
+@pytest.mark.parametrize("lie", [dearer, beyond_its_cap])
+def test_what_an_account_had_spent_is_what_this_cost_and_within_its_cap(
+    tmp_path: Path, lie: Callable[[Json, Json, Json], None]
+) -> None:
+    (fault,) = verify_hand_off(forged(TABLE, tmp_path / "own", lie)).faults
+    assert fault.startswith(
+        "the events cost far more" if lie is dearer else "account clinic had spent more than its cap"
+    )
+
+
+def test_a_client_that_had_spent_less_than_it_paid_is_a_fault(tmp_path: Path) -> None:
+    def lie(manifest: Json, report: Json, card: Json) -> None:
+        card["accounts"][1]["after"] = "2.9"
+
+    (fault,) = verify_hand_off(forged(FEDERATION, tmp_path / "own", lie)).faults
+    assert fault == "account wards.south had spent less, after this, than this cost"
+
+
+def test_a_report_of_a_stranger_takes_little_memory(tmp_path: Path) -> None:
+    """One letter beyond the first planes makes four bytes of each, and a text was there several times at once."""
+
+    def fill(manifest: Json, report: Json, card: Json) -> None:
+        report["more"] = "x" * (LARGEST_REPORT - 2**16) + "\U0001f600"
+
+    folder = forged(TABLE, tmp_path / "own", fill)
+    code = (
+        "import re, sys; from pathlib import Path; from dpmodels.hand_off.verify import verify_hand_off\n"
+        "found = verify_hand_off(Path(sys.argv[1]))\n"
+        "print(found.faults[0], re.search('VmHWM:\\s*([0-9]+)', Path('/proc/self/status').read_text())[1], sep='|')"
+    )
+    done = subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True, check=True)
+    fault, kilobytes = done.stdout.split("|")
+    assert "larger than any is" in fault and int(kilobytes) < 256 * 2**10
+
+
+def test_a_file_that_is_read_is_not_believed_by_its_digest_alone(tmp_path: Path) -> None:
+    """In an object store a report that was too large to be fetched was hashed there, and read by nobody."""
+    shutil.copytree(TABLE, tmp_path / "own")
+    (tmp_path / "own" / "report.json").unlink()
+    elsewhere = {"report.json": facts(TABLE)["artifacts"]["report.json"]}
+    assert verify_hand_off(tmp_path / "own", elsewhere=elsewhere).faults == [
+        "report.json is larger than any of its kind"
     ]
