@@ -81,9 +81,10 @@ class Replay:
             account = self.accounts[at]
             check_day(account, self._latest)
             late = cost.delta and account.order
-            lines = tuple(tally for tally, _ in self._lines(at)) if late else ()
-            cap = account.epsilon_cap, account.delta_cap, account.filter_order
-            check_composition(Limit(at, lines, *cap), cost)
+            if late or not account.delta_cap:
+                lines = tuple(tally for tally, _ in self._lines(at)) if late else ()
+                cap = account.epsilon_cap, account.delta_cap, account.filter_order
+                check_composition(Limit(at, lines, *cap), cost)
             at = self._above.get(at, "")
 
     def void(self, entry: Entry) -> Iterator[str]:
