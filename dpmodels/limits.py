@@ -14,8 +14,10 @@ LARGEST_YAML = 2**21
 LARGEST_MANIFEST = 2**22
 """Room for the hashes of the files of 5e9 rows."""
 LARGEST_SIGNATURE = 2**12
-LARGEST_REPORT = 2**26
-"""``report.json``, which holds a sheet of images."""
+LARGEST_REPORT = 2**24
+"""``report.json``, whose sheet of images has at most 9 MB; reading a text may take twelve times its size."""
+LARGEST_LISTING = 2**26
+"""The digests of a table's files in an object store, or another file of a hand-off there that is fetched to be read."""
 LARGEST_CARD = 2**24
 LARGEST_KEY = 2**16
 """A key in a PEM file."""

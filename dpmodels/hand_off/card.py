@@ -18,20 +18,23 @@ from dpmodels.contract.schema import Schema
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
 from dpmodels.hand_off.lines import Line
-from dpmodels.hand_off.manifest import CARD, SHEET, Manifest
+from dpmodels.hand_off.manifest import CARD, MANIFEST, SHEET, Manifest, printable
+from dpmodels.ledger.approval import Approval
 from dpmodels.ledger.records import Balance, Standing
 from dpmodels.limits import LARGEST_CARD, read_json
 from dpmodels.releases.contract import Contract
 
 CLOSE = 1e-3
 """How far another version of this product may round what a budget means, relatively."""
+LARGEST_AMOUNT = 10**6
+"""An epsilon of a ledger is far below; decimals of a million digits end arithmetic with an error."""
 
 
 def describe(
     manifest: Manifest,
     contract: Contract,
     report: Mapping[str, Any],
-    accounts: Sequence[tuple[Standing, Mapping[str, str] | None]],
+    accounts: Sequence[Standing],
     above: Sequence[Balance],
     weakest: Mapping[str, float],
 ) -> dict[str, Any]:
@@ -41,7 +44,7 @@ def describe(
         manifest: of the hand-off; the hashes of its files are not looked at.
         contract: what is public of the whole data set.
         report: the facts of the publishable report.
-        accounts: where the paying account stood, or that of each client, and who signed for the client's charge.
+        accounts: where the paying account stood, or that of each client.
         above: the accounts above the paying one, as they are now.
         weakest: the columns that are farthest off by the report, worst first, and how far at worst.
     """
@@ -51,7 +54,10 @@ def describe(
         "meaning": _meant(manifest),
         "given": manifest.operator_says,
         "content": _content(contract, report),
-        "accounts": [{**standing.model_dump(mode="json"), "approved": by} for standing, by in accounts],
+        "accounts": [
+            {**standing.model_dump(mode="json"), "approved": signer}
+            for standing, signer in zip(accounts, _signers(manifest), strict=bool(accounts))
+        ],
         "above": [
             {**one.model_dump(mode="json", include={"account", "delta", "cap"}), "spent": str(one.spent_epsilon)}
             for one in above
@@ -63,7 +69,6 @@ def describe(
 
 def terms(manifest: Manifest) -> dict[str, Any]:
     """Return the facts that follow from a manifest alone; where no epsilon holds, delta and charges are the scores'."""
-    signed = manifest.approved
     first = (manifest.clients or (manifest,))[0]
     return {
         "data_set": manifest.data_set,
@@ -82,7 +87,7 @@ def terms(manifest: Manifest) -> dict[str, Any]:
             *(_charge("discovery", line) for line in manifest.discoveries or ()),
         ],
         "account": manifest.ledger.account,
-        "approved": {"officer": signed.officer, "public_key": signed.public_key} if signed else None,
+        "approved": _signer(manifest.approved),
         "cautions": list(manifest.cautions or ()),
         "clients": [
             {"name": line.client, "account": line.ledger.account, "epsilon": str(line.price.spent.epsilon)}
@@ -94,6 +99,15 @@ def terms(manifest: Manifest) -> dict[str, Any]:
         "schema_sha256": manifest.schema_sha256,
         "release_sha256": manifest.release_sha256,
     }
+
+
+def _signer(approval: Approval | None) -> dict[str, str] | None:
+    return {"officer": approval.officer, "public_key": approval.public_key} if approval else None
+
+
+def _signers(manifest: Manifest) -> list[dict[str, str] | None]:
+    """Say who signed for each client; of one run ``hand_off`` says it."""
+    return [None] if manifest.clients is None else [_signer(line.approved) for line in manifest.clients]
 
 
 def meaning(manifest: Manifest) -> Meaning:
@@ -117,7 +131,7 @@ def differs(folder: Path, manifest: Manifest) -> str:
         said, meant, given = told["hand_off"], told["meaning"], told["given"]
         own = _meant(manifest)
         close = set(own) == set(meant) and all(_close(meant[name], value) for name, value in own.items())
-        accounts = [one.account for one in _standings(told)]
+        fault = _accounts_fault(told, manifest)
     except (ArtifactError, OSError):
         return ""  # the check of all files reports that it is missing
     except (ValueError, KeyError, TypeError):
@@ -128,8 +142,23 @@ def differs(folder: Path, manifest: Manifest) -> str:
         return f"{CARD} says another purpose, recipient, license or retention than the manifest"
     if not close:
         return f"{CARD} says that the budget means something else than its events do"
-    if set(accounts) - {line.ledger.account for line in manifest.clients or (manifest,)}:
-        return f"{CARD} tells of an account that did not pay"
+    return fault
+
+
+def _accounts_fault(told: Mapping[str, Any], manifest: Manifest) -> str:
+    """Say what is wrong with the accounts that a card names, which are those that paid, and with who signed for each.
+
+    A server that only hears from its clients knows no accounts.
+    """
+    payers = [line.ledger.account for line in manifest.clients or (manifest,)]
+    accounts = [one.account for one in _standings(told)]
+    if accounts != payers and (accounts or (manifest.clients is None and payers != [None])):
+        return f"{CARD} tells of an account that did not pay, or not of one that did"
+    alone = _signer(manifest.approved)
+    for one, signer in zip(told["accounts"], _signers(manifest), strict=False):
+        if one["approved"] not in ((signer,) if manifest.clients else (None, alone)):
+            name = printable(one["account"])
+            return f"{CARD} names an officer whose signature for account {name} is not in {MANIFEST}"
     return ""
 
 
@@ -140,7 +169,12 @@ def standings(folder: Path) -> list[Standing]:
 
 
 def _standings(told: Mapping[str, Any]) -> list[Standing]:
-    return [Standing.model_validate({key: one[key] for key in Standing.model_fields}) for one in told["accounts"]]
+    found = [Standing.model_validate({key: one[key] for key in Standing.model_fields}) for one in told["accounts"]]
+    if any(
+        not 0 <= amount <= LARGEST_AMOUNT for one in found for amount in one.model_dump(exclude={"account"}).values()
+    ):
+        raise ValueError("an amount that no ledger has")
+    return found
 
 
 def _close(said: float | None, own: float | None) -> bool:

@@ -1,6 +1,6 @@
 """Check the charges of a hand-off: every budget is what its events cost, and every charge hangs together."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from decimal import Decimal
 
 from pydantic import ValidationError
@@ -10,11 +10,13 @@ from dpmodels.accounting.tally import MAX_KINDS, Parallel, Tally
 from dpmodels.contract.discovery_charge import DiscoveryCharge
 from dpmodels.contract.federation import CENTRAL, ROUNDS, SCORES
 from dpmodels.errors import InvalidArgument, Unsuitable
-from dpmodels.hand_off.lines import DiscoveryLine, Line
+from dpmodels.hand_off.lines import ClientLine, DiscoveryLine, Line
 from dpmodels.hand_off.manifest import Manifest, digest_of_all, printable
 from dpmodels.hand_off.verified import Verified
 from dpmodels.keys import fingerprint
-from dpmodels.ledger.approval import Asked
+from dpmodels.ledger.approval import Approval, Asked
+from dpmodels.ledger.records import Standing
+from dpmodels.ledger.replay import SLACK
 from dpmodels.ledger.store import digest
 from dpmodels.privacy import Adjacency
 from dpmodels.releases.contract import Contract
@@ -32,16 +34,8 @@ def check_charges(manifest: Manifest, found: Verified) -> None:
         _check_proved(line, manifest.adjacency, found)
         _check_budget(line, found)
         _check_charge(line, line.run if isinstance(line, DiscoveryLine) else manifest.run, found)
-    _check_part(manifest, found)
     _check_clients(manifest, found)
     _check_total(manifest, found)
-
-
-def _check_part(manifest: Manifest, found: Verified) -> None:
-    """Hold the kind of part that is said to be charged on its own to what was handed over."""
-    embedded = any(name.startswith("embeddings/") for name in manifest.artifacts)
-    if manifest.clients is None if manifest.part == "client" else manifest.part and not embedded:
-        found.faults.append(f"the price is for each {manifest.part}, and nothing here is charged for each by itself")
 
 
 def _check_proved(line: Line, adjacency: Adjacency, found: Verified) -> None:
@@ -77,6 +71,17 @@ def _check_total(manifest: Manifest, found: Verified) -> None:
         at = f" at delta={manifest.total_delta}" if manifest.discoveries else ""
         told = f"{said.epsilon}" + (f" at delta={said.delta}" if at else "")
         found.faults.append(f"{what} cost epsilon={reckoned} together{at}, the manifest says {told}")
+
+
+def check_standings(manifest: Manifest, stood: Sequence[Standing], found: Verified) -> None:
+    """Hold what every account had spent after its charges to what these cost, and to the cap."""
+    payers = [(line,) for line in manifest.clients] if manifest.clients else [manifest.lines_of_run]
+    for one, lines in zip(stood, payers, strict=True):
+        least = _reckoned(lines, float(one.delta), found, most=float(one.after))
+        if least is not None and not least <= one.after * SLACK + CLOSE:
+            found.faults.append(f"account {printable(one.account)} had spent less, after this, than this cost")
+        if one.after > one.cap * SLACK:
+            found.faults.append(f"account {printable(one.account)} had spent more than its cap, which no ledger allows")
 
 
 def check_discoveries(manifest: Manifest, contract: Contract, found: Verified) -> None:
@@ -125,14 +130,25 @@ def _check_clients(manifest: Manifest, found: Verified) -> None:
     drawn = {event.mechanism == CENTRAL for event in events}
     if (manifest.trust == "central") != (True in drawn) or len(drawn) > 1:
         found.faults.append("the manifest does not say who drew the noise that its events pay for")
-    if manifest.has_price and manifest.spent != max((line.price.spent for line in clients), key=lambda s: s.epsilon):
-        found.faults.append("the manifest's cost is not that of the client that spent most")
+    _check_heaviest(manifest, clients, found)
     if (manifest.method == SCORES) == manifest.has_price:
         found.faults.append(
             "scores alone were released, and the manifest does not say that no epsilon holds, or it does"
         )
     if {line.client for line in clients} & set(manifest.dropped or ()):
         found.faults.append("a client took part and was dropped as well")
+
+
+def _check_heaviest(manifest: Manifest, clients: Sequence[ClientLine], found: Verified) -> None:
+    """Hold the price of the whole to each client's: at one delta, for one kind of part, and that of the heaviest."""
+    delta = (manifest if manifest.has_price else clients[0]).price.asked.delta
+    for line in clients:
+        if (line.price.asked.delta, line.price.spent.delta, line.part) != (delta, delta, manifest.part):
+            found.faults.append(f"client {printable(line.client)} has another delta or part than the manifest")
+    most = max(line.price.spent.epsilon for line in clients)
+    heaviest = [line.price for line in clients if line.price.spent.epsilon == most]
+    if manifest.has_price and manifest.price not in heaviest:
+        found.faults.append("the manifest's cost is not that of the client that spent most")
 
 
 def _check_charge(line: Line, run: str | None, found: Verified) -> None:
@@ -154,17 +170,42 @@ def _check_charge(line: Line, run: str | None, found: Verified) -> None:
 def check_approved(manifest: Manifest, officer: str, found: Verified) -> str:
     """Check that the officer signed this run's lines, with the key that was named if one was; say who approved.
 
-    A family is signed for by the keys of its charges.
+    A family is signed for by the keys of its charges; each client of a federation is signed for by itself.
     """
+    if manifest.clients is not None:
+        return _approved_by_client(manifest.clients, officer, found)
     signed, family = manifest.approved, manifest.approved_as
     if officer and signed is None:
         found.faults.append("no officer's approval is in this hand-off, and you named an officer's key")
-    if signed is None or manifest.run is None or manifest.ledger.account is None:
+    lines = manifest.lines_of_run
+    if signed is None or manifest.run is None or manifest.ledger.account is None or not lines:
         return NOT_APPROVED
     account, run = (family.account, family.run) if family else (manifest.ledger.account, manifest.run)
-    own = {line.ledger.charge if family else line.plan_sha256 for line in manifest.lines_of_run}
     asked = Asked(signed.ledger, account, run, signed.plans, family=family is not None)
-    if not asked.is_signed(signed) or not own <= set(signed.plans):
+    covered = {line.charge if family else line.plan_sha256 for line in lines}
+    return _signer(signed, asked, covered, officer, found)
+
+
+def _approved_by_client(clients: Sequence[ClientLine], officer: str, found: Verified) -> str:
+    """Check the signature for every client's charge, where there is one; say who approved which."""
+    approved = dict[str, list[str]]()
+    for line in clients:
+        by, signed = NOT_APPROVED, line.approved
+        if signed is not None and line.ledger.account is not None:
+            asked = Asked(signed.ledger, line.ledger.account, line.run, signed.plans, family=True)
+            by = _signer(signed, asked, {line.charge}, officer, found)
+        approved.setdefault(by, []).append(line.client)
+    if officer and any(line.approved is None for line in clients):
+        which = printable(", ".join(line.client for line in clients if line.approved is None))
+        found.faults.append(f"no officer's approval of {which} is in this hand-off, and you named an officer's key")
+    if list(approved) == [NOT_APPROVED]:
+        return NOT_APPROVED
+    return "; ".join(f"{printable(', '.join(names))}: {by}" for by, names in approved.items())
+
+
+def _signer(signed: Approval, asked: Asked, covered: Set[str | None], officer: str, found: Verified) -> str:
+    """Check one signature, what it covers, and whose it is; say who approved."""
+    if not asked.is_signed(signed) or not covered <= set(signed.plans):
         found.faults.append("the officer's approval is not a signature of this run and its plan")
         return NOT_APPROVED
     if officer and signed.public_key != officer:
@@ -175,8 +216,10 @@ def check_approved(manifest: Manifest, officer: str, found: Verified) -> str:
     return f"{name} is the name beside a key whose SHA-256 is {key}; give the officer's with --officer-key"
 
 
-def _reckoned(lines: Sequence[Line], delta: float, found: Verified) -> Decimal | None:
+def _reckoned(lines: Sequence[Line], delta: float, found: Verified, most: float | None = None) -> Decimal | None:
     """Return what the events of some lines cost together at delta; None, with a fault, if that was not found out.
+
+    It is not found out if it is far more than ``most``, which is what was asked for unless another is given.
 
     A check does so much work and no more, whoever wrote the manifest: distributions of privacy losses are composed for
     ``MOST_WORK`` kinds of releases, each counted once however often it was made, and a part in parallel counts for
@@ -186,7 +229,8 @@ def _reckoned(lines: Sequence[Line], delta: float, found: Verified) -> Decimal |
     """
     from dpmodels.accounting.composition import renyi_epsilon, spent_epsilon
 
-    asked, at = sum(line.price.asked.epsilon for line in lines), Decimal(repr(delta))
+    asked = sum(line.price.asked.epsilon for line in lines) if most is None else most
+    at = Decimal(repr(delta))
     try:
         tally = Tally.of(event for line in lines for event in line.price.events)
         found.work += 0 if (tally.key, at) in found.priced else _work(tally)

@@ -5,8 +5,12 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
+from dpmodels.accounting.events import EVENT
 from dpmodels.authoring.lint import parse
+from dpmodels.contract.documents import Documents
+from dpmodels.contract.federation import Federation
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain, sha256_plain, size_plain
 from dpmodels.hand_off.manifest import CARD, MANIFEST, MOST_FAULTS, Manifest, printable
@@ -15,10 +19,17 @@ from dpmodels.hand_off.verified import Verified
 from dpmodels.limits import LARGEST_CARD, LARGEST_PAGE, LARGEST_REPORT, LARGEST_YAML, read_json
 from dpmodels.releases.contract import Contract
 
-HANDED_OVER = re.compile(
-    r"(synthetic(/(parents|children))?|embeddings)/part-[0-9]{5}\.parquet|synthetic\.(csv|arrow|jsonl)|"
-    r"classifier\.safetensors|soft-labels\.parquet|schema\.yaml|report\.html|report\.json|checks\.html|model-card\.json|model-card\.html|statement\.html|data-sheet\.html"
-)
+TOLD = r"schema\.yaml|report\.json|model-card\.json|(report|checks|model-card|statement|data-sheet)\.html"
+TABLE = r"synthetic/part-[0-9]{5}\.parquet|synthetic\.(csv|arrow|jsonl)"
+USERS = r"synthetic/(parents|children)/part-[0-9]{5}\.parquet"
+EMBEDDINGS, CLASSIFIER = r"embeddings/part-[0-9]{5}\.parquet", r"classifier\.safetensors|soft-labels\.parquet"
+HANDED_OVER = re.compile("|".join((TOLD, TABLE, USERS, EMBEDDINGS, CLASSIFIER)))
+ALWAYS = ("schema.yaml", "report.json")
+"""What every hand-off has, and what a check holds against the manifest."""
+PRICE, SEALED = ("target_epsilon", "delta", "spent_epsilon"), ("charged", "status", "ledger_charge", "scores_sha256")
+LOST = {"status", "charged", "event", *PRICE}
+"""What is said of scores that were asked for, and that nobody has."""
+OTHER_SCORES = "report.json shows other charged scores, or at another price, than the manifest has a line for"
 DEEPEST = 2
 LARGEST = {"schema.yaml": LARGEST_YAML, "report.json": LARGEST_REPORT, CARD: LARGEST_CARD}
 """What is read whole; pages have a limit as well. Tables and models are as large as whoever sent them made them."""
@@ -35,6 +46,8 @@ def check_files(folder: Path, artifacts: dict[str, str], elsewhere: Mapping[str,
     if len(unknown) > MOST_FAULTS:
         least = "at least " if len(unknown) == MOST_STRANGE else ""
         found.faults.append(f"{least}{len(unknown) - MOST_FAULTS} more files are not in the manifest")
+    lacking = [name for name in ALWAYS if name not in artifacts]
+    found.faults += [f"{MANIFEST} lists no {name}, which every hand-off has" for name in lacking]
     for name, sha256 in artifacts.items():
         if not HANDED_OVER.fullmatch(name):
             found.faults.append(f"{printable(name)} is no file that nacre hands over")
@@ -58,7 +71,7 @@ def _listed(folder: Path, inside: str = "", depth: int = 0) -> Iterator[str]:
 def _check_file(folder: Path, name: str, sha256: str, elsewhere: str | None, found: Verified) -> None:
     most = LARGEST.get(name, LARGEST_PAGE if name.endswith(".html") else None)
     try:
-        if elsewhere is None and most is not None and size_plain(folder, folder / name) > most:
+        if most is not None and (elsewhere is not None or size_plain(folder, folder / name) > most):
             found.faults.append(f"{name} is larger than any of its kind")
         elif (sha256_plain(folder, folder / name) if elsewhere is None else elsewhere) == sha256:
             found.files += 1
@@ -92,6 +105,8 @@ def check_report(folder: Path, manifest: Manifest, found: Verified) -> None:
         said.append(told["privacy"].get("total_delta", told["privacy"]["delta"]))
         names = ("plan_sha256", "schema_sha256", "release_sha256", "ledger_charge")
         said += [told["hashes"][name] if manifest.is_charged else told["hashes"].get(name) for name in names]
+        if not _shows_its_charge(told, manifest):
+            found.faults.append(OTHER_SCORES)
     except (ArtifactError, OSError):
         return  # the check of all files reports that it is missing
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -103,6 +118,23 @@ def check_report(folder: Path, manifest: Manifest, found: Verified) -> None:
     true = [manifest.unit, manifest.adjacency, *priced, manifest.plan_sha256]
     if said != [*true, manifest.schema_sha256, manifest.release_sha256, manifest.ledger.charge]:
         found.faults.append("report.json is about another release, unit or price than the manifest")
+
+
+def _shows_its_charge(report: Mapping[str, Any], manifest: Manifest) -> bool:
+    """Tell whether scores on the real rows are shown exactly where a line paid for them, and at its price."""
+    shown, line = report.get("charged"), manifest.report
+    if shown is None or line is None:
+        voided = shown is None or (shown["charged"] is False and shown["status"] == "lost" and shown.keys() <= LOST)
+        return line is None and voided
+    asked, spent, events = line.price
+    price = (asked.epsilon, asked.delta, float(spent.epsilon), events)
+    if price != (*(shown[name] for name in PRICE), (EVENT.validate_python(shown["event"]),)):
+        return False
+    if line.scores_sha256 is None:
+        return shown["charged"] is True and shown["status"] == "lost" and shown.keys() <= LOST
+    sealed = (True, "measured", line.charge, line.scores_sha256, line.scores_sha256)
+    told = (*(shown[name] for name in SEALED), report["hashes"]["scores_sha256"])
+    return told == sealed
 
 
 def check_schema(folder: Path, manifest: Manifest, found: Verified) -> Contract | None:
@@ -118,4 +150,22 @@ def check_schema(folder: Path, manifest: Manifest, found: Verified) -> Contract 
         found.faults.append("schema.yaml is not the schema that the manifest names")
     elif (manifest.data_set, manifest.unit, manifest.adjacency) != (schema.name, str(schema.unit), schema.adjacency):
         found.faults.append("the manifest says another data set, unit or adjacency than schema.yaml")
+    if schema is not None:
+        _check_kind(manifest, schema, found)
     return schema
+
+
+def _check_kind(manifest: Manifest, contract: Contract, found: Verified) -> None:
+    """Hold the files, and the parts that are said to be charged each by itself, to what the schema describes."""
+    part, product = "", f"{TABLE}|{USERS}"
+    if isinstance(contract, Federation):
+        part, product = "client" if manifest.is_charged else "", CLASSIFIER
+    elif isinstance(contract, Documents):
+        part, product = contract.part, EMBEDDINGS if contract.part else TABLE
+    made = re.compile(f"{TOLD}|{product}")
+    strange = [name for name in manifest.artifacts if HANDED_OVER.fullmatch(name) and not made.fullmatch(name)]
+    found.faults += [f"{name} is no file that is made by this schema.yaml" for name in strange[:MOST_FAULTS]]
+    if manifest.part and (manifest.part != part or (part == "client" and manifest.clients is None)):
+        found.faults.append(f"the price is for each {manifest.part}, and nothing here is charged for each by itself")
+    elif part and not manifest.part:
+        found.faults.append(f"the manifest does not say that its price is for each {part}, as schema.yaml does")

@@ -9,6 +9,7 @@ from pydantic import AliasChoices, Field, model_validator
 from dpmodels.accounting.events import Event
 from dpmodels.errors import ArtifactError
 from dpmodels.frozen import Frozen
+from dpmodels.ledger.approval import Approval
 
 OneLine = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Text = Annotated[OneLine, Field(max_length=1000)]
@@ -149,11 +150,12 @@ class ReportLine(Line):
 
 
 class ClientLine(Line):
-    """What one client of a federation released, and from which run and account it was paid."""
+    """What one client of a federation released, from which run and account it was paid, and who signed for it."""
 
     client: Annotated[Text, Field(max_length=100)]
     run: Text
     release_sha256: Sha256
+    approved: Approval | None = None
 
 
 class DiscoveryLine(Line):

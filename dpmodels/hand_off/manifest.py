@@ -18,6 +18,7 @@ Its format is numbered, and each manifest is written in the oldest format that c
     8   any of 7 that are of a table whose schema was discovered: a line for each discovery, and the total is of all
     9   any of 7 that are of a federation of which nothing was released under differential privacy. ``uncharged`` names
         the clients that took part; there is no plan, release, charge or epsilon, and ``unprotected`` says why
+    10  any of 7 that are of a federation for a client of which an officer signed: the signature is in the client's line
 """
 
 import json
@@ -58,8 +59,8 @@ CARD = "model-card.json"
 SHEET = "data-sheet.html"
 PAGES = ("model-card.html", "statement.html", SHEET)
 """The pages that lay out the facts of the card: for a user, for a data-protection officer, and for whoever gets it."""
-NEWEST, DISCOVERED, LAID_OUT = 9, 8, 7
-"""Of a federation that charges nothing; of a schema that was discovered; and of what else is written now."""
+NEWEST, DISCOVERED, LAID_OUT = 10, 8, 7
+"""Of clients with officers; of a schema that was discovered; and of what else is written now."""
 MOST_FAULTS = 10
 LEFT_OUT = (
     "The release came as a file, without the ledger that paid for it. Its footer names the charge. The account, the "
@@ -99,7 +100,7 @@ class Manifest(Line, _Head):
         discoveries: what the schema was discovered with, in the order in which the schema names it.
         total_spent: what all lines cost together, where there are several. The report has the delta of the release, and
             the total has it as well; those of discoveries are added to it.
-        approved: the signature of the account's officer, where the account has one.
+        approved: the signature of the account's officer, where the account has one; a client's is in the client's line.
         approved_as: account and run that were signed for, where the signature is of a family's charges by their keys.
         cautions: what a recipient must know of the guarantee's limits before relying on it.
         clients: of a federation, those that took part; dropped: by client, why it was left out; trust: who drew the
@@ -179,6 +180,8 @@ class Manifest(Line, _Head):
     @property
     def oldest_format(self) -> int:
         """The oldest format that can hold the manifest's content."""
+        if any(line.approved for line in self.clients or ()):
+            return 10
         if self.uncharged is not None:
             return 9
         if self.discoveries is not None:
@@ -206,6 +209,10 @@ class Manifest(Line, _Head):
             raise ValueError("has the field left_out, and all the same what a release without its ledger cannot tell")
         if self.left_out is not None and self.fitted_again_as is None:
             raise ValueError("has the field left_out, which no manifest without the field fitted_again_as has")
+        if self.approved is not None and self.clients is not None:
+            raise ValueError("has the field approved of all, and the field clients, each of which has its own")
+        if any(line.approved for line in self.clients or ()) and self.layout is None:
+            raise ValueError("has a client with the field approved, which only a manifest with the field layout has")
         if self.approved_as is not None and self.approved is None:
             raise ValueError("has the field approved_as, and no field approved, whose family it names")
         if (self.release_sha256 is None) == self.is_charged:

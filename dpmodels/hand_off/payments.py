@@ -14,7 +14,6 @@ from dpmodels.releases.discoveries import check_discovery, discoveries_of, joint
 from dpmodels.releases.plan import Line
 
 Facts = dict[str, Any]
-Signer = Mapping[str, str] | None
 
 
 def cost_of(line: Line) -> Facts:
@@ -101,20 +100,10 @@ def total(line: Line, others: Mapping[str, Any]) -> Facts:
     return {"total_spent": {"epsilon": epsilon, "delta": delta}}
 
 
-def accounts_of(
-    ledger: Ledger, charges: Iterable[Sequence[str]], of_clients: bool
-) -> tuple[list[tuple[Standing, Signer]], list[Balance]]:
-    """Return where the accounts stood that paid for some charges, those of each client together, and those above.
-
-    Of a client the signer is returned as well, whom the manifest of a federation does not name.
-    """
-    stood = [(ledger.standing(*keys), _signer(ledger, keys[0]) if of_clients else None) for keys in charges]
-    above, name = list[Balance](), stood[0][0].account
+def accounts_of(ledger: Ledger, charges: Iterable[Sequence[str]]) -> tuple[list[Standing], list[Balance]]:
+    """Return where the accounts stood that paid for some charges, those of each client together, and those above."""
+    stood = [ledger.standing(*keys) for keys in charges]
+    above, name = list[Balance](), stood[0].account
     while name := ledger.account(name).parent:
         above.append(ledger.balance(name))
     return stood, above
-
-
-def _signer(ledger: Ledger, charge: str) -> Signer:
-    signed = ledger.approval(charge)
-    return {"officer": signed["officer"], "public_key": signed["public_key"]} if signed else None

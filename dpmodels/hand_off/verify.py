@@ -18,7 +18,7 @@ from types import MappingProxyType
 from dpmodels import amounts
 from dpmodels.errors import ArtifactError
 from dpmodels.hand_off.card import differs, standings
-from dpmodels.hand_off.check_charges import check_approved, check_charges, check_discoveries
+from dpmodels.hand_off.check_charges import check_approved, check_charges, check_discoveries, check_standings
 from dpmodels.hand_off.check_files import check_classifier, check_files, check_report, check_schema
 from dpmodels.hand_off.lines import ManifestError
 from dpmodels.hand_off.manifest import CARD, MANIFEST, Manifest, is_as_written, parse_manifest, printable, read_bytes
@@ -81,8 +81,9 @@ def _check_card(folder: Path, manifest: Manifest, contract: Contract | None, fou
         faults, note = compare_pages(folder, manifest, contract)
         found.faults += faults
         found.notes += [note] if note else []
-    if not found.faults:
-        found.account = _stood(standings(folder))
+    if not found.faults and (stood := standings(folder)):
+        check_standings(manifest, stood, found)
+        found.account = _stood(stood)
 
 
 def check_signers(

@@ -15,9 +15,8 @@ from typing import Any
 
 from dpmodels.artifact import aside, make_folder, replace_folder, sha256_of
 from dpmodels.hand_off.card import describe
-from dpmodels.hand_off.manifest import CARD, DISCOVERED, LAID_OUT, MANIFEST, PAGES, Manifest
+from dpmodels.hand_off.manifest import CARD, DISCOVERED, LAID_OUT, MANIFEST, NEWEST, PAGES, Manifest
 from dpmodels.hand_off.pages import REPORT, render_pages
-from dpmodels.hand_off.payments import Signer
 from dpmodels.hand_off.signature import sign_manifest
 from dpmodels.ledger.declared import Declared
 from dpmodels.ledger.records import Balance, Standing
@@ -39,13 +38,13 @@ class HandOff:
 
     Attributes:
         contract: what is public of the whole data set.
-        accounts: where those stood that paid, and who signed for a client's charge; none where no ledger is at hand.
+        accounts: where those stood that paid, each client's in their order; none where no ledger is at hand.
         above: the accounts above the paying one, as they are now.
     """
 
     manifest: Manifest
     contract: Contract
-    accounts: Sequence[tuple[Standing, Signer]] = ()
+    accounts: Sequence[Standing] = ()
     above: Sequence[Balance] = ()
 
 
@@ -58,8 +57,9 @@ def manifest_of(line: Line, contract: Contract, statement: Declared, **said: Any
         statement: what the operator says of the hand-off.
         said: the other fields, as ``payments`` states them.
     """
+    signed = any(client.approved for client in said.get("clients", ()))
     content = {
-        "format": DISCOVERED if "discoveries" in said else LAID_OUT,
+        "format": NEWEST if signed else DISCOVERED if "discoveries" in said else LAID_OUT,
         "nacre_version": version("nacre"),
         "data_set": contract.name,
         "schema_sha256": contract.hash,

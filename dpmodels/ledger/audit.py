@@ -115,7 +115,7 @@ def _sum_faults(chain: list[Entry], replay: Replay) -> Iterator[str]:
             account = replay.accounts.get(entry.account)
             if not _dear_enough(charge.priced, cost, account.order if account else 0):
                 yield f"{entry} counts less than its event costs"
-            replay.reserve(entry, charge.run, cost)
+            yield from replay.reserve(entry, charge, cost)
         elif entry.kind == "void":
             yield from replay.void(entry)
         carried = entry.content.get("tally") if entry.kind in store.SPENDING_KINDS else None

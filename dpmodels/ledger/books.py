@@ -5,7 +5,7 @@ tally must match their hashes and both of their neighbors. The tally stands insi
 lowered without breaking the chain there. The rest of the chain is left to ``audit``.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -162,7 +162,9 @@ def family(connection: Connection, names: Sequence[str], *, write: bool = False)
     if len(names) > 1 and (len(parents) != 1 or not any(parents)):
         raise LedgerError("accounts that are charged together are the children of one account")
     parent: str | None = next(iter(parents), "")
-    while parent and parent not in above:
+    while parent:
+        if parent in (*above, *names):
+            raise _below_itself(connection, parent)
         above.insert(0, parent)
         parent = (store.account_row(connection, parent) or {}).get("parent")
     if write:
@@ -255,14 +257,21 @@ def refuse_expired(connection: Connection, some: Iterable[Book]) -> None:
         LedgerError: one of the accounts has expired.
     """
     end = store.head(connection)
-    for account in (each.account for each in some):
-        if account.expires is not None:
-            today = max(store.now(), end.time if end else "")[:10]
-            if today > account.expires.isoformat():
-                raise LedgerError(
-                    f"account {account.name} expired on {account.expires}; nothing was drawn. What it spent stays "
-                    "spent; to go on under the same cap: `nacre ledger cap` with a new day and a reason"
-                )
+    for each in some:
+        check_day(each.account, max(store.now(), end.time if end else ""))
+
+
+def check_day(account: Account, time: str) -> None:
+    """Refuse a charge at a time after the account's last day.
+
+    Raises:
+        LedgerError: the account has expired.
+    """
+    if account.expires is not None and time[:10] > account.expires.isoformat():
+        raise LedgerError(
+            f"account {account.name} expired on {account.expires}; nothing was drawn. What it spent stays "
+            "spent; to go on under the same cap: `nacre ledger cap` with a new day and a reason"
+        )
 
 
 def charges(connection: Connection, name: str) -> int:
@@ -292,14 +301,26 @@ def history(changes: list[store.Entry], points: int) -> Iterator[tuple[str, Deci
             yield entry.time, spent_epsilon(tally, account.delta_cap, account.filter_order), account.epsilon_cap
 
 
-def _below(connection: Connection, names: Iterable[str]) -> dict[str, list[Tally]]:
-    """Return the tally of each line of accounts below the named ones, without tallies that another surely exceeds."""
+def _below_itself(connection: Connection, name: str) -> LedgerError:
+    """Return the error of an account that was opened below itself, or below one of those below it."""
+    first, *_ = store.read(connection, store.entries.c.account == name, store.entries.c.kind == "open")
+    return LedgerError(f"{first} opens account {name} below itself, as no ledger does; {VERIFY}")
+
+
+def _below(connection: Connection, names: Iterable[str], above: Set[str] = frozenset()) -> dict[str, list[Tally]]:
+    """Return the tally of each line of accounts below the named ones, without tallies that another surely exceeds.
+
+    Raises:
+        LedgerError: an account is below itself.
+    """
     names = list(names)
+    if twice := sorted(above & set(names)):
+        raise _below_itself(connection, twice[0])
     children = store.children(connection, names)
     if not children:
         return {name: [Tally()] for name in names}
     child_books = books(connection, [child for some in children.values() for child in some])
-    deeper = _below(connection, child_books)
+    deeper = _below(connection, child_books, above | set(names))
     lines = {name: [child_books[c].tally + line for c in some for line in deeper[c]] for name, some in children.items()}
     return {name: heaviest(lines.get(name, ())) or [Tally()] for name in names}
 

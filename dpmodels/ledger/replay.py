@@ -9,9 +9,11 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from dpmodels.accounting.tally import Tally, heaviest
-from dpmodels.ledger.books import Limit
-from dpmodels.ledger.records import Account
+from dpmodels.errors import InvalidArgument, LedgerError
+from dpmodels.ledger.books import Limit, check_day
+from dpmodels.ledger.records import Account, Charge
 from dpmodels.ledger.store import Entry
+from dpmodels.ledger.weighing import check_composition, check_terms
 from dpmodels.privacy import exact_decimal
 
 SLACK = Decimal("1.000001")
@@ -35,6 +37,7 @@ class Replay:
     _runs: dict[str, dict[str, Line]] = field(default_factory=dict)
     _costs: dict[tuple[str, str], tuple[str, Tally]] = field(default_factory=dict)
     _named: set[tuple[int, str]] = field(default_factory=set)
+    _latest: str = ""
 
     def open(self, entry: Entry) -> Iterator[str]:
         """Follow an opening; the account above it is open by then, and of the same kind."""
@@ -55,14 +58,34 @@ class Replay:
             self.accounts[name] = Account.written_in(self._opened[name], entry)
             self._changed[name] = entry.seq
 
-    def reserve(self, entry: Entry, run: str, cost: Tally) -> None:
-        """Add a charge."""
-        name = entry.account
+    def reserve(self, entry: Entry, charge: Charge, cost: Tally) -> Iterator[str]:
+        """Hold a charge to what the ledger asks of one, apart from its caps, and add it."""
+        name, run = entry.account, charge.run
+        try:
+            self._check(entry, charge, cost)
+        except (LedgerError, InvalidArgument) as error:
+            yield f"{entry} is a charge that a ledger refuses: {error}"
         self.tallies[name] = self.tallies.get(name, Tally()) + cost
         self._newest[name] = entry
         self._costs[name, entry.charge] = run, cost
         runs = self._runs.setdefault(name, {})
         runs[run] = runs.get(run, (Tally(), None))[0] + cost, entry
+
+    def _check(self, entry: Entry, charge: Charge, cost: Tally) -> None:
+        """Ask what is asked before a charge is written, of its account and of those above."""
+        self._latest = max(self._latest, entry.time)
+        at = entry.account
+        if at in self.accounts:
+            check_terms(charge, self.accounts[at], SLACK)
+        while at in self.accounts:
+            account = self.accounts[at]
+            check_day(account, self._latest)
+            late = cost.delta and account.order
+            if late or not account.delta_cap:
+                lines = tuple(tally for tally, _ in self._lines(at)) if late else ()
+                cap = account.epsilon_cap, account.delta_cap, account.filter_order
+                check_composition(Limit(at, lines, *cap), cost)
+            at = self._above.get(at, "")
 
     def void(self, entry: Entry) -> Iterator[str]:
         """Weigh all that a charge is part of, and give it back, once and to the account that paid."""

@@ -112,7 +112,7 @@ def weigh(connection: Connection, *charges: Charge, write: bool = False) -> Weig
     reservations = books.find(connection, [charge.key for charge in charges])
     of_key = {key: reservation.charge for key, reservation in reservations.items()}
     for charge in charges:
-        _check_terms(charge, family.members[charge.account].account)
+        check_terms(charge, family.members[charge.account].account)
         if of_key.setdefault(charge.key, charge) != charge:
             raise LedgerError(f"charge {charge.key} was reserved with other terms; a changed plan needs a new run")
     new = {charge.key: charge for charge in charges if charge.key not in reservations}
@@ -132,13 +132,8 @@ def weigh(connection: Connection, *charges: Charge, write: bool = False) -> Weig
     if not fresh:
         return weighed
     for cap in caps:
-        if cap.order and any(cost.delta for _, cost in fresh) and any(line.renyi for line in cap.tallies):
-            raise LedgerError(
-                f"account {cap.name} is a Renyi filter, which keeps its cap where thresholds are charged before "
-                "anything else: discover values first, or under an account of their own"
-            )
-        if not cap.delta and any(cost.pure_epsilon is None for _, cost in fresh):
-            raise _impure(f"account {cap.name} has")
+        for _, cost in fresh:
+            check_composition(cap, cost)
     accounts = [*family.above, *family.members.values()]
     Signatures.read(connection).refuse(each.account.name for each in accounts)
     books.refuse_expired(connection, accounts)
@@ -163,8 +158,28 @@ def is_one_run(charges: tuple[Charge, ...]) -> bool:
     return len({(charge.account, charge.run, charge.part) for charge in charges}) == 1 and not charges[0].part
 
 
-def _check_terms(charge: Charge, account: Account) -> None:
-    """Refuse a charge about other data than the account's, or one whose event costs more than its target."""
+def check_composition(cap: Limit, cost: Tally) -> None:
+    """Refuse what a cap cannot be kept with: a threshold late in a Renyi filter, or what is not pure at a delta of 0.
+
+    Raises:
+        LedgerError: it is one of the two.
+    """
+    if cap.order and cost.delta and any(line.renyi for line in cap.tallies):
+        raise LedgerError(
+            f"account {cap.name} is a Renyi filter, which keeps its cap where thresholds are charged before "
+            "anything else: discover values first, or under an account of their own"
+        )
+    if not cap.delta and cost.pure_epsilon is None:
+        raise _impure(f"account {cap.name} has")
+
+
+def check_terms(charge: Charge, account: Account, slack: Decimal = Decimal(1)) -> None:
+    """Refuse a charge about other data than the account's, or one whose event costs more than its target.
+
+    Raises:
+        LedgerError: it is about other data, or costs more than ``slack`` times its target.
+        InvalidArgument: its event's price is not proved under the adjacency.
+    """
     from dpmodels.accounting.composition import spent_epsilon
 
     budget, cap = charge.budget, account.cap
@@ -177,7 +192,7 @@ def _check_terms(charge: Charge, account: Account) -> None:
     spent = spent_epsilon([charge.priced], budget.delta_exact)
     if spent.is_infinite():
         raise _impure("the charge's budget has")
-    if spent > budget.epsilon_exact:
+    if spent > budget.epsilon_exact * slack:
         raise LedgerError(
             f"the charge's event costs more than its budget: epsilon={budget.epsilon}, delta={budget.delta}"
         )

@@ -27,7 +27,7 @@ from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.hand_off.signature import SIGNATURE
 from dpmodels.hand_off.verified import Verified
 from dpmodels.hand_off.verify import check_signers, verify_hand_off
-from dpmodels.limits import LARGEST_REPORT
+from dpmodels.limits import LARGEST_LISTING
 from dpmodels.reading.data_files import FAILURES, check_place, is_uri, open_system
 from tasks.engine.engines import Engine
 from tasks.run.store import MADE, Run, new_name
@@ -231,7 +231,7 @@ def read_listing(folder: Path, place: str) -> dict[str, str] | None:
     if not place:  # whoever wrote it would have us read files of this machine
         raise ArtifactError(f"{folder / LISTING} is no file of a run whose hand-off goes to a folder")
     try:
-        parts = json.loads(read_at_most(folder / LISTING, LARGEST_REPORT))
+        parts = json.loads(read_at_most(folder / LISTING, LARGEST_LISTING))
         sound = all(PART.fullmatch(name) and DIGEST.fullmatch(sha256) for name, sha256 in parts.items())
     except (ValueError, AttributeError, TypeError, RecursionError):
         sound = False
@@ -265,14 +265,14 @@ def verify(place: str | Path, public_key: Path | None = None, officer_key: Path 
     with TemporaryDirectory() as scratch:
         names = bucket.names()
         for name in (MANIFEST, SIGNATURE):
-            if name in names and bucket.size(name) <= LARGEST_REPORT:
+            if name in names and bucket.size(name) <= LARGEST_LISTING:
                 bucket.get(name, Path(scratch) / name)
         found, manifest = check_signers(Path(scratch), public_key, officer_key)
         if manifest is None:
             return found
         for name in set(names) - {MANIFEST, SIGNATURE}:
             known = name in manifest.artifacts and HANDED_OVER.fullmatch(name)
-            if known and "/" not in name and bucket.size(name) <= LARGEST_REPORT:
+            if known and "/" not in name and bucket.size(name) <= LARGEST_LISTING:
                 bucket.get(name, Path(scratch) / name)
             else:
                 elsewhere[name] = bucket.digest(name) if known else ""

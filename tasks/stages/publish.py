@@ -107,7 +107,7 @@ def hand_off_of(run: Run, release: Handle) -> HandOff:
     if said.ledger.account is None:
         return HandOff(said, run.plan.whole)
     charges = [[line.charge] for line in said.clients or ()] or [[line.charge for line in said.lines_of_run]]
-    return HandOff(said, run.plan.whole, *accounts_of(ledger_of(run), charges, of_clients=bool(said.clients)))
+    return HandOff(said, run.plan.whole, *accounts_of(ledger_of(run), charges))
 
 
 def manifest(run: Run, release: Handle) -> Manifest:
@@ -143,9 +143,9 @@ def _client_line(client: str, party: Run, sha256: str) -> ClientLine:
     """Say what one client released and who paid for it."""
     (charge,) = charges_of(party)
     check_sealed(party, Handle(path=party.place("sanitize"), sha256=sha256))
-    paid = payment(ledger_of(party), charge)
-    said = {"client": client, "run": charge.run, "release_sha256": sha256, "ledger": paid}
-    return ClientLine.model_validate({**cost_of(party.plan.release), **said})
+    ledger = ledger_of(party)
+    said = {"client": client, "run": charge.run, "release_sha256": sha256, "ledger": payment(ledger, charge)}
+    return ClientLine.model_validate({**cost_of(party.plan.release), **said, "approved": ledger.approval(charge.key)})
 
 
 def paid_elsewhere(charge: str) -> dict[str, Any]:

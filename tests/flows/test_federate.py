@@ -337,6 +337,15 @@ def test_each_clients_officer_signs_for_that_client(tmp_path: Path) -> None:
     assert run_cli("approve", west, "--yes", "--key", private, *home)[0] == 0
     carry_out(begun_run, prefect=False)
     assert dropped(tmp_path) == {}
+    found = verify_hand_off(tmp_path / "out")
+    assert (
+        found.faults == [] and found.approved.startswith("north, south: by nobody") and "west: Dana" in found.approved
+    )
+    whole = [
+        verify_hand_off(tmp_path / "out", officer_key=key).faults
+        for key in (public, write_key(tmp_path / "eve.pem")[1])
+    ]
+    assert [len(faults) for faults in whole] == [1, 2] and "approval of north, south" in whole[0][0]
 
 
 MOMENTS = {

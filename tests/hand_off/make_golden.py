@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 
 from dpmodels.authoring.lint import load_schema
 from dpmodels.ledger.ledger import Ledger
-from flows.config import SynthesizeConfig
+from flows import federate
+from flows.config import FederateConfig, SynthesizeConfig
 from flows.synthesize import carry_out, pipeline, start
 from tasks.run.accounts import charges_of, sign_run
 from tasks.run.receive import sample_again
@@ -102,6 +103,18 @@ def federation(folder: Path, **changes: object) -> Path:
     return folder / "out"
 
 
+def approved_clients(folder: Path) -> Path:
+    """Have an officer sign for two clients, each of which is charged by itself; another took part before."""
+    run = federate.start(FederateConfig.build({}, write_wards(folder)))
+    federate.take_part(run.parties[0])
+    key, public = write_key(folder / "dana.pem")
+    named = ("--name", "Dana", "--key", public, "--reason", "the board asked for it", "--home", folder / "home")
+    assert run_cli("ledger", "officer", "wards", *named)[0] == 0
+    for party in run.parties[1:]:
+        sign_run(party, key)
+    return carry_out(run, prefect=False).settings.out
+
+
 def sampled_again(folder: Path) -> Path:
     """Sample another run's generator again."""
     again = sample_again(finished(folder), "again", folder / "more", ROWS, 7)
@@ -172,6 +185,7 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
     "FORMAT-6": {"declared": declared, "sheet-federation": federation},
     "FORMAT-7": {"laid-out": declared, "laid-out-embedded": embedded, "laid-out-federation": federation},
     "FORMAT-8": {"discovered": discovered},
+    "FORMAT-10": {"approved-clients": approved_clients},
     "LAYOUT-2": {"laid-out": declared},
 }
 """A manifest with a charged report is beside the golden releases, and FORMAT-9, without a price, is made no more.

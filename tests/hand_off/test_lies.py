@@ -3,18 +3,31 @@
 import hashlib
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dpmodels.accounting.composition import spent_epsilon
+from dpmodels.accounting.events import GaussianEvent
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.ledger.approval import Asked
+from dpmodels.ledger.store import digest as ledger_digest
+from dpmodels.limits import LARGEST_REPORT
 from tests.hand_off.make_golden import GOLDEN
-from tests.kit.manifests import UNCHARGED, facts, rewritten, write_manifest
+from tests.kit.manifests import UNCHARGED, facts, forged, rewritten, write_manifest
+from tests.kit.support import write_key
 
 Json = dict[str, Any]
+TABLE, FEDERATION = GOLDEN / "LAYOUT-2" / "laid-out", GOLDEN / "FORMAT-7" / "laid-out-federation"
+EMBEDDED, SCORED = GOLDEN / "FORMAT-7" / "laid-out-embedded", GOLDEN / "FORMAT-8" / "discovered"
+SIGNED = GOLDEN / "FORMAT-10" / "approved-clients"
+"""By an officer, for the last two of three clients."""
 
 
 def faults(folder: Path, change: Callable[[Json], object]) -> list[str]:
@@ -153,11 +166,256 @@ def test_a_manifest_without_a_charge_says_nothing_else(tmp_path: Path, change: J
 
 def test_a_price_does_not_make_models_private_that_were_trained_without_noise(tmp_path: Path) -> None:
     """Manifest and report are of one mind; the classifier, or the method, knows better."""
-    federation = GOLDEN / "FORMAT-7" / "laid-out-federation"
     trained = (UNCHARGED / "classifier.safetensors").read_bytes()
-    folder = rewritten(federation, tmp_path / "own", "classifier.safetensors", lambda content: trained)
+    folder = rewritten(FEDERATION, tmp_path / "own", "classifier.safetensors", lambda content: trained)
     assert "the manifest states an epsilon of a classifier that was trained without any noise" in (
         verify_hand_off(folder).faults
     )
     write_manifest(folder, facts(folder) | {"method": "federated-scores"})
     assert any(fault.startswith("scores alone were released") for fault in verify_hand_off(folder).faults)
+
+
+@pytest.mark.parametrize("golden", [TABLE, FEDERATION, EMBEDDED, SCORED], ids=lambda folder: folder.name)
+def test_what_is_made_again_and_not_changed_is_no_fault(tmp_path: Path, golden: Path) -> None:
+    assert verify_hand_off(forged(golden, tmp_path / "own", lambda *all_of_it: None)).faults == []
+
+
+@pytest.mark.parametrize("part", ["user", "document", "client"])
+def test_the_price_of_a_table_is_for_nothing_smaller(tmp_path: Path, part: str) -> None:
+    """A file beside the table that has the name of an embedding was enough to have a price for each user."""
+    stray = tmp_path / "own" / "embeddings" / "part-00000.parquet"
+    stray.parent.mkdir(parents=True)
+    stray.write_bytes(b"any")
+
+    def lie(manifest: Json, report: Json, card: Json) -> None:
+        manifest["part"] = part
+        paid = [manifest["ledger"]["account"], manifest["plan_sha256"], manifest["run"], part]
+        report["hashes"]["ledger_charge"] = manifest["ledger"]["charge"] = ledger_digest(paid)
+
+    assert verify_hand_off(forged(TABLE, tmp_path / "own", lie)).faults[:2] == [
+        "embeddings/part-00000.parquet is no file that is made by this schema.yaml",
+        f"the price is for each {part}, and nothing here is charged for each by itself",
+    ]
+
+
+@pytest.mark.parametrize("name", ["schema.yaml", "report.json"])
+def test_what_a_check_holds_against_the_manifest_cannot_be_left_out(tmp_path: Path, name: str) -> None:
+    """Without the schema a hand-off could have been of any kind, and its pages were compared with nothing."""
+    shutil.copytree(TABLE, tmp_path / "own")
+    (tmp_path / "own" / name).unlink()
+    whole = facts(tmp_path / "own")
+    del whole["artifacts"][name]
+    write_manifest(tmp_path / "own", whole)
+    assert f"manifest.json lists no {name}, which every hand-off has" in verify_hand_off(tmp_path / "own").faults
+
+
+def loose_delta(manifest: Json) -> None:
+    """Release the records of one client with a probability of nine in ten."""
+    event = GaussianEvent(noise_multiplier=0.3)
+    spent = spent_epsilon([event], Decimal("0.9"))
+    lines = {"asked": {"epsilon": 2.9, "delta": 0.9}, "spent": {"epsilon": str(spent), "delta": 0.9}}
+    manifest["clients"][1] |= {**lines, "events": [event.model_dump(mode="json")]}
+
+
+def loose_whole(manifest: Json) -> None:
+    """Say of all clients what none of them paid for."""
+    manifest["events"] = [{"kind": "gaussian", "noise_multiplier": 1.390593470580471}]
+
+
+def without_part(manifest: Json) -> None:
+    """Leave out that one client's price is for each record at that client."""
+    line = manifest["clients"][1]
+    del line["part"]
+    line["ledger"]["charge"] = ledger_digest([line["ledger"]["account"], line["plan_sha256"], line["run"]])
+    manifest["ledger"]["charge"] = ledger_digest([each["ledger"]["charge"] for each in manifest["clients"]])
+
+
+@pytest.mark.parametrize("lie", [loose_delta, loose_whole, without_part])
+def test_the_price_of_a_federation_is_that_of_each_of_its_clients(tmp_path: Path, lie: Callable[[Json], None]) -> None:
+    def change(manifest: Json, report: Json, card: Json) -> None:
+        lie(manifest)
+        report["hashes"]["ledger_charge"] = manifest["ledger"]["charge"]
+
+    (fault,) = verify_hand_off(forged(FEDERATION, tmp_path / "own", change)).faults
+    assert fault == (
+        "the manifest's cost is not that of the client that spent most"
+        if lie is loose_whole
+        else "client south has another delta or part than the manifest"
+    )
+
+
+def unpaid(manifest: Json, report: Json) -> None:
+    """Leave the line out that paid for the scores."""
+    del manifest["report"]
+    manifest["total_spent"]["epsilon"] = "1.348264997788"
+    report["privacy"]["total_epsilon"] = 1.348264997788
+
+
+def price_of_the_release(manifest: Json, report: Json) -> None:
+    """Let the noise of the release stand for that of the scores."""
+    unpaid(manifest, report)
+    report["charged"] |= {"event": report["privacy"]["event"], "spent_epsilon": 1e-6, "target_epsilon": 1e-6}
+
+
+def not_charged(manifest: Json, report: Json) -> None:
+    """Say that they were not charged for."""
+    unpaid(manifest, report)
+    report["charged"]["charged"] = False
+
+
+def lost_and_shown(manifest: Json, report: Json) -> None:
+    """Say that they were lost, and show them."""
+    del manifest["report"]["scores_sha256"], report["charged"]["scores_sha256"], report["hashes"]["scores_sha256"]
+    report["charged"]["status"] = "lost"
+
+
+def shown_of_none(manifest: Json, report: Json) -> None:
+    """Have a charge, and show nothing."""
+    report["charged"] = None
+
+
+def cheaper(manifest: Json, report: Json) -> None:
+    """Show the scores at another price than their line has."""
+    report["charged"]["spent_epsilon"] = 0.1
+
+
+def another_charge(manifest: Json, report: Json) -> None:
+    """Show scores of another charge."""
+    report["charged"]["ledger_charge"] = "0" * 64
+
+
+@pytest.mark.parametrize(
+    "lie", [price_of_the_release, not_charged, lost_and_shown, shown_of_none, cheaper, another_charge]
+)
+def test_scores_on_the_real_rows_are_shown_with_their_charge(tmp_path: Path, lie: Callable[[Json, Json], None]) -> None:
+    told = "report.json shows other charged scores, or at another price, than the manifest has a line for"
+    folder = forged(SCORED, tmp_path / "own", lambda manifest, report, card: lie(manifest, report))
+    assert verify_hand_off(folder).faults == [told]
+
+
+def without_price(manifest: Json, report: Json) -> None:
+    """Say that the models travelled as they were trained, and that the charges are of scores alone."""
+    manifest |= {"method": "federated-scores", "unprotected": "No epsilon holds."}
+    for name in ("asked", "spent", "events"):
+        del manifest[name]
+    report["privacy"] |= dict.fromkeys(("delta", "spent_epsilon", "total_epsilon"))
+
+
+@pytest.mark.parametrize("family", [False, True])
+@pytest.mark.parametrize("priced", [False, True])
+def test_an_old_approval_does_not_cover_a_federation(tmp_path: Path, family: bool, priced: bool) -> None:
+    """Where no epsilon holds there is no line of the whole, so every approval of anything covered all lines."""
+    key, public = write_key(tmp_path / "dana.pem")
+    shutil.copytree(FEDERATION, tmp_path / "own")
+    whole, report = facts(tmp_path / "own"), json.loads((tmp_path / "own" / "report.json").read_text())
+    if not priced:
+        without_price(whole, report)
+    old = Asked("a" * 64, "toy", "20260101-aaaaaaaaaa", ("b" * 64,), family=family)
+    whole["approved"] = old.approve("Dana", key).model_dump(mode="json")
+    if family:
+        whole["approved_as"] = {"account": "toy", "run": old.run}
+    else:
+        whole["run"], whole["ledger"]["account"] = old.run, "toy"
+    write_manifest(tmp_path / "own", whole)
+    found = verify_hand_off(tmp_path / "own", officer_key=public)
+    assert "Dana" not in found.approved and any("approv" in fault for fault in found.faults)
+
+
+def test_an_approval_of_one_client_covers_no_other(tmp_path: Path) -> None:
+    def lie(manifest: Json, report: Json, card: Json) -> None:
+        for each in (manifest["clients"], card["accounts"]):
+            each[0]["approved"] = each[1]["approved"]
+
+    assert verify_hand_off(forged(SIGNED, tmp_path / "own", lie)).faults == [
+        "the officer's approval is not a signature of this run and its plan"
+    ]
+
+
+@pytest.mark.parametrize("golden", [TABLE, SCORED, FEDERATION, SIGNED], ids=lambda folder: folder.name)
+def test_the_pages_name_no_officer_whose_signature_is_not_there(tmp_path: Path, golden: Path) -> None:
+    def lie(manifest: Json, report: Json, card: Json) -> None:
+        card["accounts"][-1]["approved"] = {"officer": "Dana Roe", "public_key": "A" * 43 + "="}
+
+    (fault,) = verify_hand_off(forged(golden, tmp_path / "own", lie)).faults
+    assert fault.startswith("model-card.json names an officer whose signature for account ")
+
+
+@pytest.mark.parametrize("golden", [TABLE, FEDERATION], ids=lambda folder: folder.name)
+def test_the_card_tells_of_every_account_that_paid(tmp_path: Path, golden: Path) -> None:
+    folder = forged(golden, tmp_path / "own", lambda manifest, report, card: card["accounts"].pop())
+    assert verify_hand_off(folder).faults == [
+        "model-card.json tells of an account that did not pay, or not of one that did"
+    ]
+
+
+@pytest.mark.parametrize("layout", [2, 99])
+@pytest.mark.parametrize("field", ["before", "after", "cap", "remaining", "delta"])
+@pytest.mark.parametrize("amount", ["1E+1000000", "-1", "1E+40", "Infinity"])
+def test_an_amount_that_no_ledger_has_is_a_fault(tmp_path: Path, layout: int, field: str, amount: str) -> None:
+    def lie(content: bytes) -> bytes:
+        card = json.loads(content)
+        card["accounts"][0][field] = amount
+        return json.dumps(card).encode()
+
+    folder = rewritten(TABLE, tmp_path / "own", "model-card.json", lie)
+    write_manifest(folder, facts(folder) | {"layout": layout})
+    assert verify_hand_off(folder).faults == ["model-card.json is not as nacre writes it"]
+
+
+def dearer(manifest: Json, report: Json, card: Json) -> None:
+    """Have more noise in the plan that the officer signed than in what is handed over."""
+    spent = spent_epsilon([GaussianEvent(noise_multiplier=0.12)], Decimal("1e-5"))
+    manifest["events"] = [{"kind": "gaussian", "noise_multiplier": 0.12}]
+    manifest["asked"]["epsilon"], manifest["spent"]["epsilon"] = 80.0, str(spent)
+    report["privacy"] |= dict.fromkeys(("spent_epsilon", "total_epsilon"), float(spent))
+    report["privacy"] |= {"target_epsilon": 80.0, "event": GaussianEvent(noise_multiplier=0.12).model_dump(mode="json")}
+
+
+def beyond_its_cap(manifest: Json, report: Json, card: Json) -> None:
+    """Say that the account could spend more than it may."""
+    card["accounts"][0]["after"] = "2.01"
+
+
+@pytest.mark.parametrize("lie", [dearer, beyond_its_cap])
+def test_what_an_account_had_spent_is_what_this_cost_and_within_its_cap(
+    tmp_path: Path, lie: Callable[[Json, Json, Json], None]
+) -> None:
+    (fault,) = verify_hand_off(forged(TABLE, tmp_path / "own", lie)).faults
+    assert fault.startswith(
+        "the events cost far more" if lie is dearer else "account clinic had spent more than its cap"
+    )
+
+
+def test_a_client_that_had_spent_less_than_it_paid_is_a_fault(tmp_path: Path) -> None:
+    def lie(manifest: Json, report: Json, card: Json) -> None:
+        card["accounts"][1]["after"] = "2.9"
+
+    (fault,) = verify_hand_off(forged(FEDERATION, tmp_path / "own", lie)).faults
+    assert fault == "account wards.south had spent less, after this, than this cost"
+
+
+def test_a_report_of_a_stranger_takes_little_memory(tmp_path: Path) -> None:
+    """One letter beyond the first planes makes four bytes of each, and a text was there several times at once."""
+
+    def fill(manifest: Json, report: Json, card: Json) -> None:
+        report["more"] = "x" * (LARGEST_REPORT - 2**16) + "\U0001f600"
+
+    folder = forged(TABLE, tmp_path / "own", fill)
+    code = (
+        "import re, sys; from pathlib import Path; from dpmodels.hand_off.verify import verify_hand_off\n"
+        "found = verify_hand_off(Path(sys.argv[1]))\n"
+        "print(found.faults[0], re.search('VmHWM:\\s*([0-9]+)', Path('/proc/self/status').read_text())[1], sep='|')"
+    )
+    done = subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True, check=True)
+    fault, kilobytes = done.stdout.split("|")
+    assert "larger than any is" in fault and int(kilobytes) < 256 * 2**10
+
+
+def test_a_file_that_is_read_is_not_believed_by_its_digest_alone(tmp_path: Path) -> None:
+    """In an object store a report that was too large to be fetched was hashed there, and read by nobody."""
+    shutil.copytree(TABLE, tmp_path / "own")
+    (tmp_path / "own" / "report.json").unlink()
+    elsewhere = {"report.json": facts(TABLE)["artifacts"]["report.json"]}
+    assert verify_hand_off(tmp_path / "own", elsewhere=elsewhere).faults == [
+        "report.json is larger than any of its kind"
+    ]

@@ -41,6 +41,7 @@ SAYS = {
     "laid-out": {"approved", "declared"},
     "laid-out-embedded": {"approved", "approved_as", "part", "cautions"},
     "laid-out-federation": {"part", "cautions", "clients", "dropped"},
+    "approved-clients": {"part", "cautions", "clients"},
     "discovered": {"report", "discoveries", "total_spent"},
     "sheet-federation": {"part", "cautions", "clients", "dropped"},
 }
@@ -220,7 +221,7 @@ def test_a_price_for_each_of_what_is_not_charged_apart_is_refused(hand_off: Path
         (json.dumps(facts()).encode("utf-16"), "no JSON"),
         (b"\xff\xfe{}", "no JSON"),
         ("{" + " " * (100 * 2**20), "larger than 4 MiB"),
-        ('{"format": 10}', "of format 10, later than 9: use a newer nacre"),
+        ('{"format": 11}', "of format 11, later than 10: use a newer nacre"),
         ('{"format": 1' + "0" * 4000 + "}", "of format 100000000, later"),
         ('{"format": true}', "the field format"),
     ],

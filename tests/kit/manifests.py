@@ -6,7 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dpmodels.hand_off.manifest import MANIFEST, own_digest
+from dpmodels.authoring.lint import parse
+from dpmodels.hand_off.card import describe
+from dpmodels.hand_off.manifest import CARD, MANIFEST, Manifest, own_digest
+from dpmodels.hand_off.pages import render_pages
+from dpmodels.pages.glance import weakest
 from tests.hand_off.make_golden import GOLDEN
 from tests.kit.support import digest
 from tests.releases import make_golden
@@ -39,3 +43,24 @@ def write_manifest(folder: Path, content: Json) -> None:
     """Write a manifest with the digest of what it says now, as whoever changes one on purpose does."""
     digests = {"sha256": own_digest(content)} if "sha256" in content else {}
     (folder / MANIFEST).write_text(json.dumps(content | digests))
+
+
+def forged(folder: Path, copy: Path, change: Callable[[Json, Json, Json], object]) -> Path:
+    """Copy a hand-off with another manifest, report and accounts, and make of them all else that is made of them."""
+    shutil.copytree(folder, copy, dirs_exist_ok=True)
+    (copy / "manifest.sig").unlink(missing_ok=True)
+    manifest, report = facts(copy), json.loads((copy / "report.json").read_text())
+    card = json.loads((copy / CARD).read_text())
+    change(manifest, report, card)
+    (copy / "report.json").write_text(json.dumps(report, indent=1))
+    model = Manifest.model_validate_json(json.dumps(manifest), strict=True)
+    contract, _ = parse((copy / "schema.yaml").read_text())
+    assert contract is not None
+    made = json.loads(json.dumps(describe(model, contract, report, [], [], weakest(report))))
+    made |= {"accounts": card["accounts"], "above": card["above"]}
+    (copy / CARD).write_text(json.dumps(made, indent=1))
+    for name, page in render_pages(made, report).items() if model.has_price else ():
+        (copy / name).write_text(page)
+    files = [path for path in sorted(copy.rglob("*")) if path.is_file() and path.name != MANIFEST]
+    write_manifest(copy, manifest | {"artifacts": {str(path.relative_to(copy)): digest(path) for path in files}})
+    return copy

@@ -1,15 +1,17 @@
 """What whoever may append wrote past the ledger, under true hashes: each is named, and no charge believes it."""
 
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import update
 
-from dpmodels.accounting.events import LaplaceEvent
+from dpmodels.accounting.events import LaplaceEvent, ThresholdEvent
+from dpmodels.accounting.renyi import filter_cost
 from dpmodels.accounting.tally import Tally
-from dpmodels.errors import LedgerError
+from dpmodels.errors import LedgerError, NacreError
 from dpmodels.ledger import store
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.ledger import Account, Charge, Ledger
@@ -134,6 +136,7 @@ def test_a_charge_beyond_a_cap_is_named(ledger: Ledger) -> None:
     reserve(ledger, make_charge("run-1", 0.3, plan_hash="another", **night))  # beyond the cap of a run
     reserve(ledger, make_charge("run-2", 0.3, event=LaplaceEvent(noise_multiplier=0.5), **night))  # and of the clinic
     assert [fault.split(": ")[0] for fault in ledger.verify()] == [
+        "entry 5 (reserve) is a charge that a ledger refuses",  # its event costs more than its own budget
         "entry 5 (reserve) passes the cap of account clinic",
         "entry 4 (reserve) passes the cap of account night (one run)",
         "entry 5 (reserve) passes the cap of account night (one run)",
@@ -209,3 +212,69 @@ def test_an_account_is_below_another_of_its_kind(ledger: Ledger) -> None:
     reserve(ledger, make_charge(account="one", dataset="one"))
     faults = ledger.verify()
     assert [fault.split(" opens")[0] for fault in faults[:2]] == ["entry 2 (open)", "entry 3 (open)"]
+
+
+LATE = {"expires": date(2020, 1, 1)}
+USER = PrivacyBudget(epsilon=10, delta=1e-5, unit=PrivacyUnit(user="id", max_rows=3))
+
+
+@pytest.mark.parametrize(
+    ("terms", "changes"),
+    [
+        (LATE, {}),
+        ({"budget_cap": USER}, {}),
+        ({}, {"dataset": "other people"}),
+        ({}, {"budget": PrivacyBudget(epsilon=0.01, delta=1e-5)}),
+        ({}, {"budget": PrivacyBudget(epsilon=0.5, delta=1e-5, adjacency="replace_one")}),
+        ({"budget_cap": PrivacyBudget(epsilon=10, delta=0)}, {}),
+    ],
+    ids=["expired", "unit", "data set", "budget", "adjacency", "pure"],
+)
+@pytest.mark.parametrize("below", [False, True])
+def test_what_the_ledger_refuses_is_named_where_somebody_appended_it(
+    ledger: Ledger, terms: dict[str, Any], changes: dict[str, Any], below: bool
+) -> None:
+    """Whatever is asked of a charge is asked again by whoever verifies, of the account and of those above."""
+    ledger.open_account("lab", **{"dataset": "lab", "budget_cap": HUGE, **terms})
+    name, dataset = "lab", "lab"
+    if below:
+        cap = terms.get("budget_cap", HUGE)
+        ledger.open_account("bed", dataset="bed", budget_cap=cap, parent="lab")
+        name = dataset = "bed"
+    charge = make_charge(**{"account": name, "dataset": dataset, **changes})
+    with pytest.raises(NacreError) as refused:
+        ledger.reserve(charge)
+    reserve(ledger, charge)
+    assert f"entry {4 if below else 3} (reserve) is a charge that a ledger refuses: {refused.value}" in ledger.verify()
+
+
+def test_a_threshold_after_a_look_in_a_renyi_filter_is_named(ledger: Ledger) -> None:
+    ledger.open_account("lab", dataset="lab", budget_cap=HUGE, composition="renyi_filter")
+    lab = {"account": "lab", "dataset": "lab"}
+    budget = PrivacyBudget(epsilon=0.1, delta=5e-6)
+    early, late = (
+        make_charge(run, event=ThresholdEvent(delta=1e-6), budget=budget, **lab) for run in ("run-1", "run-3")
+    )
+    ledger.reserve(early)
+    ledger.reserve(make_charge("run-2", **lab))
+    assert ledger.verify() == []
+    with pytest.raises(LedgerError, match="before anything else"):
+        ledger.reserve(late)
+    cost = filter_cost([late.priced], ledger.account("lab").order)
+    tally = Tally.model_validate(ledger.entries(account="lab")[-1].content["tally"]) + cost
+    content = {**late.model_dump(mode="json"), "cost": cost.brief, "tally": tally.brief}
+    put(ledger, "lab", late.key, "reserve", store.canonical_json(content))
+    (fault,) = ledger.verify()
+    assert "is a charge that a ledger refuses" in fault and "before anything else" in fault
+
+
+@pytest.mark.parametrize("circle", [("loop",), ("one", "two"), ("one", "two", "three")])
+def test_an_account_below_itself_is_one_sentence_that_names_its_entry(ledger: Ledger, circle: tuple[str, ...]) -> None:
+    for name, parent in zip(circle, (*circle[1:], circle[0]), strict=True):
+        account = Account(name=name, dataset=name, cap=CAP, parent=parent, created=store.now())
+        put(ledger, name, name, "open", opening(account), time=account.created, **account.row)
+    for ask in (ledger.balance, lambda name: ledger.reserve(make_charge(account=name, dataset=name))):
+        with pytest.raises(LedgerError, match=r"entry [234] \(open\) opens account (loop|one|two|three) below itself"):
+            ask(circle[0])
+    assert any("entry 2 (open) opens an account below" in fault for fault in ledger.verify())
+    assert ledger.balance("clinic").spent_epsilon == 0
