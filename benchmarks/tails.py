@@ -115,8 +115,31 @@ SOURCES = {
 }
 
 
+def _made(values: Floats) -> Callable[[], pd.DataFrame]:
+    group = np.random.default_rng(4).choice(list("abc"), len(values))
+    return lambda: pd.DataFrame({"value": values.clip(0).round(2), "group": group})
+
+
+def _awkward() -> dict[str, Source]:
+    """Make columns of which little can be known: few rows, few values among zeros, long tails, a rare far group."""
+    rng = np.random.default_rng(3)
+    plain, rows = {**LOG, "scale": "linear"}, 3000
+    zeros = np.where(rng.random(rows) < 0.97, 0, rng.lognormal(7.3, 1, rows))
+    far = np.where(rng.random(20_000) < 0.995, rng.normal(50, 10, 20_000), rng.normal(80_000, 5000, 20_000))
+    columns = {
+        "few": (rng.lognormal(5, 0.7, 600), 10_000, plain),
+        "zeros": (zeros, 100_000, {**LOG, "zero_inflated": True}),
+        "long": (rng.lognormal(5, 2.2, rows), 100_000, LOG),
+        "far": (far, 100_000, plain),
+    }
+    return {name: Source(_made(values), "value", "group", high, keys) for name, (values, high, keys) in columns.items()}
+
+
+AWKWARD = _awkward()
+
+
 def options(parser: ArgumentParser) -> None:
-    parser.add_argument("--columns", nargs="+", default=list(SOURCES), choices=SOURCES)
+    parser.add_argument("--columns", nargs="+", default=list(SOURCES), choices=[*SOURCES, *AWKWARD])
     parser.add_argument("--settings", nargs="+", default=["default"], help="measurements to hold against each other")
     parser.add_argument("--wide", nargs="+", type=int, default=list(WIDE), help="how many times too wide bounds are")
     parser.add_argument("--releases", type=int, default=8, help="of each column and width")
@@ -185,11 +208,12 @@ def main() -> None:
     table = Table(f"Skewed columns, epsilon={args.epsilon}, delta={DELTA}", HEAD, digits=1)
     held, lines = Table("Stated and real errors, all bounds together", STATED, digits=2), []
     for name in args.columns:
-        frame, errors = SOURCES[name].load(), Errors()
+        source = (SOURCES | AWKWARD)[name]
+        frame, errors = source.load(), Errors()
         real = frame["value"].to_numpy().astype(float)
         limit = max(3.0, 200 * private_mean(real, args.epsilon / 10) / real.mean())
         for times in args.wide:
-            schema = SOURCES[name].schema(frame, times)
+            schema = source.schema(frame, times)
             for words in args.settings:
                 begun = time.perf_counter()
                 made = [release(frame, schema, read(words), args.epsilon, seed) for seed in range(releases)]

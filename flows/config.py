@@ -283,7 +283,8 @@ class EmbedConfig(HandOverConfig):
     WITHOUT = frozenset({"dask", "device", "seed", "batch_rows", "threads", "internal_report"})
 
     documents: Path = Field(
-        description="Documents, private: CSV or Parquet, one file or a folder.", examples=["/srv/nacre/letters.parquet"]
+        description="Documents, private: Parquet, CSV, Arrow or JSON lines, one file or a folder.",
+        examples=["/srv/nacre/letters.parquet"],
     )
     candidates: Path = Field(
         description="PUBLIC documents with the same columns, of which all that helps is made.",
@@ -383,7 +384,7 @@ class FederateConfig(HandOverConfig):
     name: str = Field(description="Name of the federation.", examples=["hospitals"])
     clients: dict[str, Path] = Field(
         min_length=2,
-        description="By client, its own data: CSV or Parquet.",
+        description="By client, its own data: Parquet, CSV, Arrow or JSON lines.",
         examples=[{"north": "/srv/north.parquet", "south": "/srv/south.parquet"}],
     )
     sizes: dict[str, int] = Field(

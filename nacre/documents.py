@@ -52,7 +52,7 @@ def embed_documents(
     hides these with less.
 
     Args:
-        documents: a pandas DataFrame, a pyarrow Table, or the path of CSV or Parquet. Private.
+        documents: a pandas DataFrame, a pyarrow Table, or the path of Parquet, CSV, Arrow or JSON lines. Private.
         candidates: the same of PUBLIC documents with the same columns. What is made of them is handed over, and nothing
             of them may come from the private documents.
         epsilon: for each document, or for all documents of a user where the contract names a column of users.

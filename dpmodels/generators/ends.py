@@ -38,8 +38,13 @@ class Ends:
 
     @cached_property
     def lower(self) -> Tail | None:
-        """Return the tail of small values; its cells are counted from the first one on as if that were the last."""
-        return Tail.of(self.pooled.mirrored, -self.edges[::-1])
+        """Return the tail of small values; its cells are counted from the first one on as if that were the last.
+
+        Where counts are so few that both tails would be all that is believed of some cells, there is the upper one alone.
+        """
+        tail = Tail.of(self.pooled.mirrored, -self.edges[::-1])
+        overlaps = tail and self.upper and self.column.cells - 1 - tail.begin > self.upper.begin
+        return None if overlaps else tail
 
     @cached_property
     def group(self) -> Whole:

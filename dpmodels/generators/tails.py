@@ -18,6 +18,8 @@ from dpmodels.arrays import Floats, Whole
 
 SIGNIFICANT = 4.0
 """Standard deviations by which the sum of a tail stands out of its noise."""
+PLAUSIBLE = 3.0
+"""The same where no sum stands out as far: a shape that falls is then still likelier than values up to the bound."""
 FITTED = 10.0
 """Standard deviations of the sum of the cells that the shape is fitted to."""
 LEAST_CELLS = 4
@@ -106,9 +108,9 @@ class Tail:
         """
         sums, stddevs = pooled.upper
         stands = sums / stddevs
-        if len(stands) < LEAST_CELLS or stands.max() < SIGNIFICANT or edges[-1] / 4 - edges[0] / 4 > WIDEST:
+        if len(stands) < LEAST_CELLS or stands.max() < PLAUSIBLE or edges[-1] / 4 - edges[0] / 4 > WIDEST:
             return None
-        begin = int(np.flatnonzero(stands >= SIGNIFICANT)[-1])
+        begin = int(np.flatnonzero(stands >= min(SIGNIFICANT, stands.max()))[-1])
         clear = sums / np.maximum.accumulate(stddevs[::-1])[::-1]  # a merged cell's sum has less noise than its parts'
         fitted = int(np.flatnonzero(clear >= min(FITTED, clear.max()))[-1])
         last = len(stands) - LEAST_CELLS

@@ -232,6 +232,8 @@ def _make_or_migrate(connection: Connection) -> None:
     head = HEADS[connection.dialect.name]
     if version == head:  # another process was faster
         return
+    if version is not None and version > head:
+        raise LedgerError(f"the ledger is of a newer nacre (tables {version}, and {head} here): use that version")
     if version is None:
         if inspect(connection).get_table_names():
             raise LedgerError("this database holds other tables; name an empty one, or one that is a ledger")

@@ -102,9 +102,19 @@ def _said(error: Exception) -> int:
     elif isinstance(error, OSError):
         file, fault = shortened(error.filename or "a file"), (error.strerror or str(error)).lower()
         echo(f"error: {file}: {fault}", err=True)
+    elif (why := _unwritten(error)) is not None:
+        echo(f"error: a file could not be written ({why}): make room, or lift the limit on the size of files", err=True)
     else:
         raise error
     return 1
+
+
+def _unwritten(error: Exception) -> str | None:
+    """Return why a library could not write a file, where it says so by an error of its own."""
+    library, reason = type(error).__module__.partition(".")[0], str(getattr(error, "orig", error)).partition("\n")[0]
+    full = ("disk I/O error", "disk is full", "File too large", "No space left")
+    is_full = library in ("sqlalchemy", "safetensors", "safetensors_rust") and any(one in reason for one in full)
+    return escaped(reason) if is_full else None
 
 
 def _is_interrupted(error: BaseException | None) -> bool:

@@ -60,9 +60,12 @@ def open_ledger(home: Path, place: str | Path) -> Ledger:
     """Open the ledger of a home; a ledger file that the home has seen and that is gone is not made again.
 
     Raises:
-        LedgerError: the file is gone.
+        LedgerError: the file is gone, or the home charges another ledger.
     """
-    if isinstance(place, Path) and not place.exists() and (_seen(home) or Seen()).seq:
+    seen = _seen(home)
+    if seen and seen.ledger != (url := "" if isinstance(place, Path) else place):  # before a file is made there
+        raise LedgerError(f"{_other_ledger(home, seen, url)}; nothing was charged")
+    if isinstance(place, Path) and not place.exists() and (seen or Seen()).seq:
         raise LedgerError(
             f"the ledger {place} was lost: this home has seen its entries. {RESTORE}; nothing was charged"
         )
@@ -94,10 +97,7 @@ def home_faults(home: Path, url: str, ledger: Ledger) -> Iterator[HomeFault]:
         seen = None
         yield HomeFault(str(error), movable=True)
     if seen and seen.ledger != url:
-        known = seen.ledger or f"{home / 'ledger.sqlite'}"
-        yield HomeFault(
-            f"this home charges {known}, and was given {url or 'none'} (--ledger, NACRE_LEDGER)", movable=True
-        )
+        yield HomeFault(_other_ledger(home, seen, url), movable=True)
     if seen and _lacks(ledger, seen):
         yield HomeFault(
             f"the ledger lacks entry {seen.seq}, which this home has seen: it was lost, replaced, or restored from "
@@ -110,6 +110,11 @@ def home_faults(home: Path, url: str, ledger: Ledger) -> Iterator[HomeFault]:
             movable=True,
         )
     yield from _release_faults(home, ledger)
+
+
+def _other_ledger(home: Path, seen: Seen, url: str) -> str:
+    known = seen.ledger or f"{home / 'ledger.sqlite'}"
+    return f"this home charges {known}, and was given {url or 'none'} (--ledger, NACRE_LEDGER)"
 
 
 def strange_releases(home: Path) -> list[str]:

@@ -79,7 +79,10 @@ def check_writable(folder: Path) -> None:
         said = f"{folder} cannot be written: {there} is no folder that this process may write to"
         raise ArtifactError(said) from None
     if shutil.disk_usage(there).free < LEAST_FREE:
-        raise ArtifactError(f"the disk of {there} is full; free some space and try again")
+        least = f"{LEAST_FREE // 2**20} MiB"
+        raise ArtifactError(
+            f"the disk of {there} has less than {least} free, which a run needs; make room and try again"
+        )
 
 
 def check_names(path: Path) -> None:

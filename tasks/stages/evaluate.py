@@ -17,6 +17,7 @@ from tasks.engine.encoded import EncodedTable
 from tasks.engine.engines import Threads, cores
 from tasks.engine.pools import limit_pools
 from tasks.engine.progress import progress_bar
+from tasks.kinds.protocol import kind_of_line
 from tasks.run.receive import receive
 from tasks.run.store import Handle, Run, make_private
 from tasks.run.table_inputs import as_parquet
@@ -32,6 +33,8 @@ def evaluate(
     ``test`` holds rows of the same population that the run was not given; without them nothing can be said about
     memorization or membership.
     """
+    if not kind_of_line(run.plan.release).COMPARED:
+        raise Unsuitable(f"run {run.name} is not about a table, and nothing else is compared with the real data here")
     schema, settings = run.plan.release.table, run.settings
     if test is not None and tables_of(run.plan.release.contract):
         raise Unsuitable("rows of other users cannot be compared with: leave --test out for users and their rows")

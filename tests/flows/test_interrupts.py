@@ -80,3 +80,24 @@ def test_a_ctrl_c_that_a_library_swallows_ends_a_command_about_documents_or_clie
     done = subprocess.run(asked, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, timeout=120)
     assert (done.returncode, done.stderr.splitlines()) == (130, ["interrupted: nothing was charged"])
     assert not (tmp_path / "home").exists()
+
+
+def test_a_limit_on_the_size_of_files_is_said_in_a_sentence(tmp_path: Path) -> None:
+    write_clinic(tmp_path)
+    words = ["ledger", "open", "clinic", "--schema", "clinic.yaml", "--cap-epsilon", "1", "--cap-delta", "1e-5"]
+    ended = subprocess.run(
+        [
+            "/bin/sh",
+            "-c",
+            f'ulimit -f 8; exec "$@" --home {tmp_path / "home"}',
+            "sh",
+            sys.executable,
+            "-m",
+            "nacre",
+            *words,
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 1 and "a file could not be written" in ended.stderr and "Traceback" not in ended.stderr

@@ -147,3 +147,13 @@ def test_a_full_stop_in_the_middle_of_a_migration_changes_nothing(old: Path, mon
     assert len(connection.execute("SELECT * FROM entries").fetchone()) == 9
     connection.close()
     assert Ledger(old).verify() == []
+
+
+def test_a_ledger_of_a_newer_version_is_refused_in_a_sentence(old: Path) -> None:
+    Ledger(old)
+    connection = sqlite3.connect(old)
+    connection.execute(f"UPDATE {store.VERSION_TABLE} SET version_num = '0099'")
+    connection.commit()
+    connection.close()
+    with pytest.raises(LedgerError, match="is of a newer nacre"):
+        Ledger(old)

@@ -165,6 +165,9 @@ def test_another_ledger_than_the_homes_is_named_as_such(tmp_path, home):
     Ledger(other)
     code, _, err = run_cli(*synthesize_words(tmp_path, out=tmp_path / "more", ledger=f"sqlite:///{other}"))
     assert code == 1 and "this home charges" in err and "NACRE_LEDGER" in err
+    absent = tmp_path / "absent.sqlite"
+    code, _, err = run_cli(*synthesize_words(tmp_path, out=tmp_path / "more", ledger=f"sqlite:///{absent}"))
+    assert code == 1 and "this home charges" in err and not absent.exists()
 
 
 def test_a_look_at_a_ledger_that_is_not_there_makes_none(tmp_path):
