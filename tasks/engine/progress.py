@@ -51,12 +51,12 @@ def progress_bar(title: str) -> Iterator[Tick]:
     ) as progress:
         task = progress.add_task(title, total=None, note="")
 
-        shown, listener = _ShownByPrefect(title), LISTENER.get()
+        artifact, listener = _ShownByPrefect(title), LISTENER.get()
 
         def tick(done: float, total: float | None = None, note: str = "") -> None:
             progress.update(task, completed=done, total=total, note=note)
             if total:
-                shown.update(100 * done / total)
+                artifact.update(100 * done / total)
                 if listener:
                     listener(title, 100 * done / total)
 
@@ -90,7 +90,7 @@ class _ShownByPrefect:
 
         self.told = time.monotonic()
         if self.artifact is None:
-            made: Any = create_progress_artifact(percent, key=f"progress-{self.title}", description=self.title)
-            self.artifact = made
+            artifact: Any = create_progress_artifact(percent, key=f"progress-{self.title}", description=self.title)
+            self.artifact = artifact
         else:
             update_progress_artifact(self.artifact, percent)

@@ -56,14 +56,14 @@ class Bucket:
         except NacreError:
             raise
         except FAILURES:
-            said = f"{self.place} cannot be read or written: check its name, and the credentials in the environment"
-            raise ArtifactError(said) from None
+            fault = f"{self.place} cannot be read or written: check its name, and the credentials in the environment"
+            raise ArtifactError(fault) from None
 
     def names(self) -> set[str]:
         """List what lies at the place, by the names below it."""
         with self._reached() as (system, root):
-            found = system.get_file_info(pafs.FileSelector(root, recursive=True, allow_not_found=True))
-            return {info.path[len(root) + 1 :] for info in found if info.type == pafs.FileType.File}
+            infos = system.get_file_info(pafs.FileSelector(root, recursive=True, allow_not_found=True))
+            return {info.path[len(root) + 1 :] for info in infos if info.type == pafs.FileType.File}
 
     def put(self, file: Path, name: str) -> str:
         """Write a file, which is seen whole or not at all; return its digest."""
@@ -103,10 +103,10 @@ class Bucket:
     def digest(self, name: str) -> str:
         """Hash a file where it lies."""
         with self._reached() as (system, root), system.open_input_file(f"{root}/{name}") as source:
-            seen = hashlib.sha256()
+            hasher = hashlib.sha256()
             while chunk := source.read(STEP):
-                seen.update(chunk)
-            return seen.hexdigest()
+                hasher.update(chunk)
+            return hasher.hexdigest()
 
     def check_free(self) -> None:
         """Refuse a place that cannot hold a hand-off, or where something lies; writes nothing.
@@ -136,13 +136,13 @@ class Bucket:
         Raises:
             InvalidArgument: something lies there.
         """
-        if (own := claimed_by(run)) in (found := self.names()):
+        if (claim := claimed_by(run)) in (names := self.names()):
             return
-        if not found:
-            self._mark(own)
-            found = self.names() - {own}
-        if found:
-            self._delete({own})
+        if not names:
+            self._mark(claim)
+            names = self.names() - {claim}
+        if names:
+            self._delete({claim})
             raise InvalidArgument("out", self.place, EMPTY)
 
     def settle(self, run: str, folder: Path, manifest: Mapping[str, str], engine: Engine) -> None:
@@ -151,26 +151,26 @@ class Bucket:
         Raises:
             ArtifactError: something lies there that is not of this hand-off.
         """
-        own, found = {claimed_by(run)}, self.names()
+        claim, names = {claimed_by(run)}, self.names()
         here = sorted(name for name in manifest if (folder / name).is_file())
         last = [name for name in (SIGNATURE, MANIFEST) if (folder / name).is_file()]
-        if found - own - manifest.keys() - set(last):
+        if names - claim - manifest.keys() - set(last):
             raise ArtifactError(f"{self.place} holds what this run did not write; remove it and resume the run")
         for _ in engine.map(Upload(self, folder), here):
             pass
         if manifest.keys() - self.names():
             raise ArtifactError(f"{self.place} lacks a part that was written; resume the run under another --out")
-        self._delete(own & found)
+        self._delete(claim & names)
         for name in last:
             self.put(folder / name, name)
 
     def abandon(self, run: str) -> None:
         """Take away what a run left that never handed over, as far as the place can be reached."""
         with suppress(NacreError):
-            found, own = self.names(), claimed_by(run)
-            if own in found and MANIFEST not in found:
-                self._delete({name for name in found if HANDED_OVER.fullmatch(name)})
-                self._delete({own})
+            names, claim = self.names(), claimed_by(run)
+            if claim in names and MANIFEST not in names:
+                self._delete({name for name in names if HANDED_OVER.fullmatch(name)})
+                self._delete({claim})
 
     def _mark(self, name: str) -> None:
         with TemporaryDirectory() as scratch:
@@ -220,7 +220,7 @@ def write_listing(folder: Path, parts: Mapping[str, str]) -> None:
     (folder / LISTING).write_text(json.dumps(dict(sorted(parts.items())), indent=1), encoding="utf-8")
 
 
-def read_listing(folder: Path, place: str) -> dict[str, str] | None:
+def read_listing(folder: Path, uri: str) -> dict[str, str] | None:
     """Return the files of a table in an object store and their digests; None where the table lies in the folder.
 
     Raises:
@@ -228,7 +228,7 @@ def read_listing(folder: Path, place: str) -> dict[str, str] | None:
     """
     if not (folder / LISTING).is_file():
         return None
-    if not place:  # whoever wrote it would have us read files of this machine
+    if not uri:  # whoever wrote it would have us read files of this machine
         raise ArtifactError(f"{folder / LISTING} is no file of a run whose hand-off goes to a folder")
     try:
         parts = json.loads(read_at_most(folder / LISTING, LARGEST_REPORT))
@@ -241,15 +241,15 @@ def read_listing(folder: Path, place: str) -> dict[str, str] | None:
 
 
 @contextmanager
-def here(folder: Path, place: str, most: int | None = None) -> Iterator[Path]:
+def here(folder: Path, uri: str, most: int | None = None) -> Iterator[Path]:
     """Yield a folder of this machine with the files of a table, or with the first of them, wherever they lie."""
-    parts = read_listing(folder, place)
+    parts = read_listing(folder, uri)
     if parts is None:
         yield folder
         return
     with TemporaryDirectory() as scratch:
         for name, sha256 in list(parts.items())[:most]:
-            Bucket(place).get(f"{MADE['sample']}/{name}", Path(scratch) / name, sha256)
+            Bucket(uri).get(f"{MADE['sample']}/{name}", Path(scratch) / name, sha256)
         yield Path(scratch)
 
 
@@ -267,24 +267,24 @@ def verify(place: str | Path, public_key: Path | None = None, officer_key: Path 
         for name in (MANIFEST, SIGNATURE):
             if name in names and bucket.size(name) <= LARGEST_REPORT:
                 bucket.get(name, Path(scratch) / name)
-        found, manifest = check_signers(Path(scratch), public_key, officer_key)
+        verified, manifest = check_signers(Path(scratch), public_key, officer_key)
         if manifest is None:
-            return found
+            return verified
         for name in set(names) - {MANIFEST, SIGNATURE}:
-            known = name in manifest.artifacts and HANDED_OVER.fullmatch(name)
-            if known and "/" not in name and bucket.size(name) <= LARGEST_REPORT:
+            belongs = name in manifest.artifacts and HANDED_OVER.fullmatch(name)
+            if belongs and "/" not in name and bucket.size(name) <= LARGEST_REPORT:
                 bucket.get(name, Path(scratch) / name)
             else:
-                elsewhere[name] = bucket.digest(name) if known else ""
+                elsewhere[name] = bucket.digest(name) if belongs else ""
         return verify_hand_off(Path(scratch), public_key, elsewhere, officer_key)
 
 
 def local(out: str | Path) -> Path | None:
     """Return the folder that a place for a hand-off is; None for one in an object store."""
-    place = str(out).removeprefix("file://")
-    if "\0" in place:
-        raise InvalidArgument("folder", place, "not hold the letter NUL")
-    return None if is_uri(place) else Path(place).absolute()
+    path = str(out).removeprefix("file://")
+    if "\0" in path:
+        raise InvalidArgument("folder", path, "not hold the letter NUL")
+    return None if is_uri(path) else Path(path).absolute()
 
 
 def landing(out: str | Path, home: Path) -> dict[str, Any]:

@@ -56,17 +56,15 @@ class Seen(Frozen):
     moved: tuple[str, ...] = ()
 
 
-def open_ledger(home: Path, place: str | Path) -> Ledger:
+def open_ledger(home: Path, url: str | Path) -> Ledger:
     """Open the ledger of a home; a ledger file that the home has seen and that is gone is not made again.
 
     Raises:
         LedgerError: the file is gone.
     """
-    if isinstance(place, Path) and not place.exists() and (_seen(home) or Seen()).seq:
-        raise LedgerError(
-            f"the ledger {place} was lost: this home has seen its entries. {RESTORE}; nothing was charged"
-        )
-    return Ledger(place)
+    if isinstance(url, Path) and not url.exists() and (_seen(home) or Seen()).seq:
+        raise LedgerError(f"the ledger {url} was lost: this home has seen its entries. {RESTORE}; nothing was charged")
+    return Ledger(url)
 
 
 def ledger_of(run: Run) -> Ledger:
@@ -89,21 +87,21 @@ def check_home(home: Path, url: str, ledger: Ledger) -> None:
 def home_faults(home: Path, url: str, ledger: Ledger) -> Iterator[HomeFault]:
     """Name what this home has seen and its ledger lacks; ``url`` is the ledger's, empty for the home's own file."""
     try:
-        seen = _seen(home)
+        mark = _seen(home)
     except LedgerError as error:
-        seen = None
+        mark = None
         yield HomeFault(str(error), movable=True)
-    if seen and seen.ledger != url:
-        known = seen.ledger or f"{home / 'ledger.sqlite'}"
+    if mark and mark.ledger != url:
+        ledger_name = mark.ledger or f"{home / 'ledger.sqlite'}"
         yield HomeFault(
-            f"this home charges {known}, and was given {url or 'none'} (--ledger, NACRE_LEDGER)", movable=True
+            f"this home charges {ledger_name}, and was given {url or 'none'} (--ledger, NACRE_LEDGER)", movable=True
         )
-    if seen and _lacks(ledger, seen):
+    if mark and _lacks(ledger, mark):
         yield HomeFault(
-            f"the ledger lacks entry {seen.seq}, which this home has seen: it was lost, replaced, or restored from "
+            f"the ledger lacks entry {mark.seq}, which this home has seen: it was lost, replaced, or restored from "
             f"a backup. {RESTORE}"
         )
-    elif seen and seen.file != _number(home) and not ledger.is_frozen:  # what cannot be written spends nothing
+    elif mark and mark.file != _number(home) and not ledger.is_frozen:  # what cannot be written spends nothing
         yield HomeFault(
             "the ledger is another file than the one this home knows: it was copied or restored, and two copies would "
             "each spend the whole cap. If no other copy is used any more, say so: `nacre ledger moved --reason TEXT`",
@@ -120,12 +118,12 @@ def strange_releases(home: Path) -> list[str]:
         for path in home.glob(f"released/*/{MADE[stage]}")
         if not (home / "control" / path.parent.name / "settings.json").is_file()
     ]
-    named = [
+    faults = [
         f"{str(path.relative_to(home))!r} is of no run of this home: move it out, or see `nacre adopt --help`"
         for path in strange[:MOST_NAMED]
     ]
     more = len(strange) - MOST_NAMED
-    return [*sorted(named), *([f"{more} more files are of no run of this home"] if more > 0 else [])]
+    return [*sorted(faults), *([f"{more} more files are of no run of this home"] if more > 0 else [])]
 
 
 def ledger_faults(home: Path, url: str, ledger: Ledger) -> list[str]:
@@ -153,14 +151,14 @@ def remember(home: Path, url: str, ledger: Ledger, reason: str = "") -> None:
     moved = (*before.moved, *([reason] if reason else []))
     make_folder(_mark(home).parent)
     seq, hash_ = (head.seq, head.hash) if head else (0, "")
-    seen = Seen(ledger=url, seq=seq, hash=hash_, file=_number(home), moved=moved)
+    mark = Seen(ledger=url, seq=seq, hash=hash_, file=_number(home), moved=moved)
     # for its owner alone: the pool without data mounts this zone, and has no use for it
-    write_text(_mark(home), seen.model_dump_json(indent=1), 0o600)
+    write_text(_mark(home), mark.model_dump_json(indent=1), 0o600)
 
 
-def _lacks(ledger: Ledger, seen: Seen) -> bool:
-    entry = ledger.entry(seen.seq) if seen.seq else None
-    return bool(seen.seq) and (entry is None or entry.hash != seen.hash)
+def _lacks(ledger: Ledger, mark: Seen) -> bool:
+    entry = ledger.entry(mark.seq) if mark.seq else None
+    return bool(mark.seq) and (entry is None or entry.hash != mark.hash)
 
 
 def _mark(home: Path) -> Path:

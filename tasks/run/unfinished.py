@@ -36,7 +36,7 @@ def refuse_paid(home: Path, ledger: Ledger, url: str, asked: Sequence[tuple[Sett
     """
     again, same = asked[0][0].again, _identity(home, asked)
     for run in () if again else _cut_off(home, url):
-        parties = [(own.settings, own.plan.lines) for own in run.parties]
+        parties = [(party.settings, party.plan.lines) for party in run.parties]
         if _identity(home, parties) == same and _accounts(ledger, run):
             raise PaidUnfinished(run.name, asked[0][0].account, resume_command(run))
 
@@ -68,8 +68,8 @@ def _accounts(ledger: Ledger, run: Run) -> set[str]:
     names = set[str]()
     with suppress(NacreError):
         for charge in charges_of(run):
-            held, name = ledger.find(charge.key), charge.account
-            while held and held.state != "voided" and name and name not in names:
+            reservation, name = ledger.find(charge.key), charge.account
+            while reservation and reservation.state != "voided" and name and name not in names:
                 names.add(name)
                 name = ledger.account(name).parent
     return names

@@ -49,19 +49,19 @@ def publish(run: Run, release: Handle, product: Handle, report: Handle) -> Handl
 
 def copy_table(run: Run, folder: Path) -> dict[str, str]:
     """Copy a synthetic table as it was checked; return the digests of what lies in the object store already."""
-    received, place, contract = receive(run), folder / MADE["sample"], run.plan.release.contract
+    received, target, contract = receive(run), folder / MADE["sample"], run.plan.release.contract
     size = run.settings.batch_rows
     if received.parts:  # whose digests are those of the files that were checked
         return {f"{MADE['sample']}/{name}": sha256 for name, sha256 in received.parts.items()}
-    place.mkdir()
+    target.mkdir()
     for file in members(received.folder, received.synthetic):
         if tables_of(contract):
             flat = (pa.Table.from_batches([batch]) for batch in read_batches(file, size, contract))
-            write_split(contract, flat, place, file.name)
+            write_split(contract, flat, target, file.name)
         else:
-            copy_plain(file.parents[1], file, place / file.name)
+            copy_plain(file.parents[1], file, target / file.name)
     if kind := run.settings.format:
-        batches = (each for file in sorted(place.iterdir()) for each in read_batches(file, size, contract))
+        batches = (each for file in sorted(target.iterdir()) for each in read_batches(file, size, contract))
         write_table(map(pa.Table.from_batches, ([batch] for batch in batches)), folder / f"synthetic.{kind}")
     return {}
 
@@ -135,8 +135,8 @@ def manifest_of_clients(run: Run) -> Manifest:
     parties, trust = dict(zip(run.settings.clients, run.parties, strict=True)), plan.release.measurement.get("trust")
     lines = [_client_line(client, parties[client], sha256) for client, sha256 in ended["taken"].items()]
     paid = for_all(lines, run.settings.account, trust or "local", ended["dropped"])
-    said = {"run": run.name, "cautions": cautions_of_clients(plan), **paid}
-    return manifest_of(plan.release, plan.whole, run.settings.declared, **said)
+    facts = {"run": run.name, "cautions": cautions_of_clients(plan), **paid}
+    return manifest_of(plan.release, plan.whole, run.settings.declared, **facts)
 
 
 def _client_line(client: str, party: Run, sha256: str) -> ClientLine:
@@ -144,8 +144,8 @@ def _client_line(client: str, party: Run, sha256: str) -> ClientLine:
     (charge,) = charges_of(party)
     check_sealed(party, Handle(path=party.place("sanitize"), sha256=sha256))
     paid = payment(ledger_of(party), charge)
-    said = {"client": client, "run": charge.run, "release_sha256": sha256, "ledger": paid}
-    return ClientLine.model_validate({**cost_of(party.plan.release), **said})
+    facts = {"client": client, "run": charge.run, "release_sha256": sha256, "ledger": paid}
+    return ClientLine.model_validate({**cost_of(party.plan.release), **facts})
 
 
 def paid_elsewhere(charge: str) -> dict[str, Any]:
@@ -166,8 +166,8 @@ def check_sealed(run: Run, release: Handle) -> None:
     Raises:
         ArtifactError: the run uses another release.
     """
-    held = desk_of(run).held()
-    if held is None or held.artifact_hash != release.sha256:
+    reservation = desk_of(run).held()
+    if reservation is None or reservation.artifact_hash != release.sha256:
         raise ArtifactError(
             f"the release of run {run.name} is not the one that the ledger sealed; nothing was handed over"
         )
@@ -175,11 +175,11 @@ def check_sealed(run: Run, release: Handle) -> None:
 
 def charged_line(run: Run) -> dict[str, Any]:
     """Account for the charged section of the report, if the run was asked for one and its charge was not voided."""
-    plan, done = run.plan.report, run.finished("score")
+    plan, handle = run.plan.report, run.finished("score")
     if plan is None:
         return {}
-    held = desk_of(run, REPORT).held()
-    if held is None or held.state == "voided":
+    reservation = desk_of(run, REPORT).held()
+    if reservation is None or reservation.state == "voided":
         return {}
-    scores = {"scores_sha256": done.sha256} if done else {}
+    scores = {"scores_sha256": handle.sha256} if handle else {}
     return {"report": {**cost_of(plan), "ledger": payment(ledger_of(run), charges_of(run)[1]), **scores}}
