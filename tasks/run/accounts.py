@@ -102,13 +102,13 @@ def sign_run(run: Run, key: Path) -> tuple[Approval, Asked]:
     Raises:
         NacreError: nobody must approve this run, or this is not the key of whoever must.
     """
-    found = officer_of(run)
-    if found is None:
+    signing = officer_of(run)
+    if signing is None:
         raise NacreError(f"the account of run {run.name} has no officer; `nacre ledger officer` names one")
-    officer, asked = found
-    approval = asked.check(officer, asked.approve(officer.name, key, passphrase_of(key, "key")))
+    officer, request = signing
+    approval = request.check(officer, request.approve(officer.name, key, passphrase_of(key, "key")))
     keep_approval(run, approval)
-    return approval, asked
+    return approval, request
 
 
 def keep_approval(run: Run, approval: Approval | None) -> None:
