@@ -59,9 +59,9 @@ def request(run: Run) -> Request:
     """Ask for the free stages of a run."""
     folder = run.home / "control" / WAITING
     folder.mkdir(mode=0o755, exist_ok=True)
-    asked = Request(token=token_hex(8))
-    write_text(folder / run.name, asked.model_dump_json())
-    return asked
+    new_request = Request(token=token_hex(8))
+    write_text(folder / run.name, new_request.model_dump_json())
+    return new_request
 
 
 def withdraw(run: Run) -> None:
@@ -87,13 +87,13 @@ def tell(run: Run, status: Status) -> None:
     write_text(run.released / STATUS, status.model_dump_json())
 
 
-def heard_of(run: Run, asked: Request) -> Status | None:
+def heard_of(run: Run, open_request: Request) -> Status | None:
     """Return what is said of a request, or nothing where nothing is said that can be read."""
     try:
         status = Status.model_validate_json(_read(run.released.parent, run.released / STATUS))
     except (ArtifactError, ValidationError, OSError, RecursionError):
         return None
-    return status if status.token == asked.token else None
+    return status if status.token == open_request.token else None
 
 
 def beat(home: Path) -> None:

@@ -103,11 +103,11 @@ def assemble(run: Run, release: Handle, report: Handle, write: Callable[[Path], 
 
 def hand_off_of(run: Run, release: Handle) -> HandOff:
     """Make the manifest of a run's hand-off, and say where the accounts stood that paid, if their ledger is here."""
-    said = manifest_of_clients(run) if run.settings.clients else manifest(run, release)
-    if said.ledger.account is None:
-        return HandOff(said, run.plan.whole)
-    charges = [[line.charge] for line in said.clients or ()] or [[line.charge for line in said.lines_of_run]]
-    return HandOff(said, run.plan.whole, *accounts_of(ledger_of(run), charges, of_clients=bool(said.clients)))
+    record = manifest_of_clients(run) if run.settings.clients else manifest(run, release)
+    if record.ledger.account is None:
+        return HandOff(record, run.plan.whole)
+    charges = [[line.charge] for line in record.clients or ()] or [[line.charge for line in record.lines_of_run]]
+    return HandOff(record, run.plan.whole, *accounts_of(ledger_of(run), charges, of_clients=bool(record.clients)))
 
 
 def manifest(run: Run, release: Handle) -> Manifest:

@@ -34,5 +34,5 @@ def train(run: Run, release: Handle) -> Handle:
     checkpoint.unlink(missing_ok=True)
     # all settings are written down: a later version may have other defaults
     spec = training_of(line.method).model_validate(settings.training)
-    made = Made(nacre_version=version("nacre"), seed=settings.seed, settings=spec.model_dump(mode="json"))
-    return run.finish("train", made=made)
+    origin = Made(nacre_version=version("nacre"), seed=settings.seed, settings=spec.model_dump(mode="json"))
+    return run.finish("train", made=origin)
