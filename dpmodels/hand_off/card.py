@@ -113,18 +113,18 @@ def differs(folder: Path, manifest: Manifest) -> str:
     """Say how the card of a hand-off differs from its manifest, whose events were found to be sane; empty if not."""
     try:
         with open_plain(folder, folder / CARD) as file:
-            told = read_json(file.read(LARGEST_CARD))
-        said, meant, given = told["hand_off"], told["meaning"], told["given"]
-        own = _meant(manifest)
-        close = set(own) == set(meant) and all(_close(meant[name], value) for name, value in own.items())
-        accounts = [one.account for one in _standings(told)]
+            card = read_json(file.read(LARGEST_CARD))
+        header, meant, statement = card["hand_off"], card["meaning"], card["given"]
+        meaning = _meant(manifest)
+        close = set(meaning) == set(meant) and all(_close(meant[name], value) for name, value in meaning.items())
+        accounts = [one.account for one in _standings(card)]
     except (ArtifactError, OSError):
         return ""  # the check of all files reports that it is missing
     except (ValueError, KeyError, TypeError):
         return f"{CARD} is not as nacre writes it"
-    if said != terms(manifest):
+    if header != terms(manifest):
         return f"{CARD} is about another hand-off, unit, price or approval than the manifest"
-    if SHEET in manifest.artifacts and given != manifest.operator_says:
+    if SHEET in manifest.artifacts and statement != manifest.operator_says:
         return f"{CARD} says another purpose, recipient, license or retention than the manifest"
     if not close:
         return f"{CARD} says that the budget means something else than its events do"
@@ -139,14 +139,14 @@ def standings(folder: Path) -> list[Standing]:
         return _standings(read_json(file.read(LARGEST_CARD)))
 
 
-def _standings(told: Mapping[str, Any]) -> list[Standing]:
-    return [Standing.model_validate({key: one[key] for key in Standing.model_fields}) for one in told["accounts"]]
+def _standings(card: Mapping[str, Any]) -> list[Standing]:
+    return [Standing.model_validate({key: one[key] for key in Standing.model_fields}) for one in card["accounts"]]
 
 
-def _close(said: float | None, own: float | None) -> bool:
-    if said is None or own is None:
-        return said is own
-    return abs(said - own) <= CLOSE * own + 1e-12
+def _close(figure: float | None, exact: float | None) -> bool:
+    if figure is None or exact is None:
+        return figure is exact
+    return abs(figure - exact) <= CLOSE * exact + 1e-12
 
 
 def _day(manifest: Manifest) -> str | None:
@@ -177,13 +177,13 @@ def _content(contract: Contract, report: Mapping[str, Any]) -> dict[str, Any]:
         return {"about": "documents", "rows": report["synthetic_rows"], "dim": contract.encoder.dim, "classes": classes}
     if not isinstance(contract, Schema):
         raise ArtifactError(f"the contract {contract.name} is of a kind that no model card is written for")
-    kept = {name: one for name, one in contract.columns.items() if not _is_dropped(one)}
+    columns = {name: one for name, one in contract.columns.items() if not _is_dropped(one)}
     return {
         "about": "images" if contract.image else "users" if contract.users else "table",
         "rows": report["synthetic_rows"],
         "target": contract.target,
-        "columns": [{"name": name, "type": column.type} for name, column in kept.items()],
-        "left_out": [name for name in contract.columns if name not in kept],
+        "columns": [{"name": name, "type": column.type} for name, column in columns.items()],
+        "left_out": [name for name in contract.columns if name not in columns],
     }
 
 
@@ -195,22 +195,22 @@ def _quality(report: Mapping[str, Any]) -> dict[str, Any]:
     """Take from the publishable report the figures that say how good the hand-off is."""
     columns = [one for one in report.get("columns", ()) if "distance_to_release" in one]
     charged = report.get("charged") or {}
-    found: dict[str, Any] = {"checks": len(report.get("gate", ()))}
+    quality: dict[str, Any] = {"checks": len(report.get("gate", ()))}
     if columns:
-        found["farthest_column"] = max(one["distance_to_release"] for one in columns)
-        found["noise_alone"] = max(one["expected_distance"] for one in columns)
+        quality["farthest_column"] = max(one["distance_to_release"] for one in columns)
+        quality["noise_alone"] = max(one["expected_distance"] for one in columns)
     if report.get("fit"):
-        found["fit"] = [{name: one[name] for name in ("look", "left", "explained")} for one in report["fit"]]
+        quality["fit"] = [{name: one[name] for name in ("look", "left", "explained")} for one in report["fit"]]
     if charged.get("status") == "measured":
-        found["classifiers"] = charged["classifiers"]
-    found["warnings"] = [f"{one['name']}: {one['warning']}" for one in columns if "warning" in one]
+        quality["classifiers"] = charged["classifiers"]
+    quality["warnings"] = [f"{one['name']}: {one['warning']}" for one in columns if "warning" in one]
     numbers = {
         one["name"]: {key: one[key] for key in ("mean", "p99", "clipped", "unseen") if key in one}
         for one in columns
         if "mean" in one
     }
     if numbers:
-        found["numbers"] = numbers
+        quality["numbers"] = numbers
     if "drowned" in report:
-        found["drowned"] = report["drowned"]
-    return found
+        quality["drowned"] = report["drowned"]
+    return quality

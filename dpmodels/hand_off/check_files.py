@@ -26,22 +26,22 @@ MOST_STRANGE = 10_000
 """Files that somebody added are counted so far."""
 
 
-def check_files(folder: Path, artifacts: dict[str, str], elsewhere: Mapping[str, str], found: Verified) -> None:
+def check_files(folder: Path, artifacts: dict[str, str], elsewhere: Mapping[str, str], verified: Verified) -> None:
     """Compare every file with the manifest; a file that nacre never hands over is a fault even if it is listed."""
-    known = artifacts.keys() | {MANIFEST, SIGNATURE}
-    strange = (name for name in chain(_listed(folder), elsewhere) if name not in known)
+    names = artifacts.keys() | {MANIFEST, SIGNATURE}
+    strange = (name for name in chain(_listed(folder), elsewhere) if name not in names)
     unknown = sorted(islice(strange, MOST_STRANGE))
-    found.faults += [f"{printable(name)} is not in the manifest" for name in unknown[:MOST_FAULTS]]
+    verified.faults += [f"{printable(name)} is not in the manifest" for name in unknown[:MOST_FAULTS]]
     if len(unknown) > MOST_FAULTS:
         least = "at least " if len(unknown) == MOST_STRANGE else ""
-        found.faults.append(f"{least}{len(unknown) - MOST_FAULTS} more files are not in the manifest")
+        verified.faults.append(f"{least}{len(unknown) - MOST_FAULTS} more files are not in the manifest")
     for name, sha256 in artifacts.items():
         if not HANDED_OVER.fullmatch(name):
-            found.faults.append(f"{printable(name)} is no file that nacre hands over")
+            verified.faults.append(f"{printable(name)} is no file that nacre hands over")
         elif name not in elsewhere and not os.path.lexists(folder / name):
-            found.faults.append(f"{name} is missing")
+            verified.faults.append(f"{name} is missing")
         else:
-            _check_file(folder, name, sha256, elsewhere.get(name), found)
+            _check_file(folder, name, sha256, elsewhere.get(name), verified)
 
 
 def _listed(folder: Path, inside: str = "", depth: int = 0) -> Iterator[str]:
@@ -55,20 +55,20 @@ def _listed(folder: Path, inside: str = "", depth: int = 0) -> Iterator[str]:
                 yield name
 
 
-def _check_file(folder: Path, name: str, sha256: str, elsewhere: str | None, found: Verified) -> None:
+def _check_file(folder: Path, name: str, sha256: str, elsewhere: str | None, verified: Verified) -> None:
     most = LARGEST.get(name, LARGEST_PAGE if name.endswith(".html") else None)
     try:
         if elsewhere is None and most is not None and size_plain(folder, folder / name) > most:
-            found.faults.append(f"{name} is larger than any of its kind")
+            verified.faults.append(f"{name} is larger than any of its kind")
         elif (sha256_plain(folder, folder / name) if elsewhere is None else elsewhere) == sha256:
-            found.files += 1
+            verified.files += 1
         else:
-            found.faults.append(f"{name} was changed")
+            verified.faults.append(f"{name} was changed")
     except (ArtifactError, OSError):
-        found.faults.append(f"{name} is a link, or cannot be read as a plain file")
+        verified.faults.append(f"{name} is a link, or cannot be read as a plain file")
 
 
-def check_classifier(folder: Path, manifest: Manifest, found: Verified) -> None:
+def check_classifier(folder: Path, manifest: Manifest, verified: Verified) -> None:
     """Check that no epsilon is stated of a classifier that says itself that none holds."""
     try:
         with open_plain(folder, folder / "classifier.safetensors") as file:
@@ -77,35 +77,35 @@ def check_classifier(folder: Path, manifest: Manifest, found: Verified) -> None:
     except (ArtifactError, OSError):
         return  # a table has none; whether the file is the one that was written is for the check of all files
     except (ValueError, KeyError, TypeError, AttributeError):
-        found.faults.append("classifier.safetensors does not say of itself what nacre writes")
+        verified.faults.append("classifier.safetensors does not say of itself what nacre writes")
         return
     if unprotected and manifest.has_price:
-        found.faults.append("the manifest states an epsilon of a classifier that was trained without any noise")
+        verified.faults.append("the manifest states an epsilon of a classifier that was trained without any noise")
 
 
-def check_report(folder: Path, manifest: Manifest, found: Verified) -> None:
+def check_report(folder: Path, manifest: Manifest, verified: Verified) -> None:
     """Check that the report's figures are about this release, this unit and this price."""
     try:
         with open_plain(folder, folder / "report.json") as file:
-            told = read_json(file.read(LARGEST_REPORT))
-        said = [told["privacy"][name] for name in ("unit", "adjacency", "delta", "spent_epsilon", "total_epsilon")]
-        said.append(told["privacy"].get("total_delta", told["privacy"]["delta"]))
+            report = read_json(file.read(LARGEST_REPORT))
+        figures = [report["privacy"][name] for name in ("unit", "adjacency", "delta", "spent_epsilon", "total_epsilon")]
+        figures.append(report["privacy"].get("total_delta", report["privacy"]["delta"]))
         names = ("plan_sha256", "schema_sha256", "release_sha256", "ledger_charge")
-        said += [told["hashes"][name] if manifest.is_charged else told["hashes"].get(name) for name in names]
+        figures += [report["hashes"][name] if manifest.is_charged else report["hashes"].get(name) for name in names]
     except (ArtifactError, OSError):
         return  # the check of all files reports that it is missing
     except (ValueError, KeyError, TypeError, AttributeError):
-        said = []
+        figures = []
     priced: list[float | None] = [None] * 4
     if manifest.has_price:
         spent, whole = manifest.price.spent, manifest.whole_cost
         priced = [spent.delta, float(spent.epsilon), float(whole.epsilon), whole.delta]
     true = [manifest.unit, manifest.adjacency, *priced, manifest.plan_sha256]
-    if said != [*true, manifest.schema_sha256, manifest.release_sha256, manifest.ledger.charge]:
-        found.faults.append("report.json is about another release, unit or price than the manifest")
+    if figures != [*true, manifest.schema_sha256, manifest.release_sha256, manifest.ledger.charge]:
+        verified.faults.append("report.json is about another release, unit or price than the manifest")
 
 
-def check_schema(folder: Path, manifest: Manifest, found: Verified) -> Contract | None:
+def check_schema(folder: Path, manifest: Manifest, verified: Verified) -> Contract | None:
     """Check that the schema is the one that was planned for and that the price is for its unit; return the schema."""
     try:
         with open_plain(folder, folder / "schema.yaml") as file:
@@ -115,7 +115,7 @@ def check_schema(folder: Path, manifest: Manifest, found: Verified) -> Contract 
     except (ValueError, RecursionError):
         schema = None
     if schema is None or schema.hash != manifest.schema_sha256:
-        found.faults.append("schema.yaml is not the schema that the manifest names")
+        verified.faults.append("schema.yaml is not the schema that the manifest names")
     elif (manifest.data_set, manifest.unit, manifest.adjacency) != (schema.name, str(schema.unit), schema.adjacency):
-        found.faults.append("the manifest says another data set, unit or adjacency than schema.yaml")
+        verified.faults.append("the manifest says another data set, unit or adjacency than schema.yaml")
     return schema

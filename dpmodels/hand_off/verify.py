@@ -51,38 +51,38 @@ def verify_hand_off(
         ArtifactError: there is no readable manifest, or a later version wrote it.
         InvalidArgument: the key cannot be read.
     """
-    found, manifest = check_signers(folder, public_key, officer_key)
+    verified, manifest = check_signers(folder, public_key, officer_key)
     if manifest is None:
-        return found
-    check_files(folder, manifest.artifacts, elsewhere, found)
-    check_charges(manifest, found)
-    check_classifier(folder, manifest, found)
-    check_report(folder, manifest, found)
-    contract = check_schema(folder, manifest, found)
+        return verified
+    check_files(folder, manifest.artifacts, elsewhere, verified)
+    check_charges(manifest, verified)
+    check_classifier(folder, manifest, verified)
+    check_report(folder, manifest, verified)
+    contract = check_schema(folder, manifest, verified)
     if contract is not None:
-        check_discoveries(manifest, contract, found)
+        check_discoveries(manifest, contract, verified)
     if CARD in manifest.artifacts:
-        _check_card(folder, manifest, contract, found)
-    found.charge = _paid(manifest)
-    found.budget = _spent(manifest)
-    found.unit = f"{printable(manifest.unit)}, {manifest.adjacency}"
+        _check_card(folder, manifest, contract, verified)
+    verified.charge = _paid(manifest)
+    verified.budget = _spent(manifest)
+    verified.unit = f"{printable(manifest.unit)}, {manifest.adjacency}"
     if not manifest.is_charged:
-        found.unit, found.account = "none: nothing is hidden", "none: no account was charged"
-    found.declared = {name: printable(said, 300) for name, said in manifest.operator_says.items()}
-    found.cautions = [printable(one, 1000) for one in manifest.cautions or ()]
-    return found
+        verified.unit, verified.account = "none: nothing is hidden", "none: no account was charged"
+    verified.declared = {name: printable(text, 300) for name, text in manifest.operator_says.items()}
+    verified.cautions = [printable(one, 1000) for one in manifest.cautions or ()]
+    return verified
 
 
-def _check_card(folder: Path, manifest: Manifest, contract: Contract | None, found: Verified) -> None:
+def _check_card(folder: Path, manifest: Manifest, contract: Contract | None, verified: Verified) -> None:
     """Check that card and pages say what they are made of, while there is no fault, and say where accounts stood."""
-    if not found.faults and (fault := differs(folder, manifest)):
-        found.faults.append(fault)
-    if not found.faults and contract is not None:
+    if not verified.faults and (fault := differs(folder, manifest)):
+        verified.faults.append(fault)
+    if not verified.faults and contract is not None:
         faults, note = compare_pages(folder, manifest, contract)
-        found.faults += faults
-        found.notes += [note] if note else []
-    if not found.faults:
-        found.account = _stood(standings(folder))
+        verified.faults += faults
+        verified.notes += [note] if note else []
+    if not verified.faults:
+        verified.account = _stood(standings(folder))
 
 
 def check_signers(
@@ -93,24 +93,24 @@ def check_signers(
     The manifest is None where it cannot be read, or where a key was named and the signature is not by it: then nothing
     of what a stranger wrote is worth a look.
     """
-    wanted = key_text(read_public_key(public_key)) if public_key else ""
+    key = key_text(read_public_key(public_key)) if public_key else ""
     officer = key_text(read_public_key(officer_key, "officer_key")) if officer_key else ""
-    content, found = read_bytes(folder), Verified()
+    content, verified = read_bytes(folder), Verified()
     try:
-        found.vouched, found.signature = check_signature(folder, content, wanted)
+        verified.vouched, verified.signature = check_signature(folder, content, key)
     except (ArtifactError, OSError) as error:
-        found.faults.append(str(error))
-    if wanted and found.faults:
-        return found, None
+        verified.faults.append(str(error))
+    if key and verified.faults:
+        return verified, None
     try:
         manifest = parse_manifest(content)
     except ManifestError as error:
-        found.faults += error.faults
-        return found, None
+        verified.faults += error.faults
+        return verified, None
     if not is_as_written(content):
-        found.faults.append(f"{MANIFEST} was changed after it was written: it is not of the digest that it names")
-    found.approved = check_approved(manifest, officer, found)
-    return found, None if officer and found.faults else manifest
+        verified.faults.append(f"{MANIFEST} was changed after it was written: it is not of the digest that it names")
+    verified.approved = check_approved(manifest, officer, verified)
+    return verified, None if officer and verified.faults else manifest
 
 
 def _spent(manifest: Manifest) -> str:
@@ -130,13 +130,13 @@ def _spent(manifest: Manifest) -> str:
 def _stood(accounts: Sequence[Standing]) -> str:
     """Say where the accounts stood that paid, the heaviest first where there are several."""
     heaviest = sorted(accounts, key=lambda one: -one.after)[:MOST_ACCOUNTS]
-    said = [
+    sentences = [
         f"{printable(one.account)} had spent epsilon={amounts.spent(one.before)} before and {amounts.spent(one.after)} "
         f"after, of a cap of {amounts.written(one.cap)} at delta={amounts.written(one.delta)}"
         for one in heaviest
     ]
     more = len(accounts) - len(heaviest)
-    return "; ".join([*said, *([f"{more} more in {CARD}"] if more else [])])
+    return "; ".join([*sentences, *([f"{more} more in {CARD}"] if more else [])])
 
 
 def _paid(manifest: Manifest) -> str:
@@ -150,5 +150,5 @@ def _paid(manifest: Manifest) -> str:
             "Ask whoever keeps the ledger: `nacre ledger entries` there has the charge"
         )
     one = ", for one noise drawn by a trusted aggregator" if manifest.trust == "central" else ""
-    own = f" ({len(manifest.clients)} clients, each with a charge of its own{one})" if manifest.clients else ""
-    return f"{paid.charge}{own} of account {printable(paid.account)}, run {printable(manifest.run or '')}"
+    clients = f" ({len(manifest.clients)} clients, each with a charge of its own{one})" if manifest.clients else ""
+    return f"{paid.charge}{clients} of account {printable(paid.account)}, run {printable(manifest.run or '')}"
