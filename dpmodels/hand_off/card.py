@@ -115,8 +115,8 @@ def differs(folder: Path, manifest: Manifest) -> str:
         with open_plain(folder, folder / CARD) as file:
             card = read_json(file.read(LARGEST_CARD))
         header, meant, statement = card["hand_off"], card["meaning"], card["given"]
-        meaning = _meant(manifest)
-        close = set(meaning) == set(meant) and all(_close(meant[name], value) for name, value in meaning.items())
+        exact = _meant(manifest)
+        close = set(exact) == set(meant) and all(_close(meant[name], value) for name, value in exact.items())
         accounts = [one.account for one in _standings(card)]
     except (ArtifactError, OSError):
         return ""  # the check of all files reports that it is missing

@@ -363,10 +363,10 @@ def existing_ledger(home: Path | None, url: str | None = None) -> "Ledger":
     """Open a ledger that must be there already."""
     from dpmodels.ledger.ledger import Ledger
 
-    place = _place(home, url)
-    if isinstance(place, Path) and not place.exists():
-        raise NacreError(f"there is no ledger at {place}; name its home with --home")
-    return Ledger(place)
+    address = _place(home, url)
+    if isinstance(address, Path) and not address.exists():
+        raise NacreError(f"there is no ledger at {address}; name its home with --home")
+    return Ledger(address)
 
 
 def _place(home: Path | None, url: str | None) -> str | Path:

@@ -104,10 +104,10 @@ def beat(home: Path) -> None:
 def is_alive(home: Path) -> bool:
     """Tell whether a process apart left a sign of life lately."""
     try:
-        beat = os.lstat(home / "released" / BEAT)
+        sign = os.lstat(home / "released" / BEAT)
     except OSError:
         return False
-    return stat.S_ISREG(beat.st_mode) and abs(time.time() - beat.st_mtime) < SILENCE
+    return stat.S_ISREG(sign.st_mode) and abs(time.time() - sign.st_mtime) < SILENCE
 
 
 def wait_for(run: Run, stage: str, hours: float) -> Handle:
