@@ -43,12 +43,12 @@ def audited(method: str, folder: Path, full: bool = False) -> Audit:
     Raises:
         InvalidArgument: there is no such method.
     """
-    found = audit(method, folder / "method", full)
+    method_audit = audit(method, folder / "method", full)
     if method in (DISCOVERY, SCORES, *AS_READ):
-        return found
+        return method_audit
     report = 0.5 if method in QUICK and data_of(method) is clinic else None
     flow = flow_findings(method, folder / "flow", report)
-    return found.model_copy(update={"findings": (*found.findings, *flow)})
+    return method_audit.model_copy(update={"findings": (*method_audit.findings, *flow)})
 
 
 def flow_findings(method: str, folder: Path, report_epsilon: float | None = None) -> list[Finding]:
@@ -58,8 +58,8 @@ def flow_findings(method: str, folder: Path, report_epsilon: float | None = None
         with tapped() as tap:
             for number, table in enumerate(tables_of(method)):
                 tap.given = list(KEYS)
-                run, said = run_on(folder / str(number), table, method, report_epsilon)
-                left.append({**left_by(run), "said": said.encode()})
+                run, output = run_on(folder / str(number), table, method, report_epsilon)
+                left.append({**left_by(run), "said": output.encode()})
                 steps = _follow(steps, tap, run, neighbor=number == 2)
                 tap.copy([step.draw for step in steps], *ALL_KINDS)
     except NacreError as fault:
@@ -95,17 +95,17 @@ def _follow(steps: list[Step], tap: Tap, run: Run, neighbor: bool) -> list[Step]
 
 def run_on(folder: Path, table: pa.Table, method: str, report_epsilon: float | None = None) -> tuple[Run, str]:
     """Take a table to a hand-off below a folder; return the run, and all that it said."""
-    with held(folder) as said:
+    with held(folder) as stream:
         run = carried_out(folder, table, method, report_epsilon)
-    return run, said.getvalue().replace(str(folder), "")
+    return run, stream.getvalue().replace(str(folder), "")
 
 
 def left_by(run: Run) -> dict[str, bytes]:
     """Return every file of the hand-off and the home, the sensitive zone excepted, and the ledger's entries."""
     folder, mark = run.home.parent, "home/control/ledger.json"
-    found = left_below(folder, folder / GIVEN, run.home / "sensitive")
-    kept: dict[str, Any] = json.loads(found[mark])
-    return found | {mark: json.dumps({**kept, "file": 0}).encode()}  # its number on the disk
+    files = left_below(folder, folder / GIVEN, run.home / "sensitive")
+    content: dict[str, Any] = json.loads(files[mark])
+    return files | {mark: json.dumps({**content, "file": 0}).encode()}  # its number on the disk
 
 
 def _checked(run: Run) -> Iterator[Finding]:

@@ -36,9 +36,9 @@ def tables_of(method: str) -> list[pa.Table]:
         table, other = clients.make_table(ROWS), clients.make_table(2 * ROWS, seed=1)
         extreme = {**{name: [float(CANARY)] for name in clients.INPUTS}, "label": ["class 2"]}
     elif method not in QUICK:
-        made, others = (letters.make_passages(LETTERS, seed, SENTENCES) for seed in (0, 2))
-        moved = letters.with_sentence(made, 2, -made.vectors[2])
-        return [letters.make_table(each) for each in (made, others, moved)]
+        passages, others = (letters.make_passages(LETTERS, seed, SENTENCES) for seed in (0, 2))
+        moved = letters.with_sentence(passages, 2, -passages.vectors[2])
+        return [letters.make_table(each) for each in (passages, others, moved)]
     else:
         data = data_of(method)
         table, other = data.make_table(ROWS), data.make_table(2 * ROWS, seed=1)
@@ -69,22 +69,22 @@ def of_rows(folder: Path, method: str, report_epsilon: float | None) -> Synthesi
     schema = written(folder, "schema.yaml", data_of(method).make_schema().to_yaml())
     model = {"method": method, "measurement": quick.measurement, "training": quick.training}
     privacy = {"target_epsilon": 1.0, "delta": 1e-5, "report_epsilon": report_epsilon}
-    own = {"data": folder / GIVEN / "data.parquet", "schema": schema, "privacy": privacy, "model": model}
-    return SynthesizeConfig.build({**own, **common(folder)})
+    settings = {"data": folder / GIVEN / "data.parquet", "schema": schema, "privacy": privacy, "model": model}
+    return SynthesizeConfig.build({**settings, **common(folder)})
 
 
 def of_letters(folder: Path, method: str) -> EmbedConfig:
     """Return the configuration of a run that embeds letters one by one."""
     pq.write_table(letters.make_table(letters.make_passages(30, seed=1)), folder / GIVEN / PUBLIC)
     model = {"method": method, "recipe": letters.SMALL.model_dump()}
-    own = {
+    settings = {
         "documents": folder / GIVEN / "data.parquet",
         "candidates": folder / GIVEN / PUBLIC,
         "contract": written(folder, "contract.yaml", letters.make_contract().to_yaml()),
         "privacy": {"target_epsilon": 3.0},
         "model": model,
     }
-    return EmbedConfig.build({**own, **common(folder)})
+    return EmbedConfig.build({**settings, **common(folder)})
 
 
 def federation(folder: Path, method: str) -> FederateConfig:
@@ -92,17 +92,17 @@ def federation(folder: Path, method: str) -> FederateConfig:
     pq.write_table(clients.make_table(ROWS, seed=8), folder / GIVEN / "south.parquet")
     pq.write_table(clients.make_table(100, seed=9).drop_columns("label"), folder / GIVEN / PUBLIC)
     extractor = {"features": clients.SIZE, "width": 4, "pretraining": {"steps": 2, "batch_size": 32}}
-    own = {
+    settings = {
         "name": "clinics",
         "clients": {"north": folder / GIVEN / "data.parquet", "south": folder / GIVEN / "south.parquet"},
         "public": folder / GIVEN / PUBLIC,
-        "classes": [f"class {place}" for place in range(clients.CLASSES)],
+        "classes": [f"class {number}" for number in range(clients.CLASSES)],
         "records": {"inputs": list(clients.INPUTS)},
         "privacy": {"target_epsilon": 3.0, "delta": 1e-5},
         "model": {"method": method, "extractor": extractor, "measurement": MEASUREMENT[method]},
         "round": {"workers": "here"},
     }
-    return FederateConfig.build({**own, **common(folder)})
+    return FederateConfig.build({**settings, **common(folder)})
 
 
 def common(folder: Path) -> dict[str, object]:

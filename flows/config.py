@@ -164,8 +164,8 @@ class HandOverConfig(_Model):
             if len(missing) == len(faults):
                 raise Unsuitable(_missing(missing, cls.OPTIONS, file)) from None
             first = next(fault for fault in faults if fault["type"] != "missing")
-            known = first["type"] != "extra_forbidden" and _holds(options, first["loc"])
-            name = spoken(str(first["loc"][-1])) if known else _dotted(first["loc"])
+            is_option = first["type"] != "extra_forbidden" and _holds(options, first["loc"])
+            name = spoken(str(first["loc"][-1])) if is_option else _dotted(first["loc"])
             raise InvalidArgument(name, first["input"], _rule(cls, first)) from None
 
 
@@ -495,11 +495,9 @@ def key_of(option: str) -> str:
 
 def _missing(locations: list[Location], options: frozenset[str] | None, file: Path | None) -> str:
     """Say which settings are missing, as they are named on the command line, or else in a configuration file."""
-    optional = [place for place in locations if options is None or place[-1] in options]
-    named = [
-        f"--{spoken(str(place[-1])).replace('_', '-')}" if place in optional else _dotted(place) for place in locations
-    ]
-    what = " and ".join(filter(None, [", ".join(named[:-1]), named[-1]])) + (" is" if len(named) == 1 else " are")
+    optional = [loc for loc in locations if options is None or loc[-1] in options]
+    names = [f"--{spoken(str(loc[-1])).replace('_', '-')}" if loc in optional else _dotted(loc) for loc in locations]
+    what = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])) + (" is" if len(names) == 1 else " are")
     where = f" ({', '.join(map(_dotted, optional))} in a configuration file)" if optional else f" in {file}"
     return f"{what} missing{where}; there is no default"
 
@@ -524,8 +522,8 @@ def _rule(model: type[BaseModel], fault: Any) -> str:
         return NOTHING_LEAVES
     for name in fault["loc"][:-1]:
         model = cast(type[BaseModel], model.model_fields[str(name)].annotation)
-    known = [field.alias or name for name, field in model.model_fields.items()]
-    return f"{rule_of(fault)} here; there are {', '.join(known)}"
+    names = [field.alias or name for name, field in model.model_fields.items()]
+    return f"{rule_of(fault)} here; there are {', '.join(names)}"
 
 
 def _read(file: Path) -> dict[str, Any]:

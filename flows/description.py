@@ -74,10 +74,10 @@ def describe_lines(
 
     A ``system`` with its public files is given where the plan alone does not make it.
     """
-    said = make_quote(config, lines)
+    quote = make_quote(config, lines)
     signer = officer_for(config, lines)
-    facts = describe(lines, said, signer, f"on this machine, device {config.runtime.device}", system)
-    return facts | config.statement.said, said
+    facts = describe(lines, quote, signer, f"on this machine, device {config.runtime.device}", system)
+    return facts | config.statement.said, quote
 
 
 def describe_run(run: Run) -> dict[str, str]:
@@ -85,20 +85,20 @@ def describe_run(run: Run) -> dict[str, str]:
     if isinstance(contract := run.plan.about, Federation):
         return describe_uncharged(contract) | run.settings.declared.said
     signer, settings = officer_of(run), run.settings
-    place = f"on this machine, device {settings.device}"
+    where = f"on this machine, device {settings.device}"
     if settings.train_on != "here":
-        place = f"by the {settings.train_on}, which never sees the data"
+        where = f"by the {settings.train_on}, which never sees the data"
     lines, system = run.plan.lines, None
     if isinstance(run.plan.contract, Documents) and run.plan.release.family:
         system = kind_of_line(run.plan.release).system(run)
-    return describe(lines, quote(run), signer[0].name if signer else "", place, system) | settings.declared.said
+    return describe(lines, quote(run), signer[0].name if signer else "", where, system) | settings.declared.said
 
 
 def describe(
     lines: Sequence[Line],
-    said: Quote | None,
+    quote: Quote | None,
     signer: str | None = None,
-    place: str = "",
+    where: str = "",
     system: System[Any] | None = None,
 ) -> dict[str, str]:
     """Say in words what a plan's lines charge, whom their noise hides and how large it is, and the account's quote."""
@@ -115,8 +115,8 @@ def describe(
         facts["parts"] = f"each {plan.family} is charged on its own, in parallel, so together they cost what one costs"
         of_clients = contract is not plan.contract
         facts["caution"] = "\n".join(cautions_of_clients(Plan(lines=(plan,))) if of_clients else cautions(plan))
-    elif told := list(cautions_about(contract)):
-        facts["caution"] = "\n".join(told)
+    elif warnings := list(cautions_about(contract)):
+        facts["caution"] = "\n".join(warnings)
     if contract is not plan.contract:
         facts["clients"] = "\n".join(line.contract.name for line in lines)
         facts["trust"] = str(plan.measurement.get("trust", "local"))
@@ -129,11 +129,11 @@ def describe(
         facts["release and report"] = f"epsilon={both} together, delta={delta}; {right} of even bets are won at most"
     facts |= _discovered([plan, *others])
     cap = whole_budget([plan, *others])
-    facts |= _account(said) if said else _opens(contract.name, cap.epsilon_exact, cap.delta_exact)
+    facts |= _account(quote) if quote else _opens(contract.name, cap.epsilon_exact, cap.delta_exact)
     if signer is not None:
         facts["officer"] = f"{signer} must sign before anything is charged" if signer else "nobody must sign"
-    if place and not plan.family and not isinstance(plan.contract, Discovery):
-        facts["training"] = f"from the release alone, so it costs nothing more; {place}"
+    if where and not plan.family and not isinstance(plan.contract, Discovery):
+        facts["training"] = f"from the release alone, so it costs nothing more; {where}"
     return facts
 
 
@@ -157,11 +157,11 @@ def _discovered(lines: Sequence[Line]) -> dict[str, str]:
     total, delta = joint_cost(events, plan.budget.delta, plan.contract)
     events += [event for one in discoveries for event in one.events]
     right = in_words(right_guesses(events, float(total), delta))
-    said = [
+    charges = [
         f"epsilon={one.epsilon}, delta={one.delta}, charged to {one.account} before, {one.run}" for one in discoveries
     ]
     whole = f"epsilon={total} together, delta={delta}; {right} of even bets are won at most"
-    return {"schema discovered with": "\n".join(said), "in all": f"{whole}. The hand-off states this price"}
+    return {"schema discovered with": "\n".join(charges), "in all": f"{whole}. The hand-off states this price"}
 
 
 def _noise(plan: Line) -> Mapping[str, float]:
@@ -200,8 +200,8 @@ def as_lines(facts: Mapping[str, str]) -> list[str]:
 
 def as_markdown(facts: Mapping[str, str]) -> str:
     """Lay facts out as a list in Markdown."""
-    shown = {plain(name): plain(text) for name, text in facts.items()}
-    return "\n".join(f"- **{name}**: " + text.replace("\n", "  \n  ") for name, text in shown.items())
+    texts = {plain(name): plain(text) for name, text in facts.items()}
+    return "\n".join(f"- **{name}**: " + text.replace("\n", "  \n  ") for name, text in texts.items())
 
 
 def plain(text: str) -> str:
@@ -302,12 +302,12 @@ def _cap(cap: Decimal, delta: Decimal) -> str:
     return f"cap epsilon={amounts.written(cap)} at delta={amounts.written(delta)}"
 
 
-def _account(said: Quote) -> dict[str, str]:
-    answer = "would be accepted" if said.accepted else "would be REFUSED"
-    if said.opens:
-        return _opens(said.account, said.cap, said.delta) | {"answer": answer}
+def _account(quote: Quote) -> dict[str, str]:
+    answer = "would be accepted" if quote.accepted else "would be REFUSED"
+    if quote.opens:
+        return _opens(quote.account, quote.cap, quote.delta) | {"answer": answer}
     return {
-        "account": f"{said.account}, {_cap(said.cap, said.delta)}",
-        "spent": f"epsilon={amounts.spent(said.spent_before)} before, {amounts.spent(said.spent_after)} after",
-        "answer": answer if said.state == "new" else f"accepted before, and {said.state}",
+        "account": f"{quote.account}, {_cap(quote.cap, quote.delta)}",
+        "spent": f"epsilon={amounts.spent(quote.spent_before)} before, {amounts.spent(quote.spent_after)} after",
+        "answer": answer if quote.state == "new" else f"accepted before, and {quote.state}",
     }

@@ -76,9 +76,9 @@ def discover(config: SynthesizeConfig, given: Sensitive[pa.RecordBatchReader] | 
             finally:
                 forget_given(run)
     origin = f"charged release {run.name}, epsilon={privacy.target_epsilon}, delta={privacy.delta}"
-    found = read_found(release)
-    made = complete(text, found, origin, paid_for(run, release))
-    return Discovered(run, made.text, made.remarks, charged, _lost(line, found))
+    columns = read_found(release)
+    draft = complete(text, columns, origin, paid_for(run, release))
+    return Discovered(run, draft.text, draft.remarks, charged, _lost(line, columns))
 
 
 def _line(config: SynthesizeConfig) -> Line:
@@ -89,9 +89,9 @@ def _line(config: SynthesizeConfig) -> Line:
     return DiscoverySystem().plan(contract, budget)
 
 
-def _lost(line: Line, found: Mapping[str, Found]) -> str | None:
+def _lost(line: Line, columns: Mapping[str, Found]) -> str | None:
     """Say that all rows together are fewer than a value needs to be told from noise; None where they are more."""
-    rows, least = max(one.rows for one in found.values()), DiscoverySystem.of_line(line).least_units(line)
+    rows, least = max(one.rows for one in columns.values()), DiscoverySystem.of_line(line).least_units(line)
     if rows >= least:
         return None
     why = f"about {max(rows, 0):,.0f} rows were counted, and a value or a bound needs about {least:,.0f}"
@@ -104,12 +104,12 @@ def _run_of(config: SynthesizeConfig, line: Line) -> Run:
     account = _account(ledger, config, line)
     for number in count(1):
         name = f"discover-{line.hash[:16]}" + (f"-{number}" if number > 1 else "")
-        held = ledger.find(charge_of(name, line, account).key)
+        entry = ledger.find(charge_of(name, line, account).key)
         run = Run(home=config.runtime.home.absolute(), name=name, ledger_url=config.runtime.ledger or "")
-        if not run.exists and held is None:
+        if not run.exists and entry is None:
             return create_run(config, [line], name, out=run.control, training={}, rows=None)
-        if run.exists and run.settings.account == account and (held is None or held.state != "voided"):
-            if held is None:
+        if run.exists and run.settings.account == account and (entry is None or entry.state != "voided"):
+            if entry is None:
                 ledger.check(charge_of(name, line, account))
             return run
     raise LedgerError("there is no name left for this run")
@@ -132,10 +132,10 @@ def _prepared(run: Run, config: SynthesizeConfig, given: Sensitive[pa.RecordBatc
     if given is None:
         check_source(config.data, config.query)
     ask_approver(run, lasting_server=False)
-    place: dict[str, Any] = {"data": settled_source(config.data, config.query), "query": config.query}
+    source: dict[str, Any] = {"data": settled_source(config.data, config.query), "query": config.query}
     if given is not None:
         make_private(run.sensitive)
         transform_write(given, run.sensitive / GIVEN)
-        place = {"data": str(run.sensitive / GIVEN), "query": ""}
-    run.settle(run.settings.model_copy(update=place))
+        source = {"data": str(run.sensitive / GIVEN), "query": ""}
+    run.settle(run.settings.model_copy(update=source))
     return run

@@ -62,9 +62,9 @@ def start(
         refuse_overlap(config.documents, config.candidates)
         load_documents(config.documents, contract_of(config))
     prepared = prepare(config)
-    own: dict[str, Any] = {"data": config.documents.absolute(), "public_sha256": hashes_of(config.candidates)}
+    further: dict[str, Any] = {"data": config.documents.absolute(), "public_sha256": hashes_of(config.candidates)}
     files = {CANDIDATES: prepared.candidates.to_bytes()}
-    run = create_run(config, [prepared.line], name, files=files, may_open=may_open, rows=None, training={}, **own)
+    run = create_run(config, [prepared.line], name, files=files, may_open=may_open, rows=None, training={}, **further)
     if given is not None:
         transform_write(given, run.sensitive / GIVEN)
     return run
@@ -96,11 +96,11 @@ def contract_of(config: EmbedConfig) -> Documents:
     Raises:
         NacreError: there are both, the contract has faults, or it does not protect sentences.
     """
-    given = {key: value for key, value in config.columns.model_dump().items() if value is not None}
+    columns = {key: value for key, value in config.columns.model_dump().items() if value is not None}
     if config.contract is None:
-        return _described(config.documents, given)
-    if given:
-        raise Unsuitable(f"give a contract, or what it would say ({', '.join(given)}), and not both")
+        return _described(config.documents, columns)
+    if columns:
+        raise Unsuitable(f"give a contract, or what it would say ({', '.join(columns)}), and not both")
     contract = load_contract(config.contract)
     if not isinstance(contract, Documents):
         raise Unsuitable(f"{config.contract} is the schema of a table; embedding needs a contract of documents")
@@ -109,19 +109,19 @@ def contract_of(config: EmbedConfig) -> Documents:
     return contract
 
 
-def _described(documents: Path, given: dict[str, Any]) -> Documents:
+def _described(documents: Path, columns: dict[str, Any]) -> Documents:
     """Write the contract of documents from the columns that were named; its name is that of the file."""
     from dpmodels.text.encoders import describe_encoder
 
-    encoder, dim = given.pop("encoder", ""), given.pop("dim", 0)
+    encoder, dim = columns.pop("encoder", ""), columns.pop("dim", 0)
     name = re.sub(r"[^a-z0-9_-]+", "-", documents.stem.lower()).strip("-")
-    if not name and "name" not in given:
+    if not name and "name" not in columns:
         raise Unsuitable(f"the file name {documents.name} holds no sign of a-z or 0-9; name the data set with `name`")
-    given = {"name": name, **({} if "embedding" in given else {"text": "text"}), **given}
+    columns = {"name": name, **({} if "embedding" in columns else {"text": "text"}), **columns}
     try:
-        named = (
-            Encoder(name="given", dim=dim) if "embedding" in given else describe_encoder(encoder or "wordllama", dim)
+        model = (
+            Encoder(name="given", dim=dim) if "embedding" in columns else describe_encoder(encoder or "wordllama", dim)
         )
-        return Documents(protects="sentence", encoder=named, **given)
+        return Documents(protects="sentence", encoder=model, **columns)
     except ValidationError as error:
         raise refused(error, whole="columns") from None

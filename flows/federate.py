@@ -95,18 +95,19 @@ def start(config: FederateConfig, name: str = "", may_open: MayOpen = MayOpen.FI
     check_apart(config)
     prepared = prepare(config)
     ledger = open_home(config)
-    own, (account, opens) = settings_of_all(config, prepared, ledger, may_open)
-    charges = [charge_of("quote", line, own[client].account) for client, line in prepared.lines.items()]
+    by_client, (account, opens) = settings_of_all(config, prepared, ledger, may_open)
+    charges = [charge_of("quote", line, by_client[client].account) for client, line in prepared.lines.items()]
     if charges:
-        refuse_paid(home, ledger, run.ledger_url, [(own[client], (line,)) for client, line in prepared.lines.items()])
+        parties = [(by_client[client], (line,)) for client, line in prepared.lines.items()]
+        refuse_paid(home, ledger, run.ledger_url, parties)
         with naming_paid(home, ledger, run.ledger_url):
-            ledger.check(*charges, first_opens=_opened(own, prepared))
+            ledger.check(*charges, first_opens=_opened(by_client, prepared))
     else:
         check_no_officer(ledger, prepared.contract)
-    for client, settings in own.items():
+    for client, settings in by_client.items():
         party = run.model_copy(update={"name": party_name(run.name, client)})
         party.create(settings.model_copy(update={"federation": run.name}), prepared.plan_of(client))
-    terms = {**_terms(config), "clients": tuple(own)}
+    terms = {**_terms(config), "clients": tuple(by_client)}
     whole = bind(config, **terms, account=account, opens=opens, data=config.public.absolute())
     return run.create(whole, prepared.plan, files=prepared.files)
 
@@ -180,9 +181,9 @@ def check_there(config: FederateConfig) -> None:
     Raises:
         InvalidArgument: the path of a client does not.
     """
-    for client, place in config.clients.items():
-        if not place.exists():
-            raise InvalidArgument(f"clients.{client}", place, "be a path that exists")
+    for client, path in config.clients.items():
+        if not path.exists():
+            raise InvalidArgument(f"clients.{client}", path, "be a path that exists")
 
 
 def check_apart(config: FederateConfig) -> None:
@@ -191,22 +192,22 @@ def check_apart(config: FederateConfig) -> None:
     Raises:
         Unsuitable: the place of some files is that of others, or lies in it, or they have a file in common.
     """
-    given = {**config.clients, "public": config.public, "round.judge": config.round.judge}
-    places = {name: place.resolve() for name, place in given.items() if place is not None}
-    files = {name: _identities(place) for name, place in places.items()}
+    inputs = {**config.clients, "public": config.public, "round.judge": config.round.judge}
+    paths = {name: path.resolve() for name, path in inputs.items() if path is not None}
+    files = {name: _identities(path) for name, path in paths.items()}
     for name in config.clients:
-        for other, place in places.items():
-            within = places[name] in (place, *place.parents) or place in places[name].parents
+        for other, path in paths.items():
+            within = paths[name] in (path, *path.parents) or path in paths[name].parents
             if other != name and (within or files[name] & files[other]):
                 raise Unsuitable(
                     f"{name} and {other} have files in common; no client's record may be another's, or public"
                 )
 
 
-def _identities(place: Path) -> set[tuple[int, int]]:
+def _identities(root: Path) -> set[tuple[int, int]]:
     """Return by what the system knows the files at a place; none where there are none yet that can be read."""
-    paths = [place, *(path for path in place.rglob("*") if path.is_file())]
-    return identities([path for path in paths if path.is_file()], place)
+    paths = [root, *(path for path in root.rglob("*") if path.is_file())]
+    return identities([path for path in paths if path.is_file()], root)
 
 
 def _public(config: FederateConfig) -> tuple[PublicPart, dict[str, bytes]]:
@@ -223,8 +224,8 @@ def _public(config: FederateConfig) -> tuple[PublicPart, dict[str, bytes]]:
         begin = (
             first_server(public, auxiliary, spec, terms, list(config.clients), config.runtime.seed) if paper else b""
         )
-    kept = PublicRecords(auxiliary[spec.negatives :] if paper else auxiliary[:0], judge)
-    files = {PUBLIC: public.to_bytes(), RECORDS: kept.to_bytes()}
+    public_records = PublicRecords(auxiliary[spec.negatives :] if paper else auxiliary[:0], judge)
+    files = {PUBLIC: public.to_bytes(), RECORDS: public_records.to_bytes()}
     return public, files | ({BEGIN: begin} if paper else {})
 
 
@@ -255,18 +256,18 @@ def _measurement(config: FederateConfig, method: str) -> dict[str, Any]:
 
 def describe_federation(config: FederateConfig) -> tuple[dict[str, str], Quote | None]:
     """Describe what each client would be charged, and return the quote of the federation; opens no client's data."""
-    if any(place.exists() for place in config.clients.values()):  # over Flower the paths lie on the clients' machines
+    if any(path.exists() for path in config.clients.values()):  # over Flower the paths lie on the clients' machines
         check_there(config)
-    prepared, place = prepare(config), ledger_place(config)
+    prepared, url = prepare(config), ledger_place(config)
     if not prepared.lines:
         return describe_uncharged(prepared.contract), None
-    said = None
-    if isinstance(place, str) or place.exists():
-        ledger = Ledger(place)
-        own, _ = settings_of_all(config, prepared, ledger)
-        charges = [charge_of("quote", line, own[client].account) for client, line in prepared.lines.items()]
-        said = ledger.quote(*charges, first_opens=_opened(own, prepared))
-    return describe(list(prepared.lines.values()), said), said
+    quote = None
+    if isinstance(url, str) or url.exists():
+        ledger = Ledger(url)
+        by_client, _ = settings_of_all(config, prepared, ledger)
+        charges = [charge_of("quote", line, by_client[client].account) for client, line in prepared.lines.items()]
+        quote = ledger.quote(*charges, first_opens=_opened(by_client, prepared))
+    return describe(list(prepared.lines.values()), quote), quote
 
 
 def settings_of_all(
@@ -277,32 +278,32 @@ def settings_of_all(
     Where nothing is charged there are no accounts.
     """
     if not prepared.lines:
-        places = {client: place.absolute() for client, place in config.clients.items()}
-        return {name: bind(config, **_terms(config), account="", data=place) for name, place in places.items()}, (
+        paths = {client: path.absolute() for client, path in config.clients.items()}
+        return {name: bind(config, **_terms(config), account="", data=path) for name, path in paths.items()}, (
             "",
             None,
         )
     whole = prepared.whole.model_copy(update={"contract": prepared.whole.contract.whole})  # type: ignore[attr-defined]
     above, opens = account_for(ledger, config.privacy, [whole], "", may_open)
-    found = {}
+    by_client = {}
     for client, line in prepared.lines.items():
         note = "a client of a federation, opened with its first run's budget as the cap"
-        own = Opening(cap=line.budget, note=note, parent=above)
-        placed = {"account": f"{above}.{client}", "data": config.clients[client].absolute(), "opens": own}
-        found[client] = bind(config, **_terms(config), above=opens, **placed)
-    return found, (above, opens)
+        opening = Opening(cap=line.budget, note=note, parent=above)
+        placed = {"account": f"{above}.{client}", "data": config.clients[client].absolute(), "opens": opening}
+        by_client[client] = bind(config, **_terms(config), above=opens, **placed)
+    return by_client, (above, opens)
 
 
 def _terms(config: FederateConfig) -> dict[str, Any]:
     """Return the settings that cost nothing and that all runs of a federation have in common."""
-    own = {**config.round.model_dump(exclude={"judge"}), "sharpness": config.model.sharpness}
-    own |= {"training": config.model.training, "architectures": config.model.architectures}
-    return {"rows": None, "training": own, "clients": ()}
+    settings = {**config.round.model_dump(exclude={"judge"}), "sharpness": config.model.sharpness}
+    settings |= {"training": config.model.training, "architectures": config.model.architectures}
+    return {"rows": None, "training": settings, "clients": ()}
 
 
-def _opened(own: Mapping[str, Settings], prepared: Prepared) -> list[Any]:
-    asked = [accounts_to_open(own[client], line.contract.name) for client, line in prepared.lines.items()]
-    return list({account.name: account for one in asked for account in one}.values())
+def _opened(by_client: Mapping[str, Settings], prepared: Prepared) -> list[Any]:
+    accounts = [accounts_to_open(by_client[client], line.contract.name) for client, line in prepared.lines.items()]
+    return list({account.name: account for one in accounts for account in one}.values())
 
 
 def _valid(model: type[M], content: Mapping[str, Any], section: str) -> M:

@@ -54,10 +54,10 @@ def serve_requests(home: Path, is_over: Callable[[], bool], look: float = LOOK) 
     beats.start()
     try:
         while not is_over():
-            for name, asked in requests(home):
-                if not is_over() and tried.get(name) != asked.token:
-                    tried[name] = asked.token
-                    _serve(Run(home=home, name=name), asked)
+            for name, request in requests(home):
+                if not is_over() and tried.get(name) != request.token:
+                    tried[name] = request.token
+                    _serve(Run(home=home, name=name), request)
             pause(look, is_over)
     finally:
         over.set()
@@ -70,8 +70,8 @@ def check_blind(home: Path) -> None:
     Raises:
         NacreError: it can.
     """
-    if found := sorted(name for name in os.environ if name.startswith(SECRETS)):
-        raise NacreError(f"unset {', '.join(found)}: the train worker must know no server, ledger or cluster")
+    if secrets := sorted(name for name in os.environ if name.startswith(SECRETS)):
+        raise NacreError(f"unset {', '.join(secrets)}: the train worker must know no server, ledger or cluster")
     _check_unreadable(home / "sensitive", home / "prefect", home / "ledger.sqlite")
     if not (home / "released").is_dir() or not (home / "control").is_dir():
         raise NacreError(f"{home} has no released and control zone; mount both there, control read-only")
@@ -92,19 +92,19 @@ def generate(run: Run) -> None:
 
 
 def _check_unreadable(*paths: Path) -> None:
-    if seen := [str(path) for path in paths if os.access(path, os.R_OK)]:
-        raise CanRead(seen)
+    if readable := [str(path) for path in paths if os.access(path, os.R_OK)]:
+        raise CanRead(readable)
 
 
-def _serve(run: Run, asked: Request) -> None:
+def _serve(run: Run, request: Request) -> None:
     """Make what a run waits for, and say how far it is and how it ended."""
-    told = [-TOLD_EVERY]
-    status = Status(token=asked.token, stage="train", state="works")
+    last = [-TOLD_EVERY]
+    status = Status(token=request.token, stage="train", state="works")
 
     def listen(stage: str, percent: float) -> None:
         nonlocal status
-        if stage in ("train", "sample") and time.monotonic() >= told[0] + TOLD_EVERY:
-            told[0] = time.monotonic()
+        if stage in ("train", "sample") and time.monotonic() >= last[0] + TOLD_EVERY:
+            last[0] = time.monotonic()
             update = {"stage": stage, "percent": max(0, min(100, int(percent)))}
             status = status.model_copy(update=update)
             tell(run, status)

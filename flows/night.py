@@ -40,7 +40,7 @@ def synthesize_night(
     check_nights(config, load_schema(config.table_schema), partitions == "disjoint")
     day = (night or scheduled().date() - timedelta(days=1)).isoformat()
     read = {name: getattr(config, name).replace(NIGHT, day) for name in ("data", "query", "parents")}
-    places = {**read, "out": config.out.replace(NIGHT, day)}
+    settings = {**read, "out": config.out.replace(NIGHT, day)}
     name = f"{key_of(config.privacy.account or '')}-{day}"
     partition = day if partitions == "disjoint" else ""
-    return take_to_hand_off(name, config.model_copy(update=places), train_on, partition, wait_hours)
+    return take_to_hand_off(name, config.model_copy(update=settings), train_on, partition, wait_hours)

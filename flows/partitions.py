@@ -63,24 +63,24 @@ def nights_that_fit(ledger: Ledger, run: Run) -> int:
     """Count how many more releases like this run's would fit after it, up to a thousand; nothing is written."""
     from dpmodels.accounting.events import ComposedEvent
 
-    own = run.parties[0]  # clients of a federation are charged alike, and side by side
-    planned, *others = charges_of(own)
-    events, asked = [planned.event], planned.budget.epsilon
+    party = run.parties[0]  # clients of a federation are charged alike, and side by side
+    planned, *others = charges_of(party)
+    events, epsilon = [planned.event], planned.budget.epsilon
     for other in others:
-        events, asked = [*events, other.event], asked + other.budget.epsilon
-    first_opens = accounts_to_open(own.settings, own.plan.release.contract.name)
+        events, epsilon = [*events, other.event], epsilon + other.budget.epsilon
+    first_opens = accounts_to_open(party.settings, party.plan.release.contract.name)
     counted = ledger.find(planned.key) is not None  # then the balance includes this run already
 
     def fit(more: int) -> bool:
         releases = more + (not counted)
         delta = min(0.5, planned.budget.delta * len(events) * releases)
-        whole = planned.budget.model_copy(update={"epsilon": min(1000.0, asked * releases), "delta": delta})
+        whole = planned.budget.model_copy(update={"epsilon": min(1000.0, epsilon * releases), "delta": delta})
         event = ComposedEvent(events=tuple(events) * releases)
         forecast = planned.model_copy(update={"event": event, "budget": whole, "run": "forecast"})
         return ledger.quote(forecast, first_opens=first_opens).accepted
 
     # pure releases add up, so at most so many fit under the largest cap that there is
-    low, high = 0, MAX_NIGHTS if planned.budget.delta else min(MAX_NIGHTS, int(1000 / asked) - (not counted))
+    low, high = 0, MAX_NIGHTS if planned.budget.delta else min(MAX_NIGHTS, int(1000 / epsilon) - (not counted))
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if fit(middle) else (low, middle - 1)

@@ -116,16 +116,16 @@ def make_quote(config: SynthesizeConfig | EmbedConfig, plans: Sequence[Line]) ->
 def officer_for(config: SynthesizeConfig | EmbedConfig, plans: Sequence[Line]) -> str:
     """Name the officer who must sign for a plan; empty where nobody must."""
     ledger, name = _open_account(config, plans[0])
-    found = ledger.officer(name) if ledger else None
-    return found[0].name if found else ""
+    signing = ledger.officer(name) if ledger else None
+    return signing[0].name if signing else ""
 
 
 def _open_account(config: SynthesizeConfig | EmbedConfig, plan: Line) -> tuple[Ledger | None, str]:
     """Return the ledger and the account that a plan would be charged to, or no ledger where none is open for it."""
-    place = ledger_place(config)
-    if isinstance(place, Path) and not place.exists():
+    url = ledger_place(config)
+    if isinstance(url, Path) and not url.exists():
         return None, ""
-    ledger = Ledger(place)
+    ledger = Ledger(url)
     check_discoveries(ledger, plan.contract)
     name = config.privacy.account or _scope_account(ledger, plan)
     return (ledger, name) if name else (None, "")
@@ -138,8 +138,8 @@ def check_discoveries(ledger: Ledger, contract: Contract) -> None:
         Unsuitable: it was given up, is of another data set, or was edited.
     """
     for one in discoveries_of(contract):
-        if held := ledger.find(one.charge):
-            check_discovery(one, held, contract)
+        if reservation := ledger.find(one.charge):
+            check_discovery(one, reservation, contract)
 
 
 def ledger_place(config: HandOverConfig) -> str | Path:
@@ -233,17 +233,17 @@ def _scope_account(ledger: Ledger, plan: Line) -> str | None:
     return next((account.name for account in ledger.accounts() if account.scope == scope), None)
 
 
-def bind(config: HandOverConfig, **own: Any) -> Settings:
+def bind(config: HandOverConfig, **further: Any) -> Settings:
     """Return the settings that the stages need, with absolute paths, so that the run can go on from any folder."""
-    kept = {name: value for name, value in values_of(config).items() if name in Settings.model_fields}
-    bound: dict[str, Any] = {name: value.absolute() for name, value in kept.items() if isinstance(value, Path)}
+    fields = {name: value for name, value in values_of(config).items() if name in Settings.model_fields}
+    bound: dict[str, Any] = {name: value.absolute() for name, value in fields.items() if isinstance(value, Path)}
     if (key := config.runtime.signing_key) and is_on_token(key):
         bound["signing_key"] = key
     bound |= landing(config.out, config.runtime.home.absolute())
     if isinstance(config, SynthesizeConfig):
         bound["data"] = settled_source(config.data, config.query)
         bound["parents"] = config.parents and settled_source(config.parents)
-    return Settings(**kept | bound | own | {"ledger": config.runtime.ledger or ""})
+    return Settings(**fields | bound | further | {"ledger": config.runtime.ledger or ""})
 
 
 def open_home(config: HandOverConfig) -> Ledger:
@@ -269,12 +269,12 @@ def create_run(
     files: Mapping[str, bytes] | None = None,
     may_open: MayOpen = MayOpen.FIRST,
     check_data: Callable[[], None] = lambda: None,
-    **own: Any,
+    **further: Any,
 ) -> Run:
     """Create the run of a plan that its ledger would accept; reads no data and charges nothing.
 
     ``check_data`` looks at names and types of the data, once the ledger would accept. Public ``files`` are kept in the
-    run's control zone, and settings of its ``own`` with the others.
+    run's control zone, and settings of its ``further`` with the others.
 
     Raises:
         NacreError: the home or its ledger is not in order, the budget is exhausted, or an unfinished run has paid.
@@ -282,7 +282,7 @@ def create_run(
     runtime, ledger = config.runtime, open_home(config)
     check_discoveries(ledger, lines[0].contract)
     account, opens = account_for(ledger, config.privacy, lines, partition, may_open)
-    settings = bind(config, account=account, opens=opens, **own)
+    settings = bind(config, account=account, opens=opens, **further)
     charges = [charge_of("quote", line, settings.account) for line in lines]
     home = runtime.home.absolute()
     refuse_paid(home, ledger, settings.ledger, [(settings, lines)])

@@ -22,8 +22,8 @@ def resample(run: str, out: Place, rows: int | None = None, seed: int | None = N
         seed: of the drawing of rows, such as 7; by default the number of the week.
     """
     week = scheduled().strftime("%G%V")
-    place = out.replace("{week}", week)
-    again = sample_again(run_here(run), own_name(), place, rows, int(week) if seed is None else seed)
+    target = out.replace("{week}", week)
+    again = sample_again(run_here(run), own_name(), target, rows, int(week) if seed is None else seed)
     name_flow_run(again)
     with at_work(again):
         pipeline(again, run_stage)

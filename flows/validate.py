@@ -28,17 +28,17 @@ def validate_run(run: str) -> None:
     Raises:
         ArtifactError: something is wrong; the artifact of the flow run names all of it.
     """
-    found, home = run_here(run), home_here()
-    name_flow_run(found)
-    ledger = ledger_of(found)
-    bucket = found.settings.bucket
+    stored_run, home = run_here(run), home_here()
+    name_flow_run(stored_run)
+    ledger = ledger_of(stored_run)
+    bucket = stored_run.settings.bucket
     key = os.environ.get(KEY)
-    verified = verify(bucket or found.settings.out, Path(key) if key else None)
+    verified = verify(bucket or stored_run.settings.out, Path(key) if key else None)
     # what lies in an object store has the digests of what was checked before it was handed over
-    rules = [] if bucket or found.plan.release.family else check_hand_off(found.settings.out, None).broken
+    rules = [] if bucket or stored_run.plan.release.family else check_hand_off(stored_run.settings.out, None).broken
     broken = [f"the synthetic table breaks {rule}" for rule in rules]
-    known = home_faults(home, found.ledger_url, ledger)
-    faults = [*verified.faults, *broken, *ledger.verify(sealed_releases(ledger, home)), *map(str, known)]
-    publish_checks(found, faults, verified.signature)
+    doubts = home_faults(home, stored_run.ledger_url, ledger)
+    faults = [*verified.faults, *broken, *ledger.verify(sealed_releases(ledger, home)), *map(str, doubts)]
+    publish_checks(stored_run, faults, verified.signature)
     if faults:
         raise ArtifactError(f"run {run} has {len(faults)} fault(s): {'; '.join(faults)}")

@@ -51,8 +51,8 @@ def discover(
     """
     private, path = Sensitive(data), path_of(data)
     del data  # an error from here on shows no rows, even if its local variables are shown
-    given = load_given(private) if path is None else None
-    asked: dict[str, Any] = dict(data=path or GIVEN, query=query, target_epsilon=epsilon, delta=delta, account=account)
-    asked |= dict(allow_large_delta=allow_large_delta, home=home_of(home), ledger=url_of(ledger), out=Path("-"))
+    reader = load_given(private) if path is None else None
+    terms: dict[str, Any] = dict(data=path or GIVEN, query=query, target_epsilon=epsilon, delta=delta, account=account)
+    terms |= dict(allow_large_delta=allow_large_delta, home=home_of(home), ledger=url_of(ledger), out=Path("-"))
     with schema_file(schema) as file:
-        return discover_flow(SynthesizeConfig.build(placed({**asked, "schema": file})), given).schema
+        return discover_flow(SynthesizeConfig.build(placed({**terms, "schema": file})), reader).schema

@@ -84,18 +84,18 @@ def embed_documents(
     private = Sensitive(documents)
     path = path_of(documents)
     del documents  # an error from here on shows no documents, even if its local variables are shown
-    given = load_given(private) if path is None else None
-    name, place = new_name(), home_of(home)
-    asked: dict[str, Any] = dict(documents=path or place / "sensitive" / name / GIVEN, target_epsilon=epsilon)
-    asked |= dict(out=out or place / "hand-offs" / name, home=place, account=account, prefect=False)
-    asked |= dict(method=method, recipe=dict(recipe or {}), measurement=dict(measurement or {}), ledger=url_of(ledger))
-    asked |= dict(signing_key=signing_key, purpose=purpose, recipient=recipient, license=license, retention=retention)
-    asked |= dict(again=again)
+    reader = load_given(private) if path is None else None
+    name, base = new_name(), home_of(home)
+    terms: dict[str, Any] = dict(documents=path or base / "sensitive" / name / GIVEN, target_epsilon=epsilon)
+    terms |= dict(out=out or base / "hand-offs" / name, home=base, account=account, prefect=False)
+    terms |= dict(method=method, recipe=dict(recipe or {}), measurement=dict(measurement or {}), ledger=url_of(ledger))
+    terms |= dict(signing_key=signing_key, purpose=purpose, recipient=recipient, license=license, retention=retention)
+    terms |= dict(again=again)
     written = nullcontext() if contract is None else schema_file(contract)
     with _public_file(candidates) as public, written as file:
-        settings = placed({**asked, "candidates": public, "contract": file}, EmbedConfig)
+        settings = placed({**terms, "candidates": public, "contract": file}, EmbedConfig)
         config = EmbedConfig.build({**settings, "columns": dict(columns or {})})
-        run = start(config, name, given, MayOpen.YES if open else MayOpen.FIRST)
+        run = start(config, name, reader, MayOpen.YES if open else MayOpen.FIRST)
     return take_to_hand_off(run)
 
 

@@ -41,15 +41,15 @@ def federate(
     Raises:
         NacreError: the message says what is wrong, in one sentence with no private value.
     """
-    name, given = new_name(), dict(config) if isinstance(config, Mapping) else {}
-    place = home_of(home or given.get("runtime", {}).get("home"))
-    asked: dict[str, Any] = dict(home=place, prefect=False, ledger=url_of(ledger), signing_key=signing_key)
-    if out is not None or "out" not in given:
-        asked["out"] = out or (place / "hand-offs" / name if given else None)
+    name, fields = new_name(), dict(config) if isinstance(config, Mapping) else {}
+    base = home_of(home or fields.get("runtime", {}).get("home"))
+    terms: dict[str, Any] = dict(home=base, prefect=False, ledger=url_of(ledger), signing_key=signing_key)
+    if out is not None or "out" not in fields:
+        terms["out"] = out or (base / "hand-offs" / name if fields else None)
     from flows.federate import start  # it needs torch, which not every installation has
 
-    settings, may_open = placed(asked, FederateConfig), MayOpen.YES if open else MayOpen.FIRST
-    if given:
-        settings = {**given, **settings, "runtime": {**given.get("runtime", {}), **settings["runtime"]}}
+    settings, may_open = placed(terms, FederateConfig), MayOpen.YES if open else MayOpen.FIRST
+    if fields:
+        settings = {**fields, **settings, "runtime": {**fields.get("runtime", {}), **settings["runtime"]}}
         return take_to_hand_off(start(FederateConfig.build(settings), name, may_open))
     return take_to_hand_off(start(FederateConfig.build(settings, Path(str(config))), name, may_open))

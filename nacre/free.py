@@ -38,10 +38,10 @@ def sample(
 
     from tasks.stages.draw_rows import draw_rows
 
-    found = Run.find(home_of(home), run.run if isinstance(run, Result) else run)
-    asked = (where,) if isinstance(where, str) else where
+    stored_run = Run.find(home_of(home), run.run if isinstance(run, Result) else run)
+    conditions = (where,) if isinstance(where, str) else where
     frame: pd.DataFrame = pa.concat_tables(
-        table for table, _ in draw_rows(found, rows, asked, seed, device)
+        table for table, _ in draw_rows(stored_run, rows, conditions, seed, device)
     ).to_pandas()
     return frame
 
@@ -59,6 +59,6 @@ def marginals(run: "str | Result", *, home: Place | None = None) -> "pd.DataFram
 
     from tasks.stages.noisy_tables import read_tables
 
-    found = Run.find(home_of(home), run.run if isinstance(run, Result) else run)
-    frame: pd.DataFrame = pa.concat_tables(read_tables(found)).to_pandas()
+    stored_run = Run.find(home_of(home), run.run if isinstance(run, Result) else run)
+    frame: pd.DataFrame = pa.concat_tables(read_tables(stored_run)).to_pandas()
     return frame

@@ -57,15 +57,15 @@ def draft_schema(
         NacreError: the table cannot be read, or its names may be values.
     """
     documented, public = (None if file is None else Path(file) for file in (document, sample))
-    known = draft.Known(documented, public, table, accept_suggestions)
+    sources = draft.Known(documented, public, table, accept_suggestions)
     if (path := path_of(data)) is not None:
-        return draft.draft(path, header, known)
+        return draft.draft(path, header, sources)
     rows = load_given(Sensitive(data))
     del data
     with TemporaryDirectory() as folder:
         file, text = write_names(rows, Path(folder) / "data.parquet"), ""
         with suppress(DoubtfulNames):
-            text = draft.draft(file, header, known)
+            text = draft.draft(file, header, sources)
     if not text:
         because = f"a name should {RULE}"
         raise NacreError(f"the column names may be values: {because}; if you know them for names, say header=True")

@@ -56,11 +56,11 @@ def plan(
     Raises:
         NacreError: the schema has faults, or an argument is impossible.
     """
-    asked: dict[str, Any] = dict(
+    terms: dict[str, Any] = dict(
         data=NOWHERE, out=NOWHERE, target_epsilon=epsilon, delta=delta, report_epsilon=report_epsilon
     )
-    asked |= dict(account=account, allow_large_delta=allow_large_delta, method=method)
-    asked |= dict(measurement=dict(measurement or {}), home=home_of(home), ledger=url_of(ledger))
+    terms |= dict(account=account, allow_large_delta=allow_large_delta, method=method)
+    terms |= dict(measurement=dict(measurement or {}), home=home_of(home), ledger=url_of(ledger))
     with schema_file(schema) as file:
-        facts, quote = describe_config(SynthesizeConfig.build(placed({**asked, "schema": file})))
+        facts, quote = describe_config(SynthesizeConfig.build(placed({**terms, "schema": file})))
     return Planned(facts, None if quote is None else quote.accepted)

@@ -86,8 +86,8 @@ class Result:
 
         Of users and their rows these are the rows; ``parents`` are the users.
         """
-        place = self.folder / ("embeddings" if self.manifest.part else "synthetic")
-        return _read_table(place / "children" if (place / "children").is_dir() else place)
+        folder = self.folder / ("embeddings" if self.manifest.part else "synthetic")
+        return _read_table(folder / "children" if (folder / "children").is_dir() else folder)
 
     @cached_property
     def parents(self) -> "pd.DataFrame":
@@ -128,21 +128,21 @@ class Result:
         return verify(self.folder, public_key, officer_key)
 
     def __repr__(self) -> str:
-        said, spent = self.manifest, self.spent
+        manifest, spent = self.manifest, self.spent
         facts = self.report.facts
-        if said.clients:
-            made = f"a classifier of {len(facts['classes'])} classes with {len(said.clients)} clients"
-        elif said.part:
-            made = f"{facts['documents']} embeddings"
+        if manifest.clients:
+            product = f"a classifier of {len(facts['classes'])} classes with {len(manifest.clients)} clients"
+        elif manifest.part:
+            product = f"{facts['documents']} embeddings"
         else:
             kind = facts.get("rows_are", "rows")
-            made = f"{facts['synthetic_rows']} synthetic {kind}, {len(facts['columns'])} modeled columns"
-        account = said.ledger.account or "(left out)"
+            product = f"{facts['synthetic_rows']} synthetic {kind}, {len(facts['columns'])} modeled columns"
+        account = manifest.ledger.account or "(left out)"
         return (
-            f"<nacre hand-off of {said.data_set}\n"
-            f"  made    {made}, by {said.method}; run {self.run}\n"
+            f"<nacre hand-off of {manifest.data_set}\n"
+            f"  made    {product}, by {manifest.method}; run {self.run}\n"
             f"  spent   epsilon={spent.epsilon}, delta={spent.delta}, account {account}\n"
-            f"  hides   one {said.unit}, {said.adjacency}\n"
+            f"  hides   one {manifest.unit}, {manifest.adjacency}\n"
             f"  folder  {self.folder}>"
         )
 
@@ -160,20 +160,20 @@ def verify(folder: Place, public_key: Place | None = None, officer_key: Place | 
     from tasks.run.bucket import verify as check
 
     signer, officer = (Path(key) if key else None for key in (public_key, officer_key))
-    found = check(os.fspath(folder), signer, officer)
-    if found.faults:
-        raise ArtifactError(f"the hand-off {folder} has {len(found.faults)} fault(s): {'; '.join(found.faults)}")
-    return found
+    verified = check(os.fspath(folder), signer, officer)
+    if verified.faults:
+        raise ArtifactError(f"the hand-off {folder} has {len(verified.faults)} fault(s): {'; '.join(verified.faults)}")
+    return verified
 
 
-def _read_table(place: Path) -> "pd.DataFrame":
+def _read_table(path: Path) -> "pd.DataFrame":
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        frame: pd.DataFrame = pq.read_table(place).to_pandas()
+        frame: pd.DataFrame = pq.read_table(path).to_pandas()
     except (OSError, pa.ArrowException, UnicodeDecodeError):
-        raise ArtifactError(f"{place} is missing, or cannot be read as Parquet") from None
+        raise ArtifactError(f"{path} is missing, or cannot be read as Parquet") from None
     return frame
 
 

@@ -99,25 +99,25 @@ def synthesize(
         NacreError: the message says what is wrong, in one sentence with no private value. If the run can be resumed, a
             note on the error names it.
     """
-    own, private = path_of(parents), Sensitive(data)
-    if own is None:
+    users, private = path_of(parents), Sensitive(data)
+    if users is None:
         raise Unsuitable("parents must be a path or a URI; write the users' table to a Parquet file first")
     path = path_of(data)
     del data  # an error from here on shows no rows, even if its local variables are shown
-    given = load_given(private) if path is None else None
-    name, place = new_name(), home_of(home)
-    asked: dict[str, Any] = dict(data=path or place / "sensitive" / name / GIVEN, out=out or place / "hand-offs" / name)
-    asked |= dict(
-        query=query, parents=own, target_epsilon=epsilon, delta=delta, report_epsilon=report_epsilon, account=account
+    reader = load_given(private) if path is None else None
+    name, base = new_name(), home_of(home)
+    terms: dict[str, Any] = dict(data=path or base / "sensitive" / name / GIVEN, out=out or base / "hand-offs" / name)
+    terms |= dict(
+        query=query, parents=users, target_epsilon=epsilon, delta=delta, report_epsilon=report_epsilon, account=account
     )
-    asked |= dict(allow_large_delta=allow_large_delta, method=method, measurement=dict(measurement or {}))
-    asked |= dict(training=dict(training or {}), rows=rows, seed=seed, device=device, prefect=False, home=place)
-    asked |= dict(ledger=url_of(ledger), dask=from_environment("dask"), signing_key=signing_key)
-    asked |= dict(purpose=purpose, recipient=recipient, license=license, retention=retention, again=again)
-    asked |= dict(internal_report=internal_report)
+    terms |= dict(allow_large_delta=allow_large_delta, method=method, measurement=dict(measurement or {}))
+    terms |= dict(training=dict(training or {}), rows=rows, seed=seed, device=device, prefect=False, home=base)
+    terms |= dict(ledger=url_of(ledger), dask=from_environment("dask"), signing_key=signing_key)
+    terms |= dict(purpose=purpose, recipient=recipient, license=license, retention=retention, again=again)
+    terms |= dict(internal_report=internal_report)
     with schema_file(schema) as file:
-        config = SynthesizeConfig.build(placed({**asked, "schema": file}))
-        run = start(config, name, given=given, may_open=MayOpen.YES if open else MayOpen.FIRST)
+        config = SynthesizeConfig.build(placed({**terms, "schema": file}))
+        run = start(config, name, given=reader, may_open=MayOpen.YES if open else MayOpen.FIRST)
     return take_to_hand_off(run)
 
 
@@ -139,13 +139,13 @@ def resume(
     Raises:
         NacreError: there is no such run, or it fails; the message says why.
     """
-    place, dask = os.fspath(out) if out else None, from_environment("dask")
-    changed: dict[str, Any] = {"device": device, "out": None if refit else place}
-    found = find(home_of(home), run, url_of(ledger), dask, **changed)
+    folder, dask = os.fspath(out) if out else None, from_environment("dask")
+    changed: dict[str, Any] = {"device": device, "out": None if refit else folder}
+    stored_run = find(home_of(home), run, url_of(ledger), dask, **changed)
     if refit:
-        again, changes = fit_again.refit(found, place, prefect=False)
+        again, changes = fit_again.refit(stored_run, folder, prefect=False)
         return Result(again.settings.out, changes)
-    return take_to_hand_off(found)
+    return take_to_hand_off(stored_run)
 
 
 def fit(
@@ -174,11 +174,11 @@ def fit(
     Raises:
         NacreError: the release is damaged, or this version cannot fit it.
     """
-    name, place = new_name(), home_of(home)
-    asked: dict[str, Any] = dict(release=release, out=out or place / "hand-offs" / name, rows=rows, home=place)
-    asked |= dict(training=dict(training or {}), seed=seed, device=device, prefect=False, ledger=url_of(ledger))
-    asked |= dict(signing_key=signing_key, purpose=purpose, recipient=recipient, license=license, retention=retention)
-    config = FitConfig.build(placed(asked, FitConfig))
+    name, base = new_name(), home_of(home)
+    terms: dict[str, Any] = dict(release=release, out=out or base / "hand-offs" / name, rows=rows, home=base)
+    terms |= dict(training=dict(training or {}), seed=seed, device=device, prefect=False, ledger=url_of(ledger))
+    terms |= dict(signing_key=signing_key, purpose=purpose, recipient=recipient, license=license, retention=retention)
+    config = FitConfig.build(placed(terms, FitConfig))
     run, changes = fit_again.fit(config, name)
     return Result(run.settings.out, changes)
 

@@ -17,10 +17,10 @@ def in_python(function: Callable[P, R]) -> Callable[P, R]:
     """
 
     @wraps(function)
-    def spoken(*args: P.args, **named: P.kwargs) -> R:
-        given: list[Any] = [args, named]
-        del args, named
+    def spoken(*args: P.args, **keywords: P.kwargs) -> R:
+        call: list[Any] = [args, keywords]
+        del args, keywords
         with in_words_of(lambda option: option.replace("-", "_")):
-            return function(*given.pop(0), **given.pop())
+            return function(*call.pop(0), **call.pop())
 
     return spoken

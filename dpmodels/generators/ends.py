@@ -40,7 +40,7 @@ class Ends:
     def lower(self) -> Tail | None:
         """Return the tail of small values; its cells are counted from the first one on as if that were the last.
 
-        Where counts are so few that both tails would be all that is believed of some cells, there is the upper one alone.
+        Where both tails would be all that is believed of some cells, as counts are few, there is the upper one alone.
         """
         tail = Tail.of(self.pooled.mirrored, -self.edges[::-1])
         overlaps = tail and self.upper and self.column.cells - 1 - tail.begin > self.upper.begin

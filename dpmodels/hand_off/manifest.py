@@ -280,13 +280,13 @@ def read_manifest(folder: Path) -> Manifest:
         ManifestError: the manifest is not as nacre writes it; every fault is named.
         ArtifactError: there is no readable manifest, a later version wrote it, or it states no price.
     """
-    found = parse_manifest(read_bytes(folder))
-    if not found.has_price:
+    manifest = parse_manifest(read_bytes(folder))
+    if not manifest.has_price:
         raise ArtifactError(
             f"an earlier version handed {folder} over without a price: no epsilon holds for it, and nothing but "
             "`nacre verify` reads it"
         )
-    return found
+    return manifest
 
 
 def read_bytes(folder: Path) -> bytes:
@@ -320,9 +320,9 @@ def parse_manifest(content: bytes) -> Manifest:
         return Manifest.model_validate_json(content, strict=True)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_context=False, include_input=False)
-    told = [_sentence(fault["type"], fault["loc"], fault["msg"]) for fault in faults[:MOST_FAULTS]]
-    more = len(faults) - len(told)
-    raise ManifestError([*told, *([f"{MANIFEST} has {more} more faults of this kind"] if more else [])])
+    sentences = [_sentence(fault["type"], fault["loc"], fault["msg"]) for fault in faults[:MOST_FAULTS]]
+    more = len(faults) - len(sentences)
+    raise ManifestError([*sentences, *([f"{MANIFEST} has {more} more faults of this kind"] if more else [])])
 
 
 def printable(text: str, most: int = 120) -> str:
@@ -334,26 +334,26 @@ def _plain(content: bytes) -> dict[str, Any]:
     """Parse JSON in which no field is written twice, since readers differ in which of the two they take."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
             twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
             raise ManifestError([f"{MANIFEST} has the field {printable(twice)} twice"])
-        return found
+        return fields
 
     if nodes(content) > MOST_NODES:
         raise ManifestError([f"{MANIFEST} is nested too deep, or holds more values than any manifest"])
     try:
-        found = json.loads(content.decode(), object_pairs_hook=once)
+        record = json.loads(content.decode(), object_pairs_hook=once)
     except (ValueError, RecursionError):
         raise ManifestError([f"{MANIFEST} is no JSON text, was cut off, or is nested too deep"]) from None
-    if not isinstance(found, dict):
+    if not isinstance(record, dict):
         raise ManifestError([f"{MANIFEST} is not one JSON object, which every manifest is"])
-    return found
+    return record
 
 
-def _sentence(kind: str, place: tuple[int | str, ...], message: str) -> str:
+def _sentence(kind: str, loc: tuple[int | str, ...], message: str) -> str:
     """Say what is wrong with a field, in pydantic's words where they quote nothing of the input."""
-    field = printable(".".join(map(str, place)))
+    field = printable(".".join(map(str, loc)))
     if kind == "missing":
         return f"{MANIFEST} lacks the field {field}"
     if kind == "extra_forbidden":

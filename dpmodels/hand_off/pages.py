@@ -38,8 +38,8 @@ def compare_pages(folder: Path, manifest: Manifest, contract: Contract) -> tuple
     if not manifest.has_price:
         return [], "the pages of what has no price are made no more, and were not compared; they have their hashes"
     if manifest.layout != LAYOUT:
-        made = f"nacre {manifest.nacre_version}" if manifest.layout is None else f"layout {manifest.layout}"
-        return [], f"the pages were laid out by {made}, and were not compared with the figures; they have their hashes"
+        maker = f"nacre {manifest.nacre_version}" if manifest.layout is None else f"layout {manifest.layout}"
+        return [], f"the pages were laid out by {maker}, and were not compared with the figures; they have their hashes"
     try:
         report, card = read_json(_read(folder, REPORT, LARGEST_REPORT)), read_json(_read(folder, CARD, LARGEST_CARD))
     except (ArtifactError, OSError):

@@ -26,14 +26,14 @@ def sign_manifest(folder: Path, key: Path, passphrase: str = "") -> None:
     (folder / SIGNATURE).write_text(_record(key_text(private.public_key()), signature), encoding="utf-8")
 
 
-def check_signature(folder: Path, manifest: bytes, wanted: str) -> tuple[bool, str]:
-    """Tell whether the key that is ``wanted`` signed these bytes of a manifest, and say who did; empty wants none.
+def check_signature(folder: Path, manifest: bytes, key: str) -> tuple[bool, str]:
+    """Tell whether this key signed these bytes of a manifest, and say who did; an empty one stands for any or none.
 
     Raises:
         ArtifactError: the manifest is signed with another key, or the file beside it is not a signature of it.
     """
     if not os.path.lexists(folder / SIGNATURE):
-        if wanted:
+        if key:
             raise ArtifactError("the manifest is not signed")
         return False, NOBODY
     with open_plain(folder, folder / SIGNATURE) as file:
@@ -45,9 +45,9 @@ def check_signature(folder: Path, manifest: bytes, wanted: str) -> tuple[bool, s
         public = signature = ""
     if not signed_by(public, signature, manifest) or content != _record(public, signature).encode():
         raise ArtifactError(f"{SIGNATURE} is not a signature of this manifest")
-    if wanted and wanted != public:
+    if key and key != public:
         raise ArtifactError("the manifest is signed with another key than the one you named")
-    if wanted:
+    if key:
         return True, f"by the key you named, whose SHA-256 is {fingerprint(public)}"
     return False, (
         f"by a key whose SHA-256 is {fingerprint(public)}, and anybody can make a key; "

@@ -46,20 +46,20 @@ def audit(
         check_writable(out.parent)
     if out and out.is_dir():
         raise InvalidArgument("out", out, "be a file, and not a folder")
-    found = []
+    audits = []
     for name in method or SUBJECTS:
         with tempfile.TemporaryDirectory() as folder:
-            found.append(audited(name, Path(folder), full))
+            audits.append(audited(name, Path(folder), full))
         if not as_json:
-            _print(found[-1])
-    facts = [one.model_dump(mode="json") for one in found]
+            _print(audits[-1])
+    facts = [one.model_dump(mode="json") for one in audits]
     if as_json:
         echo(json.dumps(facts, indent=1))
     if out:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(render_audit(facts), encoding="utf-8")
         console.print(f"page: {out}", soft_wrap=True)
-    if not all(one.holds for one in found):
+    if not all(one.holds for one in audits):
         raise typer.Exit(1)
 
 
@@ -85,8 +85,8 @@ def _print(one: "Audit") -> None:
             str(each.draws or "exact"),
         )
     print_table(table)
-    held = sum(finding.holds for finding in one.findings)
-    console.print(f"{held} of {len(one.findings)} checks hold")
+    passes = sum(finding.holds for finding in one.findings)
+    console.print(f"{passes} of {len(one.findings)} checks hold")
     for finding in one.findings:
         if not finding.holds:
             console.print(f"{finding.check} fails: {finding.says}", markup=False, style="red")

@@ -54,16 +54,16 @@ def resumable(run: "Run", begins: bool = False) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        said = f"{_charged(run)}; to go on, without a second charge: {resume_command(run)}"
-        raise Interrupted(said) from None
+        message = f"{_charged(run)}; to go on, without a second charge: {resume_command(run)}"
+        raise Interrupted(message) from None
 
 
-def note_new_ledger(place: "str | Path") -> None:
+def note_new_ledger(url: "str | Path") -> None:
     """Say where a ledger is that has no entry yet: two ledgers are two budgets, and neither knows the other."""
     from dpmodels.ledger.ledger import Ledger
 
-    if isinstance(place, Path) and (not place.exists() or Ledger(place).head() is None):
-        note(f"a new ledger begins in {place}: it knows nothing of what another home has spent on the same data")
+    if isinstance(url, Path) and (not url.exists() or Ledger(url).head() is None):
+        note(f"a new ledger begins in {url}: it knows nothing of what another home has spent on the same data")
 
 
 def confirm(title: str, facts: Mapping[str, str], question: str, yes: bool, as_json: bool) -> None:
@@ -111,11 +111,11 @@ def _charged(run: "Run") -> str:
     from tasks.run.remove import charged_for
 
     try:
-        held = [one for one in charged_for(run) if one.state != "voided"] if run.exists else []
+        charges = [one for one in charged_for(run) if one.state != "voided"] if run.exists else []
     except (NacreError, OSError):
         return f"`nacre ledger entries --home {run.home}` says what run {run.name} was charged"
-    said = [f"epsilon={one.charge.budget.epsilon}, delta={one.charge.budget.delta} ({one.state})" for one in held]
-    return f"run {run.name} was charged {' and '.join(said) or 'nothing'}"
+    costs = [f"epsilon={one.charge.budget.epsilon}, delta={one.charge.budget.delta} ({one.state})" for one in charges]
+    return f"run {run.name} was charged {' and '.join(costs) or 'nothing'}"
 
 
 def print_table(table: Table) -> None:

@@ -43,12 +43,12 @@ def deploy(
         )
     if show:
         return echo(path.read_text(encoding="utf-8"), nl=False)
-    names, made = register(path, automations, notify)
+    names, rules = register(path, automations, notify)
     if as_json:
-        return print_json({"deployments": names, "automations": made})
+        return print_json({"deployments": names, "automations": rules})
     for name in names:
         echo(f"deployment {name}")
-    for name in made:
+    for name in rules:
         echo(f"automation {name}")
 
 
@@ -128,7 +128,7 @@ def ui(home: Home = None, as_json: AsJson = False) -> None:
     url, file = server_of(home or HOME), credential_file(home or HOME)
     if as_json:
         return print_json({"url": url, "credential": str(file)})
-    shown = credential(home or HOME) if _at_terminal() else f"the line in {file}"
-    typer.echo(f"{url} asks for a password, once in each browser: {shown}")
+    password = credential(home or HOME) if _at_terminal() else f"the line in {file}"
+    typer.echo(f"{url} asks for a password, once in each browser: {password}")
     if not webbrowser.open(url):
         note(f"there is no browser here; open {url} in one on this machine, by this address and no other")

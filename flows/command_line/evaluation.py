@@ -57,9 +57,9 @@ def show_comparison(
 ) -> None:
     """Compare tables with the real rows and print the figures side by side."""
     _check_there(*tables, real, test, lenet)
-    place = Place(sensitive=out)
+    folders = Place(sensitive=out)
     options = Options(workers=jobs or min(8, cores()), lenet=lenet)
-    target = compare(place, tables, real, test, load_schema(schema), options)
+    target = compare(folders, tables, real, test, load_schema(schema), options)
     text = target.read_text(encoding="utf-8")
     facts = json.loads(text)
     if as_json:
@@ -105,9 +105,9 @@ def _print_checks(columns: dict[str, list[dict[str, Any]]], findings: bool) -> N
     for header in ("check", *columns, *(("finding",) if findings else ())):
         table.add_column(header)
     words = {True: "[green]holds[/]", False: "[red]fails[/]", None: "unknown"}
-    for found in zip(*columns.values(), strict=True):
-        says = (found[0]["finding"],) if findings else ()
-        table.add_row(found[0]["name"], *(words[one["holds"]] for one in found), *says)
+    for checks in zip(*columns.values(), strict=True):
+        says = (checks[0]["finding"],) if findings else ()
+        table.add_row(checks[0]["name"], *(words[one["holds"]] for one in checks), *says)
     print_table(table)
 
 

@@ -34,8 +34,8 @@ def sample(
     from tasks.run.store import Run
     from tasks.stages.draw_rows import write_rows
 
-    found = Run.find(home or HOME, run)
-    show_drawn(write_rows(found, out, rows, where or (), seed, device or found.settings.device), out, as_json)
+    stored_run = Run.find(home or HOME, run)
+    show_drawn(write_rows(stored_run, out, rows, where or (), seed, device or stored_run.settings.device), out, as_json)
 
 
 @app.command()

@@ -103,8 +103,8 @@ def cap(
         from flows.planning import check_delta
 
         check_delta(delta, bool(allow_large_delta))
-    given = {"epsilon": epsilon, "delta": delta, "run_cap": run_cap, "expires": _day(expires)}
-    changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    options = {"epsilon": epsilon, "delta": delta, "run_cap": run_cap, "expires": _day(expires)}
+    changes: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
     for term, removed in (("run_cap", no_run_cap), ("expires", no_expires)):
         if removed and term in changes:
             raise InvalidArgument(term, changes[term], "not be set and removed at once")
@@ -136,9 +136,9 @@ def officer(
 
     if nobody == bool(officer_name and key):
         raise NacreError("name the officer with --name and --key, or nobody with --nobody")
-    named = Officer.read(officer_name, key) if key and not nobody else None
+    signer = Officer.read(officer_name, key) if key and not nobody else None
     book = existing_ledger(home, ledger)
-    show_accounts(book, [book.change_cap(name, reason=reason, officer=named, **_signing(signing_key))], as_json)
+    show_accounts(book, [book.change_cap(name, reason=reason, officer=signer, **_signing(signing_key))], as_json)
 
 
 @app.command("moved")
@@ -150,14 +150,14 @@ def moved(reason: Reason, home: Home = None, ledger: Url = None, as_json: AsJson
     from flows.command_line.console import say
     from tasks.run.home import home_faults, remember
 
-    place, book = (home or HOME).absolute(), existing_ledger(home, ledger)
+    path, book = (home or HOME).absolute(), existing_ledger(home, ledger)
     if not reason.strip():
         raise NacreError("a ledger is moved for a reason, which stays in the home")
-    lacking = [fault for fault in home_faults(place, ledger or "", book) if not fault.movable]
+    lacking = [fault for fault in home_faults(path, ledger or "", book) if not fault.movable]
     if lacking:
         raise NacreError(str(lacking[0]))
-    remember(place, ledger or "", book, reason)
-    say("the home knows its ledger again", {"home": str(place), "reason": reason}, as_json)
+    remember(path, ledger or "", book, reason)
+    say("the home knows its ledger again", {"home": str(path), "reason": reason}, as_json)
 
 
 @app.command("show")
@@ -238,11 +238,11 @@ def void(
     from flows.command_line.ledger_show import show_entries
 
     book = existing_ledger(home, ledger)
-    found = {entry.charge for entry in book.entries() if entry.kind == "reserve" and entry.charge.startswith(key)}
-    if len(found) != 1:
-        raise NacreError(f"{len(found)} charges begin with {key}; `nacre ledger entries` lists them")
-    held = book.void(found.pop(), reason)
-    show_entries(book.entries(key=held.key), as_json)
+    keys = {entry.charge for entry in book.entries() if entry.kind == "reserve" and entry.charge.startswith(key)}
+    if len(keys) != 1:
+        raise NacreError(f"{len(keys)} charges begin with {key}; `nacre ledger entries` lists them")
+    reservation = book.void(keys.pop(), reason)
+    show_entries(book.entries(key=reservation.key), as_json)
 
 
 @app.command("recover")
@@ -289,8 +289,8 @@ def anchor(
     from flows.command_line.console import say
     from tasks.run.anchors import write_anchor
 
-    made, name = write_anchor(existing_ledger(home, ledger), place, signing_key)
-    say(f"anchored entry {made.position} as {name}", {"name": name, **made.model_dump(mode="json")}, as_json)
+    mark, name = write_anchor(existing_ledger(home, ledger), place, signing_key)
+    say(f"anchored entry {mark.position} as {name}", {"name": name, **mark.model_dump(mode="json")}, as_json)
 
 
 @app.command("verify")
@@ -311,13 +311,13 @@ def verify(
 
     if bool(anchors) != bool(public_key):
         raise NacreError("anchors are held against a key: give both --anchor and --public-key")
-    book, place = existing_ledger(home, ledger), (home or HOME).absolute()
-    faults = ledger_faults(place, ledger or "", book)
+    book, path = existing_ledger(home, ledger), (home or HOME).absolute()
+    faults = ledger_faults(path, ledger or "", book)
     looked_at = 0
     if public_key and not book.damage:
         looked_at, lacking = anchor_faults(book, anchors, public_key)
         faults += lacking
-    remarks = [*strange_releases(place), *([] if faults else book.remarks())]
+    remarks = [*strange_releases(path), *([] if faults else book.remarks())]
     if as_json:
         end = None if book.damage else book.head()
         facts: dict[str, Any] = {"faults": faults, "remarks": remarks, "newest_hash": end.hash if end else ""}
@@ -363,10 +363,10 @@ def existing_ledger(home: Path | None, url: str | None = None) -> "Ledger":
     """Open a ledger that must be there already."""
     from dpmodels.ledger.ledger import Ledger
 
-    place = _place(home, url)
-    if isinstance(place, Path) and not place.exists():
-        raise NacreError(f"there is no ledger at {place}; name its home with --home")
-    return Ledger(place)
+    address = _place(home, url)
+    if isinstance(address, Path) and not address.exists():
+        raise NacreError(f"there is no ledger at {address}; name its home with --home")
+    return Ledger(address)
 
 
 def _place(home: Path | None, url: str | None) -> str | Path:

@@ -38,18 +38,18 @@ def show_account(ledger: Ledger, account: Account, as_json: bool) -> None:
     """Print one account and the state of each of its charges."""
     entries = ledger.entries(account=account.name)
     charges = [follow(life) for life in lives(entries).values()]
-    said = {entry.charge: entry.content["declared"] for entry in entries if "declared" in entry.content}
+    declarations = {entry.charge: entry.content["declared"] for entry in entries if "declared" in entry.content}
     rows = [
         {
-            "charge": held.key,
-            "run": held.charge.run,
-            "state": held.state,
-            "epsilon": repr(held.charge.budget.epsilon),
-            "mechanism": held.charge.mechanism,
-            "charged": charge_in_words(held.charge.priced, one_of(held.charge.budget)),
-            "declared": said.get(held.key, {}),
+            "charge": reservation.key,
+            "run": reservation.charge.run,
+            "state": reservation.state,
+            "epsilon": repr(reservation.charge.budget.epsilon),
+            "mechanism": reservation.charge.mechanism,
+            "charged": charge_in_words(reservation.charge.priced, one_of(reservation.charge.budget)),
+            "declared": declarations.get(reservation.key, {}),
         }
-        for held in charges
+        for reservation in charges
     ]
     if as_json:
         return print_json({**facts_of_account(ledger, account), "charged": rows})
@@ -130,15 +130,15 @@ def show_forecast(ledger: Ledger, name: str, epsilon: float, delta: float, times
     return quote.accepted
 
 
-def show_recovered(found: list[dict[str, str]], as_json: bool) -> None:
+def show_recovered(rows: list[dict[str, str]], as_json: bool) -> None:
     """Print the state of every charge that was open, before and after the recovery, and what the charge needs."""
     if as_json:
-        return print_json(found)
-    if not found:
+        return print_json(rows)
+    if not rows:
         echo("every charge is committed or voided")
         return
     table = _table("charge", "run", "was", "is", "next")
-    for row in found:
+    for row in rows:
         table.add_row(row["charge"][:12], row["run"], row["was"], row["is"], row["next"])
     print_table(table)
 

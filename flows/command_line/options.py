@@ -23,9 +23,9 @@ def _option(one: Setting, words: str = "") -> Any:
     flags = list(dict.fromkeys([f"--{spoken(one.name).replace('_', '-')}", flag]))
     if default is True:
         flags = [f"{flag}/--no-{flag[2:]}"]
-    said = words or f"{one.field.description}{_default(one)}"
+    help_text = words or f"{one.field.description}{_default(one)}"
     kind = NUMBER if one.field.annotation in (float, float | None) else {}
-    return typer.Option(*flags, envvar=one.variable, help=said, **kind)
+    return typer.Option(*flags, envvar=one.variable, help=help_text, **kind)
 
 
 def number(text: str) -> float:
@@ -84,13 +84,13 @@ def takes_settings(command: Callable[..., None], model: type[HandOverConfig] = S
 
     Its further parameters are options of their own.
     """
-    own = list(inspect.signature(command).parameters.values())[1:]
+    extras = list(inspect.signature(command).parameters.values())[1:]
 
-    def parsed(config: Path | None, **given: Any) -> None:
-        further = {one.name: given.pop(one.name) for one in own}
-        command(model.build(placed(given, model), config), **further)
+    def parsed(config: Path | None, **options: Any) -> None:
+        further = {one.name: options.pop(one.name) for one in extras}
+        command(model.build(placed(options, model), config), **further)
 
-    parameters = [*_parameters(model), *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own)]
+    parameters = [*_parameters(model), *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in extras)]
     parsed.__name__, parsed.__doc__ = command.__name__, command.__doc__
     parsed.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     parsed.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": None}
@@ -103,11 +103,11 @@ def _parameters(model: type[HandOverConfig]) -> Iterator[inspect.Parameter]:
     for one in settings_of(model):
         if one.name in ("data", "release", "documents"):
             read = typer.Argument(help=one.field.description)
-            kept: Any = str if one.name == "data" else Path
-            yield inspect.Parameter(one.name, kind, annotation=Annotated[kept, read])
+            annotation: Any = str if one.name == "data" else Path
+            yield inspect.Parameter(one.name, kind, annotation=Annotated[annotation, read])
         elif one.field.annotation != dict[str, Any] and one.name not in model.WITHOUT:
-            kept = one.field.annotation
-            if get_origin(kept) is Literal:  # what stands for none is not typed
-                kept = Literal[tuple(filter(None, get_args(kept)))]
-            yield inspect.Parameter(one.name, kind, default=None, annotation=Annotated[kept | None, _option(one)])
+            annotation = one.field.annotation
+            if get_origin(annotation) is Literal:  # what stands for none is not typed
+                annotation = Literal[tuple(filter(None, get_args(annotation)))]
+            yield inspect.Parameter(one.name, kind, default=None, annotation=Annotated[annotation | None, _option(one)])
     yield inspect.Parameter("config", kind, default=None, annotation=ConfigFile)

@@ -20,7 +20,7 @@ def unwind() -> None:
 
 
 @contextmanager
-def interruptible(said: str) -> Iterator[None]:
+def interruptible(sentence: str) -> Iterator[None]:
     """Say after a Ctrl-C what the block did until then.
 
     Raises:
@@ -30,7 +30,7 @@ def interruptible(said: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise Interrupted(said) from None
+        raise Interrupted(sentence) from None
 
 
 def echo(text: object = "", err: bool = False, nl: bool = True) -> None:

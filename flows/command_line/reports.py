@@ -74,15 +74,15 @@ def report(
     """
     from tasks.run.store import Run
 
-    found = Run.find(home or HOME, run)
+    stored_run = Run.find(home or HOME, run)
     if internal:
         from flows.command_line.evaluation import show_internal
 
-        show_internal(found, test, lenet, jobs, real_rows, as_json, fail_on_checks)
+        show_internal(stored_run, test, lenet, jobs, real_rows, as_json, fail_on_checks)
     else:
         from flows.command_line.show import show_report
 
-        show_report(found, out, as_json, fail_on_checks)
+        show_report(stored_run, out, as_json, fail_on_checks)
 
 
 @app.command()

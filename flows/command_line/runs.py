@@ -123,11 +123,11 @@ def federate(
     from flows.federate import start
     from flows.synthesize import carry_out
 
-    asked = _federation(config, out=out, home=home, ledger=ledger, prefect=prefect)
-    caution(asked.privacy)
-    run = start(asked, may_open=_may_open(open_account))
+    settings = _federation(config, out=out, home=home, ledger=ledger, prefect=prefect)
+    caution(settings.privacy)
+    run = start(settings, may_open=_may_open(open_account))
     with resumable(run, begins=True):
-        carry_out(run, asked.runtime.prefect)
+        carry_out(run, settings.runtime.prefect)
     show_hand_off(run, as_json)
 
 
@@ -140,9 +140,9 @@ def plan_federation(config: Federated, home: Home = None, ledger: Url = None, as
     from flows.command_line.show import caution, show_plan
     from flows.federate import describe_federation
 
-    asked = _federation(config, home=home, ledger=ledger)
-    caution(asked.privacy)
-    show_plan(*describe_federation(asked), as_json)
+    settings = _federation(config, home=home, ledger=ledger)
+    caution(settings.privacy)
+    show_plan(*describe_federation(settings), as_json)
 
 
 def _may_open(told_to: bool) -> "MayOpen":
@@ -151,8 +151,8 @@ def _may_open(told_to: bool) -> "MayOpen":
     return MayOpen.YES if told_to else MayOpen.FIRST
 
 
-def _federation(config: Path, **given: Any) -> FederateConfig:
-    return FederateConfig.build(placed(given, FederateConfig), config)
+def _federation(config: Path, **options: Any) -> FederateConfig:
+    return FederateConfig.build(placed(options, FederateConfig), config)
 
 
 @app.command()
@@ -176,21 +176,21 @@ def resume(
     from flows.command_line.show import show_fitted, show_hand_off
     from flows.synthesize import carry_out, find
 
-    given = {"dask": dask, "prefect": prefect}
-    here = RuntimeConfig.model_validate({name: value for name, value in given.items() if value is not None})
+    options = {"dask": dask, "prefect": prefect}
+    here = RuntimeConfig.model_validate({name: value for name, value in options.items() if value is not None})
     changed: dict[str, Any] = {"device": device, "out": None if refit else out}
-    found = find(home or HOME, run, ledger, here.dask, **changed)
-    with resumable(found):
+    stored_run = find(home or HOME, run, ledger, here.dask, **changed)
+    with resumable(stored_run):
         if not refit:
-            carry_out(found, here.prefect)
+            carry_out(stored_run, here.prefect)
         else:
             from flows.fit import refit as fit_again
 
-            fitted = fit_again(found, out, here.prefect)
+            fitted = fit_again(stored_run, out, here.prefect)
     if refit:
         show_fitted(*fitted, as_json, fail_on_checks)
     else:
-        show_hand_off(found, as_json, fail_on_checks)
+        show_hand_off(stored_run, as_json, fail_on_checks)
 
 
 @app.command()
@@ -242,9 +242,9 @@ def approve(
     from tasks.run.accounts import sign_run
     from tasks.run.store import Run
 
-    found = Run.find(home or HOME, run, ledger)
-    confirm("plan", describe_run(found), "Sign for this?", yes, as_json)
-    show_approved(found, *sign_run(found, key), as_json)
+    stored_run = Run.find(home or HOME, run, ledger)
+    confirm("plan", describe_run(stored_run), "Sign for this?", yes, as_json)
+    show_approved(stored_run, *sign_run(stored_run, key), as_json)
 
 
 @app.command()
@@ -272,10 +272,10 @@ def remove(
         raise typer.BadParameter("name a run, or give --unfinished, and not both")
     if unfinished:
         return _remove_unfinished(home or HOME, ledger, yes, as_json)
-    named = Run.find(home or HOME, run, ledger)
-    facts, charged = facts_of_removal(named), any(held.state != "voided" for held in charged_for(named))
+    stored_run = Run.find(home or HOME, run, ledger)
+    facts, charged = facts_of_removal(stored_run), any(charge.state != "voided" for charge in charged_for(stored_run))
     confirm("to be deleted", facts, "Delete these folders?", yes, as_json)
-    take_away(named)
+    take_away(stored_run)
     stays = "its charges stay in the ledger" if charged else "it was charged nothing"
     say(f"run {run} is gone; {stays}", {"run": run, **facts}, as_json)
 
@@ -287,9 +287,9 @@ def _remove_unfinished(home: Path, ledger: str | None, yes: bool, as_json: bool)
     from tasks.run.remove import remove as take_away
     from tasks.run.runs import sort_unfinished
 
-    runs, kept = sort_unfinished(home, ledger)
+    runs, reasons = sort_unfinished(home, ledger)
     if not as_json:
-        for name, reason in kept.items():
+        for name, reason in reasons.items():
             echo(f"{name}: stays, {reason}")
     names = [run.name for run in runs]
     if runs:
@@ -297,7 +297,7 @@ def _remove_unfinished(home: Path, ledger: str | None, yes: bool, as_json: bool)
         for run in runs:
             take_away(run)
     gone = f"gone: {', '.join(names)}; nothing was charged for them" if runs else "nothing to remove"
-    say(gone, {"removed": names, "kept": kept}, as_json)
+    say(gone, {"removed": names, "kept": reasons}, as_json)
 
 
 @app.command()

@@ -45,13 +45,13 @@ def schema_init(
     from tasks.run.source import source_of
 
     source = source_of(data, query)
-    known = Known(document, sample, table, accept)
+    sources = Known(document, sample, table, accept)
     try:
-        text = draft(source, header, known, editor)
+        text = draft(source, header, sources, editor)
     except DoubtfulNames as doubt:
         if not sys.stdin.isatty() or not typer.confirm(escaped(f"{doubt}. Print them as names?"), err=True):
             raise
-        text = draft(source, True, known, editor)
+        text = draft(source, True, sources, editor)
     echo(f"{_names_from(data, query)} is taken as names: check them", err=True)
     echo(text, nl=False)
     unfinished = len({fault.where.split(".")[1] for fault in parse(text)[1] if fault.where.startswith("columns.")})
@@ -93,29 +93,29 @@ def schema_discover(
     from flows.config import SynthesizeConfig, placed
     from flows.discover import discover, stands_out
 
-    asked = {"data": data, "schema": schema, "target_epsilon": epsilon, "delta": delta, "query": query, "home": home}
-    asked |= {"ledger": ledger, "account": account, "allow_large_delta": allow_large_delta, "out": out or Path("-")}
-    config = SynthesizeConfig.build(placed(asked))
+    options = {"data": data, "schema": schema, "target_epsilon": epsilon, "delta": delta, "query": query, "home": home}
+    options |= {"ledger": ledger, "account": account, "allow_large_delta": allow_large_delta, "out": out or Path("-")}
+    config = SynthesizeConfig.build(placed(options))
     if out is not None:
         check_new(out)
     caution(config.privacy)
     note(stands_out(config))
     with interruptible("the same command goes on, and what was charged is not charged again"):
-        made = discover(config)
-    if made.warning:
-        note(f"WARNING: {made.warning}")
+        answer = discover(config)
+    if answer.warning:
+        note(f"WARNING: {answer.warning}")
     if out is not None:
-        write_text(out, made.schema)
-    paid = f"run {made.run.name}, epsilon={epsilon}, delta={delta}: "
-    note(paid + ("charged once, for ever" if made.charged else "was charged before; printed again, for nothing"))
-    for remark in made.remarks:
+        write_text(out, answer.schema)
+    paid = f"run {answer.run.name}, epsilon={epsilon}, delta={delta}: "
+    note(paid + ("charged once, for ever" if answer.charged else "was charged before; printed again, for nothing"))
+    for remark in answer.remarks:
         note(remark)
     if as_json:
-        warned = {"warning": made.warning} if made.warning else {}
-        facts = {"run": made.run.name, "charged": made.charged, "remarks": made.remarks, "schema": made.schema}
+        warned = {"warning": answer.warning} if answer.warning else {}
+        facts = {"run": answer.run.name, "charged": answer.charged, "remarks": answer.remarks, "schema": answer.schema}
         print_json({**warned, **facts})
     elif out is None:
-        echo(made.schema, nl=False)
+        echo(answer.schema, nl=False)
 
 
 def check_new(out: Path) -> None:

@@ -47,14 +47,14 @@ VERDICTS = {
 
 def caution(privacy: PrivacyConfig | PureConfig | ClientPrivacyConfig) -> None:
     """Warn of a budget that hardly promises anything."""
-    for said in cautions_of(privacy.target_epsilon, getattr(privacy, "delta", 0.0)):
-        echo(f"warning: {said}", err=True)
+    for sentence in cautions_of(privacy.target_epsilon, getattr(privacy, "delta", 0.0)):
+        echo(f"warning: {sentence}", err=True)
 
 
 def caution_of(contract: Contract) -> None:
     """Warn of what a contract's synthetic rows are not."""
-    for said in cautions_about(contract):
-        echo(f"warning: {said}", err=True)
+    for sentence in cautions_about(contract):
+        echo(f"warning: {sentence}", err=True)
 
 
 def show_plan(facts: Mapping[str, str], quote: Quote | None, as_json: bool) -> None:
@@ -137,14 +137,14 @@ def show_fitted(run: Run, changes: Changes, as_json: bool, fail_on_checks: bool)
     show_hand_off(run, as_json, fail_on_checks)
 
 
-def show_approved(run: Run, approval: Approval, asked: Asked, as_json: bool) -> None:
+def show_approved(run: Run, approval: Approval, request: Asked, as_json: bool) -> None:
     """Print what an officer signed."""
-    said, then = (
-        f"signed by {approval.officer}:\n{asked.text}signature {approval.signature}",
+    receipt, then = (
+        f"signed by {approval.officer}:\n{request.text}signature {approval.signature}",
         resume_command(run),
     )
-    signed = {"run": run.name, "officer": approval.officer, "signed": asked.text, "signature": approval.signature}
-    say(f"{said}\nnext: {then}", {**signed, "next": then}, as_json)
+    signed = {"run": run.name, "officer": approval.officer, "signed": request.text, "signature": approval.signature}
+    say(f"{receipt}\nnext: {then}", {**signed, "next": then}, as_json)
 
 
 def facts_of_removal(run: Run) -> dict[str, str]:
@@ -152,11 +152,11 @@ def facts_of_removal(run: Run) -> dict[str, str]:
     zones = dict[str, list[str]]()
     for folder in folders_of(run):
         zones.setdefault(f"{folder.parent.name} folder", []).append(str(folder))
-    facts = {zone: "\n".join(found) for zone, found in zones.items()}
-    for held in charged_for(run):
-        budget, kept = held.charge.budget, "was given back" if held.state == "voided" else "stays charged"
-        amount = f"epsilon={budget.epsilon}, delta={budget.delta} on account {held.charge.account}"
-        facts[f"charge {held.key[:12]}"] = f"{amount}, {held.state}: {kept}"
+    facts = {zone: "\n".join(folders) for zone, folders in zones.items()}
+    for reservation in charged_for(run):
+        budget, fate = reservation.charge.budget, "was given back" if reservation.state == "voided" else "stays charged"
+        amount = f"epsilon={budget.epsilon}, delta={budget.delta} on account {reservation.charge.account}"
+        facts[f"charge {reservation.key[:12]}"] = f"{amount}, {reservation.state}: {fate}"
     if payer := run.settings.paid_by:
         facts["paid by"] = f"run {payer}, whose release it sampled again"
     if is_handed_over(run) and not stays_inside(run):
@@ -164,16 +164,16 @@ def facts_of_removal(run: Run) -> dict[str, str]:
     return facts
 
 
-def show_drawn(drawn: Drawn, out: Path, as_json: bool) -> None:
+def show_drawn(draw: Drawn, out: Path, as_json: bool) -> None:
     """Print what was drawn from a generator, and warn where it made the rows of hardly any record."""
     if as_json:
-        return print_json({**asdict(drawn), "file": str(out)})
-    facts = {"file": str(out), "rows": f"{drawn.rows}, drawn by {drawn.method} of run {drawn.run}; nothing was charged"}
-    if drawn.where:
-        met = f"{100 * drawn.share:.3g} % of what it draws, about {drawn.records:.3g} records of the data set"
-        facts |= {"where": " and ".join(drawn.where), "share": met}
+        return print_json({**asdict(draw), "file": str(out)})
+    facts = {"file": str(out), "rows": f"{draw.rows}, drawn by {draw.method} of run {draw.run}; nothing was charged"}
+    if draw.where:
+        sentence = f"{100 * draw.share:.3g} % of what it draws, about {draw.records:.3g} records of the data set"
+        facts |= {"where": " and ".join(draw.where), "share": sentence}
     print_facts("drawn", facts)
-    if drawn.records < 1:
+    if draw.records < 1:
         echo("warning: fewer than one record meets this by the release: the rows tell of its noise", err=True)
 
 
@@ -216,25 +216,25 @@ def show_verified(folder: str, public_key: Path | None, officer_key: Path | None
     from dpmodels.hand_off.verified import VERIFIED
     from tasks.run.bucket import verify
 
-    found = verify(folder, public_key, officer_key)
-    if found.faults and as_json:
-        print_json({"verdict": found.verdict, "faults": found.faults})
-    for fault in found.faults:
+    verified = verify(folder, public_key, officer_key)
+    if verified.faults and as_json:
+        print_json({"verdict": verified.verdict, "faults": verified.faults})
+    for fault in verified.faults:
         echo(fault, err=True)
-    if found.faults:
-        raise ArtifactError(f"{found.verdict}: the hand-off {folder} has {len(found.faults)} fault(s)")
-    facts = {"files": f"{found.files} as the manifest has them", "budget": found.budget, "unit": found.unit}
-    facts |= {"charge": found.charge, "account": found.account or "not known here", "approved": found.approved}
-    facts |= {**found.declared, "signature": found.signature}
+    if verified.faults:
+        raise ArtifactError(f"{verified.verdict}: the hand-off {folder} has {len(verified.faults)} fault(s)")
+    facts = {"files": f"{verified.files} as the manifest has them", "budget": verified.budget, "unit": verified.unit}
+    facts |= {"charge": verified.charge, "account": verified.account or "not known here", "approved": verified.approved}
+    facts |= {**verified.declared, "signature": verified.signature}
     if as_json:
-        print_json({"verdict": found.verdict, **facts, "cautions": found.cautions, "notes": found.notes})
+        print_json({"verdict": verified.verdict, **facts, "cautions": verified.cautions, "notes": verified.notes})
     else:
-        echo(f"{found.verdict}: {VERDICTS[found.verdict]}")
+        echo(f"{verified.verdict}: {VERDICTS[verified.verdict]}")
         print_facts("hand-off", facts)
-    for kind, said in (("caution", found.cautions), ("note", found.notes)):
-        for one in said:
+    for kind, remarks in (("caution", verified.cautions), ("note", verified.notes)):
+        for one in remarks:
             echo(f"{kind}: {one}", err=True)
-    exit_on(found.verdict != VERIFIED)
+    exit_on(verified.verdict != VERIFIED)
 
 
 def show_gate(gate: Verdicts, as_json: bool = False) -> None:

@@ -16,17 +16,17 @@ def show_outcome(run: Run) -> None:
 
 def outcome(run: Run) -> dict[str, str]:
     """Say what came of a run that was handed over; what is said of the data stands in its publishable report."""
-    said = glance(json.loads((run.place("validate") / "report.json").read_text(encoding="utf-8")))
+    facts = glance(json.loads((run.place("validate") / "report.json").read_text(encoding="utf-8")))
     if seconds := _seconds(run):
-        said["seconds"] = seconds
-    return said | {"next": "\n".join(_next(run))}
+        facts["seconds"] = seconds
+    return facts | {"next": "\n".join(_next(run))}
 
 
 def _seconds(run: Run) -> str:
     """Name the seconds of every stage; those that grow with the number of private rows are for a terminal alone."""
     took = seconds_of(run)
-    shown = {name: one for name, one in took.items() if console.is_terminal or not one.sensitive}
-    return ", ".join(f"{name} {one.seconds:.1f}" for name, one in shown.items())
+    visible = {name: one for name, one in took.items() if console.is_terminal or not one.sensitive}
+    return ", ".join(f"{name} {one.seconds:.1f}" for name, one in visible.items())
 
 
 def _next(run: Run) -> list[str]:

@@ -114,7 +114,7 @@ def leaves(content: Mapping[str, Any], above: Keys = ()) -> Iterator[tuple[Keys,
 
 
 def permitted(
-    fixed: Mapping[str, Any], rules: Mapping[str, Rule], asked: Mapping[str, Any], home: Path
+    fixed: Mapping[str, Any], rules: Mapping[str, Rule], request: Mapping[str, Any], home: Path
 ) -> dict[str, Any]:
     """Return the parameters of a flow run: those of the file, and of what was asked what its rules allow.
 
@@ -123,13 +123,13 @@ def permitted(
     Raises:
         ParameterRefused: something else is asked.
     """
-    known, values = dict(leaves(fixed)), _copied(fixed)
+    constants, values = dict(leaves(fixed)), _copied(fixed)
     by_keys = {tuple(name.split(".")): rule for name, rule in rules.items()}
-    asked_leaves = list(leaves(asked))
+    asked_leaves = list(leaves(request))
     if len(asked_leaves) > MOST_LEAVES:
         raise ParameterRefused("parameters", f"must be {MOST_LEAVES} at most")
     for keys, value in asked_leaves:
-        if value is None or value == {} or (keys in known and _same(known[keys], value)):
+        if value is None or value == {} or (keys in constants and _same(constants[keys], value)):
             continue
         name = shown(".".join(keys))
         if isinstance(value, str) and len(value) > LONGEST:
@@ -148,8 +148,8 @@ def shown(text: str) -> str:
 
 def _within(name: str, value: Any, folders: tuple[Path, ...], home: Path) -> str:
     """Return the real path of a value, absolute or below the home, if it is below a folder and no link leads out."""
-    places = " or ".join(map(str, folders))
-    refusal = ParameterRefused(name, f"must be a plain path below {places}, without links that lead out of it")
+    roots = " or ".join(map(str, folders))
+    refusal = ParameterRefused(name, f"must be a plain path below {roots}, without links that lead out of it")
     if not isinstance(value, str) or not value or _PATTERN.search(value) or "://" in value or not fits(value):
         raise refusal
     parts = value.split("/")

@@ -23,28 +23,28 @@ def ask_approver(run: Run, lasting_server: bool) -> None:
         not run.plan.lines
         or run.finished("sanitize")
         or quote(run).state != "new"
-        or (found := officer_of(run)) is None
+        or (signing := officer_of(run)) is None
     ):
         return  # it charges nothing, was charged before, perhaps with others as a family, or nobody must sign
-    officer, asked = found
+    officer, request = signing
     approval = read_approval(run)
     if approval is None and not lasting_server:
         raise NacreError(
             f"{officer.name} is to approve run {run.name} by `nacre approve {run.name} --key KEY.pem`; then resume it"
         )
-    if approval is None and (signature := _ask_in_prefect(run, officer, asked)):
+    if approval is None and (signature := _ask_in_prefect(run, officer, request)):
         approval = Approval(
             officer=officer.name,
             public_key=officer.public_key,
-            ledger=asked.ledger,
-            plans=asked.plans,
+            ledger=request.ledger,
+            plans=request.plans,
             signature=signature,
         )
     # `nacre approve` may have written an approval while the run waited
-    keep_approval(run, asked.check(officer, approval or read_approval(run)))
+    keep_approval(run, request.check(officer, approval or read_approval(run)))
 
 
-def _ask_in_prefect(run: Run, officer: Officer, asked: Asked) -> str:
+def _ask_in_prefect(run: Run, officer: Officer, request: Asked) -> str:
     """Show the plan in the form of a paused flow run; return the signature that was typed in, which may be empty."""
     from prefect.exceptions import FlowPauseTimeout
     from prefect.flow_runs import pause_flow_run, suspend_flow_run
@@ -53,7 +53,7 @@ def _ask_in_prefect(run: Run, officer: Officer, asked: Asked) -> str:
     class ApprovalInput(RunInput):
         signature: str = ""
 
-    form = ApprovalInput.with_initial_data(description=plan_text(run, officer, asked), signature="")
+    form = ApprovalInput.with_initial_data(description=plan_text(run, officer, request), signature="")
     wait = suspend_flow_run if is_deployed() else pause_flow_run
     try:
         answer: Any = wait(wait_for_input=form, timeout=int(run.settings.approval_hours * 3600))
@@ -62,7 +62,7 @@ def _ask_in_prefect(run: Run, officer: Officer, asked: Asked) -> str:
     return str(answer.signature).strip()
 
 
-def plan_text(run: Run, officer: Officer, asked: Asked) -> str:
+def plan_text(run: Run, officer: Officer, request: Asked) -> str:
     """Return the text for the officer: the plan, and what is to be signed."""
     parts = [
         f"Run {run.name} asks to release what this plan says.",
@@ -70,6 +70,6 @@ def plan_text(run: Run, officer: Officer, asked: Asked) -> str:
         f"To approve, {officer.name} runs `nacre approve {run.name} --key KEY.pem` where the run's home can be read, "
         "and resumes this flow run. Elsewhere, sign exactly this line, its end included, with the key, and resume with "
         "the signature in base64:",
-        f"```\n{asked.text}```",
+        f"```\n{request.text}```",
     ]
     return "\n\n".join(parts)

@@ -67,11 +67,11 @@ def publish_results(run: Run) -> None:
 
 def report_in_short(report: Mapping[str, Any], out: Path) -> str:
     """Lay a publishable report out in Markdown that needs no other file: what came of it, warnings, and pictures."""
-    known = worst_first(report.get("columns", ()))
-    drawn = [*known, *(one for one in report.get("columns", ()) if one not in known)][:MOST_PICTURES]
-    said = glance(report) | {f"warning {n}": text for n, text in enumerate(warnings_of(report), 1)}
-    parts = [f"# Synthetic {plain(report['data_set'])}", as_markdown(said | {"hand-off": f"{out}/report.html"})]
-    for number, figure in enumerate(map(column_figure, drawn), 1):
+    worst = worst_first(report.get("columns", ()))
+    columns = [*worst, *(one for one in report.get("columns", ()) if one not in worst)][:MOST_PICTURES]
+    facts = glance(report) | {f"warning {n}": text for n, text in enumerate(warnings_of(report), 1)}
+    parts = [f"# Synthetic {plain(report['data_set'])}", as_markdown(facts | {"hand-off": f"{out}/report.html"})]
+    for number, figure in enumerate(map(column_figure, columns), 1):
         parts += [f"### {plain(figure.title)}", f"![column {number}]({standalone(figure)})"]
     return "\n\n".join(parts)
 

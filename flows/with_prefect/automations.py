@@ -32,12 +32,12 @@ def register(deployments: Sequence[Deployment], notify: str = "") -> list[str]:
 
     with get_client(sync_client=True) as client:
         block = _block(client, notify) if notify else None
-        made = [crashed(), *_paused(client, deployments), *(told(mark, block) for mark in (NEAR, SPENT) if block)]
-        for automation in made:
+        rules = [crashed(), *_paused(client, deployments), *(told(mark, block) for mark in (NEAR, SPENT) if block)]
+        for automation in rules:
             for old in client.read_automations_by_name(automation.name):
                 client.delete_automation(old.id)
             client.create_automation(automation)
-    return [automation.name for automation in made]
+    return [automation.name for automation in rules]
 
 
 def crashed() -> Any:
@@ -82,11 +82,11 @@ def told(mark: str, block: UUID) -> Any:
     from prefect.events.schemas.automations import AutomationCore
 
     share = f"{mark.rpartition('.')[2]} %"
-    said = "{{ event.resource.id }}: " + share + " of the cap is used, by run {{ event.payload.run }}."
+    body = "{{ event.resource.id }}: " + share + " of the cap is used, by run {{ event.payload.run }}."
     return AutomationCore(
         name=f"nacre: say that an account is used to {share}",
         trigger=_passed(mark, "nacre.account.*"),
-        actions=[SendNotification(block_document_id=block, subject=f"nacre: {share} of a budget", body=said)],
+        actions=[SendNotification(block_document_id=block, subject=f"nacre: {share} of a budget", body=body)],
     )
 
 
@@ -109,7 +109,7 @@ def _block(client: Any, notify: str) -> UUID:
 
     kind, _, name = notify.partition("/")
     try:
-        found: UUID = client.read_block_document_by_name(name, kind).id
+        block_id: UUID = client.read_block_document_by_name(name, kind).id
     except ObjectNotFound:
         raise InvalidArgument("notify", notify, "name a notification block of the server, as TYPE/NAME") from None
-    return found
+    return block_id

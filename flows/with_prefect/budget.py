@@ -33,7 +33,7 @@ def named_accounts(run: Run) -> list[str]:
 
     The account of a partition is left out: its cap is the budget of its one run, so it is always full.
     """
-    ledger, settings, found = ledger_of(run), run.settings, list[str]()
+    ledger, settings, names = ledger_of(run), run.settings, list[str]()
     parents = {account.name: account.parent for account in ledger.accounts()}
     name = settings.account
     if settings.opens:  # it may not be open yet
@@ -41,9 +41,9 @@ def named_accounts(run: Run) -> list[str]:
     while name:
         parent = parents[name]
         if not (parent and name.startswith(f"{parent}/")):
-            found.append(name)
+            names.append(name)
         name = parent
-    return found
+    return names
 
 
 def balances(run: Run) -> dict[str, Balance]:
@@ -59,8 +59,8 @@ def _remains(balance: Balance) -> str:
     """Say what remains of a cap for one release, and why it is not the cap less what was spent."""
     left, cap = amounts.remaining(balance.remaining_epsilon), amounts.written(balance.cap)
     why = amounts.composes(balance.cap, balance.spent_epsilon, balance.remaining_epsilon)
-    said = f"epsilon={left} of cap={cap} remains at delta={amounts.written(balance.delta)}"
-    return f"{said}, in one release; {why}" if why else said
+    sentence = f"epsilon={left} of cap={cap} remains at delta={amounts.written(balance.delta)}"
+    return f"{sentence}, in one release; {why}" if why else sentence
 
 
 def publish_budget(run: Run, before: Mapping[str, Balance]) -> None:

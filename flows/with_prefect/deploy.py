@@ -32,8 +32,8 @@ def deploy(file: Path, automations: bool = False, notify: str = "") -> tuple[lis
     check_access(url)
     with _answering(url):
         _register(deployments)
-    made = register_automations(list(deployments.values()), notify) if automations or notify else []
-    return list(deployments), made
+    names = register_automations(list(deployments.values()), notify) if automations or notify else []
+    return list(deployments), names
 
 
 def work_here(file: Path, pool: str, limit: int = MOST_AT_ONCE) -> None:
@@ -115,13 +115,13 @@ def _schedules(deployment: Deployment, before: Mapping[str, Any]) -> list[Any]:
     from prefect.client.schemas.actions import DeploymentScheduleCreate
     from prefect.client.schemas.schedules import CronSchedule
 
-    found = []
+    schedules = []
     for one in deployment.schedules:
         cron, active = CronSchedule(cron=one.cron, timezone=one.timezone), one.active
         if one.slug in before:
             cron, active = before[one.slug].schedule, before[one.slug].active
-        found.append(DeploymentScheduleCreate(schedule=cron, active=active, slug=one.slug))
-    return found
+        schedules.append(DeploymentScheduleCreate(schedule=cron, active=active, slug=one.slug))
+    return schedules
 
 
 def _check_pools(pools: set[str], make: bool = False) -> None:
@@ -134,7 +134,7 @@ def _check_pools(pools: set[str], make: bool = False) -> None:
     from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
     from prefect.exceptions import ObjectNotFound
 
-    said = "may mount the sensitive zone; served by `nacre worker`, which believes its own file alone"
+    description = "may mount the sensitive zone; served by `nacre worker`, which believes its own file alone"
     with get_client(sync_client=True) as client:
         for name in sorted(pools):
             try:
@@ -142,7 +142,7 @@ def _check_pools(pools: set[str], make: bool = False) -> None:
             except ObjectNotFound:
                 if not make:
                     raise NacreError(f"the server has no pool {name}; register it first: nacre deploy") from None
-                client.create_work_pool(WorkPoolCreate(name=name, type=TYPE, description=said))
+                client.create_work_pool(WorkPoolCreate(name=name, type=TYPE, description=description))
                 continue
             if pool.type != TYPE:
                 raise NacreError(
@@ -169,5 +169,5 @@ def _answering(url: str) -> Iterator[None]:
     except Exception as fault:
         if not type(fault).__module__.startswith("httpx"):  # the errors of Prefect's own client, by the name it has
             raise
-        said = f"no Prefect server answers at {url} ({type(fault).__name__})"
-        raise NacreError(f"{said}; start it, or correct PREFECT_API_URL; nothing was registered") from None
+        sentence = f"no Prefect server answers at {url} ({type(fault).__name__})"
+        raise NacreError(f"{sentence}; start it, or correct PREFECT_API_URL; nothing was registered") from None

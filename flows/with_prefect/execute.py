@@ -72,10 +72,10 @@ def _without_results(content: Any) -> Any:
         return [_without_results(one) for one in content]
     if not isinstance(content, dict):
         return content
-    kept = {key: _without_results(value) for key, value in content.items()}
-    if isinstance(name := kept.get("name"), str):
-        kept["name"] = shown(name)
-    return kept | {"data": None} if "state_details" in kept else kept
+    answer = {key: _without_results(value) for key, value in content.items()}
+    if isinstance(name := answer.get("name"), str):
+        answer["name"] = shown(name)
+    return answer | {"data": None} if "state_details" in answer else answer
 
 
 def _refuse(*_: Any, **__: Any) -> Any:

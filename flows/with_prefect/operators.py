@@ -100,13 +100,13 @@ class Deployment(Frozen):
         """The name by which Prefect knows the deployment."""
         return f"{self.flow.name}/{self.name}"
 
-    def permitted(self, asked: Mapping[str, Any], home: Path) -> dict[str, Any]:
-        """Return the parameters of a flow run of which ``asked`` were asked for.
+    def permitted(self, request: Mapping[str, Any], home: Path) -> dict[str, Any]:
+        """Return the parameters of a flow run of which those of a request were asked for.
 
         Raises:
             ParameterRefused: one of them is neither what the file says nor within what it allows.
         """
-        return permitted(self.parameters, self.allow, asked, home)
+        return permitted(self.parameters, self.allow, request, home)
 
     def check(self) -> None:
         """Hold parameters and rules against the flow.
@@ -119,9 +119,9 @@ class Deployment(Frozen):
         values = dict(self.parameters)
         for name, rule in self.allow.items():
             _fill(values, tuple(name.split(".")), rule.example(home_here()))
-        known = self.flow.parameters.model_dump()["properties"]
-        if unknown := values.keys() - known.keys():
-            raise Unsuitable(f"{min(unknown)} must be left out: its flow has {', '.join(known)}")
+        parameters = self.flow.parameters.model_dump()["properties"]
+        if unknown := values.keys() - parameters.keys():
+            raise Unsuitable(f"{min(unknown)} must be left out: its flow has {', '.join(parameters)}")
         try:
             with _unlogged():
                 self.flow.validate_parameters(values)
@@ -134,9 +134,9 @@ class Deployment(Frozen):
     def form(self) -> dict[str, Any]:
         """Return the JSON schema of what may be chosen, for Prefect's form: it shows, and decides nothing."""
         schema = self.flow.parameters.model_dump()
-        wanted = [tuple(name.split(".")) for name in self.allow]
+        free = [tuple(name.split(".")) for name in self.allow]
         fixed = {keys for keys, _ in leaves(self.parameters)}
-        return _part(schema, schema.get("definitions", {}), wanted, fixed, self.allow, ())
+        return _part(schema, schema.get("definitions", {}), free, fixed, self.allow, ())
 
 
 def read_deployments(file: Path) -> dict[str, Deployment]:
@@ -145,7 +145,7 @@ def read_deployments(file: Path) -> dict[str, Deployment]:
     Raises:
         InvalidArgument: the file cannot be read, or a deployment does not fit.
     """
-    found: dict[str, Deployment] = {}
+    by_name: dict[str, Deployment] = {}
     for number, entry in enumerate(_entries(file)):
         name = entry.get("name", number) if isinstance(entry, Mapping) else number
         try:
@@ -155,10 +155,10 @@ def read_deployments(file: Path) -> dict[str, Deployment]:
             raise Unsuitable(f"{file}: deployment {name}: {_sentence(fault)}") from None
         except Unsuitable as fault:
             raise Unsuitable(f"{file}: deployment {name}: {fault.fact}") from None
-        if one.full_name in found:
+        if one.full_name in by_name:
             raise Unsuitable(f"{file}: deployment {one.name} stands there twice")
-        found[one.full_name] = one
-    return found
+        by_name[one.full_name] = one
+    return by_name
 
 
 def _entries(file: Path) -> list[Any]:
@@ -214,21 +214,21 @@ def _fill(values: dict[str, Any], keys: Keys, value: Any) -> None:
 def _part(
     schema: Mapping[str, Any],
     definitions: Mapping[str, Any],
-    wanted: list[Keys],
+    free: list[Keys],
     fixed: set[Keys],
     rules: Mapping[str, Rule],
     above: Keys,
 ) -> dict[str, Any]:
     """Return the part of a schema that leads to the wanted parameters, what is needed first, with its rules."""
     properties: dict[str, Any] = {}
-    for key in dict.fromkeys(keys[0] for keys in wanted):
-        here, below = (*above, key), [keys[1:] for keys in wanted if keys[0] == key and len(keys) > 1]
-        found = _resolved(schema.get("properties", {}).get(key, {}), definitions)
+    for key in dict.fromkeys(keys[0] for keys in free):
+        here, below = (*above, key), [keys[1:] for keys in free if keys[0] == key and len(keys) > 1]
+        part = _resolved(schema.get("properties", {}).get(key, {}), definitions)
         if below:
-            properties[key] = _part(found, definitions, below, fixed, rules, here)
+            properties[key] = _part(part, definitions, below, fixed, rules, here)
             continue
-        said = {name: found[name] for name in ("title", "description", "position") if name in found}
-        properties[key] = {"title": key, **said, **_shape(rules[".".join(here)])}
+        words = {name: part[name] for name in ("title", "description", "position") if name in part}
+        properties[key] = {"title": key, **words, **_shape(rules[".".join(here)])}
     needed = [key for key in schema.get("required", ()) if key in properties and (*above, key) not in fixed]
     first = sorted(properties, key=lambda key: key not in needed and not properties[key].get("required"))
     placed = {key: {**properties[key], "position": position} for position, key in enumerate(first)}

@@ -47,8 +47,8 @@ class Server:
     def due(self) -> list[dict[str, Any]]:
         """Return the flow runs of the pool that are due."""
         before = (datetime.now(UTC) + AHEAD).isoformat()
-        found = self._ask("POST", f"/work_pools/{self.pool}/get_scheduled_flow_runs", {"scheduled_before": before})
-        return [one["flow_run"] for one in found]
+        runs = self._ask("POST", f"/work_pools/{self.pool}/get_scheduled_flow_runs", {"scheduled_before": before})
+        return [one["flow_run"] for one in runs]
 
     def beat(self, name: str) -> None:
         """Let the server know that this worker lives."""
@@ -60,13 +60,13 @@ class Server:
 
     def deployment(self, number: str) -> dict[str, Any]:
         """Return a deployment, with the name of its flow."""
-        found = self._ask("GET", f"/deployments/{number}")
-        return {**found, "flow": self._ask("GET", f"/flows/{found['flow_id']}")["name"]}
+        answer = self._ask("GET", f"/deployments/{number}")
+        return {**answer, "flow": self._ask("GET", f"/flows/{answer['flow_id']}")["name"]}
 
     def states(self, flow_runs: list[str]) -> dict[str, str]:
         """Return the types of the states of flow runs."""
-        found = self._ask("POST", "/flow_runs/filter", {"flow_runs": {"id": {"any_": flow_runs}}}) if flow_runs else []
-        return {one["id"]: one["state_type"] for one in found}
+        runs = self._ask("POST", "/flow_runs/filter", {"flow_runs": {"id": {"any_": flow_runs}}}) if flow_runs else []
+        return {one["id"]: one["state_type"] for one in runs}
 
     def set_state(self, flow_run: str, kind: str, message: str = "", force: bool = False) -> bool:
         """Propose a state; tell whether the server took it."""

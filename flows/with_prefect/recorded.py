@@ -46,10 +46,10 @@ def run_stage(stage: Callable[..., Handle], *handles: Any) -> Handle:
     reads = "private data, is never retried" if policy.sensitive else "released objects only, may be retried"
     logger.info("stage %s begins: reads %s", policy.name, reads)
     try:
-        made = as_task(stage)(*handles)
+        handle = as_task(stage)(*handles)
     except Exception as error:
-        said = str(error) if isinstance(error, NacreError) else type(error).__name__  # others quote what they fail on
-        logger.error("stage %s failed: %s", policy.name, said)
+        reason = str(error) if isinstance(error, NacreError) else type(error).__name__  # others quote what they fail on
+        logger.error("stage %s failed: %s", policy.name, reason)
         raise
     logger.info("stage %s is done", policy.name)
-    return made
+    return handle

@@ -17,23 +17,23 @@ def free_slots(leases: Path) -> None:
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.actions import GlobalConcurrencyLimitUpdate
 
-    held, offset = _held(leases), 0
+    leased, offset = _held(leases), 0
     with get_client(sync_client=True) as client:
         while limits := client.read_global_concurrency_limits(limit=_PAGE, offset=offset):
             for limit in limits:
-                if limit.name.startswith(SLOTS) and limit.active_slots and str(limit.id) not in held:
+                if limit.name.startswith(SLOTS) and limit.active_slots and str(limit.id) not in leased:
                     client.update_global_concurrency_limit(limit.name, GlobalConcurrencyLimitUpdate(active_slots=0))
             offset += len(limits)
 
 
 def _held(leases: Path) -> set[str]:
     """Return the ids of the limits that leases on the disk still hold."""
-    now, held = datetime.now(UTC), set[str]()
+    now, limits = datetime.now(UTC), set[str]()
     for file in leases.glob("*-*.json"):
         try:
             lease = json.loads(file.read_text(encoding="utf-8"))
             if datetime.fromisoformat(lease["expiration"]) > now:
-                held |= set(lease["resource_ids"])
+                limits |= set(lease["resource_ids"])
         except (OSError, ValueError, KeyError, TypeError):
             continue  # torn when the machine stopped: it holds nothing
-    return held
+    return limits

@@ -29,10 +29,10 @@ C = TypeVar("C", bound=HandOverConfig)
 
 def deployed(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a function a flow that deployments run; neither its result nor what it prints is stored."""
-    made: Any = flow(name=name, persist_result=False, log_prints=False)
+    as_flow: Any = flow(name=name, persist_result=False, log_prints=False)
 
     def declare(function: Callable[P, R]) -> Callable[P, R]:
-        return cast(Callable[P, R], made(in_words_of(key_of_setting)(function)))
+        return cast(Callable[P, R], as_flow(in_words_of(key_of_setting)(function)))
 
     return declare
 
@@ -78,12 +78,12 @@ def placed_here(config: C) -> C:
             not choose which ledger is charged, which cluster's sums are believed, or who vouches for a hand-off.
     """
     for name in ("ledger", "dask", "signing_key"):
-        if (given := getattr(config.runtime, name)) is not None:
-            raise InvalidArgument(f"runtime.{name}", given, f"be left out: set {setting(name).variable} for the worker")
-    places = {"home": home_here(), "ledger": from_environment("ledger"), "dask": from_environment("dask")}
+        if (entry := getattr(config.runtime, name)) is not None:
+            raise InvalidArgument(f"runtime.{name}", entry, f"be left out: set {setting(name).variable} for the worker")
+    settings = {"home": home_here(), "ledger": from_environment("ledger"), "dask": from_environment("dask")}
     key = from_environment("signing_key")
-    places |= {"signing_key": Path(key) if key else None}
-    return config.model_copy(update={"runtime": config.runtime.model_copy(update=places)})
+    settings |= {"signing_key": Path(key) if key else None}
+    return config.model_copy(update={"runtime": config.runtime.model_copy(update=settings)})
 
 
 @contextmanager

@@ -65,12 +65,12 @@ def answer(config: ClientConfig, offer: Offer) -> Answer:
         line = agreed(config, offer)
     except Exception:  # of an offer that cannot be read, whatever its fault; no data was opened yet
         return Answer(config.client, DISAGREED)
-    found, run = [], party(config, offer, line)
+    answers, run = [], party(config, offer, line)
 
     def release(run: Run) -> None:
         take_part(run)
         (charge,) = charges_of(run)
-        found.append(Answer(config.client, "", run.name, run.read("sanitize"), payment(ledger_of(run), charge)))
+        answers.append(Answer(config.client, "", run.name, run.read("sanitize"), payment(ledger_of(run), charge)))
 
     try:
         if not run.exists:
@@ -78,7 +78,7 @@ def answer(config: ClientConfig, offer: Offer) -> Answer:
     except Exception as error:
         return failed(config.client, error)
     reason = shielded(release, run)
-    return found[0] if found else Answer(config.client, reason)
+    return answers[0] if answers else Answer(config.client, reason)
 
 
 def failed(client: str, error: Exception) -> Answer:
@@ -94,18 +94,18 @@ def agreed(config: ClientConfig, offer: Offer) -> Line:
     Raises:
         Unsuitable: it asks for another contract than the client agreed to, or for more than the client would spend.
     """
-    wanted = f"{config.name}.{config.client}"
+    name = f"{config.name}.{config.client}"
     for line in offer.plan.lines:
-        if line.contract.name == wanted and _agrees(config, about(line), line, offer):
+        if line.contract.name == name and _agrees(config, about(line), line, offer):
             return line
-    raise Unsuitable(f"no line of the offer is one that {wanted} agrees to; compare both configurations")
+    raise Unsuitable(f"no line of the offer is one that {name} agrees to; compare both configurations")
 
 
 def _agrees(config: ClientConfig, contract: Federation, line: Line, offer: Offer) -> bool:
-    asked = contract.size, contract.most_records, list(contract.classes), offer.part.records
-    own = config.size, config.most_records, config.classes, config.records
+    theirs = contract.size, contract.most_records, list(contract.classes), offer.part.records
+    ours = config.size, config.most_records, config.classes, config.records
     cheap = line.budget.epsilon <= config.privacy.target_epsilon and line.budget.delta <= config.privacy.delta
-    return asked == own and cheap
+    return theirs == ours and cheap
 
 
 def party(config: ClientConfig, offer: Offer, line: Line) -> Run:
@@ -126,13 +126,13 @@ def create(run: Run, config: ClientConfig, offer: Offer, line: Line) -> None:
     whole = line.model_copy(update={"contract": about(line).whole, "budget": cap})
     above, opens = account_for(open_home(config), config.privacy, [whole], "")
     note = "a client of a federation, opened with the cap that its own configuration names"
-    own = {"opens": Opening(cap=cap, note=note, parent=above), "account": f"{above}.{config.client}"}
+    opening = {"opens": Opening(cap=cap, note=note, parent=above), "account": f"{above}.{config.client}"}
     federation = run.name.removesuffix(party_name("", config.client))
     terms: dict[str, Any] = {"rows": None, "training": {}, "federation": federation, "above": opens}
-    settings = bind(config, **terms, **own, data=config.data.absolute())
-    place = run.model_copy(update={"name": federation}).control
-    make_folder(place)
-    write_whole(place / PUBLIC, lambda part: part.write_bytes(offer.public))
+    settings = bind(config, **terms, **opening, data=config.data.absolute())
+    control = run.model_copy(update={"name": federation}).control
+    make_folder(control)
+    write_whole(control / PUBLIC, lambda part: part.write_bytes(offer.public))
     run.create(settings, Plan(lines=(line,)))
 
 
@@ -140,10 +140,10 @@ def respond(message: Any, context: Any) -> Any:
     """Answer a message of the server's."""
     try:
         config, offer = ClientConfig.build({}, Path(str(context.node_config["nacre"]))), Offer.unpack(message.content)
-        said = answer(config, offer)
+        reply = answer(config, offer)
     except Exception as error:
-        said = failed("", error)
-    return Message(said.pack(), reply_to=message)
+        reply = failed("", error)
+    return Message(reply.pack(), reply_to=message)
 
 
 app = ClientApp()

@@ -47,32 +47,32 @@ def check_answer(answer: Answer, line: Line) -> Taken | str:
         release = read_release(answer.release)
         create(line.method, line.measurement).answers(release.value)
         sha256, paid = hashlib.sha256(answer.release).hexdigest(), answer.paid
-        told = {**cost_of(line), "client": answer.client, "run": answer.run, "release_sha256": sha256, "ledger": paid}
-        found = Taken(ClientLine.model_validate(told), release)
+        facts = {**cost_of(line), "client": answer.client, "run": answer.run, "release_sha256": sha256, "ledger": paid}
+        part = Taken(ClientLine.model_validate(facts), release)
         charge = charge_of(answer.run, line, str(paid["account"])).key
     except (NacreError, ValueError, KeyError, TypeError):
         return UNPLANNED
-    same = release.value.line == line and release.value.entry == charge == found.told.ledger.charge
-    return found if same else UNPLANNED
+    same = release.value.line == line and release.value.entry == charge == part.told.ledger.charge
+    return part if same else UNPLANNED
 
 
 def hand_over(
-    config: FederateConfig, prepared: Prepared, taken: Mapping[str, Taken], dropped: Mapping[str, str]
+    config: FederateConfig, prepared: Prepared, usable: Mapping[str, Taken], dropped: Mapping[str, str]
 ) -> Path:
     """Write the classifier and what it says of public records, with report and manifest; whole or not at all."""
-    out, releases = Path(config.out).absolute(), [own.release for own in taken.values()]
-    entries = {client: own.told.charge for client, own in taken.items()}
+    out, releases = Path(config.out).absolute(), [part.release for part in usable.values()]
+    entries = {client: part.told.charge for client, part in usable.items()}
     line, judge = prepared.whole, PublicRecords.of_bytes(prepared.files[RECORDS]).judge
-    made = made_of(line, releases, entries, prepared.public, judge, config.model.sharpness)
+    model = made_of(line, releases, entries, prepared.public, judge, config.model.sharpness)
     contract = about(line).whole
-    paid = for_all([own.told for own in taken.values()], contract.name, "local", dropped)
-    said = {"run": f"{contract.name}-{contract.hash[:12]}", "cautions": cautions(prepared.plan), **paid}
-    manifest = writer.manifest_of(line, contract, config.statement, **said)
+    paid = for_all([part.told for part in usable.values()], contract.name, "local", dropped)
+    header = {"run": f"{contract.name}-{contract.hash[:12]}", "cautions": cautions(prepared.plan), **paid}
+    manifest = writer.manifest_of(line, contract, config.statement, **header)
 
     def write(folder: Path) -> None:
-        made.classifier.save(folder / CLASSIFIER)
-        write_soft_labels(folder / SOFT_LABELS, 0, made.classifier.contract.classes, made.said, made.certainties)
-        facts = report(prepared, made, taken, dropped, manifest)
+        model.classifier.save(folder / CLASSIFIER)
+        write_soft_labels(folder / SOFT_LABELS, 0, model.classifier.contract.classes, model.said, model.certainties)
+        facts = report(prepared, model, usable, dropped, manifest)
         (folder / "report.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
         (folder / "report.html").write_text(render(facts), encoding="utf-8")
 
@@ -84,18 +84,18 @@ def hand_over(
 
 def report(
     prepared: Prepared,
-    made: Classified,
-    taken: Mapping[str, Taken],
+    model: Classified,
+    usable: Mapping[str, Taken],
     dropped: Mapping[str, str],
     manifest: Manifest,
 ) -> dict[str, Any]:
     """Collect the facts of the publishable report: who took part, what it cost, what is said of public records."""
     parties = []
     for client, line in prepared.lines.items():
-        account = (taken[client].told.ledger.account if client in taken else None) or line.contract.name
+        account = (usable[client].told.ledger.account if client in usable else None) or line.contract.name
         parties.append(
-            Party(client, account, prepared.plan_of(client), dropped.get(client, ""), made.certainties.get(client))
+            Party(client, account, prepared.plan_of(client), dropped.get(client, ""), model.certainties.get(client))
         )
     names = ("plan_sha256", "release_sha256", "schema_sha256")
     hashes = {**{name: getattr(manifest, name) for name in names}, "ledger_charge": manifest.charge}
-    return summarise_federation(parties, hashes, made.said, made.rated, made.lost)
+    return summarise_federation(parties, hashes, model.said, model.rated, model.lost)

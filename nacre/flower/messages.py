@@ -37,8 +37,8 @@ class Offer:
     @classmethod
     def unpack(cls, record: Any) -> "Offer":
         """Read an offer back."""
-        found = record[NAME]
-        return cls(Plan.model_validate_json(found["plan"]), bytes(found["public"]))
+        fields = record[NAME]
+        return cls(Plan.model_validate_json(fields["plan"]), bytes(fields["public"]))
 
     @property
     def part(self) -> PublicPart:
@@ -62,16 +62,16 @@ class Answer:
 
     def pack(self) -> Any:
         """Return the answer as a record of Flower's."""
-        told = {"client": self.client, "reason": self.reason, "run": self.run, "paid": json.dumps(self.paid)}
-        return RecordDict({NAME: ConfigRecord({**told, "release": self.release})})
+        fields = {"client": self.client, "reason": self.reason, "run": self.run, "paid": json.dumps(self.paid)}
+        return RecordDict({NAME: ConfigRecord({**fields, "release": self.release})})
 
     @classmethod
     def unpack(cls, record: Any) -> "Answer":
         """Read an answer back, which anybody may have written; one that cannot be read is nobody's."""
         try:
-            found = record[NAME]
-            told = {name: str(found[name]) for name in ("client", "reason", "run")}
-            own = cls(**told, release=bytes(found["release"]), paid=dict(json.loads(found["paid"])))
+            fields = record[NAME]
+            texts = {name: str(fields[name]) for name in ("client", "reason", "run")}
+            answer = cls(**texts, release=bytes(fields["release"]), paid=dict(json.loads(fields["paid"])))
         except (KeyError, TypeError, ValueError, RecursionError):
             return cls("", FAILED)
-        return own if own.reason in REASONS else cls(own.client, FAILED)
+        return answer if answer.reason in REASONS else cls(answer.client, FAILED)

@@ -45,13 +45,13 @@ def federate(config: FederateConfig, grid: Any) -> Path:
     check_ready(config.runtime.device, config.out, config.runtime.signing_key)
     prepared = prepare(config)
     offer = Offer(Plan(lines=tuple(prepared.lines.values())), prepared.files[PUBLIC])
-    taken, dropped = sort_out(prepared, ask(config, offer, grid))
-    if len(taken) < config.round.least_clients:
-        told = "; ".join(f"{client}: {reason}" for client, reason in dropped.items())
+    usable, dropped = sort_out(prepared, ask(config, offer, grid))
+    if len(usable) < config.round.least_clients:
+        causes = "; ".join(f"{client}: {reason}" for client, reason in dropped.items())
         raise NacreError(
-            f"only {len(taken)} of {len(prepared.lines)} clients took part ({told}); mend this and run again"
+            f"only {len(usable)} of {len(prepared.lines)} clients took part ({causes}); mend this and run again"
         )
-    return hand_over(config, prepared, taken, dropped)
+    return hand_over(config, prepared, usable, dropped)
 
 
 def ask(config: FederateConfig, offer: Offer, grid: Any) -> list[Answer]:
@@ -71,16 +71,16 @@ def ask(config: FederateConfig, offer: Offer, grid: Any) -> list[Answer]:
 def sort_out(prepared: Prepared, answers: Iterable[Answer]) -> tuple[dict[str, Taken], dict[str, str]]:
     """Return what each client released, and why each other one is dropped; whoever is no client is not listened to."""
     answers = list(answers)
-    missing = FAILED if any(not own.client for own in answers) else LATE
-    taken, dropped = {}, {}
+    missing = FAILED if any(not answer.client for answer in answers) else LATE
+    usable, dropped = {}, {}
     for client, line in prepared.lines.items():
-        own = [answer for answer in answers if answer.client == client]
-        found = TWICE if len(own) > 1 else missing if not own else own[0].reason or check_answer(own[0], line)
-        if isinstance(found, str):
-            dropped[client] = found
+        mail = [answer for answer in answers if answer.client == client]
+        outcome = TWICE if len(mail) > 1 else missing if not mail else mail[0].reason or check_answer(mail[0], line)
+        if isinstance(outcome, str):
+            dropped[client] = outcome
         else:
-            taken[client] = found
-    return taken, dropped
+            usable[client] = outcome
+    return usable, dropped
 
 
 def main(grid: Any, context: Any) -> None:

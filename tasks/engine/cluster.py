@@ -58,12 +58,12 @@ class Cluster:
                 number += 1
             if not pending:
                 return
-            done = self._done(pending)
-            if done or self._threads():
+            batch = self._done(pending)
+            if batch or self._threads():
                 last_seen = time.monotonic()
             elif time.monotonic() - last_seen > PATIENCE_SECONDS:
                 raise _lost(self._address)
-            for future in done:
+            for future in batch:
                 pending.discard(future)
                 yield self._result(future)
 
@@ -150,13 +150,13 @@ def _unpacked(packed: bytes) -> Callable[[Any], Any]:
 
 def versions() -> dict[str, str]:
     """Return the versions that must be the same here and on every worker."""
-    found = {"python": platform.python_version()}
+    numbers = {"python": platform.python_version()}
     for name in ALIKE:
         try:
-            found[name] = version(name)
+            numbers[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+            numbers[name] = "not installed"
+    return numbers
 
 
 @contextmanager
@@ -207,14 +207,14 @@ def _check_workers(client: Any, address: str) -> None:
         client.wait_for_workers(1, timeout=CONNECT_SECONDS)
     except TimeoutError:
         raise InvalidArgument("dask", address, "have workers: none came, so nothing was drawn") from None
-    ours, found = versions(), {}
+    ours, workers = versions(), {}
     try:
-        found = client.run(versions)
+        workers = client.run(versions)
     except Exception:  # most often nacre cannot be imported there
         raise InvalidArgument("dask", address, "have workers on which nacre is installed; nothing was drawn") from None
-    for theirs in found.values():
+    for theirs in workers.values():
         differ = [
-            f"{name} {theirs.get(name)} there, {own} here" for name, own in ours.items() if theirs.get(name) != own
+            f"{name} {theirs.get(name)} there, {our} here" for name, our in ours.items() if theirs.get(name) != our
         ]
         if differ:
             raise InvalidArgument("dask", address, f"have workers like us; {', '.join(differ)}; nothing was drawn")

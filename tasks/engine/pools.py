@@ -17,8 +17,8 @@ VARIABLE = "OMP_NUM_THREADS"
 
 def pool_threads() -> int:
     """Return how many threads a pool may have: what the environment asks for, otherwise one."""
-    asked = os.environ.get(VARIABLE, "").split(",")[0].strip()  # OpenMP takes a list, one number for each level
-    return int(asked) if asked.isdecimal() and int(asked) else 1
+    setting = os.environ.get(VARIABLE, "").split(",")[0].strip()  # OpenMP takes a list, one number for each level
+    return int(setting) if setting.isdecimal() and int(setting) else 1
 
 
 def preset_pools() -> None:

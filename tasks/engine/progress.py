@@ -51,12 +51,12 @@ def progress_bar(title: str) -> Iterator[Tick]:
     ) as progress:
         task = progress.add_task(title, total=None, note="")
 
-        shown, listener = _ShownByPrefect(title), LISTENER.get()
+        artifact, listener = _ShownByPrefect(title), LISTENER.get()
 
         def tick(done: float, total: float | None = None, note: str = "") -> None:
             progress.update(task, completed=done, total=total, note=note)
             if total:
-                shown.update(100 * done / total)
+                artifact.update(100 * done / total)
                 if listener:
                     listener(title, 100 * done / total)
 
@@ -80,17 +80,17 @@ class _ShownByPrefect:
     """A progress artifact of the task run, if this is one of a deployed flow run."""
 
     def __init__(self, title: str) -> None:
-        self.title, self.artifact, self.told = title, None, 0.0
+        self.title, self.artifact, self.updated_at = title, None, 0.0
         self.deployed = is_deployed()
 
     def update(self, percent: float) -> None:
-        if not self.deployed or (time.monotonic() < self.told + TOLD_EVERY and percent < 100):
+        if not self.deployed or (time.monotonic() < self.updated_at + TOLD_EVERY and percent < 100):
             return
         from prefect.artifacts import create_progress_artifact, update_progress_artifact
 
-        self.told = time.monotonic()
+        self.updated_at = time.monotonic()
         if self.artifact is None:
-            made: Any = create_progress_artifact(percent, key=f"progress-{self.title}", description=self.title)
-            self.artifact = made
+            artifact: Any = create_progress_artifact(percent, key=f"progress-{self.title}", description=self.title)
+            self.artifact = artifact
         else:
             update_progress_artifact(self.artifact, percent)

@@ -59,29 +59,31 @@ class Classified:
 
 def facts(run: Run, release: Handle) -> dict[str, Any]:
     """Say who took part, what it cost, and what the classifier says of public records."""
-    made, ended = classify(run), round_of(run)
+    product, ended = classify(run), round_of(run)
     parties = [
-        Party(client, own.settings.account, own.plan, ended.dropped.get(client, ""), made.certainties.get(client))
-        for client, own in parties_of(run).items()
+        Party(
+            client, party.settings.account, party.plan, ended.dropped.get(client, ""), product.certainties.get(client)
+        )
+        for client, party in parties_of(run).items()
     ]
-    return summarise_federation(parties, charged_once(run, ended.taken), made.said, made.rated, made.lost)
+    return summarise_federation(parties, charged_once(run, ended.taken), product.said, product.rated, product.lost)
 
 
 def write(run: Run, folder: Path) -> None:
     """Write the classifier and what it says of public records."""
-    made = classify(run)
-    made.classifier.save(folder / CLASSIFIER)
-    write_soft_labels(folder / SOFT_LABELS, 0, made.classifier.contract.classes, made.said, made.certainties)
+    product = classify(run)
+    product.classifier.save(folder / CLASSIFIER)
+    write_soft_labels(folder / SOFT_LABELS, 0, product.classifier.contract.classes, product.said, product.certainties)
 
 
-def charged_once(run: Run, taken: Mapping[str, str]) -> dict[str, str]:
+def charged_once(run: Run, hashes: Mapping[str, str]) -> dict[str, str]:
     """Return the hashes that stand for those of all clients that took part, and that of the federation's contract."""
     parties = parties_of(run)
-    charges = [charges_of(parties[client])[0] for client in taken]
+    charges = [charges_of(parties[client])[0] for client in hashes]
     return {
         "plan_sha256": digest_of_all(charge.plan_hash for charge in charges),
         "schema_sha256": run.plan.whole.hash,
-        "release_sha256": digest_of_all(taken.values()),
+        "release_sha256": digest_of_all(hashes.values()),
         "ledger_charge": digest_of_all(charge.key for charge in charges),
     }
 
@@ -89,9 +91,9 @@ def charged_once(run: Run, taken: Mapping[str, str]) -> dict[str, str]:
 def classify(run: Run) -> Classified:
     """Make the classifier of what a run's clients released."""
     parties, line = parties_of(run), run.plan.release
-    taken = {client: parties[client] for client in round_of(run).taken}
-    releases = [release_of(party) for party in (list(taken.values())[:1] if is_central(line) else taken.values())]
-    entries = {client: charges_of(party)[0].key for client, party in taken.items()}
+    clients = {client: parties[client] for client in round_of(run).taken}
+    releases = [release_of(party) for party in (list(clients.values())[:1] if is_central(line) else clients.values())]
+    entries = {client: charges_of(party)[0].key for client, party in clients.items()}
     public, sharpness = public_part(run, about(line)), run.settings.training.get("sharpness")
     return made_of(line, releases, entries, public, records_of(run).judge, sharpness)
 
@@ -112,17 +114,17 @@ def made_of(
     system = create(line.method, line.measurement)
     heads = heads_of(system, releases, SHARPNESS if sharpness is None else sharpness)
     paid, contract = tuple(entries.values()), about(line).whole
-    made = [
+    models = [
         FederatedClassifier(contract, public.architecture, public.model, public.features, head, paid) for head in heads
     ]
-    rated = [Rated(KNOWN_AS[one.head.kind], _right(one, judge)) for one in made]
-    order = sorted(range(len(made)), key=lambda place: -rated[place].accuracy)
-    best = made[order[0]]
+    rated = [Rated(KNOWN_AS[one.head.kind], _right(one, judge)) for one in models]
+    order = sorted(range(len(models)), key=lambda index: -rated[index].accuracy)
+    best = models[order[0]]
     certainties = _certainties(public, heads, list(entries))
     signal, least = signals_of(system, releases)[order[0]]
     lost = None if _tells(rated[order[0]].right, judge) else lost_in_noise(signal, least or DROWNED)
-    said = best.head.probabilities(public.negatives)
-    return Classified(best, [rated[place] for place in order], said, certainties, lost=lost)
+    probabilities = best.head.probabilities(public.negatives)
+    return Classified(best, [rated[index] for index in order], probabilities, certainties, lost=lost)
 
 
 def _tells(right: NDArray[np.bool_] | None, judge: Examples | None) -> bool:
@@ -133,13 +135,13 @@ def _tells(right: NDArray[np.bool_] | None, judge: Examples | None) -> bool:
     return bool(right.mean() > chance + 3 * np.sqrt(chance * (1 - chance) / len(right)))
 
 
-def _right(made: FederatedClassifier, judge: Examples | None) -> NDArray[np.bool_] | None:
+def _right(model: FederatedClassifier, judge: Examples | None) -> NDArray[np.bool_] | None:
     if judge is None:
         return None
-    return np.asarray(made.probabilities(judge.inputs).argmax(axis=1) == judge.labels.numpy())
+    return np.asarray(model.probabilities(judge.inputs).argmax(axis=1) == judge.labels.numpy())
 
 
 def _certainties(public: PublicPart, heads: list[Head], clients: list[str]) -> dict[str, Floats]:
     """Return how certain each client is of the public records, where its heads say so."""
-    found = [head.certainties(public.negatives) for head in heads if isinstance(head, Ensemble)]
-    return dict(zip(clients, found[0], strict=True)) if found else {}
+    certainties = [head.certainties(public.negatives) for head in heads if isinstance(head, Ensemble)]
+    return dict(zip(clients, certainties[0], strict=True)) if certainties else {}

@@ -65,10 +65,10 @@ def run_clients(runs: Sequence[Run], work: Work, workers: str, patience: float) 
         )
     if workers == "here" or not installed:
         return {run.name: shielded(work, run) for run in runs}
-    found, at_once = Reasons(), cores()
+    reasons, at_once = Reasons(), cores()
     for begin in range(0, len(runs), at_once):
-        found |= _side_by_side(runs[begin : begin + at_once], work, patience)
-    return found
+        reasons |= _side_by_side(runs[begin : begin + at_once], work, patience)
+    return reasons
 
 
 def shielded(work: Work, run: Run) -> str:
@@ -94,7 +94,7 @@ def _side_by_side(runs: Sequence[Run], work: Work, patience: float) -> Reasons:
     from distributed import TimeoutError, wait
 
     look: Any = wait
-    found = {run.name: LATE for run in runs}
+    reasons = {run.name: LATE for run in runs}
     with _workers([run.name for run in runs]) as client:
         futures = {}
         for run in runs:  # keys are shown and logged, so they hold nothing private
@@ -104,13 +104,13 @@ def _side_by_side(runs: Sequence[Run], work: Work, patience: float) -> Reasons:
         while waiting and (left := end - time.monotonic()) > 0:
             try:
                 with client.as_current():
-                    done = set(look(waiting, timeout=left, return_when="FIRST_COMPLETED").done)
+                    batch = set(look(waiting, timeout=left, return_when="FIRST_COMPLETED").done)
             except TimeoutError:
                 break
-            for future in done:
-                found[futures[future]] = future.result() if future.status == "finished" else LOST
-            waiting -= done
-    return found
+            for future in batch:
+                reasons[futures[future]] = future.result() if future.status == "finished" else LOST
+            waiting -= batch
+    return reasons
 
 
 @contextmanager
@@ -134,12 +134,12 @@ def _workers(names: Sequence[str]) -> Iterator[Any]:
     temporary: Any = Security.temporary
     secret = temporary()  # without it everybody on this machine could send the workers code to run
     anywhere = {"dashboard_address": "127.0.0.1:0"}  # the usual port may be another cluster's
-    place = {"host": "127.0.0.1", "protocol": "tls://", "dashboard_address": None, "security": secret}
+    options = {"host": "127.0.0.1", "protocol": "tls://", "dashboard_address": None, "security": secret}
     with (
         _dask_silent(),
         TemporaryDirectory(prefix="nacre-workers-") as folder,
         dask.config.set(settings),
-        started(n_workers=0, processes=False, silence_logs=False, scheduler_kwargs=anywhere, **place) as cluster,
+        started(n_workers=0, processes=False, silence_logs=False, scheduler_kwargs=anywhere, **options) as cluster,
         connected(cluster, set_as_default=False) as client,
     ):
         environment = os.environ | _keys(secret, Path(folder))
@@ -159,14 +159,14 @@ def _workers(names: Sequence[str]) -> Iterator[Any]:
 def _dask_silent() -> Iterator[None]:
     """Keep Dask's own log lines from the terminal: which client was lost we say, and nobody can act on the rest."""
     loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
-    levels = [own.level for own in loggers]
+    levels = [logger.level for logger in loggers]
     try:
-        for own in loggers:
-            own.setLevel(logging.CRITICAL + 1)
+        for logger in loggers:
+            logger.setLevel(logging.CRITICAL + 1)
         yield
     finally:
-        for own, level in zip(loggers, levels, strict=True):
-            own.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def _keys(secret: Any, folder: Path) -> dict[str, str]:
@@ -174,9 +174,9 @@ def _keys(secret: Any, folder: Path) -> dict[str, str]:
     parts = {"CA_FILE": "tls_ca_file", "WORKER__CERT": "tls_worker_cert", "WORKER__KEY": "tls_worker_key"}
     for name in parts.values():
         (folder / name).write_text(getattr(secret, name), encoding="utf-8")
-    named = {f"DASK_DISTRIBUTED__COMM__TLS__{key}": str(folder / name) for key, name in parts.items()}
+    files = {f"DASK_DISTRIBUTED__COMM__TLS__{key}": str(folder / name) for key, name in parts.items()}
     unseen = {"DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]"}  # how much memory a client needs grows with its records
-    return named | unseen | {"DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True"}
+    return files | unseen | {"DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True"}
 
 
 def _started(name: str, scheduler: str, folder: str, environment: dict[str, str]) -> "subprocess.Popen[bytes]":

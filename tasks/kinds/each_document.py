@@ -136,26 +136,26 @@ def refuse_overlap(documents: Path, candidates: Path) -> None:
 
 def facts(run: Run, release: Handle) -> dict[str, Any]:
     """Say what was released of the documents, of the choices and of the public candidates."""
-    made, line = embedded(run), run.plan.release
+    product, line = embedded(run), run.plan.release
     contract = documents_of(line)
-    policy = [WITHOUT_SENTENCES[line.method], *(told.format(most=contract.most_sentences) for told in POLICY)]
+    policy = [WITHOUT_SENTENCES[line.method], *(sentence.format(most=contract.most_sentences) for sentence in POLICY)]
     if contract.user:
         policy.append(f"Of a user the first {contract.most_documents} documents are used; the rest were left out.")
     charge = desk_of(run).charge.key
     lost = None
-    if "sentences" in made.columns.column_names:  # releases of earlier versions do not have it
-        lost = too_short(made.columns["sentences"].to_numpy(), system(run).least_units(line))
-    return summarise_embedded(line, charge, release.sha256, made.candidates.embeddings, made.chosen, policy, lost)
+    if "sentences" in product.columns.column_names:  # releases of earlier versions do not have it
+        lost = too_short(product.columns["sentences"].to_numpy(), system(run).least_units(line))
+    return summarise_embedded(line, charge, release.sha256, product.candidates.embeddings, product.chosen, policy, lost)
 
 
 def write(run: Run, folder: Path) -> None:
     """Write the embedded documents, ordered by their public ids."""
-    made, embeddings = embedded(run), folder / EMBEDDINGS
+    product, embeddings = embedded(run), folder / EMBEDDINGS
     embeddings.mkdir()
-    order = pc.sort_indices(made.ids)
+    order = pc.sort_indices(product.ids)
     for number, begin in enumerate(range(0, max(len(order), 1), FILE_ROWS)):
         rows = order[begin : begin + FILE_ROWS].to_numpy().astype(np.int64)
-        made.take(rows).save(embeddings / f"part-{number:05d}.parquet")
+        product.take(rows).save(embeddings / f"part-{number:05d}.parquet")
 
 
 def embedded(run: Run) -> EmbeddedDocuments:

@@ -102,10 +102,10 @@ def public_part(run: Run, contract: Federation) -> PublicPart:
     Raises:
         ArtifactError: it is not the one that the contract names, in every number that the sensitivity rests on.
     """
-    found = _read_public((run.control / PUBLIC).read_bytes())
-    if any(getattr(contract, name) != said for name, said in found.terms.items()):
+    public = _read_public((run.control / PUBLIC).read_bytes())
+    if any(getattr(contract, name) != term for name, term in public.terms.items()):
         raise ArtifactError(f"the public part of run {run.name} is not the one that its plan names; start a new run")
-    return found
+    return public
 
 
 def records_of(run: Run) -> PublicRecords:

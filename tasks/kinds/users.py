@@ -46,7 +46,7 @@ def encode(run: Run, folder: Path) -> None:
     parts = [(schema.children if settings.parents else schema.joined, source_of(settings.data, settings.query))]
     if settings.parents:
         parts.append((schema.parents, settings.parents))
-    tables = [load_parts(place, part, settings.batch_rows) for part, place in parts]
+    tables = [load_parts(uri, part, settings.batch_rows) for part, uri in parts]
     gates = [Gate(part, raw=True) for part, _ in parts]
     try:
         transform_join(schema, tables[0], tables[1] if settings.parents else None, gates, folder, settings.batch_rows)

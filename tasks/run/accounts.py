@@ -25,13 +25,13 @@ STAGES = {RELEASE: "sanitize", REPORT: "score"}
 
 def desk_of(run: Run, name: str = RELEASE, device: str = "cpu", progress: Ticks | None = None) -> Desk:
     """Return the desk at which a line of a run's plan is measured: the ledger, the line's charge, and its files."""
-    charge, made = _charge(run, run.plan[name]), run.place(STAGES[name])
-    return Desk(ledger_of(run), charge, run.sensitive / made.name, made, device, progress)
+    charge, path = _charge(run, run.plan[name]), run.place(STAGES[name])
+    return Desk(ledger_of(run), charge, run.sensitive / path.name, path, device, progress)
 
 
 def charges_of(run: Run) -> list[Charge]:
     """Return the lines of a run's plan as charges: the release, then the report; or each client's release."""
-    return [_charge(own, line) for own in run.parties for line in own.plan.lines]
+    return [_charge(party, line) for party in run.parties for line in party.plan.lines]
 
 
 def _charge(run: Run, line: Line) -> Charge:
@@ -55,16 +55,16 @@ def charge_of(run_name: str, line: Line, account: str) -> Charge:
 
 def accounts_to_open(settings: Settings, dataset: str) -> list[Account]:
     """Return the accounts that a run opens when it is charged, the one above a client's first; none that were open."""
-    found = [] if settings.opens is None else [_opened(settings.opens, settings.account, dataset)]
+    accounts = [] if settings.opens is None else [_opened(settings.opens, settings.account, dataset)]
     if settings.above is not None and settings.opens is not None:
-        found.insert(0, _opened(settings.above, settings.opens.parent, dataset.partition(".")[0]))
-    return found
+        accounts.insert(0, _opened(settings.above, settings.opens.parent, dataset.partition(".")[0]))
+    return accounts
 
 
 def _opened(terms: Opening, name: str, dataset: str) -> Account:
-    own = terms.model_dump(include={"note", "parent", "partition"})
+    details = terms.model_dump(include={"note", "parent", "partition"})
     try:
-        return Account(name=name, dataset=dataset, cap=terms.cap, **own)
+        return Account(name=name, dataset=dataset, cap=terms.cap, **details)
     except ValidationError as fault:
         raise refused(fault, "account") from None
 
@@ -80,7 +80,7 @@ def reserve(run: Run) -> None:
     Raises:
         NacreError: the ledger refuses.
     """
-    opened = [terms for own in run.parties for terms in (own.settings.opens, own.settings.above) if terms]
+    opened = [terms for party in run.parties for terms in (party.settings.opens, party.settings.above) if terms]
     desk_of(run).ledger.reserve(
         *charges_of(run),
         approval=read_approval(run),
@@ -102,13 +102,13 @@ def sign_run(run: Run, key: Path) -> tuple[Approval, Asked]:
     Raises:
         NacreError: nobody must approve this run, or this is not the key of whoever must.
     """
-    found = officer_of(run)
-    if found is None:
+    signing = officer_of(run)
+    if signing is None:
         raise NacreError(f"the account of run {run.name} has no officer; `nacre ledger officer` names one")
-    officer, asked = found
-    approval = asked.check(officer, asked.approve(officer.name, key, passphrase_of(key, "key")))
+    officer, request = signing
+    approval = request.check(officer, request.approve(officer.name, key, passphrase_of(key, "key")))
     keep_approval(run, approval)
-    return approval, asked
+    return approval, request
 
 
 def keep_approval(run: Run, approval: Approval | None) -> None:
@@ -127,5 +127,5 @@ def read_approval(run: Run) -> Approval | None:
 
 
 def _to_open(run: Run) -> list[Account]:
-    asked = [(own.settings, own.plan.contract.name) for own in run.parties]
-    return list({account.name: account for one in asked for account in accounts_to_open(*one)}.values())
+    terms = [(party.settings, party.plan.contract.name) for party in run.parties]
+    return list({account.name: account for one in terms for account in accounts_to_open(*one)}.values())

@@ -59,9 +59,9 @@ def request(run: Run) -> Request:
     """Ask for the free stages of a run."""
     folder = run.home / "control" / WAITING
     folder.mkdir(mode=0o755, exist_ok=True)
-    asked = Request(token=token_hex(8))
-    write_text(folder / run.name, asked.model_dump_json())
-    return asked
+    new_request = Request(token=token_hex(8))
+    write_text(folder / run.name, new_request.model_dump_json())
+    return new_request
 
 
 def withdraw(run: Run) -> None:
@@ -87,13 +87,13 @@ def tell(run: Run, status: Status) -> None:
     write_text(run.released / STATUS, status.model_dump_json())
 
 
-def heard_of(run: Run, asked: Request) -> Status | None:
+def heard_of(run: Run, open_request: Request) -> Status | None:
     """Return what is said of a request, or nothing where nothing is said that can be read."""
     try:
         status = Status.model_validate_json(_read(run.released.parent, run.released / STATUS))
     except (ArtifactError, ValidationError, OSError, RecursionError):
         return None
-    return status if status.token == asked.token else None
+    return status if status.token == open_request.token else None
 
 
 def beat(home: Path) -> None:
@@ -104,10 +104,10 @@ def beat(home: Path) -> None:
 def is_alive(home: Path) -> bool:
     """Tell whether a process apart left a sign of life lately."""
     try:
-        found = os.lstat(home / "released" / BEAT)
+        sign = os.lstat(home / "released" / BEAT)
     except OSError:
         return False
-    return stat.S_ISREG(found.st_mode) and abs(time.time() - found.st_mtime) < SILENCE
+    return stat.S_ISREG(sign.st_mode) and abs(time.time() - sign.st_mtime) < SILENCE
 
 
 def wait_for(run: Run, stage: str, hours: float) -> Handle:
@@ -118,16 +118,16 @@ def wait_for(run: Run, stage: str, hours: float) -> Handle:
     Raises:
         NacreError: it failed, or has not made the artifact in time.
     """
-    if done := run.finished(stage):
-        return done
-    asked, end = request(run), time.monotonic() + hours * 3600
+    if handle := run.finished(stage):
+        return handle
+    open_request, end = request(run), time.monotonic() + hours * 3600
     try:
         with progress_bar(stage) as tick:
-            while not (done := run.finished(stage)):
-                status = heard_of(run, asked)
+            while not (handle := run.finished(stage)):
+                status = heard_of(run, open_request)
                 if status and status.state == "failed":
-                    said = REASONS[status.reason].format(status.stage)
-                    raise NacreError(f"{said}; its own log says why; start this flow run again to go on")
+                    reason = REASONS[status.reason].format(status.stage)
+                    raise NacreError(f"{reason}; its own log says why; start this flow run again to go on")
                 if status and status.stage == stage:
                     tick(min(status.percent, 99), 100)
                 if time.monotonic() > end:
@@ -137,7 +137,7 @@ def wait_for(run: Run, stage: str, hours: float) -> Handle:
             tick(100, 100)
     finally:
         withdraw(run)
-    return done
+    return handle
 
 
 def _read(root: Path, path: Path) -> bytes:

@@ -23,7 +23,7 @@ def recover_all(ledger: Ledger, home: Path) -> list[dict[str, str]]:
     The indices of a damaged file are made anew first.
     """
     ledger.mend()
-    found = []
+    rows = []
     for before in _open_charges(ledger):
         run = before.charge.run
         staged, released = (_place(home / zone, before) for zone in ("sensitive", "released"))
@@ -32,25 +32,25 @@ def recover_all(ledger: Ledger, home: Path) -> list[dict[str, str]]:
             advice = ADVICE[after.state].format(run=run, key=before.key[:12])
         except ArtifactError as error:
             after, advice = before, str(error)
-        found.append({"charge": before.key, "run": run, "was": before.state, "is": after.state, "next": advice})
-    return found
+        rows.append({"charge": before.key, "run": run, "was": before.state, "is": after.state, "next": advice})
+    return rows
 
 
 def sealed_releases(ledger: Ledger, home: Path) -> dict[str, Path]:
     """Return where each committed charge's release should lie, for the releases this home still keeps."""
     keys = {entry.charge for entry in ledger.entries() if entry.kind == "commit"}
-    held = {key: ledger.find(key) for key in keys}
-    paths = {key: _place(home / "released", one) for key, one in held.items() if one}
+    reservations = {key: ledger.find(key) for key in keys}
+    paths = {key: _place(home / "released", one) for key, one in reservations.items() if one}
     return {key: path for key, path in paths.items() if path.parent.exists()}
 
 
-def _place(zone: Path, held: Reservation) -> Path:
+def _place(zone: Path, reservation: Reservation) -> Path:
     """Return where the artifact of a charge lies in a zone."""
-    return zone / held.charge.run / ARTIFACTS.get(held.charge.mechanism, "release.parquet")
+    return zone / reservation.charge.run / ARTIFACTS.get(reservation.charge.mechanism, "release.parquet")
 
 
 def _open_charges(ledger: Ledger) -> list[Reservation]:
     """Return the charges that are neither committed nor voided, oldest first."""
     kinds = {entry.charge: entry.kind for entry in ledger.entries() if entry.kind not in ("open", "cap")}
-    held = [ledger.find(key) for key, kind in kinds.items() if kind not in ("commit", "void")]
-    return [one for one in held if one is not None]
+    reservations = [ledger.find(key) for key, kind in kinds.items() if kind not in ("commit", "void")]
+    return [one for one in reservations if one is not None]

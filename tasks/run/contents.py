@@ -101,12 +101,12 @@ def refuse_repeated(run: Run, encoded: Path) -> None:
     Raises:
         DataError: another partition of the same account had the same rows.
     """
-    schema, own = run.plan.release.contract, run.settings.account
+    schema, account = run.plan.release.contract, run.settings.account
     partition = schema.partition if isinstance(schema, Schema) else None
-    if partition is None or partition.value is None or not own.endswith(partition_account("", partition)):
+    if partition is None or partition.value is None or not account.endswith(partition_account("", partition)):
         return
     zone = run.home / "sensitive" / ".partitions"
-    folder = zone / _key(own.removesuffix(partition_account("", partition)))
+    folder = zone / _key(account.removesuffix(partition_account("", partition)))
     make_private(folder)
     mine, digest = folder / _key(str(partition)), _rows(run, encoded, _secret(zone))
     _write(mine, digest.encode())  # before reading the others: of two at once, at least one sees the other
@@ -119,9 +119,9 @@ def refuse_repeated(run: Run, encoded: Path) -> None:
 def _payers(run: Run, ledger: Ledger) -> list[str]:
     """Return the account that a run is charged to and those above it, nearest first, without that of a partition."""
     name, opens = run.settings.account, run.settings.opens
-    own = opens or ledger.account(name)
-    above = [own.parent, *_above(ledger, own.parent)] if own.parent else []
-    return above if own.partition else [name, *above]
+    terms = opens or ledger.account(name)
+    above = [terms.parent, *_above(ledger, terms.parent)] if terms.parent else []
+    return above if terms.partition else [name, *above]
 
 
 def _above(ledger: Ledger, account: str) -> Iterator[str]:
@@ -154,8 +154,8 @@ def _files(data: str, secret: bytes, each: bool = False) -> set[str]:
             return hashlib.file_digest(content, lambda: hashlib.blake2b(key=secret, digest_size=32)).digest()
 
     with suppress(OSError):  # a file that went away meanwhile is not what was read
-        found = sorted(Threads(cores()).map(digest, local_files(data)))
-        sets = [found, *([one] for one in found if each)]
+        digests = sorted(Threads(cores()).map(digest, local_files(data)))
+        sets = [digests, *([one] for one in digests if each)]
         return {hashlib.blake2b(b"".join(one), key=secret, digest_size=32).hexdigest() for one in sets if one}
     return set()
 
@@ -165,14 +165,14 @@ def _rows(run: Run, encoded: Path, secret: bytes) -> str:
     contract, schema = run.plan.release.contract, run.plan.release.table
 
     def read(part: EncodedPart) -> Fingerprint:
-        found = Fingerprint(schema, secret)
+        fingerprint = Fingerprint(schema, secret)
         for records in part:
-            found.add(records)
-        return found
+            fingerprint.add(records)
+        return fingerprint
 
     whole = Fingerprint(schema, secret)
-    for found in Threads(run.settings.threads or cores()).map(read, EncodedTable(encoded, contract).parts()):
-        whole.merge(found)
+    for fingerprint in Threads(run.settings.threads or cores()).map(read, EncodedTable(encoded, contract).parts()):
+        whole.merge(fingerprint)
     return whole.digest
 
 
@@ -183,15 +183,15 @@ def _key(name: str) -> str:
 
 def _secret(zone: Path) -> bytes:
     """Return the zone's secret; whoever comes first makes it."""
-    place = zone / "secret"
-    if not place.exists():
+    file = zone / "secret"
+    if not file.exists():
         make_private(zone)
-        with aside(place) as made:  # which a sweep leaves alone as long as this process lives
-            _write(made, token_bytes(SECRET_BYTES))
+        with aside(file) as part:  # which a sweep leaves alone as long as this process lives
+            _write(part, token_bytes(SECRET_BYTES))
             with suppress(FileExistsError):
-                os.link(made, place)
+                os.link(part, file)
         sync(zone)
-    return place.read_bytes()
+    return file.read_bytes()
 
 
 def _write(path: Path, content: bytes) -> None:

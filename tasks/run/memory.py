@@ -35,8 +35,8 @@ def check_room(each: int, method: str, encoded: Path) -> None:
 
 def memory_of_machine() -> int:
     """Return the memory in bytes: that of the machine, or what its container may take."""
-    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for limit in LIMITS:
         text = limit.read_text(encoding="ascii").strip() if limit.exists() else ""
-        found += [int(text)] if text.isdigit() else []
-    return min(found)
+        limits += [int(text)] if text.isdigit() else []
+    return min(limits)

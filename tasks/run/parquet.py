@@ -71,11 +71,11 @@ def _check_types(types: pa.Schema, contract: Any) -> int:
     """
     lists = "embedding"
     if isinstance(contract, Schema):
-        known = {*contract.columns, *contract.flat.columns}
+        columns = {*contract.columns, *contract.flat.columns}
         lists = contract.image[0] if contract.image else ""
     else:
-        known = set(EmbeddedCodec(contract).output_schema.names)
-    if extra := sum(name not in known for name in types.names):
+        columns = set(EmbeddedCodec(contract).output_schema.names)
+    if extra := sum(name not in columns for name in types.names):
         raise DataError("", f"the data has {extra} column(s) that the schema lacks")
     if twice := [name for name, times in Counter(types.names).items() if times > 1]:
         raise DataError(twice[0], "is in the data more than once")
@@ -83,7 +83,7 @@ def _check_types(types: pa.Schema, contract: Any) -> int:
         inner = field.type.value_type if field.name == lists and pa.types.is_list(field.type) else field.type
         if pa.types.is_nested(inner):
             raise DataError(field.name, f"holds {described(field.type)}, which no such table has")
-    return len(known)
+    return len(columns)
 
 
 def _batches(source: pa.NativeFile, batch_rows: int, contract: Any, rows: int | None) -> Iterator[pa.RecordBatch]:
@@ -108,18 +108,18 @@ def _batches(source: pa.NativeFile, batch_rows: int, contract: Any, rows: int | 
 def _types(metadata: pq.FileMetaData, contract: Any) -> pa.Schema:
     """Return the types to read columns as: the contract's, where Parquet has no such type but stores its values."""
     types = metadata.schema.to_arrow_schema().remove_metadata()
-    wanted = {field.name: field.type for field in codec_of(contract).output_schema}
-    return pa.schema([field.with_type(_as_stored(field.type, wanted.get(field.name))) for field in types])
+    stored = {field.name: field.type for field in codec_of(contract).output_schema}
+    return pa.schema([field.with_type(_as_stored(field.type, stored.get(field.name))) for field in types])
 
 
-def _as_stored(kind: pa.DataType, wanted: pa.DataType | None) -> pa.DataType:
-    if wanted is None:
+def _as_stored(kind: pa.DataType, target: pa.DataType | None) -> pa.DataType:
+    if target is None:
         return kind
-    words = pa.types.is_dictionary(wanted) and wanted.value_type == kind
-    duration = pa.types.is_duration(wanted) and kind == pa.int64()
-    zoned = pa.types.is_timestamp(wanted) and wanted.tz and kind == pa.timestamp(wanted.unit, "UTC")
-    lists = pa.types.is_fixed_size_list(wanted) and pa.types.is_list(kind) and kind.value_type == wanted.value_type
-    return wanted if words or duration or zoned or lists else kind
+    words = pa.types.is_dictionary(target) and target.value_type == kind
+    duration = pa.types.is_duration(target) and kind == pa.int64()
+    zoned = pa.types.is_timestamp(target) and target.tz and kind == pa.timestamp(target.unit, "UTC")
+    lists = pa.types.is_fixed_size_list(target) and pa.types.is_list(kind) and kind.value_type == target.value_type
+    return target if words or duration or zoned or lists else kind
 
 
 def _spelled_out(batch: pa.RecordBatch, types: pa.Schema, letters: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:

@@ -56,11 +56,11 @@ def pick_device(device: str) -> str:
         InvalidArgument: this machine lacks the device, or torch's float64 sums do not run on it.
     """
     cards = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    known = ["cpu", *(["cuda", *(f"cuda:{card}" for card in range(cards))] if cards else [])]
+    devices = ["cpu", *(["cuda", *(f"cuda:{card}" for card in range(cards))] if cards else [])]
     if device == "auto":
         return "cuda" if cards else "cpu"
-    if device not in known:
-        raise InvalidArgument("device", device, f"be auto or one that this machine has: {', '.join(known)}")
+    if device not in devices:
+        raise InvalidArgument("device", device, f"be auto or one that this machine has: {', '.join(devices)}")
     return device
 
 
@@ -76,8 +76,8 @@ def check_writable(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=there):  # permissions alone do not tell of a read-only disk
             pass
     except OSError:
-        said = f"{folder} cannot be written: {there} is no folder that this process may write to"
-        raise ArtifactError(said) from None
+        fault = f"{folder} cannot be written: {there} is no folder that this process may write to"
+        raise ArtifactError(fault) from None
     if shutil.disk_usage(there).free < LEAST_FREE:
         least = f"{LEAST_FREE // 2**20} MiB"
         raise ArtifactError(
@@ -92,8 +92,8 @@ def check_names(path: Path) -> None:
         ArtifactError: a name in it, or all of it, is too long, or is no text.
     """
     if not fits(str(path)):
-        said = f"no file system takes the path {shortened(path)!r}"
-        raise ArtifactError(f"{said}: have {LONGEST_PART} bytes of text at most in a name, {LONGEST_PATH} in all")
+        fault = f"no file system takes the path {shortened(path)!r}"
+        raise ArtifactError(f"{fault}: have {LONGEST_PART} bytes of text at most in a name, {LONGEST_PATH} in all")
 
 
 def fits(path: str) -> bool:

@@ -99,28 +99,28 @@ def sample_again(run: Run, name: str, out: str | Path, rows: int | None, seed: i
     Raises:
         ArtifactError: the first run has not been trained yet.
     """
-    made = {stage: run.finished(stage) for stage in ("sanitize", "train")}
+    handles = {stage: run.finished(stage) for stage in ("sanitize", "train")}
     payer = run.settings.paid_by or ("" if run.settings.is_paid_elsewhere else run.name)
     changes = {**landing_of(run, out), "rows": rows, "seed": seed, "opens": None, "paid_by": payer}
-    if made["train"] is not None:
-        check_received(run, made["train"])
+    if handles["train"] is not None:
+        check_received(run, handles["train"])
     again = run.model_copy(update={"name": name})
     if not again.exists:
         again.create(run.settings.model_copy(update=changes), Plan(lines=(run.plan.release,)))
-    for stage, done in made.items():
-        if done is None:
+    for stage, handle in handles.items():
+        if handle is None:
             raise ArtifactError(f"run {run.name} has no trained generator yet")
         if again.finished(stage) is None:
-            _copy_checked(run, done, again.place(stage))
-            again.finish(stage, done.sha256, run.made(stage))
+            _copy_checked(run, handle, again.place(stage))
+            again.finish(stage, handle.sha256, run.made(stage))
     return again
 
 
 def redirected(run: Run, out: str | Path) -> dict[str, Any]:
     """Return the settings of another place for a run's hand-off; a table that lies in the old one is drawn again."""
     elsewhere = landing_of(run, out)
-    if place := run.settings.bucket:
-        Bucket(place).abandon(run.name)
+    if uri := run.settings.bucket:
+        Bucket(uri).abandon(run.name)
         for stage in ("validate", "sample"):
             run.forget(stage)
         reject(run)
@@ -142,12 +142,12 @@ def landing_of(run: Run, out: str | Path) -> dict[str, Any]:
     return landing(out, run.home)
 
 
-def _copy_checked(run: Run, done: Handle, target: Path) -> None:
+def _copy_checked(run: Run, handle: Handle, target: Path) -> None:
     """Copy an artifact whose digest is known; a file that an earlier attempt left is replaced."""
 
     def copy(part: Path) -> None:
-        if copy_plain(run.released.parent, done.path, part) != done.sha256:
-            raise ArtifactError(f"{done.path} was changed after its stage finished")
+        if copy_plain(run.released.parent, handle.path, part) != handle.sha256:
+            raise ArtifactError(f"{handle.path} was changed after its stage finished")
 
     write_whole(target, copy)
 

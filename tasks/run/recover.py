@@ -8,7 +8,7 @@ from tasks.run.store import Run
 
 def recover(run: Run) -> None:
     """Prepare a run for a process that goes on with it; what another live process is writing stays."""
-    for one in {own.name: own for own in (*run.parties, run)}.values():
+    for one in {party.name: party for party in (*run.parties, run)}.values():
         if not one.released.is_symlink():
             make_folder(one.released / "stages")
         for folder in (one.sensitive, one.control, one.released):

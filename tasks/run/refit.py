@@ -41,8 +41,8 @@ class Outcome:
     @classmethod
     def of(cls, run: Run) -> "Outcome | None":
         """Read the outcome of a run that was handed over; None for a run that was not."""
-        place = run.place("validate") / "report.json"
-        return cls(run.made("train"), json.loads(place.read_text(encoding="utf-8"))) if place.is_file() else None
+        report = run.place("validate") / "report.json"
+        return cls(run.made("train"), json.loads(report.read_text(encoding="utf-8"))) if report.is_file() else None
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Changes:
 
     def __str__(self) -> str:
         rows = [("what changed", "before", "now"), *self.rows]
-        widths = [max(len(row[place]) for row in rows) for place in range(3)]
+        widths = [max(len(row[column]) for row in rows) for column in range(3)]
         return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)  # noqa: B905
 
 
@@ -105,8 +105,8 @@ def forget_fit(run: Run, out: str | Path) -> Run:
     if release is None:
         raise ArtifactError(f"run {run.name} has no sealed release yet, so there is nothing to fit again; resume it")
     check_fits(read_release(run.read("sanitize")).value, settings.training)
-    held = desk_of(run, REPORT).held() if run.plan.report else None
-    if held is not None and held.state not in ("reserved", "voided"):
+    reservation = desk_of(run, REPORT).held() if run.plan.report else None
+    if reservation is not None and reservation.state not in ("reserved", "voided"):
         raise ArtifactError(
             f"the report of run {run.name} has scores that were charged for the rows it made, and other rows have "
             f"none; `nacre fit {release.path}` makes a run of its own, without scores"
@@ -168,16 +168,20 @@ def _payer(run: Run, release: Release, sha256: str) -> Charge | None:
     Raises:
         ArtifactError: the ledger has the charge, and sealed another file for it.
     """
-    place = run.ledger_url or run.home / "ledger.sqlite"
-    held = open_ledger(run.home, place).find(release.entry) if run.ledger_url or Path(place).exists() else None
-    if held is None:
+    ledger = run.ledger_url or run.home / "ledger.sqlite"
+    entry = open_ledger(run.home, ledger).find(release.entry) if run.ledger_url or Path(ledger).exists() else None
+    if entry is None:
         return None
-    if (held.state, held.artifact_hash, held.charge.plan_hash) != ("committed", sha256, release.line.hash):
+    if (entry.state, entry.artifact_hash, entry.charge.plan_hash) != (
+        "committed",
+        sha256,
+        release.line.hash,
+    ):
         raise ArtifactError(
-            f"the ledger has charge {release.entry[:12]} of run {held.charge.run}, and this is not the release that "
+            f"the ledger has charge {release.entry[:12]} of run {entry.charge.run}, and this is not the release that "
             "was sealed and committed for it; fit the one in the run's own folder"
         )
-    return held.charge
+    return entry.charge
 
 
 def _settings(old: Made, new: Made) -> Iterator[tuple[str, str, str]]:

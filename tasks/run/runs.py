@@ -118,18 +118,18 @@ def listed(run: Run) -> Listed:
 
 def sort_unfinished(home: Path, ledger_url: str | None = None) -> tuple[list[Run], dict[str, str]]:
     """Return the runs that stopped before they took a charge, and by name why every other unfinished run stays."""
-    removable, kept = list[Run](), dict[str, str]()
+    removable, reasons = list[Run](), dict[str, str]()
     for run in runs_of(home, ledger_url):
         one = listed(run)
         if one.state == UNFINISHED and not (reason := _reason_to_stay(run)):
             removable.append(run)
         elif one.state == UNFINISHED:
-            kept[run.name] = reason
+            reasons[run.name] = reason
         elif one.state == UNFINISHED_PAID:
-            kept[run.name] = f"it is paid for: {one.next} goes on, for nothing"
+            reasons[run.name] = f"it is paid for: {one.next} goes on, for nothing"
         elif one.state == AT_WORK:
-            kept[run.name] = "a process works on it"
-    return removable, kept
+            reasons[run.name] = "a process works on it"
+    return removable, reasons
 
 
 def _reason_to_stay(run: Run) -> str:

@@ -26,8 +26,8 @@ def passphrase_of(key: Path, name: str = "signing_key") -> str:
     """
     if not is_locked(key, name):
         return ""
-    if found := os.environ.get(PASSPHRASE):
-        return found
+    if passphrase := os.environ.get(PASSPHRASE):
+        return passphrase
     if ask is None:
         raise InvalidArgument(name, key, f"be unlocked: it is encrypted; set {PASSPHRASE} for this process")
     return _asked(key)

@@ -10,14 +10,14 @@ from typing import Any
 @contextmanager
 def stopping() -> Iterator[Callable[[], bool]]:
     """Yield a function that tells whether this process was asked to stop, by Ctrl-C or otherwise."""
-    asked: list[int] = []
+    signals: list[int] = []
 
     def note(number: int, _frame: Any) -> None:
-        asked.append(number)
+        signals.append(number)
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield lambda: bool(asked)
+        yield lambda: bool(signals)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -178,8 +178,8 @@ class Run(BaseModel):
     @property
     def parties(self) -> list["Run"]:
         """The runs that are charged: those of a federation's clients, otherwise this one."""
-        own = [self.model_copy(update={"name": party_name(self.name, client)}) for client in self.settings.clients]
-        return own or [self]
+        clients = [self.model_copy(update={"name": party_name(self.name, client)}) for client in self.settings.clients]
+        return clients or [self]
 
     @property
     def sensitive(self) -> Path:
@@ -259,8 +259,8 @@ class Run(BaseModel):
         run = cls(home=Path(home).absolute(), name=name, ledger_url=ledger or "", dask=dask)
         if run.exists:
             return run
-        known = sorted(run.home.glob("control/*/settings.json"), key=lambda path: path.stat().st_mtime)
-        latest = ", ".join(path.parent.name for path in known[-5:])
+        settings = sorted(run.home.glob("control/*/settings.json"), key=lambda path: path.stat().st_mtime)
+        latest = ", ".join(path.parent.name for path in settings[-5:])
         raise ArtifactError(f"no run {name} under {run.home}; the latest are: {latest or 'none'}")
 
     def settle(self, settings: Settings) -> None:
@@ -446,8 +446,8 @@ def members(root: Path, folder: Path) -> list[Path]:
     Raises:
         ArtifactError: the folder holds something that the stage does not make.
     """
-    known, names = PARTS[folder.name], list_plain(root, folder)
-    if strange := [name for name in names if not known.fullmatch(name)]:
+    pattern, names = PARTS[folder.name], list_plain(root, folder)
+    if strange := [name for name in names if not pattern.fullmatch(name)]:
         raise ArtifactError(
             f"{folder} holds {len(strange)} file(s) that no stage makes there; nothing is read from it. "
             "Find out who put them there, remove them, and resume the run"

@@ -26,19 +26,19 @@ from tasks.run.store import BEGUN, Run, Settings
 MOST_NAMED = 3
 
 
-def refuse_paid(home: Path, ledger: Ledger, url: str, asked: Sequence[tuple[Settings, Sequence[Line]]]) -> None:
-    """Refuse to start what an unfinished run of this home was charged for; ``asked`` are a run's parties.
+def refuse_paid(home: Path, ledger: Ledger, url: str, terms: Sequence[tuple[Settings, Sequence[Line]]]) -> None:
+    """Refuse to start what an unfinished run of this home was charged for; ``terms`` are those of its parties.
 
     The same are account, files of the data and plan. Rows that are given in memory have all one place.
 
     Raises:
         PaidUnfinished: there is such a run, and the operator did not say why it is to be charged again.
     """
-    again, same = asked[0][0].again, _identity(home, asked)
+    again, same = terms[0][0].again, _identity(home, terms)
     for run in () if again else _cut_off(home, url):
-        parties = [(own.settings, own.plan.lines) for own in run.parties]
+        parties = [(party.settings, party.plan.lines) for party in run.parties]
         if _identity(home, parties) == same and _accounts(ledger, run):
-            raise PaidUnfinished(run.name, asked[0][0].account, resume_command(run))
+            raise PaidUnfinished(run.name, terms[0][0].account, resume_command(run))
 
 
 @contextmanager
@@ -68,8 +68,8 @@ def _accounts(ledger: Ledger, run: Run) -> set[str]:
     names = set[str]()
     with suppress(NacreError):
         for charge in charges_of(run):
-            held, name = ledger.find(charge.key), charge.account
-            while held and held.state != "voided" and name and name not in names:
+            reservation, name = ledger.find(charge.key), charge.account
+            while reservation and reservation.state != "voided" and name and name not in names:
                 names.add(name)
                 name = ledger.account(name).parent
     return names

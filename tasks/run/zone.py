@@ -52,17 +52,17 @@ def file_system(path: Path) -> str:
         lines = MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return ""
-    found, deepest = "", -1
+    kind, deepest = "", -1
     for line in lines:
         before, _, after = line.partition(" - ")
         fields, kinds = before.split(), after.split()
         if len(fields) < 5 or not kinds:
             continue
-        place = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), fields[4])
-        if _is_below(path, place) and len(place) >= deepest:  # a later mount hides an earlier one
-            found, deepest = kinds[0], len(place)
-    return found
+        mount = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), fields[4])
+        if _is_below(path, mount) and len(mount) >= deepest:  # a later mount hides an earlier one
+            kind, deepest = kinds[0], len(mount)
+    return kind
 
 
-def _is_below(path: Path, place: str) -> bool:
-    return os.path.commonpath([path, place]) == place if place.startswith("/") else False
+def _is_below(path: Path, mount: str) -> bool:
+    return os.path.commonpath([path, mount]) == mount if mount.startswith("/") else False

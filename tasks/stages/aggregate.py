@@ -45,24 +45,24 @@ def hand_in(run: Run) -> Handle:
     Raises:
         Unsuitable: the aggregator has closed the folder of the sums; the client is not charged, or no longer.
     """
-    place = _place(run)
+    path = _place(run)
     with waited_for(run):
-        if place.exists() or run.finished("sanitize"):
-            return Handle(path=place)
+        if path.exists() or run.finished("sanitize"):
+            return Handle(path=path)
         line, measured = run.plan.release, system(run)
         check_line(measured, line)
         total = transform_all_moments(measured.of(line), records(run, None, Threads(1)))
-        if not place.parent.exists():
+        if not path.parent.exists():
             raise Unsuitable(CLOSED)
         desk = desk_of(run)
         with nullcontext() if desk.held() else not_charged_since(run):
             reserve_run(run, desk)
         try:
-            transform_keep(total, place)
+            transform_keep(total, path)
         except FileNotFoundError:
             give_back(run, "its aggregator had closed the round before it could hand in its sum")
             raise Unsuitable(CLOSED) from None
-        return Handle(path=place)
+        return Handle(path=path)
 
 
 def gather_sums(run: Run) -> Round:
@@ -76,12 +76,12 @@ def gather_sums(run: Run) -> Round:
         make_private(run.sensitive / SUMS)
         write_text(settled, ask_clients(run, hand_in, _fault).model_dump_json(indent=1))
     ended = Round.model_validate_json(settled.read_text(encoding="utf-8"))
-    taken, terms = [parties[client] for client in ended.taken], run.settings.training
-    lost = [] if taken[0].finished("sanitize") else [own for own in taken if not _place(own).exists()]
+    clients, terms = [parties[client] for client in ended.taken], run.settings.training
+    lost = [] if clients[0].finished("sanitize") else [party for party in clients if not _place(party).exists()]
     if lost:  # somebody deleted the sensitive folder before the draw
         make_private(run.sensitive / SUMS)
         run_clients(lost, hand_in, terms["workers"], terms["patience"])
-    release_together(taken)
+    release_together(clients)
     _close(run.sensitive / SUMS)
     return ended
 
@@ -136,8 +136,8 @@ def _announce(desk: Desk) -> None:
 
 
 def _state(desk: Desk) -> str:
-    held = desk.held()
-    return held.state if held else ""
+    reservation = desk.held()
+    return reservation.state if reservation else ""
 
 
 def _fault(party: Run) -> str:

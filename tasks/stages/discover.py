@@ -22,8 +22,8 @@ def discover(run: Run) -> Handle:
 
 def read_found(release: Handle) -> Mapping[str, Found]:
     """Return what a discovery released of each column (post-processing)."""
-    found = read_release(checked(release.path, release.sha256)).value
-    return DiscoverySystem.of_line(found.line).found(found)
+    released = read_release(checked(release.path, release.sha256)).value
+    return DiscoverySystem.of_line(released.line).found(released)
 
 
 def paid_for(run: Run, release: Handle) -> DiscoveryCharge:

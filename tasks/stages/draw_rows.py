@@ -62,14 +62,14 @@ def draw_rows(
         Unsuitable: a condition is none, or no row meets them.
         DataError: too few rows meet them.
     """
-    made = run.finished("train")
-    if made is None:
+    handle = run.finished("train")
+    if handle is None:
         raise ArtifactError(f"run {run.name} has no trained generator; resume it first, if it trains one")
-    check_received(run, made)
-    device, drawn = pick_device(device), 0
+    check_received(run, handle)
+    device, total = pick_device(device), 0
     seed = (run.settings.seed + 1) % 2**31 if seed is None else seed
     with limited_pools():
-        model = read_generator(made.path, made.sha256)
+        model = read_generator(handle.path, handle.sha256)
         codec = codec_of(model.schema)
         facts = Drawn(run.name, model.release_entry, run.plan.release.method, seed, tuple(where))
         if where and isinstance(model.schema, Schema) and model.schema.users:
@@ -79,11 +79,11 @@ def draw_rows(
         else:
             batches = ((records, 1.0) for records in sample_valid(model, rows, seed, device))
         for records, share in batches:
-            table = codec.decode(records, drawn)
-            drawn += units_in(model.schema, records)
+            table = codec.decode(records, total)
+            total += units_in(model.schema, records)
             yield (
                 table,
-                Drawn(**asdict(facts) | {"rows": drawn, "share": share, "records": share * model.default_rows()}),
+                Drawn(**asdict(facts) | {"rows": total, "share": share, "records": share * model.default_rows()}),
             )
 
 
@@ -103,13 +103,13 @@ def write_rows(run: Run, out: Path, rows: int, where: Sequence[str], seed: int |
     facts: list[Drawn] = []
 
     def tables() -> Iterator[pa.Table]:
-        for table, known in draw_rows(run, rows, where, seed, device):
-            facts.append(known)
+        for table, drawing in draw_rows(run, rows, where, seed, device):
+            facts.append(drawing)
             yield table
 
     def footer() -> dict[bytes, bytes]:
-        said: dict[str, Any] = asdict(facts[-1]) | {"nacre_version": version("nacre")}
-        return {FOOTER: json.dumps(said).encode()}
+        origin: dict[str, Any] = asdict(facts[-1]) | {"nacre_version": version("nacre")}
+        return {FOOTER: json.dumps(origin).encode()}
 
     if two_tables:
         _write_two(run.plan.release.contract, tables(), out, footer)

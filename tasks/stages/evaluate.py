@@ -47,9 +47,10 @@ def evaluate(
         receive(run).here() as folder,
         as_parquet(test or folder, schema, run.sensitive) as rows,
     ):
-        held = None if test is None else Sensitive(ParquetBatches(rows, schema, settings.batch_rows))
-        made = ParquetBatches(folder, schema, settings.batch_rows)
-        return Handle(path=write_report(evaluate_run(real, held, made, release, options, threads.map), run.sensitive))
+        test_rows = None if test is None else Sensitive(ParquetBatches(rows, schema, settings.batch_rows))
+        synthetic_rows = ParquetBatches(folder, schema, settings.batch_rows)
+        report = evaluate_run(real, test_rows, synthetic_rows, release, options, threads.map)
+        return Handle(path=write_report(report, run.sensitive))
 
 
 @dataclass(frozen=True)
@@ -67,14 +68,14 @@ def compare(
     if schema.users:
         raise Unsuitable("users and their rows are two tables, and tables are compared one by one")
     make_private(place.sensitive)
-    named = dict(zip(distinct_names(tables), tables, strict=True))
+    by_name = dict(zip(distinct_names(tables), tables, strict=True))
     with ExitStack() as stack:
         lend = stack.enter_context
-        *made, real = [lend(as_parquet(path, schema, place.sensitive)) for path in (*named.values(), real)]
+        *parts, real = [lend(as_parquet(path, schema, place.sensitive)) for path in (*by_name.values(), real)]
         test = lend(as_parquet(test, schema, place.sensitive)) if test else None
-        named, map_ = dict(zip(named, made, strict=True)), Threads(options.workers).map
-        found = compare_tables(named, real, test, schema, _on_limited_threads(options), map_)
-    return write_comparison(found, place.sensitive)
+        by_name, map_ = dict(zip(by_name, parts, strict=True)), Threads(options.workers).map
+        comparison = compare_tables(by_name, real, test, schema, _on_limited_threads(options), map_)
+    return write_comparison(comparison, place.sensitive)
 
 
 def evaluate_again(run: Run, test: Path | None, lenet: Path | None, jobs: int | None, real_rows: bool = False) -> Path:

@@ -23,8 +23,8 @@ UNPLANNED = "its release is not the one that was planned"
 def take_part(run: Run) -> Handle:
     """Release what one client's line says, inside one charge of its own account; all else is checked before it."""
     with waited_for(run):  # a process that outlived its server: each would find the charge in the other's hands
-        if done := run.finished("sanitize"):
-            return done
+        if handle := run.finished("sanitize"):
+            return handle
         if not run.plan.lines:
             examples(run)  # nothing is released of them, and still they must be what the contract says
             return Handle(path=run.control)
@@ -44,16 +44,16 @@ def gather(run: Run) -> Handle:
         NacreError: fewer clients are left than were asked for; resuming tries those that were dropped again.
     """
     with waited_for(run):
-        if done := run.finished("round"):
-            return done
+        if handle := run.finished("round"):
+            return handle
         if run.plan.lines and is_central(run.plan.release):
             from tasks.stages.aggregate import gather_sums
 
             ended = gather_sums(run)
         else:
             ended = ask_clients(run, take_part, _fault)
-        taken = {client: _hash(party) for client, party in parties_of(run).items() if client in ended.taken}
-        write_text(run.place("round"), ended.model_copy(update={"taken": taken}).model_dump_json(indent=1))
+        hashes = {client: _hash(party) for client, party in parties_of(run).items() if client in ended.taken}
+        write_text(run.place("round"), ended.model_copy(update={"taken": hashes}).model_dump_json(indent=1))
         return run.finish("round")
 
 
@@ -66,11 +66,11 @@ def ask_clients(run: Run, work: Work, fault: Callable[[Run], str]) -> Round:
     terms, parties = run.settings.training, parties_of(run)
     reasons = run_clients(list(parties.values()), work, terms["workers"], terms["patience"])
     faults = {client: reasons[party.name] or fault(party) for client, party in parties.items()}
-    dropped = {client: told for client, told in faults.items() if told}
+    dropped = {client: why for client, why in faults.items() if why}
     if len(parties) - len(dropped) < terms["least_clients"]:
-        told = "; ".join(f"{client}: {reason}" for client, reason in dropped.items())
+        causes = "; ".join(f"{client}: {reason}" for client, reason in dropped.items())
         raise NacreError(
-            f"only {len(parties) - len(dropped)} of {len(parties)} clients took part ({told}); mend this and resume"
+            f"only {len(parties) - len(dropped)} of {len(parties)} clients took part ({causes}); mend this and resume"
         )
     for client in dropped:
         give_back(parties[client], "the client was dropped before anything was drawn")
@@ -82,8 +82,8 @@ def _fault(party: Run) -> str:
     if not party.plan.lines:
         return ""
     try:
-        release, held = release_of(party), desk_of(party).held()
-        if release.value.line != party.plan.release or held is None or held.artifact_hash != _hash(party):
+        release, reservation = release_of(party), desk_of(party).held()
+        if release.value.line != party.plan.release or reservation is None or reservation.artifact_hash != _hash(party):
             return UNPLANNED
         create(release.value.line.method, release.value.line.measurement).answers(release.value)
     except NacreError:
@@ -93,11 +93,11 @@ def _fault(party: Run) -> str:
 
 def give_back(party: Run, why: str) -> None:
     """Void the charge of a client, if it was charged and its draw has not begun."""
-    held = desk_of(party).held() if party.plan.lines else None
-    if held is not None and held.state == "reserved":
-        ledger_of(party).void(held.key, why)
+    reservation = desk_of(party).held() if party.plan.lines else None
+    if reservation is not None and reservation.state == "reserved":
+        ledger_of(party).void(reservation.key, why)
 
 
 def _hash(party: Run) -> str:
-    done = party.finished("sanitize")
-    return done.sha256 if done else ""
+    handle = party.finished("sanitize")
+    return handle.sha256 if handle else ""

@@ -106,20 +106,20 @@ def first_server(
     Raises:
         InvalidArgument: a setting is impossible, or the architectures are not for these clients or records.
     """
-    spec, own, main = check_rounds(terms, public.model), terms["architectures"], public.architecture
-    names = list(dict.fromkeys([main, *own.values()]))
-    if not set(own) <= set(clients) or main not in [own.get(client, main) for client in clients]:
+    spec, architectures, main = check_rounds(terms, public.model), terms["architectures"], public.architecture
+    names = list(dict.fromkeys([main, *architectures.values()]))
+    if not set(architectures) <= set(clients) or main not in [architectures.get(client, main) for client in clients]:
         rule = f"be given for clients of the federation, and leave {main} to one of them at least"
-        raise InvalidArgument("model.architectures", own, rule)
+        raise InvalidArgument("model.architectures", architectures, rule)
     if "mlp" in names and len(names) > 1:
-        raise InvalidArgument("model.architectures", own, "be mlp for a table, and other ones for images")
+        raise InvalidArgument("model.architectures", architectures, "be mlp for a table, and other ones for images")
     head = build(main, public.model, seed)
     head.extractor.load_state_dict(public.features.network.state_dict())
-    given = {main: state_of(head)}
+    states = {main: state_of(head)}
     if extractor.pretraining is not None:
         for name in names[1:]:
-            given[name] = pretrain(name, public.model, auxiliary, extractor.pretraining, extractor.seed)
-    return write_server(start(names, spec, seed, given))
+            states[name] = pretrain(name, public.model, auxiliary, extractor.pretraining, extractor.seed)
+    return write_server(start(names, spec, seed, states))
 
 
 @stage("train client", sensitive=True)
@@ -127,19 +127,19 @@ def train_one(run: Run, number: int) -> Handle:
     """Train the server's model on one client's records, and leave it with the server. Privacy: none."""
     whole, contract = federation_of(run), about(run.plan)
     client = contract.client
-    place = round_folder(whole, number) / _update(client)
-    if place.exists():
-        return Handle(path=place)
+    path = round_folder(whole, number) / _update(client)
+    if path.exists():
+        return Handle(path=path)
     public = public_part(whole, contract)
     server = read_server((round_folder(whole, number - 1) / SERVER).read_bytes())
     spec, seed = check_rounds(whole.settings.training, public.model), whole.settings.seed
     architecture = whole.settings.training["architectures"].get(client, public.architecture)
 
-    def train(own: Examples) -> bytes:
-        return write_update(train_client(server, own, client, architecture, spec, seed))
+    def train(records: Examples) -> bytes:
+        return write_update(train_client(server, records, client, architecture, spec, seed))
 
-    transform_kept(load_examples(local(run.settings.data), public.records, contract), train, place)
-    return Handle(path=place)
+    transform_kept(load_examples(local(run.settings.data), public.records, contract), train, path)
+    return Handle(path=path)
 
 
 @stage("rounds", sensitive=True)
@@ -161,8 +161,8 @@ def keep_inside(run: Run, trained: Handle) -> Handle:
     """Write the page on models that stay inside, and end the run. Privacy: as sensitive as the models."""
     ended, certainties = round_of(run), certainties_of(run, public_part(run, about(run.plan)))
     parties = [
-        Party(client, own.settings.account, own.plan, ended.dropped.get(client, ""), certainties.get(client))
-        for client, own in parties_of(run).items()
+        Party(client, party.settings.account, party.plan, ended.dropped.get(client, ""), certainties.get(client))
+        for client, party in parties_of(run).items()
     ]
     numbers = range(1, run.settings.training["rounds"] + 1)
     facts = summarise_rounds(parties, [json.loads((round_folder(run, n) / ENDED).read_text()) for n in numbers])
@@ -194,44 +194,44 @@ def _take_round(run: Run, public: PublicPart, number: int, sure: Mapping[str, Fl
     terms, folder = run.settings.training, round_folder(run, number)
     make_private(folder)
     before = read_server((round_folder(run, number - 1) / SERVER).read_bytes())
-    drawn = select(list(round_of(run).taken), terms["participation"], number, run.settings.seed)
-    updates, dropped = _updates(run, number, drawn)
-    spec, kept = check_rounds(terms, public.model), records_of(run)
-    after, faults = aggregate(before, updates, spec, run.settings.seed, kept.distilled, sure)
+    clients = select(list(round_of(run).taken), terms["participation"], number, run.settings.seed)
+    updates, dropped = _updates(run, number, clients)
+    spec, records = check_rounds(terms, public.model), records_of(run)
+    after, faults = aggregate(before, updates, spec, run.settings.seed, records.distilled, sure)
     model = loaded(public.architecture, public.model, after.models[public.architecture])
-    said, classes = softmax(predict(model, kept.distilled), axis=1), about(run.plan).classes
+    labels, classes = softmax(predict(model, records.distilled), axis=1), about(run.plan).classes
     write_whole(folder / SERVER, lambda part: part.write_bytes(write_server(after)))
     first = len(public.negatives)
-    write_whole(folder / SOFT_LABELS, lambda part: write_soft_labels(part, first, classes, said, {}))
-    rated = None if kept.judge is None else round(accuracy(model, kept.judge), 4)
-    ended = Ended(number=number, drawn=drawn, dropped=dropped | faults, accuracy=rated)
+    write_whole(folder / SOFT_LABELS, lambda part: write_soft_labels(part, first, classes, labels, {}))
+    rated = None if records.judge is None else round(accuracy(model, records.judge), 4)
+    ended = Ended(number=number, drawn=clients, dropped=dropped | faults, accuracy=rated)
     write_text(folder / ENDED, json.dumps(ended.model_dump(mode="json"), indent=1))
-    for client in drawn:
+    for client in clients:
         (folder / _update(client)).unlink(missing_ok=True)
 
 
-def _updates(run: Run, number: int, drawn: Sequence[str]) -> tuple[list[Update], dict[str, str]]:
+def _updates(run: Run, number: int, clients: Sequence[str]) -> tuple[list[Update], dict[str, str]]:
     """Have clients train, and return what can be read of what they sent, and why each other was dropped."""
     terms, parties, updates = run.settings.training, parties_of(run), list[Update]()
     work = partial(train_one, number=number)
-    reasons = run_clients([parties[client] for client in drawn], work, terms["workers"], terms["patience"])
-    dropped = {client: reason for client in drawn if (reason := reasons[parties[client].name])}
-    for client in drawn:
-        found = _received(round_folder(run, number) / _update(client), client)
-        if isinstance(found, str):
-            dropped.setdefault(client, found)
+    reasons = run_clients([parties[client] for client in clients], work, terms["workers"], terms["patience"])
+    dropped = {client: reason for client in clients if (reason := reasons[parties[client].name])}
+    for client in clients:
+        update = _received(round_folder(run, number) / _update(client), client)
+        if isinstance(update, str):
+            dropped.setdefault(client, update)
         elif client not in dropped:
-            updates.append(found)
+            updates.append(update)
     return updates, dropped
 
 
-def _received(place: Path, client: str) -> Update | str:
+def _received(file: Path, client: str) -> Update | str:
     """Read what a client sent, or say why it cannot be used."""
     try:
-        found = read_update(place.read_bytes())
+        update = read_update(file.read_bytes())
     except (OSError, ArtifactError):
         return UNREADABLE
-    return found if found.client == client else ANOTHERS
+    return update if update.client == client else ANOTHERS
 
 
 def _update(client: str) -> str:

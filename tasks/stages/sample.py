@@ -44,8 +44,8 @@ GROUP_ROWS, GROUP_BYTES = 2**17, 2**25
 @stage("sample", sensitive=False)
 def sample(run: Run, generator: Handle) -> Handle:
     """Draw the asked number of rows, or the released (noisy) number of records."""
-    if done := run.finished("sample"):
-        return done
+    if handle := run.finished("sample"):
+        return handle
     settings = run.settings
     rows = rows_of(run, read_generator(generator.path, generator.sha256))
     target, device = run.place("sample"), pick_device(settings.device)
@@ -145,9 +145,9 @@ def write_parts(draw: FileSampler, rows: int, engine: Engine, tick: Callable[[in
     """Write all files of a table of so many rows; return their names and digests."""
     files, written = ((start // FILE_ROWS, min(FILE_ROWS, rows - start)) for start in range(0, rows, FILE_ROWS)), 0
     threads, parts = torch.get_num_threads(), dict[str, str]()
-    for done in engine.map(draw, files):
-        written += done.rows
-        parts[done.name] = done.sha256
+    for file in engine.map(draw, files):
+        written += file.rows
+        parts[file.name] = file.sha256
         tick(written)
     torch.set_num_threads(threads)
     return parts

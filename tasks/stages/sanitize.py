@@ -58,8 +58,8 @@ def seal(run: Run) -> Handle:
     """Record that a run's release is in place, and have the home remember what paid for it."""
     desk = desk_of(run)
     remember(run.home, run.ledger_url, desk.ledger)
-    held = desk.held()
-    return run.finish("sanitize", held.artifact_hash if held else "")
+    reservation = desk.held()
+    return run.finish("sanitize", reservation.artifact_hash if reservation else "")
 
 
 def reserve_run(run: Run, desk: Desk) -> None:
@@ -68,11 +68,11 @@ def reserve_run(run: Run, desk: Desk) -> None:
     The home remembers the charge before anything is drawn: a ledger that is lost meanwhile is missed.
     """
     check_home(run.home, run.ledger_url, desk.ledger)
-    held = desk.held()
-    if held is None:  # another run of the same may have been charged, and cut off, since this one was started
+    reservation = desk.held()
+    if reservation is None:  # another run of the same may have been charged, and cut off, since this one was started
         parties = [(party.settings, party.plan.lines) for party in run.parties]
         refuse_paid(run.home, desk.ledger, run.ledger_url, parties)
-    if held is None or held.state == "reserved":
+    if reservation is None or reservation.state == "reserved":
         prepare_places(desk.staged, desk.released)
         check_free(desk.staged, desk.released)
     with naming_paid(run.home, desk.ledger, run.ledger_url):

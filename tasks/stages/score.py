@@ -26,28 +26,28 @@ LOST = "the sensitive zone was deleted before the report was scored"
 @stage("score", sensitive=True)
 def score(run: Run, synthetic: Handle) -> Handle:
     """Measure the charged scores; if the real rows are gone, void the charge that was reserved for the scores."""
-    line, encoded, place = run.plan.report, run.sensitive / "encoded", Handle(path=run.place("score"))
+    line, encoded, product = run.plan.report, run.sensitive / "encoded", Handle(path=run.place("score"))
     if line is None or run.finished("score"):
-        return place
+        return product
     desk = desk_of(run, REPORT)
-    held = desk.held()
-    if held is not None and held.state == "voided":
-        return place
+    reservation = desk.held()
+    if reservation is not None and reservation.state == "voided":
+        return product
     if encoded.exists():
         settings, schema = run.settings, line.table
         # on this machine's threads: models are not sent to a cluster, whose libraries may compute otherwise
         real = Sensitive(EncodedTable(encoded, schema, Threads(settings.threads or cores())))
         with receive(run).here() as folder:
-            made = SyntheticTable(folder, schema, settings.batch_rows)
-            Scores.reading(line, made, settings.seed).measure(real, line, desk)
-    elif held is not None and held.state == "reserved":
+            table = SyntheticTable(folder, schema, settings.batch_rows)
+            Scores.reading(line, table, settings.seed).measure(real, line, desk)
+    elif reservation is not None and reservation.state == "reserved":
         desk.ledger.void(desk.charge.key, LOST)
     elif desk.staged.exists() or desk.released.exists():
         desk.ledger.recover(desk.charge.key, staged=desk.staged, released=desk.released)
-    held = desk.held()
-    if held is None or held.state != "committed":  # a file that lies there was not released by us
-        return place
-    return run.finish("score", held.artifact_hash)
+    reservation = desk.held()
+    if reservation is None or reservation.state != "committed":  # a file that lies there was not released by us
+        return product
+    return run.finish("score", reservation.artifact_hash)
 
 
 @dataclass(frozen=True)

@@ -86,8 +86,8 @@ def seconds_of(run: Any) -> dict[str, Took]:
 def _read_seconds(file: Path) -> dict[str, Took]:
     """Read a file that nothing depends on: one that is damaged is as good as none."""
     try:
-        kept = {name: Took(**one) for name, one in json.loads(file.read_text(encoding="utf-8")).items()}
-        return {name: replace(one, seconds=float(one.seconds)) for name, one in kept.items()}
+        seconds = {name: Took(**one) for name, one in json.loads(file.read_text(encoding="utf-8")).items()}
+        return {name: replace(one, seconds=float(one.seconds)) for name, one in seconds.items()}
     except (FileNotFoundError, ValueError, TypeError, AttributeError, RecursionError):
         return {}
 
@@ -95,11 +95,11 @@ def _read_seconds(file: Path) -> dict[str, Took]:
 def _keep_seconds(private: Path, policy: Policy, seconds: float) -> None:
     """Note what a stage took; of a stage that ran more than once the longest, since the others found it finished."""
     with suppress(OSError, ArtifactError):  # it is for the operator's eyes and nothing depends on it
-        kept = _read_seconds(file := private / SECONDS)
-        before = kept.get(policy.name, Took(0.0, policy.sensitive))
-        kept[policy.name] = Took(max(round(seconds, 2), before.seconds), policy.sensitive)
+        stages = _read_seconds(file := private / SECONDS)
+        before = stages.get(policy.name, Took(0.0, policy.sensitive))
+        stages[policy.name] = Took(max(round(seconds, 2), before.seconds), policy.sensitive)
         if private.is_dir():
-            write_text(file, json.dumps({name: asdict(one) for name, one in kept.items()}))
+            write_text(file, json.dumps({name: asdict(one) for name, one in stages.items()}))
 
 
 def as_task(function: F) -> F:
@@ -134,9 +134,9 @@ def _publishable(error: Exception, policy: Policy, private: Path) -> Exception:
         return NacreError(f"stage {policy.name}: the disk is full; free some space and resume the run")
     if not policy.sensitive:
         return error
-    kept = _keep(error, private / "error.txt")
+    note = _keep(error, private / "error.txt")
     if not isinstance(error, NacreError):
-        return NacreError(f"stage {policy.name} failed with {type(error).__name__}; {kept}")
+        return NacreError(f"stage {policy.name} failed with {type(error).__name__}; {note}")
     error.__cause__ = error.__context__ = error.__traceback__ = None
     return error
 

@@ -16,9 +16,9 @@ from tasks.stages.stage import stage
 def train(run: Run, release: Handle) -> Handle:
     """Train, or go on training from the last checkpoint."""
     checkpoint = run.released / "checkpoint.safetensors"
-    if done := run.finished("train"):
+    if handle := run.finished("train"):
         checkpoint.unlink(missing_ok=True)  # that it was deleted may have been forgotten with the power
-        return done
+        return handle
     settings = run.settings
     released = read_release(release.path)
     line = released.value.line
@@ -34,5 +34,5 @@ def train(run: Run, release: Handle) -> Handle:
     checkpoint.unlink(missing_ok=True)
     # all settings are written down: a later version may have other defaults
     spec = training_of(line.method).model_validate(settings.training)
-    made = Made(nacre_version=version("nacre"), seed=settings.seed, settings=spec.model_dump(mode="json"))
-    return run.finish("train", made=made)
+    origin = Made(nacre_version=version("nacre"), seed=settings.seed, settings=spec.model_dump(mode="json"))
+    return run.finish("train", made=origin)

@@ -44,8 +44,8 @@ BATCH_ROWS = 65_536
 @stage("validate", sensitive=False)
 def validate(run: Run, release: Handle, product: Handle) -> Handle:
     """Write the publishable report, once a synthetic table was checked against its schema's expectations."""
-    if done := run.finished("validate"):
-        return done
+    if handle := run.finished("validate"):
+        return handle
     direct = direct_kind_of(run.plan.release)
     if direct is not None:
         return _finish(run, direct.facts(run, release))
@@ -82,8 +82,8 @@ def _judge(run: Run, release: Handle, received: Received) -> Handle:
         first = first_records(folder, contract, FIT_ROWS)
     facts = summarise(measured, tally, first, gate.results(), release.sha256, charged_section(run))
     facts |= kind.further_facts(measured, first)
-    if said := caution_of_rules(model, rows, settings.seed):
-        facts["cautions"] = [said]
+    if caution := caution_of_rules(model, rows, settings.seed):
+        facts["cautions"] = [caution]
     return _finish(run, facts, checks)
 
 
@@ -98,11 +98,11 @@ def charged_section(run: Run) -> dict[str, Any] | None:
     line = run.plan.report
     if line is None:
         return None
-    if done := run.finished("score"):
+    if handle := run.finished("score"):
         scores = read_release(run.read("score")).value
-        return {"status": "measured", "charged": True, **charged_facts(scores), "scores_sha256": done.sha256}
-    held = desk_of(run, REPORT).held()
-    return {"status": "lost", "charged": held is not None and held.state != "voided", **line_facts(line)}
+        return {"status": "measured", "charged": True, **charged_facts(scores), "scores_sha256": handle.sha256}
+    reservation = desk_of(run, REPORT).held()
+    return {"status": "lost", "charged": reservation is not None and reservation.state != "voided", **line_facts(line)}
 
 
 def render_again(report: Handle) -> str:
@@ -125,8 +125,8 @@ def check_table(
         results = engine.map(Fetched(Bucket(received.bucket), check), received.parts.items())
     else:
         results = engine.map(check, parquet_files(path))
-    for own, counts in results:
-        gate.add(own)
+    for verdicts, counts in results:
+        gate.add(verdicts)
         if tally is not None and counts is not None:
             tally.join(counts)
     gate.settle()

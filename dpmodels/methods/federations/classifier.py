@@ -48,22 +48,22 @@ class Ensemble:
     @classmethod
     def of(cls, clients: Sequence[Heads], sharpness: float = SHARPNESS) -> "Ensemble":
         """Put released heads together, which must be of one measurement."""
-        scores = np.stack([own.score[0] for own in clients])
-        heads = np.stack([own.head for own in clients])
+        scores = np.stack([client.score[0] for client in clients])
+        heads = np.stack([client.head for client in clients])
         return cls(scores, heads, np.array(clients[0].problems.head.bias), np.array(sharpness))
 
     def probabilities(self, z: Whole) -> Floats:
         """Return each class's probability. Shapes: [n, d] -> [n, classes]."""
         phi = with_bias(z, float(self.bias))
-        return weighted_ensemble([phi @ own.T for own in self.heads], self.certainties(z), float(self.sharpness))
+        return weighted_ensemble([phi @ head.T for head in self.heads], self.certainties(z), float(self.sharpness))
 
     def certainties(self, z: Whole) -> list[Floats]:
         """Return how certain each client is of each record. Shapes: [n, d] -> clients times [n]."""
         phi = with_bias(z, float(self.bias))
-        return [certainty(own, phi) for own in self.scores]
+        return [certainty(score, phi) for score in self.scores]
 
 
-HEADS: dict[str, type[Ensemble] | type[Discriminant]] = {own.kind: own for own in (Ensemble, Discriminant)}
+HEADS: dict[str, type[Ensemble] | type[Discriminant]] = {head.kind: head for head in (Ensemble, Discriminant)}
 Head = Ensemble | Discriminant
 
 
@@ -93,15 +93,15 @@ def signals_of(system: System[Any], releases: Sequence[Released[Release]]) -> li
     weights tell classes apart, so these may do so where most of the weights' length is noise. Of moments it is None.
     """
     answers = [system.answers(release.value) for release in releases]
-    found = list[tuple[float, float | None]]()
+    signals = list[tuple[float, float | None]]()
     if isinstance(system, FederatedHeads | HeadsAndMoments):
-        heads = np.stack([own[1].vector / own[1].noise_stddev for own in answers])
-        found.append((float(np.sqrt((heads**2).mean())), float(np.sqrt(1 + 2 * np.sqrt(2 / heads.size)))))
+        heads = np.stack([answer[1].vector / answer[1].noise_stddev for answer in answers])
+        signals.append((float(np.sqrt((heads**2).mean())), float(np.sqrt(1 + 2 * np.sqrt(2 / heads.size)))))
     if isinstance(system, MomentsHead | HeadsAndMoments):
-        total = np.sum([own[-1].vector.astype(np.float64) for own in answers], axis=0)
-        noise = np.linalg.norm([own[-1].noise_stddev for own in answers])
-        found.append((float(np.sqrt((total**2).mean()) / noise), None))
-    return found
+        total = np.sum([answer[-1].vector.astype(np.float64) for answer in answers], axis=0)
+        noise = np.linalg.norm([answer[-1].noise_stddev for answer in answers])
+        signals.append((float(np.sqrt((total**2).mean()) / noise), None))
+    return signals
 
 
 @dataclass(frozen=True)
@@ -144,19 +144,19 @@ class FederatedClassifier:
         """
         facts, tensors = parts_of(path)
         try:
-            found = cls._of(facts, tensors)
+            classifier = cls._of(facts, tensors)
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as fault:
             raise damaged(path) from fault
-        if found.features.sha256 != found.contract.extractor:
+        if classifier.features.sha256 != classifier.contract.extractor:
             raise ArtifactError(f"classifier {path.name} has another network than its contract names; make it again")
-        return found
+        return classifier
 
     @classmethod
     def _of(cls, facts: dict[str, Any], tensors: dict[str, Tensor]) -> "FederatedClassifier":
         model = ModelSpec.model_validate(facts["model"])
         features = features_of(facts["architecture"], model, tensors)
-        own = {name.removeprefix("head/"): held for name, held in tensors.items() if name.startswith("head/")}
-        head = HEADS[facts["kind"]](**{name: tensor.numpy() for name, tensor in own.items()})
+        parts = {name.removeprefix("head/"): array for name, array in tensors.items() if name.startswith("head/")}
+        head = HEADS[facts["kind"]](**{name: tensor.numpy() for name, tensor in parts.items()})
         contract = Federation.model_validate_json(json.dumps(facts["contract"]))
         return cls(contract, facts["architecture"], model, features, head, tuple(facts["entries"]))
 

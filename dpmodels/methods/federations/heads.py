@@ -104,8 +104,8 @@ class Heads:
 
     def logits(self, z: Whole) -> Floats:
         """Return the logits of classes. Shapes: [n, d] -> [n, classes]."""
-        said: Floats = self.problems.head.features(z) @ self.head.T
-        return said
+        logits: Floats = self.problems.head.features(z) @ self.head.T
+        return logits
 
 
 @dataclass(frozen=True)
@@ -128,11 +128,11 @@ class FederatedHeads(System[HeadProblems]):
     def regularized(self, spec: HeadsMeasurement, contract: Federation, noise_multiplier: float) -> HeadsMeasurement:
         """Regularize as noise of this multiplier asks, where nothing else is given."""
         score, head = (event.noise_multiplier for event in self.events(noise_multiplier))
-        chosen = {
+        lambdas = {
             "score_lambda": lambda_for(spec, contract, 1, contract.negatives, score),
             "head_lambda": lambda_for(spec, contract, len(contract.classes), 0, head),
         }
-        return spec.model_copy(update={name: getattr(spec, name) or found for name, found in chosen.items()})
+        return spec.model_copy(update={name: getattr(spec, name) or strength for name, strength in lambdas.items()})
 
     def design(self, spec: HeadsMeasurement, contract: Federation) -> HeadProblems:
         """State the two problems."""
@@ -168,10 +168,10 @@ class FederatedHeads(System[HeadProblems]):
     @staticmethod
     def noise_of(line: Line, problems: HeadProblems) -> dict[str, float]:
         """Name the first two steps of a line and the standard deviation of their noise."""
-        named = {CERTAINTY: problems.score, "weights of the classifying head": problems.head}
+        by_name = {CERTAINTY: problems.score, "weights of the classifying head": problems.head}
         return {
-            name: line.noise_stddev(step, own.l2_sensitivity) * own.step
-            for step, (name, own) in enumerate(named.items())
+            name: line.noise_stddev(step, problem.l2_sensitivity) * problem.step
+            for step, (name, problem) in enumerate(by_name.items())
         }
 
     def least_units(self, line: Line) -> float:
@@ -190,7 +190,7 @@ class FederatedHeads(System[HeadProblems]):
     def fingerprint(self, design: HeadProblems) -> str:
         """Hash the lattice and the features' layout."""
         both = design.score, design.head
-        return fingerprint_of(design.auxiliary, *[(own.size, own.outputs, own.bias, own.step) for own in both])
+        return fingerprint_of(design.auxiliary, *[(part.size, part.outputs, part.bias, part.step) for part in both])
 
 
 def records_of(spec: ScoresMeasurement, contract: Federation) -> int:
@@ -249,8 +249,8 @@ def score_sum(problem: Logistic, records: int, auxiliary: str, negatives: Whole 
 
 def certainty(w: Floats, phi: Floats) -> Floats:
     """Return sigmoid(<w, phi>) + XI (FedAUX, Eq. 6). Shapes: [d], [n, d] -> [n]."""
-    said: Floats = 1 / (1 + np.exp(-np.clip(phi @ w, -700, 700))) + XI
-    return said
+    sigmoid: Floats = 1 / (1 + np.exp(-np.clip(phi @ w, -700, 700))) + XI
+    return sigmoid
 
 
 def weighted_ensemble(
@@ -263,10 +263,10 @@ def weighted_ensemble(
 
     Shapes: clients times [n, classes], clients times [n] -> [n, classes].
     """
-    said = np.stack(logits)
-    shares = np.ones(said.shape[:2]) if weights is None else np.stack(weights)
+    stacked = np.stack(logits)
+    shares = np.ones(stacked.shape[:2]) if weights is None else np.stack(weights)
     shares = (shares / shares.max(axis=0)) ** sharpness
-    mean = np.einsum("in,inc->nc", shares / shares.sum(axis=0), said)
+    mean = np.einsum("in,inc->nc", shares / shares.sum(axis=0), stacked)
     odds = np.exp(mean - mean.max(axis=1, keepdims=True))
     result: Floats = odds / odds.sum(axis=1, keepdims=True)
     return result
@@ -282,7 +282,7 @@ def distil_head(z: Whole, soft: Floats, strength: float = 1e-4, bias: float = 0.
         Unsuitable: the regularization is too weak for an optimum to be found.
     """
     problem = Logistic(z.shape[1], soft.shape[1], strength * len(z), bias, False, len(z), tolerance=1e-2)
-    found = problem.solve(problem.features(z), soft)
-    if found is None:
+    weights = problem.solve(problem.features(z), soft)
+    if weights is None:
         raise Unsuitable("no head fits the soft labels; give a stronger regularization")
-    return problem, found
+    return problem, weights

@@ -38,7 +38,7 @@ def read_update(content: bytes) -> Update:
 
 def write_server(server: Server) -> bytes:
     """Write the server's state after a round."""
-    tensors = {f"{name}/{key}": held for name, model in server.models.items() for key, held in model.items()}
+    tensors = {f"{name}/{key}": tensor for name, model in server.models.items() for key, tensor in model.items()}
     return _write(tensors, {"round": server.round, "architectures": list(server.models)})
 
 
@@ -50,14 +50,14 @@ def read_server(content: bytes) -> Server:
     """
     tensors, facts = _read(content)
     models = {
-        name: {key.removeprefix(f"{name}/"): held for key, held in tensors.items() if key.startswith(f"{name}/")}
+        name: {key.removeprefix(f"{name}/"): tensor for key, tensor in tensors.items() if key.startswith(f"{name}/")}
         for name in facts["architectures"]
     }
     return Server(int(facts["round"]), models)
 
 
 def _write(tensors: Mapping[str, Tensor], facts: dict[str, Any]) -> bytes:
-    return save({name: held.contiguous() for name, held in tensors.items()}, metadata={KEY: json.dumps(facts)})
+    return save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata={KEY: json.dumps(facts)})
 
 
 def _read(content: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:

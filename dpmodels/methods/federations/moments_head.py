@@ -72,17 +72,17 @@ class Discriminant:
 
     def logits(self, z: Whole) -> Floats:
         """Return log(share * density) of each class but for a constant. Shapes: [n, d] -> [n, classes]."""
-        points, said = np.ldexp(z.astype(np.float64), -Z_BITS), []
+        points, logits = np.ldexp(z.astype(np.float64), -Z_BITS), []
         for c, mean in enumerate(self.means):
             inverse, volume = self.inverses[c % len(self.inverses)], self.log_volumes[c % len(self.inverses)]
             off = points - mean
-            said.append(self.log_shares[c] - 0.5 * (volume + ((off @ inverse) * off).sum(axis=1)))
-        return np.stack(said, axis=1)
+            logits.append(self.log_shares[c] - 0.5 * (volume + ((off @ inverse) * off).sum(axis=1)))
+        return np.stack(logits, axis=1)
 
     def probabilities(self, z: Whole) -> Floats:
         """Return each class's probability. Shapes: [n, d] -> [n, classes]."""
-        said: Floats = softmax(self.logits(z), axis=1)
-        return said
+        probabilities: Floats = softmax(self.logits(z), axis=1)
+        return probabilities
 
 
 @dataclass(frozen=True)
@@ -168,16 +168,16 @@ def added(moments: ClassMoments, sums: Sequence[NoisySum]) -> Discriminant:
 def discriminant(moments: ClassMoments, released: Whole, noise_stddev: float) -> Discriminant:
     """Return the Gaussians of released moments (post-processing). Units: ``noise_stddev`` in lattice steps."""
     counts, sums, seconds = moments.unpack(released)
-    held = counts.clip(min=max(1.0, noise_stddev / moments.count_step))
-    means = sums / held[:, None]
+    sizes = counts.clip(min=max(1.0, noise_stddev / moments.count_step))
+    means = sums / sizes[:, None]
     means /= np.maximum(1.0, np.linalg.norm(means, axis=1, keepdims=True))
-    noise, shares = noise_stddev / (DIAGONAL * 4.0**Z_BITS), held / held.sum()
+    noise, shares = noise_stddev / (DIAGONAL * 4.0**Z_BITS), sizes / sizes.sum()
     squares = np.einsum("ci,cj->cij", means, means)
     if moments.pooled:
-        within = seconds[0] / held.sum() - np.einsum("c,cij->ij", shares, squares)
-        covariances = shrink(within, float(noise / held.sum()))[None]
+        within = seconds[0] / sizes.sum() - np.einsum("c,cij->ij", shares, squares)
+        covariances = shrink(within, float(noise / sizes.sum()))[None]
     else:
-        covariances = shrink_classes(seconds / held[:, None, None] - squares, noise / held, held)
+        covariances = shrink_classes(seconds / sizes[:, None, None] - squares, noise / sizes, sizes)
     covariances = covariances + LEAST_VARIANCE * np.eye(moments.size)
     volumes: Floats = np.linalg.slogdet(covariances)[1]
     inverses = np.linalg.inv(covariances).astype(np.float64)

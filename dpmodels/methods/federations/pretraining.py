@@ -87,15 +87,15 @@ def view(rows: Tensor, settings: PretrainingSpec, draw: torch.Generator) -> Tens
     number = len(rows)
     if rows.dim() == 2:
         others = rows[torch.randint(number, (number,), generator=draw)]
-        taken = torch.rand(rows.shape, generator=draw) < settings.columns
-        return torch.where(taken.to(rows.device), others, rows)
-    drawn = torch.rand(number, 5, generator=draw).to(rows.device)
-    side = settings.crop + (1 - settings.crop) * drawn[:, 0]
-    mirrored = 1 - 2 * (settings.mirror * (drawn[:, 1] < 0.5).float())
+        swaps = torch.rand(rows.shape, generator=draw) < settings.columns
+        return torch.where(swaps.to(rows.device), others, rows)
+    uniform = torch.rand(number, 5, generator=draw).to(rows.device)
+    side = settings.crop + (1 - settings.crop) * uniform[:, 0]
+    mirrored = 1 - 2 * (settings.mirror * (uniform[:, 1] < 0.5).float())
     zero = torch.zeros_like(side)
-    shift = (2 * drawn[:, 2:4] - 1) * (1 - side)[:, None]
-    place = torch.stack([side * mirrored, zero, shift[:, 0], zero, side, shift[:, 1]], dim=1).view(number, 2, 3)
-    grid = functional.affine_grid(place, list(rows.shape), align_corners=False)
+    shift = (2 * uniform[:, 2:4] - 1) * (1 - side)[:, None]
+    affine = torch.stack([side * mirrored, zero, shift[:, 0], zero, side, shift[:, 1]], dim=1).view(number, 2, 3)
+    grid = functional.affine_grid(affine, list(rows.shape), align_corners=False)
     cropped = functional.grid_sample(rows, grid, align_corners=False)
-    bright = 1 + settings.brightness * (2 * drawn[:, 4] - 1)
+    bright = 1 + settings.brightness * (2 * uniform[:, 4] - 1)
     return cropped * bright.view(-1, 1, 1, 1)

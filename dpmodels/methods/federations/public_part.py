@@ -143,16 +143,16 @@ class PublicRecords:
         from safetensors.torch import save
 
         labeled = {} if self.judge is None else {"inputs": self.judge.inputs, "labels": self.judge.labels}
-        return save({name: held.contiguous() for name, held in {"distilled": self.distilled, **labeled}.items()})
+        return save({name: tensor.contiguous() for name, tensor in {"distilled": self.distilled, **labeled}.items()})
 
     @classmethod
     def of_bytes(cls, content: bytes) -> "PublicRecords":
         """Read the records back."""
         from safetensors.torch import load
 
-        found = load(content)
-        judge = Examples(found["inputs"], found["labels"]) if "inputs" in found else None
-        return cls(found["distilled"], judge)
+        tensors = load(content)
+        judge = Examples(tensors["inputs"], tensors["labels"]) if "inputs" in tensors else None
+        return cls(tensors["distilled"], judge)
 
 
 def tensors_of(features: FrozenFeatures) -> dict[str, Tensor]:
@@ -180,8 +180,8 @@ def _spread(auxiliary: Tensor) -> tuple[Tensor, Tensor]:
     """Return the mean and the standard deviation of each column of public tables; images stay as they are."""
     if auxiliary.dim() > 2:
         return torch.zeros(()), torch.ones(())
-    known = auxiliary.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
-    return known.mean(dim=0), known.std(dim=0).clamp(min=1e-6)
+    numbers = auxiliary.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+    return numbers.mean(dim=0), numbers.std(dim=0).clamp(min=1e-6)
 
 
 def _take_in(extractor: "nn.Module", mean: Tensor, scale: Tensor) -> None:

@@ -124,8 +124,8 @@ def _numbers(column: pa.Array, name: str) -> NDArray[np.float64]:
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         raise DataError(name, "must hold numbers")
-    found: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return found
+    numbers: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return numbers
 
 
 def _labels(column: pa.ChunkedArray, name: str, classes: Sequence[str]) -> NDArray[np.int64]:
@@ -133,8 +133,8 @@ def _labels(column: pa.ChunkedArray, name: str, classes: Sequence[str]) -> NDArr
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         raise DataError(name, "must hold text or whole numbers")
-    places = pc.index_in(column.cast(pa.string()), pa.array(list(classes), pa.string()))
-    if places.null_count:
+    codes = pc.index_in(column.cast(pa.string()), pa.array(list(classes), pa.string()))
+    if codes.null_count:
         raise DataError(name, "must be one of the federation's classes in every record")
-    found: NDArray[np.int64] = places.to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
+    labels: NDArray[np.int64] = codes.to_numpy(zero_copy_only=False).astype(np.int64)
+    return labels

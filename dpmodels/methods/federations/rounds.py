@@ -89,34 +89,34 @@ def start(
     pretrained: Mapping[Architecture, State] | None = None,
 ) -> Server:
     """Return the server before the first round, with models that were pre-trained (+P) or with new ones."""
-    given = pretrained or {}
-    return Server(0, {name: given.get(name) or state_of(build(name, spec.model, seed)) for name in architectures})
+    models = pretrained or {}
+    return Server(0, {name: models.get(name) or state_of(build(name, spec.model, seed)) for name in architectures})
 
 
 def select(clients: Sequence[str], rate: float, round_number: int, seed: int) -> list[str]:
     """Draw the clients that take part in a round, at least one."""
     rng = np.random.default_rng([seed, round_number])
-    drawn = rng.choice(len(clients), max(1, round(rate * len(clients))), replace=False)
-    return [clients[place] for place in sorted(drawn)]
+    numbers = rng.choice(len(clients), max(1, round(rate * len(clients))), replace=False)
+    return [clients[number] for number in sorted(numbers)]
 
 
 def train_client(
-    server: Server, own: Examples, client: str, architecture: Architecture, spec: RoundSpec, seed: int
+    server: Server, records: Examples, client: str, architecture: Architecture, spec: RoundSpec, seed: int
 ) -> Update:
     """Train the server's model on a client's records. Privacy: the update is as sensitive as the records."""
-    model = loaded(architecture, spec.model, server.models[architecture], own.inputs.device)
-    held = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    model = loaded(architecture, spec.model, server.models[architecture], records.inputs.device)
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     trained = model.head if spec.only_head else model
 
     def loss(rows: Tensor) -> Tensor:
-        found = functional.cross_entropy(model(own.inputs[rows]), own.labels[rows])
+        objective = functional.cross_entropy(model(records.inputs[rows]), records.labels[rows])
         if spec.algorithm == "fedprox":
-            away = [((w - held[name]) ** 2).sum() for name, w in model.named_parameters()]
-            found = found + spec.proximal / 2 * torch.stack(away).sum()
-        return found
+            away = [((w - before[name]) ** 2).sum() for name, w in model.named_parameters()]
+            objective = objective + spec.proximal / 2 * torch.stack(away).sum()
+        return objective
 
-    _descend(trained, loss, len(own.labels), spec.local, seed_of(seed, server.round, *client.encode()))
-    return Update(client, architecture, len(own.labels), state_of(model))
+    _descend(trained, loss, len(records.labels), spec.local, seed_of(seed, server.round, *client.encode()))
+    return Update(client, architecture, len(records.labels), state_of(model))
 
 
 def aggregate(
@@ -137,17 +137,17 @@ def aggregate(
     senders = [each.client for each in updates]
     dropped = {name: "it sent more than one update" for name in senders if senders.count(name) > 1}
     dropped |= {each.client: fault for each in updates if (fault := fault_of(each, server, spec))}
-    kept = [each for each in updates if each.client not in dropped]
-    models = {name: _mean(own) if (own := _of(kept, name)) else old for name, old in server.models.items()}
+    usable = [each for each in updates if each.client not in dropped]
+    models = {name: _mean(group) if (group := _of(usable, name)) else old for name, old in server.models.items()}
     averaged = Server(server.round + 1, models)
-    if spec.algorithm in ("fedavg", "fedprox") or not kept:
+    if spec.algorithm in ("fedavg", "fedprox") or not usable:
         return averaged, dropped
     if public is None:
         raise InvalidArgument("public", None, f"be records to distill {spec.algorithm} on")
-    soft = teacher(kept, averaged, spec, seed, public, certainties)
+    soft = teacher(usable, averaged, spec, seed, public, certainties)
     taught = {
         name: distil(name, models[name], public, soft, spec, seed_of(seed, averaged.round))
-        for name in {each.architecture: None for each in kept}
+        for name in {each.architecture: None for each in usable}
     }
     return Server(averaged.round, {**models, **taught}), dropped
 
@@ -161,7 +161,7 @@ def fault_of(update: Update, server: Server, spec: RoundSpec) -> str:
         return "its weights have other names than the server's"
     if len(update.weights["head.bias"]) != spec.model.classes:
         return "it has another number of classes than the server"
-    if any(update.weights[name].shape != held.shape for name, held in model.items()):
+    if any(update.weights[name].shape != old.shape for name, old in model.items()):
         return "its weights have other shapes than the server's"
     if not all(tensor.is_floating_point() and tensor.isfinite().all() for tensor in update.weights.values()):
         return "its weights are not all numbers"
@@ -177,24 +177,24 @@ def teacher(
     certainties: Mapping[str, Floats] | None,
 ) -> Floats:
     """Return what an ensemble of the updates' models says of public records. Shapes: [n, classes]."""
-    said = [predict(loaded(each.architecture, spec.model, each.weights, public.device), public) for each in updates]
+    logits = [predict(loaded(each.architecture, spec.model, each.weights, public.device), public) for each in updates]
     if spec.algorithm == "fedbe":
-        said += [predict(model.to(public.device), public) for model in _drawn(updates, averaged, spec, seed)]
-        return np.asarray(np.mean([weighted_ensemble([one]) for one in said], axis=0))
+        logits += [predict(model.to(public.device), public) for model in _drawn(updates, averaged, spec, seed)]
+        return np.asarray(np.mean([weighted_ensemble([one]) for one in logits], axis=0))
     if spec.algorithm == "feddf":
-        return weighted_ensemble(said)
+        return weighted_ensemble(logits)
     if certainties is None or not {each.client for each in updates} <= certainties.keys():
         raise InvalidArgument("certainties", None, "be given for every client that takes part in fedaux")
-    return weighted_ensemble(said, [certainties[each.client] for each in updates], spec.sharpness)
+    return weighted_ensemble(logits, [certainties[each.client] for each in updates], spec.sharpness)
 
 
 def distil(architecture: Architecture, state: State, public: Tensor, soft: Floats, spec: RoundSpec, seed: int) -> State:
     """Train a model to say what the teacher says, by the cross-entropy, whose gradient is that of KL."""
-    model, wanted = loaded(architecture, spec.model, state, public.device), torch.from_numpy(soft).float()
-    wanted = wanted.to(public.device)
+    model, target = loaded(architecture, spec.model, state, public.device), torch.from_numpy(soft).float()
+    target = target.to(public.device)
 
     def loss(rows: Tensor) -> Tensor:
-        return functional.cross_entropy(model(public[rows]), wanted[rows])
+        return functional.cross_entropy(model(public[rows]), target[rows])
 
     _descend(model.head if spec.only_head else model, loss, len(public), spec.distillation, seed)
     return state_of(model)
@@ -204,7 +204,7 @@ def predict(model: Classifier, inputs: Tensor) -> Floats:
     """Return a model's logits. Shapes: [n, ...] -> [n, classes]."""
     model.eval()
     with torch.no_grad():
-        parts = [model(inputs[place : place + PREDICTED]) for place in range(0, len(inputs), PREDICTED)]
+        parts = [model(inputs[begin : begin + PREDICTED]) for begin in range(0, len(inputs), PREDICTED)]
     return np.asarray(torch.cat(parts).double().cpu().numpy())
 
 
@@ -213,9 +213,9 @@ def accuracy(model: Classifier, examples: Examples) -> float:
     return float((predict(model, examples.inputs).argmax(axis=1) == examples.labels.cpu().numpy()).mean())
 
 
-def seed_of(seed: int, *places: int) -> int:
+def seed_of(seed: int, *position: int) -> int:
     """Return a seed for one place, such as a round or a client in it."""
-    return int(np.random.SeedSequence([seed, *places]).generate_state(1)[0])
+    return int(np.random.SeedSequence([seed, *position]).generate_state(1)[0])
 
 
 def _of(updates: Sequence[Update], architecture: Architecture) -> list[Update]:
@@ -237,8 +237,8 @@ def _drawn(updates: Sequence[Update], averaged: Server, spec: RoundSpec, seed: i
     """Return the mean of each architecture, and models drawn from a Gaussian around it with the clients' variances."""
     models = []
     for name, mean in averaged.models.items():
-        if own := _of(updates, name):
-            away = {key: torch.stack([each.weights[key] - centre for each in own]) for key, centre in mean.items()}
+        if group := _of(updates, name):
+            away = {key: torch.stack([each.weights[key] - centre for each in group]) for key, centre in mean.items()}
             draw = stream(seed, averaged.round)
             models.append(loaded(name, spec.model, mean))
             for _ in range(spec.drawn):

@@ -51,8 +51,8 @@ class FederatedScores(System[ScoreProblem]):
 
     def priced(self, spec: ScoresMeasurement, contract: Federation, budget: PrivacyBudget) -> ScoresMeasurement:
         """Regularize as the noise of the budget asks, where nothing else is given."""
-        chosen = lambda_for(spec, contract, 1, contract.negatives, gaussian_noise_multiplier(budget))
-        return spec.model_copy(update={"score_lambda": spec.score_lambda or chosen})
+        strength = lambda_for(spec, contract, 1, contract.negatives, gaussian_noise_multiplier(budget))
+        return spec.model_copy(update={"score_lambda": spec.score_lambda or strength})
 
     def design(self, spec: ScoresMeasurement, contract: Federation) -> ScoreProblem:
         """State the problem."""

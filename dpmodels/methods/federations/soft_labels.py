@@ -14,15 +14,15 @@ from dpmodels.arrays import Floats
 
 
 def write_soft_labels(
-    path: Path, first: int, classes: Sequence[str], said: Floats, certainties: Mapping[str, Floats]
+    path: Path, first: int, classes: Sequence[str], probabilities: Floats, certainties: Mapping[str, Floats]
 ) -> None:
     """Write a row for each public record: its number, the probability of each class, and each client's certainty.
 
     Numbers count from 0, in the order in which the public files are read; ``first`` is that of the first record here.
 
-    Shapes: said [n, classes]; each certainty [n].
+    Shapes: probabilities [n, classes]; each certainty [n].
     """
-    columns = {"row": pa.array(np.arange(first, first + len(said)))}
-    columns |= {f"probability of {name}": pa.array(said[:, place]) for place, name in enumerate(classes)}
-    columns |= {f"certainty of {name}": pa.array(own) for name, own in certainties.items()}
+    columns = {"row": pa.array(np.arange(first, first + len(probabilities)))}
+    columns |= {f"probability of {name}": pa.array(probabilities[:, number]) for number, name in enumerate(classes)}
+    columns |= {f"certainty of {name}": pa.array(certainty) for name, certainty in certainties.items()}
     pq.write_table(pa.table(columns), path, compression="zstd")
