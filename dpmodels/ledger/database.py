@@ -50,7 +50,7 @@ class Database:
 
     def __init__(self, path_or_url: str | Path) -> None:
         name = str(path_or_url)
-        self._url = check_url(name, "ledger", KIND, INSTEAD) if "://" in name else URL.create("sqlite", database=name)
+        self._url = url_of(name)
         self._process, self._inherited = os.getpid(), list[Engine]()
         self.frozen: Frozen | None = None
         self._checked = False
@@ -244,6 +244,15 @@ def _make_or_migrate(connection: Connection) -> None:
     from dpmodels.ledger.migrations import upgrade
 
     upgrade(connection, version, head)
+
+
+def url_of(name: str) -> URL:
+    """Return the URL of a ledger that is named by a path or by a URL.
+
+    Raises:
+        InvalidArgument: the URL is none, or holds a password.
+    """
+    return check_url(name, "ledger", KIND, INSTEAD) if "://" in name else URL.create("sqlite", database=name)
 
 
 def _make_sqlite_file(url: URL) -> None:

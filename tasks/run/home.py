@@ -19,6 +19,7 @@ from pydantic import Field, ValidationError
 from dpmodels.artifact import make_folder, write_text
 from dpmodels.errors import ArtifactError, LedgerError
 from dpmodels.frozen import Frozen
+from dpmodels.ledger.database import url_of
 from dpmodels.ledger.ledger import Ledger
 from tasks.run.anchors import check_anchored
 from tasks.run.charges import sealed_releases
@@ -62,13 +63,15 @@ def open_ledger(home: Path, place: str | Path) -> Ledger:
     Raises:
         LedgerError: the file is gone, or the home charges another ledger.
     """
-    seen = _seen(home)
-    if seen and seen.ledger != (url := "" if isinstance(place, Path) else place):  # before a file is made there
-        raise LedgerError(f"{_other_ledger(home, seen, url)}; nothing was charged")
-    if isinstance(place, Path) and not place.exists() and (seen or Seen()).seq:
-        raise LedgerError(
-            f"the ledger {place} was lost: this home has seen its entries. {RESTORE}; nothing was charged"
-        )
+    url, name = url_of(str(place)), "" if isinstance(place, Path) else place
+    is_absent = url.get_backend_name() == "sqlite" and not Path(url.database or "").exists()
+    if is_absent and (seen := _seen(home)):  # before a file is made there
+        if seen.ledger != name:
+            raise LedgerError(f"{_other_ledger(home, seen, name)}; nothing was charged")
+        if seen.seq:
+            raise LedgerError(
+                f"the ledger {place} was lost: this home has seen its entries. {RESTORE}; nothing was charged"
+            )
     return Ledger(place)
 
 
