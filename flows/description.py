@@ -30,7 +30,7 @@ from dpmodels.contract.federation import ROUNDS, SCORES, STAYS_INSIDE, Federatio
 from dpmodels.contract.schema import Schema
 from dpmodels.escapes import escaped
 from dpmodels.ledger.records import Quote
-from dpmodels.methods.registry import system_of
+from dpmodels.methods.registry import of_kind, system_of
 from dpmodels.privacy import Adjacency, PrivacyBudget
 from dpmodels.releases.discoveries import discoveries_of, joint_cost
 from dpmodels.releases.plan import Line, Plan
@@ -172,7 +172,7 @@ def _noise(plan: Line) -> Mapping[str, float]:
 
 def _system(plan: Line) -> System[Any] | None:
     """Make the system of a plan; None where it needs public files that the plan names by their hash."""
-    return None if plan.family else system_of(plan.method, plan.measurement)
+    return None if plan.method in of_kind("each document") else system_of(plan.method, plan.measurement)
 
 
 def _least(plan: Line, system: System[Any] | None) -> dict[str, str]:
