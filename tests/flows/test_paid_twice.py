@@ -201,7 +201,7 @@ def test_rows_given_in_memory_are_not_paid_for_twice_either(tmp_path: Path, monk
 def test_a_federation_is_named_by_its_own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = of_wards(tmp_path)
     with monkeypatch.context() as broken:
-        broken.setattr("flows.federate.hand_over", lambda *_: 1 / 0)
+        broken.setattr("flows.synthesize.publish", lambda *_: 1 / 0)
         with pytest.raises((ZeroDivisionError, nacre.NacreError)):
             carry_out(run, prefect=False)
     code, _, err = run_cli("federate", tmp_path / "federation.yaml", "--out", tmp_path / "second")
