@@ -23,7 +23,7 @@ def independent(monkeypatch) -> type:
     module = ModuleType("independent")
     monkeypatch.setitem(sys.modules, "independent", module)
     exec(compile(source, str(PAGE), "exec"), module.__dict__)
-    line = Method(module.Independent, module.CellSettings, module.NoSettings)
+    line = Method(module.Independent, module.CellSettings, module.NoSettings, generators={"mixture"})
     monkeypatch.setitem(METHODS, "independent", line)
     return module.Independent
 

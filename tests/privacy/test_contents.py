@@ -196,7 +196,7 @@ def join(folder: Path, out: str, clients: dict[str, Path], trust: str = "local",
     given = yaml.safe_load((folder / "federation.yaml").read_text())
     given |= {"clients": clients, "out": folder / out, "model": MODELS[trust], **changes}
     run = federate.start(FederateConfig.build(given, None))
-    federate.pipeline(run, lambda stage, *handles: stage(*handles))
+    pipeline(run, lambda stage, *handles: stage(*handles))
     return run
 
 
