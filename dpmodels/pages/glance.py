@@ -48,12 +48,14 @@ def clipped(columns: Sequence[Facts]) -> str:
     """Say of which columns values may have been set to a bound or hide in noise: no error is of those values."""
     cut = ["{:,.10g} to {:,.10g} of {}".format(*one["clipped"], one["name"]) for one in columns if "clipped" in one]
     far = [
-        f"{one['unseen']['records']:,.10g} of {one['name']} (whose mean would be {short(one['unseen']['mean'])})"
+        "{:,.10g} of {} (whose mean is then {} to {})".format(
+            one["unseen"]["records"], one["name"], *map(short, one["unseen"]["means"])
+        )
         for one in columns
         if "unseen" in one
     ]
     said = f"values beyond {', '.join(cut)}, if there were any, were set to the bound before anything was measured"
-    hidden = f"noise may hide records at the upper bound: {', '.join(far)}"
+    hidden = f"noise may hide records at a bound: {', '.join(far)}"
     both = "; ".join(each for each, there in ((said, cut), (hidden, far)) if there)
     return f"{both}; these figures are of what was left and of what shows" if both else ""
 

@@ -15,14 +15,14 @@ from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.columns import Integer, Modelled, Number
 from dpmodels.generators.denoise import correlated, split_by_halves
 from dpmodels.generators.ends import Ends, values_at
-from dpmodels.generators.tails import Pooled, Tail
+from dpmodels.generators.tails import SIGNIFICANT, Pooled, Tail
 from dpmodels.methods.parts.marginals import Marginal
 from dpmodels.pages.page import short
 
 HIGH = 0.99
 """The quantile whose error is reckoned."""
-HIDDEN = 2.0
-"""Standard deviations of a count that nobody tells from its noise."""
+NOTABLE = 2.0
+"""Stated errors of a mean from which on what noise may hide is said beside them."""
 LOST_VALUES = "its values do not stand out of their noise, so no error of a mean or a quantile is stated: use neither."
 STANDS = 4.0
 """Standard deviations by which the number of values must stand out of its noise for anything to be estimated."""
@@ -204,20 +204,26 @@ def errors_of(column: Modelled, noisy: Marginal, synthetic: Floats) -> dict[str,
     if not all(map(math.isfinite, (x for fact in errors.values() for x in fact.values()))):
         return {}
     clip = {"clipped": [column.low, column.high]} if column.outside == "clip" else {}
-    return {**errors, **_unseen(column, spread), **clip}
+    return {**errors, **_unseen(spread, errors["mean"]["expected_error"]), **clip}
 
 
-def _unseen(column: Integer | Number, spread: Spread) -> dict[str, Any]:
-    """Say how many records could lie at the upper bound without showing in the noise, and what the mean would be.
+def _unseen(spread: Spread, error: float) -> dict[str, Any]:
+    """Say how many records could lie at either bound without showing in the noise, and between what the mean would be.
 
-    The errors rest on a density that falls; nothing that was released contradicts a few records far away.
+    The errors rest on densities that fall; nothing that was released contradicts a few records far away.
     """
-    stddev = math.sqrt(float(spread.ends.pooled.covariance[-1, -1]))
-    records, mean = HIDDEN * stddev, spread.mean()[0]
-    highest = mean + records / spread.total * (float(column.high) - mean)
-    if highest <= 2 * abs(mean) or not math.isfinite(highest):
+    ends, mean = spread.ends, spread.mean()[0]
+    records, means = [], []
+    for pooled, tail, bound in (
+        (ends.pooled.mirrored, ends.lower, ends.edges[0]),
+        (ends.pooled, ends.upper, ends.edges[-1]),
+    ):
+        last = len(pooled.counts) - 1
+        records.append(SIGNIFICANT * float(pooled.upper[1][min(tail.begin + 1, last) if tail else last]))
+        means.append(mean + records[-1] / spread.total * (float(bound) - mean))
+    if max(mean - means[0], means[1] - mean) <= NOTABLE * error or not all(map(math.isfinite, means)):
         return {}
-    return {"unseen": {"records": float(f"{records:.2g}"), "mean": float(f"{highest:.3g}")}}
+    return {"unseen": {"records": float(f"{max(records):.2g}"), "means": [float(f"{each:.3g}") for each in means]}}
 
 
 def _fact(estimate: float, stddev: float) -> dict[str, float]:

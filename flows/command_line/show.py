@@ -17,7 +17,7 @@ from dpmodels.pages.glance import warnings_of
 from dpmodels.releases.contract import Contract
 from flows.command_line.console import exit_on, print_facts, print_json, print_table, say
 from flows.command_line.printing import echo
-from flows.command_line.summary import show_outcome
+from flows.command_line.summary import show_outcome, warn_first
 from flows.config import ClientPrivacyConfig, PrivacyConfig, PureConfig
 from flows.planning import cautions_about, cautions_of
 from tasks.run.refit import Changes
@@ -100,6 +100,8 @@ def show_hand_off(run: Run, as_json: bool = False, fail_on_checks: bool = False)
         folder = inside(run)
         facts = {"run": run.name, "models": f"{folder} (sensitive: stay inside)", "page": str(folder / "rounds.html")}
         return print_facts("finished", {**facts, "ledger": _payer(run)}, as_json)
+    if not as_json:
+        warn_first(run)
     print_facts("hand-off", hand_off(run), as_json)
     if not as_json:
         show_outcome(run)

@@ -8,10 +8,18 @@ from flows.command_line.console import console, print_facts
 from tasks.run.store import Run
 from tasks.stages.stage import seconds_of
 
+WARNING = "WARNING"
+
 
 def show_outcome(run: Run) -> None:
-    """Print what came of a run that was handed over."""
-    print_facts("what came of it", outcome(run))
+    """Print what came of a run that was handed over, but for what was said first."""
+    print_facts("what came of it", {name: text for name, text in outcome(run).items() if name != WARNING})
+
+
+def warn_first(run: Run) -> None:
+    """Say before anything else that what was released hardly stands out of its noise, where that is so."""
+    if WARNING in (facts := outcome(run)):
+        print_facts("before anything else", {WARNING: facts[WARNING]})
 
 
 def outcome(run: Run) -> dict[str, str]:
