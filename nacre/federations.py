@@ -44,7 +44,8 @@ def federate(
     name, fields = new_name(), dict(config) if isinstance(config, Mapping) else {}
     base = home_of(home or fields.get("runtime", {}).get("home"))
     terms: dict[str, Any] = dict(home=base, prefect=False, ledger=url_of(ledger), signing_key=signing_key)
-    if out is not None or "out" not in fields:
+    stays_inside = fields.get("round", {}).get("mode") == "paper"  # then there is no hand-off that lies anywhere
+    if out is not None or ("out" not in fields and not stays_inside):
         terms["out"] = out or (base / "hand-offs" / name if fields else None)
     from flows.federate import start  # it needs torch, which not every installation has
 

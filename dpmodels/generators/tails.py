@@ -27,7 +27,7 @@ LEAST_CELLS = 4
 INDEX_MEAN, INDEX_STDDEV = 0.1, 0.125
 """Prior of the index, as in the source: at 0 the density falls exponentially; from .5 on it has no variance."""
 DOUBTED_MEAN, DOUBTED_STDDEV = 0.25, 0.4
-"""The same where an error is reckoned: money often has an index between 0.2 and 0.5."""
+"""The same where an error is reckoned, chosen while looking at ``benchmarks.tails``: long tails need the room."""
 INDICES = np.linspace(-0.9, 0.9, 19)
 SCALES = 60
 """Number of scales, from a fraction of a cell to all that lies beyond."""

@@ -1,7 +1,7 @@
 """How far off the mean and the 99 % quantile of a synthetic number column are: post-processing of released counts.
 
 Four errors add up in squares: the noise of the counts; where in its cell a value lies; the shapes of the tails that the
-counts leave open; and how far the synthetic rows are from what the counts tell. No constant is fitted to data.
+counts leave open; and how far the synthetic rows are from what the counts tell.
 """
 
 import math

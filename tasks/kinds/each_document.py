@@ -101,9 +101,8 @@ def encode(run: Run, folder: Path) -> None:
             "a file of the candidates is also one of the documents that are to be protected; it must not be"
         )
     try:
-        with progress_bar("ingest") as tick:
-            documents = load_documents(local(settings.data), contract, min(settings.batch_rows, BATCH_ROWS))
-            transform_passages(documents, contract, encoder_of(contract), folder / PASSAGES, tick)
+        documents = load_documents(local(settings.data), contract, min(settings.batch_rows, BATCH_ROWS))
+        transform_passages(documents, contract, encoder_of(contract), folder / PASSAGES)
     except DataError as fault:
         raise DataError(fault.column, f"{fault.rule}; nothing was charged") from None
 
