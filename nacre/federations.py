@@ -8,7 +8,7 @@ from flows.config import FederateConfig, placed
 from flows.planning import MayOpen
 from nacre.ledgers import Place, home_of, url_of
 from nacre.result import Result
-from nacre.running import take_to_hand_off
+from nacre.running import take_to_end
 from tasks.run.store import new_name
 
 
@@ -20,7 +20,7 @@ def federate(
     ledger: str | None = None,
     out: Place | None = None,
     signing_key: Place | None = None,
-) -> Result:
+) -> Result | Path:
     """Have every client of a federation release once, under its own account, and make one classifier of it.
 
     Args:
@@ -36,7 +36,7 @@ def federate(
     Privacy: epsilon and delta hold for one record at its client; clients are declared disjoint, so the federation costs
         what its heaviest client does. The classifier is post-processing of what the clients released. Under central
         trust the aggregator's process sees every client's exact sums. In paper mode models travel without noise, and no
-        epsilon holds for what is made of them.
+        epsilon holds for what is made of them, so they stay in the sensitive zone, in the folder that is returned.
 
     Raises:
         NacreError: the message says what is wrong, in one sentence with no private value.
@@ -52,5 +52,5 @@ def federate(
     settings, may_open = placed(terms, FederateConfig), MayOpen.YES if open else MayOpen.FIRST
     if fields:
         settings = {**fields, **settings, "runtime": {**fields.get("runtime", {}), **settings["runtime"]}}
-        return take_to_hand_off(start(FederateConfig.build(settings), name, may_open))
-    return take_to_hand_off(start(FederateConfig.build(settings, Path(str(config))), name, may_open))
+        return take_to_end(start(FederateConfig.build(settings), name, may_open))
+    return take_to_end(start(FederateConfig.build(settings, Path(str(config))), name, may_open))

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmodels.errors import DataError, Unsuitable
@@ -15,6 +16,7 @@ from nacre.given import SchemaLike, path_of, schema_file
 from nacre.ledgers import Place, home_of, url_of
 from nacre.result import Result
 from tasks.run.in_memory import GIVEN, forget_given
+from tasks.run.runs import inside, stays_inside
 from tasks.run.store import Run, new_name
 
 if TYPE_CHECKING:
@@ -129,7 +131,7 @@ def resume(
     device: str | None = None,
     out: Place | None = None,
     refit: bool = False,
-) -> Result:
+) -> Result | Path:
     """Go on with a run that was cut off, from whatever stage it reached; never charges a second time.
 
     A run that was finished is left as it is, so this also returns the result of an earlier run. With ``refit`` the
@@ -145,7 +147,7 @@ def resume(
     if refit:
         again, changes = fit_again.refit(stored_run, folder, prefect=False)
         return Result(again.settings.out, changes)
-    return take_to_hand_off(stored_run)
+    return take_to_end(stored_run)
 
 
 def fit(
@@ -184,9 +186,19 @@ def fit(
 
 
 def take_to_hand_off(run: Run) -> Result:
-    """Take a run to its hand-off; a note on any error says how to go on, if that can help."""
+    """Take a run to its hand-off."""
+    return Result(_finished(run).settings.out)
+
+
+def take_to_end(run: Run) -> Result | Path:
+    """Take a run to its hand-off, or to the folder of models that stay in the sensitive zone."""
+    return inside(run) if stays_inside(_finished(run)) else Result(run.settings.out)
+
+
+def _finished(run: Run) -> Run:
+    """Run what remains of a run; a note on any error says how to go on, if that can help."""
     try:
-        return Result(carry_out(run, prefect=False).settings.out)
+        return carry_out(run, prefect=False)
     except BaseException as error:
         if run.exists and isinstance(error, DataError) and run.settings.data == str(run.sensitive / GIVEN):
             forget_given(run)  # rows that do not fit their schema will not fit it later

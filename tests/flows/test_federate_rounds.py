@@ -13,6 +13,7 @@ import pytest
 import torch
 import yaml
 
+import nacre
 from dpmodels.contract.federation import STAYS_INSIDE
 from dpmodels.errors import InvalidArgument
 from dpmodels.methods.federations.messages import read_server, read_update, write_update
@@ -379,3 +380,9 @@ def test_a_client_that_is_killed_in_a_round_is_dropped_for_it_and_comes_back(
     carry_out(begun_rounds(tmp_path, rounds=2, workers="dask"), prefect=False)
     assert [one["dropped"] for one in facts_of(tmp_path)["rounds"]] == [{"south": clients.LOST}, {}]
     assert left_out(tmp_path) == {} and each_charged_once(tmp_path) and leaves_nothing(tmp_path)
+
+
+def test_in_python_rounds_end_in_the_page_on_their_models(tmp_path: Path) -> None:
+    content = yaml.safe_load(write_rounds(tmp_path, rounds=1).read_text())
+    made = nacre.federate({key: value for key, value in content.items() if key != "out"}, home=tmp_path / "home")
+    assert (made / "rounds.html").exists() and made.parents[1] == tmp_path / "home" / "sensitive"
