@@ -45,7 +45,7 @@ def staged(folder: Path, encoder: str, method: str) -> dict[str, Any]:
     """Embed in this process; return what each stage took, and how many sentences there were."""
     from dpmodels.text.passages import PassageFile
     from flows.config import EmbedConfig
-    from flows.embed_documents import pipeline, start
+    from flows.synthesize import pipeline, start
 
     places = {"documents": folder / "reviews", "candidates": folder / "public.parquet", "out": folder / "out"}
     asked = {"columns": {"encoder": encoder}, "privacy": {"target_epsilon": EPSILON}, "model": {"method": method}}

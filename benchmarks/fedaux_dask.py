@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.common import Table
 from flows.config import FederateConfig
-from flows.federate import start
+from flows.start import start
 from tasks.kinds import clients
 from tasks.stages.federate import gather
 

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 from dpmodels.audit.data import data_of
 from dpmodels.audit.made import clients, clinic, letters, mails
 from dpmodels.methods.quick import QUICK
-from flows import embed_documents, federate, synthesize
-from flows.config import EmbedConfig, FederateConfig, SynthesizeConfig
+from flows import synthesize
+from flows.config import Charged, EmbedConfig, FederateConfig, SynthesizeConfig
 from tasks.run.store import Run
 
 ROWS, LETTERS, SENTENCES = 150, 8, 5
@@ -55,12 +55,10 @@ def carried_out(folder: Path, table: pa.Table, method: str, report_epsilon: floa
     (folder / GIVEN).mkdir()
     pq.write_table(table, folder / GIVEN / "data.parquet")
     if method in MEASUREMENT:
-        run = federate.start(federation(folder, method), NAME)
-    elif method in QUICK:
-        run = synthesize.start(of_rows(folder, method, report_epsilon), NAME)
+        config: Charged = federation(folder, method)
     else:
-        run = embed_documents.start(of_letters(folder, method), NAME)
-    return synthesize.carry_out(run, prefect=False)
+        config = of_rows(folder, method, report_epsilon) if method in QUICK else of_letters(folder, method)
+    return synthesize.carry_out(synthesize.start(config, NAME), prefect=False)
 
 
 def of_rows(folder: Path, method: str, report_epsilon: float | None) -> SynthesizeConfig:

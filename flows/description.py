@@ -38,8 +38,9 @@ from dpmodels.releases.system import System
 from dpmodels.report.charged import Scores
 from dpmodels.report.embedded import cautions
 from dpmodels.report.federated import cautions as cautions_of_clients
-from flows.config import EmbedConfig, SynthesizeConfig
-from flows.planning import cautions_about, make_plans, make_quote, officer_for, whole_budget
+from flows.config import Charged
+from flows.planning import cautions_about, whole_budget
+from flows.start import preparation_of, quote_of
 from tasks.kinds.protocol import kind_of_line
 from tasks.run.accounts import officer_of, quote
 from tasks.run.store import Run
@@ -62,28 +63,21 @@ MEANS = (
 SHARES = ("at most 1", "the clip norm is 1", "in units of one record")
 
 
-def describe_config(config: SynthesizeConfig) -> tuple[dict[str, str], Quote | None]:
-    """Describe what a synthesis would charge, and return the quote of its account; opens no data."""
-    return describe_lines(config, make_plans(config))
-
-
-def describe_lines(
-    config: SynthesizeConfig | EmbedConfig, lines: Sequence[Line], system: System[Any] | None = None
-) -> tuple[dict[str, str], Quote | None]:
-    """Describe what a plan that was made of a configuration would charge, and return the quote of its account.
-
-    A ``system`` with its public files is given where the plan alone does not make it.
-    """
-    quote = make_quote(config, lines)
-    signer = officer_for(config, lines)
-    facts = describe(lines, quote, signer, f"on this machine, device {config.runtime.device}", system)
+def describe_config(config: Charged) -> tuple[dict[str, str], Quote | None]:
+    """Describe what a run of a configuration would charge, and return the quote of its account."""
+    prepared = preparation_of(config).prepare(config, "")
+    if not prepared.lines:
+        return describe_uncharged(prepared.contract), None
+    quote, signer = quote_of(config, prepared)
+    where = f"on this machine, device {config.runtime.device}"
+    facts = describe(prepared.lines, quote, None if prepared.clients else signer, where, prepared.system)
     return facts | config.statement.said, quote
 
 
 def describe_run(run: Run) -> dict[str, str]:
     """Describe what a run charges, before or after it was charged."""
     if isinstance(contract := run.plan.about, Federation):
-        return describe_uncharged(contract) | run.settings.declared.said
+        return describe_uncharged(contract.whole) | run.settings.declared.said
     signer, settings = officer_of(run), run.settings
     where = f"on this machine, device {settings.device}"
     if settings.train_on != "here":
@@ -137,10 +131,10 @@ def describe(
     return facts
 
 
-def describe_uncharged(contract: Federation) -> dict[str, str]:
+def describe_uncharged(contract: Any) -> dict[str, str]:
     """Say of a federation that draws nothing that it charges nothing, and that this protects nobody."""
     return {
-        "data set": contract.whole.name,
+        "data set": contract.name,
         "method": ROUNDS,
         "charge": "nothing: the algorithm asks for no certainty scores, so none are drawn, and no account is charged",
         "caution": STAYS_INSIDE[ROUNDS],

@@ -22,7 +22,9 @@ from dpmodels.releases.plan import Line
 from dpmodels.report.fidelity import LOST
 from flows.config import SynthesizeConfig
 from flows.description import describe_least
-from flows.planning import account_for, check_delta, create_run, make_budget, open_home
+from flows.kinds.prepared import Prepared
+from flows.planning import account_for, check_delta, make_budget, open_home
+from flows.start import admitted, create
 from flows.with_prefect.approval import ask_approver
 from tasks.run.accounts import charge_of
 from tasks.run.at_work import at_work
@@ -107,7 +109,9 @@ def _run_of(config: SynthesizeConfig, line: Line) -> Run:
         entry = ledger.find(charge_of(name, line, account).key)
         run = Run(home=config.runtime.home.absolute(), name=name, ledger_url=config.runtime.ledger or "")
         if not run.exists and entry is None:
-            return create_run(config, [line], name, out=run.control, training={}, rows=None)
+            settings: dict[str, Any] = {**_source(config), "out": run.control, "training": {}, "rows": None}
+            prepared = Prepared(line.contract, [line], settings=settings)
+            return create(run, prepared, admitted(config, prepared, run))
         if run.exists and run.settings.account == account and (entry is None or entry.state != "voided"):
             if entry is None:
                 ledger.check(charge_of(name, line, account))
@@ -117,7 +121,7 @@ def _run_of(config: SynthesizeConfig, line: Line) -> Run:
 
 def _account(ledger: Ledger, config: SynthesizeConfig, line: Line) -> str:
     """Return the account that pays, which must be open: one opened with this budget would have no room for more."""
-    account, opens = account_for(ledger, config.privacy, [line], "")
+    account, opens = account_for(ledger, config.privacy, line.contract, [line])
     if opens is not None:
         raise LedgerError(
             f"no account is open for data set {line.contract.name}, and one that a discovery opened would have no room "
@@ -132,10 +136,14 @@ def _prepared(run: Run, config: SynthesizeConfig, given: Sensitive[pa.RecordBatc
     if given is None:
         check_source(config.data, config.query)
     ask_approver(run, lasting_server=False)
-    source: dict[str, Any] = {"data": settled_source(config.data, config.query), "query": config.query}
+    source = _source(config)
     if given is not None:
         make_private(run.sensitive)
         transform_write(given, run.sensitive / GIVEN)
         source = {"data": str(run.sensitive / GIVEN), "query": ""}
     run.settle(run.settings.model_copy(update=source))
     return run
+
+
+def _source(config: SynthesizeConfig) -> dict[str, str]:
+    return {"data": settled_source(config.data, config.query), "query": config.query}

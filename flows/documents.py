@@ -1,10 +1,8 @@
 """The flow of a document set: one run that embeds its documents, and one charge, however often it is started."""
 
 from flows.config import EmbedConfig
-from flows.embed_documents import start
-from flows.planning import MayOpen
-from flows.table import go_on
-from flows.with_prefect.worker import deployed, find_here, own_name, placed_here
+from flows.table import take_to_hand_off
+from flows.with_prefect.worker import deployed, own_name
 
 
 @deployed("embed-documents")
@@ -14,5 +12,4 @@ def embed_document_set(config: EmbedConfig) -> str:
     Args:
         config: the documents, the public documents, the budget and the hand-off.
     """
-    name = own_name()
-    return go_on(find_here(name) or start(placed_here(config), name, may_open=MayOpen.NO))
+    return take_to_hand_off(own_name(), config)

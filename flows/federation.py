@@ -1,10 +1,8 @@
 """The flow of a federation that is deployed: one charge a client, however often it is started."""
 
 from flows.config import FederateConfig
-from flows.federate import start
-from flows.planning import MayOpen
-from flows.table import go_on
-from flows.with_prefect.worker import deployed, find_here, own_name, placed_here
+from flows.table import take_to_hand_off
+from flows.with_prefect.worker import deployed, own_name
 
 
 @deployed("federate")
@@ -14,5 +12,4 @@ def federate_clients(config: FederateConfig) -> str:
     Args:
         config: the clients, the public records, the budget of each and the hand-off.
     """
-    name = own_name()
-    return go_on(find_here(name) or start(placed_here(config), name, may_open=MayOpen.NO))
+    return take_to_hand_off(own_name(), config)

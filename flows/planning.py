@@ -1,6 +1,6 @@
 """Planning: what a run would charge, decided from public inputs alone, and the account that would pay."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import ROUND_CEILING, Decimal
 from enum import Enum
 from pathlib import Path
@@ -9,37 +9,23 @@ from typing import Any
 from pydantic import ValidationError
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.authoring.lint import load_for_run
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import AccountMissing, InvalidArgument, LedgerError
 from dpmodels.keys import is_on_token
 from dpmodels.ledger.ledger import Ledger
-from dpmodels.ledger.records import Quote
 from dpmodels.limits import LONGEST_NAME
-from dpmodels.methods.registry import create, method_for
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
 from dpmodels.releases.contract import Contract
-from dpmodels.releases.discoveries import check_discovery, check_priced, discoveries_of
-from dpmodels.releases.plan import Line, Plan
-from dpmodels.report.charged import Scores, read_measurement
+from dpmodels.releases.discoveries import check_discovery, discoveries_of
+from dpmodels.releases.plan import Line
 from dpmodels.report.report import ROWS_ALONE
-from flows.config import (
-    ClientPrivacyConfig,
-    EmbedConfig,
-    HandOverConfig,
-    PrivacyConfig,
-    PureConfig,
-    SynthesizeConfig,
-    values_of,
-)
+from flows.config import HandOverConfig
 from flows.partitions import partition_account
-from tasks.run.accounts import accounts_to_open, charge_of
-from tasks.run.bucket import landing, local
+from flows.settings import values_of
+from tasks.run.bucket import landing
 from tasks.run.home import check_home, open_ledger
 from tasks.run.ready import check_writable
-from tasks.run.source import check_source, settled_source
-from tasks.run.store import Opening, Run, Settings, close_home, new_name
-from tasks.run.unfinished import naming_paid, refuse_paid
+from tasks.run.store import Opening, Settings, close_home
 from tasks.run.zone import check_place
 
 LARGE_DELTA, LARGE_EPSILON = 1e-3, 20
@@ -56,79 +42,10 @@ class MayOpen(Enum):
     YES = ""
 
 
-def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Line]:
-    """Plan a run from public inputs alone: the release, and the report's charged scores if they were asked for."""
-    contract = load_for_run(config.table_schema)
-    if isinstance(contract, Schema) and partition:
-        contract = contract.of_partition(partition)
-    check_format(config, contract)
-    name = method_for(contract, config.model.method)
-    method = create(name, config.model.measurement, config.model.training)
-    if isinstance(contract, Schema) and config.rows and (faults := contract.too_few(config.rows)):
-        raise InvalidArgument("rows", config.rows, f"be fewer: {' '.join(faults[0])}")
-    users = contract.users if isinstance(contract, Schema) else None
-    if config.parents and (users is None or not users.columns):
-        rule = "be left out: the schema does not say which columns are the users' own (`users: {columns: [...]}`)"
-        raise InvalidArgument("parents", config.parents, rule)
-    privacy, scores = config.privacy, read_measurement(config.report)
-    check_delta(privacy.delta, privacy.allow_large_delta)
-    check_priced(contract, privacy.delta)
-    plans = [method.plan(contract, make_budget(privacy.target_epsilon, privacy.delta, contract.unit))]
-    if privacy.report_epsilon is not None:
-        if not isinstance(contract, Schema) or users:
-            rule = "be left out: only the report on a single table has charged scores"
-            raise InvalidArgument("report_epsilon", privacy.report_epsilon, rule)
-        budget = make_budget(privacy.report_epsilon, privacy.delta, contract.unit, "report_epsilon")
-        plans.append(Scores(scores).plan(contract, budget))
-    return plans
-
-
-def check_format(config: SynthesizeConfig, contract: Contract) -> None:
-    """Refuse one file of a table where there are two tables, or where it is drawn into an object store."""
-    if not config.format:
-        return
-    if isinstance(contract, Schema) and contract.users:
-        raise InvalidArgument("format", config.format, "be left out: there are two tables, of users and of their rows")
-    if local(config.out) is None:
-        rule = "be left out: a hand-off in an object store has its table as Parquet; export it once it is there"
-        raise InvalidArgument("format", config.format, rule)
-
-
-def check_paths(config: SynthesizeConfig, has_data: bool = True) -> None:
-    """Refuse data that no run could read, by its place alone, and a home that it could not write; opens no file.
-
-    Raises:
-        NacreError: there is no data, the home cannot be, or a URI holds a secret.
-    """
-    check_writable(config.runtime.home.absolute())
-    if has_data:
-        check_source(config.data, config.query)
-    if config.parents:
-        check_source(config.parents)
-
-
-def make_quote(config: SynthesizeConfig | EmbedConfig, plans: Sequence[Line]) -> Quote | None:
-    """Ask the ledger for a quote on the lines of a plan, without writing; None if no account is open for them."""
-    ledger, name = _open_account(config, plans[0])
-    return ledger.quote(*(charge_of("quote", plan, name) for plan in plans)) if ledger else None
-
-
-def officer_for(config: SynthesizeConfig | EmbedConfig, plans: Sequence[Line]) -> str:
-    """Name the officer who must sign for a plan; empty where nobody must."""
-    ledger, name = _open_account(config, plans[0])
-    signing = ledger.officer(name) if ledger else None
-    return signing[0].name if signing else ""
-
-
-def _open_account(config: SynthesizeConfig | EmbedConfig, plan: Line) -> tuple[Ledger | None, str]:
-    """Return the ledger and the account that a plan would be charged to, or no ledger where none is open for it."""
+def ledger_if_any(config: HandOverConfig) -> Ledger | None:
+    """Return the ledger of a configuration's home; None where none was opened yet."""
     url = ledger_place(config)
-    if isinstance(url, Path) and not url.exists():
-        return None, ""
-    ledger = Ledger(url)
-    check_discoveries(ledger, plan.contract)
-    name = config.privacy.account or _scope_account(ledger, plan)
-    return (ledger, name) if name else (None, "")
+    return None if isinstance(url, Path) and not url.exists() else Ledger(url)
 
 
 def check_discoveries(ledger: Ledger, contract: Contract) -> None:
@@ -199,23 +116,26 @@ def whole_budget(plans: Sequence[Line]) -> PrivacyBudget:
 
 def account_for(
     ledger: Ledger,
-    privacy: PrivacyConfig | PureConfig | ClientPrivacyConfig,
-    plans: Sequence[Line],
-    partition: str,
+    privacy: Any,
+    contract: Contract,
+    lines: Sequence[Line],
+    partition: str = "",
     may_open: MayOpen = MayOpen.YES,
 ) -> tuple[str, Opening | None]:
     """Return the name of the account that pays; and, if the run is to open it with its budget as the cap, its terms.
+
+    ``privacy`` is the section of a configuration, ``contract`` that of the data set or the federation that pays.
 
     Raises:
         AccountMissing: no account is open for the data set, and this run may not open one.
     """
     if partition:
-        return partition_account(ledger, privacy.account or "", plans[0].table, whole_budget(plans))
+        return partition_account(ledger, privacy.account or "", lines[0].table, whole_budget(lines))
     if len(privacy.account or "") > LONGEST_NAME:
         raise InvalidArgument("account", privacy.account, f"have at most {LONGEST_NAME} letters")
-    if name := privacy.account or _scope_account(ledger, plans[0]):
-        return ledger.account(name).name, None
-    note, name = "opened by its first run, with that run's budget as the cap", plans[0].contract.name
+    if account := open_account(ledger, privacy.account, contract, lines[0].budget):
+        return ledger.account(account).name, None
+    note, name = "opened by its first run, with that run's budget as the cap", contract.name
     accounts = ledger.accounts()
     if name in {account.name for account in accounts}:
         raise LedgerError(
@@ -225,12 +145,13 @@ def account_for(
     if may_open is MayOpen.NO or (may_open is MayOpen.FIRST and accounts):
         how = f"`nacre ledger open {name} --schema SCHEMA --cap-epsilon EPSILON --cap-delta DELTA` opens it"
         raise AccountMissing(name, name, f"{how}; {may_open.value}")
-    return name, Opening(cap=whole_budget(plans), note=note, alone=may_open is MayOpen.FIRST)
+    return name, Opening(cap=whole_budget(lines), note=note, alone=may_open is MayOpen.FIRST)
 
 
-def _scope_account(ledger: Ledger, plan: Line) -> str | None:
-    scope = (plan.contract.name, plan.budget.unit.code, str(plan.budget.adjacency))
-    return next((account.name for account in ledger.accounts() if account.scope == scope), None)
+def open_account(ledger: Ledger, account: str | None, contract: Contract, budget: PrivacyBudget) -> str | None:
+    """Name the account that was asked for, or that is open for a data set; None where there is none."""
+    scope = (contract.name, budget.unit.code, str(budget.adjacency))
+    return account or next((one.name for one in ledger.accounts() if one.scope == scope), None)
 
 
 def bind(config: HandOverConfig, **further: Any) -> Settings:
@@ -240,9 +161,6 @@ def bind(config: HandOverConfig, **further: Any) -> Settings:
     if (key := config.runtime.signing_key) and is_on_token(key):
         bound["signing_key"] = key
     bound |= landing(config.out, config.runtime.home.absolute())
-    if isinstance(config, SynthesizeConfig):
-        bound["data"] = settled_source(config.data, config.query)
-        bound["parents"] = config.parents and settled_source(config.parents)
     return Settings(**fields | bound | further | {"ledger": config.runtime.ledger or ""})
 
 
@@ -259,35 +177,3 @@ def open_home(config: HandOverConfig) -> Ledger:
     ledger = open_ledger(home, ledger_place(config))
     check_home(home, runtime.ledger or "", ledger)
     return ledger
-
-
-def create_run(
-    config: SynthesizeConfig | EmbedConfig,
-    lines: Sequence[Line],
-    name: str = "",
-    partition: str = "",
-    files: Mapping[str, bytes] | None = None,
-    may_open: MayOpen = MayOpen.FIRST,
-    check_data: Callable[[], None] = lambda: None,
-    **further: Any,
-) -> Run:
-    """Create the run of a plan that its ledger would accept; reads no data and charges nothing.
-
-    ``check_data`` looks at names and types of the data, once the ledger would accept. Public ``files`` are kept in the
-    run's control zone, and settings of its ``further`` with the others.
-
-    Raises:
-        NacreError: the home or its ledger is not in order, the budget is exhausted, or an unfinished run has paid.
-    """
-    runtime, ledger = config.runtime, open_home(config)
-    check_discoveries(ledger, lines[0].contract)
-    account, opens = account_for(ledger, config.privacy, lines, partition, may_open)
-    settings = bind(config, account=account, opens=opens, **further)
-    charges = [charge_of("quote", line, settings.account) for line in lines]
-    home = runtime.home.absolute()
-    refuse_paid(home, ledger, settings.ledger, [(settings, lines)])
-    with naming_paid(home, ledger, settings.ledger):
-        ledger.check(*charges, first_opens=accounts_to_open(settings, lines[0].contract.name))
-    check_data()
-    run = Run(home=home, name=name or new_name(), ledger_url=settings.ledger, dask=runtime.dask)
-    return run.create(settings, Plan(lines=tuple(lines)), files=files or {})

@@ -7,20 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from dpmodels.contract.discovery import Discovery
 from dpmodels.errors import InvalidArgument, Unsuitable
-from dpmodels.privacy import Sensitive
-from dpmodels.reading.frames import transform_write
-from flows.config import NOTHING_LEAVES, SynthesizeConfig
-from flows.planning import MayOpen, check_paths, create_run, make_plans
+from flows.building import NOTHING_LEAVES
+from flows.config import SynthesizeConfig
+from flows.start import start as start
 from flows.with_prefect.approval import ask_approver
 from flows.with_prefect.budget import balances, publish_budget
-from tasks.kinds.protocol import direct_kind_of, kind_of, kind_of_line
+from tasks.kinds.protocol import direct_kind_of, kind_of_line
 from tasks.run.at_work import at_work
-from tasks.run.in_memory import GIVEN, forget_given
-from tasks.run.ready import check_ready, pick_device
+from tasks.run.in_memory import forget_given
+from tasks.run.ready import pick_device
 from tasks.run.receive import redirected
 from tasks.run.recover import recover
 from tasks.run.runs import stays_inside
@@ -67,40 +64,6 @@ def released(run: Run, call: Callable[..., Handle]) -> Handle:
 def synthesize(config: SynthesizeConfig) -> Run:
     """Start a new run and take it to its hand-off."""
     return carry_out(start(config), config.runtime.prefect)
-
-
-def start(
-    config: SynthesizeConfig,
-    name: str = "",
-    partition: str = "",
-    given: Sensitive[pa.RecordBatchReader] | None = None,
-    may_open: MayOpen = MayOpen.FIRST,
-) -> Run:
-    """Check everything public, ask the ledger, and create the run; reads no rows and charges nothing.
-
-    Of files the names and types of columns are read, so that a table of another shape leaves no run behind. Rows
-    ``given`` in memory are written to the configuration's ``data``, in the run's sensitive folder, once the run is
-    created, so a refusal leaves no rows on the disk.
-
-    A partition is the rows with one value in the schema's partition column: it is a data set and has an account of its
-    own, under the named account.
-
-    Raises:
-        NacreError: the run would fail for a public reason, or the budget is exhausted.
-    """
-    plans = make_plans(config, partition)
-    check_ready(config.runtime.device, config.out, config.runtime.signing_key)
-    check_paths(config, has_data=given is None)
-
-    def check_data() -> None:
-        if given is None and not config.query:
-            contract = plans[0].contract
-            kind_of(contract).check_columns(contract, config.data, config.parents)
-
-    run = create_run(config, plans, name, partition, may_open=may_open, check_data=check_data)
-    if given is not None:
-        transform_write(given, run.sensitive / GIVEN)
-    return run
 
 
 def find(

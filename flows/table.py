@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from dpmodels.errors import NacreError
-from flows.config import SynthesizeConfig
+from flows.config import Charged, SynthesizeConfig
 from flows.planning import MayOpen
-from flows.synthesize import record, start
+from flows.start import start
+from flows.synthesize import record
 from flows.with_prefect.artifacts import publish_plan, publish_results
 from flows.with_prefect.recorded import run_stage
 from flows.with_prefect.worker import alone_on, deployed, find_here, name_flow_run, own_name, placed_here
@@ -38,7 +39,7 @@ def synthesize_table(config: SynthesizeConfig, train_on: TrainOn = "here", wait_
 
 
 def take_to_hand_off(
-    name: str, config: SynthesizeConfig, train_on: str, partition: str = "", wait_hours: float = WAIT_HOURS
+    name: str, config: Charged, train_on: str = "here", partition: str = "", wait_hours: float = WAIT_HOURS
 ) -> str:
     """Start the run of this name, or go on with it."""
     run = find_here(name) or start(placed_here(config), name, partition, may_open=MayOpen.NO)

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from dpmodels.errors import ArtifactError
-from flows.config import home_here
+from flows.settings import home_here
 from flows.with_prefect.artifacts import publish_checks
 from flows.with_prefect.worker import deployed, name_flow_run, run_here
 from tasks.run.bucket import verify

@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.frames import load_given
-from flows.config import SynthesizeConfig, placed
+from flows.config import SynthesizeConfig
 from flows.discover import discover as discover_flow
+from flows.settings import placed
 from nacre.given import SchemaLike, path_of, schema_file
-from nacre.ledgers import Place, home_of, url_of
+from nacre.keywords import terms_of
+from nacre.ledgers import Place
 from tasks.run.in_memory import GIVEN
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ def discover(
     private, path = Sensitive(data), path_of(data)
     del data  # an error from here on shows no rows, even if its local variables are shown
     reader = load_given(private) if path is None else None
-    terms: dict[str, Any] = dict(data=path or GIVEN, query=query, target_epsilon=epsilon, delta=delta, account=account)
-    terms |= dict(allow_large_delta=allow_large_delta, home=home_of(home), ledger=url_of(ledger), out=Path("-"))
+    terms = terms_of({"home": home, "ledger": ledger, "account": account, "allow_large_delta": allow_large_delta})
+    terms |= {"data": path or GIVEN, "query": query, "target_epsilon": epsilon, "delta": delta, "out": Path("-")}
     with schema_file(schema) as file:
         return discover_flow(SynthesizeConfig.build(placed({**terms, "schema": file})), reader).schema

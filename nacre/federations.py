@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from flows.config import FederateConfig, placed
+from flows.config import FederateConfig
 from flows.planning import MayOpen
+from flows.settings import placed
+from flows.start import start
 from nacre.ledgers import Place, home_of, url_of
 from nacre.result import Result
 from nacre.running import take_to_end
@@ -47,10 +49,8 @@ def federate(
     stays_inside = fields.get("round", {}).get("mode") == "paper"  # then there is no hand-off that lies anywhere
     if out is not None or ("out" not in fields and not stays_inside):
         terms["out"] = out or (base / "hand-offs" / name if fields else None)
-    from flows.federate import start  # it needs torch, which not every installation has
-
     settings, may_open = placed(terms, FederateConfig), MayOpen.YES if open else MayOpen.FIRST
     if fields:
         settings = {**fields, **settings, "runtime": {**fields.get("runtime", {}), **settings["runtime"]}}
-        return take_to_end(start(FederateConfig.build(settings), name, may_open))
-    return take_to_end(start(FederateConfig.build(settings, Path(str(config))), name, may_open))
+        return take_to_end(start(FederateConfig.build(settings), name, may_open=may_open))
+    return take_to_end(start(FederateConfig.build(settings, Path(str(config))), name, may_open=may_open))

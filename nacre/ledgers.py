@@ -5,7 +5,8 @@ from pathlib import Path
 
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
-from flows.config import HOME, from_environment
+from flows.sections import HOME
+from flows.settings import from_environment
 
 __all__ = ["Ledger", "PrivacyBudget", "PrivacyUnit", "home_of", "ledger", "url_of"]
 

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
-from flows.config import SynthesizeConfig, placed
+from flows.config import SynthesizeConfig
 from flows.description import as_lines, describe_config
+from flows.settings import placed
 from nacre.given import SchemaLike, schema_file
-from nacre.ledgers import Place, home_of, url_of
+from nacre.keywords import SynthesisSettings, takes_settings, terms_of
 
 NOWHERE = Path("not-opened")  # a plan reads no data and hands nothing over
 
@@ -36,19 +37,8 @@ class Planned:
         return f"<table><caption>plan: nothing is charged yet</caption><tbody>{''.join(rows)}</tbody></table>"
 
 
-def plan(
-    schema: SchemaLike,
-    epsilon: float,
-    delta: float,
-    *,
-    method: str | None = None,
-    report_epsilon: float | None = None,
-    account: str | None = None,
-    allow_large_delta: bool = False,
-    measurement: Mapping[str, Any] | None = None,
-    home: Place | None = None,
-    ledger: str | None = None,
-) -> Planned:
+@takes_settings(SynthesizeConfig, "data", "schema")
+def plan(schema: SchemaLike, epsilon: float, delta: float, **settings: Unpack[SynthesisSettings]) -> Planned:
     """Say what ``synthesize`` with these arguments would charge and how much noise it would add.
 
     Privacy: reads the schema and the ledger only, and writes nothing.
@@ -56,11 +46,9 @@ def plan(
     Raises:
         NacreError: the schema has faults, or an argument is impossible.
     """
-    terms: dict[str, Any] = dict(
-        data=NOWHERE, out=NOWHERE, target_epsilon=epsilon, delta=delta, report_epsilon=report_epsilon
-    )
-    terms |= dict(account=account, allow_large_delta=allow_large_delta, method=method)
-    terms |= dict(measurement=dict(measurement or {}), home=home_of(home), ledger=url_of(ledger))
+    settings.pop("open", None)  # a plan opens no account
     with schema_file(schema) as file:
-        facts, quote = describe_config(SynthesizeConfig.build(placed({**terms, "schema": file})))
+        terms = {**terms_of(settings), "schema": file, "target_epsilon": epsilon, "delta": delta}
+        terms |= {"data": NOWHERE, "out": terms.get("out") or NOWHERE}
+        facts, quote = describe_config(SynthesizeConfig.build(placed(terms)))
     return Planned(facts, None if quote is None else quote.accepted)

@@ -1,18 +1,17 @@
 """Make synthetic data: the pipeline that the command line runs, called from Python."""
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from dpmodels.errors import DataError, Unsuitable
 from dpmodels.privacy import Sensitive
-from dpmodels.reading.frames import load_given
 from flows import fit as fit_again
-from flows.config import FitConfig, RuntimeConfig, SynthesizeConfig, from_environment, placed
-from flows.planning import MayOpen
-from flows.synthesize import carry_out, find, start
+from flows.config import FitConfig, SynthesizeConfig
+from flows.settings import from_environment, placed
+from flows.synthesize import carry_out, find
 from nacre.given import SchemaLike, path_of, schema_file
+from nacre.keywords import SampledSettings, SynthesisSettings, started, takes_settings, terms_of
 from nacre.ledgers import Place, home_of, url_of
 from nacre.result import Result
 from tasks.run.in_memory import GIVEN, forget_given
@@ -23,70 +22,27 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-DEFAULT = RuntimeConfig()
 
-
+@takes_settings(SynthesizeConfig, "data", "schema")
 def synthesize(
     data: "pd.DataFrame | pa.Table | Place | Any",
     schema: SchemaLike,
     *,
-    query: str = "",
-    parents: Place = "",
     epsilon: float,
     delta: float,
-    method: str | None = None,
-    rows: int | None = None,
-    seed: int = DEFAULT.seed,
-    report_epsilon: float | None = None,
-    account: str | None = None,
-    open: bool = False,
-    allow_large_delta: bool = False,
-    measurement: Mapping[str, Any] | None = None,
-    training: Mapping[str, Any] | None = None,
-    device: str = DEFAULT.device,
-    internal_report: bool = DEFAULT.internal_report,
-    home: Place | None = None,
-    ledger: str | None = None,
-    out: Place | None = None,
-    signing_key: Place | None = None,
-    purpose: str = "",
-    recipient: str = "",
-    license: str = "",
-    retention: str = "",
-    again: str = "",
+    **settings: Unpack[SynthesisSettings],
 ) -> Result:
     """Make a synthetic copy of a table: ingest, sanitize (the charge), train, sample, validate, hand off.
 
     Args:
         data: a pandas DataFrame (its index is left out), a polars or Dask DataFrame, a pyarrow Table or reader, or
             whatever else gives Arrow batches; or the path, the pattern or the URI of files. Private.
-        query: SQL, whose answer is the table; ``data`` is then the URL of the database.
-        parents: the path or the URI of a table of one row a user, where ``data`` holds the users' rows.
         schema: a path, YAML text, a dictionary or a ``Schema``. Public; nothing of it may be taken from the data.
         epsilon: of the release, 0.001 to 1000; ``delta`` lies above 0 and, unless ``allow_large_delta``, is at most
             0.001. It is charged to the account once, before any noise is drawn, and nothing gives it back.
         delta: see ``epsilon``; never chosen by looking at the number of rows.
-        method: nacre, moments, pearl, ...; by default the one that suits the schema.
-        rows: synthetic rows; by default the released, noisy number of records.
-        seed: of training and sampling, never of the noise.
-        report_epsilon: spent in addition, on noisy scores of the real rows for the report; by default there are none.
-        account: the account that pays; by default that of the data set.
-        open: open the data set's account with this run's budget as its cap, if it has none; a home's first run does so
-            by itself.
-        allow_large_delta: take a delta above 0.001, which is the share of the records that may be released whole.
-        measurement: settings of the method that are part of the plan.
-        training: settings of the generator, which cost nothing.
-        device: auto, cpu or cuda.
-        internal_report: compare exactly with the real rows, for the operator, in the sensitive zone.
-        home: where state lies; by default ``NACRE_HOME``, or ``.nacre``.
-        ledger: URL of a shared ledger on PostgreSQL; by default ``NACRE_LEDGER``, or the home's own.
-        out: the hand-off's folder, new or empty; by default ``HOME/hand-offs/RUN``.
-        signing_key: ed25519 private key (PEM) that signs the hand-off.
-        purpose: what the hand-off is for; the ledger, the manifest and the public pages keep it word for word.
-        recipient: who gets it; likewise.
-        license: under which terms it is handed over; likewise.
-        retention: how long the sensitive zone is kept; likewise.
-        again: why data is charged again that another account pays for, or an unfinished run has paid for; likewise.
+        settings: see below. By default state lies in ``NACRE_HOME`` or in ``.nacre``, and the hand-off in
+            ``HOME/hand-offs/RUN``.
 
     Privacy:
         Rows given in memory are written, unchanged, to ``HOME/sensitive/RUN/given.parquet`` (the folder has mode 0700,
@@ -101,25 +57,13 @@ def synthesize(
         NacreError: the message says what is wrong, in one sentence with no private value. If the run can be resumed, a
             note on the error names it.
     """
-    users, private = path_of(parents), Sensitive(data)
+    users, private, path = path_of(settings.pop("parents", "")), Sensitive(data), path_of(data)
+    del data  # an error from here on shows no rows, even if its local variables are shown
     if users is None:
         raise Unsuitable("parents must be a path or a URI; write the users' table to a Parquet file first")
-    path = path_of(data)
-    del data  # an error from here on shows no rows, even if its local variables are shown
-    reader = load_given(private) if path is None else None
-    name, base = new_name(), home_of(home)
-    terms: dict[str, Any] = dict(data=path or base / "sensitive" / name / GIVEN, out=out or base / "hand-offs" / name)
-    terms |= dict(
-        query=query, parents=users, target_epsilon=epsilon, delta=delta, report_epsilon=report_epsilon, account=account
-    )
-    terms |= dict(allow_large_delta=allow_large_delta, method=method, measurement=dict(measurement or {}))
-    terms |= dict(training=dict(training or {}), rows=rows, seed=seed, device=device, prefect=False, home=base)
-    terms |= dict(ledger=url_of(ledger), dask=from_environment("dask"), signing_key=signing_key)
-    terms |= dict(purpose=purpose, recipient=recipient, license=license, retention=retention, again=again)
-    terms |= dict(internal_report=internal_report)
     with schema_file(schema) as file:
-        config = SynthesizeConfig.build(placed({**terms, "schema": file}))
-        run = start(config, name, given=reader, may_open=MayOpen.YES if open else MayOpen.FIRST)
+        fields = {**settings, "schema": file, "parents": users, "target_epsilon": epsilon, "delta": delta}
+        run = started(SynthesizeConfig, "data", path, private, fields)
     return take_to_hand_off(run)
 
 
@@ -150,37 +94,20 @@ def resume(
     return take_to_end(stored_run)
 
 
-def fit(
-    release: Place,
-    *,
-    rows: int | None = None,
-    seed: int = DEFAULT.seed,
-    training: Mapping[str, Any] | None = None,
-    device: str = DEFAULT.device,
-    home: Place | None = None,
-    ledger: str | None = None,
-    out: Place | None = None,
-    signing_key: Place | None = None,
-    purpose: str = "",
-    recipient: str = "",
-    license: str = "",
-    retention: str = "",
-) -> Result:
+@takes_settings(FitConfig, "release", opens=False)
+def fit(release: Place, **settings: Unpack[SampledSettings]) -> Result:
     """Fit a release that is paid for again, with this version's fitter, as a run of its own; it costs nothing.
 
     The release is any ``release.parquet`` that a run of any version left. If the ledger at hand paid for it, the
     hand-off names account and run; otherwise it names the charge as the release does, and says that the rest is left
     out. ``changes`` of the result compares this fit with that of the run that paid, if that run is in the home.
-    Arguments are as for ``synthesize``.
 
     Raises:
         NacreError: the release is damaged, or this version cannot fit it.
     """
-    name, base = new_name(), home_of(home)
-    terms: dict[str, Any] = dict(release=release, out=out or base / "hand-offs" / name, rows=rows, home=base)
-    terms |= dict(training=dict(training or {}), seed=seed, device=device, prefect=False, ledger=url_of(ledger))
-    terms |= dict(signing_key=signing_key, purpose=purpose, recipient=recipient, license=license, retention=retention)
-    config = FitConfig.build(placed(terms, FitConfig))
+    name, terms = new_name(), terms_of(settings)
+    terms["out"] = terms.get("out") or terms["home"] / "hand-offs" / name
+    config = FitConfig.build(placed({**terms, "release": release}, FitConfig))
     run, changes = fit_again.fit(config, name)
     return Result(run.settings.out, changes)
 

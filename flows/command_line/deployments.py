@@ -9,7 +9,7 @@ import typer
 
 from flows.command_line.options import AsJson, Home
 from flows.command_line.printing import echo
-from flows.config import HOME
+from flows.sections import HOME
 
 app = typer.Typer()
 DeploymentsFile = Annotated[
@@ -79,8 +79,8 @@ def train_worker(home: Home = None) -> None:
     """
     import logging
 
-    from flows.config import home_here
     from flows.generate import LOG, serve_waiting
+    from flows.settings import home_here
     from tasks.engine.progress import Terminal
     from tasks.run.stopping import stopping
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from flows.command_line.options import AsJson, Home, OtherDevice
-from flows.config import HOME
+from flows.sections import HOME
 
 app = typer.Typer()
 Where = Annotated[list[str] | None, typer.Option(help="Condition, such as 'age>60' or 'ward!=north'; all must hold.")]

@@ -12,7 +12,7 @@ import typer
 from dpmodels.errors import AccountMissing, InvalidArgument, NacreError
 from flows.command_line.options import NUMBER, AllowLargeDelta, AsJson, Home, Url
 from flows.command_line.printing import echo
-from flows.config import HOME
+from flows.sections import HOME
 
 if TYPE_CHECKING:
     from dpmodels.ledger.ledger import Ledger

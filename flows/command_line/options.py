@@ -7,7 +7,9 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
-from flows.config import HandOverConfig, Setting, SynthesizeConfig, placed, setting, settings_of, spoken
+from flows.building import spoken
+from flows.config import HandOverConfig, SynthesizeConfig
+from flows.settings import Setting, placed, setting, settings_of
 
 WIDE = 100_000
 """Width that is assumed without a terminal, so large that piped lines are never broken."""

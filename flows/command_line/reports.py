@@ -7,7 +7,7 @@ import typer
 
 from flows.command_line.options import AsJson, FailOnChecks, Home, Jobs, LeNet, SchemaFile, TestRows
 from flows.command_line.printing import echo
-from flows.config import HOME
+from flows.sections import HOME
 
 app = typer.Typer()
 

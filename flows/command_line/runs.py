@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -21,10 +21,9 @@ from flows.command_line.options import (
     takes_settings,
 )
 from flows.command_line.printing import echo, interruptible
-from flows.config import HOME, EmbedConfig, FederateConfig, FitConfig, RuntimeConfig, SynthesizeConfig, placed
-
-if TYPE_CHECKING:
-    from flows.planning import MayOpen
+from flows.config import Charged, EmbedConfig, FederateConfig, FitConfig, SynthesizeConfig
+from flows.sections import HOME, RuntimeConfig
+from flows.settings import placed
 
 app = typer.Typer()
 
@@ -38,16 +37,7 @@ def synthesize(
 
     Example: nacre synthesize patients.parquet --schema patients.yaml --epsilon 1 --delta 1e-5 --out hand-off
     """
-    from flows.command_line.console import resumable
-    from flows.command_line.show import caution, caution_of, show_hand_off
-    from flows.synthesize import carry_out, start
-
-    caution(config.privacy)
-    run = start(config, may_open=_may_open(open_account))
-    caution_of(run.plan.release.contract)
-    with resumable(run, begins=True):
-        carry_out(run, config.runtime.prefect)
-    show_hand_off(run, as_json, fail_on_checks)
+    _run(config, open_account, as_json, fail_on_checks)
 
 
 @app.command()
@@ -57,16 +47,7 @@ def plan(config: SynthesizeConfig, as_json: AsJson = False) -> None:
 
     Example: nacre plan patients.parquet --schema patients.yaml --epsilon 1 --delta 1e-5 --out hand-off
     """
-    from flows.command_line.show import caution, show_plan
-    from flows.description import describe_config
-    from flows.planning import check_paths
-    from tasks.run.ready import check_out
-
-    caution(config.privacy)
-    planned = describe_config(config)
-    check_out(config.out)
-    check_paths(config)
-    show_plan(*planned, as_json)
+    _plan(config, as_json)
 
 
 @app.command("embed-documents")
@@ -76,16 +57,7 @@ def embed_documents(config: EmbedConfig, open_account: Open = False, as_json: As
 
     Example: nacre embed-documents letters.parquet --candidates public.parquet --epsilon 5 --out hand-off
     """
-    from flows.command_line.console import resumable
-    from flows.command_line.show import caution, show_hand_off
-    from flows.embed_documents import start
-    from flows.synthesize import carry_out
-
-    caution(config.privacy)
-    run = start(config, may_open=_may_open(open_account))
-    with resumable(run, begins=True):
-        carry_out(run, config.runtime.prefect)
-    show_hand_off(run, as_json)
+    _run(config, open_account, as_json)
 
 
 @app.command("plan-documents")
@@ -95,13 +67,7 @@ def plan_documents(config: EmbedConfig, as_json: AsJson = False) -> None:
 
     Example: nacre plan-documents letters.parquet --candidates public.parquet --epsilon 5 --out hand-off
     """
-    from flows.command_line.show import caution, show_plan
-    from flows.description import describe_lines
-    from flows.embed_documents import prepare
-
-    caution(config.privacy)
-    prepared = prepare(config)
-    show_plan(*describe_lines(config, [prepared.line], prepared.system), as_json)
+    _plan(config, as_json)
 
 
 @app.command()
@@ -118,17 +84,8 @@ def federate(
 
     Example: nacre federate hospitals.yaml --out hand-off
     """
-    from flows.command_line.console import resumable
-    from flows.command_line.show import caution, show_hand_off
-    from flows.federate import start
-    from flows.synthesize import carry_out
-
-    settings = _federation(config, out=out, home=home, ledger=ledger, prefect=prefect)
-    caution(settings.privacy)
-    run = start(settings, may_open=_may_open(open_account))
-    with resumable(run, begins=True):
-        carry_out(run, settings.runtime.prefect)
-    show_hand_off(run, as_json)
+    settings = {"out": out, "home": home, "ledger": ledger, "prefect": prefect}
+    _run(FederateConfig.build(placed(settings, FederateConfig), config), open_account, as_json)
 
 
 @app.command("plan-federation")
@@ -137,22 +94,35 @@ def plan_federation(config: Federated, home: Home = None, ledger: Url = None, as
 
     Example: nacre plan-federation hospitals.yaml
     """
-    from flows.command_line.show import caution, show_plan
-    from flows.federate import describe_federation
-
-    settings = _federation(config, home=home, ledger=ledger)
-    caution(settings.privacy)
-    show_plan(*describe_federation(settings), as_json)
+    settings = FederateConfig.build(placed({"home": home, "ledger": ledger}, FederateConfig), config)
+    _plan(settings, as_json, has_data=any(path.exists() for path in settings.clients.values()))
 
 
-def _may_open(told_to: bool) -> "MayOpen":
+def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: bool = False) -> None:
+    """Start a run of any kind, take it to its end, and show what it handed over."""
+    from flows.command_line.console import resumable
+    from flows.command_line.show import caution, caution_of, show_hand_off
     from flows.planning import MayOpen
+    from flows.start import start
+    from flows.synthesize import carry_out
 
-    return MayOpen.YES if told_to else MayOpen.FIRST
+    caution(config.privacy)
+    run = start(config, may_open=MayOpen.YES if open_account else MayOpen.FIRST)
+    caution_of(run.plan.whole)
+    with resumable(run, begins=True):
+        carry_out(run, config.runtime.prefect)
+    show_hand_off(run, as_json, fail_on_checks)
 
 
-def _federation(config: Path, **options: Any) -> FederateConfig:
-    return FederateConfig.build(placed(options, FederateConfig), config)
+def _plan(config: Charged, as_json: bool, has_data: bool = True) -> None:
+    """Show what a run of any kind would charge; ``has_data``: whether its private files are on this machine."""
+    from flows.command_line.show import caution, show_plan
+    from flows.description import describe_config
+    from flows.start import check_places
+
+    caution(config.privacy)
+    check_places(config, has_data)
+    show_plan(*describe_config(config), as_json)
 
 
 @app.command()

@@ -90,8 +90,9 @@ def schema_discover(
     from dpmodels.artifact import write_text
     from flows.command_line.console import note, print_json
     from flows.command_line.show import caution
-    from flows.config import SynthesizeConfig, placed
+    from flows.config import SynthesizeConfig
     from flows.discover import discover, stands_out
+    from flows.settings import placed
 
     options = {"data": data, "schema": schema, "target_epsilon": epsilon, "delta": delta, "query": query, "home": home}
     options |= {"ledger": ledger, "account": account, "allow_large_delta": allow_large_delta, "out": out or Path("-")}

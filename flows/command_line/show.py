@@ -18,8 +18,8 @@ from dpmodels.releases.contract import Contract
 from flows.command_line.console import exit_on, print_facts, print_json, print_table, say
 from flows.command_line.printing import echo
 from flows.command_line.summary import show_outcome, warn_first
-from flows.config import ClientPrivacyConfig, PrivacyConfig, PureConfig
 from flows.planning import cautions_about, cautions_of
+from flows.sections import ClientPrivacyConfig, PrivacyConfig, PureConfig
 from tasks.run.refit import Changes
 from tasks.run.remove import charged_for, folders_of
 from tasks.run.runs import UNFINISHED_PAID, Listed, inside, is_handed_over, listed, resume_command, stays_inside

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmodels.errors import NacreError
-from flows.config import home_here
+from flows.settings import home_here
 from flows.with_prefect.automations import register as register_automations
 from flows.with_prefect.configured import check_access
 from flows.with_prefect.operators import PACKAGE, POOL, Deployment, folders_of, read_deployments

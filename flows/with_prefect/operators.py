@@ -17,7 +17,7 @@ from dpmodels.files import read_at_most
 from dpmodels.frozen import Frozen
 from dpmodels.limits import LARGEST_YAML
 from dpmodels.plain_yaml import YamlFault, read_yaml
-from flows.config import home_here
+from flows.settings import home_here
 from flows.with_prefect.allowance import Keys, Rule, leaves, permitted
 
 SHIPPED = Path(__file__).parents[2] / "deployments" / "prefect.yaml"

@@ -19,7 +19,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from dpmodels.errors import NacreError, ParameterRefused
-from flows.config import home_here
+from flows.settings import home_here
 from flows.with_prefect.allowance import shown
 from flows.with_prefect.execute import Order
 from flows.with_prefect.operators import PACKAGE, Deployment

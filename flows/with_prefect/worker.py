@@ -14,8 +14,9 @@ from typing import Any, ParamSpec, TypeVar, cast
 from prefect import flow, runtime
 
 from dpmodels.errors import InvalidArgument, in_words_of
-from flows.config import HandOverConfig, from_environment, home_here, setting
-from flows.config import key_of as key_of_setting
+from flows.config import HandOverConfig
+from flows.settings import from_environment, home_here, setting
+from flows.settings import key_of as key_of_setting
 from flows.with_prefect.budget import key_of
 from flows.with_prefect.recorded import title_of
 from tasks.run.store import Run

@@ -23,8 +23,9 @@ from dpmodels.files import Place
 from dpmodels.hand_off.payments import payment
 from dpmodels.methods.federations.records import RecordsSpec
 from dpmodels.releases.plan import Line, Plan
-from flows.config import ClientPrivacyConfig, HandOverConfig
+from flows.config import HandOverConfig
 from flows.planning import account_for, bind, make_budget, open_home
+from flows.sections import ClientPrivacyConfig
 from nacre.flower.messages import DISAGREED, Answer, Offer
 from tasks.kinds.clients import FAILED, shielded
 from tasks.kinds.federation import PUBLIC, about
@@ -123,8 +124,8 @@ def create(run: Run, config: ClientConfig, offer: Offer, line: Line) -> None:
     """
     agreed_cap, budget = config.privacy.cap_epsilon, line.budget
     cap = make_budget(agreed_cap, config.privacy.delta, budget.unit, "privacy.cap_epsilon", budget.adjacency)
-    whole = line.model_copy(update={"contract": about(line).whole, "budget": cap})
-    above, opens = account_for(open_home(config), config.privacy, [whole], "")
+    capped = line.model_copy(update={"budget": cap})
+    above, opens = account_for(open_home(config), config.privacy, about(line).whole, [capped])
     note = "a client of a federation, opened with the cap that its own configuration names"
     opening = {"opens": Opening(cap=cap, note=note, parent=above), "account": f"{above}.{config.client}"}
     federation = run.name.removesuffix(party_name("", config.client))

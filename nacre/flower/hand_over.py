@@ -16,7 +16,7 @@ from dpmodels.hand_off import writer
 from dpmodels.hand_off.lines import ClientLine
 from dpmodels.hand_off.manifest import Manifest
 from dpmodels.hand_off.payments import cost_of, for_all
-from dpmodels.methods.federations.public_part import PublicRecords
+from dpmodels.methods.federations.public_part import PublicPart, PublicRecords
 from dpmodels.methods.federations.soft_labels import write_soft_labels
 from dpmodels.pages.report import render
 from dpmodels.privacy import Released
@@ -24,10 +24,10 @@ from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release, read_release
 from dpmodels.report.federated import Party, cautions, summarise_federation
 from flows.config import FederateConfig
-from flows.federate import Prepared
+from flows.kinds.prepared import Prepared
 from nacre.flower.messages import Answer
 from tasks.kinds.classifier import CLASSIFIER, SOFT_LABELS, Classified, made_of
-from tasks.kinds.federation import RECORDS, about, create
+from tasks.kinds.federation import PUBLIC, RECORDS, about, create
 from tasks.run.accounts import charge_of
 from tasks.run.signing import passphrase_of
 from tasks.stages.federate import UNPLANNED
@@ -62,8 +62,8 @@ def hand_over(
     """Write the classifier and what it says of public records, with report and manifest; whole or not at all."""
     out, releases = Path(config.out).absolute(), [part.release for part in usable.values()]
     entries = {client: part.told.charge for client, part in usable.items()}
-    line, judge = prepared.whole, PublicRecords.of_bytes(prepared.files[RECORDS]).judge
-    model = made_of(line, releases, entries, prepared.public, judge, config.model.sharpness)
+    line, judge = prepared.lines[0], PublicRecords.of_bytes(prepared.files[RECORDS]).judge
+    model = made_of(line, releases, entries, PublicPart.of_bytes(prepared.files[PUBLIC]), judge, config.model.sharpness)
     contract = about(line).whole
     paid = for_all([part.told for part in usable.values()], contract.name, "local", dropped)
     header = {"run": f"{contract.name}-{contract.hash[:12]}", "cautions": cautions(prepared.plan), **paid}
@@ -91,10 +91,10 @@ def report(
 ) -> dict[str, Any]:
     """Collect the facts of the publishable report: who took part, what it cost, what is said of public records."""
     parties = []
-    for client, line in prepared.lines.items():
+    for client, line in prepared.by_client.items():
         account = (usable[client].told.ledger.account if client in usable else None) or line.contract.name
         parties.append(
-            Party(client, account, prepared.plan_of(client), dropped.get(client, ""), model.certainties.get(client))
+            Party(client, account, prepared.plans[client], dropped.get(client, ""), model.certainties.get(client))
         )
     names = ("plan_sha256", "release_sha256", "schema_sha256")
     hashes = {**{name: getattr(manifest, name) for name in names}, "ledger_charge": manifest.charge}

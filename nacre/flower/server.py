@@ -17,9 +17,9 @@ from flwr.serverapp import ServerApp
 
 from dpmodels.errors import NacreError, Unsuitable
 from dpmodels.reading.data_files import is_uri
-from dpmodels.releases.plan import Plan
 from flows.config import FederateConfig
-from flows.federate import Prepared, prepare
+from flows.kinds.federations import prepare
+from flows.kinds.prepared import Prepared
 from nacre.flower.hand_over import Taken, check_answer, hand_over
 from nacre.flower.messages import Answer, Offer
 from tasks.kinds.clients import FAILED, LATE
@@ -44,7 +44,7 @@ def federate(config: FederateConfig, grid: Any) -> Path:
         raise Unsuitable("over Flower a hand-off goes to a folder of the server; copy it to the object store")
     check_ready(config.runtime.device, config.out, config.runtime.signing_key)
     prepared = prepare(config)
-    offer = Offer(Plan(lines=tuple(prepared.lines.values())), prepared.files[PUBLIC])
+    offer = Offer(prepared.plan, prepared.files[PUBLIC])
     usable, dropped = sort_out(prepared, ask(config, offer, grid))
     if len(usable) < config.round.least_clients:
         causes = "; ".join(f"{client}: {reason}" for client, reason in dropped.items())
@@ -73,7 +73,7 @@ def sort_out(prepared: Prepared, answers: Iterable[Answer]) -> tuple[dict[str, T
     answers = list(answers)
     missing = FAILED if any(not answer.client for answer in answers) else LATE
     usable, dropped = {}, {}
-    for client, line in prepared.lines.items():
+    for client, line in prepared.by_client.items():
         mail = [answer for answer in answers if answer.client == client]
         outcome = TWICE if len(mail) > 1 else missing if not mail else mail[0].reason or check_answer(mail[0], line)
         if isinstance(outcome, str):

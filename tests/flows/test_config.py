@@ -14,16 +14,9 @@ import nacre
 from dpmodels.errors import InvalidArgument
 from flows.command_line.app import app
 from flows.command_line.options import takes_settings
-from flows.config import (
-    EmbedConfig,
-    FederateConfig,
-    HandOverConfig,
-    RuntimeConfig,
-    SynthesizeConfig,
-    placed,
-    settings_of,
-    values_of,
-)
+from flows.config import EmbedConfig, FederateConfig, HandOverConfig, SynthesizeConfig
+from flows.sections import RuntimeConfig
+from flows.settings import placed, settings_of, values_of
 from flows.table import synthesize_table
 from flows.with_prefect.operators import SHIPPED
 
@@ -84,7 +77,7 @@ def test_every_setting_says_the_same_everywhere() -> None:
         if not one.field.is_required():
             assert shown["default"] in (one.field.default, str(one.field.default))
         if one.name in python and not one.field.is_required():
-            assert python[one.name].default in (one.field.default, None), one.name
+            assert python[one.name].default == one.field.default, one.name
         if one.field.annotation == dict[str, Any]:
             assert one.name not in options  # a file's
             continue
@@ -93,7 +86,10 @@ def test_every_setting_says_the_same_everywhere() -> None:
         assert option.default is None
     assert set(options) == {"config", "as_json", "fail_on_checks", "open_account"}
     called = {PYTHON.get(one.name, one.name) for one in settings_of()}
-    assert set(python) - {"open"} <= called and set(inspect.signature(nacre.plan).parameters) <= called
+    unasked = {"prefect", "approval_hours"}
+    assert set(python) - {"open"} == called - unasked and set(inspect.signature(nacre.plan).parameters) == set(
+        python
+    ) - {"data"}
 
 
 def test_names_are_of_one_setting_each_and_find_their_sections() -> None:

@@ -12,7 +12,7 @@ from dpmodels.accounting.events import ComposedEvent, GaussianEvent, ParallelEve
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
-from flows.config import SynthesizeConfig, placed
+from flows.config import SynthesizeConfig
 from flows.description import (
     IN_95_OF_100,
     _felt,
@@ -25,7 +25,8 @@ from flows.description import (
     describe_config,
     describe_run,
 )
-from flows.planning import make_plans
+from flows.kinds.tables import prepare
+from flows.settings import placed
 from flows.synthesize import start
 from flows.with_prefect.approval import plan_text
 from flows.with_prefect.artifacts import publish_plan
@@ -103,7 +104,7 @@ def test_what_does_not_fit_is_refused_in_every_place(asked: Path) -> None:
 @pytest.mark.parametrize("method", sorted(set(OF_TABLES) - {"nacre-images", "nacre-photos"}))
 def test_every_method_says_its_steps_and_its_noise(tmp_path: Path, method: str) -> None:
     write_clinic(tmp_path)
-    facts = describe(make_plans(config_of(tmp_path, method=method)), None, "")
+    facts = describe(prepare(config_of(tmp_path, method=method)).lines, None, "")
     assert "opens with this run, cap epsilon=1" in facts["account"] and facts["officer"] == "nobody must sign"
     assert "step" in facts["charge"] and "the most that one record changes" in facts["charge"]
     noise = {name: text for name, text in facts.items() if name.startswith("noise_stddev of the ")}
@@ -137,7 +138,7 @@ def test_the_words_hold() -> None:
 @pytest.mark.parametrize(("epsilon", "wins"), [(0.001, "50.1 %"), (1.0, "55.4 %"), (1000.0, "practically all")])
 def test_a_bet_is_won_as_often_as_the_noise_allows(tmp_path: Path, epsilon: float, wins: str) -> None:
     write_clinic(tmp_path)
-    (plan,) = make_plans(config_of(tmp_path, target_epsilon=epsilon, method="moments"))
+    (plan,) = prepare(config_of(tmp_path, target_epsilon=epsilon, method="moments")).lines
     said = _priced(plan, {})["in words"]
     assert f"whoever sees this wins {wins} of even bets on one record at most" in said and "plus 1 in 100,000" in said
     pure = plan.model_copy(update={"budget": plan.budget.model_copy(update={"delta": 0.0})})

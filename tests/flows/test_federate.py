@@ -27,7 +27,7 @@ from dpmodels.methods.federations.classifier import FederatedClassifier
 from dpmodels.releases.release import read_release
 from flows.command_line.show import show_hand_off
 from flows.config import FederateConfig
-from flows.federate import start
+from flows.start import start
 from flows.synthesize import carry_out
 from tasks.kinds import clients
 from tasks.run.store import Run
@@ -392,7 +392,7 @@ def hear(event, args):
 sys.addaudithook(hear)
 from flows.command_line.show import show_hand_off
 from flows.config import FederateConfig
-from flows.federate import start
+from flows.start import start
 from flows.synthesize import carry_out
 run = start(FederateConfig.build({}, Path(sys.argv[1])))
 carry_out(run, prefect=False)

@@ -19,7 +19,7 @@ from dpmodels.errors import InvalidArgument
 from dpmodels.methods.federations.messages import read_server, read_update, write_update
 from dpmodels.methods.federations.models import ModelSpec, build, loaded, state_of
 from dpmodels.methods.federations.rounds import Server, Update, accuracy, predict
-from flows.config import NOTHING_LEAVES
+from flows.building import NOTHING_LEAVES
 from flows.description import describe_run
 from flows.partitions import explain
 from flows.synthesize import carry_out, record

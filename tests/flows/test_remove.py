@@ -7,7 +7,8 @@ import pytest
 
 from dpmodels.errors import ArtifactError
 from dpmodels.ledger.ledger import Ledger
-from flows.config import SynthesizeConfig, placed
+from flows.config import SynthesizeConfig
+from flows.settings import placed
 from flows.synthesize import carry_out, start
 from tasks.run.accounts import charges_of, reserve
 from tasks.run.store import Run

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpmodels.errors import DataError
-from flows.config import SynthesizeConfig, placed
+from flows.config import SynthesizeConfig
+from flows.settings import placed
 from flows.synthesize import carry_out, start
 from tasks.run.accounts import reserve
 from tasks.run.at_work import at_work

@@ -8,7 +8,8 @@ import yaml
 
 import nacre
 from dpmodels.errors import NacreError
-from flows.config import SynthesizeConfig, placed
+from flows.config import SynthesizeConfig
+from flows.settings import placed
 from flows.table import synthesize_table
 from tests.kit.support import run_cli, synthesize_words, write_clinic
 from tests.kit.wards import write_wards

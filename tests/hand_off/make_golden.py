@@ -105,7 +105,7 @@ def federation(folder: Path, **changes: object) -> Path:
 
 def approved_clients(folder: Path) -> Path:
     """Have an officer sign for two clients, each of which is charged by itself; another took part before."""
-    run = federate.start(FederateConfig.build({}, write_wards(folder)))
+    run = start(FederateConfig.build({}, write_wards(folder)))
     federate.take_part(run.parties[0])
     key, public = write_key(folder / "dana.pem")
     named = ("--name", "Dana", "--key", public, "--reason", "the board asked for it", "--home", folder / "home")

@@ -16,7 +16,7 @@ from dpmodels.ledger.ledger import Ledger
 from dpmodels.methods.federations.records import load_examples
 from dpmodels.statistics.logistic import transform_optimum
 from flows.config import FederateConfig
-from flows.federate import start
+from flows.start import start
 from tasks.kinds import federation
 from tasks.run.accounts import reserve
 from tasks.run.store import Run

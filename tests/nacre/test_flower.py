@@ -33,7 +33,8 @@ from dpmodels.ledger.ledger import Ledger
 from dpmodels.methods.federations.classifier import FederatedClassifier
 from dpmodels.releases.plan import Plan
 from flows.config import FederateConfig
-from flows.federate import prepare, start
+from flows.kinds.federations import prepare
+from flows.start import start
 from flows.synthesize import carry_out
 from nacre.flower.client import ClientConfig, answer, respond
 from nacre.flower.hand_over import UNPLANNED, hand_over

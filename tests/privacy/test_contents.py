@@ -11,7 +11,6 @@ import yaml
 from dpmodels.errors import AccountMissing, ContentCharged, NacreError
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.ledger.ledger import Ledger
-from flows import federate
 from flows.config import FederateConfig, SynthesizeConfig
 from flows.planning import MayOpen
 from flows.synthesize import pipeline, start
@@ -195,7 +194,7 @@ def join(folder: Path, out: str, clients: dict[str, Path], trust: str = "local",
     """Have clients of one federation take part, each with the data that are named."""
     given = yaml.safe_load((folder / "federation.yaml").read_text())
     given |= {"clients": clients, "out": folder / out, "model": MODELS[trust], **changes}
-    run = federate.start(FederateConfig.build(given, None))
+    run = start(FederateConfig.build(given, None))
     pipeline(run, lambda stage, *handles: stage(*handles))
     return run
 
@@ -270,7 +269,7 @@ def test_what_an_earlier_version_remembered_bars_no_client(tmp_path: Path) -> No
     join(tmp_path, "second", {name: tmp_path / name for name in NAMES})
     given = yaml.safe_load((tmp_path / "federation.yaml").read_text()) | {"model": MODELS["local"]}
     given |= {"clients": {f"{name}2": tmp_path / name for name in NAMES}, "out": tmp_path / "third"}
-    run = federate.start(FederateConfig.build(given, None))
+    run = start(FederateConfig.build(given, None))
     with pytest.raises(ContentCharged) as refusal:
         take_part(run.parties[0])  # which is all that a client of Flower does
     assert (refusal.value.dataset, refusal.value.account) == ("wards.north2", "wards.north")

@@ -24,9 +24,10 @@ from dpmodels.privacy import PrivacyBudget
 from dpmodels.reading.ingest import transform_encode
 from dpmodels.reading.load import load_parts
 from flows.config import SynthesizeConfig
+from flows.kinds.tables import prepare
 from flows.night import synthesize_night
 from flows.partitions import check_nights
-from flows.synthesize import carry_out, make_plans, pipeline, start
+from flows.synthesize import carry_out, pipeline, start
 from tasks.engine.encoded import EncodedTable
 from tasks.run.store import Run
 from tests.kit.every_kind import make
@@ -271,7 +272,7 @@ def test_the_whole_table_is_read_without_a_value(tmp_path: Path):
 
 def test_the_partition_is_in_the_plan_and_its_hash(tmp_path: Path):
     write_visits(tmp_path)
-    plans = [make_plans(config(tmp_path, "out"), str(day))[0] for day in DAYS]
+    plans = [prepare(config(tmp_path, "out"), str(day)).lines[0] for day in DAYS]
     assert [plan.table.partition.value for plan in plans] == list(map(str, DAYS))
     assert len({plan.hash for plan in plans} | {plan.table.hash for plan in plans}) == 8
     written = Schema.model_validate_json(plans[0].table.model_dump_json())

@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpmodels.errors import DataError
-from flows.config import SynthesizeConfig, placed
+from flows.config import SynthesizeConfig
+from flows.settings import placed
 from flows.synthesize import carry_out, start
 from tasks.stages.ingest import ingest
 from tests.kit.support import make_table, write_clinic

@@ -1,33 +1,25 @@
-"""The flow of embedded documents: prepare -> ingest -> sanitize -> report -> hand over.
+"""Each document by itself, prepared of its contract and of public documents.
 
 The candidates, the recoder and the encoder are made from public documents before anything is planned, so that the plan
-names them by their hash. One stage alone draws, under the only charge: one for all documents.
+names them by their hash.
 """
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pydantic import ValidationError
 
 from dpmodels.authoring.lint import load_contract
 from dpmodels.contract.documents import Documents, Encoder
 from dpmodels.errors import Unsuitable, refused
 from dpmodels.methods.documents.document_sketch import DocumentSketch
-from dpmodels.methods.documents.each_document import EachDocument
-from dpmodels.privacy import Sensitive
-from dpmodels.reading.frames import transform_write
-from dpmodels.releases.plan import Line
-from dpmodels.text.candidates import Candidates, Recipe, Sketching
+from dpmodels.text.candidates import Recipe, Sketching
 from dpmodels.text.reading import load_documents
 from flows.config import EmbedConfig
-from flows.planning import MayOpen, create_run, make_budget
+from flows.kinds.prepared import Prepared
+from flows.planning import make_budget
 from tasks.kinds.each_document import CANDIDATES, hashes_of, load_public, refuse_overlap, system_with
-from tasks.run.in_memory import GIVEN
-from tasks.run.ready import check_ready
-from tasks.run.store import Run
 
 HIDES_NO_SENTENCES = (
     "the contract protects {0}s, and embedding each document hides a sentence; write `protects: sentence`, or take the "
@@ -35,42 +27,14 @@ HIDES_NO_SENTENCES = (
 )
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """What is planned, and the system with the public candidates that the plan names."""
-
-    line: Line
-    candidates: Candidates
-    system: EachDocument
-
-
-def start(
-    config: EmbedConfig,
-    name: str = "",
-    given: Sensitive[pa.RecordBatchReader] | None = None,
-    may_open: MayOpen = MayOpen.FIRST,
-) -> Run:
-    """Check everything public, ask the ledger, and create the run; reads public documents only and charges nothing.
-
-    Documents ``given`` in memory are written to the run's sensitive folder once the run is created.
-
-    Raises:
-        NacreError: the run would fail for a public reason, or the budget is exhausted.
-    """
-    check_ready(config.runtime.device, config.out, config.runtime.signing_key)
-    if given is None:
+def check_paths(config: EmbedConfig, has_data: bool) -> None:
+    """Refuse documents that no run could read, or that are the public ones; reads names and types of columns."""
+    if has_data:
         refuse_overlap(config.documents, config.candidates)
         load_documents(config.documents, contract_of(config))
-    prepared = prepare(config)
-    further: dict[str, Any] = {"data": config.documents.absolute(), "public_sha256": hashes_of(config.candidates)}
-    files = {CANDIDATES: prepared.candidates.to_bytes()}
-    run = create_run(config, [prepared.line], name, files=files, may_open=may_open, rows=None, training={}, **further)
-    if given is not None:
-        transform_write(given, run.sensitive / GIVEN)
-    return run
 
 
-def prepare(config: EmbedConfig) -> Prepared:
+def prepare(config: EmbedConfig, partition: str = "") -> Prepared:
     """Make the candidates, and plan from them and other public inputs alone.
 
     Raises:
@@ -87,7 +51,14 @@ def prepare(config: EmbedConfig) -> Prepared:
         recipe = recipe.model_copy(update={"sketch": Sketching(epsilon=budget.epsilon / shared)})
     candidates = load_public(config.candidates, contract, recipe)
     system = system_with(model.method, model.measurement, candidates)
-    return Prepared(system.plan(contract, budget), candidates, system)
+    settings: dict[str, Any] = {"data": config.documents.absolute(), "public_sha256": hashes_of(config.candidates)}
+    settings |= {"rows": None, "training": {}}
+    files = {CANDIDATES: candidates.to_bytes()}
+    return Prepared(contract, [system.plan(contract, budget)], files=files, settings=settings, system=system)
+
+
+def check_data(config: EmbedConfig, prepared: Prepared) -> None:
+    """Check nothing more: the columns were looked at before the candidates were made."""
 
 
 def contract_of(config: EmbedConfig) -> Documents:

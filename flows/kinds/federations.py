@@ -1,0 +1,180 @@
+"""Federations, prepared of the clients' names and of public records; no client's data is opened.
+
+The public part is made of public records before anything is planned, so that every client's line names it by its hash.
+Each client has a line, a charge and an account of its own; clients are declared disjoint, so the federation costs what
+its heaviest client does.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from dpmodels.contract.federation import ROUNDS, SCORES, STAYS_INSIDE, Federation
+from dpmodels.errors import InvalidArgument, Unsuitable, refused
+from dpmodels.methods.federations.public_part import ExtractorSpec, PublicPart, PublicRecords
+from dpmodels.methods.federations.records import RecordsSpec, read_labeled, read_public
+from dpmodels.reading.data_files import identities
+from flows.config import FederateConfig
+from flows.kinds.prepared import Prepared
+from flows.planning import check_delta, make_budget
+from tasks.engine.progress import progress_bar
+from tasks.kinds.federation import PUBLIC, RECORDS, create
+from tasks.stages.rounds import BEGIN, first_server
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def check_paths(config: FederateConfig, has_data: bool) -> None:
+    """Refuse clients whose files are not there, or are another's; those of Flower's clients lie on their machines."""
+    if has_data:
+        check_there(config)
+        check_apart(config)
+
+
+def prepare(config: FederateConfig, partition: str = "") -> Prepared:
+    """Make the public part, and plan every client's line from it and other public inputs alone.
+
+    Raises:
+        NacreError: an input has faults, or the budget cannot be asked for.
+    """
+    if config.sizes and config.sizes.keys() != config.clients.keys():
+        raise Unsuitable("give the public sizes of all clients, or of none, which keeps them private")
+    privacy = config.privacy
+    check_delta(privacy.delta, privacy.allow_large_delta)
+    public, files = _public(config)
+    content = {
+        "name": config.name,
+        "clients": [{"name": name, "size": config.sizes.get(name)} for name in config.clients],
+        "classes": config.classes,
+        "most_records": config.most_records,
+        **public.terms,
+    }
+    contract = _valid(Federation, content, "federation")
+    if contract.client:
+        raise InvalidArgument("name", config.name, "be letters, digits, - and _, with no point")
+    key = "privacy.target_epsilon"
+    budget = make_budget(privacy.target_epsilon, privacy.delta, contract.unit, key, contract.adjacency)
+    method = _method(config)
+    measurement = _measurement(config, method)
+    lines = []
+    if method != ROUNDS:
+        with _keys_named(method):
+            system = create(method, measurement, public)
+            lines = [system.plan(contract.of(client), budget) for client in config.clients]
+    clients = {client: path.absolute() for client, path in config.clients.items()}
+    settings = {"data": config.public.absolute(), "rows": None, "training": _training(config)}
+    return Prepared(contract, lines, clients, files, settings)
+
+
+def check_data(config: FederateConfig, prepared: Prepared) -> None:
+    """Check nothing more: each client's own run looks at its data."""
+
+
+def check_there(config: FederateConfig) -> None:
+    """See that every client's path exists: a client that is dropped for a mistyped one leaves the others charged.
+
+    Raises:
+        InvalidArgument: the path of a client does not.
+    """
+    for client, path in config.clients.items():
+        if not path.exists():
+            raise InvalidArgument(f"clients.{client}", path, "be a path that exists")
+
+
+def check_apart(config: FederateConfig) -> None:
+    """See that no client's files are another client's, or are read as public ones, by any link; no file is opened.
+
+    Raises:
+        Unsuitable: the place of some files is that of others, or lies in it, or they have a file in common.
+    """
+    inputs = {**config.clients, "public": config.public, "round.judge": config.round.judge}
+    paths = {name: path.resolve() for name, path in inputs.items() if path is not None}
+    files = {name: _identities(path) for name, path in paths.items()}
+    for name in config.clients:
+        for other, path in paths.items():
+            within = paths[name] in (path, *path.parents) or path in paths[name].parents
+            if other != name and (within or files[name] & files[other]):
+                raise Unsuitable(
+                    f"{name} and {other} have files in common; no client's record may be another's, or public"
+                )
+
+
+def _identities(root: Path) -> set[tuple[int, int]]:
+    """Return by what the system knows the files at a place; none where there are none yet that can be read."""
+    paths = [root, *(path for path in root.rglob("*") if path.is_file())]
+    return identities([path for path in paths if path.is_file()], root)
+
+
+def _public(config: FederateConfig) -> tuple[PublicPart, dict[str, bytes]]:
+    """Make the public part, and all public files that are kept with the run; in paper mode also what rounds need."""
+    records = _valid(RecordsSpec, config.records, "records")
+    spec = _valid(ExtractorSpec, config.model.extractor, "model.extractor")
+    auxiliary, paper = read_public(config.public, records), config.round.mode == "paper"
+    judge = read_labeled(config.round.judge, records, config.classes) if config.round.judge else None
+    if paper:  # a fifth of the public records tells clients' own from others; the rest teaches
+        spec = spec.model_copy(update={"negatives": max(1, min(spec.negatives, len(auxiliary) // 5))})
+    with progress_bar("public part"):
+        public = PublicPart.make(auxiliary, records, len(config.classes), spec)
+        terms = _training(config)
+        begin = (
+            first_server(public, auxiliary, spec, terms, list(config.clients), config.runtime.seed) if paper else b""
+        )
+    public_records = PublicRecords(auxiliary[spec.negatives :] if paper else auxiliary[:0], judge)
+    files = {PUBLIC: public.to_bytes(), RECORDS: public_records.to_bytes()}
+    return public, files | ({BEGIN: begin} if paper else {})
+
+
+def _method(config: FederateConfig) -> str:
+    """Return what is released: in paper mode the certainty scores where they are used, and there alone.
+
+    Raises:
+        InvalidArgument: the method is for another mode, or another algorithm.
+    """
+    paper = config.round.mode == "paper"
+    usual = "federated-heads" if not paper else SCORES if config.round.algorithm == "fedaux" else ROUNDS
+    method = config.model.method or usual
+    if method != usual and (paper or method in STAYS_INSIDE):
+        raise InvalidArgument("model.method", method, f"be left out, or be for the {config.round.mode} mode")
+    return method
+
+
+def _measurement(config: FederateConfig, method: str) -> dict[str, Any]:
+    """Return the settings of the measurement, with who is trusted to draw the noise."""
+    model = config.model
+    if model.trust == "local":
+        return model.measurement
+    if method != "federated-moments":
+        rule = "be local, or the method federated-moments: what else clients release cannot be added up"
+        raise InvalidArgument("model.trust", model.trust, rule)
+    return {**model.measurement, "trust": model.trust}
+
+
+@contextmanager
+def _keys_named(method: str) -> Iterator[None]:
+    """Name a setting that a system refuses by its key in the configuration, where ``records`` alone is another one."""
+    try:
+        yield
+    except Unsuitable:
+        raise
+    except InvalidArgument as error:
+        within = (
+            "model.measurement.heads" if (method, error.name) == ("federated-both", "records") else "model.measurement"
+        )
+        keys = {"method": "model.method", "most_records": "most_records"}
+        raise InvalidArgument(keys.get(error.name, f"{within}.{error.name}"), error.value, error.rule) from None
+
+
+def _training(config: FederateConfig) -> dict[str, Any]:
+    """Return the settings that cost nothing and that all runs of a federation have in common."""
+    settings = {**config.round.model_dump(exclude={"judge"}), "sharpness": config.model.sharpness}
+    return settings | {"training": config.model.training, "architectures": config.model.architectures}
+
+
+def _valid(model: type[M], content: Mapping[str, Any], section: str) -> M:
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        raise refused(error, section) from None

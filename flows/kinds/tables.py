@@ -1,0 +1,79 @@
+"""Tables, tables of users, images and collections of documents: what is synthesized, prepared of a schema."""
+
+from dpmodels.authoring.lint import load_for_run
+from dpmodels.contract.schema import Schema
+from dpmodels.errors import InvalidArgument
+from dpmodels.methods.registry import create, method_for
+from dpmodels.releases.contract import Contract
+from dpmodels.releases.discoveries import check_priced
+from dpmodels.report.charged import Scores, read_measurement
+from flows.config import SynthesizeConfig
+from flows.kinds.prepared import Prepared
+from flows.planning import check_delta, make_budget
+from tasks.kinds.protocol import kind_of
+from tasks.run.bucket import local
+from tasks.run.source import check_source, settled_source
+
+
+def check_paths(config: SynthesizeConfig, has_data: bool) -> None:
+    """Refuse data that no run could read, by its place alone; opens no file.
+
+    Raises:
+        NacreError: there is no data, or a URI holds a secret.
+    """
+    if has_data:
+        check_source(config.data, config.query)
+    if config.parents:
+        check_source(config.parents)
+
+
+def prepare(config: SynthesizeConfig, partition: str = "") -> Prepared:
+    """Plan the release, and the report's charged scores if they were asked for."""
+    contract = load_for_run(config.table_schema)
+    if isinstance(contract, Schema) and partition:
+        contract = contract.of_partition(partition)
+    _check_format(config, contract)
+    name = method_for(contract, config.model.method)
+    method = create(name, config.model.measurement, config.model.training)
+    if isinstance(contract, Schema) and config.rows and (faults := contract.too_few(config.rows)):
+        raise InvalidArgument("rows", config.rows, f"be fewer: {' '.join(faults[0])}")
+    users = contract.users if isinstance(contract, Schema) else None
+    if config.parents and (users is None or not users.columns):
+        rule = "be left out: the schema does not say which columns are the users' own (`users: {columns: [...]}`)"
+        raise InvalidArgument("parents", config.parents, rule)
+    privacy, scores = config.privacy, read_measurement(config.report)
+    check_delta(privacy.delta, privacy.allow_large_delta)
+    check_priced(contract, privacy.delta)
+    lines = [method.plan(contract, make_budget(privacy.target_epsilon, privacy.delta, contract.unit))]
+    if privacy.report_epsilon is not None:
+        if not isinstance(contract, Schema) or users:
+            rule = "be left out: only the report on a single table has charged scores"
+            raise InvalidArgument("report_epsilon", privacy.report_epsilon, rule)
+        budget = make_budget(privacy.report_epsilon, privacy.delta, contract.unit, "report_epsilon")
+        lines.append(Scores(scores).plan(contract, budget))
+    return Prepared(contract, lines, settings=places_of(config))
+
+
+def places_of(config: SynthesizeConfig) -> dict[str, str]:
+    """Return where the data lies, as a run finds it from any folder."""
+    return {
+        "data": settled_source(config.data, config.query),
+        "parents": config.parents and settled_source(config.parents),
+    }
+
+
+def check_data(config: SynthesizeConfig, prepared: Prepared) -> None:
+    """Hold the columns of files to the schema; what a query answers is known when it is asked."""
+    if not config.query:
+        kind_of(prepared.contract).check_columns(prepared.contract, config.data, config.parents)
+
+
+def _check_format(config: SynthesizeConfig, contract: Contract) -> None:
+    """Refuse one file of a table where there are two tables, or where it is drawn into an object store."""
+    if not config.format:
+        return
+    if isinstance(contract, Schema) and contract.users:
+        raise InvalidArgument("format", config.format, "be left out: there are two tables, of users and of their rows")
+    if local(config.out) is None:
+        rule = "be left out: a hand-off in an object store has its table as Parquet; export it once it is there"
+        raise InvalidArgument("format", config.format, rule)

@@ -1,0 +1,185 @@
+"""Start a run of any kind: everything public is checked, the ledger is asked, and only then is there a run.
+
+What a run is to be is made by its kind (flows/kinds); all that follows is the same for tables, documents, clients and
+discoveries. Nothing here reads a row, and nothing is charged.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import cast
+
+import pyarrow as pa
+
+from dpmodels.errors import Unsuitable
+from dpmodels.ledger.ledger import Ledger
+from dpmodels.ledger.records import Account, Charge, Quote
+from dpmodels.privacy import Sensitive
+from dpmodels.reading.frames import transform_write
+from dpmodels.releases.contract import Contract
+from flows.config import Charged, EmbedConfig, FederateConfig, HandOverConfig, SynthesizeConfig
+from flows.kinds.prepared import Preparation, Prepared
+from flows.planning import MayOpen, account_for, bind, check_discoveries, ledger_if_any, open_account, open_home
+from tasks.run.accounts import accounts_to_open, charge_of
+from tasks.run.in_memory import GIVEN
+from tasks.run.ready import check_out, check_ready, check_writable
+from tasks.run.runs import inside
+from tasks.run.store import Opening, Run, Settings, new_name, party_name
+from tasks.run.unfinished import naming_paid, refuse_paid
+
+CLIENTS_NOTE = "a client of a federation, opened with its first run's budget as the cap"
+PREPARATIONS: dict[type[HandOverConfig], str] = {
+    SynthesizeConfig: "tables",
+    EmbedConfig: "documents",
+    FederateConfig: "federations",
+}
+"""The modules of flows/kinds; they are imported late, since they need what not every installation has."""
+
+
+def preparation_of(config: Charged) -> Preparation:
+    """Return the kind that prepares runs of a configuration."""
+    return cast(Preparation, import_module(f"flows.kinds.{PREPARATIONS[type(config)]}"))
+
+
+def check_places(config: Charged, has_data: bool = True) -> None:
+    """Refuse a home that no run could write, a place where no hand-off can lie, and files that no run could read.
+
+    Raises:
+        NacreError: one of them is such.
+    """
+    check_writable(config.runtime.home.absolute())
+    if config.out:
+        check_out(config.out)
+    preparation_of(config).check_paths(config, has_data)
+
+
+def start(
+    config: Charged,
+    name: str = "",
+    partition: str = "",
+    given: Sensitive[pa.RecordBatchReader] | None = None,
+    may_open: MayOpen = MayOpen.FIRST,
+) -> Run:
+    """Check everything public, ask the ledger, and create the run; reads no rows and charges nothing.
+
+    Of files the names and types of columns are read, so that a table of another shape leaves no run behind. Rows
+    ``given`` in memory are written to the run's sensitive folder once it is created, so a refusal leaves no rows on
+    the disk.
+
+    A partition is the rows with one value in the schema's partition column: it is a data set and has an account of its
+    own, under the named account.
+
+    Raises:
+        NacreError: the run would fail for a public reason, or the budget is exhausted.
+    """
+    runtime, kind = config.runtime, preparation_of(config)
+    run = Run(home=runtime.home.absolute(), name=name or new_name(), ledger_url=runtime.ledger or "", dask=runtime.dask)
+    if config.stays_inside:
+        config = config.model_copy(update={"out": str(inside(run))})
+    check_ready(runtime.device, config.out, runtime.signing_key)
+    kind.check_paths(config, has_data=given is None)
+    prepared = kind.prepare(config, partition)
+    settings = admitted(config, prepared, run, partition, may_open)
+    if given is None:
+        kind.check_data(config, prepared)
+    create(run, prepared, settings)
+    if given is not None:
+        transform_write(given, run.sensitive / GIVEN)
+    return run
+
+
+def admitted(
+    config: Charged, prepared: Prepared, run: Run, partition: str = "", may_open: MayOpen = MayOpen.FIRST
+) -> dict[str, Settings]:
+    """Return the settings of each party whose charge the ledger would accept, by client; of the whole run at "".
+
+    Raises:
+        NacreError: the home or its ledger is not in order, a budget is exhausted, or an unfinished run has paid.
+    """
+    ledger = open_home(config)
+    check_discoveries(ledger, prepared.contract)
+    settings = settings_of_all(config, prepared, run, ledger, partition, may_open)
+    if not prepared.lines:
+        check_no_officer(ledger, prepared.contract)
+        return settings
+    refuse_paid(
+        run.home, ledger, run.ledger_url, [(settings[name], plan.lines) for name, plan in prepared.plans.items()]
+    )
+    with naming_paid(run.home, ledger, run.ledger_url):
+        ledger.check(*_charges(prepared, settings), first_opens=_first_opens(prepared, settings))
+    return settings
+
+
+def settings_of_all(
+    config: Charged, prepared: Prepared, run: Run, ledger: Ledger, partition: str, may_open: MayOpen
+) -> dict[str, Settings]:
+    """Return the settings of the whole run at the empty name, and of each client by its name."""
+    account, opens = "", None
+    if lines := prepared.lines[:1] if prepared.clients else prepared.lines:
+        account, opens = account_for(ledger, config.privacy, prepared.contract, lines, partition, may_open)
+    settings = {"": bind(config, **prepared.settings, account=account, opens=opens, clients=tuple(prepared.clients))}
+    for number, (client, data) in enumerate(prepared.clients.items()):
+        terms = {**prepared.settings, "data": data, "federation": run.name, "account": ""}
+        if prepared.lines:
+            opening = Opening(cap=prepared.lines[number].budget, note=CLIENTS_NOTE, parent=account)
+            terms |= {"account": f"{account}.{client}", "opens": opening, "above": opens}
+        settings[client] = bind(config, **terms)
+    return settings
+
+
+def create(run: Run, prepared: Prepared, settings: Mapping[str, Settings]) -> Run:
+    """Create the runs of the clients, if there are any, and then the run itself."""
+    for client in prepared.clients:
+        run.model_copy(update={"name": party_name(run.name, client)}).create(settings[client], prepared.plans[client])
+    return run.create(settings[""], prepared.plan, files=prepared.files)
+
+
+def quote_of(config: Charged, prepared: Prepared) -> tuple[Quote | None, str]:
+    """Ask the ledger for a quote on a plan, without writing, and name the officer who must sign for it.
+
+    There is no quote where no account is open for it, and the name is empty where nobody must sign.
+    """
+    ledger = ledger_if_any(config)
+    if ledger is None or not prepared.lines:
+        return None, ""
+    check_discoveries(ledger, prepared.contract)
+    if prepared.clients:
+        run = Run(home=config.runtime.home.absolute(), name="quote")
+        settings = settings_of_all(config, prepared, run, ledger, "", MayOpen.YES)
+        return ledger.quote(*_charges(prepared, settings), first_opens=_first_opens(prepared, settings)), ""
+    account = open_account(ledger, config.privacy.account, prepared.contract, prepared.lines[0].budget)
+    if not account:
+        return None, ""
+    signing = ledger.officer(account)
+    charges = [charge_of("quote", line, account) for line in prepared.lines]
+    return ledger.quote(*charges), signing[0].name if signing else ""
+
+
+def check_no_officer(ledger: Ledger, contract: Contract) -> None:
+    """Refuse what nobody could sign for: an officer signs charges, and a federation without scores has none.
+
+    Raises:
+        Unsuitable: an account of this federation, or of a client of it, has an officer.
+    """
+    for account in ledger.accounts():
+        if account.dataset.partition(".")[0] == contract.name and ledger.officer(account.name):
+            raise Unsuitable(
+                f"account {account.name} has an officer, who signs for what is charged; here nothing is charged and "
+                "nothing is protected, so nobody could refuse it: give `round: {algorithm: fedaux}`, whose scores are "
+                "charged, or a method that protects what it hands over"
+            )
+
+
+def _charges(prepared: Prepared, settings: Mapping[str, Settings]) -> list[Charge]:
+    return [
+        charge_of("quote", line, settings[name].account) for name, plan in prepared.plans.items() for line in plan.lines
+    ]
+
+
+def _first_opens(prepared: Prepared, settings: Mapping[str, Settings]) -> list[Account]:
+    """Return the accounts that the runs would open, each once."""
+    accounts = [
+        account
+        for name, plan in prepared.plans.items()
+        for account in accounts_to_open(settings[name], plan.contract.name)
+    ]
+    return list({account.name: account for account in accounts}.values())
