@@ -94,7 +94,7 @@ def takes_settings(
         kind = inspect.Parameter.KEYWORD_ONLY
         parameters = [inspect.Parameter(name, kind, default=default) for name, (default, _) in keywords.items()]
         function.__signature__ = declared.replace(parameters=[*named, *parameters])  # type: ignore[attr-defined]
-        words = "".join(f"\n        {name}: {text}" for name, (_, text) in keywords.items())
+        words = "".join(f"\n    {name}: {text}" for name, (_, text) in keywords.items())
         function.__doc__ = f"{inspect.cleandoc(function.__doc__ or '')}\n\nSettings:{words}\n"
         return function
 
@@ -105,7 +105,7 @@ def _keywords(model: type[HandOverConfig], taken: set[str], opens: bool) -> Iter
     """Yield every keyword with its default and its description."""
     for one in settings_of(model):
         name = spoken(one.name)
-        if name not in taken and one.name not in {*taken, *UNASKED, *model.WITHOUT}:
+        if not {name, one.name, one.within} & {*taken, *UNASKED, *model.WITHOUT}:
             yield name, (None if one.field.is_required() else one.field.default, str(one.field.description))
     if opens:
         yield "open", (False, "Open the data set's account with this run's budget as its cap, if it has none.")

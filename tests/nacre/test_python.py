@@ -6,6 +6,7 @@ import traceback
 from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import get_type_hints
 
 import pandas as pd
 import pyarrow as pa
@@ -271,3 +272,22 @@ def test_what_is_promised_is_there_and_documented():
 def test_an_arrow_table_of_no_rows_is_refused_like_any_other(tmp_path):
     with pytest.raises(nacre.NacreError):
         nacre.synthesize(pa.table({"patient": pa.array([], pa.int64())}), SCHEMA_TEXT, **ASKED)
+
+
+def test_what_editors_complete_is_what_the_configuration_says() -> None:
+    from nacre.keywords import EmbeddingSettings, SampledSettings, SynthesisSettings
+
+    known = {nacre.synthesize: SynthesisSettings, nacre.embed_documents: EmbeddingSettings, nacre.fit: SampledSettings}
+    for function, settings in known.items():
+        keywords = set(inspect.signature(function).parameters) & set(get_type_hints(settings))
+        named = {"data", "schema", "documents", "candidates", "release", "epsilon", "delta", "contract", "columns"}
+        assert keywords == set(get_type_hints(settings)) == set(inspect.signature(function).parameters) - named
+        assert all(f"{name}: " in (function.__doc__ or "") for name in keywords)
+
+
+def test_a_keyword_that_there_is_not_is_refused_and_shows_no_row() -> None:
+    frame = pd.DataFrame({"name": ["Zebulon-Quillfeather-1874"]})
+    with pytest.raises(TypeError, match=r"^synthesize\(\) got an unexpected keyword argument 'rowz'$") as fault:
+        nacre.synthesize(frame, "patients.yaml", epsilon=1, delta=1e-6, rowz=3)
+    inside = list(traceback.walk_tb(fault.value.__traceback__))[1:]
+    assert inside and all("Zebulon" not in repr(frame.f_locals) for frame, _ in inside)
