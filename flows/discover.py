@@ -28,10 +28,11 @@ from flows.start import admitted, create
 from flows.with_prefect.approval import ask_approver
 from tasks.run.accounts import charge_of
 from tasks.run.at_work import at_work
+from tasks.run.folders import make_private
 from tasks.run.in_memory import GIVEN, forget_given
 from tasks.run.recover import recover
 from tasks.run.source import check_source, settled_source
-from tasks.run.store import Run, make_private
+from tasks.run.store import Run
 from tasks.stages.discover import discover as discover_stage
 from tasks.stages.discover import paid_for, read_found
 

@@ -7,7 +7,8 @@ from dpmodels.privacy import PrivacyBudget
 from flows.config import SynthesizeConfig
 from tasks.run.accounts import accounts_to_open, charges_of
 from tasks.run.contents import partition_account as name_of
-from tasks.run.store import Opening, Run
+from tasks.run.settings import Opening
+from tasks.run.store import Run
 
 NIGHT = "{night}"
 MAX_NIGHTS = 1000

@@ -23,9 +23,10 @@ from flows.config import HandOverConfig
 from flows.partitions import partition_account
 from flows.settings import values_of
 from tasks.run.bucket import landing
+from tasks.run.folders import close_home
 from tasks.run.home import check_home, open_ledger
 from tasks.run.ready import check_writable
-from tasks.run.store import Opening, Settings, close_home
+from tasks.run.settings import Opening, Settings
 from tasks.run.zone import check_place
 
 LARGE_DELTA, LARGE_EPSILON = 1e-3, 20

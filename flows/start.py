@@ -23,7 +23,8 @@ from tasks.run.accounts import accounts_to_open, charge_of
 from tasks.run.in_memory import GIVEN
 from tasks.run.ready import check_out, check_ready, check_writable
 from tasks.run.runs import inside
-from tasks.run.store import Opening, Run, Settings, new_name, party_name
+from tasks.run.settings import Opening, Settings
+from tasks.run.store import Run, new_name, party_name
 from tasks.run.unfinished import naming_paid, refuse_paid
 
 CLIENTS_NOTE = "a client of a federation, opened with its first run's budget as the cap"

@@ -53,7 +53,7 @@ def open_account(
     from flows.command_line.console import note_new_ledger
     from flows.command_line.ledger_show import show_accounts
     from flows.planning import check_delta, make_budget
-    from tasks.run.store import close_home
+    from tasks.run.folders import close_home
 
     contract = load_named(schema)
     check_delta(cap_delta, bool(allow_large_delta))

@@ -11,7 +11,7 @@ from flows.settings import home_here
 from flows.with_prefect.automations import register as register_automations
 from flows.with_prefect.configured import check_access
 from flows.with_prefect.operators import PACKAGE, POOL, Deployment, folders_of, read_deployments
-from tasks.run.store import make_private
+from tasks.run.folders import make_private
 
 TYPE = "nacre"
 """The type of our pools: Prefect's own workers know no such type, and so serve none of them."""

@@ -31,7 +31,8 @@ from tasks.kinds.clients import FAILED, shielded
 from tasks.kinds.federation import PUBLIC, about
 from tasks.run.accounts import charges_of
 from tasks.run.home import ledger_of
-from tasks.run.store import Opening, Run, party_name
+from tasks.run.settings import Opening
+from tasks.run.store import Run, party_name
 from tasks.stages.federate import take_part
 
 

@@ -6,7 +6,8 @@ from dpmodels.artifact import write_text
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Verdicts
 from dpmodels.pages.checks import render_checks
-from tasks.run.store import Run, make_private
+from tasks.run.folders import make_private
+from tasks.run.store import Run
 
 REFUSED = ".refused"
 """Folder in the sensitive zone with the page of the last refused input of each data set, whose run is not kept."""

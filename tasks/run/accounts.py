@@ -15,8 +15,9 @@ from dpmodels.ledger.ledger import Account, Charge, Quote
 from dpmodels.releases.draw import Desk, Ticks
 from dpmodels.releases.plan import RELEASE, REPORT, Line
 from tasks.run.home import ledger_of
+from tasks.run.settings import Opening, Settings
 from tasks.run.signing import passphrase_of
-from tasks.run.store import Opening, Run, Settings
+from tasks.run.store import Run
 
 APPROVAL = "approval.json"
 STAGES = {RELEASE: "sanitize", REPORT: "score"}

@@ -25,9 +25,10 @@ from dpmodels.errors import ContentCharged, DataError, LedgerError
 from dpmodels.ledger.ledger import Ledger
 from tasks.engine.encoded import EncodedPart, EncodedTable
 from tasks.engine.engines import Threads, cores
+from tasks.run.folders import make_private
 from tasks.run.home import ledger_of
 from tasks.run.source import local_files
-from tasks.run.store import Run, make_private
+from tasks.run.store import Run
 
 SECRET_BYTES = 32
 

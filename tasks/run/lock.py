@@ -15,7 +15,8 @@ from pathlib import Path
 
 from dpmodels.artifact import exclusive, lock_of
 from dpmodels.errors import ArtifactError
-from tasks.run.store import Run, make_private
+from tasks.run.folders import make_private
+from tasks.run.store import Run
 
 LOCKS = ".locks"
 _FILE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC

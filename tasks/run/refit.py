@@ -26,7 +26,8 @@ from tasks.run.accounts import desk_of
 from tasks.run.home import open_ledger
 from tasks.run.ready import check_ready, check_writable
 from tasks.run.receive import landing_of, reject
-from tasks.run.store import Made, Run, Settings
+from tasks.run.settings import Settings
+from tasks.run.store import Made, Run
 
 UNKNOWN, NOT_AT_HAND = "not recorded", "not at hand"
 

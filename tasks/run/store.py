@@ -16,7 +16,6 @@ import hashlib
 import json
 import os
 import re
-import stat
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -29,13 +28,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dpmodels.artifact import aside, make_folder, replace_folder, sweep, write_text
 from dpmodels.errors import ArtifactError, FileMissing, Unsuitable, shortened
-from dpmodels.files import Place, list_plain, read_plain, sha256_plain
-from dpmodels.frozen import Frozen
-from dpmodels.ledger.declared import Declared
-from dpmodels.privacy import PrivacyBudget
+from dpmodels.files import list_plain, read_plain, sha256_plain
 from dpmodels.releases.formats import read_plan
 from dpmodels.releases.plan import Plan
 from tasks.engine.engines import cores
+from tasks.run.folders import close_home, make_private
+from tasks.run.settings import Settings
 
 T = TypeVar("T")
 REPORT_PLAN = "report-plan.json"
@@ -62,83 +60,6 @@ PARTS = {
     "synthetic": re.compile(r"part-\d{5}\.parquet|parts\.json"),
     "report": re.compile(r"report\.html|report\.json|checks\.html"),
 }
-
-
-class Opening(Frozen):
-    """The terms of an account that the run opens when it is charged, if nobody opened it before.
-
-    ``alone`` lets it do so only in a ledger that still has no account by then.
-    """
-
-    cap: PrivacyBudget
-    note: str
-    parent: str = ""
-    partition: str = ""
-    alone: bool = False
-
-
-class Settings(Frozen):
-    """What the stages of one run need besides the plan; nothing here can change what is charged.
-
-    Attributes:
-        data: a path, a pattern or a URI; of a database where there is a ``query``. parents: that of the users' table,
-            empty where there is none.
-        ledger: the URL of the ledger that the run was started with, empty for the home's own. It is compared with the
-            ledger that a process is given, and never opened.
-        opens: the account's terms, if the run is to open it.
-        out: the folder of the hand-off; bucket: its URI, if it goes to an object store, and otherwise empty. The folder
-            then keeps all of it but a table that was drawn into the object store.
-        account: the account that pays; empty where a ledger that is not at hand has paid.
-        train_on: ``here``, or who trains and samples apart; those who approve the run are told.
-        paid_by: the run whose release this run samples or fits again; empty for a run that pays for its own release.
-        fits: the charge in the footer of the release that this run fits again, or that it samples from such a fit of.
-        public_sha256: of the files of public documents; none of them may be a file of the data.
-        format: in which the hand-off has its table in one file too, beside the Parquet; empty for none.
-        clients: of a federation, in the order of the plan's lines; each has a run of its own, with its own data.
-        federation: the run of the federation that a client's run belongs to; above: the terms of its account.
-        purpose, recipient, license, retention, again: what the operator declares; empty where nothing.
-    """
-
-    data: Place
-    query: str = ""
-    parents: Place = ""
-    out: Path
-    bucket: str = ""
-    account: str
-    opens: Opening | None = None
-    rows: int | None
-    format: str = ""
-    seed: int
-    device: str
-    train_on: str = "here"
-    batch_rows: int
-    threads: int = 0
-    internal_report: bool = True
-    training: dict[str, Any]
-    ledger: str = ""
-    signing_key: Path | None = None
-    approval_hours: float = 24
-    paid_by: str = ""
-    fits: str = ""
-    public_sha256: tuple[str, ...] = ()
-    clients: tuple[str, ...] = ()
-    federation: str = ""
-    above: Opening | None = None
-    purpose: str = ""
-    recipient: str = ""
-    license: str = ""
-    retention: str = ""
-    again: str = ""
-
-    @property
-    def declared(self) -> Declared:
-        """What the operator says of the hand-off, for the ledger, the manifest and the public pages."""
-        return Declared(**{name: getattr(self, name) for name in Declared.model_fields})
-
-    @property
-    def is_paid_elsewhere(self) -> bool:
-        """Tell whether the release came as a file, without the ledger that paid for it."""
-        return bool(self.fits) and not self.account
 
 
 class Made(BaseModel):
@@ -399,35 +320,6 @@ def party_name(run: str, client: str) -> str:
 def new_name() -> str:
     """Return a fresh name with the day but not the time, which with the ledger's times would tell a run's length."""
     return f"{datetime.now(UTC):%Y%m%d}-{token_hex(5)}"
-
-
-def make_private(folder: Path) -> None:
-    """Make a folder, and its missing parents, that only its owner can open, from the moment that it is there."""
-    make_folder(folder, mode=0o700)
-
-
-def close_home(home: Path) -> None:
-    """Make a home, or take from one that exists what lets others in, so that its owner alone can open it.
-
-    Git is told to leave it out of whatever repository it lies in, unless it is one itself.
-
-    Raises:
-        ArtifactError: others can open it, and this process may not change that.
-    """
-    make_private(home)
-    ignored, repository = home / ".gitignore", home / ".git"
-    if not os.path.lexists(ignored) and not os.path.lexists(repository):
-        ignored.write_text("*\n", encoding="utf-8")
-    for folder in (home, home / "sensitive"):
-        try:
-            mode = stat.S_IMODE(folder.stat().st_mode) if folder.exists() else 0
-            if mode & 0o077:
-                folder.chmod(mode & 0o700)
-        except OSError:
-            raise ArtifactError(
-                f"{folder} can be opened by others, and this process may not change that: have its owner close it "
-                "(chmod 700), or name another --home; nothing was charged"
-            ) from None
 
 
 def write_report(run: Run, files: Mapping[str, str]) -> None:

@@ -20,8 +20,9 @@ from tasks.run.accounts import charges_of
 from tasks.run.in_memory import GIVEN
 from tasks.run.lock import is_at_work
 from tasks.run.runs import is_handed_over, resume_command
+from tasks.run.settings import Settings
 from tasks.run.source import local_files
-from tasks.run.store import BEGUN, Run, Settings
+from tasks.run.store import BEGUN, Run
 
 MOST_NAMED = 3
 

@@ -28,8 +28,9 @@ from tasks.kinds.clients import run_clients
 from tasks.kinds.federation import Round, create, federation_of, parties_of, records, system
 from tasks.run.accounts import desk_of
 from tasks.run.contents import not_charged_since
+from tasks.run.folders import make_private
 from tasks.run.lock import waited_for
-from tasks.run.store import Handle, Run, make_private
+from tasks.run.store import Handle, Run
 from tasks.stages.federate import UNPLANNED, ask_clients, give_back
 from tasks.stages.sanitize import reserve_run, seal
 from tasks.stages.stage import stage

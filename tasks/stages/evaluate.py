@@ -18,8 +18,9 @@ from tasks.engine.engines import Threads, cores
 from tasks.engine.pools import limit_pools
 from tasks.engine.progress import progress_bar
 from tasks.kinds.protocol import kind_of_line
+from tasks.run.folders import make_private
 from tasks.run.receive import receive
-from tasks.run.store import Handle, Run, make_private
+from tasks.run.store import Handle, Run
 from tasks.run.table_inputs import as_parquet
 from tasks.stages.stage import stage
 

@@ -4,7 +4,8 @@ from dpmodels.artifact import aside, replace_folder
 from tasks.engine.progress import progress_bar
 from tasks.kinds.protocol import encoded_kind_of
 from tasks.run.contents import refuse_charged, refuse_repeated
-from tasks.run.store import Handle, Run, make_private
+from tasks.run.folders import make_private
+from tasks.run.store import Handle, Run
 from tasks.stages.stage import stage
 
 

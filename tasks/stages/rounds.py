@@ -56,9 +56,10 @@ from tasks.kinds.federation import (
     release_of,
     round_of,
 )
+from tasks.run.folders import make_private
 from tasks.run.runs import inside, mark_finished
 from tasks.run.source import local
-from tasks.run.store import Handle, Run, make_private
+from tasks.run.store import Handle, Run
 from tasks.stages.stage import stage
 
 BEGIN = "begin.safetensors"

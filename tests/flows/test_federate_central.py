@@ -18,7 +18,8 @@ from dpmodels.methods.federations.moments_head import MomentsHead
 from dpmodels.releases.release import read_release
 from flows.synthesize import carry_out
 from tasks.kinds import clients, federation
-from tasks.run.store import Run, make_private
+from tasks.run.folders import make_private
+from tasks.run.store import Run
 from tasks.stages import aggregate, federate
 from tasks.stages.aggregate import hand_in
 from tests.kit.children import ends_at

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from dpmodels.errors import ArtifactError
-from tasks.run.store import Run, close_home, make_private
+from tasks.run.folders import close_home, make_private
+from tasks.run.store import Run
 from tests.kit.support import run_cli, synthesize_words, write_clinic
 from tests.kit.wards import write_wards
 
