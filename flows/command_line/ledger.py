@@ -60,20 +60,18 @@ def open_account(
     cap = make_budget(cap_epsilon, cap_delta, contract.unit, "cap_epsilon", contract.adjacency)
     terms: dict[str, Any] = {"owner": owner, "note": note, "parent": parent, "run_cap": run_cap}
     terms |= {"expires": _day(expires), "composition": "renyi_filter" if renyi_filter else "exact"}
+    terms |= _signing(key)
     note_new_ledger(_place(home, ledger))
     if not ledger:
         close_home(home or HOME)
     book = Ledger(_place(home, ledger))
-    terms |= _signing(key)
     try:
         account = book.open_account(name, dataset=contract.name, budget_cap=cap, **terms)
     except AccountMissing:
         if key is not None:
             raise
-        same = (
-            f"an officer of this ledger gives the same command: `{shlex.join(['nacre', *sys.argv[1:]])} --key KEY.pem`"
-        )
-        raise AccountMissing(name, contract.name, same) from None
+        same = f"`{shlex.join(['nacre', *sys.argv[1:]])} --key KEY.pem`"
+        raise AccountMissing(name, contract.name, f"an officer of this ledger gives the same command: {same}") from None
     show_accounts(book, [account], as_json)
 
 

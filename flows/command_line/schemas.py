@@ -4,7 +4,7 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path, PurePosixPath
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,9 @@ from dpmodels.escapes import escaped
 from dpmodels.reading.data_files import FORMATS
 from flows.command_line.options import NUMBER, AllowLargeDelta, AsJson, Data, Home, QueryText, Url
 from flows.command_line.printing import echo, interruptible
+
+if TYPE_CHECKING:
+    from flows.discover import Discovered
 
 FROM = (
     "Public documentation of the columns: a data dictionary (.csv), SQL that creates the table (.sql), or a dbt "
@@ -88,7 +91,7 @@ def schema_discover(
     Example: nacre schema discover flights.parquet --schema draft.yaml --epsilon 0.1 --delta 1e-6 --out flights.yaml
     """
     from dpmodels.artifact import write_text
-    from flows.command_line.console import note, print_json
+    from flows.command_line.console import note
     from flows.command_line.show import caution
     from flows.config import SynthesizeConfig
     from flows.discover import discover, stands_out
@@ -103,10 +106,17 @@ def schema_discover(
     note(stands_out(config))
     with interruptible("the same command goes on, and what was charged is not charged again"):
         answer = discover(config)
-    if answer.warning:
-        note(f"WARNING: {answer.warning}")
     if out is not None:
         write_text(out, answer.schema)
+    _show_discovered(answer, epsilon, delta, out, as_json)
+
+
+def _show_discovered(answer: "Discovered", epsilon: float, delta: float, out: Path | None, as_json: bool) -> None:
+    """Say what was charged and what the author should know, and print the schema unless it was written to a file."""
+    from flows.command_line.console import note, print_json
+
+    if answer.warning:
+        note(f"WARNING: {answer.warning}")
     paid = f"run {answer.run.name}, epsilon={epsilon}, delta={delta}: "
     note(paid + ("charged once, for ever" if answer.charged else "was charged before; printed again, for nothing"))
     for remark in answer.remarks:
