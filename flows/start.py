@@ -119,7 +119,7 @@ def settings_of_all(
         account, opens = account_for(ledger, config.privacy, prepared.contract, lines, partition, may_open)
     settings = {"": bind(config, **prepared.settings, account=account, opens=opens, clients=tuple(prepared.clients))}
     for number, (client, data) in enumerate(prepared.clients.items()):
-        terms = {**prepared.settings, "data": data, "federation": run.name, "account": ""}
+        terms = {**prepared.settings, "data": data, "federation": run.name, "account": "", "clients": ()}
         if prepared.lines:
             opening = Opening(cap=prepared.lines[number].budget, note=CLIENTS_NOTE, parent=account)
             terms |= {"account": f"{account}.{client}", "opens": opening, "above": opens}

@@ -202,6 +202,8 @@ def _charge(name: str, line: Line) -> dict[str, Any]:
 
 def _content(contract: Contract, report: Mapping[str, Any]) -> dict[str, Any]:
     """Say what is in a hand-off, from the contract and from what was released."""
+    if "words" in report:  # a kind that has no page of its own
+        return {"about": report["about"], "words": report["words"]}
     if isinstance(contract, Federation):
         return {"about": "federation", "classes": list(contract.classes), "public_records": report["public_records"]}
     if isinstance(contract, Documents) and report.get("about") == "embeddings":

@@ -20,10 +20,6 @@ from dpmodels.limits import LARGEST_CARD, LARGEST_PAGE, LARGEST_REPORT, LARGEST_
 from dpmodels.releases.contract import Contract
 
 TOLD = r"schema\.yaml|report\.json|model-card\.json|(report|checks|model-card|statement|data-sheet)\.html"
-TABLE = r"synthetic/part-[0-9]{5}\.parquet|synthetic\.(csv|arrow|jsonl)"
-USERS = r"synthetic/(parents|children)/part-[0-9]{5}\.parquet"
-EMBEDDINGS, CLASSIFIER = r"embeddings/part-[0-9]{5}\.parquet", r"classifier\.safetensors|soft-labels\.parquet"
-HANDED_OVER = re.compile("|".join((TOLD, TABLE, USERS, EMBEDDINGS, CLASSIFIER)))
 ALWAYS = ("schema.yaml", "report.json")
 """What every hand-off has, and what a check holds against the manifest."""
 PRICE, SEALED = ("target_epsilon", "delta", "spent_epsilon"), ("charged", "status", "ledger_charge", "scores_sha256")

@@ -1,6 +1,6 @@
 """The methods of every kind by name: the system of each and the models of its settings. A new system is one entry."""
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, cast
@@ -21,6 +21,7 @@ from dpmodels.methods.federations.heads import FederatedHeads, HeadsMeasurement,
 from dpmodels.methods.federations.heads_and_moments import BothMeasurement, HeadsAndMoments
 from dpmodels.methods.federations.moments_head import ClientMoments, MomentsHead
 from dpmodels.methods.federations.scores import FederatedScores
+from dpmodels.methods.kinds import KINDS
 from dpmodels.methods.images.image_moments import ImageMeasurement, NacreImages
 from dpmodels.methods.images.photo_moments import NacrePhotos, PhotoMeasurement, PhotoTraining
 from dpmodels.methods.tables.bayes_structure import PrivBayesMeasurement
@@ -46,7 +47,7 @@ class Method:
 
     Attributes:
         measurement: of what is part of the plan; training: of what is free, where a generator is fitted.
-        kind: what the method is for; one of a table is for images and for collections of documents too.
+        kind: what the method is for, see ``KINDS``; one of a table is for images and collections of documents too.
         generators: the kinds of file that its generators are, see ``load_generator``.
         takes_public: whether the system is made with public vectors: candidates, or records that are no client's.
     """
@@ -98,6 +99,11 @@ def of_kind(kind: str) -> list[str]:
     return [name for name, method in METHODS.items() if kind in ("", method.kind)]
 
 
+def synthesized() -> list[str]:
+    """Name the methods that a schema, or a contract of a collection, is enough for; other commands start the others."""
+    return [name for name, method in METHODS.items() if KINDS[method.kind].command == "synthesize"]
+
+
 def training_of(method: str) -> type[BaseModel]:
     """Return the model of the settings that are free; a method that fits no generator has none."""
     return METHODS[method].training or Untrained
@@ -108,15 +114,15 @@ def system_of(
     measurement: Mapping[str, Any],
     training: Mapping[str, Any] = MappingProxyType({}),
     public: Any = None,
-    kind: str = "",
+    among: Collection[str] = METHODS.keys(),
 ) -> System[Any]:
-    """Make the system of a method, with the public vectors that it measures against; ``kind`` refuses those of others.
+    """Make the system of a method, which is ``among`` some, with the public vectors that it measures against.
 
     Raises:
         InvalidArgument: there is no such method, or it lacks a setting or refuses its value.
     """
-    if method not in METHODS or kind not in ("", METHODS[method].kind):
-        raise InvalidArgument("method", method, f"be one of {', '.join(of_kind(kind))}")
+    if method not in among:
+        raise InvalidArgument("method", method, f"be one of {', '.join(among)}")
     entry = METHODS[method]
     try:
         spec = entry.measurement.model_validate(dict(measurement))
@@ -133,4 +139,4 @@ def create(method: str, measurement: Mapping[str, Any], training: Mapping[str, A
     Raises:
         InvalidArgument: there is no such method, or it lacks a setting or refuses its value.
     """
-    return cast(Synthesizer[Any], system_of(method, measurement, training, kind="table"))
+    return cast(Synthesizer[Any], system_of(method, measurement, training, among=of_kind("table")))

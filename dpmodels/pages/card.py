@@ -173,6 +173,8 @@ def _made(content: Mapping[str, Any]) -> str:
     """Say what was handed over."""
     about, dim = content["about"], content.get("dim")
     rows = thousands(content.get("rows", content.get("documents", 0)))
+    if "words" in content:
+        return str(content["words"])
     if about == "federation":
         return f"a classifier of {len(content['classes'])} classes, made of what the clients released"
     if about == "embeddings":

@@ -7,6 +7,7 @@ from typing import Any
 from dpmodels.accounting.events import EVENT
 from dpmodels.accounting.meaning import in_words, right_guesses
 from dpmodels.pages.embedded import render_embedded
+from dpmodels.pages.facts import render_facts
 from dpmodels.pages.federated import render_federated
 from dpmodels.pages.glance import clipped, fits, worst_first
 from dpmodels.pages.page import percent, render_page, short
@@ -52,6 +53,8 @@ def render(facts: Mapping[str, Any]) -> str:
         return render_embedded(facts)
     if facts.get("about") == "federation":
         return render_federated(facts)
+    if "about" in facts:
+        return render_facts(facts, _privacy_in_words(facts["privacy"], None))
     return render_page(
         "report.html",
         report=facts,

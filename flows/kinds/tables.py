@@ -3,14 +3,14 @@
 from dpmodels.authoring.lint import load_for_run
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import InvalidArgument
-from dpmodels.methods.registry import create, method_for
+from dpmodels.methods.registry import method_for, synthesized, system_of
 from dpmodels.releases.contract import Contract
 from dpmodels.releases.discoveries import check_priced
 from dpmodels.report.charged import Scores, read_measurement
 from flows.config import SynthesizeConfig
 from flows.kinds.prepared import Prepared
 from flows.planning import check_delta, make_budget
-from tasks.kinds.protocol import kind_of
+from tasks.kinds.protocol import kind_of_line
 from tasks.run.bucket import local
 from tasks.run.source import check_source, settled_source
 
@@ -34,7 +34,7 @@ def prepare(config: SynthesizeConfig, partition: str = "") -> Prepared:
         contract = contract.of_partition(partition)
     _check_format(config, contract)
     name = method_for(contract, config.model.method)
-    method = create(name, config.model.measurement, config.model.training)
+    method = system_of(name, config.model.measurement, config.model.training, among=synthesized())
     if isinstance(contract, Schema) and config.rows and (faults := contract.too_few(config.rows)):
         raise InvalidArgument("rows", config.rows, f"be fewer: {' '.join(faults[0])}")
     users = contract.users if isinstance(contract, Schema) else None
@@ -65,7 +65,7 @@ def places_of(config: SynthesizeConfig) -> dict[str, str]:
 def check_data(config: SynthesizeConfig, prepared: Prepared) -> None:
     """Hold the columns of files to the schema; what a query answers is known when it is asked."""
     if not config.query:
-        kind_of(prepared.contract).check_columns(prepared.contract, config.data, config.parents)
+        kind_of_line(prepared.lines[0]).check_columns(prepared.contract, config.data, config.parents)
 
 
 def _check_format(config: SynthesizeConfig, contract: Contract) -> None:

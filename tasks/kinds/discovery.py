@@ -18,7 +18,7 @@ SYNTHESIZED = COMPARED = False
 def system(run: Run) -> System[Any]:
     """Return the system of a discovery."""
     line = run.plan.release
-    return system_of(line.method, line.measurement, kind="discovery")
+    return system_of(line.method, line.measurement)
 
 
 def records(run: Run, encoded: Path | None, engine: Engine) -> Sensitive[Any]:

@@ -16,7 +16,7 @@ from dpmodels.contract.documents import Documents
 from dpmodels.errors import ArtifactError, DataError, Unsuitable
 from dpmodels.late import check_installed
 from dpmodels.methods.documents.each_document import EachDocument, EmbeddedDocuments
-from dpmodels.methods.registry import system_of
+from dpmodels.methods.registry import of_kind, system_of
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.data_files import find_files, identities
 from dpmodels.releases.release import read_release
@@ -74,7 +74,7 @@ def system_with(method: str, measurement: Mapping[str, Any], candidates: Candida
     Raises:
         InvalidArgument: there is no such method, or it refuses a setting.
     """
-    return cast(EachDocument, system_of(method, measurement, public=candidates, kind="each document"))
+    return cast(EachDocument, system_of(method, measurement, public=candidates, among=of_kind("each document")))
 
 
 def system(run: Run) -> EachDocument:

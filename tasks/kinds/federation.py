@@ -15,7 +15,7 @@ from dpmodels.embeddings.frozen import Examples, transform_frozen
 from dpmodels.errors import ArtifactError
 from dpmodels.methods.federations.public_part import PublicPart, PublicRecords
 from dpmodels.methods.federations.records import load_examples
-from dpmodels.methods.registry import system_of
+from dpmodels.methods.registry import of_kind, system_of
 from dpmodels.privacy import Released, Sensitive
 from dpmodels.releases.plan import Line, Plan
 from dpmodels.releases.release import Release, read_release
@@ -40,7 +40,7 @@ def create(method: str, measurement: Mapping[str, Any], public: PublicPart | Non
     Raises:
         InvalidArgument: there is no such method, or it refuses a setting.
     """
-    return system_of(method, measurement, public=public and public.negatives, kind="federation")
+    return system_of(method, measurement, public=public and public.negatives, among=of_kind("federation"))
 
 
 def about(plan: Line | Plan) -> Federation:

@@ -1,12 +1,12 @@
 """The kinds of data: what the stages ask of tables, of users, documents, clients and discoveries, in a module each."""
 
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
-from dpmodels.contract.documents import Documents
-from dpmodels.contract.schema import Schema
 from dpmodels.gate.expectations import Verdicts
+from dpmodels.methods.kinds import KINDS
 from dpmodels.methods.registry import METHODS
 from dpmodels.privacy import Sensitive
 from dpmodels.releases.contract import Contract
@@ -15,11 +15,10 @@ from dpmodels.releases.system import System
 from dpmodels.report.bins import CellTally
 from dpmodels.report.fidelity import Measured
 from tasks.engine.engines import Engine
-from tasks.kinds import discovery
-from tasks.kinds import documents as of_documents
-from tasks.kinds import tables as of_tables
-from tasks.kinds import users as of_users
 from tasks.run.store import Handle, Run
+
+SYNTHESIZED = ("table", "images", "users", "documents")
+"""Kinds of contract that one method of synthesis after the other may be for."""
 
 
 class FileCheck(Protocol):
@@ -36,12 +35,21 @@ class FileCheck(Protocol):
 
 
 class Kind(Protocol):
-    """What differs between kinds of data and is measured; all else is the same code."""
+    """What differs between kinds of data until it is measured; all else is the same code.
+
+    Clients and discoveries encode nothing: their data is looked at where it is measured.
+    """
 
     SYNTHESIZED: bool
     """Whether a generator is fitted to the release, of rows that may lie on a cluster."""
     COMPARED: bool
     """Whether there is an internal report that compares with the real data."""
+
+    def check_columns(self, contract: Any, data: str, parents: str) -> None:
+        """Hold the names and types of raw data in files to its contract, before there is a run; reads no rows."""
+
+    def encode(self, run: Run, folder: Path) -> None:
+        """Read the raw data, check it, and write it into a folder of the sensitive zone as it is measured."""
 
     def system(self, run: Run) -> System[Any]:
         """Return the system of a run's line, with the public vectors that it needs."""
@@ -60,18 +68,8 @@ class DirectKind(Kind, Protocol):
         """Write the product into the folder of a hand-off."""
 
 
-class EncodedKind(Kind, Protocol):
-    """What ingestion asks of the kinds whose data is encoded first."""
-
-    def encode(self, run: Run, folder: Path) -> None:
-        """Read the raw data, check it, and write it into a folder of the sensitive zone as it is measured."""
-
-
-class SynthesizedKind(EncodedKind, Protocol):
+class SynthesizedKind(Kind, Protocol):
     """What sampling and validation ask of the kinds that are synthesized."""
-
-    def check_columns(self, contract: Any, data: str, parents: str) -> None:
-        """Hold the names and types of raw data in files to its contract, before there is a run; reads no rows."""
 
     def file_check(self, contract: Any, rows: int | None, batch_rows: int, measured: Measured | None) -> FileCheck:
         """Return the check of a file; with ``measured``, it counts the rows on the cells that the report shows."""
@@ -82,37 +80,21 @@ class SynthesizedKind(EncodedKind, Protocol):
 
 def kind_of(contract: Contract) -> SynthesizedKind:
     """Return the kind that a contract is of where it is synthesized."""
-    if isinstance(contract, Documents):
-        return of_documents
-    return of_users if isinstance(contract, Schema) and contract.users else of_tables
+    return cast(SynthesizedKind, _module(contract.kind if contract.kind in SYNTHESIZED else "table"))
 
 
-def encoded_kind_of(line: Line) -> EncodedKind:
-    """Return the kind of a line whose data is encoded before it is measured."""
-    if _kind(line) == "each document":
-        from tasks.kinds import each_document  # it needs what not every installation has
-
-        return each_document
-    return kind_of(line.contract)
+def kind_of_line(line: Line) -> Kind:
+    """Return the kind of a line: by its method, or by its contract where the method is for all that is synthesized."""
+    kind = METHODS[line.method].kind if line.method in METHODS else "table"
+    return kind_of(line.contract) if kind == "table" else cast(Kind, _module(kind))
 
 
 def direct_kind_of(line: Line) -> DirectKind | None:
     """Return the kind of a line whose product is read off the release; None where rows are synthesized."""
-    if _kind(line) == "federation":
-        from tasks.kinds import classifier  # it needs torch, which not every installation has
-
-        return classifier
-    if _kind(line) == "each document":
-        from tasks.kinds import each_document
-
-        return each_document
-    return None
+    kind = kind_of_line(line)
+    return None if kind.SYNTHESIZED else cast(DirectKind, kind)
 
 
-def kind_of_line(line: Line) -> Kind:
-    """Return the kind of a line, by its method."""
-    return discovery if _kind(line) == "discovery" else direct_kind_of(line) or kind_of(line.contract)
-
-
-def _kind(line: Line) -> str:
-    return METHODS[line.method].kind if line.method in METHODS else "table"
+def _module(kind: str) -> Any:
+    """Import the module of a kind, which may need what not every installation has."""
+    return import_module(KINDS[kind].module)

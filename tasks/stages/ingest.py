@@ -2,7 +2,7 @@
 
 from dpmodels.artifact import aside, replace_folder
 from tasks.engine.progress import progress_bar
-from tasks.kinds.protocol import encoded_kind_of
+from tasks.kinds.protocol import kind_of_line
 from tasks.run.contents import refuse_charged, refuse_repeated
 from tasks.run.folders import make_private
 from tasks.run.store import Handle, Run
@@ -18,7 +18,7 @@ def ingest(run: Run) -> Handle:
     make_private(run.sensitive)
     with progress_bar("ingest"), aside(target) as part:  # where no worker of an earlier process writes
         part.mkdir()
-        encoded_kind_of(run.plan.release).encode(run, part)
+        kind_of_line(run.plan.release).encode(run, part)
         refuse_repeated(run, part)
         refuse_charged(run, part)
         replace_folder(part, target)
