@@ -283,7 +283,7 @@ def settings_of_all(
             "",
             None,
         )
-    whole = prepared.whole.model_copy(update={"contract": prepared.whole.contract.whole})  # type: ignore[attr-defined]
+    whole = prepared.whole.model_copy(update={"contract": prepared.whole.contract.whole})
     above, opens = account_for(ledger, config.privacy, [whole], "", may_open)
     by_client = {}
     for client, line in prepared.lines.items():

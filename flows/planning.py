@@ -10,7 +10,6 @@ from pydantic import ValidationError
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.authoring.lint import load_for_run
-from dpmodels.contract.schema import Schema
 from dpmodels.errors import AccountMissing, InvalidArgument, LedgerError
 from dpmodels.keys import is_on_token
 from dpmodels.ledger.ledger import Ledger
@@ -19,7 +18,7 @@ from dpmodels.limits import LONGEST_NAME
 from dpmodels.methods.registry import create, method_for
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
 from dpmodels.releases.contract import Contract
-from dpmodels.releases.discoveries import check_discovery, check_priced, discoveries_of
+from dpmodels.releases.discoveries import check_discovery, check_priced
 from dpmodels.releases.plan import Line, Plan
 from dpmodels.report.charged import Scores, read_measurement
 from dpmodels.report.report import ROWS_ALONE
@@ -59,14 +58,14 @@ class MayOpen(Enum):
 def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Line]:
     """Plan a run from public inputs alone: the release, and the report's charged scores if they were asked for."""
     contract = load_for_run(config.table_schema)
-    if isinstance(contract, Schema) and partition:
+    if contract.is_table and partition:
         contract = contract.of_partition(partition)
     check_format(config, contract)
     name = method_for(contract, config.model.method)
     method = create(name, config.model.measurement, config.model.training)
-    if isinstance(contract, Schema) and config.rows and (faults := contract.too_few(config.rows)):
+    if contract.is_table and config.rows and (faults := contract.too_few(config.rows)):
         raise InvalidArgument("rows", config.rows, f"be fewer: {' '.join(faults[0])}")
-    users = contract.users if isinstance(contract, Schema) else None
+    users = contract.users
     if config.parents and (users is None or not users.columns):
         rule = "be left out: the schema does not say which columns are the users' own (`users: {columns: [...]}`)"
         raise InvalidArgument("parents", config.parents, rule)
@@ -75,7 +74,7 @@ def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Line]:
     check_priced(contract, privacy.delta)
     plans = [method.plan(contract, make_budget(privacy.target_epsilon, privacy.delta, contract.unit))]
     if privacy.report_epsilon is not None:
-        if not isinstance(contract, Schema) or users:
+        if not contract.is_table or users:
             rule = "be left out: only the report on a single table has charged scores"
             raise InvalidArgument("report_epsilon", privacy.report_epsilon, rule)
         budget = make_budget(privacy.report_epsilon, privacy.delta, contract.unit, "report_epsilon")
@@ -87,7 +86,7 @@ def check_format(config: SynthesizeConfig, contract: Contract) -> None:
     """Refuse one file of a table where there are two tables, or where it is drawn into an object store."""
     if not config.format:
         return
-    if isinstance(contract, Schema) and contract.users:
+    if contract.users:
         raise InvalidArgument("format", config.format, "be left out: there are two tables, of users and of their rows")
     if local(config.out) is None:
         rule = "be left out: a hand-off in an object store has its table as Parquet; export it once it is there"
@@ -137,7 +136,7 @@ def check_discoveries(ledger: Ledger, contract: Contract) -> None:
     Raises:
         Unsuitable: it was given up, is of another data set, or was edited.
     """
-    for one in discoveries_of(contract):
+    for one in contract.discovered:
         if reservation := ledger.find(one.charge):
             check_discovery(one, reservation, contract)
 
@@ -184,7 +183,7 @@ def cautions_of(epsilon: float, delta: float) -> Iterator[str]:
 
 def cautions_about(contract: Contract) -> Iterator[str]:
     """Say what a contract does not promise of its synthetic rows."""
-    if isinstance(contract, Schema) and contract.unit.user and not contract.users:
+    if contract.makes_rows_alone:
         yield ROWS_ALONE
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpmodels.contract.discovery import Discovery
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.frames import transform_write
@@ -118,7 +117,7 @@ def find(
         NacreError: there is no run of this name, or no such device, or nothing that is handed over.
     """
     run = Run.find(home, name, ledger, dask)
-    if isinstance(run.plan.contract, Discovery):
+    if run.plan.contract.kind == "discovery":
         raise Unsuitable(
             f"run {name} discovers what a schema lacks: give `nacre schema discover` again with the same draft, "
             "epsilon and delta; it goes on where it stopped, without a second charge"

@@ -9,8 +9,6 @@ from typing import Any
 
 from dpmodels.accounting.events import EVENT
 from dpmodels.authoring.lint import parse
-from dpmodels.contract.documents import Documents
-from dpmodels.contract.federation import Federation
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain, sha256_plain, size_plain
 from dpmodels.hand_off.manifest import CARD, MANIFEST, MOST_FAULTS, Manifest, printable
@@ -23,6 +21,8 @@ TOLD = r"schema\.yaml|report\.json|model-card\.json|(report|checks|model-card|st
 TABLE = r"synthetic/part-[0-9]{5}\.parquet|synthetic\.(csv|arrow|jsonl)"
 USERS = r"synthetic/(parents|children)/part-[0-9]{5}\.parquet"
 EMBEDDINGS, CLASSIFIER = r"embeddings/part-[0-9]{5}\.parquet", r"classifier\.safetensors|soft-labels\.parquet"
+PRODUCTS = {"documents": TABLE, "each document": EMBEDDINGS, "federation": CLASSIFIER}
+"""The files of a product by the kind of data, where it is no table's."""
 HANDED_OVER = re.compile("|".join((TOLD, TABLE, USERS, EMBEDDINGS, CLASSIFIER)))
 ALWAYS = ("schema.yaml", "report.json")
 """What every hand-off has, and what a check holds against the manifest."""
@@ -157,12 +157,9 @@ def check_schema(folder: Path, manifest: Manifest, found: Verified) -> Contract 
 
 def _check_kind(manifest: Manifest, contract: Contract, found: Verified) -> None:
     """Hold the files, and the parts that are said to be charged each by itself, to what the schema describes."""
-    part, product = "", f"{TABLE}|{USERS}"
-    if isinstance(contract, Federation):
-        part, product = "client" if manifest.is_charged else "", CLASSIFIER
-    elif isinstance(contract, Documents):
-        part, product = contract.part, EMBEDDINGS if contract.part else TABLE
-    made = re.compile(f"{TOLD}|{product}")
+    by_client = contract.kind == "federation" and manifest.is_charged
+    part = "client" if by_client else "" if contract.is_table else contract.part
+    made = re.compile(f"{TOLD}|{PRODUCTS.get(contract.kind, f'{TABLE}|{USERS}')}")
     strange = [name for name in manifest.artifacts if HANDED_OVER.fullmatch(name) and not made.fullmatch(name)]
     found.faults += [f"{name} is no file that is made by this schema.yaml" for name in strange[:MOST_FAULTS]]
     if manifest.part and (manifest.part != part or (part == "client" and manifest.clients is None)):

@@ -7,9 +7,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 
-from dpmodels.contract.documents import Documents
 from dpmodels.contract.federation import SCORES
-from dpmodels.contract.schema import Schema
 from dpmodels.errors import InvalidArgument, refused
 from dpmodels.generators.image_matching import MatchingSpec
 from dpmodels.generators.moment_matching import MixtureSpec
@@ -86,9 +84,9 @@ METHODS: dict[str, Method] = {
 
 def method_for(contract: Contract, asked: str | None = None) -> str:
     """Name the method for a contract: the one that is asked for, or the contract's default."""
-    if isinstance(contract, Documents):
+    if contract.about == "documents":
         return "document-moments" if asked in (None, "moments") else asked
-    if asked or not isinstance(contract, Schema) or not contract.image:
+    if asked or not contract.image:
         return asked or "nacre"
     return "nacre-photos" if contract.image[1].is_color else "nacre-images"
 

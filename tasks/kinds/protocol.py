@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from dpmodels.contract.documents import Documents
-from dpmodels.contract.schema import Schema
 from dpmodels.gate.expectations import Verdicts
 from dpmodels.methods.registry import METHODS
 from dpmodels.privacy import Sensitive
@@ -82,9 +80,9 @@ class SynthesizedKind(EncodedKind, Protocol):
 
 def kind_of(contract: Contract) -> SynthesizedKind:
     """Return the kind that a contract is of where it is synthesized."""
-    if isinstance(contract, Documents):
+    if contract.about == "documents":
         return of_documents
-    return of_users if isinstance(contract, Schema) and contract.users else of_tables
+    return of_users if contract.users else of_tables
 
 
 def encoded_kind_of(line: Line) -> EncodedKind:
