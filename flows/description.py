@@ -24,15 +24,12 @@ from dpmodels.accounting.events import (
 )
 from dpmodels.accounting.meaning import in_words, right_guesses
 from dpmodels.contract.columns import Integer, Number
-from dpmodels.contract.discovery import Discovery
-from dpmodels.contract.documents import Documents
-from dpmodels.contract.federation import ROUNDS, SCORES, STAYS_INSIDE, Federation
-from dpmodels.contract.schema import Schema
+from dpmodels.contract.federation import ROUNDS, SCORES, STAYS_INSIDE
 from dpmodels.escapes import escaped
 from dpmodels.ledger.records import Quote
 from dpmodels.methods.registry import of_kind, system_of
 from dpmodels.privacy import Adjacency, PrivacyBudget
-from dpmodels.releases.discoveries import discoveries_of, joint_cost
+from dpmodels.releases.discoveries import joint_cost
 from dpmodels.releases.plan import Line, Plan
 from dpmodels.releases.system import System
 from dpmodels.report.charged import Scores
@@ -76,14 +73,14 @@ def describe_config(config: Charged) -> tuple[dict[str, str], Quote | None]:
 
 def describe_run(run: Run) -> dict[str, str]:
     """Describe what a run charges, before or after it was charged."""
-    if isinstance(contract := run.plan.about, Federation):
+    if (contract := run.plan.about) and contract.kind == "federation":
         return describe_uncharged(contract.whole) | run.settings.declared.said
     signer, settings = officer_of(run), run.settings
     where = f"on this machine, device {settings.device}"
     if settings.train_on != "here":
         where = f"by the {settings.train_on}, which never sees the data"
     lines, system = run.plan.lines, None
-    if isinstance(run.plan.contract, Documents) and run.plan.release.family:
+    if run.plan.contract.kind == "each document":
         system = kind_of_line(run.plan.release).system(run)
     return describe(lines, quote(run), signer[0].name if signer else "", where, system) | settings.declared.said
 
@@ -97,12 +94,12 @@ def describe(
 ) -> dict[str, str]:
     """Say in words what a plan's lines charge, whom their noise hides and how large it is, and the account's quote."""
     plan, *others = lines
-    contract = plan.contract.whole if isinstance(plan.contract, Federation) else plan.contract
+    contract = plan.contract.whole
     facts = {"data set": contract.name, "method": plan.method, "unit, adjacency": _hidden(plan.budget)}
     alone = "scores alone: " if plan.method == SCORES else ""
     facts |= {f"{alone}{name}": text for name, text in _priced(plan, _noise(plan)).items()}
     facts |= _least(plan, system or _system(plan))
-    columns = contract.columns.values() if isinstance(contract, Schema) else ()
+    columns = contract.columns.values() if contract.is_table else ()
     if any(isinstance(column, Integer | Number) for column in columns):
         facts["means"] = MEANS
     if plan.family:
@@ -126,7 +123,7 @@ def describe(
     facts |= _account(quote) if quote else _opens(contract.name, cap.epsilon_exact, cap.delta_exact)
     if signer is not None:
         facts["officer"] = f"{signer} must sign before anything is charged" if signer else "nobody must sign"
-    if where and not plan.family and not isinstance(plan.contract, Discovery):
+    if where and not plan.family and plan.contract.kind != "discovery":
         facts["training"] = f"from the release alone, so it costs nothing more; {where}"
     return facts
 
@@ -144,7 +141,7 @@ def describe_uncharged(contract: Any) -> dict[str, str]:
 
 def _discovered(lines: Sequence[Line]) -> dict[str, str]:
     """Say what the schema was discovered with, which was charged before, and what everything costs together."""
-    discoveries, (plan, *_) = discoveries_of(lines[0].contract), lines
+    discoveries, (plan, *_) = lines[0].contract.discovered, lines
     if not discoveries:
         return {}
     events: list[Event] = [line.event for line in lines]

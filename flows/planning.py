@@ -9,14 +9,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.contract.schema import Schema
 from dpmodels.errors import AccountMissing, InvalidArgument, LedgerError
 from dpmodels.keys import is_on_token
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.limits import LONGEST_NAME
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
 from dpmodels.releases.contract import Contract
-from dpmodels.releases.discoveries import check_discovery, discoveries_of
+from dpmodels.releases.discoveries import check_discovery
 from dpmodels.releases.plan import Line
 from dpmodels.report.report import ROWS_ALONE
 from flows.config import HandOverConfig
@@ -55,7 +54,7 @@ def check_discoveries(ledger: Ledger, contract: Contract) -> None:
     Raises:
         Unsuitable: it was given up, is of another data set, or was edited.
     """
-    for one in discoveries_of(contract):
+    for one in contract.discovered:
         if reservation := ledger.find(one.charge):
             check_discovery(one, reservation, contract)
 
@@ -102,7 +101,7 @@ def cautions_of(epsilon: float, delta: float) -> Iterator[str]:
 
 def cautions_about(contract: Contract) -> Iterator[str]:
     """Say what a contract does not promise of its synthetic rows."""
-    if isinstance(contract, Schema) and contract.unit.user and not contract.users:
+    if contract.makes_rows_alone:
         yield ROWS_ALONE
 
 

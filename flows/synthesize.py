@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dpmodels.contract.discovery import Discovery
 from dpmodels.errors import InvalidArgument, Unsuitable
 from flows.building import NOTHING_LEAVES
 from flows.config import SynthesizeConfig
@@ -81,7 +80,7 @@ def find(
         NacreError: there is no run of this name, or no such device, or nothing that is handed over.
     """
     run = Run.find(home, name, ledger, dask)
-    if isinstance(run.plan.contract, Discovery):
+    if run.plan.contract.kind == "discovery":
         raise Unsuitable(
             f"run {name} discovers what a schema lacks: give `nacre schema discover` again with the same draft, "
             "epsilon and delta; it goes on where it stopped, without a second charge"

@@ -18,7 +18,6 @@ from dpmodels.audit.desks import measured
 from dpmodels.audit.findings import Finding
 from dpmodels.audit.subjects import Subject
 from dpmodels.audit.tap import Draw, Tap, tapped
-from dpmodels.contract.discovery import Discovery
 
 LEAST_SHOWN = 0.9
 """Share of the probability that is charged with which the worst unit is to be shown; less is a waste."""
@@ -30,7 +29,7 @@ def naming_findings(subject: Subject, folder: Path) -> Iterator[Finding]:
     """Hold the threshold of a plan to what is charged for it, and the release to the threshold."""
     contract = subject.line.contract
     charged = [event.delta for event in leaves([subject.line.event]) if isinstance(event, ThresholdEvent)]
-    if not charged or not isinstance(contract, Discovery):
+    if not charged or contract.kind != "discovery":
         return
     threshold = int(subject.line.measurement["threshold"])
     with tapped() as tap:

@@ -81,7 +81,7 @@ PHRASES = {  # pydantic's error types, in the words of someone who writes YAML
 def lint(path: str | Path) -> list[SchemaFault]:
     """List the faults of a contract's file by line; an empty list means it can be used for a new run."""
     contract, faults = read(path)
-    return faults if contract is None or isinstance(contract, Federation) else _run_faults(contract, Path(path))
+    return faults if contract is None or contract.kind == "federation" else _run_faults(contract, Path(path))
 
 
 def load_for_run(path: str | Path) -> Schema | Documents:
@@ -105,7 +105,7 @@ def load_contract(path: str | Path) -> Schema | Documents:
     contract, faults = read(path)
     if contract is None:
         raise SchemaError(str(path), faults)
-    if isinstance(contract, Federation):
+    if contract.kind == "federation":
         raise SchemaError(str(path), [SchemaFault(1, "file", "describes a federation, whose contract is no input")])
     return contract
 
@@ -117,7 +117,7 @@ def load_schema(path: str | Path) -> Schema:
         SchemaError: the file has faults, or describes documents.
     """
     contract = load_contract(path)
-    if not isinstance(contract, Schema):
+    if not contract.is_table:
         raise SchemaError(str(path), [SchemaFault(1, "file", "describes documents; this needs the schema of a table")])
     return contract
 
@@ -144,7 +144,7 @@ def _read(path: str | Path) -> tuple[Schema | Documents | Federation | None, lis
 
 def _run_faults(contract: Schema | Documents, path: Path) -> list[SchemaFault]:
     """List what a new run refuses in a contract that can be read."""
-    if not isinstance(contract, Schema):
+    if not contract.is_table:
         return []
     user, faults = contract.unit.user, dict[Place, str]()
     column = contract.columns[user] if user else None

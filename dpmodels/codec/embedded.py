@@ -107,7 +107,7 @@ class EmbeddedCodec:
 
 def codec_of(contract: Any) -> Any:
     """Return what writes and reads the rows of a contract."""
-    if not isinstance(contract, Schema):
+    if not contract.is_table:
         return EmbeddedCodec(contract)
     return FlatCodec(contract) if contract.users else Codec(contract)
 

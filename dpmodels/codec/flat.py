@@ -26,21 +26,21 @@ def numbers_of(schema: Schema, name: str, records: Records) -> Whole:
 
 def tables_of(contract: Any) -> tuple[str, ...]:
     """Name the folders of the tables that a contract's synthetic data is handed over as; none for one table."""
-    if not isinstance(contract, Schema) or contract.users is None:
+    if contract.users is None:
         return ()
     return TABLES if contract.users.columns else TABLES[1:]
 
 
 def weights_of(contract: Any, records: Any) -> NDArray[np.float64] | None:
     """Return what rows weigh, so that each user weighs one; None where every row does. Shapes: [B]."""
-    if not isinstance(contract, Schema) or contract.users is None:
+    if contract.users is None:
         return None
     return 1.0 / np.maximum(numbers_of(contract.flat, CHILDREN, records), 1)
 
 
 def units_in(contract: Any, records: Any) -> int:
     """Count what rows are of: the users whose first row is among them, or the rows themselves."""
-    if not isinstance(contract, Schema) or contract.users is None:
+    if contract.users is None:
         return len(records)
     return int((numbers_of(contract.flat, POSITION, records) <= 1).sum())
 

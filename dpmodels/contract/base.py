@@ -6,7 +6,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,35 @@ DTYPE = "The type of the synthetic column, where it is not the usual one."
 
 
 class CanonicalContract(Frozen):
-    """The hash of a contract that is not of a table, and how it is written."""
+    """A contract that is not of a table: its hash, how it is written, and that it has nothing that only tables have."""
+
+    is_table: ClassVar[Literal[False]] = False
+    users: ClassVar[None] = None
+    image: ClassVar[None] = None
+    partition: ClassVar[None] = None
+    discovered: ClassVar[tuple[()]] = ()
+    sources: ClassVar[tuple[()]] = ()
+    makes_rows_alone: ClassVar[bool] = False
+
+    @property
+    def client(self) -> str:
+        """The client of a federation that the contract is about; empty for whole data."""
+        return ""
+
+    @property
+    def whole(self) -> Self:
+        """The contract of the data that a client's belongs to."""
+        return self
+
+    @property
+    def flat(self) -> Self:
+        """The contract of the records that are encoded."""
+        return self
+
+    @property
+    def part(self) -> str:
+        """The kind of part that is charged on its own; empty where all data is charged at once."""
+        return ""
 
     @cached_property
     def hash(self) -> str:

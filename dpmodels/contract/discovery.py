@@ -9,7 +9,7 @@ a charge (methods/tables/thresholded_counts.py) and writes it into the file (aut
 
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import yaml
 from pydantic import Field
@@ -55,6 +55,9 @@ class Discovery(CanonicalContract):
     It holds nothing else of the draft, so that a draft may be changed elsewhere and what was paid for still fits.
     """
 
+    written: ClassVar[str] = "discovery"
+    kind: ClassVar[Literal["discovery"]] = "discovery"
+    about: ClassVar[Literal["a discovery"]] = "a discovery"
     name: Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=LONGEST_NAME)]
     unit: PrivacyUnit = PrivacyUnit()
     columns: tuple[str, ...]
@@ -64,11 +67,6 @@ class Discovery(CanonicalContract):
     def adjacency(self) -> Adjacency:
         """How two neighboring tables differ."""
         return Adjacency.ADD_OR_REMOVE_ONE
-
-    @property
-    def part(self) -> str:
-        """A discovery is about a whole table."""
-        return ""
 
     @property
     def reading(self) -> Schema:

@@ -1,6 +1,6 @@
 """The contract of a set of documents: which columns there are, whose presence is hidden, and the public encoder."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -41,6 +41,8 @@ class Documents(CanonicalContract):
     """
 
     model_config = ConfigDict(strict=True)
+    written: ClassVar[str] = "documents"
+    about: ClassVar[Literal["documents"]] = "documents"
     name: Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=LONGEST_NAME)]
     protects: Literal["sentence", "document", "user"] = "document"
     id: str = "id"
@@ -70,6 +72,11 @@ class Documents(CanonicalContract):
         if len(set(names)) < len(names):
             raise ValueError("two of the columns have one name; name each column once")
         return self
+
+    @property
+    def kind(self) -> Literal["documents", "each document"]:
+        """The kind of data: each document by itself where sentences are protected, or all of them together."""
+        return "each document" if self.protects == "sentence" else "documents"
 
     @property
     def unit(self) -> PrivacyUnit:

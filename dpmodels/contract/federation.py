@@ -1,6 +1,6 @@
 """The contract of a federation: which parties hold data, what their records look like, and what of it is public."""
 
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -56,6 +56,9 @@ class Federation(CanonicalContract):
     """
 
     model_config = ConfigDict(strict=True)
+    written: ClassVar[str] = "federation"
+    kind: ClassVar[Literal["federation"]] = "federation"
+    about: ClassVar[Literal["a federation"]] = "a federation"
     name: Annotated[str, Field(pattern=r"^[a-z0-9_-]+(\.[a-z0-9_-]+)?$", max_length=LONGEST_NAME)]
     clients: Annotated[tuple[Client, ...], Field(min_length=1, strict=False)]
     features: Annotated[int, Field(ge=1, le=8192)]
@@ -92,9 +95,9 @@ class Federation(CanonicalContract):
         return Federation.model_validate({**self.model_dump(), "name": f"{self.name.partition('.')[0]}.{client}"})
 
     @property
-    def whole(self) -> "Federation":
+    def whole(self) -> Self:
         """The contract of the federation that a client belongs to."""
-        return Federation.model_validate({**self.model_dump(), "name": self.name.partition(".")[0]})
+        return self.model_validate({**self.model_dump(), "name": self.name.partition(".")[0]})
 
     @property
     def size(self) -> int | None:

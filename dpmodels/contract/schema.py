@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import yaml
 from pydantic import (
@@ -57,6 +57,11 @@ def _written(description: str, **more: Any) -> Any:
 class Schema(Strict):
     """The public contract of one table; everything in it is public by declaration, including the column names."""
 
+    written: ClassVar[str] = "table"
+    about: ClassVar[Literal["a table"]] = "a table"
+    is_table: ClassVar[Literal[True]] = True
+    client: ClassVar[str] = ""
+
     name: Annotated[
         str,
         Field(
@@ -100,6 +105,21 @@ class Schema(Strict):
         """Write the schema as the YAML that reads back equal to it."""
         content = self.model_dump(exclude_defaults=True)
         return yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
+
+    @property
+    def kind(self) -> Literal["table", "images", "users"]:
+        """The kind of data: a table, images, or users who have rows of their own."""
+        return "images" if self.image else "users" if self.users else "table"
+
+    @property
+    def whole(self) -> "Schema":
+        """The schema itself: it is of no client."""
+        return self
+
+    @property
+    def makes_rows_alone(self) -> bool:
+        """Whether users have several rows of which no synthetic user has any."""
+        return self.unit.user is not None and self.users is None
 
     @cached_property
     def modelled(self) -> dict[str, Modelled]:

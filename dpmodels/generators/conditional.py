@@ -18,7 +18,6 @@ from dpmodels.codec.encode import Records
 from dpmodels.codec.rules import Conditions
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.conditions import bounds, cell_shares, hold
-from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError, Unsuitable
 from dpmodels.generators.constraints import sample_valid
 from dpmodels.generators.mixture import Floats, MixtureModel
@@ -112,7 +111,7 @@ def sample_where(
         DataError: too few of them do for rejection, within ``TRIES`` rows drawn for each one asked for.
     """
     schema, share = model.schema, None
-    if not isinstance(schema, Schema):
+    if not schema.is_table:
         raise Unsuitable("embedded documents have no columns, so no conditions can be set on them; leave --where out")
     if isinstance(model, MixtureModel) and not schema.constraints and not schema.null_limits:
         model = GivenMixture.of_mixture(model, conditions)

@@ -41,7 +41,7 @@ def sample_valid(model: Sampler, rows: int, seed: int, device: str = "cpu", firs
     Raises:
         DataError: no row keeps the constraints, so they contradict each other.
     """
-    if not isinstance(model.schema, Schema):  # only columns of a table have constraints
+    if not model.schema.is_table:  # only columns of a table have constraints
         yield from model.sample(rows, seed, device, first)
         return
     rules = Rules(model.schema)
@@ -57,7 +57,7 @@ def caution_of_rules(model: Sampler, rows: int, seed: int) -> str:
 
     Privacy: post-processing.
     """
-    if not isinstance(model.schema, Schema) or not (rules := Rules(model.schema)).all:
+    if not model.schema.is_table or not (rules := Rules(model.schema)).all:
         return ""
     rng = batch_stream(seed, 0)
     fit = float(rules.hold(rules.settle(model.draw(POOL_ROWS, rng), rng)).mean())

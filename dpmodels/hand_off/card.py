@@ -12,9 +12,6 @@ from typing import Any
 
 from dpmodels.accounting.meaning import Meaning
 from dpmodels.contract.columns import Identifier
-from dpmodels.contract.documents import Documents
-from dpmodels.contract.federation import Federation
-from dpmodels.contract.schema import Schema
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
 from dpmodels.hand_off.lines import Line
@@ -204,18 +201,18 @@ def _content(contract: Contract, report: Mapping[str, Any]) -> dict[str, Any]:
     """Say what is in a hand-off, from the contract and from what was released."""
     if "words" in report:  # a kind that has no page of its own
         return {"about": report["about"], "words": report["words"]}
-    if isinstance(contract, Federation):
+    if contract.kind == "federation":
         return {"about": "federation", "classes": list(contract.classes), "public_records": report["public_records"]}
-    if isinstance(contract, Documents) and report.get("about") == "embeddings":
+    if contract.kind == "each document":
         return {"about": "embeddings", "documents": report["documents"], "dim": report["dim"]}
-    if isinstance(contract, Documents):
+    if contract.kind == "documents":
         classes = list(contract.classes)
         return {"about": "documents", "rows": report["synthetic_rows"], "dim": contract.encoder.dim, "classes": classes}
-    if not isinstance(contract, Schema):
+    if not contract.is_table:
         raise ArtifactError(f"the contract {contract.name} is of a kind that no model card is written for")
     kept = {name: one for name, one in contract.columns.items() if not _is_dropped(one)}
     return {
-        "about": "images" if contract.image else "users" if contract.users else "table",
+        "about": contract.kind,
         "rows": report["synthetic_rows"],
         "target": contract.target,
         "columns": [{"name": name, "type": column.type} for name, column in kept.items()],

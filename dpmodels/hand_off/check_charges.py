@@ -20,7 +20,7 @@ from dpmodels.ledger.replay import SLACK
 from dpmodels.ledger.store import digest
 from dpmodels.privacy import Adjacency
 from dpmodels.releases.contract import Contract
-from dpmodels.releases.discoveries import discoveries_of, unpriced
+from dpmodels.releases.discoveries import unpriced
 
 LIFE = ["reserve", "draw", "seal", "commit"]
 CLOSE = Decimal("1e-9")
@@ -86,7 +86,7 @@ def check_standings(manifest: Manifest, stood: Sequence[Standing], found: Verifi
 
 def check_discoveries(manifest: Manifest, contract: Contract, found: Verified) -> None:
     """Check that the manifest has a line for each discovery that the schema names, at its price, and no other."""
-    named = {one.charge: one for one in discoveries_of(contract)}
+    named = {one.charge: one for one in contract.discovered}
     lines = {line.charge: line for line in manifest.discoveries or ()}
     if len(lines) < len(manifest.discoveries or ()):
         found.faults.append("two lines of the manifest name one discovery, and each is paid by its own")

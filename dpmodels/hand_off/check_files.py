@@ -2,21 +2,20 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from dpmodels.accounting.events import EVENT
 from dpmodels.authoring.lint import parse
-from dpmodels.contract.documents import Documents
-from dpmodels.contract.federation import Federation
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain, sha256_plain, size_plain
 from dpmodels.hand_off.manifest import CARD, MANIFEST, MOST_FAULTS, Manifest, printable
 from dpmodels.hand_off.signature import SIGNATURE
 from dpmodels.hand_off.verified import Verified
 from dpmodels.limits import LARGEST_CARD, LARGEST_PAGE, LARGEST_REPORT, LARGEST_YAML, read_json
+from dpmodels.methods.kinds import KINDS, Kind
 from dpmodels.releases.contract import Contract
 
 TOLD = r"schema\.yaml|report\.json|model-card\.json|(report|checks|model-card|statement|data-sheet)\.html"
@@ -45,7 +44,7 @@ def check_files(folder: Path, artifacts: dict[str, str], elsewhere: Mapping[str,
     lacking = [name for name in ALWAYS if name not in artifacts]
     found.faults += [f"{MANIFEST} lists no {name}, which every hand-off has" for name in lacking]
     for name, sha256 in artifacts.items():
-        if not HANDED_OVER.fullmatch(name):
+        if not is_handed_over(name):
             found.faults.append(f"{printable(name)} is no file that nacre hands over")
         elif name not in elsewhere and not os.path.lexists(folder / name):
             found.faults.append(f"{name} is missing")
@@ -153,15 +152,17 @@ def check_schema(folder: Path, manifest: Manifest, found: Verified) -> Contract 
 
 def _check_kind(manifest: Manifest, contract: Contract, found: Verified) -> None:
     """Hold the files, and the parts that are said to be charged each by itself, to what the schema describes."""
-    part, product = "", f"{TABLE}|{USERS}"
-    if isinstance(contract, Federation):
-        part, product = "client" if manifest.is_charged else "", CLASSIFIER
-    elif isinstance(contract, Documents):
-        part, product = contract.part, EMBEDDINGS if contract.part else TABLE
-    made = re.compile(f"{TOLD}|{product}")
-    strange = [name for name in manifest.artifacts if HANDED_OVER.fullmatch(name) and not made.fullmatch(name)]
+    by_client = contract.kind == "federation" and manifest.is_charged
+    part = "client" if by_client else "" if contract.is_table else contract.part
+    kinds = [kind for kind in KINDS.values() if contract.kind in kind.contracts]
+    strange = [name for name in manifest.artifacts if is_handed_over(name) and not is_handed_over(name, kinds)]
     found.faults += [f"{name} is no file that is made by this schema.yaml" for name in strange[:MOST_FAULTS]]
     if manifest.part and (manifest.part != part or (part == "client" and manifest.clients is None)):
         found.faults.append(f"the price is for each {manifest.part}, and nothing here is charged for each by itself")
     elif part and not manifest.part:
         found.faults.append(f"the manifest does not say that its price is for each {part}, as schema.yaml does")
+
+
+def is_handed_over(name: str, kinds: Iterable[Kind] = KINDS.values()) -> bool:
+    """Tell whether a file of this name may be in a hand-off of data of some kinds."""
+    return any(re.fullmatch(pattern, name) for pattern in (TOLD, *(kind.product for kind in kinds)))

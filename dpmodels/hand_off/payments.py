@@ -10,7 +10,7 @@ from dpmodels.hand_off.manifest import PAID_ELSEWHERE, digest_of_all
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Balance, Charge, Standing
 from dpmodels.releases.contract import Contract
-from dpmodels.releases.discoveries import check_discovery, discoveries_of, joint_cost, price_of
+from dpmodels.releases.discoveries import check_discovery, joint_cost, price_of
 from dpmodels.releases.plan import Line
 
 Facts = dict[str, Any]
@@ -68,7 +68,7 @@ def for_all(lines: Sequence[ClientLine], account: str | None, trust: str, droppe
 
 def discovered(contract: Contract, ledger: Ledger | None) -> Facts:
     """Account for what a schema was discovered with; of a charge that is not in the ledger at hand without entries."""
-    lines = [_discovery_line(one, contract, ledger) for one in discoveries_of(contract)]
+    lines = [_discovery_line(one, contract, ledger) for one in contract.discovered]
     return {"discoveries": lines} if lines else {}
 
 

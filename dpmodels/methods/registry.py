@@ -7,9 +7,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 
-from dpmodels.contract.documents import Documents
 from dpmodels.contract.federation import SCORES
-from dpmodels.contract.schema import Schema
 from dpmodels.errors import InvalidArgument, refused
 from dpmodels.generators.image_matching import MatchingSpec
 from dpmodels.generators.moment_matching import MixtureSpec
@@ -21,9 +19,9 @@ from dpmodels.methods.federations.heads import FederatedHeads, HeadsMeasurement,
 from dpmodels.methods.federations.heads_and_moments import BothMeasurement, HeadsAndMoments
 from dpmodels.methods.federations.moments_head import ClientMoments, MomentsHead
 from dpmodels.methods.federations.scores import FederatedScores
-from dpmodels.methods.kinds import KINDS
 from dpmodels.methods.images.image_moments import ImageMeasurement, NacreImages
 from dpmodels.methods.images.photo_moments import NacrePhotos, PhotoMeasurement, PhotoTraining
+from dpmodels.methods.kinds import KINDS
 from dpmodels.methods.tables.bayes_structure import PrivBayesMeasurement
 from dpmodels.methods.tables.dp_merf import DpMerfMeasurement, DpMerfTraining, dp_merf
 from dpmodels.methods.tables.moments import MomentsMeasurement, MomentsSystem
@@ -87,9 +85,9 @@ METHODS: dict[str, Method] = {
 
 def method_for(contract: Contract, asked: str | None = None) -> str:
     """Name the method for a contract: the one that is asked for, or the contract's default."""
-    if isinstance(contract, Documents):
+    if contract.about == "documents":
         return "document-moments" if asked in (None, "moments") else asked
-    if asked or not isinstance(contract, Schema) or not contract.image:
+    if asked or not contract.image:
         return asked or "nacre"
     return "nacre-photos" if contract.image[1].is_color else "nacre-images"
 

@@ -4,57 +4,30 @@ A system knows the kind of contract that it is for, and reads more from it, such
 """
 
 import json
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, PlainSerializer, PlainValidator
+from pydantic import PlainSerializer, PlainValidator
 
 from dpmodels.contract.discovery import Discovery
 from dpmodels.contract.documents import Documents
 from dpmodels.contract.federation import Federation
 from dpmodels.contract.schema import Schema
-from dpmodels.errors import InvalidArgument, Unsuitable
+from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
 
+Contract = Schema | Documents | Federation | Discovery
+"""Everything public about one data set; each model says these of itself, so nobody asks which of them it is.
 
-class Contract(Protocol):
-    """The public description of one data set: everything in it is public by declaration.
-
-    Attributes:
-        name: of the data set, under which an account is opened for it.
-        unit, adjacency: whose presence is hidden, and how two neighboring data sets differ.
-        part: for data that is a part of a larger whole, the kind of part, such as a night; empty for the whole.
-        hash: SHA-256 of the whole contract.
-    """
-
-    name: str
-
-    @property
-    def unit(self) -> PrivacyUnit:
-        """See above."""
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """See above."""
-
-    @property
-    def part(self) -> str:
-        """See above."""
-
-    @property
-    def hash(self) -> str:
-        """See above."""
-
-    def to_yaml(self) -> str:
-        """Write the contract as the YAML that reads back equal to it."""
-
-
-KINDS: dict[str, type[BaseModel]] = {
-    "table": Schema,
-    "documents": Documents,
-    "federation": Federation,
-    "discovery": Discovery,
-}
-"""The kinds of contract by the word under which they are written down."""
+name, part, hash: of the data set, under which its account is opened; for a part, such as a night, the kind of part; the
+    SHA-256 of the whole contract.
+unit, adjacency: whose presence is hidden, and how two neighboring data sets differ.
+kind: of data, by which methods say what they are for; ``about``: the same in words, of a few kinds together.
+client, whole: a client of a federation, and the contract of the federation.
+flat: the contract of the records that are encoded.
+is_table, users, image, partition, discovered, sources, makes_rows_alone: of tables; what is no table has none of them.
+"""
+KINDS: dict[str, type[Contract]] = {model.written: model for model in get_args(Contract)}
+"""The models by the word under which they are written down."""
 
 
 def read_contract(written: Any) -> Contract:
@@ -63,19 +36,28 @@ def read_contract(written: Any) -> Contract:
     Raises:
         ValueError: there is no such kind, or its content is not as it should be.
     """
-    if isinstance(written, tuple(KINDS.values())):
-        contract: Contract = written  # type: ignore[assignment]
-        return contract
+    if isinstance(written, Contract):
+        return written
     if not isinstance(written, dict) or len(written) != 1 or next(iter(written)) not in KINDS:
         raise ValueError(f"must be a contract of one kind: {', '.join(KINDS)}")
     ((kind, content),) = written.items()
     return read_contract(KINDS[kind].model_validate_json(json.dumps(content)))
 
 
-def write_contract(contract: Any) -> dict[str, Any]:
+def table_of(contract: Contract) -> Schema:
+    """Return the schema of a table.
+
+    Raises:
+        ArtifactError: the contract is about something else.
+    """
+    if not contract.is_table:
+        raise ArtifactError(f"{contract.name} is about {contract.about}, and this needs the schema of a table")
+    return contract
+
+
+def write_contract(contract: Contract) -> dict[str, Any]:
     """Write a contract as ``{kind: content}``."""
-    (kind,) = [name for name, model in KINDS.items() if isinstance(contract, model)]
-    return {kind: contract.model_dump(mode="json")}
+    return {contract.written: contract.model_dump(mode="json")}
 
 
 AnyContract = Annotated[Contract, PlainValidator(read_contract), PlainSerializer(write_contract)]

@@ -7,7 +7,6 @@ from decimal import Decimal
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import Event, leaves
 from dpmodels.contract.discovery_charge import DiscoveryCharge
-from dpmodels.contract.schema import Schema
 from dpmodels.errors import Unsuitable
 from dpmodels.ledger.records import Charge, Reservation
 from dpmodels.ledger.store import digest
@@ -38,16 +37,10 @@ def discovery_charge(charge: Charge, release_sha256: str) -> DiscoveryCharge:
     )
 
 
-def discoveries_of(contract: Contract) -> tuple[DiscoveryCharge, ...]:
-    """Return what a contract was discovered with; only the schema of a table can be."""
-    return contract.discovered if isinstance(contract, Schema) else ()
-
-
 def unpriced(contract: Contract) -> list[str]:
     """Name the discoveries whose keys a schema has and whose price it does not state, as earlier versions wrote it."""
-    sources = contract.sources if isinstance(contract, Schema) else ()
-    runs = [name for words in sources for name in ORIGIN.findall(words)]
-    return [name for name in runs if name not in (one.run for one in discoveries_of(contract))]
+    runs = [name for words in contract.sources for name in ORIGIN.findall(words)]
+    return [name for name in runs if name not in (one.run for one in contract.discovered)]
 
 
 def joint_delta(deltas: Iterable[float]) -> float:
@@ -68,7 +61,7 @@ def joint_cost(events: Sequence[Event], delta: float, contract: Contract) -> tup
         the deltas is one at which the bound is finite, since a threshold's delta is below that of its discovery, and
         no more than the sum of the epsilons: (a, d) and (b, e) compose to (a + b, d + e).
     """
-    discoveries = discoveries_of(contract)
+    discoveries = contract.discovered
     whole = joint_delta([delta, *(one.delta for one in discoveries)])
     further = [event for one in discoveries for event in one.events]
     return spent_epsilon([*events, *further], Decimal(repr(whole))), whole
@@ -81,14 +74,14 @@ def check_priced(contract: Contract, delta: float) -> None:
         Unsuitable: an earlier version wrote it, its lines were edited, or the deltas add up to 1.
     """
     fault = next((f"has keys from the charged release {name} without its price" for name in unpriced(contract)), "")
-    for one in discoveries_of(contract):
+    for one in contract.discovered:
         if one.charge != digest([one.account, one.plan_sha256, one.run]):
             fault = f"names the discovery {one.run} with a charge that is not of its account, plan and run"
         elif price_of(one) > Decimal(repr(one.epsilon)):
             fault = f"names the discovery {one.run} with events that cost more than its epsilon and delta"
     if fault:
         raise Unsuitable(f"schema {contract.name} {fault}: {AGAIN}; nothing was charged")
-    deltas = [one.delta for one in discoveries_of(contract)]
+    deltas = [one.delta for one in contract.discovered]
     if deltas and joint_delta([delta, *deltas]) >= 1:
         raise Unsuitable(
             f"the deltas of this run and of what schema {contract.name} was discovered with add up to 1, so nothing "
@@ -120,5 +113,5 @@ def check_discovery(one: DiscoveryCharge, reservation: Reservation, contract: Co
 
 def _names(contract: Contract) -> tuple[str, ...]:
     """Return the name of a data set, and of the whole one where this is a part of it."""
-    part = contract.partition if isinstance(contract, Schema) else None
+    part = contract.partition
     return (contract.name, contract.name.removesuffix(f"-{part.value}")) if part else (contract.name,)

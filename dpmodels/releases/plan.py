@@ -14,13 +14,13 @@ from pydantic import (
 )
 
 from dpmodels.accounting.events import Event, GaussianEvent, leaves
-from dpmodels.contract.federation import ROUNDS, Federation
+from dpmodels.contract.federation import ROUNDS
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import ArtifactError
 from dpmodels.frozen import Frozen
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget
-from dpmodels.releases.contract import AnyContract, Contract, read_contract, write_contract
+from dpmodels.releases.contract import AnyContract, Contract, read_contract, table_of, write_contract
 
 RELEASE, REPORT = "release", "report"
 """Names of the lines of a run on a table: its release, and the charged scores of its report if they were asked for."""
@@ -66,14 +66,12 @@ class Line(BaseModel):
     @property
     def table(self) -> Schema:
         """The contract of a method that is for tables; of users and their rows the one flat table that is measured."""
-        if not isinstance(self.contract, Schema):
-            raise ArtifactError(f"the line {self.name} of {self.method} is not about a table")
-        return self.contract.flat
+        return table_of(self.contract).flat
 
     @property
     def family(self) -> str:
         """The kind of part of which one charge pays for all; a partition of a table is charged to its own account."""
-        return "" if isinstance(self.contract, Schema) else self.part
+        return "" if self.contract.is_table else self.part
 
     @property
     def hash(self) -> str:
@@ -135,13 +133,13 @@ class Plan(Frozen):
     @property
     def clients(self) -> tuple[str, ...]:
         """The clients of a federation, one a line; empty for every other plan, that of a single client included."""
-        named = [line.contract.client for line in self.lines if isinstance(line.contract, Federation)]
-        return tuple(named) if len(named) > 1 and all(named) else ()
+        clients = tuple(line.contract.client for line in self.lines)
+        return clients if len(clients) > 1 and all(clients) else ()
 
     @property
     def whole(self) -> Contract:
         """What all lines together are about: the federation, where each is about one of its clients."""
-        return _whole(self.contract) if self.clients else self.contract
+        return self.contract.whole if self.clients else self.contract
 
     @property
     def report(self) -> Line | None:
@@ -183,26 +181,21 @@ class Plan(Frozen):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if isinstance(self.about, Federation) == bool(self.lines):
+        if (self.about is not None and self.about.kind == "federation") == bool(self.lines):
             raise ValueError("a plan has lines, or says which federation it charges nothing for")
         names = [(line.name, line.contract.name) for line in self.lines]
-        about = {line.contract.hash if not self.clients else _whole(line.contract).hash for line in self.lines}
+        about = {line.contract.hash if not self.clients else line.contract.whole.hash for line in self.lines}
         if len(set(names)) < len(names) or len(about) > 1:
             raise ValueError("the lines of a plan have names of their own and are about the same data")
         return self
 
 
-def _whole(contract: Contract) -> Contract:
-    return contract.whole if isinstance(contract, Federation) else contract
-
-
 def _with_contract(line: dict[str, Any], contract: Any) -> dict[str, Any]:
     """Give a line the contract of its plan, or of the client of it that the line names."""
-    own = dict(line)
-    if client := own.pop("client", ""):
-        found = read_contract(contract)
-        contract = found.of(client) if isinstance(found, Federation) else None
-    return {**own, "contract": contract}
+    if client := line.get("client", ""):
+        whole = read_contract(contract)
+        contract = whole.of(client) if whole.kind == "federation" else None
+    return {**{key: value for key, value in line.items() if key != "client"}, "contract": contract}
 
 
 def canonical_hash(content: Any) -> str:

@@ -21,7 +21,6 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from pydantic import BaseModel
 
 from dpmodels.accounting.events import Event, GaussianEvent, ParallelEvent, leaves
-from dpmodels.contract.documents import Documents
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.loop import Progress
@@ -67,7 +66,7 @@ class System(ABC, Generic[Design]):
 
     Attributes:
         method: name in the registry; measurement: the pydantic model of the public parameters.
-        line: name of the line that the system plans; about: the kind of contract that the system is for.
+        line: name of the line that the system plans; about: what contracts that the system is for are about.
         whole_units: whether parts that are measured side by side keep a unit whole whatever its rows hold.
         takes_users: whether the system measures users and their rows as two tables (the schema's key ``users``).
     """
@@ -75,7 +74,7 @@ class System(ABC, Generic[Design]):
     method: str
     measurement: Any
     line: ClassVar[str] = RELEASE
-    about: ClassVar[type] = Schema
+    about: ClassVar[str] = "a table"
     whole_units: ClassVar[bool] = False
     takes_users: ClassVar[bool] = False
 
@@ -133,10 +132,9 @@ class System(ABC, Generic[Design]):
         Raises:
             InvalidArgument: the budget's unit or adjacency is not the contract's, or the system is not for it.
         """
-        if not isinstance(contract, self.about):
-            kind = "documents" if isinstance(contract, Documents) else "a table"
-            raise InvalidArgument("method", self.method, f"be one for {kind}")
-        if isinstance(contract, Schema) and contract.users and not self.takes_users:
+        if contract.about != self.about:
+            raise InvalidArgument("method", self.method, f"be one for {contract.about}")
+        if contract.users and not self.takes_users:
             raise InvalidArgument("method", self.method, "be nacre for a schema with `users`")
         spec = self.priced(self.settled(contract), contract, budget)
         design = self.design(spec, contract)

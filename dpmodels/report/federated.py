@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.arrays import Floats
-from dpmodels.contract.federation import STAYS_INSIDE, Federation
+from dpmodels.contract.federation import STAYS_INSIDE
 from dpmodels.errors import ArtifactError
 from dpmodels.privacy import Adjacency
 from dpmodels.releases.contract import Contract
@@ -146,7 +146,7 @@ def summarise_federation(
     """
     participants = [party for party in parties if not party.dropped]
     plan = participants[0].plan
-    if not isinstance(contract := plan.contract, Federation):
+    if (contract := plan.contract).kind != "federation":
         raise ArtifactError(f"what {plan.method} was planned for is not a federation")
     compared = compare(rated)
     if len(rated) == 1 and plan.method in NOT_COMPARED:
@@ -193,7 +193,7 @@ def summarise_rounds(parties: Sequence[Party], rounds: Sequence[Mapping[str, Any
     """
     taken = [party for party in parties if not party.dropped]
     plan = taken[0].plan
-    if not isinstance(contract := plan.contract, Federation):
+    if (contract := plan.contract).kind != "federation":
         raise ArtifactError(f"what {plan.method} was planned for is not a federation")
     return {
         "format": 1,

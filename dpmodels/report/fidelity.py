@@ -14,8 +14,6 @@ from dpmodels.arrays import Floats
 from dpmodels.codec.embedded import labels_of
 from dpmodels.codec.encode import Codec
 from dpmodels.codec.flat import units_in
-from dpmodels.contract.documents import Documents
-from dpmodels.contract.schema import Schema
 from dpmodels.late import torch
 from dpmodels.methods.parts.marginals import Marginals, fine_codec
 from dpmodels.methods.registry import create
@@ -58,7 +56,7 @@ class Measured:
     def codec(self) -> Codec:
         """Return the encoder whose cells the report shows: those that were released, where any were."""
         contract = self.release.line.contract
-        table = labels_of(contract) if isinstance(contract, Documents) else self.release.line.table
+        table = labels_of(contract) if contract.about == "documents" else self.release.line.table
         return self.marginals.codec if self.marginals else fine_codec(table)
 
 
@@ -113,8 +111,7 @@ def compare_with_release(line: Line, sums: Sequence[NoisySum], batches: Iterable
         rows, units = rows + len(fitted_records), units + units_in(line.contract, fitted_records)
         if rows >= FIT_ROWS:
             break
-    contract = line.contract
-    rows_of_a_unit = contract.flat.unit.max_rows if isinstance(contract, Schema) else contract.unit.max_rows
+    rows_of_a_unit = line.contract.flat.unit.max_rows
     result: list[dict[str, float | int]] = []
     for total, each in zip(totals, sums, strict=True):
         synthetic, steps, vector = total.numpy().astype(np.float64), each.noise_stddev, each.vector

@@ -14,11 +14,9 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import EVENT
 from dpmodels.arrays import Floats
 from dpmodels.contract.columns import Continuous, Modelled
-from dpmodels.contract.schema import Schema
 from dpmodels.methods.parts.marginals import Marginals
 from dpmodels.releases.contract import Contract
-from dpmodels.releases.discoveries import discoveries_of, joint_cost, price_of, unpriced
-from dpmodels.releases.plan import Line
+from dpmodels.releases.discoveries import joint_cost, price_of, unpriced
 from dpmodels.releases.release import Release
 from dpmodels.report.axis import axis_of
 from dpmodels.report.bins import Bins, CellTally
@@ -73,7 +71,7 @@ def summarise(
         charged: the scores on real rows that were charged for, if the run was asked for them.
     """
     release, line, marginals = measured.release, measured.release.line, measured.marginals
-    sheet = Sheet(line.contract) if isinstance(line.contract, Schema) else None
+    sheet = Sheet(line.contract) if line.contract.is_table else None
     if sheet:
         for records in first:
             sheet.add(records)
@@ -95,7 +93,7 @@ def summarise(
         },
         "noise_stddev": dict(measured.noise),
         "synthetic_rows": tally.rows,
-        **({"rows_are": "users"} if isinstance(line.contract, Schema) and line.contract.users else {}),
+        **({"rows_are": "users"} if line.contract.users else {}),
         "released_records": marginals.records if marginals else None,
         "columns": [
             _column(name, column, cells / max(tally.rows, 1), marginals, line.measurement)
@@ -109,7 +107,7 @@ def summarise(
         "gate": gate,
         "not_promised": [
             *_not_promised(line.contract),
-            *([ROWS_ALONE] if _makes_rows_alone(line) else []),
+            *([ROWS_ALONE] if line.contract.makes_rows_alone else []),
             COMPARED if charged and charged["status"] == "measured" else UNCOMPARED,
         ],
     }
@@ -118,13 +116,8 @@ def summarise(
 def _not_promised(contract: Contract) -> list[str]:
     """Say what is not promised of any table, and where the keys of its schema are from."""
     first, *others = NOT_PROMISED
-    sentences = [DISCOVERED if discoveries_of(contract) else first, *others]
+    sentences = [DISCOVERED if contract.discovered else first, *others]
     return [*sentences, UNPRICED] if unpriced(contract) else sentences
-
-
-def _makes_rows_alone(line: Line) -> bool:
-    """Tell whether users have rows in the real table that no synthetic user has."""
-    return isinstance(line.contract, Schema) and bool(line.contract.unit.user) and line.contract.users is None
 
 
 def _numbered(names: list[str]) -> list[str]:
@@ -143,7 +136,7 @@ def _privacy(release: Release, charged: Mapping[str, Any] | None) -> dict[str, A
             "delta": one.delta,
             "events": [event.model_dump(mode="json") for event in one.events],
         }
-        for one in discoveries_of(line.contract)
+        for one in line.contract.discovered
     ]
     return {
         "unit": str(line.budget.unit),

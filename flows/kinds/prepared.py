@@ -47,7 +47,9 @@ class Prepared:
             return {"": self.plan}
         if self.lines:
             return {name: Plan(lines=(line,)) for name, line in self.by_client.items()}
-        return {name: Plan(lines=(), about=self.contract.of(name)) for name in self.clients}  # type: ignore[attr-defined]
+        if self.contract.kind != "federation":
+            raise ValueError("only a federation has clients")
+        return {name: Plan(lines=(), about=self.contract.of(name)) for name in self.clients}
 
 
 class Preparation(Protocol):

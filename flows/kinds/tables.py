@@ -1,7 +1,6 @@
 """Tables, tables of users, images and collections of documents: what is synthesized, prepared of a schema."""
 
 from dpmodels.authoring.lint import load_for_run
-from dpmodels.contract.schema import Schema
 from dpmodels.errors import InvalidArgument
 from dpmodels.methods.registry import method_for, synthesized, system_of
 from dpmodels.releases.contract import Contract
@@ -30,15 +29,14 @@ def check_paths(config: SynthesizeConfig, has_data: bool) -> None:
 def prepare(config: SynthesizeConfig, partition: str = "") -> Prepared:
     """Plan the release, and the report's charged scores if they were asked for."""
     contract = load_for_run(config.table_schema)
-    if isinstance(contract, Schema) and partition:
+    if contract.is_table and partition:
         contract = contract.of_partition(partition)
     _check_format(config, contract)
     name = method_for(contract, config.model.method)
     method = system_of(name, config.model.measurement, config.model.training, among=synthesized())
-    if isinstance(contract, Schema) and config.rows and (faults := contract.too_few(config.rows)):
+    if contract.is_table and config.rows and (faults := contract.too_few(config.rows)):
         raise InvalidArgument("rows", config.rows, f"be fewer: {' '.join(faults[0])}")
-    users = contract.users if isinstance(contract, Schema) else None
-    if config.parents and (users is None or not users.columns):
+    if config.parents and (contract.users is None or not contract.users.columns):
         rule = "be left out: the schema does not say which columns are the users' own (`users: {columns: [...]}`)"
         raise InvalidArgument("parents", config.parents, rule)
     privacy, scores = config.privacy, read_measurement(config.report)
@@ -46,7 +44,7 @@ def prepare(config: SynthesizeConfig, partition: str = "") -> Prepared:
     check_priced(contract, privacy.delta)
     lines = [method.plan(contract, make_budget(privacy.target_epsilon, privacy.delta, contract.unit))]
     if privacy.report_epsilon is not None:
-        if not isinstance(contract, Schema) or users:
+        if not contract.is_table or contract.users:
             rule = "be left out: only the report on a single table has charged scores"
             raise InvalidArgument("report_epsilon", privacy.report_epsilon, rule)
         budget = make_budget(privacy.report_epsilon, privacy.delta, contract.unit, "report_epsilon")
@@ -72,7 +70,7 @@ def _check_format(config: SynthesizeConfig, contract: Contract) -> None:
     """Refuse one file of a table where there are two tables, or where it is drawn into an object store."""
     if not config.format:
         return
-    if isinstance(contract, Schema) and contract.users:
+    if contract.users:
         raise InvalidArgument("format", config.format, "be left out: there are two tables, of users and of their rows")
     if local(config.out) is None:
         rule = "be left out: a hand-off in an object store has its table as Parquet; export it once it is there"

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from dpmodels.contract.discovery import Discovery
 from dpmodels.methods.registry import system_of
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.load import RawRows
@@ -24,7 +23,7 @@ def system(run: Run) -> System[Any]:
 def records(run: Run, encoded: Path | None, engine: Engine) -> Sensitive[Any]:
     """Return the rows of a table whose columns have the names that the draft says."""
     line, settings = run.plan.release, run.settings
-    reading = line.contract.reading if isinstance(line.contract, Discovery) else line.table
+    reading = line.contract.reading if line.contract.kind == "discovery" else line.table
     rows = RawRows(source_of(settings.data, settings.query), reading, settings.batch_rows)
     rows.check()
     return Sensitive(rows)

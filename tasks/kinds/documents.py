@@ -49,7 +49,7 @@ def documents_of(line: Line) -> Documents:
     Raises:
         ArtifactError: the line is about something else.
     """
-    if not isinstance(line.contract, Documents):
+    if line.contract.about != "documents":
         raise ArtifactError(f"the line {line.name} of {line.method} is not about documents")
     return line.contract
 

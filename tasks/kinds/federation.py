@@ -49,7 +49,7 @@ def about(plan: Line | Plan) -> Federation:
     Raises:
         ArtifactError: it is about something else, or takes the hash of a format that had no federations.
     """
-    if not isinstance(plan.contract, Federation) or (isinstance(plan, Line) and plan.former is not None):
+    if plan.contract.kind != "federation" or (isinstance(plan, Line) and plan.former is not None):
         raise ArtifactError(f"what {plan.method} was planned for is not a federation")
     return plan.contract
 

@@ -19,6 +19,7 @@ from dpmodels.gate.expectations import Gate, Verdicts
 from dpmodels.gate.family_gate import FamilyGate
 from dpmodels.reading.join import transform_join
 from dpmodels.reading.load import check_first, load_parts
+from dpmodels.releases.contract import table_of
 from dpmodels.report.bins import CellTally
 from dpmodels.report.fidelity import Measured
 from tasks.kinds.gate_page import keep_gate, refused_input
@@ -40,9 +41,7 @@ def check_columns(contract: Schema, data: str, parents: str) -> None:
 
 def encode(run: Run, folder: Path) -> None:
     """Read both tables, join and encode them, and leave the gates' results in the sensitive zone."""
-    schema, settings = run.plan.release.contract, run.settings
-    if not isinstance(schema, Schema):
-        raise DataError("", "the run is not about a table")
+    schema, settings = table_of(run.plan.release.contract), run.settings
     parts = [(schema.children if settings.parents else schema.joined, source_of(settings.data, settings.query))]
     if settings.parents:
         parts.append((schema.parents, settings.parents))

@@ -22,7 +22,7 @@ from dpmodels.artifact import sha256_of
 from dpmodels.codec.flat import tables_of
 from dpmodels.errors import ArtifactError, InvalidArgument, NacreError
 from dpmodels.files import read_at_most
-from dpmodels.hand_off.check_files import HANDED_OVER
+from dpmodels.hand_off.check_files import is_handed_over
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.hand_off.signature import SIGNATURE
 from dpmodels.hand_off.verified import Verified
@@ -169,7 +169,7 @@ class Bucket:
         with suppress(NacreError):
             found, own = self.names(), claimed_by(run)
             if own in found and MANIFEST not in found:
-                self._delete({name for name in found if HANDED_OVER.fullmatch(name)})
+                self._delete({name for name in found if is_handed_over(name)})
                 self._delete({own})
 
     def _mark(self, name: str) -> None:
@@ -271,7 +271,7 @@ def verify(place: str | Path, public_key: Path | None = None, officer_key: Path 
         if manifest is None:
             return found
         for name in set(names) - {MANIFEST, SIGNATURE}:
-            known = name in manifest.artifacts and HANDED_OVER.fullmatch(name)
+            known = name in manifest.artifacts and is_handed_over(name)
             if known and "/" not in name and bucket.size(name) <= LARGEST_LISTING:
                 bucket.get(name, Path(scratch) / name)
             else:

@@ -20,7 +20,6 @@ from secrets import token_bytes
 
 from dpmodels.artifact import aside, exclusive, sync, write_bytes
 from dpmodels.codec.fingerprint import Fingerprint
-from dpmodels.contract.schema import Schema
 from dpmodels.errors import ContentCharged, DataError, LedgerError
 from dpmodels.ledger.ledger import Ledger
 from tasks.engine.encoded import EncodedPart, EncodedTable
@@ -103,7 +102,7 @@ def refuse_repeated(run: Run, encoded: Path) -> None:
         DataError: another partition of the same account had the same rows.
     """
     schema, account = run.plan.release.contract, run.settings.account
-    partition = schema.partition if isinstance(schema, Schema) else None
+    partition = schema.partition
     if partition is None or partition.value is None or not account.endswith(partition_account("", partition)):
         return
     zone = run.home / "sensitive" / ".partitions"
@@ -143,7 +142,7 @@ def _contents(run: Run, encoded: Path | None, secret: bytes) -> Iterator[str]:
     settings = run.settings
     if settings.data and not settings.query:
         yield from _files(settings.data, secret, each=bool(settings.federation))
-    if encoded is not None and isinstance(run.plan.release.contract, Schema):
+    if encoded is not None and run.plan.release.contract.is_table:
         yield _rows(run, encoded, secret)
 
 

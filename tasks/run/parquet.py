@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from dpmodels.codec.embedded import EmbeddedCodec, codec_of
 from dpmodels.contract.base import described, is_text
-from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.parquet_pages import LETTERS, PACKED, check_file
 
@@ -56,7 +55,7 @@ def read_batches(file: Path, batch_rows: int, contract: Any, rows: int | None = 
 
 def list_length(contract: Any) -> int:
     """Return how many numbers a list in a contract's table has at most."""
-    if not isinstance(contract, Schema):
+    if not contract.is_table:
         return int(contract.encoder.dim)
     return contract.image[1].numbers if contract.image else 0
 
@@ -70,7 +69,7 @@ def _check_types(types: pa.Schema, contract: Any) -> int:
         DataError: a column is unknown, or there twice, or holds values of several parts.
     """
     lists = "embedding"
-    if isinstance(contract, Schema):
+    if contract.is_table:
         columns = {*contract.columns, *contract.flat.columns}
         lists = contract.image[0] if contract.image else ""
     else:

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dpmodels.artifact import settle, sha256_of
-from dpmodels.contract.discovery import Discovery
 from dpmodels.contract.federation import STAYS_INSIDE
 from dpmodels.errors import ArtifactError, NacreError
 from dpmodels.hand_off.manifest import MANIFEST, read_manifest
@@ -143,7 +142,7 @@ def _state(run: Run) -> tuple[str, str, str]:
     """Return the state of a run, why it stopped, and the command that goes on with it."""
     if run.settings.federation:
         return f"part of {run.settings.federation}", "", ""
-    discovers = isinstance(run.plan.contract, Discovery)
+    discovers = run.plan.contract.kind == "discovery"
     if discovers and run.reached:
         return "discovered", "", ""
     if is_handed_over(run):

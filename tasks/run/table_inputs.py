@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpmodels.codec.encode import Codec
+from dpmodels.contract.documents import Documents
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.privacy import PrivacyUnit
@@ -20,13 +21,13 @@ BATCH_ROWS = 65_536
 
 
 @contextmanager
-def as_parquet(path: Path, contract: object, private: Path | None = None) -> Iterator[Path]:
+def as_parquet(path: Path, contract: Schema | Documents, private: Path | None = None) -> Iterator[Path]:
     """Lend a table as Parquet: itself, or a copy in a private folder that is deleted afterwards.
 
     Raises:
         DataError: as for ``load_parts``; columns that are not modeled may be missing.
     """
-    if not isinstance(contract, Schema) or _is_parquet(path):
+    if not contract.is_table or _is_parquet(path):
         yield path
         return
     with TemporaryDirectory(prefix="nacre-", dir=private) as folder:  # which its owner alone can enter

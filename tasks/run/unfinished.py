@@ -11,7 +11,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from dpmodels.contract.discovery import Discovery
 from dpmodels.errors import BudgetExhausted, DataError, NacreError, PaidUnfinished
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.reading.data_files import identities, is_uri
@@ -57,8 +56,8 @@ def _cut_off(home: Path, url: str) -> Iterator[Run]:
     for mark in sorted(home.glob(f"control/*/{BEGUN}")):
         with suppress(NacreError, ValueError, OSError):  # it is damaged, or of another ledger or version
             run = Run(home=home, name=mark.parent.name, ledger_url=url)
-            settings, kind = run.settings, run.plan.contract
-            if settings.federation or settings.paid_by or settings.fits or isinstance(kind, Discovery):
+            settings, kind = run.settings, run.plan.contract.kind
+            if settings.federation or settings.paid_by or settings.fits or kind == "discovery":
                 continue
             if run.ledger and not is_at_work(run) and not is_handed_over(run):
                 yield run

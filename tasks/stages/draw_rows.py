@@ -16,7 +16,6 @@ from dpmodels.artifact import aside, replace_folder, write_whole
 from dpmodels.codec.embedded import codec_of
 from dpmodels.codec.flat import tables_of, units_in
 from dpmodels.codec.rules import Conditions
-from dpmodels.contract.schema import Schema
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.generators.conditional import sample_where
 from dpmodels.generators.constraints import sample_valid
@@ -72,9 +71,9 @@ def draw_rows(
         model = read_generator(handle.path, handle.sha256)
         codec = codec_of(model.schema)
         facts = Drawn(run.name, model.release_entry, run.plan.release.method, seed, tuple(where))
-        if where and isinstance(model.schema, Schema) and model.schema.users:
+        if where and model.schema.users:
             raise Unsuitable("users are drawn with all their rows, so no condition can be set; filter the tables")
-        if where and isinstance(model.schema, Schema):
+        if where and model.schema.is_table:
             batches = sample_where(model, Conditions(model.schema, where), rows, seed, device)
         else:
             batches = ((records, 1.0) for records in sample_valid(model, rows, seed, device))

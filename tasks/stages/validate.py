@@ -169,6 +169,6 @@ def check_hand_off(folder: Path, schema_file: Path | None) -> Verdicts:
 
 
 def _checked(path: Path, contract: Schema | Documents, rows: int | None) -> Verdicts:
-    if isinstance(contract, Schema) and contract.users:
+    if contract.users:
         return check_tables(path, contract, rows)
     return check_table(path, kind_of(contract).file_check(contract, rows, BATCH_ROWS, None), Threads(cores()))[0]

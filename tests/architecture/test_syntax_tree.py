@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from dpmodels.releases.contract import KINDS
+
 ROOT = Path(__file__).parents[2]
 REVEALING = "reading text statistics embeddings mechanisms comparison audit"
 REVEALS = {f"dpmodels/{room}" for room in REVEALING.split()}
@@ -15,6 +17,8 @@ RENAMES = {
     *("tasks/stages/aggregate.py", "tasks/run/receive.py", "tasks/run/remove.py"),
 }
 TORCH_DRAWS = {"rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson"}
+MODELS = {"Contract", "CanonicalContract", *(model.__name__ for model in KINDS.values())}
+CONTRACT_READERS = {"dpmodels/releases/contract.py", "nacre/given.py"}
 
 Rule = Callable[[ast.AST], Iterator[str]]
 
@@ -95,6 +99,19 @@ def reads_the_environment(node: ast.AST) -> Iterator[str]:
         yield "reads the environment"
 
 
+def asks_for_a_model(node: ast.AST) -> Iterator[str]:
+    """Find who asks a contract which model it is; it says itself what differs between kinds of data."""
+    classes: list[ast.AST] = []
+    if isinstance(node, ast.Call) and dotted(node.func) in ("isinstance", "issubclass"):
+        classes = [*ast.walk(node.args[1])]
+    elif isinstance(node, ast.MatchClass):
+        classes = [node.cls]
+    elif isinstance(node, ast.Compare) and any(isinstance(part, ast.Is | ast.IsNot | ast.Eq) for part in node.ops):
+        classes = node.comparators
+    if asked := sorted({dotted(one).rpartition(".")[2] for one in classes} & MODELS):
+        yield f"asks for {asked[0]}"
+
+
 def asserts(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Assert):
         yield "asserts; python -O removes it"
@@ -154,6 +171,12 @@ def test_files_get_their_names_in_one_module_that_syncs_them_first() -> None:
     assert faults(renames, "dpmodels", "tasks", "flows", "nacre", spared=RENAMES) == []
 
 
+def test_contracts_are_told_apart_only_where_they_are_read() -> None:
+    rooms = ("dpmodels", "tasks", "flows", "nacre")
+    assert faults(asks_for_a_model, *rooms, spared=CONTRACT_READERS) == []
+    assert len(faults(asks_for_a_model, "dpmodels/releases", "nacre")) == len(CONTRACT_READERS)
+
+
 def test_nothing_depends_on_assert() -> None:
     assert faults(asserts, "dpmodels", "tasks", "flows", "nacre") == []
 
@@ -184,6 +207,11 @@ def test_nothing_depends_on_assert() -> None:
         (renames, "from os import rename"),
         (renames, "path.replace(target)"),
         (renames, "Path(a).rename(b)"),
+        (asks_for_a_model, "isinstance(contract, Schema)"),
+        (asks_for_a_model, "isinstance(contract, schema.Schema | None)"),
+        (asks_for_a_model, "isinstance(contract, (Documents, Federation))"),
+        (asks_for_a_model, "type(contract) is Discovery"),
+        (asks_for_a_model, "match contract:\n    case Schema(): pass"),
         (asserts, "assert x"),
         (looks_at_the_machine, "psutil.process_iter(['cmdline'])"),
         (looks_at_the_machine, "from psutil import pids"),

@@ -182,7 +182,7 @@ class DocumentMomentsSystem(Synthesizer[DocumentLooks]):
     """Moments of documents; its design is the two looks."""
 
     method = "document-moments"
-    about: ClassVar[type] = Documents
+    about: ClassVar[str] = "documents"
     measurement: DocumentMeasurement = field(default_factory=DocumentMeasurement)
     training: Untrained = field(default_factory=Untrained)
 

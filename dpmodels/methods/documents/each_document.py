@@ -142,7 +142,7 @@ class Choice:
 class EachDocument(System[Choice]):
     """A system with its public file at hand, whose hash is among the parameters of the plan."""
 
-    about = Documents
+    about = "documents"
 
     def __init__(self, measurement: Any, candidates: Candidates) -> None:
         self.measurement = measurement.model_copy(update={"candidates": candidates.sha256})

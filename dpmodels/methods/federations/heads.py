@@ -113,7 +113,7 @@ class FederatedHeads(System[HeadProblems]):
     """FedAUX's release of one client; ``negatives`` are the vectors of public records, needed to measure only."""
 
     method = "federated-heads"
-    about = Federation
+    about = "a federation"
     measurement: HeadsMeasurement = field(default_factory=HeadsMeasurement)
     negatives: Whole | None = None
 

@@ -50,7 +50,7 @@ class HeadsAndMoments(System[BothDesigns]):
     """Both releases of one client; ``negatives`` are the vectors of public records, needed to measure only."""
 
     method = "federated-both"
-    about = Federation
+    about = "a federation"
     measurement: BothMeasurement = field(default_factory=BothMeasurement)
     negatives: Whole | None = None
 

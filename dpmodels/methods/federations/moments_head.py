@@ -90,7 +90,7 @@ class MomentsHead(System[ClassMoments]):
     """The moments of one client, or of a whole federation."""
 
     method = "federated-moments"
-    about = Federation
+    about = "a federation"
     measurement: ClientMoments = field(default_factory=ClientMoments)
 
     def design(self, spec: ClientMoments, contract: Federation) -> ClassMoments:
@@ -151,7 +151,7 @@ class MomentsHead(System[ClassMoments]):
     def least_units(self, line: Line) -> float:
         """Say about how many records all clients need together; each draws a noise, or one is drawn for all."""
         design, contract = self.of(line), line.contract
-        clients = len(contract.clients) if isinstance(contract, Federation) and self.measurement.trust == "local" else 1
+        clients = len(contract.clients) if contract.kind == "federation" and self.measurement.trust == "local" else 1
         return line.noise_stddev(0, design.l2_sensitivity) * math.sqrt(design.dim * clients) / design.l2_sensitivity
 
     def fingerprint(self, design: ClassMoments) -> str:

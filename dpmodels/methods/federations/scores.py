@@ -41,7 +41,7 @@ class FederatedScores(System[ScoreProblem]):
     """The certainty head of one client; ``negatives`` are the vectors of public records, needed to measure only."""
 
     method = SCORES
-    about = Federation
+    about = "a federation"
     measurement: ScoresMeasurement = field(default_factory=ScoresMeasurement)
     negatives: Whole | None = None
 

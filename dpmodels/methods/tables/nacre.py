@@ -275,8 +275,7 @@ class Nacre(Synthesizer[Looks]):
         """
         line, answers = release.value.line, self.answers(release.value)
         model = self.fit_looks(self.of(line), *answers, craft=craft, entry=release.value.entry)
-        grouped = isinstance(line.contract, Schema) and line.contract.users
-        return UserModel(**{**vars(model), "schema": line.contract}) if grouped else model
+        return UserModel(**{**vars(model), "schema": line.contract}) if line.contract.users else model
 
     def fit_looks(self, looks: Looks, *released: NoisySum, craft: Craft, entry: str = "") -> MixtureModel:
         """Fit a mixture to what was released, look by look (post-processing)."""

@@ -124,7 +124,7 @@ class DiscoverySystem(System[Counting]):
     """Values of open sets, bounds and shares of nulls, from one noisy count of keys."""
 
     method = "discovery"
-    about = Discovery
+    about = "a discovery"
 
     def __init__(self, measurement: DiscoveryMeasurement | None = None) -> None:
         self.measurement = measurement or DiscoveryMeasurement()
@@ -184,7 +184,7 @@ class DiscoverySystem(System[Counting]):
     def found(self, release: Release) -> dict[str, Found]:
         """Return what a release says of each marked column (post-processing)."""
         (counts,) = self.answers(release)
-        return {name: _found(name, counts, self.of(release.line)) for name in release.line.contract.wanted}  # type: ignore[attr-defined]
+        return {name: _found(name, counts, self.of(release.line)) for name in release.line.contract.wanted}  # type: ignore[union-attr]
 
 
 def _found(name: str, counts: NoisyCounts, design: Counting) -> Found:
