@@ -10,14 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.accounting.events import EVENT
 from dpmodels.arrays import Floats
 from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.methods.parts.marginals import Marginals
 from dpmodels.releases.contract import Contract
-from dpmodels.releases.discoveries import joint_cost, price_of, unpriced
-from dpmodels.releases.release import Release
+from dpmodels.releases.discoveries import unpriced
 from dpmodels.report.axis import axis_of
 from dpmodels.report.bins import Bins, CellTally
 from dpmodels.report.fidelity import (
@@ -29,6 +26,7 @@ from dpmodels.report.fidelity import (
 )
 from dpmodels.report.largest import counted_together, largest_cell, warning
 from dpmodels.report.numbers import doubt, errors_of
+from dpmodels.report.price import hashes_of, price_of_release
 from dpmodels.report.sheet import Sheet
 
 DISCOVERED = (
@@ -83,14 +81,9 @@ def summarise(
         "data_set": line.contract.name,
         "method": line.method,
         **({"drowned": lost} if lost else {}),
-        "privacy": _privacy(release, charged),
-        "hashes": {
-            "plan_sha256": line.hash,
-            "schema_sha256": line.contract.hash,
-            "release_sha256": release_sha256,
-            "ledger_charge": release.entry,
-            **({key: charged[key] for key in ("scores_sha256",) if key in charged} if charged else {}),
-        },
+        "privacy": price_of_release(release, charged),
+        "hashes": hashes_of(release, release_sha256)
+        | {key: charged[key] for key in ("scores_sha256",) if charged and key in charged},
         "noise_stddev": dict(measured.noise),
         "synthetic_rows": tally.rows,
         **({"rows_are": "users"} if line.contract.users else {}),
@@ -123,32 +116,6 @@ def _not_promised(contract: Contract) -> list[str]:
 def _numbered(names: list[str]) -> list[str]:
     """Tell looks of one name apart by their number."""
     return [f"{name} {names[:at].count(name) + 1}" if names.count(name) > 1 else name for at, name in enumerate(names)]
-
-
-def _privacy(release: Release, charged: Mapping[str, Any] | None) -> dict[str, Any]:
-    line = release.line
-    lines = [line.event, *([EVENT.validate_python(charged["event"])] if charged and charged["charged"] else [])]
-    total, delta = joint_cost(lines, line.budget.delta, line.contract)
-    discoveries = [
-        {
-            "charge": one.charge,
-            "spent_epsilon": float(price_of(one)),
-            "delta": one.delta,
-            "events": [event.model_dump(mode="json") for event in one.events],
-        }
-        for one in line.contract.discovered
-    ]
-    return {
-        "unit": str(line.budget.unit),
-        "rows_of_a_unit": line.budget.unit.max_rows,
-        "adjacency": line.budget.adjacency.value,
-        "target_epsilon": line.budget.epsilon,
-        "spent_epsilon": float(spent_epsilon([line.event], line.budget.delta_exact)),
-        "total_epsilon": float(total),
-        "delta": line.budget.delta,
-        **({"total_delta": delta, "discoveries": discoveries} if discoveries else {}),
-        "event": line.event.model_dump(mode="json"),
-    }
 
 
 def _column(
