@@ -41,15 +41,15 @@ def preparation_of(config: Charged) -> Preparation:
     return cast(Preparation, import_module(f"flows.kinds.{PREPARATIONS[type(config)]}"))
 
 
-def check_places(config: Charged, has_data: bool = True) -> None:
-    """Refuse a home that no run could write, a place where no hand-off can lie, and files that no run could read.
+def check_places(config: Charged, has_data: bool = True, out: str = "") -> None:
+    """Refuse a home that no run could write, a place ``out`` where no hand-off can lie, and files that cannot be read.
 
     Raises:
         NacreError: one of them is such.
     """
     check_writable(config.runtime.home.absolute())
-    if config.out:
-        check_out(config.out)
+    if out:
+        check_out(out)
     preparation_of(config).check_paths(config, has_data)
 
 

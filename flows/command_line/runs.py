@@ -47,6 +47,9 @@ def plan(config: SynthesizeConfig, as_json: AsJson = False) -> None:
 
     Example: nacre plan patients.parquet --schema patients.yaml --epsilon 1 --delta 1e-5 --out hand-off
     """
+    from flows.start import check_places
+
+    check_places(config, out=config.out)
     _plan(config, as_json)
 
 
@@ -67,6 +70,9 @@ def plan_documents(config: EmbedConfig, as_json: AsJson = False) -> None:
 
     Example: nacre plan-documents letters.parquet --candidates public.parquet --epsilon 5 --out hand-off
     """
+    from flows.start import check_places
+
+    check_places(config)
     _plan(config, as_json)
 
 
@@ -94,8 +100,11 @@ def plan_federation(config: Federated, home: Home = None, ledger: Url = None, as
 
     Example: nacre plan-federation hospitals.yaml
     """
+    from flows.start import check_places
+
     settings = FederateConfig.build(placed({"home": home, "ledger": ledger}, FederateConfig), config)
-    _plan(settings, as_json, has_data=any(path.exists() for path in settings.clients.values()))
+    check_places(settings, has_data=any(path.exists() for path in settings.clients.values()))
+    _plan(settings, as_json)
 
 
 def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: bool = False) -> None:
@@ -114,14 +123,12 @@ def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: boo
     show_hand_off(run, as_json, fail_on_checks)
 
 
-def _plan(config: Charged, as_json: bool, has_data: bool = True) -> None:
-    """Show what a run of any kind would charge; ``has_data``: whether its private files are on this machine."""
+def _plan(config: Charged, as_json: bool) -> None:
+    """Show what a run of any kind would charge."""
     from flows.command_line.show import caution, show_plan
     from flows.description import describe_config
-    from flows.start import check_places
 
     caution(config.privacy)
-    check_places(config, has_data)
     show_plan(*describe_config(config), as_json)
 
 
