@@ -117,20 +117,28 @@ SOURCES = {
 
 def _made(values: Floats) -> Callable[[], pd.DataFrame]:
     group = np.random.default_rng(4).choice(list("abc"), len(values))
-    return lambda: pd.DataFrame({"value": values.clip(0).round(2), "group": group})
+    return lambda: pd.DataFrame({"value": values.round(2), "group": group})
 
 
 def _awkward() -> dict[str, Source]:
-    """Make columns of which little can be known: few rows, few values among zeros, long tails, a rare far group."""
+    """Make columns of which little can be known: few rows, few values among zeros, long, far and even tails."""
     rng = np.random.default_rng(3)
     plain, rows = {**LOG, "scale": "linear"}, 3000
     zeros = np.where(rng.random(rows) < 0.97, 0, rng.lognormal(7.3, 1, rows))
     far = np.where(rng.random(20_000) < 0.995, rng.normal(50, 10, 20_000), rng.normal(80_000, 5000, 20_000))
+    refund = np.where(rng.random(5000) < 0.99, rng.lognormal(3, 1, 5000), -rng.lognormal(7, 1, 5000))
+    wide, both = {**LOG, "scale": "linear"}, {**LOG, "scale": "linear", "min": -1_000_000}
     columns = {
         "few": (rng.lognormal(5, 0.7, 600), 10_000, plain),
         "zeros": (zeros, 100_000, {**LOG, "zero_inflated": True}),
         "long": (rng.lognormal(5, 2.2, rows), 100_000, LOG),
         "far": (far, 100_000, plain),
+        "claims": (np.where(rng.random(20_000) < 0.98, 0, rng.uniform(0, 100_000, 20_000)), 100_000, plain),
+        "fees": (np.where(rng.random(20_000) < 0.97, 12, rng.uniform(0, 100_000, 20_000)), 100_000, plain),
+        "refund": (refund, 1_000_000, both),
+        "sparse": (np.where(rng.random(5000) < 0.97, 0, rng.lognormal(6, 1, 5000)), 1_000_000, wide),
+        "gap": (np.where(rng.random(600) < 0.9, 10, 50_000), 1_000_000, both),
+        "outliers": (np.append(rng.lognormal(3, 0.5, 4998), [900_000, 500_000]), 1_000_000, wide),
     }
     return {name: Source(_made(values), "value", "group", high, keys) for name, (values, high, keys) in columns.items()}
 

@@ -63,7 +63,14 @@ def clipped(columns: Sequence[Facts]) -> str:
 def worst_means(report: Facts) -> list[Facts]:
     """Return the number columns whose mean is known worst, relatively, the worst first."""
     with_mean = [one for one in report.get("columns", ()) if one.get("mean") and one["mean"]["estimate"]]
-    return sorted(with_mean, key=lambda one: -_relative(one["mean"]))[:WORST]
+    return sorted(with_mean, key=lambda one: -_off_at_worst(one))[:WORST]
+
+
+def _off_at_worst(one: Facts) -> float:
+    """Return by how much the mean of a column may be off, relatively, with what noise may hide at its bounds."""
+    estimate = float(one["mean"]["estimate"])
+    far = [abs(float(mean) - estimate) for mean in one.get("unseen", {"means": ()})["means"]]
+    return max([_relative(one["mean"]), *(each / abs(estimate) for each in far)])
 
 
 def _off(fact: Facts) -> str:

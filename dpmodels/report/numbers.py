@@ -13,7 +13,7 @@ import numpy as np
 
 from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.columns import Integer, Modelled, Number
-from dpmodels.generators.denoise import correlated, split_by_halves
+from dpmodels.generators.denoise import SPLIT_NOISE, correlated, split_by_halves
 from dpmodels.generators.ends import Ends, values_at
 from dpmodels.generators.tails import SIGNIFICANT, Pooled, Tail
 from dpmodels.methods.parts.marginals import Marginal
@@ -128,9 +128,20 @@ class Spread:
         apart = amounts - amounts @ self.shares
         return math.sqrt(max(float(apart @ self.noisy.covariance @ apart), 0.0)) / self.total
 
+    def seen(self, amounts: Floats) -> float:
+        """Return the mean of amounts, one a group: what is expected of the shares, but where the counts differ.
+
+        Shares are drawn to a shape split by split, and what is left of each difference adds up. One sum of all counts
+        has less noise than that.
+        """
+        expected = float(amounts @ self.shares)
+        apart = float(amounts @ self.noisy.counts) / self.total - expected
+        noise = SPLIT_NOISE * self.stddev_of(amounts)
+        return expected + (1 - (noise / apart) ** 2) * apart if abs(apart) > noise else expected
+
     def mean(self) -> tuple[float, float]:
         """Return the mean that the counts tell, and the standard deviation of that of the synthetic column."""
-        mean = float(self.means @ self.shares)
+        mean = self.seen(self.means)
         stddevs = self.shares * np.sqrt(self.spreads)
         for group, (tail, edges) in self.tails.items():
             stddevs[group] = self.shares[group] * math.hypot(tail.mean_stddev(edges), self.inside[group])
@@ -151,9 +162,15 @@ class Spread:
         at = min(int((below < level).sum()), len(tops) - 1)
         beyond = np.append(self.edges[:-1] >= tops[at], tops[at] < 0).astype(np.float64)
         above = np.append(np.bincount(self.group, self.within * beyond[:-1]), beyond[-1])
-        stddev = self.stddev_of(above)
+        stddev, expected = self.stddev_of(above), max(float(above @ self.shares), 1e-300)
+        more = (
+            min(max(self.seen(above), 0.0), 1.0) / expected
+        )  # beyond the value, by how much the shares say too little
+        if more > 1:
+            level, stddev = 1 - (1 - level) / more, stddev / more
+            at = min(int((below < level).sum()), len(tops) - 1)
         low, high = (np.interp(np.clip(each, 0, 1), below, tops) for each in (level - stddev, level + stddev))
-        value, synthetic = np.interp(level, below, tops), np.interp(level, synthetic_below / synthetic_below[-1], tops)
+        value, synthetic = np.interp(level, below, tops), np.interp(HIGH, synthetic_below / synthetic_below[-1], tops)
         inside = self._within(int(order[at]), level)
         return float(value), math.hypot(float(high - low) / 2, *inside, float(synthetic - value))
 

@@ -5,10 +5,11 @@
     NACRE_HOME/sensitive/.contents/CONTENT/ACCOUNT        (both hashed) the account and the data set that read it
 
 A content is known by the bytes of its files, where they lie on this machine, and a table also by its encoded rows in
-any order; of a client of a federation each file is a content by itself too. This notices a file that is copied, linked,
-renamed or given a new date every night, also under a changed schema; and the same rows in another format under the same
-columns. It does not notice a table of which one row was changed and that comes in another order of bytes, a table that
-another home ingested, or anything once the sensitive zone was deleted.
+any order; of a client of a federation each file is a content by itself too, and so is the table of users beside their
+rows. This notices a file that is copied, linked, renamed or given a new date every night, also under a changed schema;
+and the same rows in another format under the same columns. It does not notice a table of which one row was changed and
+that comes in another order of bytes, a table that another home ingested, or anything once the sensitive zone was
+deleted.
 """
 
 import hashlib
@@ -22,6 +23,7 @@ from dpmodels.artifact import aside, exclusive, sync, write_bytes
 from dpmodels.codec.fingerprint import Fingerprint
 from dpmodels.errors import ContentCharged, DataError, LedgerError
 from dpmodels.ledger.ledger import Ledger
+from dpmodels.privacy import PrivacyUnit
 from tasks.engine.encoded import EncodedPart, EncodedTable
 from tasks.engine.engines import Threads, cores
 from tasks.run.folders import make_private
@@ -41,9 +43,10 @@ def refuse_charged(run: Run, encoded: Path | None = None) -> None:
     """Remember what a run has read, and refuse what was read for another account's data set; charges nothing.
 
     What an account spends adds up with what those above it spend, and a data set has one account for each unit, so
-    neither is another budget for the same promise. Children of one account count as disjoint, so they are: the same
-    content in two of them would be charged once. Partitions are the exception, as one file has the rows of many
-    (``refuse_repeated``). What an account has read that was never opened does not count: nothing was charged.
+    neither is another budget for the same promise; but a user whose rows have another bound is the same user. Children
+    of one account count as disjoint, so they are: the same content in two of them would be charged once. Partitions are
+    the exception, as one file has the rows of many (``refuse_repeated``). What an account has read that was never
+    opened does not count: nothing was charged.
 
     Args:
         run: the run that has read its data.
@@ -68,7 +71,9 @@ def refuse_charged(run: Run, encoded: Path | None = None) -> None:
     for other in sorted(other for path in records for other in path.parent.glob("[!.]*")):
         account, _, name = other.read_text(encoding="utf-8").partition("\n")
         adds_up = account in payers or payers[0] in _above(ledger, account)
-        if adds_up or name in same or run.settings.again or not _is_open(ledger, account):
+        if adds_up or run.settings.again or not _is_open(ledger, account):
+            continue
+        if name in same and _whose(ledger.account(account).cap.unit) != _whose(run.plan.release.contract.unit):
             continue
         for path in uncharged:
             path.unlink()
@@ -130,6 +135,11 @@ def _above(ledger: Ledger, account: str) -> Iterator[str]:
         yield account
 
 
+def _whose(unit: PrivacyUnit) -> tuple[str, str | None]:
+    """Return whom a unit hides; a user stays the same however many rows are bounded."""
+    return unit.kind, unit.user
+
+
 def _is_open(ledger: Ledger, account: str) -> bool:
     try:
         return bool(ledger.account(account))
@@ -142,6 +152,8 @@ def _contents(run: Run, encoded: Path | None, secret: bytes) -> Iterator[str]:
     settings = run.settings
     if settings.data and not settings.query:
         yield from _files(settings.data, secret, each=bool(settings.federation))
+    if settings.parents:
+        yield from _files(settings.parents, secret)
     if encoded is not None and run.plan.release.contract.is_table:
         yield _rows(run, encoded, secret)
 

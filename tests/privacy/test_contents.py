@@ -8,9 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from dpmodels.audit.made import shop
 from dpmodels.errors import AccountMissing, ContentCharged, NacreError
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.ledger.ledger import Ledger
+from dpmodels.privacy import PrivacyBudget
 from flows.config import FederateConfig, SynthesizeConfig
 from flows.planning import MayOpen
 from flows.synthesize import pipeline, start
@@ -273,3 +275,41 @@ def test_what_an_earlier_version_remembered_bars_no_client(tmp_path: Path) -> No
     with pytest.raises(ContentCharged) as refusal:
         take_part(run.parties[0])  # which is all that a client of Flower does
     assert (refusal.value.dataset, refusal.value.account) == ("wards.north2", "wards.north")
+
+
+def test_another_bound_on_a_users_rows_is_no_new_budget(tmp_path: Path) -> None:
+    write_clinic(tmp_path, 60)
+    text = make_schema(unit={"user": "patient", "max_rows": 2}).to_yaml()
+    (tmp_path / "two.yaml").write_text(text)
+    (tmp_path / "three.yaml").write_text(text.replace("max_rows: 2", "max_rows: 3"))
+    go(asked(tmp_path, "first", schema="two.yaml"))
+    three = make_schema(unit={"user": "patient", "max_rows": 3}).unit
+    cap = PrivacyBudget(epsilon=1, delta=1e-5, unit=three)
+    ledger_of(tmp_path).open_account("clinic3", dataset="clinic", budget_cap=cap)
+    with pytest.raises(ContentCharged):
+        go(asked(tmp_path, "second", schema="three.yaml"))
+    assert ledger_of(tmp_path).balance("clinic3").spent_epsilon == 0
+    go(asked(tmp_path, "again", schema="three.yaml", again="agreed by the board"))
+
+
+def test_the_table_of_users_is_a_content_beside_their_rows(tmp_path: Path) -> None:
+    parents, orders = shop.make_tables(80)
+    pq.write_table(parents, tmp_path / "customers.parquet")
+    fitter = {"measurement": {"fine_cells": 16}, "training": {"components": 16, "directions": 2, "steps": 5}}
+    for number in (1, 2):
+        pq.write_table(orders.slice(number), tmp_path / f"orders{number}.parquet")
+        (tmp_path / f"shop{number}.yaml").write_text(shop.SCHEMA_TEXT.replace("name: shop", f"name: shop{number}"))
+    settings = {
+        "parents": tmp_path / "customers.parquet", "rows": 40, "model": fitter,
+        "privacy": {"target_epsilon": 0.5, "delta": 1e-5},
+        "runtime": {"home": tmp_path / "home", "device": "cpu", "prefect": False, "internal_report": False},
+    }  # fmt: skip
+
+    def of(number: int) -> Run:
+        files = {"data": tmp_path / f"orders{number}.parquet", "schema": tmp_path / f"shop{number}.yaml"}
+        config = SynthesizeConfig.build({**settings, **files, "out": tmp_path / f"out{number}"})
+        return start(config, may_open=MayOpen.YES)
+
+    go(of(1))
+    with pytest.raises(ContentCharged):
+        go(of(2))
