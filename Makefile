@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-BENCHMARKS = $(filter-out __init__ common image_stages judge judge_images postgres trainings unseen,$(basename $(notdir $(wildcard benchmarks/*.py))))
+# Those that end in a report; what is concluded lies in benchmarks/archive.
+BENCHMARKS = $(basename $(notdir $(shell grep -l ' report."' benchmarks/*.py)))
 
 .DEFAULT_GOAL := help
-.PHONY: help install constraints sbom demo test test-nightly test-fast test-light mutants audit-full check bench
+.PHONY: help install constraints sbom dist demo test test-nightly test-fast test-light mutants audit-full check bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -32,6 +33,9 @@ constraints: $(INSTALLED) ## write down the versions that a fresh install takes 
 
 sbom: $(INSTALLED) ## write the bill of materials of what is installed with nacre[all] (CycloneDX)
 	$(BIN)/python -m supply.sbom
+
+dist: $(INSTALLED) ## build the sdist and the wheel into dist, and try the wheel outside of the source tree
+	$(BIN)/python -m supply.packages
 
 demo: $(INSTALLED) ## run the whole pipeline on a public health-insurance study (about 3 minutes)
 	$(BIN)/nacre demo

@@ -1,15 +1,18 @@
 """The convention every benchmark keeps: the same arguments, one Markdown report, one JSON record.
 
 A cell is a word, a number, or the list of numbers that several seeds gave; a list is shown as mean ± standard
-deviation and kept whole in the record.
+deviation and kept whole in the record. Of figures that were printed before records were kept there is only the mean
+and the deviation.
 """
 
 import argparse
 import json
 import os
 import platform
+import shlex
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +25,8 @@ from typing import Any
 import psutil
 
 ROOT = Path(__file__).parents[1]
-Cell = str | int | float | Sequence[float]
+RESULTS = ROOT / "benchmarks" / "results"
+Cell = str | int | float | Sequence[float] | Mapping[str, float]
 
 
 def parse(
@@ -63,23 +67,40 @@ class Table:
 
     def markdown(self) -> str:
         """Render as a Markdown table."""
-        lines = [self.columns, ["---"] * len(self.columns), *([self._show(cell) for cell in row] for row in self.rows)]
-        return "\n".join([f"### {self.title}", "", *("| " + " | ".join(line) + " |" for line in lines)])
+        return f"### {self.title}\n\n" + "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """Return the table's lines without its title."""
+        lines = [self.columns, ["---"] * len(self.columns), *map(self.shown, self.rows)]
+        return ["| " + " | ".join(line) + " |" for line in lines]
+
+    def shown(self, row: Sequence[Cell]) -> list[str]:
+        """Return the cells of a row as they are printed."""
+        return [self._show(cell) for cell in row]
 
     def _show(self, cell: Cell) -> str:
         if isinstance(cell, str | int):
             return str(cell)
         if isinstance(cell, float):
             return f"{cell:.{self.digits}f}"
+        if isinstance(cell, Mapping):
+            return f"{cell['mean']:.{self.digits}f} ± {cell['stdev']:.{self.digits}f}"
         if len(cell) < 2:
             return self._show(cell[0]) if cell else "–"
-        return f"{statistics.mean(cell):.{self.digits}f} ± {statistics.stdev(cell):.{self.digits}f}"
+        return self._show({"mean": statistics.mean(cell), "stdev": statistics.stdev(cell)})
 
 
 def report(name: str, tables: Sequence[Table], seeds: Sequence[int], args: argparse.Namespace) -> None:
-    """Print the tables with what they were measured on and, with ``--json``, write the record."""
+    """Print the tables with what they were measured on and, with ``--json``, write the record.
+
+    ``benchmarks.pages`` puts the records of ``benchmarks/results`` into the pages that name them.
+    """
+    module = getattr(sys.modules["__main__"].__spec__, "name", f"benchmarks.{name}")
     record = {
         "benchmark": name,
+        "command": shlex.join(
+            ["PATH" if os.path.isabs(word) else word for word in ["python", "-m", module, *sys.argv[1:]]]
+        ),
         "quick": args.quick,
         "seeds": list(seeds),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -92,7 +113,21 @@ def report(name: str, tables: Sequence[Table], seeds: Sequence[int], args: argpa
     print("\n\n".join(table.markdown() for table in tables))
     print(f"\n{record['date'][:10]}, commit {record['commit']}, seeds {', '.join(map(str, seeds)) or 'none'}; {on}")
     if args.json:
-        args.json.write_text(json.dumps(record, indent=1) + "\n")
+        args.json.write_text(dump(record), encoding="utf-8")
+
+
+def dump(record: Mapping[str, Any]) -> str:
+    """Return a record as JSON with a line for each row, so that a difference shows which rows changed."""
+
+    def fields(values: Mapping[str, Any], last: str) -> list[str]:
+        return [f"{json.dumps(key)}: {json.dumps(values[key], ensure_ascii=False)}" for key in values if key != last]
+
+    tables = []
+    for table in record["tables"]:
+        rows = ",\n".join("   " + json.dumps(row, ensure_ascii=False) for row in table["rows"])
+        tables.append(f'  {{{", ".join(fields(table, "rows"))}, "rows": [\n{rows}\n  ]}}')
+    head = "".join(f" {line},\n" for line in fields(record, "tables"))
+    return f'{{\n{head} "tables": [\n' + ",\n".join(tables) + "\n ]\n}\n"
 
 
 def machine() -> dict[str, str | int | float]:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks import fedaux
+from benchmarks.archive import fedaux
 from tests.kit.parties import CLASSES, make_examples, make_features
 
 

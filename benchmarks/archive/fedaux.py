@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks import fedaux_dask
+from benchmarks.archive import fedaux_dask
+from benchmarks.archive.fedaux_data import CLASSES, Arrays, prepared
+from benchmarks.archive.fedaux_rounds import METHODS, Setting, one_shot
 from benchmarks.common import Table, parse, plot_sweep, report
 from benchmarks.dirichlet import dirichlet_split
-from benchmarks.fedaux_data import CLASSES, Arrays, prepared
-from benchmarks.fedaux_rounds import METHODS, Setting, one_shot
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import GaussianEvent, leaves
 from dpmodels.contract.federation import Federation

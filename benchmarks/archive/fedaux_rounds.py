@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from benchmarks.archive.fedaux_data import TASKS, Arrays, images
 from benchmarks.dirichlet import dirichlet_split
-from benchmarks.fedaux_data import TASKS, Arrays, images
 from dpmodels.embeddings.frozen import Examples
 from dpmodels.methods.federations.heads import certainty
 from dpmodels.methods.federations.models import ModelSpec, State, loaded
