@@ -16,7 +16,7 @@ class Kind(NamedTuple):
     """What everybody must know of a kind of data.
 
     Attributes:
-        module: that the stages ask; a name, since a stage imports it only when it needs it.
+        module: of tasks/kinds, which the stages ask and import only when they need it.
         product: a regular expression of the names of the files in a hand-off that this kind makes.
         contracts: the kinds of contract that it may be made of.
         command: that starts its runs.
@@ -29,11 +29,11 @@ class Kind(NamedTuple):
 
 
 KINDS: dict[str, Kind] = {
-    "table": Kind("tasks.kinds.tables", TABLE),
-    "images": Kind("tasks.kinds.tables", TABLE),
-    "users": Kind("tasks.kinds.users", USERS),
-    "documents": Kind("tasks.kinds.documents", TABLE, ("documents",)),
-    "each document": Kind("tasks.kinds.each_document", EMBEDDINGS, ("each document",), "embed-documents"),
-    "federation": Kind("tasks.kinds.classifier", CLASSIFIER, ("federation",), "federate"),
-    "discovery": Kind("tasks.kinds.discovery", NOTHING, ("discovery",), "schema discover"),
+    "table": Kind("tables", TABLE),
+    "images": Kind("tables", TABLE),
+    "users": Kind("users", USERS),
+    "documents": Kind("documents", TABLE, ("documents",)),
+    "each document": Kind("each_document", EMBEDDINGS, ("each document",), "embed-documents"),
+    "federation": Kind("classifier", CLASSIFIER, ("federation",), "federate"),
+    "discovery": Kind("discovery", NOTHING, ("discovery",), "schema discover"),
 }

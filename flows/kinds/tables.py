@@ -22,8 +22,6 @@ def check_paths(config: SynthesizeConfig, has_data: bool) -> None:
     """
     if has_data:
         check_source(config.data, config.query)
-    if config.parents:
-        check_source(config.parents)
 
 
 def prepare(config: SynthesizeConfig, partition: str = "") -> Prepared:
@@ -39,6 +37,8 @@ def prepare(config: SynthesizeConfig, partition: str = "") -> Prepared:
     if config.parents and (contract.users is None or not contract.users.columns):
         rule = "be left out: the schema does not say which columns are the users' own (`users: {columns: [...]}`)"
         raise InvalidArgument("parents", config.parents, rule)
+    if config.parents:
+        check_source(config.parents)
     privacy, scores = config.privacy, read_measurement(config.report)
     check_delta(privacy.delta, privacy.allow_large_delta)
     check_priced(contract, privacy.delta)

@@ -97,4 +97,4 @@ def direct_kind_of(line: Line) -> DirectKind | None:
 
 def _module(kind: str) -> Any:
     """Import the module of a kind, which may need what not every installation has."""
-    return import_module(KINDS[kind].module)
+    return import_module(f".{KINDS[kind].module}", __package__)
