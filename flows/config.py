@@ -153,7 +153,7 @@ class HandOverConfig(_Model):
         """Merge a configuration file with options; an option that was given wins.
 
         Raises:
-            InvalidArgument: a setting is unknown, missing or impossible.
+            InvalidArgument, Unsuitable: a setting is unknown, missing or impossible.
         """
         merged = _merge(_read(file) if file else {}, options)
         try:
