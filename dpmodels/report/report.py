@@ -15,9 +15,9 @@ from dpmodels.accounting.events import EVENT
 from dpmodels.arrays import Floats
 from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.methods.parts.marginals import Marginals
-from dpmodels.releases.contract import Contract
+from dpmodels.releases.contract import Contract, table_of
 from dpmodels.releases.discoveries import joint_cost, price_of, unpriced
-from dpmodels.releases.release import Release
+from dpmodels.releases.plan import Line
 from dpmodels.report.axis import axis_of
 from dpmodels.report.bins import Bins, CellTally
 from dpmodels.report.fidelity import (
@@ -29,6 +29,7 @@ from dpmodels.report.fidelity import (
 )
 from dpmodels.report.largest import counted_together, largest_cell, warning
 from dpmodels.report.numbers import doubt, errors_of
+from dpmodels.report.sections import costs, event_of, hashes_of, heading
 from dpmodels.report.sheet import Sheet
 
 DISCOVERED = (
@@ -71,26 +72,12 @@ def summarise(
         charged: the scores on real rows that were charged for, if the run was asked for them.
     """
     release, line, marginals = measured.release, measured.release.line, measured.marginals
-    sheet = Sheet(line.contract) if line.contract.is_table else None
-    if sheet:
-        for records in first:
-            sheet.add(records)
-    names = _numbered([getattr(event, "mechanism", "") for event in getattr(line.event, "events", [line.event])])
     fit = compare_with_release(line, measured.sums, first) if measured.sums else []
     lost = drowned(fit, marginals.records if marginals else None, measured.least_units)
     return {
-        "format": 2,
-        "data_set": line.contract.name,
-        "method": line.method,
-        **({"drowned": lost} if lost else {}),
-        "privacy": _privacy(release, charged),
-        "hashes": {
-            "plan_sha256": line.hash,
-            "schema_sha256": line.contract.hash,
-            "release_sha256": release_sha256,
-            "ledger_charge": release.entry,
-            **({key: charged[key] for key in ("scores_sha256",) if key in charged} if charged else {}),
-        },
+        **heading(line.contract, line.method, lost),
+        "privacy": _privacy(line, charged),
+        "hashes": hashes_of(line, release_sha256, release.entry) | _sealed(charged),
         "noise_stddev": dict(measured.noise),
         "synthetic_rows": tally.rows,
         **({"rows_are": "users"} if line.contract.users else {}),
@@ -100,24 +87,45 @@ def summarise(
             for (name, column), cells in zip(tally.codec.columns.items(), tally.cells, strict=True)
         ],
         "pairs": _pairs(marginals),
-        "fit": [{"look": name or "the release", **facts} for name, facts in zip(names, fit, strict=False)],
-        "sample_sheet": sheet.data_uri() if sheet else None,
-        "sample_classes": list(sheet.names) if sheet else [],
+        "fit": _looks(line, fit),
+        **_sheet(line.contract, first),
         "charged": charged,
         "gate": gate,
-        "not_promised": [
-            *_not_promised(line.contract),
-            *([ROWS_ALONE] if line.contract.makes_rows_alone else []),
-            COMPARED if charged and charged["status"] == "measured" else UNCOMPARED,
-        ],
+        "not_promised": _not_promised(line.contract, charged),
     }
 
 
-def _not_promised(contract: Contract) -> list[str]:
-    """Say what is not promised of any table, and where the keys of its schema are from."""
+def _sealed(charged: Mapping[str, Any] | None) -> dict[str, str]:
+    """Name the file of the scores that were charged for, where there are any."""
+    return {key: (charged or {})[key] for key in ("scores_sha256",) if key in (charged or {})}
+
+
+def _looks(line: Line, fit: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Name each look of a release beside how far the synthetic rows are from it."""
+    names = _numbered([getattr(event, "mechanism", "") for event in getattr(line.event, "events", [line.event])])
+    return [{"look": name or "the release", **facts} for name, facts in zip(names, fit, strict=False)]
+
+
+def _sheet(contract: Contract, first: Sequence[Any]) -> dict[str, Any]:
+    """Lay synthetic images out, some of each class; none for what has no images."""
+    if not contract.image:
+        return {"sample_sheet": None, "sample_classes": []}
+    sheet = Sheet(table_of(contract))
+    for records in first:
+        sheet.add(records)
+    return {"sample_sheet": sheet.data_uri(), "sample_classes": list(sheet.names)}
+
+
+def _not_promised(contract: Contract, charged: Mapping[str, Any] | None) -> list[str]:
+    """Say what is not promised, where the keys of the schema are from, and what is said of the real rows."""
     first, *others = NOT_PROMISED
-    sentences = [DISCOVERED if contract.discovered else first, *others]
-    return [*sentences, UNPRICED] if unpriced(contract) else sentences
+    return [
+        DISCOVERED if contract.discovered else first,
+        *others,
+        *([UNPRICED] if unpriced(contract) else []),
+        *([ROWS_ALONE] if contract.makes_rows_alone else []),
+        COMPARED if charged and charged["status"] == "measured" else UNCOMPARED,
+    ]
 
 
 def _numbered(names: list[str]) -> list[str]:
@@ -125,8 +133,7 @@ def _numbered(names: list[str]) -> list[str]:
     return [f"{name} {names[:at].count(name) + 1}" if names.count(name) > 1 else name for at, name in enumerate(names)]
 
 
-def _privacy(release: Release, charged: Mapping[str, Any] | None) -> dict[str, Any]:
-    line = release.line
+def _privacy(line: Line, charged: Mapping[str, Any] | None) -> dict[str, Any]:
     lines = [line.event, *([EVENT.validate_python(charged["event"])] if charged and charged["charged"] else [])]
     total, delta = joint_cost(lines, line.budget.delta, line.contract)
     discoveries = [
@@ -142,12 +149,9 @@ def _privacy(release: Release, charged: Mapping[str, Any] | None) -> dict[str, A
         "unit": str(line.budget.unit),
         "rows_of_a_unit": line.budget.unit.max_rows,
         "adjacency": line.budget.adjacency.value,
-        "target_epsilon": line.budget.epsilon,
-        "spent_epsilon": float(spent_epsilon([line.event], line.budget.delta_exact)),
-        "total_epsilon": float(total),
-        "delta": line.budget.delta,
+        **costs(line, spent_epsilon([line.event], line.budget.delta_exact), total),
         **({"total_delta": delta, "discoveries": discoveries} if discoveries else {}),
-        "event": line.event.model_dump(mode="json"),
+        **event_of(line),
     }
 
 
