@@ -49,18 +49,25 @@ def shortened(value: object) -> str:
 
 
 class InvalidArgument(NacreError):
-    """The value of one argument breaks its rule; the message reads ``name=value must rule``."""
+    """The value of one argument breaks its rule; the message reads ``name=value must rule``.
+
+    Raise it where another value of this one argument would do. Its name is what a caller knows the argument by: who
+    reads it from a file catches this error and raises it again under the key that stands there.
+    """
 
     def __init__(self, name: str, value: object, rule: str) -> None:
         super().__init__(f"{name}={shortened(value)} must {rule}")
         self.name, self.value, self.rule = name, value, rule
 
 
-class Unsuitable(InvalidArgument):
-    """What was given cannot be used as it is; ``fact`` is a plain sentence that says why and what to do."""
+class Unsuitable(NacreError):
+    """What was given cannot be used as it is; ``fact`` is a plain sentence that says why and what to do.
+
+    Raise it where no single value is at fault: things that do not go together, or a state of the world.
+    """
 
     def __init__(self, fact: str) -> None:
-        NacreError.__init__(self, fact)
+        super().__init__(fact)
         self.fact = fact
 
 

@@ -104,7 +104,7 @@ def _terms(uri: str, name: str) -> dict[str, Any]:
     """Read a URI.
 
     Raises:
-        InvalidArgument: it names something beside the key, which may be a PIN and is not repeated, or no key.
+        Unsuitable: it names something beside the key, which may be a PIN and is not repeated, or no key.
     """
     pairs = [part.partition("=") for part in uri.removeprefix(SCHEME).split(";")]
     terms: dict[str, Any] = {key: unquote_to_bytes(value) for key, _, value in pairs}

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
-from typing_extensions import override
 
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.files import Place
@@ -56,7 +55,7 @@ class HandOverConfig(Section):
         """Merge a configuration file with options; an option that was given wins.
 
         Raises:
-            InvalidArgument: a setting is unknown, missing or impossible.
+            InvalidArgument, Unsuitable: a setting is unknown, missing or impossible.
         """
         return build(cls, options, file, cls.OPTIONS)
 
@@ -168,8 +167,8 @@ class FederateConfig(HandOverConfig):
     round: RoundConfig = RoundConfig()
 
     @property
-    @override
     def stays_inside(self) -> bool:
+        """Tell whether models are trained in rounds, without a guarantee."""
         return self.round.mode == "paper"
 
     @model_validator(mode="after")

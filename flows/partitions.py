@@ -31,7 +31,7 @@ def check_nights(config: SynthesizeConfig, schema: Schema, disjoint: bool) -> No
     """Refuse a deployment whose nights would read the same rows or write to the same place.
 
     Raises:
-        InvalidArgument: a path lacks ``{night}``, or nothing tells disjoint nights apart.
+        InvalidArgument, Unsuitable: a path lacks ``{night}``, or nothing tells disjoint nights apart.
     """
     if not config.privacy.account:
         raise Unsuitable("nothing was given for privacy.account; name the account that pays for the nights")

@@ -197,8 +197,8 @@ class Schema(Strict):
         """Return the schema of one partition, named after it; its column is narrowed to the partition's value.
 
         Raises:
-            InvalidArgument: the schema has no partition column, its partitions have no such value, or its unit is a
-                user, who may be in several.
+            Unsuitable: the schema has no partition column.
+            InvalidArgument: its partitions have no such value, or its unit is a user, who may be in several.
         """
         if self.unit.user is not None:
             raise InvalidArgument("partitions", "disjoint", "be sequential for a unit of users, who may come back")

@@ -229,7 +229,7 @@ def with_changes(account: Account, changes: Mapping[str, Any]) -> Account:
     """Return the account with another epsilon, delta, run_cap, expires or officer.
 
     Raises:
-        InvalidArgument: a term is unknown or impossible.
+        Unsuitable: a term is unknown or impossible.
     """
     if unknown := set(changes) - {"epsilon", "delta", "run_cap", "expires", "officer"}:
         raise Unsuitable(f"an account has no {unknown.pop()}; change epsilon, delta, run_cap, expires or officer")

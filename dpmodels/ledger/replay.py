@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from dpmodels.accounting.tally import Tally, heaviest
-from dpmodels.errors import InvalidArgument, LedgerError
+from dpmodels.errors import InvalidArgument, LedgerError, Unsuitable
 from dpmodels.ledger.books import Limit, check_day
 from dpmodels.ledger.records import Account, Charge
 from dpmodels.ledger.store import Entry
@@ -63,7 +63,7 @@ class Replay:
         name, run = entry.account, charge.run
         try:
             self._check(entry, charge, cost)
-        except (LedgerError, InvalidArgument) as error:
+        except (LedgerError, InvalidArgument, Unsuitable) as error:
             yield f"{entry} is a charge that a ledger refuses: {error}"
         self.tallies[name] = self.tallies.get(name, Tally()) + cost
         self._newest[name] = entry

@@ -63,7 +63,8 @@ def select_each(scores: Sensitive[IntegerMatrix], *, scale: float) -> Released[W
     Shapes: scores [parts, candidates]; the indices are [parts].
 
     Raises:
-        InvalidArgument: a scale that is not positive and finite, no candidates, or scores that could overflow.
+        InvalidArgument: the scale is not positive and finite.
+        Unsuitable: there are no candidates, or scores could overflow.
     """
     if not (math.isfinite(scale) and scale > 0):
         raise InvalidArgument("scale", scale, "be positive and finite")

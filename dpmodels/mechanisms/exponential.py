@@ -112,7 +112,8 @@ def select_exponential(scores: Sensitive[Whole], *, scale: float) -> Released[in
         ``exponential_scale`` or the pure epsilon of ``pure_scale``.
 
     Raises:
-        InvalidArgument: a scale that is not positive and finite, no candidates, or scores that could overflow.
+        InvalidArgument: the scale is not positive and finite.
+        Unsuitable: there are no candidates, or scores could overflow.
     """
     if not (math.isfinite(scale) and scale > 0):
         raise InvalidArgument("scale", scale, "be positive and finite")

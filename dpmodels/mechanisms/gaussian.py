@@ -57,7 +57,7 @@ def measure_gaussian(total: Sensitive[Whole], *, l2_sensitivity: int, noise_mult
         norm (the caller's proof). Charged by the caller's ledger entry as Gaussian(noise_multiplier).
 
     Raises:
-        InvalidArgument: a scale that is not positive and finite, or a total that could overflow.
+        InvalidArgument, Unsuitable: a scale that is not positive and finite, or a total that could overflow.
     """
     if not (l2_sensitivity > 0 and math.isfinite(noise_multiplier) and noise_multiplier > 0):
         raise InvalidArgument("noise_multiplier", noise_multiplier, "be positive and finite, as must the sensitivity")

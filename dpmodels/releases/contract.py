@@ -67,7 +67,7 @@ def check_contract(contract: Contract, budget: PrivacyBudget) -> None:
     """Refuse a budget for another unit of privacy, or another adjacency, than the contract's.
 
     Raises:
-        InvalidArgument: either differs.
+        InvalidArgument, Unsuitable: either differs.
     """
     if budget.adjacency != contract.adjacency:
         rule = f"be {contract.adjacency}, which is what the sensitivities are proved for"
@@ -80,7 +80,7 @@ def check_kept_whole(unit: PrivacyUnit, adjacency: Adjacency) -> None:
     """Refuse a cut of the data by what rows hold, where it may spread a unit over parts that are charged as one.
 
     Raises:
-        InvalidArgument: a unit has several rows, or a replaced one may move to another part.
+        Unsuitable: a unit has several rows, or a replaced one may move to another part.
     """
     if unit.max_rows > 1 or adjacency != Adjacency.ADD_OR_REMOVE_ONE:
         raise Unsuitable(

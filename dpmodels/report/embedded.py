@@ -15,6 +15,7 @@ from dpmodels.accounting.events import PureEvent, leaves
 from dpmodels.accounting.meaning import guesses_of_budget
 from dpmodels.releases.plan import Line
 from dpmodels.report.fidelity import LOST
+from dpmodels.report.sections import costs, event_of, hashes_of, heading
 
 Floats = NDArray[np.floating[Any]]
 CLUSTERS = 12
@@ -86,33 +87,12 @@ def summarise_embedded(
 
     Shapes: candidates [m, dim], nearest [documents].
     """
-    each, spent = epsilon_of_a_document(line), float(spent_epsilon([line.event], line.budget.delta_exact))
     counts = np.bincount(nearest, minlength=len(candidates))
     return {
-        "format": 2,
-        "about": "embeddings",
-        "data_set": line.contract.name,
-        "method": line.method,
-        **({"drowned": lost} if lost else {}),
+        **heading(line.contract, line.method, lost, "embeddings"),
         "cautions": cautions(line),
-        "privacy": {
-            "unit": str(line.budget.unit),
-            "adjacency": line.budget.adjacency.value,
-            "part": line.part,
-            "target_epsilon": line.budget.epsilon,
-            "epsilon_of_a_document": each,
-            "spent_epsilon": spent,
-            "total_epsilon": spent,
-            "delta": line.budget.delta,
-            "event": line.event.model_dump(mode="json"),
-            "sentences": [_worst(each, number) for number in SENTENCES],
-        },
-        "hashes": {
-            "plan_sha256": line.hash,
-            "schema_sha256": line.contract.hash,
-            "release_sha256": release_sha256,
-            "ledger_charge": entry,
-        },
+        "privacy": _privacy(line),
+        "hashes": hashes_of(line, release_sha256, entry),
         "documents": len(nearest),
         "dim": candidates.shape[1],
         "candidates": len(candidates),
@@ -120,6 +100,20 @@ def summarise_embedded(
         "policy": list(policy),
         **_map(candidates, counts),
         "not_promised": list(NOT_PROMISED),
+    }
+
+
+def _privacy(line: Line) -> dict[str, Any]:
+    each = epsilon_of_a_document(line)
+    return {
+        "unit": str(line.budget.unit),
+        "adjacency": line.budget.adjacency.value,
+        "part": line.part,
+        "target_epsilon": line.budget.epsilon,
+        "epsilon_of_a_document": each,
+        **costs(line, spent_epsilon([line.event], line.budget.delta_exact)),
+        **event_of(line),
+        "sentences": [_worst(each, number) for number in SENTENCES],
     }
 
 

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.arrays import Floats
-from dpmodels.contract.federation import STAYS_INSIDE
+from dpmodels.contract.federation import STAYS_INSIDE, Federation
 from dpmodels.errors import ArtifactError
 from dpmodels.privacy import Adjacency
 from dpmodels.releases.contract import Contract
 from dpmodels.releases.plan import Line, Plan
+from dpmodels.report.sections import costs, event_of, heading
 
 DISJOINT = "Clients are declared disjoint. A record that two clients hold is charged at each, and their costs add up."
 SHARED = (
@@ -144,20 +145,9 @@ def summarise_federation(
 
     Shapes: probabilities [n, classes].
     """
-    participants = [party for party in parties if not party.dropped]
-    plan = participants[0].plan
-    if (contract := plan.contract).kind != "federation":
-        raise ArtifactError(f"what {plan.method} was planned for is not a federation")
-    compared = compare(rated)
-    if len(rated) == 1 and plan.method in NOT_COMPARED:
-        compared["words"] += f" {NOT_COMPARED[plan.method]}"
-    shares = np.bincount(probabilities.argmax(axis=1), minlength=probabilities.shape[1]) / max(len(probabilities), 1)
+    participants, plan, contract = _participants(parties)
     return {
-        "format": 2,
-        "about": "federation",
-        "data_set": contract.whole.name,
-        "method": plan.method,
-        **({"drowned": lost} if lost else {}),
+        **heading(contract.whole, plan.method, lost, "federation"),
         "cautions": cautions(plan),
         "privacy": {
             "unit": str(contract.unit),
@@ -169,14 +159,11 @@ def summarise_federation(
         "unprotected": "",  # what has no price is not reported; the field is one of format 2
         "hashes": dict(hashes),
         "trust": "central" if is_central(plan.release) else "local",
-        "compared": compared,
+        "compared": _compared(plan.method, rated),
         "sizes_are_public": _replaced(contract),
-        "clients": [_told(party, participants) for party in parties],
+        "clients": [_client(party, participants) for party in parties],
         "public_records": len(probabilities),
-        "classes": [
-            {"name": name, "share": round(float(share), 4)}
-            for name, share in zip(contract.classes, shares, strict=True)
-        ],
+        "classes": _classes(contract, probabilities),
         "measurement": plan.release.measurement,
         "not_promised": list(NOT_PROMISED),
     }
@@ -191,35 +178,56 @@ def summarise_rounds(parties: Sequence[Party], rounds: Sequence[Mapping[str, Any
 
     Privacy: as sensitive as the models, whose accuracy it holds.
     """
-    taken = [party for party in parties if not party.dropped]
-    plan = taken[0].plan
-    if (contract := plan.contract).kind != "federation":
-        raise ArtifactError(f"what {plan.method} was planned for is not a federation")
+    participants, plan, contract = _participants(parties)
     return {
         "format": 1,
         "about": "rounds",
         "data_set": contract.whole.name,
         "method": plan.method,
         "why": STAYS_INSIDE[plan.method],
-        "scores": _priced(taken) if plan.lines else None,
+        "scores": _priced(participants) if plan.lines else None,
         "rounds": list(rounds),
-        "clients": [_told(party, taken) for party in parties],
+        "clients": [_client(party, participants) for party in parties],
         "classes": list(contract.classes),
     }
 
 
-def _priced(taken: Sequence[Party]) -> dict[str, Any]:
+def _participants(parties: Sequence[Party]) -> tuple[list[Party], Plan, Federation]:
+    """Return the clients that took part, the plan of the first of them, and the contract that it is about."""
+    participants = [party for party in parties if not party.dropped]
+    plan = participants[0].plan
+    if (contract := plan.contract).kind != "federation":
+        raise ArtifactError(f"what {plan.method} was planned for is not a federation")
+    return participants, plan, contract
+
+
+def _compared(method: str, rated: Sequence[Rated]) -> dict[str, Any]:
+    """Compare the classifiers, or say what was not compared."""
+    compared = compare(rated)
+    if len(rated) == 1 and method in NOT_COMPARED:
+        compared["words"] += f" {NOT_COMPARED[method]}"
+    return compared
+
+
+def _classes(contract: Federation, probabilities: Floats) -> list[dict[str, Any]]:
+    """Say which share of the public records the classifier puts into each class."""
+    shares = np.bincount(probabilities.argmax(axis=1), minlength=probabilities.shape[1]) / max(len(probabilities), 1)
+    return [
+        {"name": name, "share": round(float(share), 4)} for name, share in zip(contract.classes, shares, strict=True)
+    ]
+
+
+def _priced(participants: Sequence[Party]) -> dict[str, Any]:
     """State the price of what was released."""
-    line, spent = taken[0].plan.release, float(max(party.epsilon for party in taken))
-    costs = {"target_epsilon": line.budget.epsilon, "spent_epsilon": spent, "total_epsilon": spent}
-    return {**costs, "delta": line.budget.delta, "event": line.event.model_dump(mode="json")}
+    line = participants[0].plan.release
+    return {**costs(line, max(party.epsilon for party in participants)), **event_of(line)}
 
 
 def _replaced(contract: Contract) -> bool:
     return contract.adjacency == Adjacency.REPLACE_ONE
 
 
-def _told(party: Party, participants: Sequence[Party]) -> dict[str, Any]:
+def _client(party: Party, participants: Sequence[Party]) -> dict[str, Any]:
     """Say of one client whether it took part, what it cost, and where it is more certain than all others."""
     facts: dict[str, Any] = {"name": party.name, "account": party.account, "dropped": party.dropped}
     if party.dropped or not party.plan.lines:

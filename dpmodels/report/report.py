@@ -13,8 +13,9 @@ import numpy as np
 from dpmodels.arrays import Floats
 from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.methods.parts.marginals import Marginals
-from dpmodels.releases.contract import Contract
+from dpmodels.releases.contract import Contract, table_of
 from dpmodels.releases.discoveries import unpriced
+from dpmodels.releases.plan import Line
 from dpmodels.report.axis import axis_of
 from dpmodels.report.bins import Bins, CellTally
 from dpmodels.report.fidelity import (
@@ -26,7 +27,7 @@ from dpmodels.report.fidelity import (
 )
 from dpmodels.report.largest import counted_together, largest_cell, warning
 from dpmodels.report.numbers import doubt, errors_of
-from dpmodels.report.price import hashes_of, price_of_release
+from dpmodels.report.sections import hashes_of, heading, privacy_of
 from dpmodels.report.sheet import Sheet
 
 DISCOVERED = (
@@ -69,21 +70,12 @@ def summarise(
         charged: the scores on real rows that were charged for, if the run was asked for them.
     """
     release, line, marginals = measured.release, measured.release.line, measured.marginals
-    sheet = Sheet(line.contract) if line.contract.is_table else None
-    if sheet:
-        for records in first:
-            sheet.add(records)
-    names = _numbered([getattr(event, "mechanism", "") for event in getattr(line.event, "events", [line.event])])
     fit = compare_with_release(line, measured.sums, first) if measured.sums else []
     lost = drowned(fit, marginals.records if marginals else None, measured.least_units)
     return {
-        "format": 2,
-        "data_set": line.contract.name,
-        "method": line.method,
-        **({"drowned": lost} if lost else {}),
-        "privacy": price_of_release(release, charged),
-        "hashes": hashes_of(release, release_sha256)
-        | {key: charged[key] for key in ("scores_sha256",) if charged and key in charged},
+        **heading(line.contract, line.method, lost),
+        "privacy": privacy_of(line, charged),
+        "hashes": hashes_of(line, release_sha256, release.entry) | _sealed(charged),
         "noise_stddev": dict(measured.noise),
         "synthetic_rows": tally.rows,
         **({"rows_are": "users"} if line.contract.users else {}),
@@ -93,24 +85,45 @@ def summarise(
             for (name, column), cells in zip(tally.codec.columns.items(), tally.cells, strict=True)
         ],
         "pairs": _pairs(marginals),
-        "fit": [{"look": name or "the release", **facts} for name, facts in zip(names, fit, strict=False)],
-        "sample_sheet": sheet.data_uri() if sheet else None,
-        "sample_classes": list(sheet.names) if sheet else [],
+        "fit": _looks(line, fit),
+        **_sheet(line.contract, first),
         "charged": charged,
         "gate": gate,
-        "not_promised": [
-            *_not_promised(line.contract),
-            *([ROWS_ALONE] if line.contract.makes_rows_alone else []),
-            COMPARED if charged and charged["status"] == "measured" else UNCOMPARED,
-        ],
+        "not_promised": _not_promised(line.contract, charged),
     }
 
 
-def _not_promised(contract: Contract) -> list[str]:
-    """Say what is not promised of any table, and where the keys of its schema are from."""
+def _sealed(charged: Mapping[str, Any] | None) -> dict[str, str]:
+    """Name the file of the scores that were charged for, where there are any."""
+    return {key: (charged or {})[key] for key in ("scores_sha256",) if key in (charged or {})}
+
+
+def _looks(line: Line, fit: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Name each look of a release beside how far the synthetic rows are from it."""
+    names = _numbered([getattr(event, "mechanism", "") for event in getattr(line.event, "events", [line.event])])
+    return [{"look": name or "the release", **facts} for name, facts in zip(names, fit, strict=False)]
+
+
+def _sheet(contract: Contract, first: Sequence[Any]) -> dict[str, Any]:
+    """Lay synthetic images out, some of each class; none for what has no images."""
+    if not contract.image:
+        return {"sample_sheet": None, "sample_classes": []}
+    sheet = Sheet(table_of(contract))
+    for records in first:
+        sheet.add(records)
+    return {"sample_sheet": sheet.data_uri(), "sample_classes": list(sheet.names)}
+
+
+def _not_promised(contract: Contract, charged: Mapping[str, Any] | None) -> list[str]:
+    """Say what is not promised, where the keys of the schema are from, and what is said of the real rows."""
     first, *others = NOT_PROMISED
-    sentences = [DISCOVERED if contract.discovered else first, *others]
-    return [*sentences, UNPRICED] if unpriced(contract) else sentences
+    return [
+        DISCOVERED if contract.discovered else first,
+        *others,
+        *([UNPRICED] if unpriced(contract) else []),
+        *([ROWS_ALONE] if contract.makes_rows_alone else []),
+        COMPARED if charged and charged["status"] == "measured" else UNCOMPARED,
+    ]
 
 
 def _numbered(names: list[str]) -> list[str]:

@@ -58,7 +58,7 @@ class ClassMoments:
         Shapes: z [n, d], label [n] -> [dim].
 
         Raises:
-            InvalidArgument: vectors have another size, or one exceeds the norm, than the sensitivity is proved for.
+            Unsuitable: vectors have another size, or one exceeds the norm, than the sensitivity is proved for.
         """
         if z.shape[1:] != (self.size,):
             raise Unsuitable("the vectors are of another size than the sensitivity is proved for; plan again")

@@ -30,7 +30,7 @@ class ClusterSums:
         Shapes: z [n, d], cluster [n] -> [dim].
 
         Raises:
-            InvalidArgument: a vector exceeds the norm that the sensitivity is proved for.
+            Unsuitable: a vector exceeds the norm that the sensitivity is proved for.
         """
         if ((z.astype(np.float64) ** 2).sum(axis=1) > 4.0**Z_BITS).any():
             raise Unsuitable("a vector passes the norm that the sensitivity is proved for; bound it before summing")

@@ -71,7 +71,7 @@ class ComponentMoments:
         Shapes: z [n, d], rho [n, K], label [n] -> [dim].
 
         Raises:
-            InvalidArgument: a vector or its responsibilities exceed the bound that the sensitivity is proved for.
+            Unsuitable: a vector or its responsibilities exceed the bound that the sensitivity is proved for.
         """
         total = np.zeros((self.classes, self.components, self.width), dtype=np.int64)
         for start in range(0, len(z), BLOCK_ROWS):

@@ -189,7 +189,7 @@ def with_bias(z: Whole, bias: float) -> Floats:
     """Return phi, of norm at most 1, whose last coordinate is the bias. Shapes: [n, d] -> [n, d + 1].
 
     Raises:
-        InvalidArgument: a vector exceeds the norm that the sensitivity is proved for.
+        Unsuitable: a vector exceeds the norm that the sensitivity is proved for.
     """
     whole = z.astype(np.float64)
     if (whole * whole).sum(axis=1).max(initial=0) > 4.0**Z_BITS:
@@ -209,7 +209,7 @@ def transform_optimum(
     Privacy: Sensitive -> Sensitive; one record moves the result by at most ``problem.l2_sensitivity`` in L2 norm.
 
     Raises:
-        InvalidArgument: there are more records than can be certified, or another number than is said to be public; or
+        Unsuitable: there are more records than can be certified, or another number than is said to be public; or
             vectors have another size than the problem.
     """
     if (problem.outputs == 1) != (public is not None):

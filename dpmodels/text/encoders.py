@@ -44,7 +44,7 @@ def load_encoder(spec: Encoder) -> Encode:
     """Load the encoder that a contract names, after comparing the hash of its files.
 
     Raises:
-        InvalidArgument: there is no such encoder, or its embeddings have another size.
+        Unsuitable: there is no such encoder, or its embeddings have another size.
         ArtifactError: its files are not those that the contract names.
     """
     if spec.name == "given":
@@ -130,7 +130,7 @@ def _static(folder: Path, files: list[Path], dim: int = 0) -> tuple[NDArray[np.f
     Shapes: the words are [tokens, dim], whole numbers of steps of the lattice; a ``dim`` of 0 asks for all there is.
 
     Raises:
-        InvalidArgument: the words are shorter than that.
+        InvalidArgument, Unsuitable: the words are shorter than that.
     """
     from safetensors.numpy import load_file
     from tokenizers import Tokenizer

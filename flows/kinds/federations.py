@@ -157,8 +157,6 @@ def _keys_named(method: str) -> Iterator[None]:
     """Name a setting that a system refuses by its key in the configuration, where ``records`` alone is another one."""
     try:
         yield
-    except Unsuitable:
-        raise
     except InvalidArgument as error:
         within = (
             "model.measurement.heads" if (method, error.name) == ("federated-both", "records") else "model.measurement"

@@ -143,7 +143,7 @@ def read_deployments(file: Path) -> dict[str, Deployment]:
     """Read a file of deployments, by the names that Prefect knows them by, and hold each against its flow.
 
     Raises:
-        InvalidArgument: the file cannot be read, or a deployment does not fit.
+        Unsuitable: the file cannot be read, or a deployment does not fit.
     """
     by_name: dict[str, Deployment] = {}
     for number, entry in enumerate(_entries(file)):
@@ -165,7 +165,7 @@ def _entries(file: Path) -> list[Any]:
     """Read the list of deployments in a file; what is in them is looked at afterwards.
 
     Raises:
-        InvalidArgument: it cannot be read, or has no such list.
+        InvalidArgument, Unsuitable: it cannot be read, or has no such list.
     """
     try:
         content = read_yaml(read_at_most(file, LARGEST_YAML).decode())

@@ -164,7 +164,7 @@ def open_cluster(address: str) -> Iterator[Cluster]:
     """Connect to a scheduler, before anything is charged.
 
     Raises:
-        InvalidArgument: this is no address, nobody answers there, or there are no workers or ones of other versions.
+        InvalidArgument, Unsuitable: nobody answers at this address, or there are no workers or ones of other versions.
     """
     if not address.startswith(("tcp://", "tls://")):
         raise InvalidArgument("dask", address, "be the address of a scheduler, such as tcp://host:8786")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmodels.artifact import write_whole
-from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
 from dpmodels.files import read_plain
 from dpmodels.ledger.ledger import Charge
 from dpmodels.methods.registry import create, of_kind
@@ -142,7 +142,7 @@ def check_fits(release: Release, training: Mapping[str, Any]) -> None:
         raise ArtifactError("the release's footer names no charge of a ledger, so nothing says that it was paid for")
     try:
         create(plan.method, plan.measurement, {})
-    except InvalidArgument:
+    except (InvalidArgument, Unsuitable):
         raise ArtifactError(
             f"the plan of the release has settings that {plan.method} does not take in this version; {older}"
         ) from None

@@ -122,7 +122,7 @@ class Run(BaseModel):
         """The ledger that pays: its URL, or the file that all runs of a home share.
 
         Raises:
-            InvalidArgument: the run was started with another ledger.
+            Unsuitable: the run was started with another ledger.
         """
         if self.ledger_url != self.settings.ledger:
             started = self.settings.ledger or "the ledger in its home"

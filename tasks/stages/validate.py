@@ -147,7 +147,7 @@ def check_hand_off(folder: Path, schema_file: Path | None) -> Verdicts:
     """Check a hand-off against the schema that came with it, or any table against the schema that is named.
 
     Raises:
-        InvalidArgument: the folder is no hand-off, and no schema is named.
+        Unsuitable: the folder is no hand-off, and no schema is named.
         DataError: there is nothing that can be checked.
     """
     if not (folder / MANIFEST).is_file():

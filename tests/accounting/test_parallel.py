@@ -27,7 +27,7 @@ from dpmodels.accounting.events import (
 from dpmodels.accounting.renyi import filter_cost
 from dpmodels.accounting.tally import MAX_KINDS, Tally
 from dpmodels.accounting.translation import to_dp_accounting
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.privacy import Adjacency
 
 DELTA = Decimal("1e-5")
@@ -142,7 +142,7 @@ def test_parts_of_no_name_none_and_too_many_prices_are_refused() -> None:
         with pytest.raises(ValidationError):
             ParallelEvent.model_validate(words)
     many = [ComposedEvent(events=(PureEvent(epsilon=0.1 * n), GaussianEvent(noise_multiplier=n))) for n in range(1, 67)]
-    with pytest.raises(InvalidArgument, match=f"at most {MAX_KINDS}"):
+    with pytest.raises(Unsuitable, match=f"at most {MAX_KINDS}"):
         Tally.of([parallel(*many)])
 
 

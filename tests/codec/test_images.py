@@ -18,7 +18,7 @@ from dpmodels.authoring.draft import draft
 from dpmodels.authoring.lint import parse
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.schema import Schema
-from dpmodels.errors import DataError, InvalidArgument
+from dpmodels.errors import DataError, Unsuitable
 from dpmodels.gate.expectations import Gate
 from dpmodels.reading.ingest import transform_encode
 from dpmodels.reading.load import load_parts
@@ -73,7 +73,7 @@ def test_records_carry_their_images_through_every_operation():
 
 def test_records_without_images_are_refused_where_the_schema_has_some():
     records = make_records(3)
-    with pytest.raises(InvalidArgument, match="picture"):
+    with pytest.raises(Unsuitable, match="picture"):
         Codec(SCHEMA).decode(Records(records.states, records.values))
 
 

@@ -8,7 +8,7 @@ from dpmodels.codec.encode import Codec
 from dpmodels.embeddings.moments import Moments, pairs_within
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.summation import check_repeatable
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import Unsuitable
 from dpmodels.privacy import Sensitive
 from tests.kit.support import make_records, make_schema, make_table
 
@@ -68,7 +68,7 @@ def test_first_moments_alone_need_no_memory_for_pairs():
 
 def test_a_stream_that_can_be_read_once_is_refused():
     check_repeatable(Sensitive([make_records(3)]))
-    with pytest.raises(InvalidArgument, match="read twice"):
+    with pytest.raises(Unsuitable, match="read twice"):
         check_repeatable(Sensitive(iter([make_records(3)])))
 
 

@@ -20,7 +20,7 @@ import yaml
 
 import nacre
 from dpmodels.accounting.meaning import in_words
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.hand_off.manifest import CARD, MANIFEST, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.methods.federations.classifier import FederatedClassifier
@@ -96,7 +96,7 @@ def test_sizes_are_private_unless_all_are_given(ended: Path, tmp_path: Path) -> 
     assert run_cli("federate", config)[0] == 0
     assert read_manifest(tmp_path / "out").adjacency == "replace_one"
     changed = yaml.safe_load(config.read_text()) | {"sizes": {"north": 300}}
-    with pytest.raises(InvalidArgument, match="of all clients, or of none"):
+    with pytest.raises(Unsuitable, match="of all clients, or of none"):
         start(FederateConfig.model_validate(changed | {"out": str(tmp_path / "more")}))
 
 

@@ -15,7 +15,7 @@ import yaml
 
 import nacre
 from dpmodels.contract.federation import STAYS_INSIDE
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.methods.federations.messages import read_server, read_update, write_update
 from dpmodels.methods.federations.models import ModelSpec, build, loaded, state_of
 from dpmodels.methods.federations.rounds import Server, Update, accuracy, predict
@@ -233,7 +233,7 @@ def test_modes_and_settings_that_do_not_go_together_are_refused(tmp_path: Path) 
         ]
     ):
         config = {"extractor": EXTRACTOR, "measurement": {"records": 300}, **model}
-        with pytest.raises(InvalidArgument, match=words):
+        with pytest.raises((InvalidArgument, Unsuitable), match=words):
             out = "" if mode == "paper" else str(tmp_path / "out")
             begun(tmp_path / str(number), out=out, model=config, round=paper(tmp_path, mode=mode, judge=None))
 

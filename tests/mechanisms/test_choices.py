@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 from scipy.special import softmax
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.mechanisms import choices
 from dpmodels.mechanisms.choices import exact_choices, select_each
 from dpmodels.privacy import Sensitive
@@ -81,7 +81,7 @@ def test_what_could_not_be_drawn_is_refused():
     for scale in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(InvalidArgument, match="scale"):
             select_each(Sensitive(np.zeros((1, 2), dtype=np.int64)), scale=scale)
-    with pytest.raises(InvalidArgument, match="at least one candidate"):
+    with pytest.raises(Unsuitable, match="at least one candidate"):
         select_each(Sensitive(np.zeros((1, 0), dtype=np.int64)), scale=1.0)
-    with pytest.raises(InvalidArgument, match="overflow"):
+    with pytest.raises(Unsuitable, match="overflow"):
         select_each(Sensitive(np.array([[0, -(2**62)]])), scale=1.0)

@@ -8,7 +8,7 @@ import torch
 from scipy import stats
 from torch import Tensor, nn
 
-from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
 from dpmodels.mechanisms.dp_sgd import training
 from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
 from dpmodels.mechanisms.dp_sgd.noise import rounded_gaussian
@@ -218,10 +218,10 @@ def test_the_state_of_an_older_version_is_refused_in_one_sentence():
 
 
 def test_batch_normalisation_and_impossible_noise_are_refused():
-    with pytest.raises(InvalidArgument, match="batch normalization"):
+    with pytest.raises(Unsuitable, match="batch normalization"):
         DpSgd(nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)), SgdSpec(), Noise(1.0, 1.0), KEY)
     for noise in (Noise(0.0, 1.0), Noise(1.0, 0.0), Noise(float("nan"), 1.0), Noise(1.0, float("inf"))):
-        with pytest.raises(InvalidArgument, match="noise"):
+        with pytest.raises(Unsuitable, match="noise"):
             DpSgd(Regression(), SgdSpec(), noise, KEY)
 
 
@@ -230,15 +230,15 @@ def test_what_is_not_a_whole_linear_layer_is_no_sum_of_products():
     frozen.net[0].bias.requires_grad_(False)
     tied[1].weight = tied[0].weight
     for objective in (frozen, tied, nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3))):
-        with pytest.raises(InvalidArgument, match="linear layers"):
+        with pytest.raises(Unsuitable, match="linear layers"):
             RecordGradients(objective)
-    with pytest.raises(InvalidArgument, match="none to train"):
+    with pytest.raises(Unsuitable, match="none to train"):
         DpSgd(nn.ReLU(), SgdSpec(), Noise(1.0, 1.0), KEY)
 
 
 def test_a_network_so_wide_that_rounding_would_take_the_bound_is_refused():
     assert training._bound(10**6) == 1 - 1001 * 2.0**-20
-    with pytest.raises(InvalidArgument, match="fewer than"):
+    with pytest.raises(Unsuitable, match="fewer than"):
         training._bound(2**34 + 2**20)
 
 

@@ -9,7 +9,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor, nn
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import Unsuitable
 from dpmodels.mechanisms.dp_sgd.adaptive import FollowingGroups
 from dpmodels.mechanisms.dp_sgd.density import clusters, weight_units
 from dpmodels.mechanisms.dp_sgd.formed import FormedGradients
@@ -302,7 +302,7 @@ def test_bounds_that_have_nothing_to_follow_are_refused():
         SgdSpec(bounds="noised")
     only_biases = nn.Linear(3, 3)
     only_biases.weight.requires_grad_(False)
-    with pytest.raises(InvalidArgument, match="trains no weights"):
+    with pytest.raises(Unsuitable, match="trains no weights"):
         followed(only_biases, groups="density")
-    with pytest.raises(InvalidArgument, match="leave one of the two out"):
+    with pytest.raises(Unsuitable, match="leave one of the two out"):
         DpSgd(Regression(), SgdSpec(groups="layers"), Noise(1.0, 9.0), KEY, groups=ClipGroups.one(21, 1.0))

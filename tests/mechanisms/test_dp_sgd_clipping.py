@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.mechanisms.dp_sgd import clipping
 from dpmodels.mechanisms.dp_sgd.clipping import FACTOR_BITS, REACH, lattice_factors, lattice_sum
 
@@ -102,7 +102,7 @@ def test_the_largest_block_is_added_up_exactly_and_a_larger_one_refused():
     alpha[0], beta[0] = alpha[0] - 1, beta[0] - 1
     (total,) = lattice_sum([(alpha, beta)])
     assert int(total) == (clipping.MOST_ROWS - 1) * 32 * UNIT + (2**FACTOR_BITS - 1) * (32 * 2**FACTOR_BITS - 1)
-    with pytest.raises(InvalidArgument, match="at most 1024"):
+    with pytest.raises(Unsuitable, match="at most 1024"):
         lattice_sum([(torch.cat([alpha, alpha]), torch.cat([beta, beta]))])
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import Unsuitable
 from dpmodels.mechanisms.dp_sgd.formed import FormedGradients
 from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
 from dpmodels.mechanisms.dp_sgd.places import alike_everywhere
@@ -129,7 +129,7 @@ def test_a_convolution_is_the_same_bits_wherever_a_record_lies_or_is_found_out()
 
 def test_what_treats_rows_together_or_draws_is_refused_and_memory_bounds_a_block():
     for layer, why in ((nn.BatchNorm1d(3), "batch normalization"), (nn.Dropout(), "dropout")):
-        with pytest.raises(InvalidArgument, match=why):
+        with pytest.raises(Unsuitable, match=why):
             FormedGradients(nn.Sequential(nn.Linear(3, 3), layer))
     assert FormedGradients(nn.Linear(2**10, 2**12, bias=False)).most_rows == 64
     assert FormedGradients(nn.Linear(2**9, 2**9, bias=False)).most_rows == 256

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.mechanisms.dp_sgd.formed import FormedGradients
 from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
 from dpmodels.mechanisms.dp_sgd.groups import ClipGroups, layer_groups
@@ -105,12 +105,12 @@ def test_a_step_divides_every_group_by_the_expected_batch(monkeypatch):
 
 def test_groups_that_are_no_partition_and_norms_that_are_none_are_refused():
     for members in ([torch.arange(3), torch.arange(2, 5)], [torch.tensor([0, 2])], [torch.arange(3), torch.arange(0)]):
-        with pytest.raises(InvalidArgument, match="into one group"):
+        with pytest.raises(Unsuitable, match="into one group"):
             ClipGroups.of(members, [1.0] * len(members))
     for norms in ([1.0, 1.0], [0.0], [math.inf]):
         with pytest.raises(InvalidArgument, match="one positive number a group"):
             ClipGroups.of([torch.arange(3)], norms)
-    with pytest.raises(InvalidArgument, match="20 coordinates of 21"):
+    with pytest.raises(Unsuitable, match="20 coordinates of 21"):
         DpSgd(Regression(), SgdSpec(), Noise(1.0, 1.0), KEY, groups=ClipGroups.one(20, 1.0))
 
 
@@ -120,7 +120,7 @@ def test_a_part_of_a_weight_is_a_group_of_vectors_but_not_of_linear_layers():
         DpSgd(Regression(), SgdSpec(), Noise(1.0, 1.0), KEY, groups=groups, gradients=strategy)
         for strategy in STRATEGIES
     ]
-    with pytest.raises(InvalidArgument, match="part of a weight"):
+    with pytest.raises(Unsuitable, match="part of a weight"):
         made[0]._clipped_sum(make_rows(3), np.arange(3))
     assert made[1]._clipped_sum(make_rows(3), np.arange(3)).any()
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import Unsuitable
 from dpmodels.mechanisms.dp_sgd import products
 from dpmodels.mechanisms.dp_sgd.formed import FormedGradients
 from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
@@ -126,7 +126,7 @@ def by_other_means(net: nn.Module, x: Tensor) -> Tensor:
     ],
 )
 def test_what_is_no_product_with_weights_or_takes_gradients_by_itself_is_refused(loss, why):
-    with pytest.raises(InvalidArgument, match=why):
+    with pytest.raises(Unsuitable, match=why):
         RecordGradients(Net(loss))([drawn(5, 3)])
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from scipy.special import log_expit, log_ndtr, ndtri_exp, softmax
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.mechanisms.exponential import exponential_scale, gumbel_maximum, pure_scale, select_exponential
 from dpmodels.privacy import Adjacency, Released, Sensitive
 
@@ -102,9 +102,9 @@ def test_a_scale_that_is_no_scale_is_refused(multiplier):
 
 
 def test_no_candidates_and_scores_that_could_overflow_are_refused_without_naming_them():
-    with pytest.raises(InvalidArgument, match="candidate"):
+    with pytest.raises(Unsuitable, match="candidate"):
         select_exponential(Sensitive(SCORES[:0]), scale=1.0)
-    with pytest.raises(InvalidArgument, match="use fewer rows"):
+    with pytest.raises(Unsuitable, match="use fewer rows"):
         select_exponential(Sensitive(np.array([0, -(2**62)])), scale=1.0)
 
 

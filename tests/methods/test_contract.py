@@ -23,7 +23,7 @@ from dpmodels.codec.embedded import codec_of, labels_of
 from dpmodels.codec.encode import Records
 from dpmodels.contract.documents import Documents
 from dpmodels.contract.schema import Schema
-from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
 from dpmodels.generators.load import load_generator
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.methods.quick import GAN, QUICK, SMALL_GAN, Quick, quick
@@ -88,7 +88,7 @@ def test_the_audit_holds_whatever_it_looks_at(tmp_path, method):
 def test_with_the_release_copied_users_of_two_are_one_file_and_move_a_step_as_far_as_its_noise_hides(tmp_path, method):
     schema = with_users(method, 2)
     if method in TRAINED:
-        with pytest.raises(InvalidArgument, match="one record") as refused:
+        with pytest.raises(Unsuitable, match="one record") as refused:
             quick_plan(method, schema)
         assert is_one_sentence(refused.value)
         return
@@ -175,7 +175,7 @@ def refusal(method: str, form: str) -> str:
 def test_it_takes_a_schema_or_says_in_a_sentence_what_it_takes(tmp_path, method, form):
     schema = Schema.model_validate({"name": "form", **FORMS[form]})
     if sentence := refusal(method, form):
-        with pytest.raises(InvalidArgument, match=sentence) as refused:
+        with pytest.raises((InvalidArgument, Unsuitable), match=sentence) as refused:
             quick_plan(method, schema)
         assert is_one_sentence(refused.value)
         return

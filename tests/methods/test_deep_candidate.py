@@ -11,7 +11,7 @@ from scipy.special import softmax
 
 from dpmodels.accounting.events import ComposedEvent, PureEvent
 from dpmodels.audit.tap import Killed
-from dpmodels.errors import ArtifactError, DataError, InvalidArgument
+from dpmodels.errors import ArtifactError, DataError, InvalidArgument, Unsuitable
 from dpmodels.mechanisms import choices
 from dpmodels.mechanisms.exponential import pure_scale
 from dpmodels.privacy import Adjacency, Released
@@ -169,7 +169,7 @@ def test_more_choices_than_parts_are_not_sealed(tmp_path, candidates, monkeypatc
 )
 def test_what_cannot_be_measured_is_refused_in_the_plan(candidates, contract, budget, told):
     documents = make_contract(**contract)
-    with pytest.raises(InvalidArgument, match=told):
+    with pytest.raises((InvalidArgument, Unsuitable), match=told):
         make_system(candidates).plan(documents, budget_of(documents, **budget))
 
 

@@ -8,7 +8,7 @@ import pytest
 from dpmodels.audit.made.mails import make_records, make_schema
 from dpmodels.codec.embedded import BITS, Embedded, on_sphere
 from dpmodels.contract.documents import Documents, Encoder
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import Unsuitable
 from dpmodels.generators.points import PointModel, without_error
 from dpmodels.methods.documents.document_moments import (
     DocumentLooks,
@@ -134,5 +134,5 @@ def test_drawn_noise_has_no_error_where_there_is_enough_of_it(rows, exact):
 def test_what_it_cannot_measure_is_refused_in_a_plan(contract, sentence):
     asked = make_schema(**contract)
     budget = PrivacyBudget(epsilon=1, delta=1e-5, unit=asked.unit, adjacency=asked.adjacency)
-    with pytest.raises(InvalidArgument, match=sentence):
+    with pytest.raises(Unsuitable, match=sentence):
         DocumentMomentsSystem().plan(asked, budget)

@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpmodels.audit.tap import Killed
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import Unsuitable
 from dpmodels.mechanisms import k_norm
 from dpmodels.mechanisms.k_norm import k_norm_scale
 from dpmodels.methods.documents.document_sketch import DocumentSketch, DocumentSketchMeasurement
@@ -60,7 +60,7 @@ def test_the_public_file_holds_the_networks(tmp_path, public):
     sums = public.sketch.sums(vectors, ends)
     assert np.array_equal(found.sketch.sums(vectors, ends), sums) and sums.any() and found.sha256 == public.sha256
     assert np.array_equal(found.sketch.read(sums, np.diff(ends)), public.sketch.read(sums, np.diff(ends)))
-    with pytest.raises(InvalidArgument, match="holds no sketch"):
+    with pytest.raises(Unsuitable, match="holds no sketch"):
         system_of(make_public(tmp_path)).plan(make_contract(), budget_of(make_contract()))
 
 

@@ -12,7 +12,7 @@ from dpmodels.accounting.calibration import gaussian_epsilon, gaussian_noise_mul
 from dpmodels.accounting.events import leaves
 from dpmodels.audit.made.pictures import make_records, make_schema, make_table
 from dpmodels.codec.encode import Codec, Records
-from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
 from dpmodels.generators.image_matching import MatchingSpec
 from dpmodels.generators.images import ImageModel
 from dpmodels.generators.load import load_generator
@@ -61,7 +61,7 @@ def test_each_look_gets_the_noise_it_is_charged_for(tmp_path, monkeypatch):
 
 def test_a_plan_is_a_function_of_public_inputs_and_needs_an_image():
     assert IMAGES.plan(make_schema(), BUDGET) == IMAGES.plan(make_schema(), BUDGET)
-    with pytest.raises(InvalidArgument, match="column of type image"):
+    with pytest.raises(Unsuitable, match="column of type image"):
         IMAGES.plan(make_clinic(), BUDGET)
     for method in ("nacre", "pearl", "dp-merf"):
         with pytest.raises(InvalidArgument):

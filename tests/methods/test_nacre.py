@@ -14,7 +14,7 @@ from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.moments import Moments, pairs_within
 from dpmodels.embeddings.residuals import centered
-from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.targets import moment_target
@@ -124,7 +124,7 @@ def test_a_user_is_charged_for_all_rows():
     assert NACRE.of(plan).l2_sensitivity == pytest.approx(
         2 * NACRE.of(NACRE.plan(make_schema(), BUDGET)).l2_sensitivity, rel=1e-5
     )
-    with pytest.raises(InvalidArgument, match="unit"):
+    with pytest.raises(Unsuitable, match="unit"):
         NACRE.plan(schema, BUDGET)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from dpmodels.embeddings.characteristic import FrequencySpec
 from dpmodels.embeddings.fourier import FourierFeatures
-from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
 from dpmodels.generators.reconstruction import TrainingSpec
 from dpmodels.mechanisms import gaussian
 from dpmodels.methods.registry import create
@@ -37,7 +37,7 @@ def test_a_plan_is_a_function_of_public_inputs():
 
 def test_a_plan_for_another_unit_is_refused():
     budget = PrivacyBudget(epsilon=1.0, delta=1e-5, unit=PrivacyUnit(user="patient", max_rows=2))
-    with pytest.raises(InvalidArgument, match="unit"):
+    with pytest.raises(Unsuitable, match="unit"):
         PEARL.plan(make_schema(), budget)
     users = PEARL.plan(make_schema(unit={"user": "patient", "max_rows": 2}), budget)
     assert PEARL.of(users).l2_sensitivity == 2 * PEARL.of(PEARL.plan(make_schema(), BUDGET)).l2_sensitivity
@@ -45,7 +45,7 @@ def test_a_plan_for_another_unit_is_refused():
 
 def test_a_table_with_nothing_but_its_target_is_refused():
     schema = make_schema(columns={"sick": {"type": "categorical", "values": ["no", "yes"]}})
-    with pytest.raises(InvalidArgument, match="besides the target"):
+    with pytest.raises(Unsuitable, match="besides the target"):
         PEARL.plan(schema, BUDGET)
 
 
@@ -127,7 +127,7 @@ def test_dp_merf_is_the_same_frame_without_a_critic():
     assert baseline.plan(make_schema(), BUDGET).method == "dp-merf" and baseline.training.critic is False
     phases = baseline.of(baseline.plan(make_schema(), BUDGET)).parts.relative
     assert (phases != 0).all()  # every frequency looks at every column
-    with pytest.raises(InvalidArgument, match="critic"):
+    with pytest.raises(Unsuitable, match="critic"):
         create("dp-merf", {}, {"critic": True})
 
 

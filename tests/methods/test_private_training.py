@@ -19,7 +19,7 @@ from dpmodels.accounting.events import SampledGaussianEvent, leaves
 from dpmodels.accounting.translation import to_dp_accounting
 from dpmodels.audit.made import pictures
 from dpmodels.codec.encode import Codec, Records
-from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.generators.load import load_generator
 from dpmodels.mechanisms import gaussian
 from dpmodels.mechanisms.dp_sgd import training as dp_sgd
@@ -145,9 +145,9 @@ def test_a_plan_is_public_and_refuses_what_its_batches_cannot_promise():
     unit = PrivacyUnit(user="patient", max_rows=3)
     for method in SMALL:
         assert small(method).plan(make_schema(), BUDGET) == small(method).plan(make_schema(), BUDGET)
-        with pytest.raises(InvalidArgument, match="one record"):
+        with pytest.raises(Unsuitable, match="one record"):
             small(method).plan(make_schema(unit=unit.model_dump()), BUDGET.model_copy(update={"unit": unit}))
-    with pytest.raises(InvalidArgument, match="takes the whole budget"):
+    with pytest.raises(Unsuitable, match="takes the whole budget"):
         small("p3gm", pca_share=0.6, em_share=0.5).plan(make_schema(), BUDGET)
 
 
@@ -282,13 +282,13 @@ def test_one_cluster_needs_no_looks_to_find_it_and_pays_none():
 
 def test_scores_without_a_zero_set_no_pace():
     gan = {**GAN, "loss": "wgan-gp", "told": 0.5}
-    with pytest.raises(InvalidArgument, match="Wasserstein"):
+    with pytest.raises(Unsuitable, match="Wasserstein"):
         small("dp-gan", gan=gan).plan(make_schema(), BUDGET)
 
 
 @pytest.mark.parametrize("method", ["dp-gan", "dpkg", "p3gm"])
 def test_a_warm_start_that_is_named_and_gets_no_share_is_refused(method):
-    with pytest.raises(InvalidArgument, match="give warm_share or leave warm out"):
+    with pytest.raises(Unsuitable, match="give warm_share or leave warm out"):
         small(method, warm={"fine_cells": 16}).plan(make_schema(), BUDGET)
 
 

@@ -12,7 +12,7 @@ from dpmodels.accounting.translation import to_dp_accounting
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.contingency import SCORE_STEP, SHARE_BITS, ContingencyTables, Family
-from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
 from dpmodels.generators.bayes_net import BayesNetModel
 from dpmodels.mechanisms import exponential, gaussian
 from dpmodels.mechanisms.exponential import exponential_scale
@@ -86,7 +86,7 @@ def test_a_user_is_charged_for_all_rows():
     assert PRIVBAYES.of(plan).l2_sensitivity == pytest.approx(
         2 * PRIVBAYES.of(PRIVBAYES.plan(make_schema(), BUDGET)).l2_sensitivity, rel=1e-5
     )
-    with pytest.raises(InvalidArgument, match="unit"):
+    with pytest.raises(Unsuitable, match="unit"):
         PRIVBAYES.plan(schema, BUDGET)
 
 
@@ -250,7 +250,7 @@ def test_a_plan_of_other_cells_an_image_and_a_stream_that_is_read_once_are_refus
     digits = {"image": image, "digit": {"type": "categorical", "values": [0, 1]}}
     with pytest.raises(InvalidArgument, match="image"):
         PRIVBAYES.plan(Schema.model_validate({"name": "d", "target": "digit", "columns": digits}), BUDGET)
-    with pytest.raises(InvalidArgument, match="twice"):
+    with pytest.raises(Unsuitable, match="twice"):
         PRIVBAYES.measure(Sensitive(iter([make_records(3)])), plan, support.desk_in(tmp_path, plan))
 
 

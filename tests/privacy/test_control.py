@@ -10,7 +10,7 @@ import pytest
 
 from dpmodels.accounting.events import leaves
 from dpmodels.audit.data import data_of
-from dpmodels.errors import ArtifactError, InvalidArgument, NacreError
+from dpmodels.errors import ArtifactError, InvalidArgument, NacreError, Unsuitable
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.approval import Asked
 from dpmodels.ledger.ledger import Account, Ledger
@@ -121,7 +121,7 @@ def test_the_ledger_is_the_one_that_the_process_was_given(tmp_path):
     run = start(config(tmp_path))
     settings = run.settings.model_copy(update={"ledger": f"sqlite:///{tmp_path / 'planted.sqlite'}"})
     (run.control / "settings.json").write_text(settings.model_dump_json())
-    with pytest.raises(InvalidArgument, match=r"run .* was started with another ledger"):
+    with pytest.raises(Unsuitable, match=r"run .* was started with another ledger"):
         finish(run)
     assert not (tmp_path / "planted.sqlite").exists()
 

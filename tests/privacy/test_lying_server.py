@@ -11,7 +11,7 @@ import pytest
 
 from dpmodels.contract.federation import Federation
 from dpmodels.embeddings.frozen import FrozenFeatures
-from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.methods.federations.public_part import PublicPart, features_of, tensors_of
 from dpmodels.privacy import Sensitive
 from dpmodels.releases.plan import Former, Plan
@@ -77,9 +77,9 @@ def test_a_line_that_calls_itself_by_another_hash_is_not_charged(tmp_path: Path)
 
 def test_vectors_of_another_size_have_no_proof_and_are_neither_summed_nor_solved_for() -> None:
     z, label = np.full((3, 1), 4096), np.zeros(3, dtype=np.int64)
-    with pytest.raises(InvalidArgument, match="of another size"):
+    with pytest.raises(Unsuitable, match="of another size"):
         ClassMoments(3, 100, 0.15, 1.0).total(z, label)
-    with pytest.raises(InvalidArgument, match="of another size"):
+    with pytest.raises(Unsuitable, match="of another size"):
         transform_optimum(Logistic(2, 3, 10.0, 0.3, False, 10), Sensitive([Points(z, label)]), 0)
 
 

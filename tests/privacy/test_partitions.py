@@ -17,7 +17,7 @@ from dpmodels.authoring.lint import parse
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.codec.fingerprint import Fingerprint
 from dpmodels.contract.schema import Schema
-from dpmodels.errors import DataError, InvalidArgument, LedgerError
+from dpmodels.errors import DataError, InvalidArgument, LedgerError, Unsuitable
 from dpmodels.gate.expectations import Gate
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
@@ -277,7 +277,7 @@ def test_the_partition_is_in_the_plan_and_its_hash(tmp_path: Path):
     assert len({plan.hash for plan in plans} | {plan.table.hash for plan in plans}) == 8
     written = Schema.model_validate_json(plans[0].table.model_dump_json())
     assert written == plans[0].table == parse(plans[0].table.to_yaml())[0]
-    with pytest.raises(InvalidArgument, match="without a value"):
+    with pytest.raises(Unsuitable, match="without a value"):
         written.of_partition(str(DAYS[1]))
 
 

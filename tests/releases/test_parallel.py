@@ -10,7 +10,7 @@ from pydantic import create_model
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import ComposedEvent, Event, ParallelEvent, PureEvent
 from dpmodels.audit.tap import Killed
-from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.mechanisms import exponential, gaussian
 from dpmodels.mechanisms.exponential import exponential_scale, pure_scale
 from dpmodels.privacy import Adjacency, Sensitive
@@ -87,7 +87,7 @@ def test_a_cut_by_what_rows_hold_is_refused_where_a_unit_may_lie_in_two_parts(tm
     ):
         system = Wards(2, parallel(PART))
         line = system.plan(schema, BUDGET.model_copy(update=changes))
-        with pytest.raises(InvalidArgument, match="do not keep"):
+        with pytest.raises(Unsuitable, match="do not keep"):
             measured(system, tmp_path / str(number), line, make_records(60))
         assert not (tmp_path / str(number) / "public" / "r.parquet").exists()
 
@@ -102,7 +102,7 @@ def test_such_a_cut_is_refused_when_it_is_planned_unless_it_keeps_units_whole():
     users = make_schema(unit={"user": "patient", "max_rows": 2})
     budget, system = BUDGET.model_copy(update={"unit": users.unit}), Planned(2, parallel(PART))
     assert system.plan(make_schema(), BUDGET).event.events[1].by == "smoker"
-    with pytest.raises(InvalidArgument, match=r"do not keep user .patient, at most 2 rows. whole"):
+    with pytest.raises(Unsuitable, match=r"do not keep user .patient, at most 2 rows. whole"):
         system.plan(users, budget)
     system.whole_units = True
     assert system.plan(users, budget).budget.unit == users.unit
@@ -124,7 +124,7 @@ def test_parts_that_share_a_record_or_do_not_say_which_they_have_are_refused_bef
     drawn: list[int] = []
     monkeypatch.setattr(gaussian, "_sampler", lambda values, scale: drawn.append(1) or np.zeros_like(values))
     system = Wards(2, parallel(PART), by=by)
-    with pytest.raises(InvalidArgument, match="not disjoint"):
+    with pytest.raises(Unsuitable, match="not disjoint"):
         measured(system, tmp_path / "run", system.plan(make_schema(), BUDGET), make_records(60))
     assert drawn == [1] and not (tmp_path / "run" / "public" / "r.parquet").exists()
 

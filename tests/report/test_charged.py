@@ -13,7 +13,7 @@ from dpmodels.codec.encode import Records
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.base import Embedding
 from dpmodels.embeddings.cell_counts import STEP
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.methods.tables.nacre import Nacre
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.plan import Line
@@ -204,5 +204,5 @@ def test_impossible_settings_are_refused_by_name(settings):
 
 
 def test_a_report_of_nothing_is_refused():
-    with pytest.raises(InvalidArgument, match="name at least one score"):
+    with pytest.raises(Unsuitable, match="name at least one score"):
         scores_of(make_records(20), make_schema(target=None), marginals=False)

@@ -8,7 +8,7 @@ from scipy import stats
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import leaves
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.mechanisms.gaussian import (
     SMOOTHING,
     discrete_gaussian,
@@ -64,5 +64,5 @@ def test_a_scale_that_is_no_scale_is_refused(multiplier):
 
 
 def test_a_sum_that_could_overflow_is_refused_without_naming_it():
-    with pytest.raises(InvalidArgument, match="use fewer rows"):
+    with pytest.raises(Unsuitable, match="use fewer rows"):
         measure_gaussian(Sensitive(np.array([2**62])), l2_sensitivity=1, noise_multiplier=1.0)

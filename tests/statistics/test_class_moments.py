@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import Unsuitable
 from dpmodels.mechanisms.gaussian import measure_gaussian
 from dpmodels.privacy import Sensitive
 from dpmodels.statistics.class_moments import ClassMoments, leading_directions, transform_class_moments
@@ -62,7 +62,7 @@ def test_replacing_one_worst_record_moves_the_look_by_its_own_sensitivity_and_no
 
 
 def test_a_vector_beyond_the_bound_is_refused_without_naming_it():
-    with pytest.raises(InvalidArgument, match="passes the norm"):
+    with pytest.raises(Unsuitable, match="passes the norm"):
         ClassMoments(1, 2, 1.0, 1.0).total(np.array([[R, 1]]), np.zeros(1, dtype=np.int64))
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import Unsuitable
 from dpmodels.mechanisms import gaussian
 from dpmodels.mechanisms.gaussian import measure_gaussian
 from dpmodels.privacy import Sensitive
@@ -40,7 +40,7 @@ def test_no_record_moves_a_release_by_more_than_the_sensitivity(clusters):
 
 
 def test_a_vector_beyond_the_bound_is_refused_without_naming_it():
-    with pytest.raises(InvalidArgument, match="passes the norm"):
+    with pytest.raises(Unsuitable, match="passes the norm"):
         ClusterSums(2, 2, 0.5).total(np.array([[R, 1]]), np.zeros(1, dtype=np.int64))
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import Unsuitable
 from dpmodels.mechanisms import gaussian
 from dpmodels.mechanisms.gaussian import measure_gaussian
 from dpmodels.privacy import Sensitive
@@ -75,7 +75,7 @@ def test_adding_one_worst_record_to_a_table_moves_the_release_by_no_more():
 def test_a_vector_or_a_responsibility_beyond_the_bound_is_refused_without_naming_it():
     moments, label = ComponentMoments(1, 2, 2, 1.0, 1.0), np.zeros(1, dtype=np.int64)
     for z, rho in (([R, 1], [ONE, 0]), ([0, 0], [ONE, 1]), ([0, 0], [-1, 5])):
-        with pytest.raises(InvalidArgument, match="passes the norm"):
+        with pytest.raises(Unsuitable, match="passes the norm"):
             moments.total(np.array([z]), np.array([rho]), label)
 
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import check_grad
 from sklearn.linear_model import LogisticRegression
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.mechanisms.gaussian import measure_gaussian
 from dpmodels.privacy import Sensitive
 from dpmodels.statistics.component_moments import Points
@@ -165,11 +165,11 @@ def test_a_tolerance_below_what_rounding_allows_is_refused_from_public_numbers()
 
 def test_a_vector_beyond_the_clip_norm_or_another_number_of_records_is_refused_without_naming_it():
     own = problem(3)
-    with pytest.raises(InvalidArgument, match="passes the norm") as caught:
+    with pytest.raises(Unsuitable, match="passes the norm") as caught:
         own.features(np.array([[R, 1, 0, 0]]))
     assert str(R) not in str(caught.value)
     held = Sensitive([Points(np.zeros((7, SIZE), dtype=np.int64), np.zeros(7, dtype=np.int64))])
-    with pytest.raises(InvalidArgument, match="not what the contract says") as caught:
+    with pytest.raises(Unsuitable, match="not what the contract says") as caught:
         transform_optimum(own, held, records=8)
     assert "7" not in str(caught.value)
 
@@ -178,7 +178,7 @@ def test_one_output_is_for_private_records_of_one_label_alone():
     """With labels of their own, a replaced record could move it by more than the bound of one output."""
     held = Sensitive([Points(np.zeros((3, SIZE), dtype=np.int64), np.array([0, 1, 1]))])
     for own, public in ((problem(1), None), (problem(3), np.zeros((2, SIZE), dtype=np.int64))):
-        with pytest.raises(InvalidArgument, match="private records from public ones"):
+        with pytest.raises(Unsuitable, match="private records from public ones"):
             transform_optimum(own, held, 3, public)
 
 

@@ -64,7 +64,7 @@ def lattice_sum(factors: Sequence[Term]) -> list[Tensor]:
     """Add up the gradients of a block, exactly. Shapes: one int64 matrix [out, in + 1] a layer.
 
     Raises:
-        InvalidArgument: the block has more records than float64 can add up.
+        Unsuitable: the block has more records than float64 can add up.
     """
     if len(factors[0][0]) > MOST_ROWS:
         raise Unsuitable(f"a block has more records than float64 can add up exactly; give it at most {MOST_ROWS}")

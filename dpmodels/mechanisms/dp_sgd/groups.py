@@ -47,7 +47,7 @@ class ClipGroups:
         """Choose the noise of groups.
 
         Raises:
-            InvalidArgument: they do not partition the coordinates, or a norm is not positive.
+            InvalidArgument, Unsuitable: they do not partition the coordinates, or a norm is not positive.
         """
         coordinates = torch.cat([*members]).sort().values
         if not torch.equal(coordinates, torch.arange(len(coordinates))) or not all(len(group) for group in members):

@@ -84,7 +84,7 @@ def trained(objective: nn.Module) -> list[nn.Parameter]:
     """Return the parameters that are trained.
 
     Raises:
-        InvalidArgument: a layer treats rows together or draws at random, or there is nothing to train.
+        Unsuitable: a layer treats rows together or draws at random, or there is nothing to train.
     """
     for layer in objective.modules():
         if isinstance(layer, nn.modules.batchnorm._BatchNorm):

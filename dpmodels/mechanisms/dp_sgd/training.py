@@ -189,7 +189,7 @@ def _bound(parameters: int) -> float:
     """Return the clip norms that one record's lattice gradient may have: 1, less what rounding to steps can add.
 
     Raises:
-        InvalidArgument: rounding would take more than an eighth.
+        Unsuitable: rounding would take more than an eighth.
     """
     rounding = math.ldexp(math.isqrt(parameters) + 1, -STEP_BITS)
     if rounding > 1 / 8:

@@ -194,7 +194,7 @@ class DocumentMomentsSystem(Synthesizer[DocumentLooks]):
         """Make the looks; a sentence cannot be the unit, since a document has one embedding.
 
         Raises:
-            InvalidArgument: the contract protects sentences, or the embeddings have too many dimensions.
+            Unsuitable: the contract protects sentences, or the embeddings have too many dimensions.
         """
         if contract.protects == "sentence":
             raise Unsuitable(

@@ -160,7 +160,7 @@ class EachDocument(System[Choice]):
         """Refuse a contract that the public file is not for.
 
         Raises:
-            InvalidArgument: the contract protects no sentences, or has another encoder than the candidates.
+            InvalidArgument, Unsuitable: the contract protects no sentences, or has another encoder than the candidates.
             ArtifactError: the line names other candidates.
         """
         if contract.protects != "sentence":

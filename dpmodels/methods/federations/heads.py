@@ -197,7 +197,7 @@ def records_of(spec: ScoresMeasurement, contract: Federation) -> int:
     """Return the public number that regularization is divided by.
 
     Raises:
-        InvalidArgument: sizes are private and no number is given, or the contract is not a client's.
+        InvalidArgument, Unsuitable: sizes are private and no number is given, or the contract is not a client's.
     """
     if not contract.client:
         raise Unsuitable("heads are released by each client for itself; plan them for the contract of one client")

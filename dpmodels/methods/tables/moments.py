@@ -64,7 +64,7 @@ class MomentsSystem(Synthesizer[Moments]):
         """Make the embedding of a schema, on public cells, conditional on the target where the target has classes.
 
         Raises:
-            InvalidArgument: the schema has an image, no column besides the target, or too many cells.
+            InvalidArgument, Unsuitable: the schema has an image, no column besides the target, or too many cells.
         """
         partition = Partition.fine(without_image(contract, self.method), spec.cells)
         if not partition.sizes:

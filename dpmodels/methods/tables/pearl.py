@@ -53,7 +53,7 @@ class Pearl(Synthesizer[ConditionalEmbedding]):
         """Draw the public frequencies.
 
         Raises:
-            InvalidArgument: there is an image, or no column to synthesize.
+            Unsuitable: there is an image, or no column to synthesize.
         """
         layout = Layout.of(without_image(contract, self.method))
         if not layout.blocks:

@@ -178,7 +178,7 @@ class PrivateTraining(Synthesizer[Training[Any]]):
         """Lay out the looks and the training.
 
         Raises:
-            InvalidArgument: the unit is not one record, or there is an image in color.
+            Unsuitable: the unit is not one record, or there is an image in color.
         """
         if contract.unit.max_rows != 1:
             raise Unsuitable(f"{self.method} hides one record, not {contract.unit}; use another method, such as nacre")

@@ -8,7 +8,7 @@ import pytest
 
 from dpmodels.audit.tap import Killed
 from dpmodels.embeddings.frozen import transform_frozen
-from dpmodels.errors import ArtifactError, BudgetExhausted, InvalidArgument
+from dpmodels.errors import ArtifactError, BudgetExhausted, InvalidArgument, Unsuitable
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.mechanisms import gaussian
 from dpmodels.methods.federations.heads import (
@@ -172,7 +172,7 @@ def test_where_sizes_are_private_a_public_guess_is_asked_for():
 
 
 def test_a_head_is_a_clients_and_its_adjacency_the_contracts():
-    with pytest.raises(InvalidArgument, match="each client for itself"):
+    with pytest.raises(Unsuitable, match="each client for itself"):
         system().plan(contract(), budget_of(Adjacency.REPLACE_ONE))
     with pytest.raises(InvalidArgument, match="adjacency"):
         system().plan(contract().of("a"), budget_of(Adjacency.ADD_OR_REMOVE_ONE))
