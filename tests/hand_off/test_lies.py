@@ -24,7 +24,7 @@ from tests.kit.manifests import UNCHARGED, facts, forged, rewritten, write_manif
 from tests.kit.support import write_key
 
 Json = dict[str, Any]
-TABLE, FEDERATION = GOLDEN / "LAYOUT-2" / "laid-out", GOLDEN / "FORMAT-7" / "laid-out-federation"
+TABLE, FEDERATION = GOLDEN / "LAYOUT-3" / "laid-out", GOLDEN / "FORMAT-7" / "laid-out-federation"
 EMBEDDED, SCORED = GOLDEN / "FORMAT-7" / "laid-out-embedded", GOLDEN / "FORMAT-8" / "discovered"
 SIGNED = GOLDEN / "FORMAT-10" / "approved-clients"
 """By an officer, for the last two of three clients."""
@@ -93,7 +93,7 @@ def test_a_report_that_says_another_price_than_the_manifest_is_a_fault(
 
 @pytest.mark.parametrize("charged", [True, False])
 def test_a_report_whose_hashes_are_no_map_is_a_fault(tmp_path: Path, charged: bool) -> None:
-    golden = GOLDEN / "LAYOUT-2" / "laid-out" if charged else UNCHARGED
+    golden = GOLDEN / "LAYOUT-3" / "laid-out" if charged else UNCHARGED
 
     def without_hashes(content: bytes) -> bytes:
         return json.dumps({**json.loads(content), "hashes": ""}).encode()

@@ -15,7 +15,7 @@ from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.tails import Pooled
 from dpmodels.methods.parts.marginals import Marginal
 from dpmodels.methods.tables.nacre import Nacre
-from dpmodels.pages.glance import clipped, glance, worst_means
+from dpmodels.pages.glance import clipped, glance, hidden, worst_means
 from dpmodels.privacy import Released
 from dpmodels.releases.system import Craft
 from dpmodels.report.bins import CellTally
@@ -142,7 +142,7 @@ def test_how_values_lie_in_the_one_cell_that_holds_them_is_in_the_error(high: fl
     width = high / 64
     assert facts["mean"]["estimate"] < width and facts["mean"]["expected_error"] > 0.15 * width
     assert facts["unseen"]["records"] > 100 and facts["unseen"]["means"][1] > 0.1 * high
-    assert "noise may hide records at a bound: 290 of x" in clipped([{"name": "x", **facts}])
+    assert "if its values thin out towards the bounds, and anywhere from" in hidden({"name": "x", **facts})
 
 
 @pytest.mark.parametrize(("low", "high"), [(-25_000, 1000), (-1000, 25_000)])
@@ -169,9 +169,12 @@ def test_values_spread_evenly_up_to_the_bound_are_not_taken_for_a_tail_that_fall
         ends = Ends(column, Pooled(noisy, 4.5**2 * np.eye(column.cells)), np.ones(column.cells))
         shares = split_by_halves(noisy, ends.expected, independent(np.full(column.cells, 4.5**2)))
         facts = errors_of(column, replace(Marginal.plain(noisy, 4.5), ends=ends), shares)
-        made = float(shares @ (edges[:-1] + edges[1:]) / 2)
-        off.append((made - values.mean()) / facts["mean"]["expected_error"])
-    assert max(map(abs, off)) < 4 and np.sqrt(np.mean(np.square(off))) < 1.7
+        made, least_most = float(shares @ (edges[:-1] + edges[1:]) / 2), facts.get("unseen", {"means": (0, 0)})["means"]
+        error = abs(made - values.mean()) / facts["mean"]["expected_error"]
+        hides = error > 2  # where all of them are one tail, whose shape is assumed, the report says what noise may hide
+        assert not hides or (error < 4 or least_most[0] < values.mean() < least_most[1])
+        off.append(hides)
+    assert sum(off) < 4
 
 
 def test_a_mean_that_noise_may_move_far_is_named_among_the_worst() -> None:
