@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 from dpmodels.errors import InvalidArgument, Unsuitable, rule_of
 from dpmodels.files import Place, read_at_most
-from dpmodels.ledger.declared import Declared, Said
+from dpmodels.ledger.declared import Declaration, Said
 from dpmodels.limits import LARGEST_YAML
 from dpmodels.plain_yaml import YamlFault, read_yaml
 
@@ -108,7 +108,7 @@ class RuntimeConfig(_Model):
     approval_hours: float = Field(default=24, gt=0, description="How long a flow run waits for its account's officer.")
 
 
-class StatementConfig(Declared):
+class StatementConfig(Declaration):
     """What the operator says of the hand-off, word for word in the ledger, the manifest and the pages; all public."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)

@@ -25,7 +25,7 @@ KEYS = {
 
 
 @dataclass
-class Seen:
+class GateState:
     """What is kept of the batches so far: the last row, and the key of every user."""
 
     last: pa.Table | None = None
@@ -46,7 +46,7 @@ class FamilyGate(Verdicts):
         super().__init__(contract, rules)
         self.family_outcomes = self.outcomes
         self.outcomes = (*(each for gate in self.gates.values() for each in gate.outcomes), *self.family_outcomes)
-        self.schema, self.seen = contract, Seen()
+        self.schema, self.seen = contract, GateState()
         types = FlatCodec(contract).output_schema
         self.joins = {name: types.field(name) for name in (str(contract.unit.user), CHILDREN, POSITION)}
 

@@ -12,9 +12,9 @@ from dpmodels.contract.federation import CENTRAL, ROUNDS, SCORES
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.hand_off.lines import ClientLine, DiscoveryLine, Line
 from dpmodels.hand_off.manifest import Manifest, digest_of_all, printable
-from dpmodels.hand_off.verified import Verified
+from dpmodels.hand_off.verification import Verification
 from dpmodels.keys import fingerprint
-from dpmodels.ledger.approval import Approval, Asked
+from dpmodels.ledger.approval import Approval, ApprovalRequest
 from dpmodels.ledger.records import Standing
 from dpmodels.ledger.replay import SLACK
 from dpmodels.ledger.store import digest
@@ -28,7 +28,7 @@ MOST_WORK, WORK_OF_A_PART = 2 * MAX_KINDS, 24
 NOT_APPROVED = "by nobody that this file names"
 
 
-def check_charges(manifest: Manifest, found: Verified) -> None:
+def check_charges(manifest: Manifest, found: Verification) -> None:
     """Check every line's price and charge, those of clients, and what all of them cost together."""
     for line in manifest.lines:
         _check_proved(line, manifest.adjacency, found)
@@ -38,7 +38,7 @@ def check_charges(manifest: Manifest, found: Verified) -> None:
     _check_total(manifest, found)
 
 
-def _check_proved(line: Line, adjacency: Adjacency, found: Verified) -> None:
+def _check_proved(line: Line, adjacency: Adjacency, found: Verification) -> None:
     """Check that the price of every event is proved under the manifest's adjacency."""
     try:
         check_adjacency(line.price.events, adjacency)
@@ -46,7 +46,7 @@ def _check_proved(line: Line, adjacency: Adjacency, found: Verified) -> None:
         found.faults.append(str(error))
 
 
-def _check_budget(line: Line, found: Verified) -> None:
+def _check_budget(line: Line, found: Verification) -> None:
     """Compute the epsilon of a line's events again, and compare it with the manifest."""
     reckoned = _reckoned([line], line.price.asked.delta, found)
     if reckoned is None:
@@ -58,7 +58,7 @@ def _check_budget(line: Line, found: Verified) -> None:
         found.faults.append(f"the events cost more than was asked for: epsilon={asked.epsilon}")
 
 
-def _check_total(manifest: Manifest, found: Verified) -> None:
+def _check_total(manifest: Manifest, found: Verification) -> None:
     """Compute the cost of all lines together again, and compare it with the manifest."""
     said = manifest.total_spent
     reckoned = _reckoned(manifest.lines, manifest.total_delta, found) if said else None
@@ -73,7 +73,7 @@ def _check_total(manifest: Manifest, found: Verified) -> None:
         found.faults.append(f"{what} cost epsilon={reckoned} together{at}, the manifest says {told}")
 
 
-def check_standings(manifest: Manifest, stood: Sequence[Standing], found: Verified) -> None:
+def check_standings(manifest: Manifest, stood: Sequence[Standing], found: Verification) -> None:
     """Hold what every account had spent after its charges to what these cost, and to the cap."""
     payers = [(line,) for line in manifest.clients] if manifest.clients else [manifest.lines_of_run]
     for one, lines in zip(stood, payers, strict=True):
@@ -84,7 +84,7 @@ def check_standings(manifest: Manifest, stood: Sequence[Standing], found: Verifi
             found.faults.append(f"account {printable(one.account)} had spent more than its cap, which no ledger allows")
 
 
-def check_discoveries(manifest: Manifest, contract: Contract, found: Verified) -> None:
+def check_discoveries(manifest: Manifest, contract: Contract, found: Verification) -> None:
     """Check that the manifest has a line for each discovery that the schema names, at its price, and no other."""
     named = {one.charge: one for one in contract.discovered}
     lines = {line.charge: line for line in manifest.discoveries or ()}
@@ -105,7 +105,7 @@ def check_discoveries(manifest: Manifest, contract: Contract, found: Verified) -
         found.notes.append(f"schema.yaml has keys from the charged release {name}, whose price is in no line: add it")
 
 
-def _check_clients(manifest: Manifest, found: Verified) -> None:
+def _check_clients(manifest: Manifest, found: Verification) -> None:
     """Check every client's line by itself, and that the manifest stands for all of them and for the costliest."""
     clients = manifest.clients or ()
     if (manifest.method == ROUNDS) == manifest.is_charged:
@@ -139,7 +139,7 @@ def _check_clients(manifest: Manifest, found: Verified) -> None:
         found.faults.append("a client took part and was dropped as well")
 
 
-def _check_heaviest(manifest: Manifest, clients: Sequence[ClientLine], found: Verified) -> None:
+def _check_heaviest(manifest: Manifest, clients: Sequence[ClientLine], found: Verification) -> None:
     """Hold the price of the whole to each client's: at one delta, for one kind of part, and that of the heaviest."""
     delta = (manifest if manifest.has_price else clients[0]).price.asked.delta
     for line in clients:
@@ -151,7 +151,7 @@ def _check_heaviest(manifest: Manifest, clients: Sequence[ClientLine], found: Ve
         found.faults.append("the manifest's cost is not that of the client that spent most")
 
 
-def _check_charge(line: Line, run: str | None, found: Verified) -> None:
+def _check_charge(line: Line, run: str | None, found: Verification) -> None:
     """Check that the charge's key is that of its plan and run, and that its entries are complete and in order."""
     paid, entries = line.ledger, line.ledger.entries
     if entries is None and not isinstance(line, DiscoveryLine):
@@ -167,7 +167,7 @@ def _check_charge(line: Line, run: str | None, found: Verified) -> None:
         found.faults.append("the charge's entries are not a complete life: reserve, draw, seal, commit")
 
 
-def check_approved(manifest: Manifest, officer: str, found: Verified) -> str:
+def check_approved(manifest: Manifest, officer: str, found: Verification) -> str:
     """Check that the officer signed this run's lines, with the key that was named if one was; say who approved.
 
     A family is signed for by the keys of its charges; each client of a federation is signed for by itself.
@@ -181,18 +181,18 @@ def check_approved(manifest: Manifest, officer: str, found: Verified) -> str:
     if signed is None or manifest.run is None or manifest.ledger.account is None or not lines:
         return NOT_APPROVED
     account, run = (family.account, family.run) if family else (manifest.ledger.account, manifest.run)
-    asked = Asked(signed.ledger, account, run, signed.plans, family=family is not None)
+    asked = ApprovalRequest(signed.ledger, account, run, signed.plans, family=family is not None)
     covered = {line.charge if family else line.plan_sha256 for line in lines}
     return _signer(signed, asked, covered, officer, found)
 
 
-def _approved_by_client(clients: Sequence[ClientLine], officer: str, found: Verified) -> str:
+def _approved_by_client(clients: Sequence[ClientLine], officer: str, found: Verification) -> str:
     """Check the signature for every client's charge, where there is one; say who approved which."""
     approved = dict[str, list[str]]()
     for line in clients:
         by, signed = NOT_APPROVED, line.approved
         if signed is not None and line.ledger.account is not None:
-            asked = Asked(signed.ledger, line.ledger.account, line.run, signed.plans, family=True)
+            asked = ApprovalRequest(signed.ledger, line.ledger.account, line.run, signed.plans, family=True)
             by = _signer(signed, asked, {line.charge}, officer, found)
         approved.setdefault(by, []).append(line.client)
     if officer and any(line.approved is None for line in clients):
@@ -203,7 +203,9 @@ def _approved_by_client(clients: Sequence[ClientLine], officer: str, found: Veri
     return "; ".join(f"{printable(', '.join(names))}: {by}" for by, names in approved.items())
 
 
-def _signer(signed: Approval, asked: Asked, covered: Set[str | None], officer: str, found: Verified) -> str:
+def _signer(
+    signed: Approval, asked: ApprovalRequest, covered: Set[str | None], officer: str, found: Verification
+) -> str:
     """Check one signature, what it covers, and whose it is; say who approved."""
     if not asked.is_signed(signed) or not covered <= set(signed.plans):
         found.faults.append("the officer's approval is not a signature of this run and its plan")
@@ -216,7 +218,7 @@ def _signer(signed: Approval, asked: Asked, covered: Set[str | None], officer: s
     return f"{name} is the name beside a key whose SHA-256 is {key}; give the officer's with --officer-key"
 
 
-def _reckoned(lines: Sequence[Line], delta: float, found: Verified, most: float | None = None) -> Decimal | None:
+def _reckoned(lines: Sequence[Line], delta: float, found: Verification, most: float | None = None) -> Decimal | None:
     """Return what the events of some lines cost together at delta; None, with a fault, if that was not found out.
 
     It is not found out if it is far more than ``most``, which is what was asked for unless another is given.

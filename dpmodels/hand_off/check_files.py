@@ -13,7 +13,7 @@ from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain, sha256_plain, size_plain
 from dpmodels.hand_off.manifest import CARD, MANIFEST, MOST_FAULTS, Manifest, printable
 from dpmodels.hand_off.signature import SIGNATURE
-from dpmodels.hand_off.verified import Verified
+from dpmodels.hand_off.verification import Verification
 from dpmodels.limits import LARGEST_CARD, LARGEST_PAGE, LARGEST_REPORT, LARGEST_YAML, read_json
 from dpmodels.releases.contract import Contract
 
@@ -37,7 +37,7 @@ MOST_STRANGE = 10_000
 """Files that somebody added are counted so far."""
 
 
-def check_files(folder: Path, artifacts: dict[str, str], elsewhere: Mapping[str, str], found: Verified) -> None:
+def check_files(folder: Path, artifacts: dict[str, str], elsewhere: Mapping[str, str], found: Verification) -> None:
     """Compare every file with the manifest; a file that nacre never hands over is a fault even if it is listed."""
     known = artifacts.keys() | {MANIFEST, SIGNATURE}
     strange = (name for name in chain(_listed(folder), elsewhere) if name not in known)
@@ -68,7 +68,7 @@ def _listed(folder: Path, inside: str = "", depth: int = 0) -> Iterator[str]:
                 yield name
 
 
-def _check_file(folder: Path, name: str, sha256: str, elsewhere: str | None, found: Verified) -> None:
+def _check_file(folder: Path, name: str, sha256: str, elsewhere: str | None, found: Verification) -> None:
     most = LARGEST.get(name, LARGEST_PAGE if name.endswith(".html") else None)
     try:
         if most is not None and (elsewhere is not None or size_plain(folder, folder / name) > most):
@@ -81,7 +81,7 @@ def _check_file(folder: Path, name: str, sha256: str, elsewhere: str | None, fou
         found.faults.append(f"{name} is a link, or cannot be read as a plain file")
 
 
-def check_classifier(folder: Path, manifest: Manifest, found: Verified) -> None:
+def check_classifier(folder: Path, manifest: Manifest, found: Verification) -> None:
     """Check that no epsilon is stated of a classifier that says itself that none holds."""
     try:
         with open_plain(folder, folder / "classifier.safetensors") as file:
@@ -96,7 +96,7 @@ def check_classifier(folder: Path, manifest: Manifest, found: Verified) -> None:
         found.faults.append("the manifest states an epsilon of a classifier that was trained without any noise")
 
 
-def check_report(folder: Path, manifest: Manifest, found: Verified) -> None:
+def check_report(folder: Path, manifest: Manifest, found: Verification) -> None:
     """Check that the report's figures are about this release, this unit and this price."""
     try:
         with open_plain(folder, folder / "report.json") as file:
@@ -137,7 +137,7 @@ def _shows_its_charge(report: Mapping[str, Any], manifest: Manifest) -> bool:
     return told == sealed
 
 
-def check_schema(folder: Path, manifest: Manifest, found: Verified) -> Contract | None:
+def check_schema(folder: Path, manifest: Manifest, found: Verification) -> Contract | None:
     """Check that the schema is the one that was planned for and that the price is for its unit; return the schema."""
     try:
         with open_plain(folder, folder / "schema.yaml") as file:
@@ -155,7 +155,7 @@ def check_schema(folder: Path, manifest: Manifest, found: Verified) -> Contract 
     return schema
 
 
-def _check_kind(manifest: Manifest, contract: Contract, found: Verified) -> None:
+def _check_kind(manifest: Manifest, contract: Contract, found: Verification) -> None:
     """Hold the files, and the parts that are said to be charged each by itself, to what the schema describes."""
     by_client = contract.kind == "federation" and manifest.is_charged
     part = "client" if by_client else "" if contract.is_table else contract.part

@@ -24,7 +24,7 @@ from dpmodels.hand_off.lines import ManifestError
 from dpmodels.hand_off.manifest import CARD, MANIFEST, Manifest, is_as_written, parse_manifest, printable, read_bytes
 from dpmodels.hand_off.pages import compare_pages
 from dpmodels.hand_off.signature import check_signature
-from dpmodels.hand_off.verified import Verified
+from dpmodels.hand_off.verification import Verification
 from dpmodels.keys import key_text
 from dpmodels.keys import public_key as read_public_key
 from dpmodels.ledger.records import Standing
@@ -38,7 +38,7 @@ def verify_hand_off(
     public_key: Path | None = None,
     elsewhere: Mapping[str, str] = MappingProxyType({}),
     officer_key: Path | None = None,
-) -> Verified:
+) -> Verification:
     """Check every file of a hand-off, its budget, its pages and its signature.
 
     Args:
@@ -73,7 +73,7 @@ def verify_hand_off(
     return found
 
 
-def _check_card(folder: Path, manifest: Manifest, contract: Contract | None, found: Verified) -> None:
+def _check_card(folder: Path, manifest: Manifest, contract: Contract | None, found: Verification) -> None:
     """Check that card and pages say what they are made of, while there is no fault, and say where accounts stood."""
     if not found.faults and (fault := differs(folder, manifest)):
         found.faults.append(fault)
@@ -88,7 +88,7 @@ def _check_card(folder: Path, manifest: Manifest, contract: Contract | None, fou
 
 def check_signers(
     folder: Path, public_key: Path | None = None, officer_key: Path | None = None
-) -> tuple[Verified, Manifest | None]:
+) -> tuple[Verification, Manifest | None]:
     """Check who signed, from a manifest and its signature alone; no other file of the hand-off is opened.
 
     The manifest is None where it cannot be read, or where a key was named and the signature is not by it: then nothing
@@ -96,7 +96,7 @@ def check_signers(
     """
     wanted = key_text(read_public_key(public_key)) if public_key else ""
     officer = key_text(read_public_key(officer_key, "officer_key")) if officer_key else ""
-    content, found = read_bytes(folder), Verified()
+    content, found = read_bytes(folder), Verification()
     try:
         found.vouched, found.signature = check_signature(folder, content, wanted)
     except (ArtifactError, OSError) as error:

@@ -18,7 +18,7 @@ from dpmodels.hand_off.card import describe
 from dpmodels.hand_off.manifest import CARD, DISCOVERED, LAID_OUT, MANIFEST, NEWEST, PAGES, Manifest
 from dpmodels.hand_off.pages import REPORT, render_pages
 from dpmodels.hand_off.signature import sign_manifest
-from dpmodels.ledger.declared import Declared
+from dpmodels.ledger.declared import Declaration
 from dpmodels.ledger.records import Balance, Standing
 from dpmodels.pages.glance import weakest
 from dpmodels.pages.page import LAYOUT
@@ -48,7 +48,7 @@ class HandOff:
     above: Sequence[Balance] = ()
 
 
-def manifest_of(line: Line, contract: Contract, statement: Declared, **said: Any) -> Manifest:
+def manifest_of(line: Line, contract: Contract, statement: Declaration, **said: Any) -> Manifest:
     """Say what was asked for, what was spent, what came of it, and which ledger entries paid; the files come later.
 
     Args:

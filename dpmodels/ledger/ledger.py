@@ -17,7 +17,7 @@ from dpmodels.errors import InvalidArgument, LedgerError
 from dpmodels.ledger import audit, books, opening, store, weighing
 from dpmodels.ledger.approval import Approval
 from dpmodels.ledger.database import lock
-from dpmodels.ledger.declared import Declared
+from dpmodels.ledger.declared import Declaration
 from dpmodels.ledger.reader import LedgerReader, Opens, several
 from dpmodels.ledger.records import (
     TRANSITIONS,
@@ -113,7 +113,7 @@ class Ledger(LedgerReader):
         approval: Approval | None = None,
         first_opens: Opens = None,
         alone: bool = False,
-        declared: Declared | None = None,
+        declared: Declaration | None = None,
     ) -> Reservation:
         """Charge the account, or return the charge made before under the same key; with others, all or none.
 
@@ -140,7 +140,7 @@ class Ledger(LedgerReader):
 
         terms = several(first_opens), alone, approval, declared
         answer = self._database.write(lambda connection: _charged(connection, (charge, *others), *terms))
-        if isinstance(answer, weighing.Weighed):
+        if isinstance(answer, weighing.Weighing):
             raise answer.refusal()
         return answer
 
@@ -300,8 +300,8 @@ def _charged(
     opens: Sequence[Account],
     alone: bool,
     approval: Approval | None,
-    declared: Declared | None,
-) -> Reservation | weighing.Weighed:
+    declared: Declaration | None,
+) -> Reservation | weighing.Weighing:
     """Write charges, and return the first; where they pass a cap, return what they weigh."""
     opening.open_missing(connection, opens, alone)
     weighed = weighing.weigh(connection, *charges, write=True)

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from dpmodels.ledger import audit, books, opening, store, weighing
-from dpmodels.ledger.approval import Asked, Officer
+from dpmodels.ledger.approval import ApprovalRequest, Officer
 from dpmodels.ledger.books import Limit
 from dpmodels.ledger.database import Database, integrity_fault
 from dpmodels.ledger.records import Account, Balance, Charge, Quote, Reservation, Standing
@@ -110,7 +110,9 @@ class LedgerReader:
         """Say what ``reserve`` would answer, and write nothing; the quote's state is that of the first charge."""
         return self._weigh((charge, *others), first_opens).quote()
 
-    def asked(self, charge: Charge, *others: Charge, first_opens: Opens = None) -> tuple[Officer, Asked] | None:
+    def asked(
+        self, charge: Charge, *others: Charge, first_opens: Opens = None
+    ) -> tuple[Officer, ApprovalRequest] | None:
         """Return who must sign for charges that ``reserve`` is to make, if anybody must, and what is to be signed."""
         return self._weigh((charge, *others), first_opens).asked()
 
@@ -125,12 +127,12 @@ class LedgerReader:
         if not weighed.accepted:
             raise weighed.refusal()
 
-    def _weigh(self, charges: Sequence[Charge], first_opens: Opens) -> weighing.Weighed:
+    def _weigh(self, charges: Sequence[Charge], first_opens: Opens) -> weighing.Weighing:
         """Weigh charges and write nothing; accounts that are not open are opened in a transaction that is undone."""
         if not first_opens:
             return self._database.read(lambda connection: weighing.weigh(connection, *charges))
 
-        def work(connection: Connection) -> weighing.Weighed:
+        def work(connection: Connection) -> weighing.Weighing:
             opened = opening.open_missing(connection, several(first_opens))
             return replace(weighing.weigh(connection, *charges), opened=opened)
 

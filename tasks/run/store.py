@@ -31,7 +31,7 @@ from dpmodels.artifact import aside, make_folder, replace_folder, sweep, write_t
 from dpmodels.errors import ArtifactError, FileMissing, Unsuitable, shortened
 from dpmodels.files import Place, list_plain, read_plain, sha256_plain
 from dpmodels.frozen import Frozen
-from dpmodels.ledger.declared import Declared
+from dpmodels.ledger.declared import Declaration
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.formats import read_plan
 from dpmodels.releases.plan import Plan
@@ -131,9 +131,9 @@ class Settings(Frozen):
     again: str = ""
 
     @property
-    def declared(self) -> Declared:
+    def declared(self) -> Declaration:
         """What the operator says of the hand-off, for the ledger, the manifest and the public pages."""
-        return Declared(**{name: getattr(self, name) for name in Declared.model_fields})
+        return Declaration(**{name: getattr(self, name) for name in Declaration.model_fields})
 
     @property
     def is_paid_elsewhere(self) -> bool:

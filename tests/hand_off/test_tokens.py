@@ -8,7 +8,7 @@ import pytest
 
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.hand_off.signature import sign_manifest
-from dpmodels.hand_off.verified import VERIFIED
+from dpmodels.hand_off.verification import VERIFIED
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.keys import key_text, private_key
 from dpmodels.ledger.approval import Officer

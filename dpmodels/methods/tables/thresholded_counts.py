@@ -37,7 +37,7 @@ from pydantic import Field
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, Event, GaussianEvent, ThresholdEvent, leaves
 from dpmodels.accounting.tally import Tally
-from dpmodels.authoring.completion import Found
+from dpmodels.authoring.completion import ReleasedKeys
 from dpmodels.contract.discovery import Discovery
 from dpmodels.errors import InvalidArgument
 from dpmodels.frozen import Frozen
@@ -181,13 +181,13 @@ class DiscoverySystem(System[Counting]):
         spec = DiscoveryMeasurement.model_validate(line.measurement)
         return max(SURE * stddev, spec.threshold / spec.steps_per_row)
 
-    def found(self, release: Release) -> dict[str, Found]:
+    def found(self, release: Release) -> dict[str, ReleasedKeys]:
         """Return what a release says of each marked column (post-processing)."""
         (counts,) = self.answers(release)
         return {name: _found(name, counts, self.of(release.line)) for name in release.line.contract.wanted}  # type: ignore[union-attr]
 
 
-def _found(name: str, counts: NoisyCounts, design: Counting) -> Found:
+def _found(name: str, counts: NoisyCounts, design: Counting) -> ReleasedKeys:
     """Read one column of the counts."""
     from scipy.special import ndtri
 
@@ -210,7 +210,7 @@ def _found(name: str, counts: NoisyCounts, design: Counting) -> Found:
         low, high = float(ends[0]), float(ends[1])
     elif ends:
         low, high = design.what.figures.reach(ends[0])[0], design.what.figures.reach(ends[1])[1]
-    return Found(
+    return ReleasedKeys(
         values=tuple(map(_value, of)) if column.counts == "values" else (),
         low=low,
         high=high,
