@@ -75,7 +75,9 @@ class PublicFacts:
         return [read_source(path, sample) for path, sample in paths]
 
 
-def draft(data: str | Path | Query, affirmed: bool = False, known: PublicFacts | None = None, editor: str = "") -> str:
+def draft(
+    data: str | Path | Query, affirmed: bool = False, public_facts: PublicFacts | None = None, editor: str = ""
+) -> str:
     """Write the YAML of a schema that ``lint`` refuses until a person has filled in every TODO.
 
     ``affirmed`` says that a person has seen that the names are names; a name that is documented is one. ``editor`` is
@@ -90,20 +92,20 @@ def draft(data: str | Path | Query, affirmed: bool = False, known: PublicFacts |
         DoubtfulNames: the names may be values.
         NacreError: the documentation cannot be read, or is about another table.
     """
-    known = known or PublicFacts()
+    public_facts = public_facts or PublicFacts()
     if not isinstance(data, Query) and not is_uri(str(data)) and is_pictures(Path(data)):
         columns = pictures_drafted(Path(data))
         if not affirmed:
             check_names(str(data), list(columns))
         return "\n".join(_lines(title_of(str(data).removesuffix(".npz")), columns, [], editor))
     title, location, types, least = _named(data)
-    sources = known.sources(None if isinstance(data, Query) else str(data))
+    sources = public_facts.sources(None if isinstance(data, Query) else str(data))
     facts: dict[str, Facts] = {}
     for source in sources:
-        facts = {**source.columns(types, known.table), **facts}
+        facts = {**source.columns(types, public_facts.table), **facts}
     if not affirmed:
         check_names(location, [name for name in types if name not in facts], least=0 if facts else least)
-    columns = {name: drafted(name, types[name], facts.get(name, Facts()), known.accept) for name in types}
+    columns = {name: drafted(name, types[name], facts.get(name, Facts()), public_facts.accept) for name in types}
     return "\n".join(_lines(title, columns, [source.origin for source in sources], editor))
 
 

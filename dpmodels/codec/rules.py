@@ -22,7 +22,7 @@ class Conditions:
 
     def __init__(self, schema: Schema, texts: Sequence[str]) -> None:
         self.all = [read_condition(text, schema.columns) for text in texts]
-        self.column_index = {name: place for place, name in enumerate(schema.modelled)}
+        self.column_index = {name: index for index, name in enumerate(schema.modelled)}
 
     def __str__(self) -> str:
         return " and ".join(f"`{one.text}`" for one in self.all)

@@ -107,8 +107,8 @@ class GanModel(Sampler):
 
         spec, counts, base = GanSpec.model_validate(facts["spec"]), tensors["counts"], None
         vectors = Vectors(facts["schema"], spec.most_cells, facts["image_radius"], spec.numbers)
-        if given := facts["base"]:
-            model = rebuilt({**given, "schema": facts["schema"]}, under("base/", tensors), KINDS.keys() - {"gan"})
+        if base_facts := facts["base"]:
+            model = rebuilt({**base_facts, "schema": facts["schema"]}, under("base/", tensors), KINDS.keys() - {"gan"})
             base = Base(model, tensors["centroids"])
 
         def build() -> Generator:

@@ -305,7 +305,7 @@ def _charged(
     """Write charges, and return the first; where they pass a cap, return what they weigh."""
     opening.open_missing(connection, opens, alone)
     weighed = weighing.weigh(connection, *charges, write=True)
-    if weighed.held is not None and weighed.held.state == "voided":
+    if weighed.first is not None and weighed.first.state == "voided":
         raise LedgerError(f"charge {charges[0].key} is voided and stays so; start a new run")
     if not weighed.accepted and opens:
         raise weighed.refusal()  # raising rolls the opening back
@@ -314,7 +314,7 @@ def _charged(
     if weighed.fresh:
         store.append(connection, weighed.drafts(approval, declared))
     costs = {fresh.key: cost for fresh, cost in weighed.fresh}
-    return weighed.held or Reservation(charge=charges[0], state="reserved", cost=costs[charges[0].key])
+    return weighed.first or Reservation(charge=charges[0], state="reserved", cost=costs[charges[0].key])
 
 
 def _life(connection: Connection, key: str) -> list[Entry]:

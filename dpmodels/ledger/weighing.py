@@ -26,7 +26,7 @@ class Weighing:
     """
 
     charges: tuple[Charge, ...]
-    held: Reservation | None
+    first: Reservation | None
     fresh: tuple[tuple[Charge, Tally], ...]
     family: Family
     limit: Limit
@@ -74,7 +74,7 @@ class Weighing:
         return Quote(
             account=self.limit.name,
             opens=self.limit.name in self.opened,
-            state=self.held.state if self.held else "new",
+            state=self.first.state if self.first else "new",
             accepted=self.accepted,
             requested_epsilon=self._requested(),
             spent_before=before,

@@ -54,9 +54,9 @@ def clipped(columns: Sequence[Facts]) -> str:
         for one in columns
         if "unseen" in one
     ]
-    said = f"values beyond {', '.join(cut)}, if there were any, were set to the bound before anything was measured"
+    sentence = f"values beyond {', '.join(cut)}, if there were any, were set to the bound before anything was measured"
     hidden = f"noise may hide records at a bound: {', '.join(far)}"
-    both = "; ".join(each for each, there in ((said, cut), (hidden, far)) if there)
+    both = "; ".join(each for each, there in ((sentence, cut), (hidden, far)) if there)
     return f"{both}; these figures are of what was left and of what shows" if both else ""
 
 

@@ -92,7 +92,7 @@ def test_the_lint_refuses_a_suggestion_that_nobody_took(tmp_path: Path) -> None:
     assert "# suggested, as an age in years: {min: 0, max: 120}; to confirm it" in text
     schema, faults = parse(text)
     assert schema is None and {fault.where.split(".")[1] for fault in faults} == {"user_id", "age", "born", "seen"}
-    taken = make(draft(tmp_path / "t.parquet", known=PublicFacts(accept=True)))
+    taken = make(draft(tmp_path / "t.parquet", public_facts=PublicFacts(accept=True)))
     assert [column.type for column in taken.columns.values()] == [
         "identifier",
         "integer",
@@ -103,4 +103,4 @@ def test_the_lint_refuses_a_suggestion_that_nobody_took(tmp_path: Path) -> None:
     names = "user_id,age,share,is_new\n"
     (tmp_path / "t.csv").write_text(names)
     assert "type: TODO" in draft(tmp_path / "t.csv")
-    assert len(make(draft(tmp_path / "t.csv", known=PublicFacts(accept=True))).columns) == 4
+    assert len(make(draft(tmp_path / "t.csv", public_facts=PublicFacts(accept=True))).columns) == 4
