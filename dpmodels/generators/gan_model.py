@@ -84,7 +84,6 @@ class GanModel(Sampler):
         return out
 
     def save(self, path: Path) -> None:
-        """Write generators, counts and what they refine to one file."""
         tensors, facts = {"counts": self.class_counts}, dict[str, Any]()
         for index, generator in enumerate(self.generators):
             tensors |= {f"{index}/{key}": value for key, value in generator.state_dict().items()}

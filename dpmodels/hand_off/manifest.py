@@ -140,7 +140,6 @@ class Manifest(Line, _Head):
 
     @property
     def is_charged(self) -> bool:
-        """Tell whether anything was charged."""
         return self.uncharged is None
 
     @property

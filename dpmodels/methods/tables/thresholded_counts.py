@@ -143,7 +143,6 @@ class DiscoverySystem(System[Counting]):
         return spec.model_copy(update={"threshold": threshold})
 
     def design(self, spec: DiscoveryMeasurement, contract: Discovery) -> Counting:
-        """List what is counted."""
         return Counting(spec, contract)
 
     def event(self, design: Counting, budget: PrivacyBudget) -> Event:
@@ -164,7 +163,6 @@ class DiscoverySystem(System[Counting]):
         )
 
     def fingerprint(self, design: Counting) -> str:
-        """Hash what is counted."""
         return fingerprint_of(design.what.public, design.what.open, design.l2_sensitivity)
 
     def noise(self, line: Line) -> dict[str, float]:
