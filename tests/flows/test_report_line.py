@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dpmodels.errors import BudgetExhausted
-from dpmodels.ledger.approval import Asked, Officer
+from dpmodels.ledger.approval import ApprovalRequest, Officer
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Charge
 from dpmodels.privacy import PrivacyBudget
@@ -190,7 +190,7 @@ def test_the_officer_and_the_forecast_are_told_of_both_lines(tmp_path):
     ledger = Ledger(tmp_path / "home" / "ledger.sqlite")
     ledger.open_account("clinic", dataset="clinic", budget_cap=PrivacyBudget(epsilon=3, delta=1e-5))
     run = start(config_of(tmp_path, account="clinic"))
-    text = plan_text(run, Officer(name="A. Officer", public_key="A" * 43 + "="), Asked("", "", "", ()))
+    text = plan_text(run, Officer(name="A. Officer", public_key="A" * 43 + "="), ApprovalRequest("", "", "", ()))
     assert "**target**: epsilon=1.0" in text and "**report: target**: epsilon=0.5" in text
     assert "**account**: clinic, cap epsilon=3 at" in text and "**spent**: epsilon=0 before" in text
     alone = start(config_of(tmp_path / "alone", account="clinic", report_epsilon=None).model_copy(

@@ -39,6 +39,10 @@ def test_text_becomes_synthetic_embeddings_under_one_charge(tmp_path, contract, 
     (account,) = Ledger(tmp_path / "home" / "ledger.sqlite").accounts()
     assert account.scope == ("mails", unit, "add_or_remove_one")
     assert charges(tmp_path / "home") == ["reserve", "draw", "seal", "commit"]
+    (run,), some = (tmp_path / "home" / "control").glob("*/"), tmp_path / "some.parquet"
+    options = ("--rows", "9", "--where", "kind=good", "--out", some, "--home", tmp_path / "home")
+    code, _, err = run_cli("sample", run.name, *options)
+    assert code == 1 and "have no columns" in err and not some.exists()
     table, facts = pq.read_table(out / "synthetic"), json.loads((out / "report.json").read_text())
     assert table.num_rows == facts["synthetic_rows"] > 0 and table.schema.names == ["kind", "embedding"]
     assert set(table["kind"].to_pylist()) <= {"good", "bad"}

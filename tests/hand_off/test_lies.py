@@ -16,7 +16,7 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import GaussianEvent
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.hand_off.verify import verify_hand_off
-from dpmodels.ledger.approval import Asked
+from dpmodels.ledger.approval import ApprovalRequest
 from dpmodels.ledger.store import digest as ledger_digest
 from dpmodels.limits import LARGEST_REPORT
 from tests.hand_off.make_golden import GOLDEN
@@ -310,7 +310,7 @@ def test_an_old_approval_does_not_cover_a_federation(tmp_path: Path, family: boo
     whole, report = facts(tmp_path / "own"), json.loads((tmp_path / "own" / "report.json").read_text())
     if not priced:
         without_price(whole, report)
-    old = Asked("a" * 64, "toy", "20260101-aaaaaaaaaa", ("b" * 64,), family=family)
+    old = ApprovalRequest("a" * 64, "toy", "20260101-aaaaaaaaaa", ("b" * 64,), family=family)
     whole["approved"] = old.approve("Dana", key).model_dump(mode="json")
     if family:
         whole["approved_as"] = {"account": "toy", "run": old.run}

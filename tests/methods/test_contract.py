@@ -130,12 +130,12 @@ def test_a_record_moves_the_training_of_one_cluster_alone(tmp_path, tap, method)
     """Parts that say they are disjoint and read each other's records would be charged once and hide a record twice."""
     data, plan = data_of(method), quick_plan(method)
     table, more = data.make_records(60), extremes(data)
-    tap.silent, tap.given = True, list(KEYS)
+    tap.silent, tap.keys_left = True, list(KEYS)
     measured(method, tmp_path / "d", plan, table)
     number, touched, steps = len(tap.keys), set[int](), tap.restart()
     for who in range(len(more)):
         tap.copy(steps, "gaussian", "sgd")
-        tap.given = list(KEYS)
+        tap.keys_left = list(KEYS)
         measured(method, tmp_path / str(who), plan, inserted(table, more.take([who]), len(table)))
         pairs = [pair for pair in zip(steps, tap.restart(), strict=True) if pair[0].kind == "sgd"]
         moves = np.array([(one.values != other.values).any() for one, other in pairs]).reshape(number, -1).any(axis=1)
