@@ -1,19 +1,20 @@
-"""What every kind of data does alike: planned for nothing, charged once, handed over whole, and nothing private said."""
+"""What all kinds of data do alike: planned for nothing, charged once, handed over whole, and nothing private said."""
 
 import json
 import logging
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-import yaml
 
 from benchmarks import postgres
-from dpmodels.audit.tap import Draw, tapped
+from dpmodels.audit.tap import tapped
 from dpmodels.authoring.lint import parse
 from dpmodels.hand_off.manifest import Manifest, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
@@ -35,20 +36,19 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 
 @dataclass(frozen=True)
 class Site:
-    """A folder of a kind's data, and the home and the ledger of the runs on it."""
+    """A kind's data with the words of a run on them, and the home and the ledger of that run."""
 
     kind: Kind
-    folder: Path
     words: Words
+    home: Path
+    out: Path
     ledger_url: str = ""
 
-    @property
-    def home(self) -> Path:
-        return self.folder / "home"
-
-    @property
-    def out(self) -> Path:
-        return self.folder / "out"
+    @classmethod
+    def of(cls, kind: Kind, folder: Path, form: str = "parquet", name: str = "kin", **fields: Any) -> "Site":
+        """Write all that a run needs."""
+        words = kind.words(folder, form, name)
+        return cls(**{"kind": kind, "words": words, "home": folder / "home", "out": folder / "out", **fields})
 
     @property
     def ledger(self) -> Ledger:
@@ -69,11 +69,15 @@ class Site:
         whole = [run.name for run in runs if not json.loads((run / "settings.json").read_text())["federation"]]
         return self.where("resume", *whole, "--no-prefect") if whole and self.kind.hands_over else self.run()
 
-    def opened(self) -> "Site":
-        """Open the account, where no run opens one by itself."""
+    def open(self, cap: PrivacyBudget = CAP, name: str = "kin") -> None:
+        """Open an account."""
+        self.home.mkdir(exist_ok=True)
+        self.ledger.open_account(name, dataset=name, budget_cap=cap)
+
+    def open_if_needed(self) -> "Site":
+        """Open the account where no run opens one by itself."""
         if not self.kind.hands_over:
-            self.home.mkdir(exist_ok=True)
-            self.ledger.open_account("kin", dataset="kin", budget_cap=CAP)
+            self.open()
         return self
 
     def product(self) -> str:
@@ -101,27 +105,32 @@ class Ended:
         return read_manifest(self.site.out)
 
 
-@pytest.fixture(scope="session")
-def ended(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ended]:
-    """Plan a run, run it, and keep what was said."""
-    folder = tmp_path_factory.mktemp("ended")
-    site, planned = Site(kind, folder, kind.words(folder)), ""
-    log, lines = logging.getLogger(), list[str]()
-    listener = logging.Handler(logging.DEBUG)
+@contextmanager
+def heard() -> Iterator[list[str]]:
+    """Yield all that is logged meanwhile, down to the least of it."""
+    log, lines, listener = logging.getLogger(), list[str](), logging.Handler(logging.DEBUG)
     listener.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
-    log.addHandler(listener)
     level = log.level
+    log.addHandler(listener)
     log.setLevel(logging.DEBUG)
     try:
-        if kind.plan:
-            code, planned, err = run_cli(*site.where(*kind.plan, *site.words))
-            assert code == 0 and not site.home.exists(), err
-        code, out, err = run_cli(*site.opened().run())
+        yield lines
     finally:
         log.removeHandler(listener)
         log.setLevel(level)
+
+
+@pytest.fixture(scope="session")
+def ended(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """Plan a run, run it, and keep what was said."""
+    site, planned = Site.of(kind, tmp_path_factory.mktemp("ended")).open_if_needed(), ""
+    with heard() as lines:
+        if kind.plan:
+            code, planned, err = run_cli(*site.where(*kind.plan, *site.words))
+            assert code == 0 and not site.home.exists(), err
+        code, out, err = run_cli(*site.run())
     assert code == 0, err
-    yield Ended(site, planned, "\n".join([planned, out, err, *lines]))
+    return Ended(site, planned, "\n".join([planned, out, err, *lines]))
 
 
 def test_a_plan_charges_nothing_and_says_what_the_run_is_charged(ended: Ended) -> None:
@@ -166,7 +175,7 @@ def test_what_is_private_is_in_nothing_that_leaves(ended: Ended) -> None:
 
 def test_killed_at_every_point_it_goes_on_under_one_charge_to_the_same_bits(kind: Kind, tmp_path: Path) -> None:
     """It dies where it never died before, until it ends; once its release is sealed there is no data any more."""
-    site, point = Site(kind, tmp_path, kind.words(tmp_path)).opened(), "start"
+    site, point = Site.of(kind, tmp_path).open_if_needed(), "start"
     sealed = dict[Path, bytes]()
     while point:
         drawn = site.kinds_of_entries().count("draw")
@@ -185,3 +194,63 @@ def test_killed_at_every_point_it_goes_on_under_one_charge_to_the_same_bits(kind
     assert code == 0 and site.product() == before and site.is_charged_once(), err
     assert not kind.hands_over or verify_hand_off(site.out).faults == []
     assert not [path for path in tmp_path.rglob(".part-*")]
+
+
+@pytest.fixture(scope="session")
+def ledgers(request: pytest.FixtureRequest) -> str:
+    """Return the PostgreSQL server, or nothing where it is not installed; the ledger then lies in the home."""
+    return request.getfixturevalue("postgres_server") if postgres.programs() else ""
+
+
+def test_an_officer_signs_and_postgresql_keeps_the_ledger(ended: Ended, ledgers: str, tmp_path: Path) -> None:
+    kind = ended.site.kind
+    url = postgres.new_database(ledgers, "kind_" + kind.name.replace(" ", "_")) if ledgers else ""
+    site = Site.of(kind, tmp_path, ledger_url=url)
+    site.open(ended.site.ledger.account("kin").cap)
+    private, public = write_key(tmp_path / "dana.pem")
+    named = ("--name", "Dana", "--key", public, "--reason", "the board asked for it")
+    assert run_cli(*site.where("ledger", "officer", "kin", *named))[0] == 0
+    for _ in range(kind.charges):
+        code, _, err = run_cli(*site.go_on())
+        (waiting,) = re.findall(r"Dana is to approve run (\S+?)[:;, ]", err)
+        assert code == 1 and "draw" not in site.kinds_of_entries()
+        assert run_cli(*site.where("approve", waiting, "--yes", "--key", private))[0] == 0
+    code, _, err = run_cli(*site.go_on())
+    assert code == 0 and site.is_charged_once(), err
+    assert run_cli(*site.where("ledger", "verify"))[0] == 0
+    assert (site.home / "ledger.sqlite").exists() == (not ledgers)
+    assert not kind.hands_over or verify_hand_off(site.out, officer_key=public).faults == []
+
+
+@pytest.fixture(scope="session")
+def exact(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, bytes]:
+    return of_format(kind, "parquet", tmp_path_factory.mktemp("exact"))
+
+
+def of_format(kind: Kind, form: str, folder: Path) -> tuple[str, bytes]:
+    """Return the hash of the plan and what noise was added to; without noise, so that no choice depends on it."""
+    site = Site.of(kind, folder, form).open_if_needed()
+    with tapped() as tap, pytest.MonkeyPatch.context() as patch:
+        tap.silent = True
+        patch.setattr(Ledger, "seal", lambda *_: 1 / 0)  # what comes after the draw does not matter
+        run_cli(*site.run())
+    (plan, *_) = {entry.content["plan_hash"] for entry in site.ledger.entries() if entry.kind == "reserve"}
+    return plan, b"".join(draw.values.tobytes() for draw in tap.draws)
+
+
+def test_every_format_gives_the_same_plan_and_the_same_exact_records(
+    kind: Kind, exact: tuple[str, bytes], tmp_path: Path
+) -> None:
+    assert exact[1]
+    for form in sorted(kind.formats - {"parquet"}):
+        assert of_format(kind, form, tmp_path / form.replace(" ", "-")) == exact, form
+
+
+def test_the_same_data_are_not_charged_to_another_account(ended: Ended, tmp_path: Path) -> None:
+    """Nothing hinders somebody to call the data otherwise, and so to have the same cap a second time."""
+    site = Site.of(ended.site.kind, tmp_path, name="kith", home=ended.site.home)
+    site.open(ended.site.ledger.account("kin").cap, "kith")
+    before = site.kinds_of_entries()
+    code, _, err = run_cli(*site.run())
+    assert code == 1 and re.search("--again|charged to another account", err), err
+    assert site.kinds_of_entries() == before and not site.out.exists()

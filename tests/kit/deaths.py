@@ -23,7 +23,7 @@ POINTS = {
     "record": ("tasks.run.store", "Run.finish"),
     "hand over": ("dpmodels.hand_off.writer", "replace_folder"),
 }
-"""What every run does that lasts; a process is killed right before it, or after the last, in the states between them."""
+"""What every run does that lasts; a process is killed right before each, and after the last."""
 LIMIT = 120
 """Seconds that a command has."""
 

@@ -37,7 +37,7 @@ def csv(table: pa.Table, path: Path, delimiter: str = ",", suffix: str = ".csv")
 
 
 def lines(table: pa.Table, path: Path, suffix: str = ".jsonl") -> str:
-    content = "\n".join(map(json.dumps, table.to_pylist())).encode()
+    content = "\n".join(json.dumps(row, default=str) for row in table.to_pylist()).encode()
     (target := path.with_suffix(suffix)).write_bytes(gzip.compress(content) if suffix.endswith(".gz") else content)
     return str(target)
 
@@ -58,5 +58,6 @@ FORMATS: dict[str, Write] = {
     "arrow": lambda table, path: feather(table, path, None, ".arrow"),
     "feather": feather,
 }
-LISTS = {"parquet", "a folder", "json lines", "json lines, packed", "arrow", "feather"}
-"""Formats that hold lists of numbers."""
+LINES = {"json lines", "json lines, packed"}
+TEXT = {"csv", "csv, packed", "tabs", *LINES}
+"""Formats that are text; where data are tables, lists of numbers are not read from them."""
