@@ -146,6 +146,8 @@ def test_it_ends_in_what_is_verified_and_states_what_the_ledger_charged(ended: E
     ledger, site = ended.site.ledger, ended.site
     assert site.is_charged_once() and ledger.verify() == []
     assert run_cli(*site.where("ledger", "verify"))[0] == 0
+    known, head = json.loads((site.home / "control" / "ledger.json").read_text()), ledger.head()
+    assert head is not None and (known["seq"], known["hash"]) == (head.seq, head.hash)  # an older ledger is noticed
     if not site.kind.hands_over:
         (price,) = parse(site.out.read_text())[0].discovered
         (charge,) = [entry.charge for entry in ledger.entries() if entry.kind == "reserve"]
@@ -158,6 +160,8 @@ def test_it_ends_in_what_is_verified_and_states_what_the_ledger_charged(ended: E
     for line in lines:
         entry = ledger.find(line.ledger.charge)
         assert entry is not None and entry.state == "committed"
+        entries = [entry.hash for entry in ledger.entries(key=line.ledger.charge)]
+        assert [entry.hash for entry in line.ledger.entries] == entries
         assert line.spent.epsilon == ledger.balance(line.ledger.account).spent_epsilon
     assert ended.manifest.spent.epsilon == ledger.balance(ended.manifest.ledger.account).spent_epsilon > 0
 

@@ -4,7 +4,7 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -23,18 +23,21 @@ POINTS = {
     "record": ("tasks.run.store", "Run.finish"),
     "hand over": ("dpmodels.hand_off.writer", "replace_folder"),
 }
-"""What every run does that lasts; a process is killed right before each, and after the last."""
+"""What every run does that lasts."""
+BESIDE = POINTS.keys() - {"charge", "hand over"}
+"""Points right after which a run is as it is right before the next."""
 LIMIT = 120
 """Seconds that a command has."""
 
 
-def killed_anew(words: list[object], deaths: Path) -> str:
+def killed_anew(words: list[object], deaths: Path, points: Mapping[str, tuple[str, str]] = POINTS) -> str:
     """Run a command that is killed at the first point where none was before; return the point, or nothing if it ended.
 
-    The points are kept in the file of ``deaths``.
+    A point is where something of the product is about to be called, or has just been; the file of ``deaths`` keeps
+    those where a command was killed.
     """
     before = _points(deaths)
-    child = forked.Process(target=_mortal, args=([str(word) for word in words], str(deaths)))
+    child = forked.Process(target=_mortal, args=([str(word) for word in words], str(deaths), points))
     child.start()
     child.join(LIMIT)
     if child.exitcode is None:
@@ -49,8 +52,8 @@ def _points(deaths: Path) -> list[str]:
     return deaths.read_text().splitlines() if deaths.exists() else []
 
 
-def _mortal(words: list[str], deaths: str) -> None:
-    for name, (module, path) in POINTS.items():
+def _mortal(words: list[str], deaths: str, points: Mapping[str, tuple[str, str]]) -> None:
+    for name, (module, path) in points.items():
         *owners, attribute = path.split(".")
         owner = reduce(getattr, owners, importlib.import_module(module))
         setattr(owner, attribute, _deadly(name, getattr(owner, attribute), Path(deaths)))
@@ -63,8 +66,8 @@ def _deadly(name: str, real: Callable[..., Any], deaths: Path) -> Callable[..., 
         stage = f" {args[1]}" if name == "record" else ""
         _die(f"{name}{stage}", deaths)
         done = real(*args, **options)
-        if name == "hand over":
-            _die("end", deaths)
+        if name not in BESIDE:
+            _die(f"after: {name}{stage}", deaths)
         return done
 
     return deadly
