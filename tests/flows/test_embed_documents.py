@@ -364,6 +364,7 @@ def test_a_file_name_in_another_script_needs_a_name_for_the_data_set(letters: Pa
     assert code == 1 and "name the data set with `name`" in err and not (letters / "home" / "ledger.sqlite").exists()
 
 
+@pytest.mark.nightly  # the deployed flow has the same stages
 def test_under_prefect_the_run_is_one_flow_run_of_four_stages(letters: Path) -> None:
     words = [word for word in embed_words(letters) if word != "--no-prefect"]
     assert run_cli(*words)[0] == 0

@@ -346,6 +346,7 @@ def test_each_clients_officer_signs_for_that_client(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly  # in tests/kinds the clients of a server that is killed work in its own process
 def test_a_server_that_is_killed_while_its_clients_work_goes_on_with_their_charges(tmp_path: Path) -> None:
     config = write_wards(tmp_path, round={"workers": "dask"})
     assert ends_at("distributed", "wait", True, "federate", config) == -signal.SIGKILL
