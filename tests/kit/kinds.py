@@ -61,7 +61,7 @@ BUDGET: Words = ["--epsilon", 2, "--delta", 1e-5]
 
 
 def table(folder: Path, form: Write, name: str) -> Words:
-    (folder / "clinic.yaml").write_text(make_schema(name=name).to_yaml())
+    (folder / "clinic.yaml").write_text(make_schema(name=name, unit={"user": "patient", "max_rows": 2}).to_yaml())
     data = form(make_table(60).set_column(0, "patient", canaries(60)), folder / "data")
     training = {"steps": 3, "batch_size": 16, "frequencies_per_step": 8, "network": {"hidden_dim": 8}}
     quick = {"method": "pearl", "measurement": {"frequencies": {"count": 16}}, "training": training}
@@ -93,7 +93,8 @@ def configured(folder: Path, model: object) -> Words:
 
 def images(folder: Path, form: Write, name: str) -> Words:
     columns = {**pictures.make_schema().model_dump()["columns"], "who": {"type": "identifier"}}
-    (folder / "shapes.yaml").write_text(pictures.make_schema(name=name, columns=columns).to_yaml())
+    changes = {"name": name, "columns": columns, "unit": {"user": "who", "max_rows": 2}}
+    (folder / "shapes.yaml").write_text(pictures.make_schema(**changes).to_yaml())
     rows = pictures.make_table(60).append_column("who", canaries(60))
     model = {"measurement": {"coefficients": 12, "directions": 5}, "training": {"rounds": 1, "images": 100}}
     return [form(rows, folder / "data"), "--schema", folder / "shapes.yaml", *configured(folder, model), *BUDGET]
