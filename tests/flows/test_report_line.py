@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import signal
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ from tasks.run.receive import sample_again
 from tasks.run.store import Run
 from tasks.stages.ingest import ingest
 from tasks.stages.sanitize import sanitize
-from tests.kit.children import ends_at
+from tests.kit.deaths import killed_anew
 from tests.kit.kills import only_run
 from tests.kit.support import charges, make_schema, run_cli, synthesize_words, write_clinic
 
@@ -116,19 +115,19 @@ def test_a_finished_run_is_replayed_without_drawing_or_charging(tmp_path):
     assert lives(run) == [LIFE, LIFE] and (run.released / "scores.parquet").read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("module", "name", "before"),
-    [
-        ("dpmodels.report.charged", "fit_scorer", True),
-        ("dpmodels.report.charged", "fit_scorer", False),
-        ("tasks.stages.validate", "charged_section", True),
-    ],
-)
-def test_killed_while_scoring_a_run_resumes_to_one_charge_a_line(tmp_path, module, name, before):
+SCORING = {
+    "models": ("dpmodels.report.charged", "fit_scorer"),
+    "scores": ("tasks.stages.validate", "charged_section"),
+}
+
+
+def test_killed_while_scoring_a_run_resumes_to_one_charge_a_line(tmp_path):
     write_clinic(tmp_path, rows=60)
-    assert ends_at(module, name, before, *synthesize_words(tmp_path, report_epsilon=0.5)) == -signal.SIGKILL
-    code, _, err = run_cli("resume", only_run(tmp_path), "--home", tmp_path / "home", "--no-prefect")
-    assert code == 0, err
+    words, deaths = synthesize_words(tmp_path, report_epsilon=0.5), list[str]()
+    while point := killed_anew(words, tmp_path / "deaths", SCORING):
+        deaths.append(point)
+        words = ["resume", only_run(tmp_path), "--home", tmp_path / "home", "--no-prefect"]
+    assert deaths == ["models", "after: models", "scores", "after: scores"]
     run = Run.find(tmp_path / "home", only_run(tmp_path))
     assert lives(run) == [LIFE, LIFE]  # models are trained before a draw begins
     assert report_of(run)["charged"]["status"] == "measured"

@@ -1,8 +1,6 @@
 """Documents from text to a hand-off of synthetic embeddings: `nacre synthesize` on a contract of documents."""
 
 import json
-import shutil
-import signal
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +12,6 @@ from dpmodels.gate.embedded_gate import EmbeddedGate
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Ledger
 from flows.synthesize import find, pipeline
-from tests.kit.children import ends_at
 from tests.kit.mails import CONTRACT, ENCODER, mails, write
 from tests.kit.support import charges, run_cli
 
@@ -73,30 +70,6 @@ def test_a_classifier_of_synthetic_embeddings_knows_the_real_ones(tmp_path):
     made = pq.read_table(tmp_path / "out" / "synthetic")
     model = LogisticRegression().fit(np.array(made["embedding"].to_pylist()), made["kind"].to_pylist())
     assert np.mean(model.predict(real) == new["kind"].to_numpy()) > 0.9
-
-
-MOMENTS = {
-    "ingest": ("tasks.kinds.documents", "transform_points"),
-    "sanitize: summing": ("dpmodels.releases.steps", "transform_sum"),
-    "sanitize: drawing": ("dpmodels.releases.draw", "measure_gaussian"),
-    "train": ("tasks.stages.train", "write_whole"),
-    "sample": ("tasks.stages.sample", "write_parts"),
-    "validate": ("tasks.stages.validate", "render"),
-    "publish": ("dpmodels.hand_off.writer", "replace_folder"),
-}
-
-
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_killed_and_resumed_there_is_one_charge_and_one_hand_off(tmp_path, moment):
-    assert ends_at(*MOMENTS[moment], True, *write(tmp_path)) == -signal.SIGKILL
-    (run,) = (tmp_path / "home" / "released").iterdir()
-    if moment in ("train", "sample", "validate", "publish"):  # what is free needs no data
-        shutil.rmtree(tmp_path / "home" / "sensitive")
-    code, _, err = run_cli("resume", run.name, "--home", tmp_path / "home", "--no-prefect")
-    assert code == 0, err
-    kinds = charges(tmp_path / "home")
-    assert [kinds.count(kind) for kind in ("reserve", "seal", "commit")] == [1, 1, 1]
-    assert verify_hand_off(tmp_path / "out").faults == []
 
 
 REFUSED = {
