@@ -13,7 +13,14 @@ from typing import Any
 from flows.command_line import app
 
 IMPORTED = [
-    *("flows.synthesize", "flows.embed_documents", "flows.federate", "flows.discover", "flows.command_line.show"),
+    *(
+        "flows.synthesize",
+        "flows.kinds.tables",
+        "flows.kinds.documents",
+        "flows.kinds.federations",
+        "flows.discover",
+        "flows.command_line.show",
+    ),
     *("torch", "torch._dynamo", "opendp.prelude", "great_expectations", "sklearn.ensemble", "tests.kit.deaths"),
     *("dpmodels.generators.critic", "dpmodels.generators.mixture_network", "dpmodels.methods.federations.classifier"),
 ]
