@@ -25,7 +25,7 @@ from dpmodels.releases import draw
 from dpmodels.releases.release import read_release
 from dpmodels.text.candidates import read_candidates
 from flows.config import EmbedConfig
-from flows.kinds.documents import prepare
+from flows.kinds.each_document import prepare
 from flows.start import start
 from flows.synthesize import carry_out
 from flows.with_prefect.server import prefect_server

@@ -16,7 +16,7 @@ IMPORTED = [
     *(
         "flows.synthesize",
         "flows.kinds.tables",
-        "flows.kinds.documents",
+        "flows.kinds.each_document",
         "flows.kinds.federations",
         "flows.discover",
         "flows.command_line.show",
