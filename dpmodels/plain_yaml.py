@@ -97,7 +97,7 @@ class _Open:
     """A mapping or a list that is being read."""
 
     content: Any
-    place: Place
+    path: Place
     line: int
     anchor: str | None
     first: int
@@ -161,7 +161,7 @@ class _Reader:
         top = self.open[-1] if self.open else None
         if top is not None and isinstance(top.content, dict) and top.key is None:
             name = scalar.text if scalar.kind in ("str", "merge") else scalar.value()
-            key_path = (*top.place, scalar.text)
+            key_path = (*top.path, scalar.text)
             top.skipped = not self.watch.on_key(key_path, scalar, top.lines.get(name, 0))
             top.lines.setdefault(name, scalar.line)
             top.key = scalar
@@ -229,10 +229,10 @@ class _Reader:
             return ()
         top = self.open[-1]
         if isinstance(top.content, list):
-            key_path = (*top.place, str(len(top.content)))
+            key_path = (*top.path, str(len(top.content)))
             self.watch.on_item(key_path, line)
             return key_path
-        return (*top.place, top.key.text if top.key else "")
+        return (*top.path, top.key.text if top.key else "")
 
 
 def _scalar(event: Any, line: int) -> Scalar:

@@ -27,6 +27,7 @@ from benchmarks.common import Table, parse, plot_sweep, report
 from benchmarks.dirichlet import dirichlet_split
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import GaussianEvent, leaves
+from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.federation import Federation
 from dpmodels.embeddings.frozen import digest_of
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev, measure_gaussian
@@ -35,7 +36,6 @@ from dpmodels.methods.federations.heads import (
     FederatedHeads,
     HeadsMeasurement,
     certainty,
-    distil_head,
     weighted_ensemble,
 )
 from dpmodels.methods.federations.moments_head import discriminant
@@ -52,6 +52,19 @@ ALPHAS, EPSILONS, SEEDS = (0.01, 0.1, 1.0, 100.0), (0.1, 0.5, 1.0, 3.0), (0, 1, 
 WITHOUT, PRIVATE = ["FedDF+P", "FedAUX", "FedAUX sharp"], ["FedAUX", "FedAUX sharp", "moments local", "moments central"]
 HEAD = ["alpha", *(f"{name}, no noise" for name in WITHOUT), "moments, no noise", *PRIVATE, "sharp, distilled"]
 DISTILLED = 5000
+
+
+def distil_head(z: Whole, soft: Floats, strength: float = 1e-4, bias: float = 0.3) -> tuple[Logistic, Floats]:
+    """Fit one multinomial head to soft labels of public vectors (post-processing). Shapes: [n, d], [n, classes].
+
+    Returns:
+        The problem, whose ``features`` the head is for, and W [classes, d + 1].
+    """
+    problem = Logistic(z.shape[1], soft.shape[1], strength * len(z), bias, False, len(z), tolerance=1e-2)
+    weights = problem.solve(problem.features(z), soft)
+    if weights is None:
+        raise SystemExit("no head fits the soft labels; give a stronger regularization")
+    return problem, weights
 
 
 def budget_of(epsilon: float, delta: float = DELTA) -> PrivacyBudget:

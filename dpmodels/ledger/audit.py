@@ -196,8 +196,8 @@ class _Signed:
     """One approval, what its signature is valid for, and the charges that it names."""
 
     approval: Approval
-    asked: tuple[ApprovalRequest, ...]
-    named: frozenset[str]
+    requests: tuple[ApprovalRequest, ...]
+    signed_for: frozenset[str]
 
     @classmethod
     def read(cls, entry: Entry, parent: str) -> "_Signed":
@@ -214,12 +214,12 @@ class _Signed:
         if (self.approval.public_key, self.approval.ledger) != (officer.public_key, ledger):
             return False
         return any(
-            entry.charge in self.named
-            if asked.family
-            else (asked.account, asked.run) == (entry.account, entry.run)
-            and entry.content["plan_hash"] in self.named
+            entry.charge in self.signed_for
+            if request.family
+            else (request.account, request.run) == (entry.account, entry.run)
+            and entry.content["plan_hash"] in self.signed_for
             and not entry.content.get("part")  # charges of parts are a family
-            for asked in self.asked
+            for request in self.requests
         )
 
 

@@ -80,7 +80,7 @@ def counted_together(column: Modelled, noisy: Marginal, records: float) -> dict[
     How they lie among one another rests on the first histogram alone: ``distance_within`` is the total variation that
     its noise puts between them, at most their whole share.
     """
-    cells = np.bincount(noisy.place)
+    cells = np.bincount(noisy.cell_of)
     shared = cells > 1
     if not shared.any():
         return None
@@ -90,7 +90,7 @@ def counted_together(column: Modelled, noisy: Marginal, records: float) -> dict[
     return {
         "what": "intervals" if isinstance(column, Continuous) else "categories",
         "members": members,
-        "of": len(noisy.place),
+        "of": len(noisy.cell_of),
         "into": int(shared.sum()),
         "share": round(share, 8),
         "distance_within": round(min(share, noise), 8),

@@ -48,7 +48,7 @@ def noisy_tables(release: Release) -> Iterator[pa.Table]:
     if system is None or marginals is None:
         raise Unsuitable(f"the release of {line.method} holds no counts of columns, so there are no tables to write")
     combined = {
-        name: NoisyTable((name,), (one.place,), one.pooled, one.pooled_stddev)
+        name: NoisyTable((name,), (one.cell_of,), one.pooled, one.pooled_stddev)
         for name, one in marginals.columns.items()
     }
     measured, rows = list(system.tables(release)), list[pa.Table]()
@@ -64,7 +64,7 @@ def noisy_tables(release: Release) -> Iterator[pa.Table]:
 
 def _rows(number: int, kind: str, table: NoisyTable, columns: dict[str, Modelled]) -> pa.Table:
     sides = [
-        _cells(columns[name], cell_of_column) for name, cell_of_column in zip(table.names, table.places, strict=True)
+        _cells(columns[name], cell_of_column) for name, cell_of_column in zip(table.names, table.cells_of, strict=True)
     ]
     combinations, size = list(product(*sides)), table.counts.size
     parts = [[[side[part] for side in each] for each in combinations] for part in range(3)]

@@ -149,7 +149,7 @@ def _column(
     if marginals is None or name not in marginals.columns:
         return facts
     noisy, records = marginals.columns[name], marginals.records
-    pooled = np.bincount(noisy.place, shares, minlength=len(noisy.pooled))
+    pooled = np.bincount(noisy.cell_of, shares, minlength=len(noisy.pooled))
     largest = largest_cell(column, noisy.counts, records)
     together = counted_together(column, noisy, records)
     errors = errors_of(column, noisy, shares)

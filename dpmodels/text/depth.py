@@ -17,7 +17,7 @@ direction's k sentences cut its row of m candidates into k + 1 runs of one count
 whatever k is. That is what bounds the rate: a look-up at a random place of a row that stays in the nearest cache.
 """
 
-from typing import Any, Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,26 +29,10 @@ from dpmodels.text.recoder import on_lattice
 Statistic = Literal["worst", "sum"]
 
 
-class Utility(Protocol):
-    """Whole scores of public candidates for each of several documents.
-
-    Attributes:
-        sensitivity: how far replacing one sentence moves any score of its document, whatever its other sentences are.
-            The number of sentences is public, and so the same before and after.
-    """
-
-    sensitivity: int
-
-    def scores(self, points: Floats, ends: NDArray[np.int64]) -> NDArray[np.integer[Any]]:
-        """Score every candidate; a document's scores depend on its own sentences alone, to the last bit.
-
-        Shapes: points [sentences, width], of which document i has ``ends[i]`` to ``ends[i + 1]``; the scores are
-            [documents, candidates].
-        """
-
-
 class TukeyDepth:
     """Approximate Tukey depth along public directions: the worst of them, or their sum.
+
+    ``sensitivity`` is how far replacing one sentence moves any score of its document, whatever its others are.
 
     Shapes: candidates [m, width], directions [width, p].
     """
@@ -62,7 +46,10 @@ class TukeyDepth:
         self.sensitivity = 2 if self.worst else 2 * directions.shape[1]
 
     def scores(self, points: Floats, ends: NDArray[np.int64]) -> Indices:
-        """Return minus |2 h - k| of every candidate, the largest of all directions or their sum."""
+        """Return minus |2 h - k| of every candidate, the largest of all directions or their sum, document by document.
+
+        Shapes: points [sentences, width], of which document i has ``ends[i]`` to ``ends[i + 1]`` -> [documents, m].
+        """
         projected = (points @ self.directions).T
         # candidate number t along a direction lies at or below a sentence where t is less than the sentence's place
         pairs = zip(self.sorted, projected, strict=True)

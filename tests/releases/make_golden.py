@@ -77,7 +77,7 @@ def marginals_of(method: str, release: Release) -> dict[str, Any] | None:
         return None
     columns = {
         name: {"counts": list(one.counts), "stddev": one.stddev, "pooled": list(one.pooled)}
-        | {"pooled_stddev": list(one.pooled_stddev), "place": one.place.tolist()}
+        | {"pooled_stddev": list(one.pooled_stddev), "place": one.cell_of.tolist()}
         for name, one in found.columns.items()
     }
     return {"records": found.records, "columns": columns}

@@ -145,7 +145,7 @@ def test_rare_categories_are_said_to_be_counted_together_with_what_noise_adds_am
     marginals = Measured.of(release_of(NACRE, real, schema)).marginals
     noisy = marginals.columns["town"]
     said = counted_together(marginals.codec.columns["town"], noisy, marginals.records)
-    members = np.bincount(noisy.place)[noisy.place] > 1
+    members = np.bincount(noisy.cell_of)[noisy.cell_of] > 1
     truth = np.bincount(real.states[:, 0], minlength=2003)
     assert not members[:3].any() and (said["members"], said["of"], said["into"]) == (members.sum(), 2003, 1)
     assert said["share"] == pytest.approx(truth[members].sum() / 200_000, abs=0.01)

@@ -59,7 +59,7 @@ def test_the_expected_distance_is_that_of_the_release_to_the_real_table(real):
         tally = CellTally(marginals.codec)
         tally.add(real)
         for counts, (_name, one) in zip(tally.cells, marginals.columns.items(), strict=True):
-            true = np.bincount(one.place, counts, minlength=len(one.pooled))
+            true = np.bincount(one.cell_of, counts, minlength=len(one.pooled))
             expected = np.sqrt(2 / np.pi) * one.pooled_stddev.sum()
             ratios.append(np.abs(one.pooled - true).sum() / expected)
             assert np.abs(one.counts - counts).max() < 6 * one.stddev
@@ -76,9 +76,9 @@ def test_privbayes_foretells_the_distance_of_every_column_from_all_tables_it_is_
         tally = CellTally(marginals.codec)
         tally.add(real)
         for counts, one in zip(tally.cells, marginals.columns.values(), strict=True):
-            true = np.bincount(one.place, counts, minlength=len(one.pooled))
+            true = np.bincount(one.cell_of, counts, minlength=len(one.pooled))
             ratios.append(np.abs(one.pooled - true).sum() / (np.sqrt(2 / np.pi) * one.pooled_stddev.sum()))
-            once.append(one.pooled_stddev.mean() / (one.stddev * np.sqrt(np.bincount(one.place).mean())))
+            once.append(one.pooled_stddev.mean() / (one.stddev * np.sqrt(np.bincount(one.cell_of).mean())))
     assert 0.8 < np.mean(ratios) < 1.25
     assert np.mean(once) < 0.9  # the tables tell something beside the histogram
     facts = summarise(Measured.of(release), tally, [real], [], "0" * 64)

@@ -267,19 +267,3 @@ def weighted_ensemble(
     odds = np.exp(mean - mean.max(axis=1, keepdims=True))
     result: Floats = odds / odds.sum(axis=1, keepdims=True)
     return result
-
-
-def distil_head(z: Whole, soft: Floats, strength: float = 1e-4, bias: float = 0.3) -> tuple[Logistic, Floats]:
-    """Fit one multinomial head to soft labels of public vectors (post-processing). Shapes: [n, d], [n, classes].
-
-    Returns:
-        The problem, whose ``features`` the head is for, and W [classes, d + 1].
-
-    Raises:
-        Unsuitable: the regularization is too weak for an optimum to be found.
-    """
-    problem = Logistic(z.shape[1], soft.shape[1], strength * len(z), bias, False, len(z), tolerance=1e-2)
-    weights = problem.solve(problem.features(z), soft)
-    if weights is None:
-        raise Unsuitable("no head fits the soft labels; give a stronger regularization")
-    return problem, weights

@@ -29,7 +29,7 @@ class Marginal:
 
     Attributes:
         counts, stddev: the released counts of its fine cells, and the noise_stddev of each. Shapes: [fine cells].
-        place: the cell that each fine cell belongs to. Shapes: [fine cells].
+        cell_of: the cell that each fine cell belongs to. Shapes: [fine cells].
         pooled, pooled_stddev: the counts of its cells, averaged over everything that was released about them, and the
             noise_stddev of these averages. Shapes: [cells].
         ends: all that was measured of the values of a column that has many; None where the counts are all there is.
@@ -37,7 +37,7 @@ class Marginal:
 
     counts: Floats
     stddev: float
-    place: NDArray[np.int64]
+    cell_of: NDArray[np.int64]
     pooled: Floats
     pooled_stddev: Floats
     ends: Ends | None = None
@@ -77,13 +77,13 @@ class NoisyTable:
     """Counts of the combinations of cells of one or several columns, as they were released.
 
     Attributes:
-        names: the columns; places: for each of them the cell that each fine cell of the codec belongs to.
+        names: the columns; cells_of: for each of them the cell that each fine cell of the codec belongs to.
         counts: one axis a column. Shapes: [cells of the first column, cells of the second, ...].
         stddev: the noise_stddev of each count, or of all of them.
     """
 
     names: tuple[str, ...]
-    places: tuple[NDArray[np.int64], ...]
+    cells_of: tuple[NDArray[np.int64], ...]
     counts: Floats
     stddev: Floats | float
 

@@ -17,7 +17,6 @@ from dpmodels.methods.federations.heads import (
     FederatedHeads,
     Heads,
     HeadsMeasurement,
-    distil_head,
     weighted_ensemble,
 )
 from dpmodels.privacy import Adjacency, PrivacyBudget, Sensitive
@@ -189,9 +188,9 @@ def test_other_negatives_than_the_contracts_are_refused_before_any_noise(tmp_pat
     assert [entry.kind for entry in desk.ledger.entries()] == ["open", "reserve"]
 
 
-def test_certainty_weighs_the_client_that_knows_and_distils_to_one_head(tmp_path):
+def test_certainty_weighs_the_client_that_knows(tmp_path):
     """With one class a client most are wrong about a record, and their mean is; the one that is certain is right."""
-    test, public = make_examples(300, seed=5), EXTRACT.whole(make_examples(300, seed=6).inputs)
+    test = make_examples(300, seed=5)
     z, labels = EXTRACT.whole(test.inputs), test.labels.numpy()
 
     def right(said: np.ndarray) -> float:
@@ -204,12 +203,9 @@ def test_certainty_weighs_the_client_that_knows_and_distils_to_one_head(tmp_path
         heads = [released(folder, name, epsilon=200.0, score_lambda=1e-3, head_lambda=1e-3) for name in OWN]
         assert [each.client for each in heads] == list(OWN)
         logits, sure = [each.logits(z) for each in heads], [each.certainty(z) for each in heads]
-        said = weighted_ensemble([each.logits(public) for each in heads], [each.certainty(public) for each in heads])
-        problem, head = distil_head(public, said)
-        distilled = problem.features(z) @ head.T
-        found.append([right(weighted_ensemble(logits)), right(weighted_ensemble(logits, sure)), right(distilled)])
-    plain, weighted, distilled = np.mean(found, axis=0)
-    assert weighted > plain + 0.05 and distilled > weighted - 0.1, found
+        found.append([right(weighted_ensemble(logits)), right(weighted_ensemble(logits, sure))])
+    plain, weighted = np.mean(found, axis=0)
+    assert weighted > plain + 0.05, found
 
 
 def test_a_sharp_ensemble_follows_the_client_that_is_most_certain():
