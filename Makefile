@@ -50,7 +50,7 @@ test: $(INSTALLED) ## run the tests
 test-nightly: $(INSTALLED) ## run the tests of minutes that `make test` leaves out, beside shorter ones of their kind
 	$(BIN)/python -m pytest -m nightly --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
-test-fast: $(INSTALLED) ## run the tests that take seconds and start no process
+test-fast: $(INSTALLED) ## run the tests of files that take seconds and start no process
 	$(BIN)/python -m pytest -m 'not gpu and not slow and not processes' --numprocesses 2 --dist worksteal
 
 # The other versions of Python too: make test-light PYTHON=python3.13

@@ -53,33 +53,47 @@ LONGEST = [
         "flows/test_deployments",
         "flows/test_server",
         "privacy/test_two_pools",
-        "flows/test_federate_rounds",
-        "flows/test_federate_central",
-        "flows/test_federate",
-        "flows/test_ledger_commands",
         "methods/test_contract",
+        "kinds/test_contract",
+        "flows/test_automations",
+        "flows/test_ledger_commands",
+        "flows/test_federate",
         "tasks/test_cluster",
-        "flows/test_report_line",
-        "flows/test_every_method",
         "audit/test_faults",
-        "flows/test_crash",
         "browser/test_pages",
+        "methods/test_private_training",
         "flows/test_server_killed",
         "browser/test_doors",
-        "methods/test_private_training",
+        "flows/test_remote_inputs",
+        "flows/test_federate_central",
+        "flows/test_federate_rounds",
+        "flows/test_crash",
         "nacre/test_base_install",
         "nacre/test_installed",
-        "privacy/test_replay",
-        "flows/test_cli",
+        "flows/test_embed_documents",
+        "flows/test_every_method",
+        "privacy/test_contents",
+        "audit/test_audit",
         "flows/test_bad_input",
+        "flows/test_cli",
+        "flows/test_fit",
+        "flows/test_production",
+        "privacy/test_replay",
         "privacy/test_partitions",
         "report/test_report",
         "ledger/test_machine",
-        "flows/test_embed_documents",
+        "flows/test_report_line",
+        "mechanisms/test_dp_sgd_adaptive",
+        "comparison/test_internal",
+        "comparison/test_images",
+        "comparison/test_commands",
         "generators/test_gan",
     ]
 ]
-"""Files of the most minutes, which begin: what is long and comes last leaves the other workers idle."""
+"""Files of the most minutes, which begin: what is long and comes last leaves the other workers idle.
+
+``make test-fast`` leaves them out.
+"""
 APART = {
     "tests/kinds/test_contract.py": "kind",
     "tests/methods/test_contract.py": "method",
@@ -119,7 +133,7 @@ def _lacks(failure: str) -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that need a server, which ``make test-fast`` leaves out; lay out those of ``make test``.
+    """Mark the tests that ``make test-fast`` leaves out, since they need a server or minutes; lay out ``make test``.
 
     A file's tests share a worker, since they share what was slow to make, as do all that talk to one Prefect server.
     """
@@ -135,6 +149,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         part = parameters.get(APART.get(file, ""), "")
         shared = "prefect_api" if "prefect_api" in needs else f"{file} {part}"
         item.add_marker(pytest.mark.xdist_group(shared.strip()))
+        if file in LONGEST:
+            item.add_marker("slow")
     if hasattr(config, "workerinput"):
         first = {file: place for place, file in enumerate(LONGEST)}
         items.sort(key=lambda item: first.get(item.nodeid.split("::")[0], len(first)))

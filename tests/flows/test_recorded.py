@@ -15,6 +15,7 @@ from flows.with_prefect.artifacts import MOST_PICTURES, report_in_short
 from flows.with_prefect.recorded import run_as_flow, run_stage
 from flows.with_prefect.server import prefect_server
 from tests.hand_off.make_golden import started
+from tests.kit.api import Api
 from tests.kit.reports import facts_of
 from tests.kit.stages import CANARY, Run, cast, refuse, train
 from tests.kit.support import make_records
@@ -36,7 +37,10 @@ class Heard(logging.Handler):
 
 
 @pytest.mark.slow
-def test_the_log_names_every_stage_and_failure_and_no_value(tmp_path: Path) -> None:
+def test_the_log_names_every_stage_and_failure_and_no_value(
+    tmp_path: Path, prefect_api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", prefect_api.url)
     from prefect import flow
 
     heard, logger = Heard(), logging.getLogger("prefect.flow_runs")
@@ -77,16 +81,19 @@ def test_the_report_in_short_needs_no_other_file_and_its_pictures_are_light() ->
 
 
 @pytest.mark.slow
-def test_flow_runs_are_named_by_their_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flow_runs_are_named_by_their_data_set(
+    tmp_path: Path, prefect_api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", prefect_api.url)
     run = started(tmp_path / "site")
-    names = []
     with prefect_server(tmp_path / "server"):
         from prefect.client.orchestration import get_client
+        from prefect.client.schemas.filters import FlowRunFilter
 
         from flows.with_prefect.worker import deployed, name_flow_run
 
         deployed("named")(lambda: name_flow_run(run))()
         run_as_flow(run, lambda *_: None)
         with get_client(sync_client=True) as client:
-            names = [one.name for one in client.read_flow_runs()]
-    assert names == [f"clinic {run.name}"] * 2
+            named = FlowRunFilter.model_validate({"name": {"any_": [f"clinic {run.name}"]}})
+            assert len(client.read_flow_runs(flow_run_filter=named)) == 2

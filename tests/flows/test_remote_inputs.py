@@ -91,13 +91,18 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield f"https://127.0.0.1:{port}"
 
 
-READ = "import sys; from tests.flows.test_inputs import *; same(ingested(Path(sys.argv[1]), sys.argv[2]))"
+READ = """
+import sys
+from pathlib import Path
+from tests.kit.inputs import ingested, same
+for number, uri in enumerate(sys.argv[2:]):
+    same(ingested(Path(sys.argv[1]) / str(number), uri))
+"""
 
 
-@pytest.mark.parametrize("name", ["t.parquet", "t.csv.gz"])
-def test_a_file_is_read_over_https(tmp_path, site, name):
+def test_files_are_read_over_https(tmp_path, site):
     """In a process of its own, which reads once, where it starts, which certificates it trusts."""
-    words = [sys.executable, "-c", READ, tmp_path, f"{site}/{name}"]
+    words = [sys.executable, "-c", READ, tmp_path, f"{site}/t.parquet", f"{site}/t.csv.gz"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
 

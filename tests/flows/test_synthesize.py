@@ -20,8 +20,6 @@ from flows.config import SynthesizeConfig
 from flows.synthesize import carry_out, pipeline, start, synthesize
 from tasks.engine.encoded import EncodedTable
 from tasks.run.store import Run
-from tasks.stages.ingest import ingest
-from tasks.stages.sanitize import sanitize
 from tests.kit.support import charges, digest, make_schema, run_cli, servers_of, synthesize_words, write_clinic
 
 pytestmark = pytest.mark.processes
@@ -119,18 +117,6 @@ def test_plan_opens_no_data_and_writes_nothing(clinic):
     code, out, _ = run_cli(*words)
     assert code == 0 and "noise_multiplier=3.7306" in out and "opens with this run, cap epsilon=1 at delta=1e-5" in out
     assert not (clinic / "home").exists()
-
-
-def test_after_sanitising_the_sensitive_zone_may_go_and_nothing_more_is_charged(clinic):
-    run = start(config(clinic))
-    sanitize(run, ingest(run))
-    before = charges(run.home)
-    shutil.rmtree(run.home / "sensitive")
-    (clinic / "clinic.parquet").unlink()
-    carry_out(run, prefect=False)
-    assert (run.settings.out / "manifest.json").exists()
-    assert charges(run.home) == before == ["reserve", "draw", "seal", "commit"]
-    assert not (run.home / "sensitive").exists()
 
 
 def test_resuming_a_finished_run_changes_nothing(clinic):

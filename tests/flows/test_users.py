@@ -11,6 +11,7 @@ import pytest
 import nacre
 from dpmodels.audit.made import shop
 from dpmodels.report.report import ROWS_ALONE
+from tests.kit.kills import only_run
 from tests.kit.support import charges, digest, run_cli, synthesize_words, write_clinic
 
 pytestmark = pytest.mark.processes
@@ -39,11 +40,6 @@ def joins(folder: Path, users: int = USERS) -> None:
     assert len(pc.unique(keys)) == users and len(pc.unique(children["number"])) == len(children)
     assert len(children) and pc.all(pc.is_in(children["customer"], value_set=keys)).as_py()
     assert pc.max(children.group_by("customer").aggregate([("price", "count")])["price_count"]).as_py() <= 6
-
-
-def only_run(folder: Path) -> str:
-    (run,) = (folder / "home" / "released").iterdir()
-    return run.name
 
 
 @pytest.fixture(scope="module")

@@ -47,15 +47,42 @@ def as_csv(path: Path, delimiter: str = ",", table: pa.Table = TABLE, before: by
     return path
 
 
-def as_json(path: Path, change: Callable[[dict[str, object]], object] = lambda row: row) -> Path:
-    content = "\n".join(json.dumps(change(row)) for row in TABLE.to_pylist()).encode()
+def as_json(
+    path: Path, change: Callable[[dict[str, object]], object] = lambda row: row, table: pa.Table = TABLE
+) -> Path:
+    content = "\n".join(json.dumps(change(row), default=str) for row in table.to_pylist()).encode()
     path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
     return path
 
 
-def as_arrow(path: Path, compression: str | None = None) -> Path:
-    pyarrow.feather.write_feather(TABLE, str(path), compression=compression, chunksize=110)
+def as_arrow(path: Path, compression: str | None = None, table: pa.Table = TABLE) -> Path:
+    pyarrow.feather.write_feather(table, str(path), compression=compression, chunksize=110)
     return path
+
+
+def in_parts(path: Path, table: pa.Table) -> Path:
+    """Write a folder of two files, and what others leave beside such files."""
+    for part, rows in enumerate((table.slice(0, 17), table.slice(17))):
+        parquet(path / f"part-{part}.parquet", rows)
+    (path / "_SUCCESS").touch()
+    return path
+
+
+FORMATS: dict[str, Callable[[Path, pa.Table], Path]] = {
+    "parquet": lambda path, table: parquet(path.with_suffix(".parquet"), table),
+    "a folder": in_parts,
+    "csv": lambda path, table: as_csv(path.with_suffix(".csv"), table=table),
+    "csv, packed": lambda path, table: as_csv(path.with_suffix(".csv.gz"), "|", table),
+    "tabs": lambda path, table: as_csv(path.with_suffix(".tsv"), "\t", table),
+    "json lines": lambda path, table: as_json(path.with_suffix(".jsonl"), table=table),
+    "json lines, packed": lambda path, table: as_json(path.with_suffix(".ndjson.gz"), table=table),
+    "arrow": lambda path, table: as_arrow(path.with_suffix(".arrow"), table=table),
+    "feather": lambda path, table: as_arrow(path.with_suffix(".feather"), "zstd", table),
+}
+"""By its name what writes a table at a path that has no ending yet."""
+LINES = {"json lines", "json lines, packed"}
+TEXT = {"csv", "csv, packed", "tabs", *LINES}
+"""Formats that are text; where data are tables, lists of numbers are not read from them."""
 
 
 def hive(folder: Path, *by: str, form: str = "parquet", table: pa.Table = TABLE) -> Path:

@@ -14,13 +14,14 @@ import yaml
 
 from dpmodels.audit.made import pictures, shop
 from tests.kit import drafts, letters, mails, wards
-from tests.kit.formats import FORMATS, LINES, TEXT, Write
+from tests.kit.inputs import FORMATS, LINES, TEXT
 from tests.kit.support import make_schema, make_table
 
 CANARY = "Zebulon-Quillfeather"
 """A private value: of all that is written, only the data and the sensitive zone may hold it."""
 
 Words = list[object]
+Write = Callable[[Path, pa.Table], Path]
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ BUDGET: Words = ["--epsilon", 2, "--delta", 1e-5]
 
 def table(folder: Path, form: Write, name: str) -> Words:
     (folder / "clinic.yaml").write_text(make_schema(name=name, unit={"user": "patient", "max_rows": 2}).to_yaml())
-    data = form(make_table(60).set_column(0, "patient", canaries(60)), folder / "data")
+    data = form(folder / "data", make_table(60).set_column(0, "patient", canaries(60)))
     training = {"steps": 3, "batch_size": 16, "frequencies_per_step": 8, "network": {"hidden_dim": 8}}
     quick = {"method": "pearl", "measurement": {"frequencies": {"count": 16}}, "training": training}
     return [data, "--schema", folder / "clinic.yaml", *configured(folder, quick), *BUDGET]
@@ -78,7 +79,7 @@ def users(folder: Path, form: Write, name: str) -> Words:
     for table, path in ((customers, "customers"), (orders, "orders")):
         names = pa.array([f"{CANARY}-{customer}" for customer in table["customer"].to_pylist()])
         table = table.set_column(table.schema.get_field_index("customer"), "customer", names)
-        given = form(table, folder / path)
+        given = form(folder / path, table)
         if path == "customers":
             parents = given
     (folder / "shop.yaml").write_text(shop.make_schema(name=name).to_yaml())
@@ -97,23 +98,23 @@ def images(folder: Path, form: Write, name: str) -> Words:
     (folder / "shapes.yaml").write_text(pictures.make_schema(**changes).to_yaml())
     rows = pictures.make_table(60).append_column("who", canaries(60))
     model = {"measurement": {"coefficients": 12, "directions": 5}, "training": {"rounds": 1, "images": 100}}
-    return [form(rows, folder / "data"), "--schema", folder / "shapes.yaml", *configured(folder, model), *BUDGET]
+    return [form(folder / "data", rows), "--schema", folder / "shapes.yaml", *configured(folder, model), *BUDGET]
 
 
 def documents(folder: Path, form: Write, name: str) -> Words:
     """Write mails that all name one person."""
     rows = mails.mails(60)
     texts = pa.array([f"{CANARY} {text}" for text in rows["body"].to_pylist()])
-    data = form(rows.set_column(1, "body", texts), folder / "data")
+    data = form(folder / "data", rows.set_column(1, "body", texts))
     (folder / "mails.yaml").write_text(mails.make_contract(name=name).to_yaml())
     return [data, "--schema", folder / "mails.yaml", *configured(folder, {"method": "moments"}), *BUDGET]
 
 
 def each_document(folder: Path, form: Write, name: str) -> Words:
     """Write letters that all name one person, and public ones."""
-    rows, column = letters.make_letters(30, seed=1), 1
+    rows = letters.make_letters(30, seed=1)
     texts = pa.array([f"{CANARY} {text}" for text in rows["text"].to_pylist()])
-    data = form(rows.set_column(column, "text", texts), folder / "data")
+    data = form(folder / "data", rows.set_column(1, "text", texts))
     pq.write_table(letters.make_letters(60, seed=2), folder / "public.parquet")
     terms = {"name": name, "protects": "sentence", "text": "text", "encoder": {"name": "hashed", "dim": 16}}
     (folder / "contract.yaml").write_text(yaml.safe_dump(terms))
@@ -129,7 +130,7 @@ def federation(folder: Path, form: Write, name: str, **model: Any) -> Words:
     clients = {}
     for number, ward in enumerate(wards.NAMES):
         rows = wards.make_ward(60, number).append_column("who", canaries(60))
-        clients[ward] = form(rows, folder / ward)
+        clients[ward] = str(form(folder / ward, rows))
     content = yaml.safe_load(config.read_text()) | {"out": str(folder / "out")}
     del content["runtime"]
     extractor = {"features": 4, "width": 4, "pretraining": None}
@@ -148,7 +149,7 @@ def discovery(folder: Path, form: Write, name: str) -> Words:
     draft.write_text(drafts.make_draft(name=name))
     rows = make_table(400)
     named = pa.array([CANARY, *rows["ward"].to_pylist()[1:]])
-    data = form(rows.set_column(rows.schema.get_field_index("ward"), "ward", named), folder / "data")
+    data = form(folder / "data", rows.set_column(rows.schema.get_field_index("ward"), "ward", named))
     return [data, "--schema", draft, "--epsilon", 2, "--delta", 1e-6, "--out", folder / "out"]
 
 
