@@ -58,9 +58,8 @@ def open_account(
     contract = load_named(schema)
     check_delta(cap_delta, bool(allow_large_delta))
     cap = make_budget(cap_epsilon, cap_delta, contract.unit, "cap_epsilon", contract.adjacency)
-    terms: dict[str, Any] = {"owner": owner, "note": note, "parent": parent, "run_cap": run_cap}
+    terms: dict[str, Any] = {"owner": owner, "note": note, "parent": parent, "run_cap": run_cap, **_signing(key)}
     terms |= {"expires": _day(expires), "composition": "renyi_filter" if renyi_filter else "exact"}
-    terms |= _signing(key)
     note_new_ledger(_place(home, ledger))
     if not ledger:
         close_home(home or HOME)
