@@ -1,4 +1,4 @@
-"""Print what the house rules name as targets and no test holds: sizes, and names that say nothing.
+"""Print what the house rules name as targets: sizes, which a test holds, and names that say nothing, which none does.
 
     python -m tests.architecture.shape
 
@@ -54,32 +54,46 @@ def bindings(tree: ast.AST) -> Iterator[str]:
             yield node.arg
 
 
-def main() -> None:
-    """Print the figures."""
-    names, rooms, files = Counter[str](), Counter[str](), dict[str, int]()
-    functions: dict[str, int] = {}
+def trees() -> Iterator[tuple[str, str, ast.Module]]:
+    """Yield the path, the text and the syntax tree of every file of the product."""
     for package in PRODUCT:
         for file in sorted((ROOT / package).rglob("*.py")):
             text = file.read_text(encoding="utf-8")
-            tree, path = ast.parse(text), str(file.relative_to(ROOT))
-            names.update(bindings(tree))
-            files[path] = len(text.splitlines())
-            rooms[str(file.parent.relative_to(ROOT))] += files[path]
-            for node in ast.walk(tree):
-                if isinstance(node, ast.FunctionDef):
-                    functions[f"{path}:{node.name}"] = (node.end_lineno or 0) - node.lineno + 1
-    bare = {name: count for name, count in names.items() if name.strip("_") in BARE}
-    print(f"product lines {sum(files.values()):,} in {len(files)} files")
+            yield str(file.relative_to(ROOT)), text, ast.parse(text)
+
+
+def sizes() -> dict[str, tuple[Counter[str], int]]:
+    """Return the lines of rooms, files and functions by name, and the most that each may have."""
+    rooms, files, functions = Counter[str](), Counter[str](), Counter[str]()
+    for path, text, tree in trees():
+        files[path] = len(text.splitlines())
+        rooms[path.rpartition("/")[0]] += files[path]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                functions[f"{path}:{node.name}"] = (node.end_lineno or 0) - node.lineno + 1
+    return {
+        "rooms": (rooms, LARGEST_ROOM),
+        "files": (files, LONGEST_FILE),
+        "functions": (functions, LONGEST_FUNCTION),
+    }
+
+
+def too_large(counts: Counter[str], most: int) -> list[tuple[int, str]]:
+    """Return what has more lines than it may, the largest first."""
+    return sorted(((size, name) for name, size in counts.items() if size > most), reverse=True)
+
+
+def main() -> None:
+    """Print the figures."""
+    lines, names = sizes(), Counter(name for _, _, tree in trees() for name in bindings(tree))
+    bare = Counter({name: count for name, count in names.items() if name.strip("_") in BARE})
+    print(f"product lines {lines['files'][0].total():,} in {len(lines['files'][0])} files")
     tests = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in (ROOT / "tests").rglob("*.py"))
     print(f"test lines {tests:,}")
-    print(f"bare participles and pointers: {sum(bare.values())} of {names.total()} bindings", end="")
-    print(f", {sum(bare.values()) / names.total():.1%}: {dict(Counter(bare).most_common(12))}")
-    for what, sizes, most in (
-        ("rooms", rooms, LARGEST_ROOM),
-        ("files", files, LONGEST_FILE),
-        ("functions", functions, LONGEST_FUNCTION),
-    ):
-        large = sorted(((size, name) for name, size in sizes.items() if size > most), reverse=True)
+    print(f"bare participles and pointers: {bare.total()} of {names.total()} bindings", end="")
+    print(f", {bare.total() / names.total():.1%}: {dict(bare.most_common(12))}")
+    for what, (counts, most) in lines.items():
+        large = too_large(counts, most)
         print(f"{what} above {most} lines: {len(large)}", *(f"  {size} {name}" for size, name in large[:12]), sep="\n")
 
 

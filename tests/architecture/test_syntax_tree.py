@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dpmodels.releases.contract import KINDS
+from tests.architecture.shape import sizes, too_large
 
 ROOT = Path(__file__).parents[2]
 REVEALING = "reading text statistics embeddings mechanisms comparison audit"
@@ -277,3 +278,8 @@ def test_no_test_imports_from_another() -> None:
         or any(name.name.startswith("test_") for name in node.names)
     ]
     assert imported == []
+
+
+@pytest.mark.parametrize("what", ["rooms", "files", "functions"])
+def test_none_has_more_lines_than_one_reads(what: str) -> None:
+    assert too_large(*sizes()[what]) == []
