@@ -62,22 +62,24 @@ class Part:
                 yield pa.RecordBatch.from_arrays(arrays, [*piece.schema.names, *keys])
 
 
-def parts_of(file: DataFile, codec: Codec) -> list[Part]:
+def parts_of(file: DataFile, codec: Codec, key: str = "") -> list[Part]:
     """Open a file, hold its names and types to the schema, and cut it into parts; only Parquet has more than one.
+
+    JSON lines are read for what is modeled, and for a ``key`` that joins the table with another.
 
     Raises:
         DataError: the file is damaged or not what its name says, or has other columns than the schema.
     """
-    part = _opened(file, codec)
+    part = _opened(file, codec, key)
     if part is None:
         raise DataError("", f"{file.uri} cannot be read: {fault_of(file)}")
     return part
 
 
-def _opened(file: DataFile, codec: Codec) -> list[Part] | None:
+def _opened(file: DataFile, codec: Codec, key: str) -> list[Part] | None:
     """Return the parts, or None where the file cannot be read; errors of readers may quote it."""
     try:
-        return OPENERS[file.format](file, codec)
+        return _json(file, codec, key) if file.format == "json" else OPENERS[file.format](file, codec)
     except FAILURES:
         return None
 
@@ -139,10 +141,10 @@ def _read_csv(part: Part, _: int) -> Batches:
     yield from (parsed(batch, part.kinds) for batch in read_csv(part.file, form, form.names, LONGEST_RECORD))
 
 
-def _json(file: DataFile, codec: Codec) -> list[Part]:
+def _json(file: DataFile, codec: Codec, key: str = "") -> list[Part]:
     """Open a file of one object a line; a column that is looked at is read as what its first value is, others not."""
     kinds, row, apart = codec.csv_types, first_object(file), codec.schema.partition
-    explicit, parts, key_columns = [], [], (codec.schema.unit.user, apart and apart.column)
+    explicit, parts, key_columns = [], [], (codec.schema.unit.user, key, apart and apart.column)
     for name, value in ((name, row.get(name)) for name in kinds if name not in dict(file.keys)):
         if isinstance(value, dict | list) and name in codec.columns:
             parts.append((name, pa.array([value]).type))
@@ -170,7 +172,7 @@ def _read_json(part: Part, _: int) -> Batches:
         yield pa.RecordBatch.from_arrays(columns, [*batch.schema.names, *unread])
 
 
-OPENERS = {"parquet": _parquet, "arrow": _arrow, "csv": _csv, "json": _json}
+OPENERS = {"parquet": _parquet, "arrow": _arrow, "csv": _csv}
 READERS = {"parquet": _read_parquet, "arrow": _read_arrow, "csv": _read_csv, "json": _read_json}
 
 

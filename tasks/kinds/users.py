@@ -36,7 +36,7 @@ def check_columns(contract: Schema, data: str, parents: str) -> None:
     """Hold the columns of both tables' first files to the schema."""
     check_first(data, contract.children if parents else contract.joined)
     if parents:
-        check_first(parents, contract.parents)
+        check_first(parents, contract.parents, str(contract.unit.user))
 
 
 def encode(run: Run, folder: Path) -> None:
@@ -45,7 +45,8 @@ def encode(run: Run, folder: Path) -> None:
     parts = [(schema.children if settings.parents else schema.joined, source_of(settings.data, settings.query))]
     if settings.parents:
         parts.append((schema.parents, settings.parents))
-    tables = [load_parts(uri, part, settings.batch_rows) for part, uri in parts]
+    key = str(schema.unit.user)
+    tables = [load_parts(uri, part, settings.batch_rows, key) for part, uri in parts]
     gates = [Gate(part, raw=True) for part, _ in parts]
     try:
         transform_join(schema, tables[0], tables[1] if settings.parents else None, gates, folder, settings.batch_rows)

@@ -14,7 +14,7 @@ import yaml
 
 from dpmodels.audit.made import pictures, shop
 from tests.kit import drafts, letters, mails, wards
-from tests.kit.inputs import FORMATS, LINES, TEXT
+from tests.kit.inputs import FORMATS, TEXT
 from tests.kit.support import make_schema, make_table
 
 CANARY = "Zebulon-Quillfeather"
@@ -155,7 +155,7 @@ def discovery(folder: Path, form: Write, name: str) -> Words:
 
 KINDS = [
     Kind("table", table),
-    Kind("users", users, formats=FORMATS.keys() - LINES),  # of JSON lines a text that is a key is lost
+    Kind("users", users),
     Kind("images", images, formats=FORMATS.keys() - TEXT),
     Kind("documents", documents),
     Kind("each document", each_document, ("embed-documents",), ("plan-documents",), "embeddings"),
