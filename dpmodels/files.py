@@ -19,7 +19,7 @@ from pydantic import BeforeValidator
 
 from dpmodels.errors import ArtifactError, FileMissing
 
-Place = Annotated[str, BeforeValidator(lambda place: str(place) if isinstance(place, Path) else place)]
+Place = Annotated[str, BeforeValidator(lambda path: str(path) if isinstance(path, Path) else path)]
 """Where a table lies, in a configuration: a path, a pattern of paths, a URI, or the URL of a database."""
 CHUNK = 2**20
 SMALL, LEAST_STORED = 2**24, 1 / 64

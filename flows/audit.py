@@ -57,7 +57,7 @@ def flow_findings(method: str, folder: Path, report_epsilon: float | None = None
     try:
         with tapped() as tap:
             for number, table in enumerate(tables_of(method)):
-                tap.given = list(KEYS)
+                tap.keys_left = list(KEYS)
                 run, output = run_on(folder / str(number), table, method, report_epsilon)
                 left.append({**left_by(run), "said": output.encode()})
                 steps = _follow(steps, tap, run, neighbor=number == 2)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpmodels.authoring.completion import Found, complete
+from dpmodels.authoring.completion import ReleasedKeys, complete
 from dpmodels.authoring.lint import load_draft
 from dpmodels.errors import LedgerError
 from dpmodels.ledger.ledger import Ledger
@@ -92,7 +92,7 @@ def _line(config: SynthesizeConfig) -> Line:
     return DiscoverySystem().plan(contract, budget)
 
 
-def _lost(line: Line, columns: Mapping[str, Found]) -> str | None:
+def _lost(line: Line, columns: Mapping[str, ReleasedKeys]) -> str | None:
     """Say that all rows together are fewer than a value needs to be told from noise; None where they are more."""
     rows, least = max(one.rows for one in columns.values()), DiscoverySystem.of_line(line).least_units(line)
     if rows >= least:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-from dpmodels.ledger.declared import Declared, Said
+from dpmodels.ledger.declared import Declaration, Said
 
 HOME = Path(".nacre")
 
@@ -98,7 +98,7 @@ class RuntimeConfig(Section):
     approval_hours: float = Field(default=24, gt=0, description="How long a flow run waits for its account's officer.")
 
 
-class StatementConfig(Declared):
+class StatementConfig(Declaration):
     """What the operator says of the hand-off, word for word in the ledger, the manifest and the pages; all public."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)

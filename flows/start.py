@@ -30,7 +30,7 @@ from tasks.run.unfinished import naming_paid, refuse_paid
 CLIENTS_NOTE = "a client of a federation, opened with its first run's budget as the cap"
 PREPARATIONS: dict[type[HandOverConfig], str] = {
     SynthesizeConfig: "tables",
-    EmbedConfig: "documents",
+    EmbedConfig: "each_document",
     FederateConfig: "federations",
 }
 """The modules of flows/kinds; they are imported late, since they need what not every installation has."""

@@ -57,7 +57,7 @@ def draft_schema(
         NacreError: the table cannot be read, or its names may be values.
     """
     documented, public = (None if file is None else Path(file) for file in (document, sample))
-    sources = draft.Known(documented, public, table, accept_suggestions)
+    sources = draft.PublicFacts(documented, public, table, accept_suggestions)
     if (path := path_of(data)) is not None:
         return draft.draft(path, header, sources)
     rows = load_given(Sensitive(data))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpmodels.errors import ArtifactError
 from dpmodels.hand_off.manifest import read_manifest
-from dpmodels.hand_off.verified import Verified
+from dpmodels.hand_off.verification import Verification
 from nacre.ledgers import Place
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class Result:
 
         export(self.folder, str(to), by, png)
 
-    def verify(self, public_key: Place | None = None, officer_key: Place | None = None) -> Verified:
+    def verify(self, public_key: Place | None = None, officer_key: Place | None = None) -> Verification:
         """Check every file, the budget, the pages and the signature; see ``nacre.verify``."""
         return verify(self.folder, public_key, officer_key)
 
@@ -147,7 +147,7 @@ class Result:
         )
 
 
-def verify(folder: Place, public_key: Place | None = None, officer_key: Place | None = None) -> Verified:
+def verify(folder: Place, public_key: Place | None = None, officer_key: Place | None = None) -> Verification:
     """Check a hand-off by itself, without its ledger: every file, the budget, the pages, and the signature.
 
     With a public key (PEM) the manifest must be signed by its private key, and only then ``verdict`` of what is

@@ -80,7 +80,11 @@ LONGEST = [
     ]
 ]
 """Files of the most minutes, which begin: what is long and comes last leaves the other workers idle."""
-APART = {"tests/methods/test_contract.py": "method", "tests/flows/test_deployments.py": "site"}
+APART = {
+    "tests/kinds/test_contract.py": "kind",
+    "tests/methods/test_contract.py": "method",
+    "tests/flows/test_deployments.py": "site",
+}
 """Files whose tests need not share a worker, and the parameter by which they are told apart."""
 
 
@@ -128,7 +132,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         file = item.nodeid.split("::")[0]
         if (some := item.get_closest_marker("nightly_if")) and item.callspec.id in some.args:
             item.add_marker("nightly")
-        shared = "prefect_api" if "prefect_api" in needs else f"{file} {parameters.get(APART.get(file, ''), '')}"
+        part = parameters.get(APART.get(file, ""), "")
+        shared = "prefect_api" if "prefect_api" in needs else f"{file} {part}"
         item.add_marker(pytest.mark.xdist_group(shared.strip()))
     if hasattr(config, "workerinput"):
         first = {file: place for place, file in enumerate(LONGEST)}

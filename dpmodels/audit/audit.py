@@ -11,7 +11,7 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import ParallelEvent, PureEvent, leaves
 from dpmodels.audit.attack import attack_findings
 from dpmodels.audit.conduct import conduct_findings
-from dpmodels.audit.findings import Audit, Finding, Recovered
+from dpmodels.audit.findings import Audit, Finding, Recovery
 from dpmodels.audit.gaussians import drawn, reach_finding
 from dpmodels.audit.lower_bound import ALPHA
 from dpmodels.audit.naming import naming_findings
@@ -23,7 +23,7 @@ from dpmodels.audit.training import training_findings
 from dpmodels.errors import NacreError
 from dpmodels.methods.quick import QUICK
 
-Found = tuple[list[Finding], list[Recovered]]
+Found = tuple[list[Finding], list[Recovery]]
 
 WITH_OPTIMA = ("federated-both", "federated-heads", "federated-scores")
 """Methods that release an optimum with noise."""
@@ -142,7 +142,7 @@ def users_findings(subject: Subject, folder: Path) -> Iterator[Finding]:
 
 
 def _of_steps(subject: Subject, replay: Replay, folder: Path, full: bool) -> Found:
-    findings, recovered = list[Finding](), list[Recovered]()
+    findings, recovered = list[Finding](), list[Recovery]()
     least, short = SHORT.get(subject.name, (LEAST_REACH, ""))
     for name, step in named_steps(replay):
         findings.append(reach_finding(name, step, least))

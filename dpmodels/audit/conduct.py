@@ -45,7 +45,7 @@ def resumed(tap: Tap, subject: Subject, folder: Path) -> Iterator[Finding]:
         except Killed:
             if (folder / "run" / "public" / "r.parquet").exists():
                 break
-    tap.left, tap.given = -1, list(dict.fromkeys(key for key, _ in tap.streams))
+    tap.left, tap.keys_left = -1, list(dict.fromkeys(key for key, _ in tap.streams))
     draws = tap.restart()
     trained = any(each.kind == "sgd" for each in draws)
     once = [entry.kind for entry in Ledger(folder / "run" / "ledger.sqlite").entries() if entry.kind != "draw"] == LIFE
@@ -71,7 +71,7 @@ def ordered(tap: Tap, subject: Subject, folder: Path) -> Iterator[Finding]:
     tap.silent, row_numbers = True, np.arange(len(rows))
     moved = row_numbers if "sgd" in subject.line.measurement else np.random.default_rng(1).permutation(row_numbers)
     for name, parts in (("whole", [row_numbers]), ("cut", np.array_split(moved, [0, 1, 30, 30, len(rows) - 1]))):
-        tap.given = list(KEYS)
+        tap.keys_left = list(KEYS)
         measured(subject.system, folder / name, subject.line, *(rows.take(part) for part in parts))
     tap.silent = False
     tap.restart()

@@ -31,7 +31,7 @@ CHECKS = {
 """What each check holds a method to."""
 
 
-class Recovered(Frozen):
+class Recovery(Frozen):
     """How much of its claim a draw was seen to lose.
 
     Attributes:
@@ -88,7 +88,7 @@ class Audit(Frozen):
     machine: str
     date: str
     findings: tuple[Finding, ...]
-    recovered: tuple[Recovered, ...]
+    recovered: tuple[Recovery, ...]
     uncovered: tuple[str, ...]
     checks: dict[str, str] = CHECKS
 

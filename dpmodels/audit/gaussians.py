@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmodels.arrays import Floats
-from dpmodels.audit.findings import Finding, Recovered
+from dpmodels.audit.findings import Finding, Recovery
 from dpmodels.audit.lower_bound import (
     ALARM,
     ALPHA,
@@ -33,7 +33,7 @@ FULL_DRAWS = 5_000
 
 
 @dataclass(frozen=True)
-class Seen:
+class NoiseDraws:
     """Draws of one step under both data sets, less f(D) or f(D'). Shapes: [draws, coordinates] twice, [coordinates]."""
 
     step: Step
@@ -42,11 +42,11 @@ class Seen:
     tests: NoiseTests
     direction: Floats
 
-    def recovered(self, name: str, full: bool, short: str = "") -> Recovered:
+    def recovered(self, name: str, full: bool, short: str = "") -> Recovery:
         """Bound mu from below, side by side."""
         step, draws = self.step, len(self.noise) + len(self.other)
         both = parametric(np.concatenate([self.noise, self.other]), step.reach) if self.tests.hold else None
-        return Recovered(
+        return Recovery(
             step=name,
             mechanism="discrete Gaussian",
             claimed=claimed_mu(step.event),
@@ -79,7 +79,7 @@ class Seen:
         return Finding(check="noise", holds=right, says=says)
 
 
-def drawn(step: Step, full: bool) -> Seen:
+def drawn(step: Step, full: bool) -> NoiseDraws:
     """Draw a step's noise many times under its data set and under the neighbor that moves it most."""
     moved, sampler = _coordinates(step, MOST_FULL if full else MOST), gaussian._sampler
     values, scale = step.draw.values[moved], step.draw.scale
@@ -91,7 +91,7 @@ def drawn(step: Step, full: bool) -> Seen:
 
     noise, of_other = noise_of(values), noise_of(other)
     direction = step.difference[moved] / step.reach
-    return Seen(step, noise, of_other, noise_tests(noise, of_other, values.astype(np.float64)), direction)
+    return NoiseDraws(step, noise, of_other, noise_tests(noise, of_other, values.astype(np.float64)), direction)
 
 
 def reach_finding(name: str, step: Step, least: float = LEAST_REACH) -> Finding:

@@ -129,7 +129,7 @@ def replayed(subject: Subject, folder: Path) -> Replay:
 
 def replayed_by(tap: Tap, subject: Subject, folder: Path) -> Replay:
     """Do the same with a tap that is in place."""
-    tap.silent, tap.given = True, list(KEYS)
+    tap.silent, tap.keys_left = True, list(KEYS)
     whole, line = subject.whole, subject.line
     left = left_of(subject, folder / "d", whole)
     events, keys, draws = charged(line.event, tap), len(tap.keys), tap.restart()
@@ -137,7 +137,7 @@ def replayed_by(tap: Tap, subject: Subject, folder: Path) -> Replay:
     steps, lost = steps_of(draws, events), 0.0
     for number, world in enumerate([*subject.worlds[1:], *subject.others]):
         tap.copy(draws, *ALL_KINDS)
-        tap.given = list(KEYS)
+        tap.keys_left = list(KEYS)
         other = left_of(subject, folder / str(number), world)
         if any(tap.copies.values()):
             raise Unequal("a neighbor asks for noise less often; what it asks for follows from what was released alone")

@@ -22,7 +22,7 @@ from scipy.special import expit, log_softmax, ndtri
 
 from dpmodels.accounting.events import PureEvent
 from dpmodels.arrays import Floats
-from dpmodels.audit.findings import Finding, Recovered
+from dpmodels.audit.findings import Finding, Recovery
 from dpmodels.audit.lower_bound import ALARM
 from dpmodels.audit.replay import Step, claimed_mu
 from dpmodels.mechanisms import choices, exponential
@@ -56,7 +56,7 @@ def _least_mu(log_p: Floats, ratios: Floats) -> float:
     return float((ndtri(q[inside]) - ndtri(p[inside])).max(initial=0.0))
 
 
-def loss_finding(name: str, step: Step) -> tuple[Finding, Recovered]:
+def loss_finding(name: str, step: Step) -> tuple[Finding, Recovery]:
     """Hold the exact loss of a choice to its charge."""
     epsilon, mu = exact_loss(step)
     pure = isinstance(step.event, PureEvent)
@@ -65,7 +65,7 @@ def loss_finding(name: str, step: Step) -> tuple[Finding, Recovered]:
     says = f"{name}: by exact probabilities the farthest neighbor costs {loss:.4g} of {limit:.4g} that are charged"
     worst = 2 * step.reach / step.draw.scale
     worst = worst if pure else 2 * float(ndtri(expit(worst / 2)))
-    recovery = Recovered(
+    recovery = Recovery(
         step=name,
         mechanism="exponential",
         claimed=limit,
@@ -96,7 +96,7 @@ def _follows(kind: str, scores: NDArray[np.int64], scale: float, draws: int) -> 
     return _chi_square(np.bincount(choices_made, minlength=len(expected)), expected) > ALARM
 
 
-def k_norm_findings(name: str, step: Step, draws: int) -> tuple[list[Finding], Recovered]:
+def k_norm_findings(name: str, step: Step, draws: int) -> tuple[list[Finding], Recovery]:
     """Hold draws of the K-norm mechanism to the law of its radius, and its cube to be even."""
     dim, scale = step.draw.values.shape[1], step.draw.scale
     zeros = np.zeros((draws, dim), dtype=np.int64)
@@ -112,7 +112,7 @@ def k_norm_findings(name: str, step: Step, draws: int) -> tuple[list[Finding], R
     signs = stats.binomtest(int((points > 0).sum()), int((points != 0).sum())).pvalue > ALARM
     says = f"{name}: {draws} draws have the radii of the mechanism, and all sides of the cube alike"
     epsilon = step.event.epsilon if isinstance(step.event, PureEvent) else 0.0
-    recovery = Recovered(
+    recovery = Recovery(
         step=name,
         mechanism="K-norm",
         claimed=epsilon,

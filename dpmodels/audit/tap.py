@@ -73,7 +73,7 @@ class Tap:
     def __init__(self) -> None:
         self.draws, self.keys, self.streams = list[Draw](), list[bytes](), list[tuple[bytes, int]]()
         self.probabilities, self.batches = set[float](), list[tuple[int, Values]]()
-        self.silent, self.given, self.left = False, list[bytes](), -1
+        self.silent, self.keys_left, self.left = False, list[bytes](), -1
         self.copies: dict[str, list[Any]] = {}
 
     def copy(self, draws: list[Draw], *kinds: str) -> None:
@@ -144,7 +144,7 @@ class Tap:
             return noise
 
         def key(size: int) -> bytes:
-            self.keys.append(self.given.pop(0) if self.given else secrets.token_bytes(size))
+            self.keys.append(self.keys_left.pop(0) if self.keys_left else secrets.token_bytes(size))
             return self.keys[-1]
 
         def started(sgd: Any, key: bytes, step: int) -> None:

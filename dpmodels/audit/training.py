@@ -25,7 +25,7 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import SampledGaussianEvent
 from dpmodels.arrays import Floats, Whole
 from dpmodels.audit.desks import measured
-from dpmodels.audit.findings import Finding, Recovered
+from dpmodels.audit.findings import Finding, Recovery
 from dpmodels.audit.lower_bound import (
     ALARM,
     ALPHA,
@@ -54,7 +54,7 @@ FULL_RUNS = 50
 """Trainings with the canary, and as many without it."""
 
 
-def training_findings(subject: Subject, steps: list[Step], folder: Path, full: bool) -> tuple[list[Finding], Recovered]:
+def training_findings(subject: Subject, steps: list[Step], folder: Path, full: bool) -> tuple[list[Finding], Recovery]:
     """Hold a method's training to what is charged for it."""
     from dpmodels.mechanisms.dp_sgd.training import DpSgd
 
@@ -161,7 +161,7 @@ def _noise_of(tap: Tap) -> tuple[Floats, Floats]:
 
 def _recovered(
     event: SampledGaussianEvent, noise: Floats, reach: float, subject: Subject, full: bool
-) -> tuple[Recovered, Finding]:
+) -> tuple[Recovery, Finding]:
     """Return the epsilon that the bounds of noise and sampling lead to, and whether they are within the claim."""
     delta = subject.line.budget.delta_exact
     hits = tries = 0
@@ -187,7 +187,7 @@ def _recovered(
         says=f"DP-SGD: bounds of noise and sampling recover {100 * ends[0] / claimed:.3g} % of mu"
         + ("" if law and not alarm else ", more than is charged, or a canary is not met with the law that is claimed"),
     )
-    recovery = Recovered(
+    recovery = Recovery(
         step=f"{event.steps} steps of DP-SGD",
         mechanism="sampled Gaussian",
         claimed=claimed,

@@ -33,14 +33,14 @@ Keys = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Drafted:
+class ColumnDraft:
     """The keys of a column, of which some may be TODO, and what its author should read beside them."""
 
     keys: Mapping[str, Any]
     remarks: tuple[str, ...] = ()
 
 
-def drafted(name: str, dtype: pa.DataType | None, facts: Facts, accept: bool = False) -> Drafted:
+def drafted(name: str, dtype: pa.DataType | None, facts: Facts, accept: bool = False) -> ColumnDraft:
     """Draft a column from its name, its type in the file (None in a CSV file), and what is documented.
 
     A suggestion stands among the remarks until it is accepted; then it is a key.
@@ -62,7 +62,7 @@ def drafted(name: str, dtype: pa.DataType | None, facts: Facts, accept: bool = F
     elif suggested:
         words = yaml.safe_dump(dict(suggested.keys), default_flow_style=True, sort_keys=False, width=10_000).strip()
         remarks.append(f"suggested, as {suggested.because}: {words}; to confirm it, write it")
-    return Drafted(keys, tuple(remarks))
+    return ColumnDraft(keys, tuple(remarks))
 
 
 def of_type(kind: pa.DataType | None) -> Keys:

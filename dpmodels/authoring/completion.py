@@ -27,7 +27,7 @@ INTS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 
 
 @dataclass(frozen=True)
-class Found:
+class ReleasedKeys:
     """What a release says of a column.
 
     Attributes:
@@ -54,14 +54,14 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Completed:
+class Completion:
     """A schema with what was found, and what its author should know of it, a sentence each."""
 
     text: str
     remarks: tuple[str, ...]
 
 
-def complete(text: str, findings: Mapping[str, Found], origin: str, charge: DiscoveryCharge) -> Completed:
+def complete(text: str, findings: Mapping[str, ReleasedKeys], origin: str, charge: DiscoveryCharge) -> Completion:
     """Write what was found into a draft; what was not found becomes a TODO.
 
     Args:
@@ -92,10 +92,10 @@ def complete(text: str, findings: Mapping[str, Found], origin: str, charge: Disc
         text = text[:start] + written + text[end:]
     if len(text) > LARGEST_YAML:
         remarks.append(f"the schema {TOO_LARGE}: take rare values out of it before it is used")
-    return Completed(text, tuple(remarks))
+    return Completion(text, tuple(remarks))
 
 
-def _said(column: Mapping[str, Any], keys: tuple[str, ...], finding: Found, of_users: bool) -> dict[str, Any]:
+def _said(column: Mapping[str, Any], keys: tuple[str, ...], finding: ReleasedKeys, of_users: bool) -> dict[str, Any]:
     """Return the keys that are written for a column: the marked ones, and what becomes of values outside.
 
     Beside ``users`` no row may be left out, so a number that was not found ends the run that meets it.
@@ -116,7 +116,7 @@ def _said(column: Mapping[str, Any], keys: tuple[str, ...], finding: Found, of_u
     return values
 
 
-def _values(column: Mapping[str, Any], finding: Found) -> dict[str, Any]:
+def _values(column: Mapping[str, Any], finding: ReleasedKeys) -> dict[str, Any]:
     """Return the values, with one for the rare ones that are not among them."""
     values = [*finding.values]
     if not values:
@@ -160,7 +160,7 @@ def _checked(column: Mapping[str, Any], values: dict[str, Any]) -> dict[str, Any
     return days
 
 
-def _remarks(name: str, values: Mapping[str, Any], finding: Found, outside: str) -> Iterator[str]:
+def _remarks(name: str, values: Mapping[str, Any], finding: ReleasedKeys, outside: str) -> Iterator[str]:
     """Say what was not found, and why; and what share of the rows a bound that was found may leave out."""
     open_keys = [key for key in ("values", "min", "max") if values.get(key) == TODO]
     if open_keys:

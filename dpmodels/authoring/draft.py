@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from dpmodels.authoring.column import Drafted, drafted
+from dpmodels.authoring.column import ColumnDraft, drafted
 from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.authoring.source import Source, read_source
 from dpmodels.errors import DataError, Unsuitable
@@ -41,7 +41,7 @@ DOCUMENTED = """\
 
 
 @dataclass(frozen=True)
-class Known:
+class PublicFacts:
     """What is public of the columns beside their names and types.
 
     Attributes:
@@ -75,7 +75,9 @@ class Known:
         return [read_source(path, sample) for path, sample in paths]
 
 
-def draft(data: str | Path | Query, affirmed: bool = False, known: Known | None = None, editor: str = "") -> str:
+def draft(
+    data: str | Path | Query, affirmed: bool = False, public_facts: PublicFacts | None = None, editor: str = ""
+) -> str:
     """Write the YAML of a schema that ``lint`` refuses until a person has filled in every TODO.
 
     ``affirmed`` says that a person has seen that the names are names; a name that is documented is one. ``editor`` is
@@ -90,24 +92,24 @@ def draft(data: str | Path | Query, affirmed: bool = False, known: Known | None 
         DoubtfulNames: the names may be values.
         NacreError: the documentation cannot be read, or is about another table.
     """
-    known = known or Known()
+    public_facts = public_facts or PublicFacts()
     if not isinstance(data, Query) and not is_uri(str(data)) and is_pictures(Path(data)):
         columns = pictures_drafted(Path(data))
         if not affirmed:
             check_names(str(data), list(columns))
         return "\n".join(_lines(title_of(str(data).removesuffix(".npz")), columns, [], editor))
     title, location, types, least = _named(data)
-    sources = known.sources(None if isinstance(data, Query) else str(data))
+    sources = public_facts.sources(None if isinstance(data, Query) else str(data))
     facts: dict[str, Facts] = {}
     for source in sources:
-        facts = {**source.columns(types, known.table), **facts}
+        facts = {**source.columns(types, public_facts.table), **facts}
     if not affirmed:
         check_names(location, [name for name in types if name not in facts], least=0 if facts else least)
-    columns = {name: drafted(name, types[name], facts.get(name, Facts()), known.accept) for name in types}
+    columns = {name: drafted(name, types[name], facts.get(name, Facts()), public_facts.accept) for name in types}
     return "\n".join(_lines(title, columns, [source.origin for source in sources], editor))
 
 
-def pictures_drafted(path: Path) -> dict[str, Drafted]:
+def pictures_drafted(path: Path) -> dict[str, ColumnDraft]:
     """Draft the columns of images: of arrays by their headers, of a folder of PNG files without opening one.
 
     Privacy: how many there are stays unsaid, and so do the names of folders, which are values of the label.
@@ -115,23 +117,23 @@ def pictures_drafted(path: Path) -> dict[str, Drafted]:
     Raises:
         DataError: the file is no ``.npz`` file, or damaged.
     """
-    label = Drafted({"type": "categorical", "values": TODO}, ("which the images are labeled with: the target",))
+    label = ColumnDraft({"type": "categorical", "values": TODO}, ("which the images are labeled with: the target",))
     if path.is_dir():
         size: dict[str, Any] = {"type": "image", "height": TODO, "width": TODO}
         remark = "pixels of every PNG file; channels: 3 in color"
-        return {"picture": Drafted(size, (remark,)), "label": label}
+        return {"picture": ColumnDraft(size, (remark,)), "label": label}
     return {name: _array(shape[1:], dtype) or label for name, (shape, dtype) in npz_arrays(path).items()}
 
 
-def _array(shape: tuple[int, ...], dtype: Any) -> Drafted | None:
+def _array(shape: tuple[int, ...], dtype: Any) -> ColumnDraft | None:
     """Draft the column of an array, if it holds images."""
     if len(shape) not in (2, 3) or dtype != "uint8":
         return None
     channels = {"channels": 3} if shape[2:] == (3,) else {}
-    return Drafted({"type": "image", "height": shape[0], "width": shape[1], **channels})
+    return ColumnDraft({"type": "image", "height": shape[0], "width": shape[1], **channels})
 
 
-def _lines(title: str, columns: Mapping[str, Drafted], origins: list[str], editor: str) -> Iterator[str]:
+def _lines(title: str, columns: Mapping[str, ColumnDraft], origins: list[str], editor: str) -> Iterator[str]:
     if editor:
         yield f"# yaml-language-server: $schema={editor}"
     yield (HEADER + (DOCUMENTED if origins else "")).rstrip()

@@ -3,7 +3,6 @@
 A file with ``columns`` is the schema of a table; one with ``encoder``, ``text`` or ``embedding`` describes documents.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import partial
@@ -14,6 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from dpmodels.authoring.outline import MOST_KEPT, Outline
 from dpmodels.contract.base import ColumnFaults
 from dpmodels.contract.columns import Boolean, Categorical, Datetime, Derived, Identifier, Image, Integer, Number
 from dpmodels.contract.discovery import WAITING, WORD, Discovery, contract_of, marks, stand_in
@@ -27,7 +27,7 @@ from dpmodels.contract.sizes import size_fault
 from dpmodels.errors import ArtifactError, SchemaError, SchemaFault, taken_for_text
 from dpmodels.files import read_at_most
 from dpmodels.limits import LARGEST_YAML
-from dpmodels.plain_yaml import DEEPEST, Place, Scalar, Watch, YamlFault, read_yaml
+from dpmodels.plain_yaml import DEEPEST, Place, YamlFault, read_yaml
 from dpmodels.privacy import PrivacyUnit
 from dpmodels.reading.data_files import FORMATS
 
@@ -35,7 +35,6 @@ Finding = tuple[Place, Callable[[], str]]
 """Where a fault is, and what makes its sentence."""
 MOST_FAULTS = 20
 """Faults that are listed; of the others the number is told."""
-MOST_KEPT = 100
 MOST_ERRORS = 2**16
 """Of more errors only the number is told: to write them down alone would take a gigabyte."""
 LONGEST_GUESSED, MOST_GUESSED = 64, 1000
@@ -50,12 +49,19 @@ KINDS: dict[str, type[BaseModel]] = {
     "image": Image,
     "derived": Derived,
 }
-PLAIN_NUMBER = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][-+]?[0-9]+)?|[-+]?\.[0-9]+([eE][-+]?[0-9]+)?")
+PARTS: dict[str, type[BaseModel]] = {
+    "encoder": Encoder,
+    "unit": PrivacyUnit,
+    "rows": RowCount,
+    "partition": Partition,
+    "users": Users,
+    "clients": Client,
+    "discovered": DiscoveryCharge,
+}
+"""What stands below a contract's keys that are no columns."""
 TOO_LARGE = f"is larger than {LARGEST_YAML // 2**20} MiB, and no contract is"
 TABLES = FORMATS.keys() - {".json"}
 """Endings of files that are no YAML, of which JSON is a part."""
-SWITCHES = ("nullable", "zero_inflated")  # here yes and no can only be meant as true and false
-TODO = "is still TODO: write it from public documentation, never by looking at the data"
 PHRASES = {  # pydantic's error types, in the words of someone who writes YAML
     "missing": "is missing",
     "int_type": "must be a whole number",
@@ -187,7 +193,7 @@ def parse(text: str) -> tuple[Schema | Documents | Federation | None, list[Schem
     return (None, _first(outline.faults, outline.more)) if outline.faults else (contract, [])
 
 
-def _waiting(waiting: Mapping[str, tuple[str, ...]], outline: "Outline") -> list[SchemaFault]:
+def _waiting(waiting: Mapping[str, tuple[str, ...]], outline: Outline) -> list[SchemaFault]:
     """Say in one sentence that something is to be discovered yet, at the first column that is."""
     key_paths = [("columns", name, key) for name, keys in waiting.items() for key in keys]
     return [SchemaFault(outline.line(key_path), ".".join(key_path), WAITING) for key_path in key_paths[:1]]
@@ -233,79 +239,7 @@ def _kind_of(data: Mapping[str, Any]) -> type[Schema] | type[Documents] | type[F
     return Documents if "columns" not in data and data.keys() & {"encoder", "text", "embedding"} else Schema
 
 
-class Outline(Watch):
-    """The line of every place in the file, and the faults YAML itself would pass over in silence."""
-
-    def __init__(self) -> None:
-        self.lines: dict[Place, int] = {(): 1}
-        self.faults: list[SchemaFault] = []
-        self.more = 0
-        """Faults that are counted and not kept."""
-        self.tangled = False  # aliases, impossible dates, keys that hide one another: the content is not read
-
-    def line(self, key_path: Place) -> int:
-        """Return the line of a place, or of the nearest place around it."""
-        while key_path not in self.lines:
-            key_path = key_path[:-1]
-        return self.lines[key_path]
-
-    def on_key(self, key_path: Place, key: Scalar, first_line: int) -> bool:
-        """Take note of a key; one that hides another, or is no text, is a fault."""
-        if key.kind != "str":
-            self.tangled = True
-            self._fault(key_path, "must be text: YAML reads this name as something else; put it in quotes", key.line)
-        elif first_line:
-            self.tangled = True
-            self._fault(key_path, f"is written twice, first on line {first_line}", key.line)
-            return False
-        self.lines.setdefault(key_path, key.line)
-        return True
-
-    def on_item(self, key_path: Place, line: int) -> None:
-        """Take note of an item's line."""
-        self.lines[key_path] = line
-
-    def on_alias(self, key_path: Place, line: int) -> bool:
-        """Count an alias as a fault, and leave out what it stands for."""
-        self.tangled = True
-        self._fault(key_path, "repeats another part by an alias (*); write it out", line)
-        return False
-
-    def on_scalar(self, key_path: Place, scalar: Scalar) -> Any:
-        """Return a scalar's value; what a person would not expect of it is a fault."""
-        if scalar.is_plain and scalar.text == "TODO":
-            self._fault(key_path[:-1] if key_path and key_path[-1].isdigit() else key_path, TODO, scalar.line)
-        elif key_path and (trap := _trap(scalar, key_path[-1])):
-            self._fault(key_path, trap, scalar.line)
-        try:
-            return scalar.value()
-        except YamlFault:
-            if scalar.kind != "timestamp":
-                raise
-            self.tangled = True
-            self._fault(key_path, f"{scalar.text} is no date of the calendar", scalar.line)
-            return None
-
-    def _fault(self, key_path: Place, message: str, line: int) -> None:
-        if len(self.faults) < MOST_KEPT:
-            self.faults.append(SchemaFault(line, ".".join(key_path), message))
-        else:
-            self.more += 1
-
-
-def _trap(scalar: Scalar, key: str) -> str:
-    """Say what YAML 1.1 makes of a plain word such as no, 012 or 12:30, if a person would not expect it."""
-    if not scalar.is_plain or scalar.kind in ("null", "timestamp"):
-        return ""
-    if scalar.kind == "bool":
-        value, word = scalar.value(), scalar.text
-        expected = key in SWITCHES or word.lower() in ("true", "false")
-        return "" if expected else f"YAML reads {word} as {str(value).lower()}; put it in quotes to mean the text"
-    odd = scalar.is_number_elsewhere or (scalar.kind in ("int", "float") and not PLAIN_NUMBER.fullmatch(scalar.text))
-    return f"YAML does not read {scalar.text[:80]} as it is written; quote it" if odd else ""
-
-
-def _schema_faults(errors: list[ErrorDetails], data: Mapping[str, Any]) -> Iterator["Finding"]:
+def _schema_faults(errors: list[ErrorDetails], data: Mapping[str, Any]) -> Iterator[Finding]:
     """Translate pydantic's errors to places in the file and sentences, and check the names that refer to columns."""
     for error in errors:
         cause = error.get("ctx", {}).get("error")
@@ -373,26 +307,14 @@ def near(word: str, candidates: Iterable[str]) -> str:
 
 
 def _keys(key_path: Place, data: Mapping[str, Any]) -> list[str]:
+    """List the keys that there are below a place."""
     if key_path == ():
         return list(_kind_of(data).model_fields)
-    if key_path == ("encoder",):
-        return list(Encoder.model_fields)
-    if key_path == ("unit",):
-        return list(PrivacyUnit.model_fields)
-    if key_path == ("rows",):
-        return list(RowCount.model_fields)
-    if key_path == ("partition",):
-        return list(Partition.model_fields)
-    if key_path == ("users",):
-        return list(Users.model_fields)
-    if key_path[0] == "clients":
-        return list(Client.model_fields)
-    if key_path[0] == "discovered":
-        return list(DiscoveryCharge.model_fields)
-    return list(KINDS[data["columns"][key_path[1]]["type"]].model_fields)
+    model = PARTS[key_path[0]] if key_path[0] in PARTS else KINDS[data["columns"][key_path[1]]["type"]]
+    return list(model.model_fields)
 
 
-def _order(outline: Outline, findings: Iterator["Finding"], waiting: list[SchemaFault]) -> list[SchemaFault]:
+def _order(outline: Outline, findings: Iterator[Finding], waiting: list[SchemaFault]) -> list[SchemaFault]:
     """Join both kinds of fault: one a place, none for a place that YAML or a TODO already explains, by line.
 
     Sentences are made of the first faults only: to write one may take a look at every name there is.

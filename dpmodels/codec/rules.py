@@ -13,16 +13,26 @@ from dpmodels.codec.convert import as_numbers, plain, states_of
 from dpmodels.codec.records import Records
 from dpmodels.contract.columns import Continuous, Discrete
 from dpmodels.contract.conditions import Condition, hold, numbers_of, read_condition
+from dpmodels.contract.documents import Documents
 from dpmodels.contract.implications import Implication
 from dpmodels.contract.schema import Schema
+from dpmodels.errors import Unsuitable
 
 
 class Conditions:
-    """Conditions on the rows of one schema, all of which are to be met."""
+    """Conditions on the rows of one schema, all of which are to be met.
 
-    def __init__(self, schema: Schema, texts: Sequence[str]) -> None:
+    Raises:
+        Unsuitable: one is none, or no row can meet it as it is written; or there are no columns to set them on.
+    """
+
+    def __init__(self, schema: Schema | Documents, texts: Sequence[str]) -> None:
+        if not schema.is_table:
+            raise Unsuitable(
+                "embedded documents have no columns, so no conditions can be set on them; leave --where out"
+            )
         self.all = [read_condition(text, schema.columns) for text in texts]
-        self.column_index = {name: place for place, name in enumerate(schema.modelled)}
+        self.column_index = {name: index for index, name in enumerate(schema.modelled)}
 
     def __str__(self) -> str:
         return " and ".join(f"`{one.text}`" for one in self.all)

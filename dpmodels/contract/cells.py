@@ -59,7 +59,6 @@ class LatticeCells(Cells):
     """Cells of lattice points: each is a run of ranks."""
 
     def of(self, u: Floats) -> Indices:
-        """Number the cell of each unit value."""
         rank = self.interval.rank(self.interval.from_unit(u))
         return np.searchsorted(self.edges[1:-1], rank, side="right").astype(np.int32)
 
@@ -104,7 +103,6 @@ class UnitCells(Cells):
         return self.edges / UNIT_STEPS
 
     def of(self, u: Floats) -> Indices:
-        """Number the cell of each unit value."""
         return np.searchsorted(self.cuts[1:-1], u, side="right").astype(np.int32)
 
     def draw(self, cells: Indices, rng: np.random.Generator, low: float = -np.inf, high: float = np.inf) -> Floats:
@@ -144,11 +142,9 @@ class EqualCells(UnitCells):
 
     @cached_property
     def cuts(self) -> Floats:
-        """Return the edges as unit values."""
         return np.arange(self.count + 1) / self.count
 
     def of(self, u: Floats) -> Indices:
-        """Number the cell of each unit value."""
         return np.minimum(u * self.count, self.count - 1).astype(np.int32)
 
     def _shares_below(self, unit: float) -> Floats:

@@ -128,7 +128,6 @@ class Categorical(Modelled):
 
     @property
     def rule(self) -> str:
-        """Say in words which values the schema admits."""
         return "must be one of the listed values"
 
     @property
@@ -186,12 +185,10 @@ class Boolean(Modelled):
 
     @property
     def resolved_dtype(self) -> str:
-        """Name the output type."""
         return "bool"
 
     @property
     def rule(self) -> str:
-        """Say in words which values the schema admits."""
         return "must be true or false"
 
 

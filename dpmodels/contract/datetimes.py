@@ -38,7 +38,6 @@ class Datetime(Continuous):
 
     @property
     def low(self) -> float:
-        """Return the first tick."""
         return self._ticks(self.min)
 
     @property
@@ -55,12 +54,10 @@ class Datetime(Continuous):
 
     @property
     def resolved_dtype(self) -> str:
-        """Name the output type, declared or by default."""
         return self.dtype or ("date32" if self.resolution == "day" else "timestamp[us]")
 
     @property
     def rule(self) -> str:
-        """Say in words which values the schema admits."""
         return f"must lie between {self.min} and {self.max}"
 
     def _ticks(self, moment: date | datetime) -> float:

@@ -35,7 +35,7 @@ COMMAND = "nacre schema discover DATA --schema THIS_FILE --epsilon 0.1 --delta 1
 WAITING = f"holds `{WORD}`, which waits for a charged release: {COMMAND}"
 
 
-class Wanted(Frozen):
+class MarkedKeys(Frozen):
     """What is to be discovered of one column: the keys that the draft marks."""
 
     type: Literal["categorical", "boolean", "integer", "number", "datetime"]
@@ -61,7 +61,7 @@ class Discovery(CanonicalContract):
     name: Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=LONGEST_NAME)]
     unit: PrivacyUnit = PrivacyUnit()
     columns: tuple[str, ...]
-    wanted: Annotated[dict[str, Wanted], Field(min_length=1)]
+    wanted: Annotated[dict[str, MarkedKeys], Field(min_length=1)]
 
     @property
     def adjacency(self) -> Adjacency:
@@ -146,7 +146,7 @@ def contract_of(data: Mapping[str, Any], checked: Schema) -> Discovery:
         name=checked.name,
         unit=checked.unit,
         columns=tuple(data["columns"]),
-        wanted={name: Wanted(type=kinds[name], keys=keys) for name, keys in marks(data).items()},
+        wanted={name: MarkedKeys(type=kinds[name], keys=keys) for name, keys in marks(data).items()},
     )
 
 

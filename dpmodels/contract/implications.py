@@ -28,7 +28,7 @@ class Implication:
     """``when GIVEN then THEN``: a row that meets all of the first conditions meets all of the others."""
 
     text: str
-    given: tuple[Condition, ...]
+    premises: tuple[Condition, ...]
     then: tuple[Condition, ...]
 
     @classmethod
@@ -54,11 +54,11 @@ class Implication:
     @property
     def columns(self) -> tuple[str, ...]:
         """Name the columns it reads."""
-        return tuple(dict.fromkeys(one.name for one in self.given + self.then))
+        return tuple(dict.fromkeys(one.name for one in self.premises + self.then))
 
     def kept(self, codes: Mapping[str, Seen]) -> Mask:
         """Tell which rows keep the rule, by states and numbers of its columns."""
-        applies: Mask = np.logical_and.reduce([one.holds(*codes[one.name]) for one in self.given])
+        applies: Mask = np.logical_and.reduce([one.holds(*codes[one.name]) for one in self.premises])
         broken: Mask = np.logical_or.reduce([_breaks(one, *codes[one.name]) for one in self.then])
         return ~(applies & broken)
 

@@ -32,17 +32,14 @@ class Scaled(Continuous):
 
     @property
     def log(self) -> bool:
-        """Tell whether the unit interval is logarithmic in the distance from the lower bound."""
         return self.scale == "log"
 
     @property
     def zero_state(self) -> int | None:
-        """Return the state that stands for exactly zero, if the column is zero-inflated."""
         return 1 if self.zero_inflated else None
 
     @property
     def rule(self) -> str:
-        """Say in words which values the schema admits."""
         low, high = (f"{bound!r}".removesuffix(".0") for bound in (float(self.low), float(self.high)))
         return f"must lie between {low} and {high}"
 
@@ -62,17 +59,14 @@ class Integer(Scaled):
 
     @property
     def low(self) -> float:
-        """Return the lower bound as float64."""
         return float(self.min)
 
     @property
     def high(self) -> float:
-        """Return the upper bound as float64."""
         return float(self.max)
 
     @property
     def resolved_dtype(self) -> str:
-        """Name the output type, declared or by default."""
         return self.dtype or "int64"
 
     def _faults(self) -> Sequence[tuple[str, str]]:
@@ -106,12 +100,10 @@ class Number(Scaled):
 
     @property
     def decimals(self) -> int | None:
-        """Return the decimals kept, or None when the column has no lattice."""
         return self.round
 
     @property
     def resolved_dtype(self) -> str:
-        """Name the output type, declared or by default."""
         return self.dtype or "float64"
 
     def _faults(self) -> Sequence[tuple[str, str]]:

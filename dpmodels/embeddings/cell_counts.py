@@ -34,7 +34,6 @@ class CellCounts(Embedding):
         self.l2_sensitivity = max_rows * integer_radius(len(self.sizes) * STEP**2)
 
     def lattice_sum(self, records: Records, device: "str | torch.device" = "cpu") -> Tensor:
-        """Count the records of a batch, table by table."""
         cells = self.read(records)
         parts = [np.bincount(cells[:, t], minlength=size) for t, size in enumerate(self.sizes)]
         return torch.from_numpy(np.concatenate(parts)) * STEP

@@ -44,7 +44,6 @@ class DocumentMean(Embedding):
         return float(released[0]) / self.count_step, np.ldexp(released[1:].astype(np.float64), -BITS)
 
     def coordinates(self) -> dict[str, Any]:
-        """Name every coordinate of the vector."""
         return {"part": np.repeat(["count", "sum"], [1, self.dim - 1]), "row": np.arange(self.dim).clip(1) - 1}
 
 

@@ -112,7 +112,6 @@ class Moments(Embedding):
         return self.table_stddevs
 
     def lattice_sum(self, records: Records, device: "str | torch.device" = "cpu") -> Tensor:
-        """Sum the features of a batch."""
         return self.weighed_sum(records, device, 1)
 
     def weighed_sum(self, records: Records, device: "str | torch.device", share: int) -> Tensor:

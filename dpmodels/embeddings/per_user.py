@@ -38,8 +38,6 @@ class UserMoments(Moments):
     """Moments of users' rows; its steps are those of a user with one row."""
 
     def lattice_sum(self, records: Records, device: "str | torch.device" = "cpu") -> Tensor:
-        """Sum the features of a batch of rows, each weighed by how many its user has."""
-
         def share(rows: Records, each: int) -> Tensor:
             return self.weighed_sum(rows, device, each)
 
@@ -54,8 +52,6 @@ class UserZoomCounts(ZoomCounts):
     """The counts of the cells of the zoomed columns; a user with one row is ``STEP`` in a cell of each."""
 
     def lattice_sum(self, records: Records, device: "str | torch.device" = "cpu") -> Tensor:
-        """Count the rows of a batch, each weighed by how many its user has."""
-
         def share(rows: Records, each: int) -> Tensor:
             return ZoomCounts.lattice_sum(self, rows) // STEP * (STEP // each)
 

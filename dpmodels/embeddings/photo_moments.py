@@ -137,7 +137,6 @@ class PhotoSpread(Embedding):
         return float(released[0]) / COUNTED, total, square
 
     def coordinates(self) -> dict[str, NDArray[np.generic]]:
-        """Name every coordinate of the vector."""
         parts = np.repeat(["count", "sum", "square"], [1, self.code.dim, 1])
         return {"part": parts, "row": np.concatenate([[0], np.arange(self.code.dim), [0]])}
 

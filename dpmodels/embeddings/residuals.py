@@ -111,7 +111,6 @@ class Residuals(Moments):
         super().__init__(partition, one_way, two_way, max_rows, reach)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel as what it is made of."""
         return type(self), (self.partition, self.one_way, self.two_way, self.max_rows, self.reach, self.mix)
 
     @cached_property
@@ -126,7 +125,6 @@ class Residuals(Moments):
 
     @property
     def squared_norm(self) -> int:
-        """Return the squared norm of one record's features, the same for every record, in lattice steps."""
         sizes, total = self.partition.sizes, 0
         for i, j in np.argwhere(np.triu(self.paired)).tolist():
             m, k = sizes[i], sizes[j]

@@ -25,7 +25,7 @@ KEYS = {
 
 
 @dataclass
-class Seen:
+class GateState:
     """What is kept of the batches so far: the last row, and the key of every user."""
 
     last: pa.Table | None = None
@@ -46,7 +46,7 @@ class FamilyGate(Verdicts):
         super().__init__(contract, rules)
         self.family_outcomes = self.outcomes
         self.outcomes = (*(each for gate in self.gates.values() for each in gate.outcomes), *self.family_outcomes)
-        self.schema, self.seen = contract, Seen()
+        self.schema, self.state = contract, GateState()
         types = FlatCodec(contract).output_schema
         self.joins = {name: types.field(name) for name in (str(contract.unit.user), CHILDREN, POSITION)}
 
@@ -68,10 +68,10 @@ class FamilyGate(Verdicts):
 
     def end(self) -> None:
         """Check that a file ends with the last row of a user; call it after the file's last batch."""
-        if (last := self.seen.last) is not None:
+        if (last := self.state.last) is not None:
             unfinished = last.column(POSITION)[0].as_py() != last.column(CHILDREN)[0].as_py()
             self._count(self.family_outcomes[2], int(unfinished), 0)
-        self.seen.last = None
+        self.state.last = None
 
     def add(self, other: Verdicts) -> None:
         """Add what a gate of the same contract found in other files."""
@@ -81,17 +81,17 @@ class FamilyGate(Verdicts):
             for mine, theirs in zip(self.family_outcomes, other.family_outcomes, strict=True):
                 mine.checked, mine.failed = mine.checked + theirs.checked, mine.failed + theirs.failed
                 mine.sound &= theirs.sound
-            self.seen.keys += other.seen.keys
+            self.state.keys += other.state.keys
 
     def settle(self) -> None:
         """Settle both tables, and look for a key that two users have."""
         for gate in self.gates.values():
             gate.settle()
-        keys = pa.chunked_array(self.seen.keys) if self.seen.keys else pa.chunked_array([pa.array([], pa.int64())])
+        keys = pa.chunked_array(self.state.keys) if self.state.keys else pa.chunked_array([pa.array([], pa.int64())])
         repeated = len(keys) - pc.count_distinct(keys, mode="only_valid").as_py()
         self._count(self.family_outcomes[0], repeated, len(keys))
         self._count(self.family_outcomes[3], 0, len(keys))
-        self.seen.keys.clear()
+        self.state.keys.clear()
 
     def _check_rows(self, gate: Gate, rows: pa.RecordBatch) -> None:
         try:
@@ -105,7 +105,7 @@ class FamilyGate(Verdicts):
         """Hold every row against the one before it: it goes on with the same user, or begins another after the last."""
         position, number = (table.column(name).to_numpy() for name in (POSITION, CHILDREN))
         begins, user = position <= 1, str(self.schema.unit.user)
-        whole = table if self.seen.last is None else pa.concat_tables([self.seen.last, table])
+        whole = table if self.state.last is None else pa.concat_tables([self.state.last, table])
         before, here = whole.slice(0, len(whole) - 1), whole.slice(1)
         first = len(table) - len(here)
         goes_on = np.ones(len(here), dtype=np.bool_)
@@ -119,8 +119,8 @@ class FamilyGate(Verdicts):
         beyond = (number > self.schema.unit.max_rows) | (position > number) | ((position == 0) != (number == 0))
         self._count(self.family_outcomes[1], int((~at & ~same).sum()), len(table))
         self._count(self.family_outcomes[2], int(wrong.sum() + beyond.sum() + (first and not begins[0])), len(table))
-        self.seen.keys.append(table.column(user).combine_chunks().filter(pa.array(begins)))
-        self.seen.last = table.slice(len(table) - 1)
+        self.state.keys.append(table.column(user).combine_chunks().filter(pa.array(begins)))
+        self.state.last = table.slice(len(table) - 1)
 
     def _count(self, outcome: Outcome, failed: int, checked: int) -> None:
         outcome.checked, outcome.failed = outcome.checked + checked, outcome.failed + failed

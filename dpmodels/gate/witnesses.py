@@ -27,7 +27,7 @@ class Witnesses:
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
-        self._seen: dict[str, set[Any]] = {name: set() for name in schema.modelled}
+        self._values: dict[str, set[Any]] = {name: set() for name in schema.modelled}
         self._range: dict[str, tuple[float, float]] = {}
 
     def pick(self, batch: pa.RecordBatch, rules: Sequence[Constraint]) -> pa.RecordBatch:
@@ -58,13 +58,13 @@ class Witnesses:
     def _categories(self, name: str, values: Sequence[Any], find: Any) -> set[int]:
         rows: set[int] = set()
         for value in values:
-            if value is None or value in self._seen[name]:
+            if value is None or value in self._values[name]:
                 continue
             row = find(value).as_py()
             if row >= 0:  # a dictionary may list what does not occur
                 rows.add(row)
-                if len(self._seen[name]) < MOST_CATEGORIES:
-                    self._seen[name].add(value)
+                if len(self._values[name]) < MOST_CATEGORIES:
+                    self._values[name].add(value)
         return rows
 
     def _extremes(self, name: str, x: Floats) -> set[int]:

@@ -73,11 +73,9 @@ class BayesNetModel(Sampler):
     release_entry: str
 
     def default_rows(self) -> int:
-        """Return the released (noisy) number of records, at least 1."""
         return max(1, round(self.records))
 
     def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
-        """Draw one batch; on any device, by the CPU."""
         partition = self.views.partition
         cells = [np.zeros(rows, dtype=np.int64) for _ in partition.merge]
         fine = np.empty((rows, len(cells)), dtype=np.int32, order="F")
@@ -89,7 +87,6 @@ class BayesNetModel(Sampler):
         return partition.codec.from_cells(fine, rng)
 
     def save(self, path: Path) -> None:
-        """Write network, distributions and cells to one file."""
         parts = {
             "merge": self.views.partition.merge,
             "coarse": self.views.coarse,

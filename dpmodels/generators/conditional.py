@@ -110,10 +110,8 @@ def sample_where(
         Unsuitable: no row that the generator draws meets the conditions.
         DataError: too few of them do for rejection, within ``TRIES`` rows drawn for each one asked for.
     """
-    schema, share = model.schema, None
-    if not schema.is_table:
-        raise Unsuitable("embedded documents have no columns, so no conditions can be set on them; leave --where out")
-    if isinstance(model, MixtureModel) and not schema.constraints and not schema.null_limits:
+    share = None
+    if isinstance(model, MixtureModel) and not model.schema.constraints and not model.schema.null_limits:
         model = GivenMixture.of_mixture(model, conditions)
         share = model.share
     row_count, tries, most = 0, 0, max(TRIES * rows, LEAST_TRIES)

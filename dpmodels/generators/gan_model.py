@@ -84,7 +84,6 @@ class GanModel(Sampler):
         return out
 
     def save(self, path: Path) -> None:
-        """Write generators, counts and what they refine to one file."""
         tensors, facts = {"counts": self.class_counts}, dict[str, Any]()
         for index, generator in enumerate(self.generators):
             tensors |= {f"{index}/{key}": value for key, value in generator.state_dict().items()}
@@ -107,8 +106,8 @@ class GanModel(Sampler):
 
         spec, counts, base = GanSpec.model_validate(facts["spec"]), tensors["counts"], None
         vectors = Vectors(facts["schema"], spec.most_cells, facts["image_radius"], spec.numbers)
-        if given := facts["base"]:
-            model = rebuilt({**given, "schema": facts["schema"]}, under("base/", tensors), KINDS.keys() - {"gan"})
+        if base_facts := facts["base"]:
+            model = rebuilt({**base_facts, "schema": facts["schema"]}, under("base/", tensors), KINDS.keys() - {"gan"})
             base = Base(model, tensors["centroids"])
 
         def build() -> Generator:

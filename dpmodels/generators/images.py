@@ -74,7 +74,6 @@ class ImageModel(Sampler):
     release_entry: str
 
     def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
-        """Draw one batch; on any device, by the CPU."""
         labels = spread_classes(self.class_counts, rows, rng)
         z = rng.standard_normal((rows, self.means.shape[1]))
         for label in np.unique(labels):
@@ -85,7 +84,6 @@ class ImageModel(Sampler):
         return Records(states, np.zeros(states.shape), pixels)
 
     def save(self, path: Path) -> None:
-        """Write the model to one file."""
         arrays = {
             "decoder": self.painter.decoder,
             "centres": self.painter.centres,

@@ -60,8 +60,8 @@ def load_generator(path: Path, contract: Any = None, kinds: Collection[str] = KI
         raise ArtifactError(f"generator {path.name} is of no kind this version knows; train it again")
     if facts["kind"] not in kinds:
         raise ArtifactError(f"generator {path.name} is of a kind that the run's method does not make; train it again")
-    known = {each.hash for each in (contract, getattr(contract, "flat", None)) if each is not None}
-    if known and facts["schema"].hash not in known:
+    hashes = {each.hash for each in (contract, getattr(contract, "flat", None)) if each is not None}
+    if hashes and facts["schema"].hash not in hashes:
         raise ArtifactError(f"generator {path.name} is of another contract than the run; train it again")
     try:
         return rebuilt(facts, tensors, kinds)

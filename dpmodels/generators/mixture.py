@@ -49,7 +49,6 @@ class MixtureModel(Sampler):
     release_entry: str
 
     def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
-        """Draw one batch; on any device, by the CPU."""
         shares = self.class_counts.clamp_min(0).numpy()
         sizes = spread(cumulate(shares[None]), np.array([rows]), rng)[0]
         merged_cells = np.concatenate([self._draw_class(label, size, rng) for label, size in enumerate(sizes)], axis=1)
@@ -78,7 +77,6 @@ class MixtureModel(Sampler):
         return cells
 
     def save(self, path: Path) -> None:
-        """Write mixture, counts and cells to one file."""
         tensors = {"probabilities": self.probabilities, "class_counts": self.class_counts}
         for index, (merge, detail) in enumerate(zip(self.partition.merge, self.detail, strict=True)):
             tensors |= {f"merge/{index}": torch.from_numpy(merge), f"detail/{index}": torch.from_numpy(detail)}

@@ -56,8 +56,8 @@ class TabularGenerator(nn.Module):
 
 def unset(layer: type[Layer], *sizes: int, **how: int) -> Layer:
     """Return a layer whose weights are left unset."""
-    made: Layer = skip_init(layer, *sizes, **how, device=torch.get_default_device())  # type: ignore[no-untyped-call]
-    return made
+    fresh: Layer = skip_init(layer, *sizes, **how, device=torch.get_default_device())  # type: ignore[no-untyped-call]
+    return fresh
 
 
 def linear(inputs: int, outputs: int) -> nn.Linear:

@@ -46,7 +46,6 @@ class PhotoModel(Sampler):
         return PhotoCode(self.schema, **self.settings)
 
     def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
-        """Draw one batch; on any device, by the CPU."""
         labels = spread_classes(self.class_counts, rows, rng)
         z = rng.standard_normal((rows, self.code.dim))
         every = rng.standard_normal((rows, len(self.code.prior)), dtype=np.float32)
@@ -58,7 +57,6 @@ class PhotoModel(Sampler):
         return Records(states, np.zeros(states.shape), self.code.draw(every))
 
     def save(self, path: Path) -> None:
-        """Write the model to one file."""
         arrays = {"means": self.means, "factors": self.factors, "class_counts": self.class_counts}
         tensors = {key: torch.from_numpy(np.ascontiguousarray(array)) for key, array in arrays.items()}
         facts = {"settings": self.settings, "texture": self.texture, "release_entry": self.release_entry}

@@ -53,7 +53,6 @@ class PointModel(Sampler):
     release_entry: str
 
     def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Embedded:
-        """Draw one batch; on any device, by the CPU."""
         labels = spread_classes(self.class_counts, rows, rng)
         noise = rng.standard_normal((rows, len(self.factor)))
         for label in np.unique(labels):
@@ -62,7 +61,6 @@ class PointModel(Sampler):
         return Embedded(on_sphere(self.means[labels] + noise @ self.factor.T), labels.astype(np.int32))
 
     def save(self, path: Path) -> None:
-        """Write the model to one file."""
         arrays = {"means": self.means, "factor": self.factor, "class_counts": self.class_counts}
         tensors = {key: torch.from_numpy(np.ascontiguousarray(array)) for key, array in arrays.items()}
         write_model(path, "points", self.schema, tensors, release_entry=self.release_entry)

@@ -74,7 +74,6 @@ class TabularModel(Sampler):
         return logits
 
     def save(self, path: Path) -> None:
-        """Write network and counts to one file."""
         tensors = {f"network/{key}": value for key, value in self.network.state_dict().items()}
         facts = {"network": self.network.spec.model_dump(mode="json"), "release_entry": self.release_entry}
         write_model(path, "network", self.schema, {**tensors, "class_counts": self.class_counts}, **facts)

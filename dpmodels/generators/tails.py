@@ -139,16 +139,16 @@ class Tail:
             weights = weights * np.exp(-(np.log(scale / scale_prior) ** 2) / 2) * (index <= 1e-9)
         weights = np.where(weights > LIKELY * weights.max(), weights, 0.0)
         likely = (weights > 0) | (doubts > LIKELY * doubts.max())
-        kept = (each[likely] for each in (index, scale, weights, doubts))
-        return cls(fitted, begin, whole.origin, whole.last, *kept)
+        likely_terms = (each[likely] for each in (index, scale, weights, doubts))
+        return cls(fitted, begin, whole.origin, whole.last, *likely_terms)
 
     def _apart(self, pooled: Pooled, edges: Floats) -> Floats:
         """Return how far the counts are from every distribution, squared and in standard deviations."""
         begin = self.fitted
         whitener = np.linalg.inv(np.linalg.cholesky(pooled.covariance[begin:, begin:]))
-        seen, models = whitener @ pooled.counts[begin:], self._shares(edges[begin:]) @ whitener.T
-        mass = np.maximum(models @ seen, 0) / np.maximum((models**2).sum(axis=1), 1e-300)
-        apart: Floats = ((seen - mass[:, None] * models) ** 2).sum(axis=1)
+        observation, models = whitener @ pooled.counts[begin:], self._shares(edges[begin:]) @ whitener.T
+        mass = np.maximum(models @ observation, 0) / np.maximum((models**2).sum(axis=1), 1e-300)
+        apart: Floats = ((observation - mass[:, None] * models) ** 2).sum(axis=1)
         return apart
 
     def _weigh(self, apart: Floats, mean: float, stddev: float) -> Floats:
@@ -161,8 +161,8 @@ class Tail:
         """Tell whether the counts differ from the shape by no more than noise; they may also rise towards the end."""
         shape, counts = self.shares(edges[self.fitted :]), pooled.counts[self.fitted :]
         whitener = np.linalg.inv(np.linalg.cholesky(pooled.covariance[self.fitted :, self.fitted :]))
-        seen, model = whitener @ counts, whitener @ shape
-        rest = seen - max(float(model @ seen), 0.0) / max(float(model @ model), 1e-300) * model
+        observation, model = whitener @ counts, whitener @ shape
+        rest = observation - max(float(model @ observation), 0.0) / max(float(model @ model), 1e-300) * model
         return float(rest @ rest) <= len(counts) + SIGNIFICANT * math.sqrt(2 * len(counts))
 
     def _shares(self, edges: Floats) -> Floats:

@@ -39,7 +39,6 @@ class VaeModel(Sampler):
         self.schema: Schema = self.vectors.schema
 
     def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
-        """Draw one batch; on any device, by the CPU."""
         head = head_of(self.vectors, self.stddev)
         randomness = torch.Generator().manual_seed(int(rng.integers(2**32)))  # torch takes no more
         which, y = draw_cells(self.class_counts, rows, randomness)
@@ -51,7 +50,6 @@ class VaeModel(Sampler):
         return head.draw(out, y, randomness)
 
     def save(self, path: Path) -> None:
-        """Write decoders, priors and counts to one file."""
         tensors = {"counts": self.class_counts, "stddev": self.stddev}
         for index, (decoder, prior) in enumerate(zip(self.decoders, self.priors, strict=True)):
             tensors |= {f"{index}/decoder/{key}": value for key, value in decoder.state_dict().items()}

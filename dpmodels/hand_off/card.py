@@ -124,35 +124,35 @@ def differs(folder: Path, manifest: Manifest) -> str:
     """Say how the card of a hand-off differs from its manifest, whose events were found to be sane; empty if not."""
     try:
         with open_plain(folder, folder / CARD) as file:
-            told = read_json(file.read(LARGEST_CARD))
-        said, meant, given = told["hand_off"], told["meaning"], told["given"]
-        own = _meant(manifest)
-        close = set(own) == set(meant) and all(_close(meant[name], value) for name, value in own.items())
-        fault = _accounts_fault(told, manifest)
+            card = read_json(file.read(LARGEST_CARD))
+        card_terms, meant, declaration = card["hand_off"], card["meaning"], card["given"]
+        reckoned = _meant(manifest)
+        close = set(reckoned) == set(meant) and all(_close(meant[name], value) for name, value in reckoned.items())
+        fault = _accounts_fault(card, manifest)
     except (ArtifactError, OSError):
         return ""  # the check of all files reports that it is missing
     except (ValueError, KeyError, TypeError):
         return f"{CARD} is not as nacre writes it"
-    if said != terms(manifest):
+    if card_terms != terms(manifest):
         return f"{CARD} is about another hand-off, unit, price or approval than the manifest"
-    if SHEET in manifest.artifacts and given != manifest.operator_says:
+    if SHEET in manifest.artifacts and declaration != manifest.operator_says:
         return f"{CARD} says another purpose, recipient, license or retention than the manifest"
     if not close:
         return f"{CARD} says that the budget means something else than its events do"
     return fault
 
 
-def _accounts_fault(told: Mapping[str, Any], manifest: Manifest) -> str:
+def _accounts_fault(card: Mapping[str, Any], manifest: Manifest) -> str:
     """Say what is wrong with the accounts that a card names, which are those that paid, and with who signed for each.
 
     A server that only hears from its clients knows no accounts.
     """
     payers = [line.ledger.account for line in manifest.clients or (manifest,)]
-    accounts = [one.account for one in _standings(told)]
+    accounts = [one.account for one in _standings(card)]
     if accounts != payers and (accounts or (manifest.clients is None and payers != [None])):
         return f"{CARD} tells of an account that did not pay, or not of one that did"
     alone = _signer(manifest.approved)
-    for one, signer in zip(told["accounts"], _signers(manifest), strict=False):
+    for one, signer in zip(card["accounts"], _signers(manifest), strict=False):
         if one["approved"] not in ((signer,) if manifest.clients else (None, alone)):
             name = printable(one["account"])
             return f"{CARD} names an officer whose signature for account {name} is not in {MANIFEST}"
@@ -165,19 +165,19 @@ def standings(folder: Path) -> list[Standing]:
         return _standings(read_json(file.read(LARGEST_CARD)))
 
 
-def _standings(told: Mapping[str, Any]) -> list[Standing]:
-    found = [Standing.model_validate({key: one[key] for key in Standing.model_fields}) for one in told["accounts"]]
+def _standings(card: Mapping[str, Any]) -> list[Standing]:
+    accounts = [Standing.model_validate({key: one[key] for key in Standing.model_fields}) for one in card["accounts"]]
     if any(
-        not 0 <= amount <= LARGEST_AMOUNT for one in found for amount in one.model_dump(exclude={"account"}).values()
+        not 0 <= amount <= LARGEST_AMOUNT for one in accounts for amount in one.model_dump(exclude={"account"}).values()
     ):
         raise ValueError("an amount that no ledger has")
-    return found
+    return accounts
 
 
-def _close(said: float | None, own: float | None) -> bool:
-    if said is None or own is None:
-        return said is own
-    return abs(said - own) <= CLOSE * own + 1e-12
+def _close(stated: float | None, reckoned: float | None) -> bool:
+    if stated is None or reckoned is None:
+        return stated is reckoned
+    return abs(stated - reckoned) <= CLOSE * reckoned + 1e-12
 
 
 def _day(manifest: Manifest) -> str | None:
@@ -210,13 +210,13 @@ def _content(contract: Contract, report: Mapping[str, Any]) -> dict[str, Any]:
         return {"about": "documents", "rows": report["synthetic_rows"], "dim": contract.encoder.dim, "classes": classes}
     if not contract.is_table:
         raise ArtifactError(f"the contract {contract.name} is of a kind that no model card is written for")
-    kept = {name: one for name, one in contract.columns.items() if not _is_dropped(one)}
+    columns = {name: one for name, one in contract.columns.items() if not _is_dropped(one)}
     return {
         "about": contract.kind,
         "rows": report["synthetic_rows"],
         "target": contract.target,
-        "columns": [{"name": name, "type": column.type} for name, column in kept.items()],
-        "left_out": [name for name in contract.columns if name not in kept],
+        "columns": [{"name": name, "type": column.type} for name, column in columns.items()],
+        "left_out": [name for name in contract.columns if name not in columns],
     }
 
 
@@ -228,22 +228,22 @@ def _quality(report: Mapping[str, Any]) -> dict[str, Any]:
     """Take from the publishable report the figures that say how good the hand-off is."""
     columns = [one for one in report.get("columns", ()) if "distance_to_release" in one]
     charged = report.get("charged") or {}
-    found: dict[str, Any] = {"checks": len(report.get("gate", ()))}
+    figures: dict[str, Any] = {"checks": len(report.get("gate", ()))}
     if columns:
-        found["farthest_column"] = max(one["distance_to_release"] for one in columns)
-        found["noise_alone"] = max(one["expected_distance"] for one in columns)
+        figures["farthest_column"] = max(one["distance_to_release"] for one in columns)
+        figures["noise_alone"] = max(one["expected_distance"] for one in columns)
     if report.get("fit"):
-        found["fit"] = [{name: one[name] for name in ("look", "left", "explained")} for one in report["fit"]]
+        figures["fit"] = [{name: one[name] for name in ("look", "left", "explained")} for one in report["fit"]]
     if charged.get("status") == "measured":
-        found["classifiers"] = charged["classifiers"]
-    found["warnings"] = [f"{one['name']}: {one['warning']}" for one in columns if "warning" in one]
+        figures["classifiers"] = charged["classifiers"]
+    figures["warnings"] = [f"{one['name']}: {one['warning']}" for one in columns if "warning" in one]
     numbers = {
         one["name"]: {key: one[key] for key in ("mean", "p99", "clipped", "unseen") if key in one}
         for one in columns
         if "mean" in one
     }
     if numbers:
-        found["numbers"] = numbers
+        figures["numbers"] = numbers
     if "drowned" in report:
-        found["drowned"] = report["drowned"]
-    return found
+        figures["drowned"] = report["drowned"]
+    return figures

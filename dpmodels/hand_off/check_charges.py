@@ -12,9 +12,9 @@ from dpmodels.contract.federation import CENTRAL, ROUNDS, SCORES
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.hand_off.lines import ClientLine, DiscoveryLine, Line
 from dpmodels.hand_off.manifest import Manifest, digest_of_all, printable
-from dpmodels.hand_off.verified import Verified
+from dpmodels.hand_off.verification import Verification
 from dpmodels.keys import fingerprint
-from dpmodels.ledger.approval import Approval, Asked
+from dpmodels.ledger.approval import Approval, ApprovalRequest
 from dpmodels.ledger.records import Standing
 from dpmodels.ledger.replay import SLACK
 from dpmodels.ledger.store import digest
@@ -28,195 +28,197 @@ MOST_WORK, WORK_OF_A_PART = 2 * MAX_KINDS, 24
 NOT_APPROVED = "by nobody that this file names"
 
 
-def check_charges(manifest: Manifest, found: Verified) -> None:
+def check_charges(manifest: Manifest, check: Verification) -> None:
     """Check every line's price and charge, those of clients, and what all of them cost together."""
     for line in manifest.lines:
-        _check_proved(line, manifest.adjacency, found)
-        _check_budget(line, found)
-        _check_charge(line, line.run if isinstance(line, DiscoveryLine) else manifest.run, found)
-    _check_clients(manifest, found)
-    _check_total(manifest, found)
+        _check_proved(line, manifest.adjacency, check)
+        _check_budget(line, check)
+        _check_charge(line, line.run if isinstance(line, DiscoveryLine) else manifest.run, check)
+    _check_clients(manifest, check)
+    _check_total(manifest, check)
 
 
-def _check_proved(line: Line, adjacency: Adjacency, found: Verified) -> None:
+def _check_proved(line: Line, adjacency: Adjacency, check: Verification) -> None:
     """Check that the price of every event is proved under the manifest's adjacency."""
     try:
         check_adjacency(line.price.events, adjacency)
     except InvalidArgument as error:
-        found.faults.append(str(error))
+        check.faults.append(str(error))
 
 
-def _check_budget(line: Line, found: Verified) -> None:
+def _check_budget(line: Line, check: Verification) -> None:
     """Compute the epsilon of a line's events again, and compare it with the manifest."""
-    reckoned = _reckoned([line], line.price.asked.delta, found)
+    reckoned = _reckoned([line], line.price.asked.delta, check)
     if reckoned is None:
         return
-    asked, spent, _ = line.price
-    if asked.delta != spent.delta or abs(reckoned - spent.epsilon) > CLOSE:
-        found.faults.append(f"the events cost epsilon={reckoned}, the manifest says {spent.epsilon}")
-    if reckoned > Decimal(repr(asked.epsilon)):
-        found.faults.append(f"the events cost more than was asked for: epsilon={asked.epsilon}")
+    target, spent, _ = line.price
+    if target.delta != spent.delta or abs(reckoned - spent.epsilon) > CLOSE:
+        check.faults.append(f"the events cost epsilon={reckoned}, the manifest says {spent.epsilon}")
+    if reckoned > Decimal(repr(target.epsilon)):
+        check.faults.append(f"the events cost more than was asked for: epsilon={target.epsilon}")
 
 
-def _check_total(manifest: Manifest, found: Verified) -> None:
+def _check_total(manifest: Manifest, check: Verification) -> None:
     """Compute the cost of all lines together again, and compare it with the manifest."""
-    said = manifest.total_spent
-    reckoned = _reckoned(manifest.lines, manifest.total_delta, found) if said else None
+    total = manifest.total_spent
+    reckoned = _reckoned(manifest.lines, manifest.total_delta, check) if total else None
     if manifest.report is not None and manifest.report.ledger.charge == manifest.ledger.charge:
-        found.faults.append("release and report name one charge, and each is paid by its own")
-    if said is None or reckoned is None:
+        check.faults.append("release and report name one charge, and each is paid by its own")
+    if total is None or reckoned is None:
         return
-    if said.delta != manifest.total_delta or abs(reckoned - said.epsilon) > CLOSE:
+    if total.delta != manifest.total_delta or abs(reckoned - total.epsilon) > CLOSE:
         what = "release, report and discoveries" if manifest.discoveries else "release and report"
         at = f" at delta={manifest.total_delta}" if manifest.discoveries else ""
-        told = f"{said.epsilon}" + (f" at delta={said.delta}" if at else "")
-        found.faults.append(f"{what} cost epsilon={reckoned} together{at}, the manifest says {told}")
+        amount = f"{total.epsilon}" + (f" at delta={total.delta}" if at else "")
+        check.faults.append(f"{what} cost epsilon={reckoned} together{at}, the manifest says {amount}")
 
 
-def check_standings(manifest: Manifest, stood: Sequence[Standing], found: Verified) -> None:
+def check_standings(manifest: Manifest, stood: Sequence[Standing], check: Verification) -> None:
     """Hold what every account had spent after its charges to what these cost, and to the cap."""
     payers = [(line,) for line in manifest.clients] if manifest.clients else [manifest.lines_of_run]
     for one, lines in zip(stood, payers, strict=True):
-        least = _reckoned(lines, float(one.delta), found, most=float(one.after))
+        least = _reckoned(lines, float(one.delta), check, most=float(one.after))
         if least is not None and not least <= one.after * SLACK + CLOSE:
-            found.faults.append(f"account {printable(one.account)} had spent less, after this, than this cost")
+            check.faults.append(f"account {printable(one.account)} had spent less, after this, than this cost")
         if one.after > one.cap * SLACK:
-            found.faults.append(f"account {printable(one.account)} had spent more than its cap, which no ledger allows")
+            check.faults.append(f"account {printable(one.account)} had spent more than its cap, which no ledger allows")
 
 
-def check_discoveries(manifest: Manifest, contract: Contract, found: Verified) -> None:
+def check_discoveries(manifest: Manifest, contract: Contract, check: Verification) -> None:
     """Check that the manifest has a line for each discovery that the schema names, at its price, and no other."""
-    named = {one.charge: one for one in contract.discovered}
+    discoveries = {one.charge: one for one in contract.discovered}
     lines = {line.charge: line for line in manifest.discoveries or ()}
     if len(lines) < len(manifest.discoveries or ()):
-        found.faults.append("two lines of the manifest name one discovery, and each is paid by its own")
-    for charge in named.keys() - lines.keys():
-        found.faults.append(
+        check.faults.append("two lines of the manifest name one discovery, and each is paid by its own")
+    for charge in discoveries.keys() - lines.keys():
+        check.faults.append(
             f"schema.yaml was discovered under charge {charge}, and no line of the manifest has its price"
         )
-    for charge in lines.keys() - named.keys():
-        found.faults.append(f"the manifest has a line for the discovery {charge}, which schema.yaml does not name")
-    for charge in named.keys() & lines.keys():
-        if _discovery_of(lines[charge], manifest.unit) != named[charge]:
-            found.faults.append(
+    for charge in lines.keys() - discoveries.keys():
+        check.faults.append(f"the manifest has a line for the discovery {charge}, which schema.yaml does not name")
+    for charge in discoveries.keys() & lines.keys():
+        if _discovery_of(lines[charge], manifest.unit) != discoveries[charge]:
+            check.faults.append(
                 f"the manifest says another price, plan or payer of discovery {charge} than schema.yaml"
             )
     for name in map(printable, unpriced(contract)):
-        found.notes.append(f"schema.yaml has keys from the charged release {name}, whose price is in no line: add it")
+        check.notes.append(f"schema.yaml has keys from the charged release {name}, whose price is in no line: add it")
 
 
-def _check_clients(manifest: Manifest, found: Verified) -> None:
+def _check_clients(manifest: Manifest, check: Verification) -> None:
     """Check every client's line by itself, and that the manifest stands for all of them and for the costliest."""
     clients = manifest.clients or ()
     if (manifest.method == ROUNDS) == manifest.is_charged:
-        found.faults.append("the manifest names no charge and another method than federated-rounds, or the reverse")
+        check.faults.append("the manifest names no charge and another method than federated-rounds, or the reverse")
     if set(manifest.uncharged or ()) & set(manifest.dropped or ()):
-        found.faults.append("a client took part and was dropped as well")
+        check.faults.append("a client took part and was dropped as well")
     for line in clients:
-        _check_proved(line, manifest.adjacency, found)
-        _check_budget(line, found)
-        _check_charge(line, line.run, found)
+        _check_proved(line, manifest.adjacency, check)
+        _check_budget(line, check)
+        _check_charge(line, line.run, check)
     if not clients:
         return
-    for name, said, own in (
+    for name, joint, names in (
         ("plan_sha256", manifest.plan_sha256, [line.plan_sha256 for line in clients]),
         ("release_sha256", manifest.release_sha256, [line.release_sha256 for line in clients]),
         ("ledger.charge", manifest.ledger.charge, [line.ledger.charge for line in clients]),
     ):
         shared = name == "release_sha256" and manifest.trust == "central"
-        if said != digest_of_all(own) or len(set(own)) != (1 if shared else len(own)):
-            found.faults.append(f"the field {name} does not stand for what the clients' lines name")
+        if joint != digest_of_all(names) or len(set(names)) != (1 if shared else len(names)):
+            check.faults.append(f"the field {name} does not stand for what the clients' lines name")
     events = [event for line in clients for event in line.price.events if event.kind == "gaussian"]
-    drawn = {event.mechanism == CENTRAL for event in events}
-    if (manifest.trust == "central") != (True in drawn) or len(drawn) > 1:
-        found.faults.append("the manifest does not say who drew the noise that its events pay for")
-    _check_heaviest(manifest, clients, found)
+    central = {event.mechanism == CENTRAL for event in events}
+    if (manifest.trust == "central") != (True in central) or len(central) > 1:
+        check.faults.append("the manifest does not say who drew the noise that its events pay for")
+    _check_heaviest(manifest, clients, check)
     if (manifest.method == SCORES) == manifest.has_price:
-        found.faults.append(
+        check.faults.append(
             "scores alone were released, and the manifest does not say that no epsilon holds, or it does"
         )
     if {line.client for line in clients} & set(manifest.dropped or ()):
-        found.faults.append("a client took part and was dropped as well")
+        check.faults.append("a client took part and was dropped as well")
 
 
-def _check_heaviest(manifest: Manifest, clients: Sequence[ClientLine], found: Verified) -> None:
+def _check_heaviest(manifest: Manifest, clients: Sequence[ClientLine], check: Verification) -> None:
     """Hold the price of the whole to each client's: at one delta, for one kind of part, and that of the heaviest."""
     delta = (manifest if manifest.has_price else clients[0]).price.asked.delta
     for line in clients:
         if (line.price.asked.delta, line.price.spent.delta, line.part) != (delta, delta, manifest.part):
-            found.faults.append(f"client {printable(line.client)} has another delta or part than the manifest")
+            check.faults.append(f"client {printable(line.client)} has another delta or part than the manifest")
     most = max(line.price.spent.epsilon for line in clients)
     heaviest = [line.price for line in clients if line.price.spent.epsilon == most]
     if manifest.has_price and manifest.price not in heaviest:
-        found.faults.append("the manifest's cost is not that of the client that spent most")
+        check.faults.append("the manifest's cost is not that of the client that spent most")
 
 
-def _check_charge(line: Line, run: str | None, found: Verified) -> None:
+def _check_charge(line: Line, run: str | None, check: Verification) -> None:
     """Check that the charge's key is that of its plan and run, and that its entries are complete and in order."""
     paid, entries = line.ledger, line.ledger.entries
     if entries is None and not isinstance(line, DiscoveryLine):
         return  # the manifest says that they are left out; only the release's footer names the charge
     if paid.charge != digest([paid.account, line.plan_sha256, run, *([line.part] if line.part else [])]):
-        found.faults.append("the charge is not that of this plan and run")
+        check.faults.append("the charge is not that of this plan and run")
     if entries is None:  # of a discovery that another ledger paid for
         return
-    places, kinds = [entry.seq for entry in entries], [entry.kind for entry in entries]
+    positions, kinds = [entry.seq for entry in entries], [entry.kind for entry in entries]
     kinds = [kind for kind, before in zip(kinds, ["", *kinds[:-1]], strict=True) if (before, kind) != ("draw", "draw")]
     whole = LIFE if line.sealed else LIFE[: len(kinds)]
-    if kinds != whole or places != sorted(set(places)):
-        found.faults.append("the charge's entries are not a complete life: reserve, draw, seal, commit")
+    if kinds != whole or positions != sorted(set(positions)):
+        check.faults.append("the charge's entries are not a complete life: reserve, draw, seal, commit")
 
 
-def check_approved(manifest: Manifest, officer: str, found: Verified) -> str:
+def check_approved(manifest: Manifest, officer: str, check: Verification) -> str:
     """Check that the officer signed this run's lines, with the key that was named if one was; say who approved.
 
     A family is signed for by the keys of its charges; each client of a federation is signed for by itself.
     """
     if manifest.clients is not None:
-        return _approved_by_client(manifest.clients, officer, found)
+        return _approved_by_client(manifest.clients, officer, check)
     signed, family = manifest.approved, manifest.approved_as
     if officer and signed is None:
-        found.faults.append("no officer's approval is in this hand-off, and you named an officer's key")
+        check.faults.append("no officer's approval is in this hand-off, and you named an officer's key")
     lines = manifest.lines_of_run
     if signed is None or manifest.run is None or manifest.ledger.account is None or not lines:
         return NOT_APPROVED
     account, run = (family.account, family.run) if family else (manifest.ledger.account, manifest.run)
-    asked = Asked(signed.ledger, account, run, signed.plans, family=family is not None)
+    request = ApprovalRequest(signed.ledger, account, run, signed.plans, family=family is not None)
     covered = {line.charge if family else line.plan_sha256 for line in lines}
-    return _signer(signed, asked, covered, officer, found)
+    return _signer(signed, request, covered, officer, check)
 
 
-def _approved_by_client(clients: Sequence[ClientLine], officer: str, found: Verified) -> str:
+def _approved_by_client(clients: Sequence[ClientLine], officer: str, check: Verification) -> str:
     """Check the signature for every client's charge, where there is one; say who approved which."""
     approved = dict[str, list[str]]()
     for line in clients:
         by, signed = NOT_APPROVED, line.approved
         if signed is not None and line.ledger.account is not None:
-            asked = Asked(signed.ledger, line.ledger.account, line.run, signed.plans, family=True)
-            by = _signer(signed, asked, {line.charge}, officer, found)
+            request = ApprovalRequest(signed.ledger, line.ledger.account, line.run, signed.plans, family=True)
+            by = _signer(signed, request, {line.charge}, officer, check)
         approved.setdefault(by, []).append(line.client)
     if officer and any(line.approved is None for line in clients):
         which = printable(", ".join(line.client for line in clients if line.approved is None))
-        found.faults.append(f"no officer's approval of {which} is in this hand-off, and you named an officer's key")
+        check.faults.append(f"no officer's approval of {which} is in this hand-off, and you named an officer's key")
     if list(approved) == [NOT_APPROVED]:
         return NOT_APPROVED
     return "; ".join(f"{printable(', '.join(names))}: {by}" for by, names in approved.items())
 
 
-def _signer(signed: Approval, asked: Asked, covered: Set[str | None], officer: str, found: Verified) -> str:
+def _signer(
+    signed: Approval, request: ApprovalRequest, covered: Set[str | None], officer: str, check: Verification
+) -> str:
     """Check one signature, what it covers, and whose it is; say who approved."""
-    if not asked.is_signed(signed) or not covered <= set(signed.plans):
-        found.faults.append("the officer's approval is not a signature of this run and its plan")
+    if not request.is_signed(signed) or not covered <= set(signed.plans):
+        check.faults.append("the officer's approval is not a signature of this run and its plan")
         return NOT_APPROVED
     if officer and signed.public_key != officer:
-        found.faults.append("the approval is signed with another key than the officer's that you named")
+        check.faults.append("the approval is signed with another key than the officer's that you named")
     name, key = printable(signed.officer), fingerprint(signed.public_key)
     if officer:
         return f"{name}, by the officer's key you named, whose SHA-256 is {key}"
     return f"{name} is the name beside a key whose SHA-256 is {key}; give the officer's with --officer-key"
 
 
-def _reckoned(lines: Sequence[Line], delta: float, found: Verified, most: float | None = None) -> Decimal | None:
+def _reckoned(lines: Sequence[Line], delta: float, check: Verification, most: float | None = None) -> Decimal | None:
     """Return what the events of some lines cost together at delta; None, with a fault, if that was not found out.
 
     It is not found out if it is far more than ``most``, which is what was asked for unless another is given.
@@ -229,21 +231,21 @@ def _reckoned(lines: Sequence[Line], delta: float, found: Verified, most: float 
     """
     from dpmodels.accounting.composition import renyi_epsilon, spent_epsilon
 
-    asked = sum(line.price.asked.epsilon for line in lines) if most is None else most
+    target = sum(line.price.asked.epsilon for line in lines) if most is None else most
     at = Decimal(repr(delta))
     try:
         tally = Tally.of(event for line in lines for event in line.price.events)
-        found.work += 0 if (tally.key, at) in found.priced else _work(tally)
-        found.priced.add((tally.key, at))
-        if found.work > MOST_WORK:
-            found.faults.append("the events are more than a check has time to price: nobody has checked their epsilon")
+        check.work += 0 if (tally.key, at) in check.priced else _work(tally)
+        check.priced.add((tally.key, at))
+        if check.work > MOST_WORK:
+            check.faults.append("the events are more than a check has time to price: nobody has checked their epsilon")
             return None
         # a quick bound comes first: the exact cost of events far beyond the target can take an hour to compute
-        if len(tally.others) <= MAX_KINDS and renyi_epsilon(tally, at) <= 4 * asked + 1:
+        if len(tally.others) <= MAX_KINDS and renyi_epsilon(tally, at) <= 4 * target + 1:
             return spent_epsilon(tally, at)
     except (ArithmeticError, Unsuitable):  # beyond what a float holds, or too many parts
         pass
-    found.faults.append("the events cost far more than was asked for, or are more than any plan has")
+    check.faults.append("the events cost far more than was asked for, or are more than any plan has")
     return None
 
 

@@ -11,7 +11,7 @@ from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain, sha256_plain, size_plain
 from dpmodels.hand_off.manifest import CARD, MANIFEST, MOST_FAULTS, Manifest, printable
 from dpmodels.hand_off.signature import SIGNATURE
-from dpmodels.hand_off.verified import Verified
+from dpmodels.hand_off.verification import Verification
 from dpmodels.limits import LARGEST_CARD, LARGEST_PAGE, LARGEST_REPORT, LARGEST_YAML, read_json
 from dpmodels.methods.kinds import KINDS, Kind
 from dpmodels.releases.contract import Contract
@@ -26,24 +26,24 @@ MOST_STRANGE = 10_000
 """Files that somebody added are counted so far."""
 
 
-def check_files(folder: Path, artifacts: dict[str, str], elsewhere: Mapping[str, str], found: Verified) -> None:
+def check_files(folder: Path, artifacts: dict[str, str], elsewhere: Mapping[str, str], check: Verification) -> None:
     """Compare every file with the manifest; a file that nacre never hands over is a fault even if it is listed."""
-    known = artifacts.keys() | {MANIFEST, SIGNATURE}
-    strange = (name for name in chain(_listed(folder), elsewhere) if name not in known)
+    expected = artifacts.keys() | {MANIFEST, SIGNATURE}
+    strange = (name for name in chain(_listed(folder), elsewhere) if name not in expected)
     unknown = sorted(islice(strange, MOST_STRANGE))
-    found.faults += [f"{printable(name)} is not in the manifest" for name in unknown[:MOST_FAULTS]]
+    check.faults += [f"{printable(name)} is not in the manifest" for name in unknown[:MOST_FAULTS]]
     if len(unknown) > MOST_FAULTS:
         least = "at least " if len(unknown) == MOST_STRANGE else ""
-        found.faults.append(f"{least}{len(unknown) - MOST_FAULTS} more files are not in the manifest")
+        check.faults.append(f"{least}{len(unknown) - MOST_FAULTS} more files are not in the manifest")
     lacking = [name for name in ALWAYS if name not in artifacts]
-    found.faults += [f"{MANIFEST} lists no {name}, which every hand-off has" for name in lacking]
+    check.faults += [f"{MANIFEST} lists no {name}, which every hand-off has" for name in lacking]
     for name, sha256 in artifacts.items():
         if not is_handed_over(name):
-            found.faults.append(f"{printable(name)} is no file that nacre hands over")
+            check.faults.append(f"{printable(name)} is no file that nacre hands over")
         elif name not in elsewhere and not os.path.lexists(folder / name):
-            found.faults.append(f"{name} is missing")
+            check.faults.append(f"{name} is missing")
         else:
-            _check_file(folder, name, sha256, elsewhere.get(name), found)
+            _check_file(folder, name, sha256, elsewhere.get(name), check)
 
 
 def _listed(folder: Path, inside: str = "", depth: int = 0) -> Iterator[str]:
@@ -57,20 +57,20 @@ def _listed(folder: Path, inside: str = "", depth: int = 0) -> Iterator[str]:
                 yield name
 
 
-def _check_file(folder: Path, name: str, sha256: str, elsewhere: str | None, found: Verified) -> None:
+def _check_file(folder: Path, name: str, sha256: str, elsewhere: str | None, check: Verification) -> None:
     most = LARGEST.get(name, LARGEST_PAGE if name.endswith(".html") else None)
     try:
         if most is not None and (elsewhere is not None or size_plain(folder, folder / name) > most):
-            found.faults.append(f"{name} is larger than any of its kind")
+            check.faults.append(f"{name} is larger than any of its kind")
         elif (sha256_plain(folder, folder / name) if elsewhere is None else elsewhere) == sha256:
-            found.files += 1
+            check.files += 1
         else:
-            found.faults.append(f"{name} was changed")
+            check.faults.append(f"{name} was changed")
     except (ArtifactError, OSError):
-        found.faults.append(f"{name} is a link, or cannot be read as a plain file")
+        check.faults.append(f"{name} is a link, or cannot be read as a plain file")
 
 
-def check_classifier(folder: Path, manifest: Manifest, found: Verified) -> None:
+def check_classifier(folder: Path, manifest: Manifest, check: Verification) -> None:
     """Check that no epsilon is stated of a classifier that says itself that none holds."""
     try:
         with open_plain(folder, folder / "classifier.safetensors") as file:
@@ -79,13 +79,13 @@ def check_classifier(folder: Path, manifest: Manifest, found: Verified) -> None:
     except (ArtifactError, OSError):
         return  # a table has none; whether the file is the one that was written is for the check of all files
     except (ValueError, KeyError, TypeError, AttributeError):
-        found.faults.append("classifier.safetensors does not say of itself what nacre writes")
+        check.faults.append("classifier.safetensors does not say of itself what nacre writes")
         return
     if unprotected and manifest.has_price:
-        found.faults.append("the manifest states an epsilon of a classifier that was trained without any noise")
+        check.faults.append("the manifest states an epsilon of a classifier that was trained without any noise")
 
 
-def check_schema(folder: Path, manifest: Manifest, found: Verified) -> Contract | None:
+def check_schema(folder: Path, manifest: Manifest, check: Verification) -> Contract | None:
     """Check that the schema is the one that was planned for and that the price is for its unit; return the schema."""
     try:
         with open_plain(folder, folder / "schema.yaml") as file:
@@ -95,25 +95,25 @@ def check_schema(folder: Path, manifest: Manifest, found: Verified) -> Contract 
     except (ValueError, RecursionError):
         schema = None
     if schema is None or schema.hash != manifest.schema_sha256:
-        found.faults.append("schema.yaml is not the schema that the manifest names")
+        check.faults.append("schema.yaml is not the schema that the manifest names")
     elif (manifest.data_set, manifest.unit, manifest.adjacency) != (schema.name, str(schema.unit), schema.adjacency):
-        found.faults.append("the manifest says another data set, unit or adjacency than schema.yaml")
+        check.faults.append("the manifest says another data set, unit or adjacency than schema.yaml")
     if schema is not None:
-        _check_kind(manifest, schema, found)
+        _check_kind(manifest, schema, check)
     return schema
 
 
-def _check_kind(manifest: Manifest, contract: Contract, found: Verified) -> None:
+def _check_kind(manifest: Manifest, contract: Contract, check: Verification) -> None:
     """Hold the files, and the parts that are said to be charged each by itself, to what the schema describes."""
     by_client = contract.kind == "federation" and manifest.is_charged
     part = "client" if by_client else "" if contract.is_table else contract.part
     kinds = [kind for kind in KINDS.values() if contract.kind in kind.contracts]
     strange = [name for name in manifest.artifacts if is_handed_over(name) and not is_handed_over(name, kinds)]
-    found.faults += [f"{name} is no file that is made by this schema.yaml" for name in strange[:MOST_FAULTS]]
+    check.faults += [f"{name} is no file that is made by this schema.yaml" for name in strange[:MOST_FAULTS]]
     if manifest.part and (manifest.part != part or (part == "client" and manifest.clients is None)):
-        found.faults.append(f"the price is for each {manifest.part}, and nothing here is charged for each by itself")
+        check.faults.append(f"the price is for each {manifest.part}, and nothing here is charged for each by itself")
     elif part and not manifest.part:
-        found.faults.append(f"the manifest does not say that its price is for each {part}, as schema.yaml does")
+        check.faults.append(f"the manifest does not say that its price is for each {part}, as schema.yaml does")
 
 
 def is_handed_over(name: str, kinds: Iterable[Kind] = KINDS.values()) -> bool:

@@ -15,7 +15,7 @@ from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
 from dpmodels.hand_off.expected import Facts, expected_cautions, expected_facts
 from dpmodels.hand_off.manifest import MANIFEST, MOST_FAULTS, Manifest, printable
-from dpmodels.hand_off.verified import Verified
+from dpmodels.hand_off.verification import Verification
 from dpmodels.limits import LARGEST_REPORT, read_json
 from dpmodels.releases.contract import Contract
 
@@ -30,7 +30,7 @@ CLOSE = 1e-9
 UNREADABLE = "report.json is not as nacre writes it"
 
 
-def check_report(folder: Path, manifest: Manifest, contract: Contract, found: Verified) -> None:
+def check_report(folder: Path, manifest: Manifest, contract: Contract, check: Verification) -> None:
     """Check that manifest and report say what follows from the lines, while these have no fault."""
     try:
         with open_plain(folder, folder / "report.json") as file:
@@ -40,25 +40,25 @@ def check_report(folder: Path, manifest: Manifest, contract: Contract, found: Ve
     try:
         report = read_json(content)
         if not _shows_its_charge(report, manifest):
-            found.faults.append(OTHER_SCORES)
-        if not found.faults:
-            _check_facts(report, manifest, contract, found)
+            check.faults.append(OTHER_SCORES)
+        if not check.faults:
+            _check_facts(report, manifest, contract, check)
     except Exception:  # facts of any shape may lie there, as in ``compare_pages``
-        found.faults.append(UNREADABLE)
+        check.faults.append(UNREADABLE)
 
 
-def _check_facts(report: Mapping[str, Any], manifest: Manifest, contract: Contract, found: Verified) -> None:
+def _check_facts(report: Mapping[str, Any], manifest: Manifest, contract: Contract, check: Verification) -> None:
     """Compare with what is expected: of another layout, whose pages are not compared, the sections alone."""
     from dpmodels.pages.page import LAYOUT
 
     if manifest.has_price and list(manifest.cautions or ()) != expected_cautions(manifest, contract):
-        found.faults.append(f"the cautions in {MANIFEST} are not those of its price, unit and trust")
+        check.faults.append(f"the cautions in {MANIFEST} are not those of its price, unit and trust")
     expected = expected_facts(manifest, contract, report)
     held = expected.keys() if manifest.layout == LAYOUT else SECTIONS
     wrong = sorted(printable(name) for name in differing(report, expected) if name.partition(".")[0] in held)
     if wrong:
         which = ", ".join(wrong[:MOST_FAULTS])
-        found.faults.append(f"report.json says something else than {MANIFEST} and schema.yaml make of {which}")
+        check.faults.append(f"report.json says something else than {MANIFEST} and schema.yaml make of {which}")
 
 
 def differing(report: Mapping[str, Any], expected: Facts) -> Iterator[str]:
@@ -90,16 +90,16 @@ def _ordered(values: list[Any]) -> list[Any]:
 
 def _shows_its_charge(report: Mapping[str, Any], manifest: Manifest) -> bool:
     """Tell whether scores on the real rows are shown exactly where a line paid for them, and at its price."""
-    shown, line = report.get("charged"), manifest.report
-    if shown is None or line is None:
-        voided = shown is None or (shown["charged"] is False and shown["status"] == "lost" and shown.keys() <= LOST)
+    scores, line = report.get("charged"), manifest.report
+    if scores is None or line is None:
+        voided = scores is None or (scores["charged"] is False and scores["status"] == "lost" and scores.keys() <= LOST)
         return line is None and voided
-    asked, spent, events = line.price
-    price = (asked.epsilon, asked.delta, float(spent.epsilon), events)
-    if price != (*(shown[name] for name in PRICE), (EVENT.validate_python(shown["event"]),)):
+    target, spent, events = line.price
+    price = (target.epsilon, target.delta, float(spent.epsilon), events)
+    if price != (*(scores[name] for name in PRICE), (EVENT.validate_python(scores["event"]),)):
         return False
     if line.scores_sha256 is None:
-        return shown["charged"] is True and shown["status"] == "lost" and shown.keys() <= LOST
+        return scores["charged"] is True and scores["status"] == "lost" and scores.keys() <= LOST
     sealed = (True, "measured", line.charge, line.scores_sha256, line.scores_sha256)
-    told = (*(shown[name] for name in SEALED), report["hashes"]["scores_sha256"])
-    return told == sealed
+    facts = (*(scores[name] for name in SEALED), report["hashes"]["scores_sha256"])
+    return facts == sealed

@@ -129,8 +129,8 @@ class Line(Frozen):
             if (getattr(self, name) is not None) != self.has_price:
                 fault = "lacks the field" if self.has_price else "is of what no epsilon holds for, and has the field"
                 raise ValueError(f"{fault} {name}")
-        for name, known in (("plan_sha256", self.plan_sha256), ("ledger.charge", self.ledger.charge)):
-            if (known is not None) != self.is_charged:
+        for name, digest in (("plan_sha256", self.plan_sha256), ("ledger.charge", self.ledger.charge)):
+            if (digest is not None) != self.is_charged:
                 fault = (
                     "lacks the field" if self.is_charged else "is of what nothing was charged for, and has the field"
                 )

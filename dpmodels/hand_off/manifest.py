@@ -48,7 +48,7 @@ from dpmodels.hand_off.lines import (
     Text,
 )
 from dpmodels.ledger.approval import Approval
-from dpmodels.ledger.declared import Declared
+from dpmodels.ledger.declared import Declaration
 from dpmodels.ledger.store import digest
 from dpmodels.limits import LARGEST_MANIFEST, MOST_NODES, nodes
 from dpmodels.privacy import Adjacency, PrivacyUnit
@@ -128,7 +128,7 @@ class Manifest(Line, _Head):
     dropped: dict[Text, Text] | None = None
     trust: Literal["local", "central"] | None = None
     unprotected: Text | None = None
-    declared: Declared | None = None
+    declared: Declaration | None = None
     artifacts: dict[str, Sha256]
     layout: Annotated[int, Field(ge=1, le=10**6)] | None = None
     sha256: Sha256 | None = None
@@ -140,7 +140,6 @@ class Manifest(Line, _Head):
 
     @property
     def is_charged(self) -> bool:
-        """Tell whether anything was charged."""
         return self.uncharged is None
 
     @property

@@ -46,7 +46,7 @@ def approved(ledger: Ledger, charge: Charge) -> Facts:
         return {}
     if charge.plan_hash in signed["plans"]:
         return {"approved": signed}
-    family = [held.charge for held in map(ledger.find, signed["plans"]) if held]
+    family = [reservation.charge for reservation in map(ledger.find, signed["plans"]) if reservation]
     above = len({one.account for one in family}) > 1
     account = ledger.account(charge.account).parent if above else charge.account
     return {"approved": signed, "approved_as": {"account": account, "run": family[0].run}}
@@ -74,11 +74,11 @@ def discovered(contract: Contract, ledger: Ledger | None) -> Facts:
 
 def _discovery_line(one: DiscoveryCharge, contract: Contract, ledger: Ledger | None) -> Facts:
     """Say what a discovery asked for, what it cost, and who paid."""
-    held = ledger.find(one.charge) if ledger else None
+    reservation = ledger.find(one.charge) if ledger else None
     paid: Facts = {"account": one.account, "charge": one.charge}
-    if ledger is not None and held is not None:
-        check_discovery(one, held, contract)
-        paid = payment(ledger, held.charge)
+    if ledger is not None and reservation is not None:
+        check_discovery(one, reservation, contract)
+        paid = payment(ledger, reservation.charge)
     return {
         "asked": {"epsilon": one.epsilon, "delta": one.delta},
         "spent": {"epsilon": price_of(one), "delta": one.delta},
@@ -87,7 +87,7 @@ def _discovery_line(one: DiscoveryCharge, contract: Contract, ledger: Ledger | N
         "run": one.run,
         "release_sha256": one.release_sha256,
         "ledger": paid,
-        **({} if held else {"left_out": PAID_ELSEWHERE}),
+        **({} if reservation else {"left_out": PAID_ELSEWHERE}),
     }
 
 

@@ -25,7 +25,7 @@ from dpmodels.hand_off.lines import ManifestError
 from dpmodels.hand_off.manifest import CARD, MANIFEST, Manifest, is_as_written, parse_manifest, printable, read_bytes
 from dpmodels.hand_off.pages import compare_pages
 from dpmodels.hand_off.signature import check_signature
-from dpmodels.hand_off.verified import Verified
+from dpmodels.hand_off.verification import Verification
 from dpmodels.keys import key_text
 from dpmodels.keys import public_key as read_public_key
 from dpmodels.ledger.records import Standing
@@ -39,7 +39,7 @@ def verify_hand_off(
     public_key: Path | None = None,
     elsewhere: Mapping[str, str] = MappingProxyType({}),
     officer_key: Path | None = None,
-) -> Verified:
+) -> Verification:
     """Check every file of a hand-off, its budget, its pages and its signature.
 
     Args:
@@ -52,67 +52,67 @@ def verify_hand_off(
         ArtifactError: there is no readable manifest, or a later version wrote it.
         InvalidArgument: the key cannot be read.
     """
-    found, manifest = check_signers(folder, public_key, officer_key)
+    check, manifest = check_signers(folder, public_key, officer_key)
     if manifest is None:
-        return found
-    check_files(folder, manifest.artifacts, elsewhere, found)
-    check_charges(manifest, found)
-    check_classifier(folder, manifest, found)
-    contract = check_schema(folder, manifest, found)
+        return check
+    check_files(folder, manifest.artifacts, elsewhere, check)
+    check_charges(manifest, check)
+    check_classifier(folder, manifest, check)
+    contract = check_schema(folder, manifest, check)
     if contract is not None:
-        check_discoveries(manifest, contract, found)
-        check_report(folder, manifest, contract, found)
+        check_discoveries(manifest, contract, check)
+        check_report(folder, manifest, contract, check)
     if CARD in manifest.artifacts:
-        _check_card(folder, manifest, contract, found)
-    found.charge = _paid(manifest)
-    found.budget = _spent(manifest)
-    found.unit = f"{printable(manifest.unit)}, {manifest.adjacency}"
+        _check_card(folder, manifest, contract, check)
+    check.charge = _paid(manifest)
+    check.budget = _spent(manifest)
+    check.unit = f"{printable(manifest.unit)}, {manifest.adjacency}"
     if not manifest.is_charged:
-        found.unit, found.account = "none: nothing is hidden", "none: no account was charged"
-    found.declared = {name: printable(said, 300) for name, said in manifest.operator_says.items()}
-    found.cautions = [printable(one, 1000) for one in manifest.cautions or ()]
-    return found
+        check.unit, check.account = "none: nothing is hidden", "none: no account was charged"
+    check.declared = {name: printable(words, 300) for name, words in manifest.operator_says.items()}
+    check.cautions = [printable(one, 1000) for one in manifest.cautions or ()]
+    return check
 
 
-def _check_card(folder: Path, manifest: Manifest, contract: Contract | None, found: Verified) -> None:
+def _check_card(folder: Path, manifest: Manifest, contract: Contract | None, check: Verification) -> None:
     """Check that card and pages say what they are made of, while there is no fault, and say where accounts stood."""
-    if not found.faults and (fault := differs(folder, manifest)):
-        found.faults.append(fault)
-    if not found.faults and contract is not None:
+    if not check.faults and (fault := differs(folder, manifest)):
+        check.faults.append(fault)
+    if not check.faults and contract is not None:
         faults, note = compare_pages(folder, manifest, contract)
-        found.faults += faults
-        found.notes += [note] if note else []
-    if not found.faults and (stood := standings(folder)):
-        check_standings(manifest, stood, found)
-        found.account = _stood(stood)
+        check.faults += faults
+        check.notes += [note] if note else []
+    if not check.faults and (stood := standings(folder)):
+        check_standings(manifest, stood, check)
+        check.account = _stood(stood)
 
 
 def check_signers(
     folder: Path, public_key: Path | None = None, officer_key: Path | None = None
-) -> tuple[Verified, Manifest | None]:
+) -> tuple[Verification, Manifest | None]:
     """Check who signed, from a manifest and its signature alone; no other file of the hand-off is opened.
 
     The manifest is None where it cannot be read, or where a key was named and the signature is not by it: then nothing
     of what a stranger wrote is worth a look.
     """
-    wanted = key_text(read_public_key(public_key)) if public_key else ""
+    signer = key_text(read_public_key(public_key)) if public_key else ""
     officer = key_text(read_public_key(officer_key, "officer_key")) if officer_key else ""
-    content, found = read_bytes(folder), Verified()
+    content, check = read_bytes(folder), Verification()
     try:
-        found.vouched, found.signature = check_signature(folder, content, wanted)
+        check.vouched, check.signature = check_signature(folder, content, signer)
     except (ArtifactError, OSError) as error:
-        found.faults.append(str(error))
-    if wanted and found.faults:
-        return found, None
+        check.faults.append(str(error))
+    if signer and check.faults:
+        return check, None
     try:
         manifest = parse_manifest(content)
     except ManifestError as error:
-        found.faults += error.faults
-        return found, None
+        check.faults += error.faults
+        return check, None
     if not is_as_written(content):
-        found.faults.append(f"{MANIFEST} was changed after it was written: it is not of the digest that it names")
-    found.approved = check_approved(manifest, officer, found)
-    return found, None if officer and found.faults else manifest
+        check.faults.append(f"{MANIFEST} was changed after it was written: it is not of the digest that it names")
+    check.approved = check_approved(manifest, officer, check)
+    return check, None if officer and check.faults else manifest
 
 
 def _spent(manifest: Manifest) -> str:
@@ -132,13 +132,13 @@ def _spent(manifest: Manifest) -> str:
 def _stood(accounts: Sequence[Standing]) -> str:
     """Say where the accounts stood that paid, the heaviest first where there are several."""
     heaviest = sorted(accounts, key=lambda one: -one.after)[:MOST_ACCOUNTS]
-    said = [
+    sentences = [
         f"{printable(one.account)} had spent epsilon={amounts.spent(one.before)} before and {amounts.spent(one.after)} "
         f"after, of a cap of {amounts.written(one.cap)} at delta={amounts.written(one.delta)}"
         for one in heaviest
     ]
     more = len(accounts) - len(heaviest)
-    return "; ".join([*said, *([f"{more} more in {CARD}"] if more else [])])
+    return "; ".join([*sentences, *([f"{more} more in {CARD}"] if more else [])])
 
 
 def _paid(manifest: Manifest) -> str:
@@ -152,5 +152,5 @@ def _paid(manifest: Manifest) -> str:
             "Ask whoever keeps the ledger: `nacre ledger entries` there has the charge"
         )
     one = ", for one noise drawn by a trusted aggregator" if manifest.trust == "central" else ""
-    own = f" ({len(manifest.clients)} clients, each with a charge of its own{one})" if manifest.clients else ""
-    return f"{paid.charge}{own} of account {printable(paid.account)}, run {printable(manifest.run or '')}"
+    clients = f" ({len(manifest.clients)} clients, each with a charge of its own{one})" if manifest.clients else ""
+    return f"{paid.charge}{clients} of account {printable(paid.account)}, run {printable(manifest.run or '')}"

@@ -18,7 +18,7 @@ from dpmodels.hand_off.card import describe
 from dpmodels.hand_off.manifest import CARD, DISCOVERED, LAID_OUT, MANIFEST, NEWEST, PAGES, Manifest
 from dpmodels.hand_off.pages import REPORT, render_pages
 from dpmodels.hand_off.signature import sign_manifest
-from dpmodels.ledger.declared import Declared
+from dpmodels.ledger.declared import Declaration
 from dpmodels.ledger.records import Balance, Standing
 from dpmodels.pages.glance import weakest
 from dpmodels.pages.page import LAYOUT
@@ -48,18 +48,18 @@ class HandOff:
     above: Sequence[Balance] = ()
 
 
-def manifest_of(line: Line, contract: Contract, statement: Declared, **said: Any) -> Manifest:
+def manifest_of(line: Line, contract: Contract, statement: Declaration, **fields: Any) -> Manifest:
     """Say what was asked for, what was spent, what came of it, and which ledger entries paid; the files come later.
 
     Args:
         line: of the plan, or that of any client; it tells the method, and whom its noise hides.
         contract: what is public of the whole data set.
         statement: what the operator says of the hand-off.
-        said: the other fields, as ``payments`` states them.
+        fields: the other fields, as ``payments`` states them.
     """
-    signed = any(client.approved for client in said.get("clients", ()))
+    signed = any(client.approved for client in fields.get("clients", ()))
     content = {
-        "format": NEWEST if signed else DISCOVERED if "discoveries" in said else LAID_OUT,
+        "format": NEWEST if signed else DISCOVERED if "discoveries" in fields else LAID_OUT,
         "nacre_version": version("nacre"),
         "data_set": contract.name,
         "schema_sha256": contract.hash,
@@ -68,7 +68,7 @@ def manifest_of(line: Line, contract: Contract, statement: Declared, **said: Any
         "unit": str(line.budget.unit),
         **({"declared": statement.said} if statement.said else {}),
     }
-    return Manifest.model_validate({**content, **said, **TO_COME})
+    return Manifest.model_validate({**content, **fields, **TO_COME})
 
 
 def hand_over(

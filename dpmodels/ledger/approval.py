@@ -41,7 +41,7 @@ class Approval(Frozen):
     Attributes:
         ledger: the hash of the entry that opened the account whose officer signed; no other ledger has it.
         plans: the hashes of the lines of the run's plan, in order; for a family the keys of its charges.
-        signature: the signature of ``Asked.text``, base64.
+        signature: the signature of ``ApprovalRequest.text``, base64.
     """
 
     officer: str
@@ -52,7 +52,7 @@ class Approval(Frozen):
 
 
 @dataclass(frozen=True)
-class Asked:
+class ApprovalRequest:
     """What an officer is asked to sign: the charges of one run of one account, by the hashes of their plans.
 
     Or it is the charges of a family: those of the children of one account, or of several runs of one account. A family

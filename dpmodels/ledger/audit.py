@@ -13,7 +13,7 @@ from dpmodels.accounting.events import Event
 from dpmodels.accounting.tally import Tally
 from dpmodels.errors import ArtifactError, LedgerError
 from dpmodels.ledger import store
-from dpmodels.ledger.approval import Approval, Asked, Officer
+from dpmodels.ledger.approval import Approval, ApprovalRequest, Officer
 from dpmodels.ledger.books import books
 from dpmodels.ledger.database import integrity_fault
 from dpmodels.ledger.records import Account, follow, lives, read_reserve
@@ -196,7 +196,7 @@ class _Signed:
     """One approval, what its signature is valid for, and the charges that it names."""
 
     approval: Approval
-    asked: tuple[Asked, ...]
+    asked: tuple[ApprovalRequest, ...]
     named: frozenset[str]
 
     @classmethod
@@ -204,7 +204,9 @@ class _Signed:
         """Read the approval that an entry carries: for one run of its account, or for a family of its parent."""
         approval = Approval.model_validate(entry.content["approval"])
         names = [(entry.account, False), (entry.account, True), *([(parent, True)] if parent else [])]
-        requests = tuple(Asked(approval.ledger, name, entry.run, approval.plans, family) for name, family in names)
+        requests = tuple(
+            ApprovalRequest(approval.ledger, name, entry.run, approval.plans, family) for name, family in names
+        )
         return cls(approval, tuple(one for one in requests if one.is_signed(approval)), frozenset(approval.plans))
 
     def covers(self, entry: Entry, officer: Officer, ledger: str) -> bool:

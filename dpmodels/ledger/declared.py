@@ -9,7 +9,7 @@ from dpmodels.frozen import Frozen
 Said = Annotated[str, Field(max_length=300, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 
-class Declared(Frozen):
+class Declaration(Frozen):
     """What whoever runs says of a release and its hand-off, word for word; public, and no part of any promise.
 
     Attributes:

@@ -6,21 +6,19 @@ happens to it afterwards, unless it is voided before any noise was drawn.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from dpmodels import artifact
 from dpmodels.accounting.tally import Tally
 from dpmodels.errors import InvalidArgument, LedgerError
 from dpmodels.ledger import audit, books, opening, store, weighing
-from dpmodels.ledger.approval import Approval, Asked, Officer
-from dpmodels.ledger.books import Limit
-from dpmodels.ledger.database import Database, integrity_fault, lock
-from dpmodels.ledger.declared import Declared
+from dpmodels.ledger.approval import Approval
+from dpmodels.ledger.database import lock
+from dpmodels.ledger.declared import Declaration
+from dpmodels.ledger.reader import LedgerReader, Opens, several
 from dpmodels.ledger.records import (
     TRANSITIONS,
     Account,
@@ -28,7 +26,6 @@ from dpmodels.ledger.records import (
     Charge,
     Quote,
     Reservation,
-    Standing,
     follow,
 )
 from dpmodels.ledger.signed import Signatures
@@ -36,22 +33,12 @@ from dpmodels.ledger.store import Draft, Entry
 from dpmodels.privacy import PrivacyBudget
 
 Proof = Callable[[Connection, Reservation], Mapping[str, object]]
-Opens = Account | Sequence[Account] | None
-"""Accounts to open in the transaction that charges them, unless they are open."""
 
 __all__ = ["Account", "Balance", "Charge", "Entry", "Ledger", "Quote", "Reservation"]
 
 
-class Ledger:
+class Ledger(LedgerReader):
     """The ledger in one SQLite file (or at a PostgreSQL URL), safe for threads, processes and forks."""
-
-    def __init__(self, path_or_url: str | Path) -> None:
-        self._database = Database(path_or_url)
-
-    @property
-    def is_frozen(self) -> bool:
-        """Tell whether the ledger lies where it cannot be written, so that it can be looked at and nothing else."""
-        return self._database.frozen is not None
 
     def open_account(
         self,
@@ -119,134 +106,6 @@ class Ledger:
         approval = self._signed(changed, key, passphrase) if key else None
         return self._database.write(lambda connection: opening.change(connection, name, changes, reason, approval))
 
-    def accounts(self) -> list[Account]:
-        """List the accounts, oldest first."""
-
-        def work(connection: Connection) -> list[Account]:
-            names = select(store.entries.c.account).where(store.entries.c.kind == "open").order_by(store.entries.c.seq)
-            return [each.account for each in books.books(connection, connection.execute(names).scalars()).values()]
-
-        return self._database.read(work)
-
-    def account(self, name: str) -> Account:
-        """Return one account.
-
-        Raises:
-            LedgerError: no such account is open, or the entries that it is read from are damaged.
-        """
-        return self._database.read(lambda connection: books.book(connection, name).account)
-
-    def entries(self, *, account: str | None = None, key: str | None = None) -> list[Entry]:
-        """List the entries, oldest first: all, one account's, or one charge's."""
-        where = [store.entries.c.account == account] if account is not None else []
-        where += [store.entries.c.charge == key] if key is not None else []
-        return self._database.read(lambda connection: store.read(connection, *where))
-
-    def entry(self, seq: int) -> Entry | None:
-        """Return the entry at one place of the chain, or None."""
-        rows = self._database.read(lambda connection: store.read(connection, store.entries.c.seq == seq))
-        return rows[0] if rows else None
-
-    def head(self) -> Entry | None:
-        """Return the newest entry, or None if the chain is empty."""
-        return self._database.read(store.head)
-
-    def balance(self, name: str) -> Balance:
-        """Return what an account has spent, with the heaviest line of accounts below it, and what remains."""
-
-        def work(connection: Connection) -> tuple[Limit, int, list[str]]:
-            limit = books.limit(connection, books.book(connection, name))
-            return limit, books.charges(connection, name), store.children(connection, [name]).get(name, [])
-
-        limit, charges, children = self._database.read(work)
-        spent = limit.spent()
-        return Balance(
-            account=name,
-            spent_epsilon=spent,
-            renyi_epsilon=spent if limit.order else limit.renyi(),
-            remaining_epsilon=limit.remaining(),
-            cap=limit.cap,
-            delta=limit.delta,
-            charges=charges,
-            children=tuple(children),
-        )
-
-    def standing(self, *keys: str) -> Standing:
-        """Return where an account stood when it was charged for one run, which has these charges.
-
-        Raises:
-            LedgerError: there is no such charge.
-        """
-        limit = self._database.read(lambda connection: books.around(connection, keys))
-        return Standing(
-            account=limit.name,
-            delta=limit.delta,
-            cap=limit.cap,
-            before=limit.spent(),
-            after=limit.spent_after(),
-            remaining=replace(limit, tallies=limit.after).remaining(),
-        )
-
-    def history(self, name: str, points: int) -> list[tuple[str, Decimal, Decimal]]:
-        """Return time, spent epsilon and cap after ``points`` of the entries that changed them, evenly spread, or all.
-
-        Units: epsilon at the account's delta.
-        """
-        with_tally = [entry for entry in self.entries(account=name) if entry.kind in store.SPENDING_KINDS]
-        return list(books.history(with_tally, points))
-
-    def quote(self, charge: Charge, *others: Charge, first_opens: Opens = None) -> Quote:
-        """Say what ``reserve`` would answer, and write nothing; the quote's state is that of the first charge."""
-        return self._weigh((charge, *others), first_opens).quote()
-
-    def asked(self, charge: Charge, *others: Charge, first_opens: Opens = None) -> tuple[Officer, Asked] | None:
-        """Return who must sign for charges that ``reserve`` is to make, if anybody must, and what is to be signed."""
-        return self._weigh((charge, *others), first_opens).asked()
-
-    def check(self, charge: Charge, *others: Charge, first_opens: Opens = None) -> None:
-        """Refuse what ``reserve`` would refuse, the lack of an approval excepted, and write nothing.
-
-        Raises:
-            BudgetExhausted: as for ``reserve``.
-            LedgerError: as for ``reserve``.
-        """
-        weighed = self._weigh((charge, *others), first_opens)
-        if not weighed.accepted:
-            raise weighed.refusal()
-
-    def _weigh(self, charges: Sequence[Charge], first_opens: Opens) -> weighing.Weighed:
-        """Weigh charges and write nothing; accounts that are not open are opened in a transaction that is undone."""
-        if not first_opens:
-            return self._database.read(lambda connection: weighing.weigh(connection, *charges))
-
-        def work(connection: Connection) -> weighing.Weighed:
-            opened = opening.open_missing(connection, _several(first_opens))
-            return replace(weighing.weigh(connection, *charges), opened=opened)
-
-        return self._database.rehearse(work)
-
-    def find(self, key: str) -> Reservation | None:
-        """Return a charge and its state, or None."""
-        return self._database.read(lambda connection: books.find(connection, [key])).get(key)
-
-    def sealed(self) -> set[str]:
-        """Return the digests of all artifacts that were sealed."""
-        seals = self._database.read(lambda connection: store.read(connection, store.entries.c.kind == "seal"))
-        return {entry.content["artifact_hash"] for entry in seals}
-
-    def approval(self, key: str) -> dict[str, Any] | None:
-        """Return the signature that a charge was made with, or None; a family's is in the entry of its first charge."""
-        signed: dict[str, Any] | None = self.entries(key=key)[0].content.get("approval")
-        return self.approval(signed["with"]) if signed and "with" in signed else signed
-
-    def officer(self, name: str) -> tuple[Officer, str] | None:
-        """Return who must approve an account's charges: its own officer or that of the nearest account above it.
-
-        The second value is the hash of the entry that opened the officer's account; it names this ledger in what is
-        signed.
-        """
-        return self._database.read(lambda connection: books.officer(books.family(connection, [name]).path(name)))
-
     def reserve(
         self,
         charge: Charge,
@@ -254,7 +113,7 @@ class Ledger:
         approval: Approval | None = None,
         first_opens: Opens = None,
         alone: bool = False,
-        declared: Declared | None = None,
+        declared: Declaration | None = None,
     ) -> Reservation:
         """Charge the account, or return the charge made before under the same key; with others, all or none.
 
@@ -279,22 +138,9 @@ class Ledger:
             # this slow computation is remembered, so that it is not made while the lock is held
             self.quote(charge, *others, first_opens=first_opens)
 
-        def work(connection: Connection) -> Reservation | weighing.Weighed:
-            opening.open_missing(connection, _several(first_opens), alone)
-            weighed = weighing.weigh(connection, charge, *others, write=True)
-            if weighed.held is not None and weighed.held.state == "voided":
-                raise LedgerError(f"charge {charge.key} is voided and stays so; start a new run")
-            if not weighed.accepted and first_opens:
-                raise weighed.refusal()  # raising rolls the opening back
-            if not weighed.accepted:
-                return weighed
-            if weighed.fresh:
-                store.append(connection, weighed.drafts(approval, declared))
-            costs = {fresh.key: cost for fresh, cost in weighed.fresh}
-            return weighed.held or Reservation(charge=charge, state="reserved", cost=costs[charge.key])
-
-        answer = self._database.write(work)
-        if isinstance(answer, weighing.Weighed):
+        terms = several(first_opens), alone, approval, declared
+        answer = self._database.write(lambda connection: _charged(connection, (charge, *others), *terms))
+        if isinstance(answer, weighing.Weighing):
             raise answer.refusal()
         return answer
 
@@ -433,24 +279,6 @@ class Ledger:
         """
         self._database.grant(role)
 
-    def verify(self, released: Mapping[str, Path] | None = None) -> list[str]:
-        """Walk the whole chain and name every fault: changed entries or account rows, illegal lives, wrong sums.
-
-        ``released`` maps charge keys to artifacts whose hashes are compared with the sealed ones. Two things cannot
-        be seen from inside: that the newest entries were all cut off, and that the whole chain was rewritten with
-        new hashes. To notice either, compare the newest entry's hash with one kept elsewhere, as in a manifest.
-        """
-        return self._database.inspect(lambda connection: audit.audit(connection, released or {}))
-
-    def remarks(self) -> list[str]:
-        """Name what is no fault, and still worth a question: a clock that ran backwards, an account nobody signed."""
-        return self._database.inspect(audit.remarks)
-
-    @property
-    def damage(self) -> str:
-        """The first thing that SQLite finds wrong with the ledger's file; empty where all is well."""
-        return self._database.inspect(integrity_fault)
-
     def mend(self) -> None:
         """Make the indices of a damaged file anew, if its entries and accounts are whole.
 
@@ -466,12 +294,31 @@ class Ledger:
             self._database.mend(check)
 
 
+def _charged(
+    connection: Connection,
+    charges: Sequence[Charge],
+    opens: Sequence[Account],
+    alone: bool,
+    approval: Approval | None,
+    declared: Declaration | None,
+) -> Reservation | weighing.Weighing:
+    """Write charges, and return the first; where they pass a cap, return what they weigh."""
+    opening.open_missing(connection, opens, alone)
+    weighed = weighing.weigh(connection, *charges, write=True)
+    if weighed.first is not None and weighed.first.state == "voided":
+        raise LedgerError(f"charge {charges[0].key} is voided and stays so; start a new run")
+    if not weighed.accepted and opens:
+        raise weighed.refusal()  # raising rolls the opening back
+    if not weighed.accepted:
+        return weighed
+    if weighed.fresh:
+        store.append(connection, weighed.drafts(approval, declared))
+    costs = {fresh.key: cost for fresh, cost in weighed.fresh}
+    return weighed.first or Reservation(charge=charges[0], state="reserved", cost=costs[charges[0].key])
+
+
 def _life(connection: Connection, key: str) -> list[Entry]:
     return store.lives(connection, [key]).get(key) or _unknown(key)
-
-
-def _several(opens: Opens) -> Sequence[Account]:
-    return [opens] if isinstance(opens, Account) else opens or ()
 
 
 def _unknown(key: str) -> NoReturn:

@@ -36,7 +36,7 @@ class Replay:
     _newest: dict[str, Entry] = field(default_factory=dict)
     _runs: dict[str, dict[str, Line]] = field(default_factory=dict)
     _costs: dict[tuple[str, str], tuple[str, Tally]] = field(default_factory=dict)
-    _named: set[tuple[int, str]] = field(default_factory=set)
+    _charge_titles: set[tuple[int, str]] = field(default_factory=set)
     _latest: str = ""
 
     def open(self, entry: Entry) -> Iterator[str]:
@@ -138,8 +138,8 @@ class Replay:
         if not some or replace(limit, after=tuple(heaviest(tally for tally, _ in some.values()))).fits():
             return
         for tally, entry in some.values():
-            if (entry.seq, title) not in self._named and not replace(limit, after=(tally,)).fits():
-                self._named.add((entry.seq, title))
+            if (entry.seq, title) not in self._charge_titles and not replace(limit, after=(tally,)).fits():
+                self._charge_titles.add((entry.seq, title))
                 yield f"{entry} passes the cap of account {title}: epsilon={cap}, delta={account.delta_cap}"
 
 

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, select
 from dpmodels.errors import LedgerError
 from dpmodels.keys import key_text, private_key
 from dpmodels.ledger import store
-from dpmodels.ledger.approval import Approval, Asked, Officer
+from dpmodels.ledger.approval import Approval, ApprovalRequest, Officer
 from dpmodels.ledger.records import Account
 from dpmodels.ledger.store import Entry, digest
 
@@ -150,9 +150,9 @@ class Signatures:
         return [entry for entry in self.mended if entry not in self.lacking.values()]
 
 
-def asked(ledger: str, account: Account, terms: tuple[str, ...]) -> Asked:
+def asked(ledger: str, account: Account, terms: tuple[str, ...]) -> ApprovalRequest:
     """Return what an officer signs for an account as it is to be: its name and terms, and the entry before a change."""
-    return Asked(ledger, account.name, "", terms, opening=True)
+    return ApprovalRequest(ledger, account.name, "", terms, opening=True)
 
 
 def _approval(entry: Entry) -> Approval | None:

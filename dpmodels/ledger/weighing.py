@@ -9,16 +9,16 @@ from dpmodels.accounting.events import check_adjacency
 from dpmodels.accounting.tally import Tally
 from dpmodels.errors import BudgetExhausted, LedgerError
 from dpmodels.ledger import books
-from dpmodels.ledger.approval import Approval, Asked, Officer
+from dpmodels.ledger.approval import Approval, ApprovalRequest, Officer
 from dpmodels.ledger.books import Family, Limit
-from dpmodels.ledger.declared import Declared
+from dpmodels.ledger.declared import Declaration
 from dpmodels.ledger.records import Account, Charge, Quote, Reservation
 from dpmodels.ledger.signed import Signatures
 from dpmodels.ledger.store import Draft
 
 
 @dataclass(frozen=True)
-class Weighed:
+class Weighing:
     """Charges that are made together, what each costs, the accounts that pay, and the cap that decides.
 
     ``fresh`` are the charges that were not made before, with their costs; ``held`` is the first charge with its state.
@@ -26,14 +26,14 @@ class Weighed:
     """
 
     charges: tuple[Charge, ...]
-    held: Reservation | None
+    first: Reservation | None
     fresh: tuple[tuple[Charge, Tally], ...]
     family: Family
     limit: Limit
     accepted: bool
     opened: frozenset[str] = frozenset()
 
-    def asked(self) -> tuple[Officer, Asked] | None:
+    def asked(self) -> tuple[Officer, ApprovalRequest] | None:
         """Return who must sign for the charges, if anybody must, and what is to be signed.
 
         Raises:
@@ -47,7 +47,7 @@ class Weighed:
         officer, ledger = officers[0]
         return officer, asked(ledger, self.family, self.charges)
 
-    def drafts(self, approval: Approval | None, declared: Declared | None) -> list[Draft]:
+    def drafts(self, approval: Approval | None, declared: Declaration | None) -> list[Draft]:
         """Return the entries of the fresh charges; a family's first carries the approval, and the others name it.
 
         What was declared stands in each of them.
@@ -74,7 +74,7 @@ class Weighed:
         return Quote(
             account=self.limit.name,
             opens=self.limit.name in self.opened,
-            state=self.held.state if self.held else "new",
+            state=self.first.state if self.first else "new",
             accepted=self.accepted,
             requested_epsilon=self._requested(),
             spent_before=before,
@@ -100,7 +100,7 @@ class Weighed:
         return max(of.values())
 
 
-def weigh(connection: Connection, *charges: Charge, write: bool = False) -> Weighed:
+def weigh(connection: Connection, *charges: Charge, write: bool = False) -> Weighing:
     """Compare charges, made all or none, with the caps of their accounts, of accounts above, and of their runs.
 
     Raises:
@@ -126,7 +126,7 @@ def weigh(connection: Connection, *charges: Charge, write: bool = False) -> Weig
     for (name, of_run), cost in by_run.items():
         caps += books.run_limit(connection, family.members[name].account, of_run, cost)
     reservation = reservations.get(charges[0].key)
-    weighed = Weighed(
+    weighed = Weighing(
         charges, reservation, fresh, family, caps[0], reservation is None or reservation.state != "voided"
     )
     if not fresh:
@@ -141,13 +141,13 @@ def weigh(connection: Connection, *charges: Charge, write: bool = False) -> Weig
     return replace(weighed, limit=passed or caps[0], accepted=passed is None)
 
 
-def asked(ledger: str, family: Family, charges: tuple[Charge, ...]) -> Asked:
+def asked(ledger: str, family: Family, charges: tuple[Charge, ...]) -> ApprovalRequest:
     """Return what an officer must sign: the plans of one run of one account, or the charges of a family."""
     first = charges[0]
     if is_one_run(charges):
-        return Asked(ledger, first.account, first.run, tuple(charge.plan_hash for charge in charges))
+        return ApprovalRequest(ledger, first.account, first.run, tuple(charge.plan_hash for charge in charges))
     account = family.above[-1].account.name if len(family.members) > 1 else first.account
-    return Asked(ledger, account, first.run, tuple(charge.key for charge in charges), family=True)
+    return ApprovalRequest(ledger, account, first.run, tuple(charge.key for charge in charges), family=True)
 
 
 def is_one_run(charges: tuple[Charge, ...]) -> bool:

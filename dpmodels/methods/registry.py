@@ -83,12 +83,12 @@ METHODS: dict[str, Method] = {
 }
 
 
-def method_for(contract: Contract, asked: str | None = None) -> str:
+def method_for(contract: Contract, method: str | None = None) -> str:
     """Name the method for a contract: the one that is asked for, or the contract's default."""
     if contract.about == "documents":
-        return "document-moments" if asked in (None, "moments") else asked
-    if asked or not contract.image:
-        return asked or "nacre"
+        return "document-moments" if method in (None, "moments") else method
+    if method or not contract.image:
+        return method or "nacre"
     return "nacre-photos" if contract.image[1].is_color else "nacre-images"
 
 

@@ -15,6 +15,8 @@ WORST = 3
 """Columns that are named."""
 WEAKEST = 5
 """Columns that a data sheet names."""
+MOST_RELATIVE = 10.0
+"""Errors of a mean or a quantile, by itself, beyond which it is called unknown."""
 MOST_WARNINGS = 10
 """Columns whose warnings are printed; the report shows all of them."""
 
@@ -41,23 +43,25 @@ def glance(report: Facts) -> dict[str, str]:
 
 def doubted(report: Facts) -> list[str]:
     """Say of some number columns how far off mean and 99 % quantile are to be expected, relatively, the worst first."""
-    return [f"{one['name']} {_off(one['mean'])}, its 99 % quantile {_off(one['p99'])}" for one in worst_means(report)]
+    return [
+        f"{one['name']} {_off(one['mean'])}{hidden(one)}, its 99 % quantile {_off(one['p99'])}"
+        for one in worst_means(report)
+    ]
+
+
+def hidden(one: Facts) -> str:
+    """Say between what a mean may lie where values do not thin out towards the bounds; empty where that is no more."""
+    if "unseen" not in one:
+        return ""
+    low, high = map(short, one["unseen"]["means"])
+    return f" if its values thin out towards the bounds, and anywhere from {low} to {high} by noise alone"
 
 
 def clipped(columns: Sequence[Facts]) -> str:
-    """Say of which columns values may have been set to a bound or hide in noise: no error is of those values."""
+    """Say of which columns values may have been set to a bound: no error is of those values."""
     cut = ["{:,.10g} to {:,.10g} of {}".format(*one["clipped"], one["name"]) for one in columns if "clipped" in one]
-    far = [
-        "{:,.10g} of {} (whose mean is then {} to {})".format(
-            one["unseen"]["records"], one["name"], *map(short, one["unseen"]["means"])
-        )
-        for one in columns
-        if "unseen" in one
-    ]
     said = f"values beyond {', '.join(cut)}, if there were any, were set to the bound before anything was measured"
-    hidden = f"noise may hide records at a bound: {', '.join(far)}"
-    both = "; ".join(each for each, there in ((said, cut), (hidden, far)) if there)
-    return f"{both}; these figures are of what was left and of what shows" if both else ""
+    return f"{said}; these figures are of what was left" if cut else ""
 
 
 def worst_means(report: Facts) -> list[Facts]:
@@ -74,7 +78,8 @@ def _off_at_worst(one: Facts) -> float:
 
 
 def _off(fact: Facts) -> str:
-    return f"\N{PLUS-MINUS SIGN}{percent(_relative(fact))}" if fact["estimate"] else "unknown"
+    known = fact["estimate"] and _relative(fact) <= MOST_RELATIVE
+    return f"\N{PLUS-MINUS SIGN}{percent(_relative(fact))}" if known else "unknown"
 
 
 def _relative(fact: Facts) -> float:

@@ -122,9 +122,9 @@ def _rows(facts: Facts | None) -> tuple[tuple[str, ...], list[tuple[str, ...]]] 
 
 
 def _attacks(results: Mapping[str, Facts]) -> dict[str, Facts | None]:
-    seen = results.get("membership inference", {})
+    membership = results.get("membership inference", {})
     return {
-        "synthetic rows: distance to the nearest": seen.get("distance"),
-        "synthetic rows: relative density": seen.get("relative_density"),
+        "synthetic rows: distance to the nearest": membership.get("distance"),
+        "synthetic rows: relative density": membership.get("relative_density"),
         "released vector, all other rows known": results.get("attack on the release"),
     }

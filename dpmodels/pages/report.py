@@ -72,6 +72,7 @@ def render(facts: Mapping[str, Any]) -> str:
             if "mean" in one
         ],
         clipped=clipped([one for one in facts["columns"] if "mean" in one]),
+        hidden=[(one["name"], *map(short, one["unseen"]["means"])) for one in facts["columns"] if "unseen" in one],
         charged=_charged(facts.get("charged")),
         noise=[(name, short(stddev)) for name, stddev in facts["noise_stddev"].items()],
         meter=meter,

@@ -28,11 +28,11 @@ def _curves(rounds: Sequence[Mapping[str, Any]]) -> list[Figure]:
     labels = [f"round {one['number']}" for one in rounds]
     took = [1 - len(one["dropped"]) / len(one["drawn"]) for one in rounds]
     note = "share of the clients drawn for a round whose update was used"
-    drawn = curve("Participation", note, labels, Shares("updates used", took))
+    participation = curve("Participation", note, labels, Shares("updates used", took))
     if any(one["accuracy"] is None for one in rounds):
-        return [drawn]
+        return [participation]
     note = "share of the public labeled records that the server's model is right about after a round"
-    return [curve("Accuracy", note, labels, Shares("accuracy", [one["accuracy"] for one in rounds])), drawn]
+    return [curve("Accuracy", note, labels, Shares("accuracy", [one["accuracy"] for one in rounds])), participation]
 
 
 def _row(one: Mapping[str, Any], weighs: bool) -> tuple[str, ...]:

@@ -91,7 +91,7 @@ class RawRows:
     """The rows of a table as they are read; each iteration reads them anew. At most one batch is in memory."""
 
     def __init__(self, source: str | Path | Query, schema: Schema, batch_rows: int) -> None:
-        self._given = source, schema, batch_rows
+        self._arguments = source, schema, batch_rows
 
     def check(self) -> None:
         """Open the files, check the names of their columns, and read text to its end; of a query nothing is asked yet.
@@ -99,14 +99,14 @@ class RawRows:
         Raises:
             DataError: as for ``load_parts``, or text is not what its kind is.
         """
-        if isinstance(self._given[0], Query):
+        if isinstance(self._arguments[0], Query):
             return
-        for part in load_parts(*self._given):
+        for part in load_parts(*self._arguments):
             if isinstance(rows := part.reveal(), FileRows) and rows.part.is_text:
                 deque(rows, maxlen=0)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        for part in load_parts(*self._given):
+        for part in load_parts(*self._arguments):
             yield from part.reveal()
 
 

@@ -103,7 +103,6 @@ class Quoted(TextRule):
         self._inside = 0
 
     def end(self) -> None:
-        """Take the end of the file; see above."""
         super().end()
         if self._inside:
             raise self._fault()
@@ -160,7 +159,6 @@ class JsonLines(TextRule):
         self._ends[[CLOSE, LF, CR]] = True
 
     def end(self) -> None:
-        """Take the end of the file; see above."""
         if self._tail[-1] not in (LF, CR):
             self.feed(bytes([LF]))
         super().end()

@@ -170,7 +170,6 @@ class Scores(System[ScoreTables]):
         return ScoreTables(spec, contract)
 
     def event(self, design: ScoreTables, budget: PrivacyBudget) -> GaussianEvent:
-        """Charge one Gaussian event."""
         return GaussianEvent(noise_multiplier=gaussian_noise_multiplier(budget), mechanism="scores on the real rows")
 
     def programme(self, design: ScoreTables) -> Programme:

@@ -50,7 +50,7 @@ def warning(
     if "part_of_range" in largest and largest["share"] > MOST_ASSUMED:
         return (
             f"{percent(largest['share'])} of the records lie in one cell, {largest['label']}. How they lie within it "
-            f"is assumed: no released number says it, and no error stated here counts it. For the next release, "
+            f"is assumed: no released number says it, and no distance stated here counts it. For the next release, "
             f"{' or '.join(_advice(column, measurement))}."
         )
     if together and together["distance_within"] > MOST_WITHIN:

@@ -112,14 +112,15 @@ def _column(
     largest = largest_cell(column, noisy.counts, records)
     together = counted_together(column, noisy, records)
     errors = errors_of(column, noisy, shares)
-    warned = " ".join(filter(None, (warning(column, largest, together, measurement), doubt(column, errors))))
+    sentences = filter(None, (warning(column, largest, together, measurement), doubt(column, errors)))
+    warned = " ".join(sentence[0].upper() + sentence[1:] for sentence in sentences)
     return facts | {
         "released": _round(bins.join(noisy.counts) / records),
         "released_stddev": _round(noisy.stddev * np.sqrt(bins.sizes) / records),
         "cells": len(noisy.pooled),
         "expected_error_of_a_share": round(float(HALF_NORMAL * noisy.pooled_stddev.mean() / records), 8),
         "expected_distance": round(expected_distance(noisy.pooled_stddev, records), 8),
-        "distance_to_release": round(float(np.abs(pooled - noisy.pooled / records).sum() / 2), 8),
+        "distance_to_release": round(min(1.0, float(np.abs(pooled - noisy.pooled / records).sum() / 2)), 8),
         "largest_cell": largest,
         **({"counted_together": together} if together else {}),
         **errors,

@@ -30,12 +30,12 @@ class Scorer:
 
     Attributes:
         margins: of two classes one number a record, [B, 1], at least 0 for the second; of more one a class, [B, K].
-        known: the classes that it was trained on, in the order of its margins.
+        labels: the classes that it was trained on, in the order of its margins.
         edges: cuts between the score bins of two classes; the middle one is 0.
     """
 
     margins: Margins
-    known: Whole
+    labels: Whole
     edges: Floats
 
     def cells(self, records: Records) -> Whole:
@@ -48,7 +48,7 @@ class Scorer:
         margins = self.margins(records)
         if len(self.edges):
             return np.searchsorted(self.edges, margins[:, 0], side="right").astype(np.int64)
-        classes: Whole = self.known[margins.argmax(axis=1)]
+        classes: Whole = self.labels[margins.argmax(axis=1)]
         return classes
 
 

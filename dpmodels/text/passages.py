@@ -120,15 +120,11 @@ def transform_each(
 
 
 def transform_passages(
-    documents: Sensitive[Any],
-    contract: Documents,
-    encode: Encode | None,
-    target: Path,
-    tick: Callable[[int], None] = lambda row_count: None,
+    documents: Sensitive[Any], contract: Documents, encode: Encode | None, target: Path
 ) -> Sensitive[PassageFile]:
     """Cut documents into sentences, embed these, and keep the embeddings in a file of the sensitive zone.
 
-    Memory: a batch of documents at a time. ``tick`` is called with the number of documents that are done.
+    Memory: a batch of documents at a time.
 
     Privacy: Sensitive -> Sensitive. One sentence that is replaced changes one vector, and the others keep every bit;
         one document that is added or removed leaves the others as they are.
@@ -137,12 +133,11 @@ def transform_passages(
         DataError: there are no documents, or they break the contract.
     """
     with pa.OSFile(str(target), "wb") as sink:
-        writer, row_count = None, 0
+        writer = None
         for batch in documents.reveal():
             written = embed(batch, contract, encode).to_arrow()
             writer = writer or pa.ipc.new_file(sink, written.schema)
             writer.write_batch(written)
-            tick(row_count := row_count + written.num_rows)
         if writer is None:
             raise DataError("", "the data holds no documents")
         writer.close()

@@ -42,13 +42,13 @@ def schema_init(
 
     Example: nacre schema init flights.parquet --from dictionary.csv > flights.yaml
     """
-    from dpmodels.authoring.draft import Known, draft
+    from dpmodels.authoring.draft import PublicFacts, draft
     from dpmodels.authoring.lint import parse
     from dpmodels.reading.header import DoubtfulNames
     from tasks.run.source import source_of
 
     source = source_of(data, query)
-    sources = Known(document, sample, table, accept)
+    sources = PublicFacts(document, sample, table, accept)
     try:
         text = draft(source, header, sources, editor)
     except DoubtfulNames as doubt:

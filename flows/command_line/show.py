@@ -11,7 +11,7 @@ from rich.table import Table
 
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.gate.expectations import Verdicts
-from dpmodels.ledger.approval import Approval, Asked
+from dpmodels.ledger.approval import Approval, ApprovalRequest
 from dpmodels.ledger.records import Quote
 from dpmodels.pages.glance import warnings_of
 from dpmodels.releases.contract import Contract
@@ -139,7 +139,7 @@ def show_fitted(run: Run, changes: Changes, as_json: bool, fail_on_checks: bool)
     show_hand_off(run, as_json, fail_on_checks)
 
 
-def show_approved(run: Run, approval: Approval, request: Asked, as_json: bool) -> None:
+def show_approved(run: Run, approval: Approval, request: ApprovalRequest, as_json: bool) -> None:
     """Print what an officer signed."""
     receipt, then = (
         f"signed by {approval.officer}:\n{request.text}signature {approval.signature}",
@@ -215,7 +215,7 @@ def show_verified(folder: str, public_key: Path | None, officer_key: Path | None
         ArtifactError: something is wrong.
         Exit: with 3, if nobody whom the caller named vouches for it.
     """
-    from dpmodels.hand_off.verified import VERIFIED
+    from dpmodels.hand_off.verification import VERIFIED
     from tasks.run.bucket import verify
 
     verified = verify(folder, public_key, officer_key)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from dpmodels.errors import NacreError
-from dpmodels.ledger.approval import Approval, Asked, Officer
+from dpmodels.ledger.approval import Approval, ApprovalRequest, Officer
 from flows.description import as_markdown, describe_run
 from tasks.engine.progress import is_deployed
 from tasks.run.accounts import keep_approval, officer_of, quote, read_approval
@@ -44,7 +44,7 @@ def ask_approver(run: Run, lasting_server: bool) -> None:
     keep_approval(run, request.check(officer, approval or read_approval(run)))
 
 
-def _ask_in_prefect(run: Run, officer: Officer, request: Asked) -> str:
+def _ask_in_prefect(run: Run, officer: Officer, request: ApprovalRequest) -> str:
     """Show the plan in the form of a paused flow run; return the signature that was typed in, which may be empty."""
     from prefect.exceptions import FlowPauseTimeout
     from prefect.flow_runs import pause_flow_run, suspend_flow_run
@@ -62,7 +62,7 @@ def _ask_in_prefect(run: Run, officer: Officer, request: Asked) -> str:
     return str(answer.signature).strip()
 
 
-def plan_text(run: Run, officer: Officer, request: Asked) -> str:
+def plan_text(run: Run, officer: Officer, request: ApprovalRequest) -> str:
     """Return the text for the officer: the plan, and what is to be signed."""
     parts = [
         f"Run {run.name} asks to release what this plan says.",

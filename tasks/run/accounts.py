@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from dpmodels.artifact import write_text
 from dpmodels.errors import LedgerError, NacreError, refused
-from dpmodels.ledger.approval import Approval, Asked, Officer
+from dpmodels.ledger.approval import Approval, ApprovalRequest, Officer
 from dpmodels.ledger.ledger import Account, Charge, Quote
 from dpmodels.releases.draw import Desk, Ticks
 from dpmodels.releases.plan import RELEASE, REPORT, Line
@@ -91,13 +91,13 @@ def reserve(run: Run) -> None:
     )
 
 
-def officer_of(run: Run) -> tuple[Officer, Asked] | None:
+def officer_of(run: Run) -> tuple[Officer, ApprovalRequest] | None:
     """Return who must sign a run's charges, if anybody must, and what is to be signed."""
     charges = charges_of(run)
     return ledger_of(run).asked(*charges, first_opens=_to_open(run)) if charges else None
 
 
-def sign_run(run: Run, key: Path) -> tuple[Approval, Asked]:
+def sign_run(run: Run, key: Path) -> tuple[Approval, ApprovalRequest]:
     """Approve a run with the officer's private key, and keep the approval with the run.
 
     Raises:

@@ -25,7 +25,7 @@ from dpmodels.files import read_at_most
 from dpmodels.hand_off.check_files import is_handed_over
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.hand_off.signature import SIGNATURE
-from dpmodels.hand_off.verified import Verified
+from dpmodels.hand_off.verification import Verification
 from dpmodels.hand_off.verify import check_signers, verify_hand_off
 from dpmodels.limits import LARGEST_LISTING
 from dpmodels.reading.data_files import FAILURES, check_place, is_uri, open_system
@@ -253,7 +253,7 @@ def here(folder: Path, place: str, most: int | None = None) -> Iterator[Path]:
         yield Path(scratch)
 
 
-def verify(place: str | Path, public_key: Path | None = None, officer_key: Path | None = None) -> Verified:
+def verify(place: str | Path, public_key: Path | None = None, officer_key: Path | None = None) -> Verification:
     """Check a hand-off in a folder, or in an object store: of its table there only digests are kept.
 
     Raises:

@@ -5,7 +5,7 @@ from typing import Any
 
 from dpmodels.files import Place
 from dpmodels.frozen import Frozen
-from dpmodels.ledger.declared import Declared
+from dpmodels.ledger.declared import Declaration
 from dpmodels.privacy import PrivacyBudget
 
 
@@ -76,9 +76,9 @@ class Settings(Frozen):
     again: str = ""
 
     @property
-    def declared(self) -> Declared:
+    def declared(self) -> Declaration:
         """What the operator says of the hand-off, for the ledger, the manifest and the public pages."""
-        return Declared(**{name: getattr(self, name) for name in Declared.model_fields})
+        return Declaration(**{name: getattr(self, name) for name in Declaration.model_fields})
 
     @property
     def is_paid_elsewhere(self) -> bool:

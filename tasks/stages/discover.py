@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from dpmodels.artifact import checked
-from dpmodels.authoring.completion import Found
+from dpmodels.authoring.completion import ReleasedKeys
 from dpmodels.contract.discovery_charge import DiscoveryCharge
 from dpmodels.methods.tables.thresholded_counts import DiscoverySystem
 from dpmodels.releases.discoveries import discovery_charge
@@ -20,7 +20,7 @@ def discover(run: Run) -> Handle:
     return measure(run)
 
 
-def read_found(release: Handle) -> Mapping[str, Found]:
+def read_found(release: Handle) -> Mapping[str, ReleasedKeys]:
     """Return what a discovery released of each column (post-processing)."""
     released = read_release(checked(release.path, release.sha256)).value
     return DiscoverySystem.of_line(released.line).found(released)

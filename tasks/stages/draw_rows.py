@@ -73,7 +73,7 @@ def draw_rows(
         facts = Drawn(run.name, model.release_entry, run.plan.release.method, seed, tuple(where))
         if where and model.schema.users:
             raise Unsuitable("users are drawn with all their rows, so no condition can be set; filter the tables")
-        if where and model.schema.is_table:
+        if where:
             batches = sample_where(model, Conditions(model.schema, where), rows, seed, device)
         else:
             batches = ((records, 1.0) for records in sample_valid(model, rows, seed, device))

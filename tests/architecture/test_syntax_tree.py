@@ -1,6 +1,7 @@
 """House rules that are read off the syntax tree, each shown to catch what it forbids."""
 
 import ast
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ RENAMES = {
 }
 TORCH_DRAWS = {"rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson"}
 MODELS = {"Contract", "CanonicalContract", *(model.__name__ for model in KINDS.values())}
+ROOMS = ("dpmodels", "tasks", "flows", "nacre")
 CONTRACT_READERS = {"dpmodels/releases/contract.py", "nacre/given.py"}
 
 Rule = Callable[[ast.AST], Iterator[str]]
@@ -172,9 +174,32 @@ def test_files_get_their_names_in_one_module_that_syncs_them_first() -> None:
 
 
 def test_contracts_are_told_apart_only_where_they_are_read() -> None:
-    rooms = ("dpmodels", "tasks", "flows", "nacre")
-    assert faults(asks_for_a_model, *rooms, spared=CONTRACT_READERS) == []
+    assert faults(asks_for_a_model, *ROOMS, spared=CONTRACT_READERS) == []
     assert len(faults(asks_for_a_model, "dpmodels/releases", "nacre")) == len(CONTRACT_READERS)
+
+
+def undescribed(trees: list[ast.Module]) -> list[str]:
+    """List the public methods without a docstring that no base class describes; bases are found by their names."""
+    classes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    described, bases = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
+    methods = [(one.name, method) for one in classes for method in one.body if isinstance(method, ast.FunctionDef)]
+    for one in classes:
+        parents = [base.value if isinstance(base, ast.Subscript) else base for base in one.bases]
+        bases[one.name] |= {dotted(base).rpartition(".")[2] for base in parents}
+    for name, method in methods:
+        described[name] |= {method.name} if ast.get_docstring(method) else set()
+
+    def says(name: str, method: str) -> bool:
+        return method in described[name] or any(says(base, method) for base in bases[name] - {name})
+
+    lacking = {f"{name}.{one.name}" for name, one in methods if not says(name, one.name)}
+    return sorted(each for each in lacking if "._" not in each and not each.startswith("_"))
+
+
+def test_public_methods_say_what_they_do_unless_they_override_one_that_does() -> None:
+    assert undescribed([ast.parse(path.read_text()) for room in ROOMS for path in (ROOT / room).rglob("*.py")]) == []
+    text = "class A:\n    def f(self):\n        'Say.'\nclass B(A):\n    def f(self): ...\n    def g(self): ..."
+    assert undescribed([ast.parse(text)]) == ["B.g"]
 
 
 def test_nothing_depends_on_assert() -> None:

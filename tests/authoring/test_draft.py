@@ -11,7 +11,7 @@ import pytest
 from pyarrow import csv
 
 from dpmodels.authoring.column import drafted
-from dpmodels.authoring.draft import Known, draft
+from dpmodels.authoring.draft import PublicFacts, draft
 from dpmodels.authoring.facts import Bound, Facts, between
 from dpmodels.authoring.lint import KINDS, parse
 from dpmodels.contract.schema import Schema
@@ -58,11 +58,11 @@ def folder(tmp_path: Path) -> Path:
 def test_what_is_documented_is_filled_in_and_the_rest_stays_open(folder: Path, data: str) -> None:
     with pytest.raises(DoubtfulNames):  # a name with four digits in a row, which the documentation tells for a name
         draft(folder / data)
-    text = draft(folder / data, known=Known(folder / "d.csv"))
+    text = draft(folder / data, public_facts=PublicFacts(folder / "d.csv"))
     assert not [value for value in (SECRET, "731", "913", "1931", "1955") if value in text]
     schema, faults = parse(text)
     assert schema is None and {fault.where.split(".")[1] for fault in faults} == {"seen"}
-    whole = draft(folder / data, known=Known(folder / "d.csv", accept=True))
+    whole = draft(folder / data, public_facts=PublicFacts(folder / "d.csv", accept=True))
     if data == "data.csv":  # nobody says what `seen` holds
         whole = whole.replace("{type: TODO}", "{type: datetime, min: 1970-01-01, max: 2099-12-31}")
     columns = make(whole).columns
@@ -81,7 +81,7 @@ def _without(text: str, key: str) -> str:
 def test_a_public_sample_fills_in_what_the_document_does_not_and_the_schema_says_so(folder: Path) -> None:
     public = {"age": [1, 99], "seen": [datetime(2020, 1, 1), datetime(2021, 1, 1)], "ward": ["b", "a"]}
     pq.write_table(pa.table(public), folder / "public.parquet")
-    text = draft(folder / "data", known=Known(folder / "d.csv", folder / "public.parquet"))
+    text = draft(folder / "data", public_facts=PublicFacts(folder / "d.csv", folder / "public.parquet"))
     schema = make(text.replace("resolution: TODO", "resolution: day"))
     assert schema.columns["age"].max == 120 and schema.columns["seen"].max == datetime(2021, 1, 1)
     assert [source.split(":")[0] for source in schema.sources] == [
@@ -99,14 +99,14 @@ def test_the_data_is_no_documentation_of_itself(folder: Path) -> None:
         ("data", "link.parquet"),
     ):
         with pytest.raises(NacreError, match="is the data itself"):
-            draft(folder / data, known=Known(sample=folder / given))
+            draft(folder / data, public_facts=PublicFacts(sample=folder / given))
     with pytest.raises(NacreError, match="does not exist"):
-        draft(folder / "data", known=Known(folder / "none.csv"))
+        draft(folder / "data", public_facts=PublicFacts(folder / "none.csv"))
 
 
 def test_a_description_cannot_become_a_key(folder: Path) -> None:
     (folder / "d.csv").write_text('name,description\nage,"a\nb\r\x85c: 1\u2029 d\x00"\n')
-    text = draft(folder / "data", True, Known(folder / "d.csv"))
+    text = draft(folder / "data", True, PublicFacts(folder / "d.csv"))
     assert "  # a b c: 1 d\n" in text
 
 
@@ -195,7 +195,7 @@ def test_values_that_a_codebook_lists_are_of_the_type_that_the_table_has(tmp_pat
     data, book = tmp_path / f"t.{written}", tmp_path / "book.csv"
     (csv.write_csv if written == "csv" else pq.write_table)(table, data)
     book.write_text("name,type,values\n" + "".join(f"{name},categorical,0|1\n" for name in table.column_names))
-    text = draft(data, known=Known(document=book), affirmed=True)
+    text = draft(data, public_facts=PublicFacts(document=book), affirmed=True)
     schema, faults = parse(text)
     assert not faults and "not what the file holds" not in text
     wanted = {"integers": int, "numbers": int, "texts": str}

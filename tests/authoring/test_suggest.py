@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpmodels.authoring.column import drafted
-from dpmodels.authoring.draft import Known, _line, draft
+from dpmodels.authoring.draft import PublicFacts, _line, draft
 from dpmodels.authoring.facts import Bound, Facts
 from dpmodels.authoring.lint import parse
 from tests.kit.every_kind import make
@@ -92,7 +92,7 @@ def test_the_lint_refuses_a_suggestion_that_nobody_took(tmp_path: Path) -> None:
     assert "# suggested, as an age in years: {min: 0, max: 120}; to confirm it" in text
     schema, faults = parse(text)
     assert schema is None and {fault.where.split(".")[1] for fault in faults} == {"user_id", "age", "born", "seen"}
-    taken = make(draft(tmp_path / "t.parquet", known=Known(accept=True)))
+    taken = make(draft(tmp_path / "t.parquet", public_facts=PublicFacts(accept=True)))
     assert [column.type for column in taken.columns.values()] == [
         "identifier",
         "integer",
@@ -103,4 +103,4 @@ def test_the_lint_refuses_a_suggestion_that_nobody_took(tmp_path: Path) -> None:
     names = "user_id,age,share,is_new\n"
     (tmp_path / "t.csv").write_text(names)
     assert "type: TODO" in draft(tmp_path / "t.csv")
-    assert len(make(draft(tmp_path / "t.csv", known=Known(accept=True))).columns) == 4
+    assert len(make(draft(tmp_path / "t.csv", public_facts=PublicFacts(accept=True))).columns) == 4

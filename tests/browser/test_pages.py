@@ -55,13 +55,6 @@ axe.run(document, {resultTypes: ['violations']}).then(found => done(found.violat
 """
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_page_opens_without_a_word_and_without_a_request(browser, pages, name):
-    browser.open(pages[name], DESKTOP)
-    assert browser.requests() == [pages[name].as_uri()]
-    assert browser.complaints() == []
-
-
 def test_the_largest_pages_take_less_than_a_second(browser, pages):
     """Of processor time, which other work on the machine leaves alone."""
     browser.driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
@@ -89,11 +82,14 @@ def test_a_sheet_of_images_is_shown_in_the_colors_that_they_have(browser, pages,
     assert len(inks) > 100 and any(max(ink) - min(ink) > 60 for ink in inks) == colored
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+@pytest.mark.parametrize(
+    ("width", "dark"), [(DESKTOP, False), (DESKTOP, True), (PHONE, False)], ids=["light", "dark", "phone"]
+)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_page_fills_its_screen_and_no_more(browser, pages, name, width, dark):
+def test_a_page_opens_without_a_word_or_a_request_and_fills_its_screen(browser, pages, name, width, dark):
     browser.open(pages[name], width, dark)
+    assert browser.requests() == [pages[name].as_uri()]
+    assert browser.complaints() == []
     inner, outer = browser.run("return [document.documentElement.scrollWidth, innerWidth]")
     assert inner <= outer == width
     picture = browser.picture()

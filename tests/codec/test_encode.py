@@ -8,7 +8,7 @@ import pytest
 
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.schema import Schema
-from dpmodels.errors import DataError, InvalidArgument
+from dpmodels.errors import DataError, Unsuitable
 from tests.kit.every_kind import make, one
 from tests.kit.records import same
 
@@ -181,7 +181,7 @@ def test_names_must_match_and_the_message_says_those_of_the_schema_only() -> Non
 def test_a_stranger_s_records_are_refused(schema: Schema, table: pa.Table) -> None:
     records = Codec(schema).encode(table)
     other = Codec(one("{type: boolean}"))
-    with pytest.raises(InvalidArgument):
+    with pytest.raises(Unsuitable):
         other.decode(records)
     with pytest.raises(DataError):
         other.from_arrow(Codec(schema).to_arrow(records))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dpmodels.authoring.completion import Found, complete
+from dpmodels.authoring.completion import ReleasedKeys, complete
 from dpmodels.authoring.lint import lint, load_contract, load_draft, load_named, parse
 from dpmodels.contract.discovery import MARKABLE, editor_schema
 from dpmodels.contract.discovery_charge import DiscoveryCharge
@@ -28,11 +28,11 @@ columns:
   end: {type: datetime, min: 2020-01-01, max: discover}
   twice: {type: derived, formula: age * 2}
 """
-NOTHING = Found((), None, None, 0.5, 1000.0, 0.0, 10.0, 60.0)
+NOTHING = ReleasedKeys((), None, None, 0.5, 1000.0, 0.0, 10.0, 60.0)
 
 
-def found(**given: object) -> Found:
-    return Found(**{**NOTHING.__dict__, **given})  # type: ignore[arg-type]
+def found(**given: object) -> ReleasedKeys:
+    return ReleasedKeys(**{**NOTHING.__dict__, **given})  # type: ignore[arg-type]
 
 
 FOUND = {

@@ -4,7 +4,6 @@ import json
 import logging
 import re
 import shutil
-import signal
 import sqlite3
 from decimal import Decimal
 from importlib.util import find_spec
@@ -18,7 +17,6 @@ import pytest
 import yaml
 
 import nacre
-from benchmarks.postgres import new_database
 from dpmodels.errors import ArtifactError
 from dpmodels.hand_off.manifest import read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
@@ -27,12 +25,11 @@ from dpmodels.releases import draw
 from dpmodels.releases.release import read_release
 from dpmodels.text.candidates import read_candidates
 from flows.config import EmbedConfig
-from flows.kinds.documents import prepare
+from flows.kinds.each_document import prepare
 from flows.start import start
 from flows.synthesize import carry_out
 from flows.with_prefect.server import prefect_server
 from tasks.kinds import each_document
-from tests.kit.children import ends_at
 from tests.kit.everything import everything
 from tests.kit.letters import MATTERS, embed_words, make_letters, write_letters
 from tests.kit.support import charges, run_cli, write_key
@@ -148,51 +145,6 @@ def test_one_users_documents_add_up_and_the_parent_shows_the_largest_account(let
     assert manifest.part == "user" and manifest.spent.epsilon == 6
     assert "all of at most 3 documents costs epsilon=6" in manifest.cautions[1]
     assert not verify_hand_off(letters / "post").faults
-
-
-def test_the_officer_signs_the_charge_of_a_family(letters: Path) -> None:
-    contract_file(letters)
-    private, public = write_key(letters / "dana.pem")
-    home = ("--home", letters / "home")
-    opened = ("--schema", letters / "contract.yaml", "--cap-epsilon", 10, "--cap-delta", 0)
-    assert run_cli("ledger", "open", "letters", *opened, *home)[0] == 0
-    named = ("officer", "letters", "--name", "Dana", "--key", public, "--reason", "the board asked for it")
-    assert run_cli("ledger", *named, *home)[0] == 0
-    code, _, err = run_cli(*by_contract(letters))
-    assert code == 1 and "Dana is to approve run" in err and charges(letters / "home")[-1] == "cap"
-    run = only_run(letters).name
-    code, out, err = run_cli("approve", run, "--yes", "--key", private, *home)
-    assert code == 0 and "approval 1 of a family" in out and "each document is charged on its own" in out, err
-    assert run_cli("resume", run, "--no-prefect", *home)[0] == 0
-    manifest = read_manifest(letters / "out")
-    assert manifest.approved.plans == (manifest.ledger.charge,) and manifest.approved_as.account == "letters"
-    assert not verify_hand_off(letters / "out").faults
-    assert run_cli("ledger", "verify", *home)[0] == 0
-
-
-MOMENTS = {
-    "encode": ("tasks.kinds.each_document", "documents_of"),
-    "measure: before the charge": ("tasks.stages.sanitize", "reserve_run"),
-    "measure: drawing": ("dpmodels.releases.draw", "select_each"),
-    "measure: publishing": ("dpmodels.artifact", "publish"),
-    "report": ("tasks.stages.validate", "render"),
-    "hand over": ("dpmodels.hand_off.writer", "replace_folder"),
-}
-
-
-@pytest.mark.parametrize(
-    ("moment", "before"),
-    [(moment, True) for moment in MOMENTS] + [("measure: publishing", False), ("hand over", False)],
-)
-def test_killed_and_resumed_there_is_one_charge_and_one_hand_off(letters: Path, moment: str, before: bool) -> None:
-    assert ends_at(*MOMENTS[moment], before, *embed_words(letters)) == -signal.SIGKILL
-    sealed = [path.read_bytes() for path in (letters / "home" / "released").glob("*/release.parquet")]
-    code, _, err = run_cli("resume", only_run(letters).name, "--home", letters / "home", "--no-prefect")
-    assert code == 0, err
-    kinds = charges(letters / "home")
-    assert [kinds.count(kind) for kind in ("reserve", "seal", "commit")] == [1, 1, 1] and kinds.count("draw") <= 2
-    (release,) = (letters / "home" / "released").glob("*/release.parquet")
-    assert sealed in ([], [release.read_bytes()]) and not verify_hand_off(letters / "out").faults
 
 
 def test_choices_that_were_made_before_a_failure_are_not_made_again(letters: Path, monkeypatch) -> None:
@@ -413,14 +365,7 @@ def test_a_file_name_in_another_script_needs_a_name_for_the_data_set(letters: Pa
     assert code == 1 and "name the data set with `name`" in err and not (letters / "home" / "ledger.sqlite").exists()
 
 
-def test_a_run_is_paid_from_postgresql(letters: Path, postgres_server: str) -> None:
-    url = new_database(postgres_server, "letters")
-    code, _, err = run_cli(*embed_words(letters, ledger=url))
-    assert code == 0 and not (letters / "home" / "ledger.sqlite").exists(), err
-    assert [entry.kind for entry in Ledger(url).entries()] == ["open", "reserve", "draw", "seal", "commit"]
-    assert not verify_hand_off(letters / "out").faults
-
-
+@pytest.mark.nightly  # the deployed flow has the same stages
 def test_under_prefect_the_run_is_one_flow_run_of_four_stages(letters: Path) -> None:
     words = [word for word in embed_words(letters) if word != "--no-prefect"]
     assert run_cli(*words)[0] == 0

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import signal
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +30,7 @@ from tasks.run.remove import charged_for
 from tasks.run.runs import inside, listed
 from tasks.run.store import Run
 from tasks.stages import rounds
-from tests.kit.children import ends_at
+from tests.kit.deaths import killed_anew
 from tests.kit.parties import SPEC as MODEL
 from tests.kit.parties import make_examples
 from tests.kit.support import charges, run_cli, write_key
@@ -345,15 +344,12 @@ MOMENTS = {
 }
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
-@pytest.mark.parametrize("before", [True, False])
-def test_killed_and_resumed_the_rounds_are_the_same_and_nothing_is_charged_again(
-    ended: Path, tmp_path: Path, moment: str, before: bool
-) -> None:
-    config = write_rounds(tmp_path)
-    assert ends_at(*MOMENTS[moment], before, "federate", config) == -signal.SIGKILL
-    code, _, err = run_cli("resume", only_run(tmp_path), "--home", tmp_path / "home", "--no-prefect")
-    assert code == 0, err
+def test_killed_at_each_moment_the_rounds_end_and_nothing_is_charged_again(tmp_path: Path) -> None:
+    words, deaths = ["federate", write_rounds(tmp_path)], list[str]()
+    while point := killed_anew(words, tmp_path / "deaths", MOMENTS):
+        deaths.append(point)
+        words = ["resume", only_run(tmp_path), "--home", tmp_path / "home", "--no-prefect"]
+    assert {name for name in MOMENTS} == {point.removeprefix("after: ") for point in deaths}
     assert each_charged_once(tmp_path) and leaves_nothing(tmp_path)
     assert len(facts_of(tmp_path)["rounds"]) == 3
 

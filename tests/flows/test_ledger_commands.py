@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key as read_key
 
-from benchmarks.postgres import new_database
 from dpmodels import amounts
 from dpmodels.errors import InvalidArgument
 from dpmodels.hand_off.verify import verify_hand_off
@@ -260,25 +259,6 @@ def test_a_ledger_url_with_a_password_is_refused_and_kept_nowhere(own: Path, url
 
 def test_what_a_home_knows_of_its_ledger_is_for_its_owner_alone(own: Path) -> None:
     assert (own / "home" / "control" / "ledger.json").stat().st_mode & 0o777 == 0o600
-
-
-def test_a_whole_run_is_paid_from_postgresql(tmp_path: Path, postgres_server: str) -> None:
-    url = new_database(postgres_server, "paying")
-    write_clinic(tmp_path)
-    code, _, err = run_cli(*synthesize_words(tmp_path, method="pearl", ledger=url))
-    assert code == 0, err
-    assert not (tmp_path / "home" / "ledger.sqlite").exists()
-    entries = Ledger(url).entries()
-    assert [entry.kind for entry in entries] == ["open", "reserve", "draw", "seal", "commit"]
-    written = json.loads((tmp_path / "out" / "manifest.json").read_text())["ledger"]["entries"]
-    assert [entry["hash"] for entry in written] == [entry.hash for entry in entries[1:]]
-    assert verify_hand_off(tmp_path / "out").faults == []
-    words = ("--home", tmp_path / "home", "--ledger", url)
-    (account,) = json.loads(run_cli("ledger", "show", "--json", *words)[1])
-    assert account["charges"] == 1 and 0.99 < float(account["spent_epsilon"]) <= 1
-    assert run_cli("ledger", "verify", *words)[0] == 0
-    code, _, err = run_cli(*synthesize_words(tmp_path, method="pearl", ledger=url, out=tmp_path / "more"))
-    assert code == 1 and "refuses the charge" in err and not (tmp_path / "more").exists()
 
 
 def test_an_account_with_an_officer_is_charged_only_with_the_officers_signature(own: Path) -> None:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from dpmodels.errors import BudgetExhausted, InvalidArgument
+from dpmodels.errors import BudgetExhausted, InvalidArgument, Unsuitable
 from dpmodels.hand_off.manifest import read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.approval import Officer
@@ -120,7 +120,7 @@ def test_parameters_that_do_not_fit_are_refused_before_anything_is_registered(
     text = SHIPPED.read_text()
     assert old in text
     (tmp_path / "prefect.yaml").write_text(text.replace(old, new))
-    with pytest.raises(InvalidArgument, match=r"nightly|weekly"):
+    with pytest.raises(Unsuitable, match=r"nightly|weekly"):
         read_deployments(tmp_path / "prefect.yaml")
 
 

@@ -2,13 +2,12 @@
 
 import json
 import shutil
-import signal
 from pathlib import Path
 
 import pytest
 
 from dpmodels.errors import BudgetExhausted
-from dpmodels.ledger.approval import Asked, Officer
+from dpmodels.ledger.approval import ApprovalRequest, Officer
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Charge
 from dpmodels.privacy import PrivacyBudget
@@ -21,7 +20,7 @@ from tasks.run.receive import sample_again
 from tasks.run.store import Run
 from tasks.stages.ingest import ingest
 from tasks.stages.sanitize import sanitize
-from tests.kit.children import ends_at
+from tests.kit.deaths import killed_anew
 from tests.kit.kills import only_run
 from tests.kit.support import charges, make_schema, run_cli, synthesize_words, write_clinic
 
@@ -116,19 +115,19 @@ def test_a_finished_run_is_replayed_without_drawing_or_charging(tmp_path):
     assert lives(run) == [LIFE, LIFE] and (run.released / "scores.parquet").read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("module", "name", "before"),
-    [
-        ("dpmodels.report.charged", "fit_scorer", True),
-        ("dpmodels.report.charged", "fit_scorer", False),
-        ("tasks.stages.validate", "charged_section", True),
-    ],
-)
-def test_killed_while_scoring_a_run_resumes_to_one_charge_a_line(tmp_path, module, name, before):
+SCORING = {
+    "models": ("dpmodels.report.charged", "fit_scorer"),
+    "scores": ("tasks.stages.validate", "charged_section"),
+}
+
+
+def test_killed_while_scoring_a_run_resumes_to_one_charge_a_line(tmp_path):
     write_clinic(tmp_path, rows=60)
-    assert ends_at(module, name, before, *synthesize_words(tmp_path, report_epsilon=0.5)) == -signal.SIGKILL
-    code, _, err = run_cli("resume", only_run(tmp_path), "--home", tmp_path / "home", "--no-prefect")
-    assert code == 0, err
+    words, deaths = synthesize_words(tmp_path, report_epsilon=0.5), list[str]()
+    while point := killed_anew(words, tmp_path / "deaths", SCORING):
+        deaths.append(point)
+        words = ["resume", only_run(tmp_path), "--home", tmp_path / "home", "--no-prefect"]
+    assert deaths == ["models", "after: models", "scores", "after: scores"]
     run = Run.find(tmp_path / "home", only_run(tmp_path))
     assert lives(run) == [LIFE, LIFE]  # models are trained before a draw begins
     assert report_of(run)["charged"]["status"] == "measured"
@@ -190,7 +189,7 @@ def test_the_officer_and_the_forecast_are_told_of_both_lines(tmp_path):
     ledger = Ledger(tmp_path / "home" / "ledger.sqlite")
     ledger.open_account("clinic", dataset="clinic", budget_cap=PrivacyBudget(epsilon=3, delta=1e-5))
     run = start(config_of(tmp_path, account="clinic"))
-    text = plan_text(run, Officer(name="A. Officer", public_key="A" * 43 + "="), Asked("", "", "", ()))
+    text = plan_text(run, Officer(name="A. Officer", public_key="A" * 43 + "="), ApprovalRequest("", "", "", ()))
     assert "**target**: epsilon=1.0" in text and "**report: target**: epsilon=0.5" in text
     assert "**account**: clinic, cap epsilon=3 at" in text and "**spent**: epsilon=0 before" in text
     alone = start(config_of(tmp_path / "alone", account="clinic", report_epsilon=None).model_copy(

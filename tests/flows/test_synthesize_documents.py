@@ -1,8 +1,6 @@
 """Documents from text to a hand-off of synthetic embeddings: `nacre synthesize` on a contract of documents."""
 
 import json
-import shutil
-import signal
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +12,6 @@ from dpmodels.gate.embedded_gate import EmbeddedGate
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Ledger
 from flows.synthesize import find, pipeline
-from tests.kit.children import ends_at
 from tests.kit.mails import CONTRACT, ENCODER, mails, write
 from tests.kit.support import charges, run_cli
 
@@ -39,6 +36,10 @@ def test_text_becomes_synthetic_embeddings_under_one_charge(tmp_path, contract, 
     (account,) = Ledger(tmp_path / "home" / "ledger.sqlite").accounts()
     assert account.scope == ("mails", unit, "add_or_remove_one")
     assert charges(tmp_path / "home") == ["reserve", "draw", "seal", "commit"]
+    (run,), some = (tmp_path / "home" / "control").glob("*/"), tmp_path / "some.parquet"
+    options = ("--rows", "9", "--where", "kind=good", "--out", some, "--home", tmp_path / "home")
+    code, _, err = run_cli("sample", run.name, *options)
+    assert code == 1 and "have no columns" in err and not some.exists()
     table, facts = pq.read_table(out / "synthetic"), json.loads((out / "report.json").read_text())
     assert table.num_rows == facts["synthetic_rows"] > 0 and table.schema.names == ["kind", "embedding"]
     assert set(table["kind"].to_pylist()) <= {"good", "bad"}
@@ -69,30 +70,6 @@ def test_a_classifier_of_synthetic_embeddings_knows_the_real_ones(tmp_path):
     made = pq.read_table(tmp_path / "out" / "synthetic")
     model = LogisticRegression().fit(np.array(made["embedding"].to_pylist()), made["kind"].to_pylist())
     assert np.mean(model.predict(real) == new["kind"].to_numpy()) > 0.9
-
-
-MOMENTS = {
-    "ingest": ("tasks.kinds.documents", "transform_points"),
-    "sanitize: summing": ("dpmodels.releases.steps", "transform_sum"),
-    "sanitize: drawing": ("dpmodels.releases.draw", "measure_gaussian"),
-    "train": ("tasks.stages.train", "write_whole"),
-    "sample": ("tasks.stages.sample", "write_parts"),
-    "validate": ("tasks.stages.validate", "render"),
-    "publish": ("dpmodels.hand_off.writer", "replace_folder"),
-}
-
-
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_killed_and_resumed_there_is_one_charge_and_one_hand_off(tmp_path, moment):
-    assert ends_at(*MOMENTS[moment], True, *write(tmp_path)) == -signal.SIGKILL
-    (run,) = (tmp_path / "home" / "released").iterdir()
-    if moment in ("train", "sample", "validate", "publish"):  # what is free needs no data
-        shutil.rmtree(tmp_path / "home" / "sensitive")
-    code, _, err = run_cli("resume", run.name, "--home", tmp_path / "home", "--no-prefect")
-    assert code == 0, err
-    kinds = charges(tmp_path / "home")
-    assert [kinds.count(kind) for kind in ("reserve", "seal", "commit")] == [1, 1, 1]
-    assert verify_hand_off(tmp_path / "out").faults == []
 
 
 REFUSED = {

@@ -1,7 +1,6 @@
 """Users and their rows from the command line to a hand-off of two tables that join, under one charge."""
 
 import json
-import signal
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +11,6 @@ import pytest
 import nacre
 from dpmodels.audit.made import shop
 from dpmodels.report.terms import ROWS_ALONE
-from tests.kit.children import ends_at
 from tests.kit.support import charges, digest, run_cli, synthesize_words, write_clinic
 
 pytestmark = pytest.mark.processes
@@ -137,25 +135,6 @@ def test_a_hand_off_whose_keys_do_not_join_is_noticed(shop_run, tmp_path):
     assert run_cli("verify", folder)[0] == 1
     code, out, err = run_cli("validate", folder)
     assert code == 1 and "must not be null" in out + err
-
-
-MOMENTS = {
-    "joining": ("tasks.kinds.users", "transform_join"),
-    "drawing": ("dpmodels.releases.draw", "measure_gaussian"),
-    "sampling": ("tasks.stages.sample", "write_parts"),
-    "splitting": ("tasks.stages.publish", "write_split"),
-}
-
-
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_killed_and_resumed_there_is_one_charge_and_one_hand_off(tmp_path, moment):
-    assert ends_at(*MOMENTS[moment], True, *words(tmp_path)) == -signal.SIGKILL
-    assert not (tmp_path / "out").exists()
-    code, _, err = run_cli("resume", only_run(tmp_path), "--home", tmp_path / "home", "--no-prefect")
-    assert code == 0, err
-    kinds = charges(tmp_path / "home")
-    assert [kinds.count(kind) for kind in ("reserve", "seal", "commit")] == [1, 1, 1]
-    joins(tmp_path / "out" / "synthetic")
 
 
 def test_orders_alone_and_sequences_need_no_parents_table(tmp_path):

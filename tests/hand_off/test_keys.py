@@ -15,10 +15,10 @@ import nacre
 from dpmodels.errors import InvalidArgument
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.hand_off.signature import SIGNATURE, sign_manifest
-from dpmodels.hand_off.verified import CONSISTENT, FAULTY, VERIFIED
+from dpmodels.hand_off.verification import CONSISTENT, FAULTY, VERIFIED
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.keys import PRIME, SMALL_ORDER, fingerprint, is_weak, key_text, private_key, public_key, signed_by
-from dpmodels.ledger.approval import Asked
+from dpmodels.ledger.approval import ApprovalRequest
 from tasks.run import signing
 from tests.hand_off.make_golden import GOLDEN
 from tests.kit.support import digest, run_cli, write_key
@@ -129,7 +129,7 @@ def test_an_approval_by_anybody_s_key_says_so(tmp_path: Path) -> None:
     dana_file.write_text(f"-----BEGIN PUBLIC KEY-----\n{raw}\n-----END PUBLIC KEY-----\n")
     found = verify_hand_off(hand_off, officer_key=dana_file)
     assert found.faults == [] and "you named" in found.approved and found.verdict == CONSISTENT
-    asked = Asked(
+    asked = ApprovalRequest(
         whole["approved"]["ledger"], whole["ledger"]["account"], whole["run"], tuple(whole["approved"]["plans"])
     )
     forged = asked.approve("Dana", key).model_dump(mode="json")

@@ -16,7 +16,7 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import GaussianEvent
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.hand_off.verify import verify_hand_off
-from dpmodels.ledger.approval import Asked
+from dpmodels.ledger.approval import ApprovalRequest
 from dpmodels.ledger.store import digest as ledger_digest
 from dpmodels.limits import LARGEST_REPORT
 from dpmodels.pages.page import LAYOUT
@@ -25,7 +25,7 @@ from tests.kit.manifests import UNCHARGED, facts, forged, rewritten, write_manif
 from tests.kit.support import write_key
 
 Json = dict[str, Any]
-TABLE, FEDERATION = GOLDEN / "LAYOUT-2" / "laid-out", GOLDEN / "FORMAT-7" / "laid-out-federation"
+TABLE, FEDERATION = GOLDEN / "LAYOUT-3" / "laid-out", GOLDEN / "FORMAT-7" / "laid-out-federation"
 EMBEDDED, SCORED = GOLDEN / "FORMAT-7" / "laid-out-embedded", GOLDEN / "FORMAT-8" / "discovered"
 ELSE = "report.json says something else than manifest.json and schema.yaml make of"
 OTHER_CAUTIONS = "the cautions in manifest.json are not those of its price, unit and trust"
@@ -96,7 +96,7 @@ def test_a_report_that_says_another_price_than_the_manifest_is_a_fault(
 
 @pytest.mark.parametrize("charged", [True, False])
 def test_a_report_whose_hashes_are_no_map_is_a_fault(tmp_path: Path, charged: bool) -> None:
-    golden = GOLDEN / "LAYOUT-2" / "laid-out" if charged else UNCHARGED
+    golden = GOLDEN / "LAYOUT-3" / "laid-out" if charged else UNCHARGED
 
     def without_hashes(content: bytes) -> bytes:
         return json.dumps({**json.loads(content), "hashes": ""}).encode()
@@ -384,7 +384,7 @@ def test_an_old_approval_does_not_cover_a_federation(tmp_path: Path, family: boo
     whole, report = facts(tmp_path / "own"), json.loads((tmp_path / "own" / "report.json").read_text())
     if not priced:
         without_price(whole, report)
-    old = Asked("a" * 64, "toy", "20260101-aaaaaaaaaa", ("b" * 64,), family=family)
+    old = ApprovalRequest("a" * 64, "toy", "20260101-aaaaaaaaaa", ("b" * 64,), family=family)
     whole["approved"] = old.approve("Dana", key).model_dump(mode="json")
     if family:
         whole["approved_as"] = {"account": "toy", "run": old.run}

@@ -13,7 +13,7 @@ import nacre
 from dpmodels.errors import ArtifactError
 from dpmodels.hand_off.lines import ManifestError
 from dpmodels.hand_off.manifest import MANIFEST, NEWEST, parse_manifest, read_manifest
-from dpmodels.hand_off.verified import Verified
+from dpmodels.hand_off.verification import Verification
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.limits import LARGEST_MANIFEST
 from tests.hand_off.make_golden import GOLDEN, SHAPES
@@ -277,7 +277,7 @@ def test_nothing_can_be_left_out_silently(tmp_path: Path, change: Json) -> None:
 def test_what_is_no_signature_is_a_fault(hand_off: Path, content: str) -> None:
     (hand_off / "manifest.sig").write_text(content)
     whole = verify_hand_off(CHARGED)
-    assert verify_hand_off(hand_off) == Verified(
+    assert verify_hand_off(hand_off) == Verification(
         faults=["manifest.sig is not a signature of this manifest"],
         files=5,
         charge=whole.charge,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.hand_off.signature import sign_manifest
-from dpmodels.hand_off.verified import VERIFIED
+from dpmodels.hand_off.verification import VERIFIED
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.keys import key_text, private_key
 from dpmodels.ledger.approval import Officer
@@ -65,7 +65,7 @@ def test_a_token_signs_a_hand_off_and_for_an_officer(
     monkeypatch.setenv(PASSPHRASE, PIN)
     check_signing_key(token)
     hand_off = tmp_path / "own"
-    shutil.copytree(GOLDEN / "LAYOUT-2" / "laid-out", hand_off)
+    shutil.copytree(GOLDEN / "LAYOUT-3" / "laid-out", hand_off)
     sign_manifest(hand_off, token, passphrase_of(token))
     assert verify_hand_off(hand_off, public).verdict == VERIFIED
     ledger = Ledger(tmp_path / "ledger.db")
@@ -89,7 +89,7 @@ def test_what_a_token_cannot_do_is_one_sentence_without_the_pin(token: Path) -> 
 def test_a_driver_that_is_none_is_said(token: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for place, match in (("/nowhere.so", "that file is none"), ("", "set NACRE_PKCS11_MODULE"), ("m.so", "whole path")):
         monkeypatch.setenv("NACRE_PKCS11_MODULE", place)
-        with pytest.raises(InvalidArgument, match=match):
+        with pytest.raises((InvalidArgument, Unsuitable), match=match):
             private_key(token, passphrase=PIN)
 
 
@@ -103,8 +103,8 @@ def test_a_uri_names_a_key_and_neither_a_library_nor_a_pin(
     """A configuration file may hold the URI; what it named would run here and be given the PIN."""
     loaded: list[str] = []
     monkeypatch.setattr("pkcs11.lib", loaded.append)
-    with pytest.raises(InvalidArgument) as error:
+    with pytest.raises(Unsuitable) as error:
         private_key(Path(f"pkcs11:object=sign{more}"), passphrase=PIN)
     assert "5555" not in str(error.value) and str(error.value).startswith("signing_key must be pkcs11:") and not loaded
-    with pytest.raises(InvalidArgument):
+    with pytest.raises(Unsuitable):
         private_key(Path("pkcs11:token=a"), passphrase=PIN)

@@ -1,10 +1,10 @@
 """An audit of a few methods."""
 
-from dpmodels.audit.findings import Audit, Finding, Recovered
+from dpmodels.audit.findings import Audit, Finding, Recovery
 
 
 def an_audit(**changes: object) -> Audit:
-    recovered = Recovered(
+    recovered = Recovery(
         step="step 1, sum",
         mechanism="discrete Gaussian",
         claimed=0.5,

@@ -12,7 +12,18 @@ from typing import Any
 
 from flows.command_line import app
 
-IMPORTED = ["flows.synthesize", "flows.command_line.show", "torch", "great_expectations", "sklearn.ensemble"]
+IMPORTED = [
+    *(
+        "flows.synthesize",
+        "flows.kinds.tables",
+        "flows.kinds.each_document",
+        "flows.kinds.federations",
+        "flows.discover",
+        "flows.command_line.show",
+    ),
+    *("torch", "torch._dynamo", "opendp.prelude", "great_expectations", "sklearn.ensemble", "tests.kit.deaths"),
+    *("dpmodels.generators.critic", "dpmodels.generators.mixture_network", "dpmodels.methods.federations.classifier"),
+]
 forked = multiprocessing.get_context("forkserver")
 forked.set_forkserver_preload([*IMPORTED, __name__])
 

@@ -34,7 +34,8 @@ class Processes:
     def __init__(self, folder: Path, protocol: str = "tcp://", **named: str) -> None:
         self.folder, self.running, self.protocol, self.named = folder, [], protocol, named
         self.scheduler, self.address = self.start("scheduler", "")
-        self.workers = [self.start("worker", self.address)[0] for _ in range(2)]
+        self.workers, self.read = list[subprocess.Popen[str]](), 0
+        self.heal()
 
     def start(self, kind: str, address: str) -> tuple[subprocess.Popen[str], str]:
         words = [sys.executable, "-c", START, kind, address, str(self.folder), self.protocol]
@@ -43,6 +44,16 @@ class Processes:
             process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log, text=True, env=environment)
         self.running.append(process)
         return process, process.stdout.readline().strip()
+
+    def heal(self) -> None:
+        """Start a worker for each that was killed."""
+        alive = [worker for worker in self.workers if worker.poll() is None]
+        self.workers = alive + [self.start("worker", self.address)[0] for _ in range(2 - len(alive))]
+        self.read = (self.folder / "log").stat().st_size
+
+    def said(self) -> str:
+        """Return what was logged since the cluster was last healed."""
+        return (self.folder / "log").read_text()[self.read :]
 
     def stop(self) -> None:
         for process in self.running:

@@ -6,8 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpmodels.authoring.lint import parse
-from tests.kit.support import make_table, run_cli, write_clinic
+from tests.kit.support import make_schema, make_table, run_cli, write_clinic
 
 PLANTED = "Zebulon-Quillfeather"
 
@@ -17,15 +16,19 @@ MARKS = {"ward": {"values": "discover"}, "age": {"min": "discover", "max": "disc
 
 def write_draft(folder: Path, rows: int = 3000) -> list[object]:
     """Write data, a draft and the settings of a quick synthesis; return the words of a discovery."""
-    data, schema, _ = write_clinic(folder, rows=rows)
+    data, _, _ = write_clinic(folder, rows=rows)
     table = make_table(rows)
     ward = pa.array([PLANTED, *table["ward"].to_pylist()[1:]])
     pq.write_table(table.set_column(table.schema.get_field_index("ward"), "ward", ward), data)
-    contract, _ = parse(schema.read_text())
-    content = contract.model_dump(mode="json", exclude_defaults=True)
-    content["columns"] = {name: {**column, **MARKS.get(name, {})} for name, column in content["columns"].items()}
-    (folder / "draft.yaml").write_text(json.dumps(content, indent=1))
+    (folder / "draft.yaml").write_text(make_draft())
     return words(folder)
+
+
+def make_draft(**changes: object) -> str:
+    """Return the clinic's schema with what is to be discovered, as YAML."""
+    content = make_schema(**changes).model_dump(mode="json", exclude_defaults=True)
+    content["columns"] = {name: {**column, **MARKS.get(name, {})} for name, column in content["columns"].items()}
+    return json.dumps(content, indent=1)
 
 
 def words(folder: Path, **other: object) -> list[object]:

@@ -26,10 +26,13 @@ def mails(rows: int = 120, seed: int = 0) -> pa.Table:
     return pa.table({"id": range(rows), "body": texts, "kind": kinds, "who": rng.integers(0, rows // 2, rows)})
 
 
+def make_contract(**changes: object) -> Documents:
+    return Documents.model_validate({**CONTRACT, **ENCODER, **changes})
+
+
 def write(folder: Path, table: pa.Table | None = None, **contract: object) -> list[object]:
     """Write mails and their contract; return the words of a run."""
     pq.write_table(mails() if table is None else table, folder / "mails.parquet")
-    told = Documents.model_validate({**CONTRACT, **ENCODER, **contract})
-    (folder / "mails.yaml").write_text(told.to_yaml())
+    (folder / "mails.yaml").write_text(make_contract(**contract).to_yaml())
     (folder / "config.yaml").write_text("model: {method: moments}\n")
     return synthesize_words(folder, data=folder / "mails.parquet", schema=folder / "mails.yaml")

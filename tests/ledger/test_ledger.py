@@ -20,7 +20,7 @@ from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import GaussianEvent
 from dpmodels.errors import BudgetExhausted, InvalidArgument, LedgerError
-from dpmodels.ledger.declared import Declared
+from dpmodels.ledger.declared import Declaration
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import TRANSITIONS
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
@@ -135,11 +135,11 @@ def test_a_refusal_names_delta_where_delta_is_the_cause(ledger, charge) -> None:
 
 
 def test_what_is_declared_stands_in_the_chain_and_changes_no_charge(ledger, charge, path) -> None:
-    said = Declared(purpose="To plan beds.", recipient="The ward")
+    said = Declaration(purpose="To plan beds.", recipient="The ward")
     held = ledger.reserve(charge(), declared=said)
     (reserve,) = [entry for entry in ledger.entries() if entry.kind == "reserve"]
     assert reserve.content["declared"] == {"purpose": "To plan beds.", "recipient": "The ward"}
-    assert held.key == charge().key and ledger.reserve(charge(), declared=Declared(purpose="Another.")) == held
+    assert held.key == charge().key and ledger.reserve(charge(), declared=Declaration(purpose="Another.")) == held
     assert ledger.verify() == [] and len(ledger.entries()) == 2
     edited = reserve.payload.replace("The ward", "Everybody")
     with sqlite3.connect(path) as connection:

@@ -76,6 +76,7 @@ def test_it_spends_its_budget_and_no_more(method, epsilon):
 
 
 @every_method
+@pytest.mark.nightly_if("p3gm-ae", "dp-gan", "dp-gm")  # beside p3gm, and dpkg, which has a GAN and clusters
 def test_the_audit_holds_whatever_it_looks_at(tmp_path, method):
     """Neighbors of every extreme first, in the middle and last; noise, batches and choices; kills, order and seeds."""
     audit = audited(method, tmp_path)
@@ -116,7 +117,12 @@ FOLLOWED = {
 FOLLOWED["dpkg, maps"] = {**FOLLOWED["dpkg"], "gan": {**SMALL_GAN, "convolutions": True, "channels": 4}}
 
 
-@pytest.mark.parametrize(("name", "data"), [("dpkg", clinic), ("dpkg, maps", pictures), ("dp-gan", pictures)])
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [("dpkg", clinic), ("dpkg, maps", pictures), ("dp-gan", pictures)],
+    ids=["dpkg", "dpkg, maps", "dp-gan"],
+)
+@pytest.mark.nightly_if("dpkg, maps")
 def test_groups_bounds_pace_and_warm_starts_follow_from_what_was_released_alone(tmp_path, monkeypatch, name, data):
     """The same for groups and bounds that move, the pace of a generator, and a start from another release."""
     method = name.split(",")[0]
@@ -130,12 +136,12 @@ def test_a_record_moves_the_training_of_one_cluster_alone(tmp_path, tap, method)
     """Parts that say they are disjoint and read each other's records would be charged once and hide a record twice."""
     data, plan = data_of(method), quick_plan(method)
     table, more = data.make_records(60), extremes(data)
-    tap.silent, tap.given = True, list(KEYS)
+    tap.silent, tap.keys_left = True, list(KEYS)
     measured(method, tmp_path / "d", plan, table)
     number, touched, steps = len(tap.keys), set[int](), tap.restart()
     for who in range(len(more)):
         tap.copy(steps, "gaussian", "sgd")
-        tap.given = list(KEYS)
+        tap.keys_left = list(KEYS)
         measured(method, tmp_path / str(who), plan, inserted(table, more.take([who]), len(table)))
         pairs = [pair for pair in zip(steps, tap.restart(), strict=True) if pair[0].kind == "sgd"]
         moves = np.array([(one.values != other.values).any() for one, other in pairs]).reshape(number, -1).any(axis=1)

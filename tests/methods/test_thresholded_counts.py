@@ -11,7 +11,7 @@ import pytest
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import GaussianEvent, ThresholdEvent, leaves
-from dpmodels.contract.discovery import Discovery, Wanted
+from dpmodels.contract.discovery import Discovery, MarkedKeys
 from dpmodels.errors import ArtifactError, DataError, InvalidArgument
 from dpmodels.mechanisms import gaussian
 from dpmodels.methods.tables.thresholded_counts import DiscoveryMeasurement, DiscoverySystem
@@ -54,7 +54,7 @@ def test_pure_differential_privacy_is_refused():
 def test_the_worst_unit_moves_the_counts_by_what_is_said_and_by_no_more(columns, max_rows):
     unit = PrivacyUnit(user="u", max_rows=max_rows) if max_rows > 1 else PrivacyUnit()
     names = [f"c{index}" for index in range(columns)]
-    wanted = {name: Wanted(type="categorical", keys=("values",)) for name in names}
+    wanted = {name: MarkedKeys(type="categorical", keys=("values",)) for name in names}
     contract = Discovery(name="a", unit=unit, columns=("u", *names), wanted=wanted)
     line = SYSTEM.plan(contract, PrivacyBudget(epsilon=1.0, delta=1e-6, unit=unit))
     (step,) = SYSTEM.steps(line)
@@ -72,8 +72,8 @@ def test_of_json_lines_one_text_decides_for_no_other_what_it_is(tmp_path, other,
         name="a",
         columns=("id", "code", "day"),
         wanted={
-            "code": Wanted(type="categorical", keys=("values",)),
-            "day": Wanted(type="datetime", keys=("min", "max")),
+            "code": MarkedKeys(type="categorical", keys=("values",)),
+            "day": MarkedKeys(type="datetime", keys=("min", "max")),
         },
     )
     rows = [{"id": 1, "code": "2020-01-01", "day": "2020-12-31T23:30:00-05:00"}] * 3
@@ -147,7 +147,7 @@ def test_what_is_found_is_what_is_there(tmp_path):
 def test_a_few_far_outliers_do_not_make_the_bounds(tmp_path):
     counts = {"C": 20000, "far": 4}
     ages = [5] * counts["C"] + [1_000_000] * counts["far"]
-    contract = Discovery(name="a", columns=("age",), wanted={"age": Wanted(type="integer", keys=("min", "max"))})
+    contract = Discovery(name="a", columns=("age",), wanted={"age": MarkedKeys(type="integer", keys=("min", "max"))})
     line = SYSTEM.plan(contract, PrivacyBudget(epsilon=100.0, delta=1e-6))
     release, _ = measured(SYSTEM, tmp_path, line, *pa.table({"age": ages}).to_batches())
     found = SYSTEM.found(release.value)["age"]
@@ -171,7 +171,7 @@ def test_a_text_file_that_breaks_its_rule_is_refused_before_the_charge(tmp_path:
     """The check reads it to its end: what it holds is counted inside a charge."""
     whole = {"t.csv": "fee,day\n1,2\n", "t.jsonl": '{"fee": 1, "day": 2}\n'}[name]
     reading = Discovery(
-        name="t", columns=("fee", "day"), wanted={"fee": Wanted(type="number", keys=("min", "max"))}
+        name="t", columns=("fee", "day"), wanted={"fee": MarkedKeys(type="number", keys=("min", "max"))}
     ).reading
     (tmp_path / name).write_text(whole)
     RawRows(tmp_path / name, reading, 10).check()

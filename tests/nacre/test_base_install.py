@@ -74,8 +74,9 @@ def test_it_helps_and_can_be_imported(installed: Path, place: Path) -> None:
 
 
 def test_schemas_are_drafted_and_checked(installed: Path, place: Path) -> None:
-    assert "ward" in nacre(installed, place, "schema", "init", "clinic.parquet")
-    assert "no faults" in nacre(installed, place, "schema", "lint", "clinic.yaml")
+    words = ("schema", "init", "clinic.parquet"), ("schema", "lint", "clinic.yaml")
+    said = run(installed, place, "-c", ONE_AFTER_ANOTHER, "nacre.flows", *words)
+    assert "ward" in said and "no faults" in said
 
 
 def test_every_method_plans(installed: Path, place: Path) -> None:
@@ -88,10 +89,12 @@ def test_every_method_plans(installed: Path, place: Path) -> None:
 
 
 def test_the_ledger_is_kept(installed: Path, place: Path) -> None:
-    nacre(installed, place, "ledger", "open", "clinic", "--schema", "clinic.yaml", *CAP, "--home", "home")
-    assert "clinic" in nacre(installed, place, "ledger", "show", "--home", "home")
-    assert "whole" in nacre(installed, place, "ledger", "verify", "--home", "home")
-    assert "would be accepted" in nacre(installed, place, "plan", "clinic.parquet", *PLAN)
+    opened = ("ledger", "open", "clinic", "--schema", "clinic.yaml", *CAP, "--home", "home")
+    looked = [("ledger", verb, "--home", "home") for verb in ("show", "verify")]
+    said = run(
+        installed, place, "-c", ONE_AFTER_ANOTHER, "nacre.flows", opened, *looked, ("plan", "clinic.parquet", *PLAN)
+    )
+    assert "clinic" in said and "whole" in said and "would be accepted" in said
 
 
 def test_a_hand_off_is_verified(installed: Path, place: Path) -> None:

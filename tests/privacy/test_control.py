@@ -12,7 +12,7 @@ from dpmodels.accounting.events import leaves
 from dpmodels.audit.data import data_of
 from dpmodels.errors import ArtifactError, InvalidArgument, NacreError, Unsuitable
 from dpmodels.hand_off.verify import verify_hand_off
-from dpmodels.ledger.approval import Asked
+from dpmodels.ledger.approval import ApprovalRequest
 from dpmodels.ledger.ledger import Account, Ledger
 from dpmodels.mechanisms import exponential, gaussian
 from dpmodels.methods.registry import create, of_kind
@@ -287,12 +287,12 @@ def test_a_run_is_not_started_where_somebody_has_put_a_link_or_files(tmp_path):
 
 
 def test_an_approval_is_worth_nothing_in_another_ledger_or_for_other_names():
-    one = Asked("a" * 64, "clinic", "run", ("p", "q"))
+    one = ApprovalRequest("a" * 64, "clinic", "run", ("p", "q"))
     others = [
-        Asked("b" * 64, "clinic", "run", ("p", "q")),
-        Asked("a" * 64, "clinic", "run\nplan p", ("q",)),
-        Asked("a" * 64, "clinic", "run", ("q", "p")),
-        Asked("a" * 64, "clinic", "run", ("p",)),
+        ApprovalRequest("b" * 64, "clinic", "run", ("p", "q")),
+        ApprovalRequest("a" * 64, "clinic", "run\nplan p", ("q",)),
+        ApprovalRequest("a" * 64, "clinic", "run", ("q", "p")),
+        ApprovalRequest("a" * 64, "clinic", "run", ("p",)),
     ]
     assert len({one.text, *(other.text for other in others)}) == 5
     with pytest.raises(ValueError, match="should match pattern"):

@@ -23,7 +23,7 @@ from dpmodels.hand_off.check_files import MOST_STRANGE
 from dpmodels.hand_off.lines import Cost, Line, ManifestError, Target
 from dpmodels.hand_off.manifest import CARD, MANIFEST, parse_manifest
 from dpmodels.hand_off.pages import _is_short
-from dpmodels.hand_off.verified import Verified
+from dpmodels.hand_off.verification import Verification
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.limits import LARGEST_YAML, MOST_COLUMNS, MOST_NODES, MOST_VALUES, nodes, read_json
 from dpmodels.methods.registry import create
@@ -112,7 +112,7 @@ def test_a_long_list_of_nothing_is_refused_at_its_first_item(field: str) -> None
 
 def test_each_delta_at_which_the_same_events_are_priced_counts() -> None:
     laplace = [LaplaceEvent(noise_multiplier=5.0), GaussianEvent(noise_multiplier=5.0)]
-    found, lines = Verified(), []
+    found, lines = Verification(), []
     for n in range(1000):
         cost = Cost(epsilon=Decimal(1), delta=1e-5 * (1 + n * 1e-6))
         asked = Target(epsilon=1000.0, delta=cost.delta)
@@ -131,7 +131,7 @@ def test_the_events_of_a_plan_of_ours_are_priced_within_the_budget(method: str) 
         cache.cache_clear()
     cost = Cost(epsilon=Decimal(1), delta=1e-5)
     line = Line.model_construct(asked=Target(epsilon=1.0, delta=1e-5), spent=cost, events=(event,))
-    found, spent = Verified(), []
+    found, spent = Verification(), []
     seconds, mebibytes = costs(lambda: spent.extend(_reckoned(lines, 1e-5, found) for lines in ([line], [line, line])))
     assert seconds < SECONDS and mebibytes < MEBIBYTES
     assert not found.faults and found.work <= MOST_WORK / 8 and spent[1] > 1 > spent[0]

@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpmodels.authoring.completion import Found
-from dpmodels.contract.discovery import Discovery, Wanted
+from dpmodels.authoring.completion import ReleasedKeys
+from dpmodels.contract.discovery import Discovery, MarkedKeys
 from dpmodels.methods.tables.thresholded_counts import DiscoverySystem
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.release import FORMAT, read_release
@@ -26,9 +26,9 @@ CONTRACT = Discovery(
     name="clinic",
     columns=("ward", "age", "day"),
     wanted={
-        "ward": Wanted(type="categorical", keys=("values",)),
-        "age": Wanted(type="integer", keys=("min", "max", "max_null_share")),
-        "day": Wanted(type="datetime", keys=("min", "max")),
+        "ward": MarkedKeys(type="categorical", keys=("values",)),
+        "age": MarkedKeys(type="integer", keys=("min", "max", "max_null_share")),
+        "day": MarkedKeys(type="datetime", keys=("min", "max")),
     },
 )
 
@@ -45,7 +45,7 @@ def make_rows() -> pa.Table:
     )
 
 
-def read_of(found: Found) -> dict[str, Any]:
+def read_of(found: ReleasedKeys) -> dict[str, Any]:
     """Return what a column's counts are read as, without the settings that a remark repeats."""
     read = json.loads(json.dumps(asdict(found)))
     return {name: value for name, value in read.items() if name not in ("tail", "hidden")}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpmodels.contract.discovery import Discovery, Wanted
+from dpmodels.contract.discovery import Discovery, MarkedKeys
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
 
 WARDS = ("north", "south", "west")
@@ -24,10 +24,10 @@ EXTREMES: list[dict[str, Any]] = [
 def make_contract() -> Discovery:
     """Return what is asked of the visits; a patient with several visits is protected."""
     columns = {
-        "ward": Wanted(type="categorical", keys=("values",)),
-        "age": Wanted(type="integer", keys=("min", "max", "max_null_share")),
-        "fee": Wanted(type="number", keys=("min", "max")),
-        "day": Wanted(type="datetime", keys=("min", "max")),
+        "ward": MarkedKeys(type="categorical", keys=("values",)),
+        "age": MarkedKeys(type="integer", keys=("min", "max", "max_null_share")),
+        "fee": MarkedKeys(type="number", keys=("min", "max")),
+        "day": MarkedKeys(type="datetime", keys=("min", "max")),
     }
     unit = PrivacyUnit(user="patient", max_rows=ROWS_OF_A_PATIENT)
     return Discovery(name="visits", unit=unit, columns=("patient", *columns), wanted=columns)

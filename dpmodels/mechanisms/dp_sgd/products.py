@@ -33,7 +33,7 @@ _OTHERS = (
 )
 _PLACES = (torch, Tensor, functional)
 _MATRIX_PRODUCTS = {torch.matmul, Tensor.matmul, Tensor.__matmul__}
-_PRODUCTS = {getattr(place, name) for place in _PLACES for name in _OTHERS.split() if hasattr(place, name)}
+_PRODUCTS = {getattr(namespace, name) for namespace in _PLACES for name in _OTHERS.split() if hasattr(namespace, name)}
 _PRODUCTS |= {functional.linear, *_MATRIX_PRODUCTS}
 
 
@@ -116,7 +116,7 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, None, None, None, None]:
         if torch.is_grad_enabled():  # a slope is taken, and what comes back is not yet a record's gradient
-            return _taken(gradients[0], ctx.trained, ctx.weight, ctx.bits, ctx.uses, ctx.bias), None, None, None, None
+            return _slope(gradients[0], ctx.trained, ctx.weight, ctx.bits, ctx.uses, ctx.bias), None, None, None, None
         if _WITHIN.get():
             raise Unsuitable("the objective takes a gradient by other means than ``slope``; use that function")
         rows = _rounded_once(gradients[0], ctx.bits, ctx.came_back)
@@ -148,7 +148,7 @@ class _Slope(torch.autograd.Function):
         return back, None, None, None, None, None
 
 
-_taken = cast(Callable[..., Tensor], _Slope.apply)
+_slope = cast(Callable[..., Tensor], _Slope.apply)
 _apply = cast(Callable[..., Tensor], _Product.apply)
 
 

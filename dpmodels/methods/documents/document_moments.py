@@ -187,7 +187,6 @@ class DocumentMomentsSystem(Synthesizer[DocumentLooks]):
     training: Untrained = field(default_factory=Untrained)
 
     def settled(self, contract: Documents) -> DocumentMeasurement:
-        """Return all parameters with their values."""
         return self.measurement.settled(contract)
 
     def design(self, spec: DocumentMeasurement, contract: Documents) -> DocumentLooks:
@@ -236,7 +235,6 @@ class DocumentMomentsSystem(Synthesizer[DocumentLooks]):
         return of_classes(table, counts, second.noise_stddev / second.embedding.count_step)
 
     def noise(self, line: Line) -> dict[str, float]:
-        """Name what a release holds and the standard deviation of its noise."""
         looks = self.of(line)
         first = line.noise_stddev(0, looks.first.l2_sensitivity)
         second = line.noise_stddev(1, looks.l2_sensitivity)
@@ -257,5 +255,4 @@ class DocumentMomentsSystem(Synthesizer[DocumentLooks]):
         return line.noise_stddev(1, looks.l2_sensitivity) * math.sqrt(size) / looks.l2_sensitivity
 
     def fingerprint(self, design: DocumentLooks) -> str:
-        """Hash what decides the size and the scale of the release."""
         return fingerprint_of(design.dim, design.classes, BITS, design.first.l2_sensitivity, design.l2_sensitivity)

@@ -189,7 +189,6 @@ class EachDocument(System[Choice]):
         return one if design.events == 1 else ComposedEvent(events=(one,) * design.events)
 
     def fingerprint(self, design: Choice) -> str:
-        """Hash what is released for a document."""
         return fingerprint_of(*design.facts, len(design.candidates), design.sensitivity)
 
     def fit(self, release: Released[Release], craft: Craft) -> EmbeddedDocuments:

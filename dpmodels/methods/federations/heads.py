@@ -135,7 +135,6 @@ class FederatedHeads(System[HeadProblems]):
         return spec.model_copy(update={name: getattr(spec, name) or strength for name, strength in lambdas.items()})
 
     def design(self, spec: HeadsMeasurement, contract: Federation) -> HeadProblems:
-        """State the two problems."""
         head = problem_of(spec, contract, len(contract.classes), spec.head_lambda, 0)
         return HeadProblems(score_problem(spec, contract), head, contract.size or 0, contract.auxiliary)
 
@@ -162,7 +161,6 @@ class FederatedHeads(System[HeadProblems]):
         return Heads.of(release.value.line, self.of(release.value.line), self.answers(release.value))
 
     def noise(self, line: Line) -> dict[str, float]:
-        """Name what a release holds and the standard deviation of its noise."""
         return self.noise_of(line, self.of(line))
 
     @staticmethod
@@ -188,7 +186,6 @@ class FederatedHeads(System[HeadProblems]):
         return line.noise_stddev(1, head.l2_sensitivity) * math.sqrt(head.dim) / head.l2_sensitivity
 
     def fingerprint(self, design: HeadProblems) -> str:
-        """Hash the lattice and the features' layout."""
         both = design.score, design.head
         return fingerprint_of(design.auxiliary, *[(part.size, part.outputs, part.bias, part.step) for part in both])
 

@@ -79,11 +79,9 @@ class HeadsAndMoments(System[BothDesigns]):
         return spec.model_copy(update={"heads": self._heads.regularized(spec.heads, contract, z)})
 
     def design(self, spec: BothMeasurement, contract: Federation) -> BothDesigns:
-        """Make both designs."""
         return BothDesigns(self._heads.design(spec.heads, contract), self._moments.design(spec.moments, contract))
 
     def event(self, design: BothDesigns, budget: PrivacyBudget) -> ComposedEvent:
-        """Charge the Gaussians of both."""
         z, share = gaussian_noise_multiplier(budget), self.measurement.heads_share
         moments = gaussians(z, {"moments of the classes": 1 - share})
         return ComposedEvent(events=(*self._heads.events(noise_multiplier_of(share, z)), *moments))
@@ -104,7 +102,6 @@ class HeadsAndMoments(System[BothDesigns]):
         return added(design, [self.answers(release.value)[2] for release in releases])
 
     def noise(self, line: Line) -> dict[str, float]:
-        """Name what a release holds and the standard deviation of its noise."""
         design = self.of(line)
         return self._heads.noise_of(line, design.heads) | self._moments.noise_at(line, design.moments, 2)
 
@@ -113,5 +110,4 @@ class HeadsAndMoments(System[BothDesigns]):
         return self._heads.least_of(line, self.of(line).heads)
 
     def fingerprint(self, design: BothDesigns) -> str:
-        """Hash both fingerprints."""
         return fingerprint_of(self._heads.fingerprint(design.heads), self._moments.fingerprint(design.moments))

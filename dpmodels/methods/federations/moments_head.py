@@ -136,7 +136,6 @@ class MomentsHead(System[ClassMoments]):
         return added(self.of(releases[0].value.line), sums)
 
     def noise(self, line: Line) -> dict[str, float]:
-        """Name what a release holds and the standard deviation of its noise."""
         return self.noise_at(line, self.of(line), 0)
 
     @staticmethod
@@ -155,7 +154,6 @@ class MomentsHead(System[ClassMoments]):
         return line.noise_stddev(0, design.l2_sensitivity) * math.sqrt(design.dim * clients) / design.l2_sensitivity
 
     def fingerprint(self, design: ClassMoments) -> str:
-        """Hash the sizes and the weights."""
         return fingerprint_of(design.classes, design.size, design.count_step, design.mean_step, design.pooled)
 
 

@@ -55,7 +55,6 @@ class FederatedScores(System[ScoreProblem]):
         return spec.model_copy(update={"score_lambda": spec.score_lambda or strength})
 
     def design(self, spec: ScoresMeasurement, contract: Federation) -> ScoreProblem:
-        """State the problem."""
         return ScoreProblem(score_problem(spec, contract), contract.size or 0, contract.auxiliary)
 
     def event(self, design: ScoreProblem, budget: PrivacyBudget) -> GaussianEvent:
@@ -72,11 +71,9 @@ class FederatedScores(System[ScoreProblem]):
         return certainty(score.weights(once.vector)[0], score.features(z))
 
     def noise(self, line: Line) -> dict[str, float]:
-        """Name what a release holds and the standard deviation of its noise."""
         score = self.of(line).score
         return {CERTAINTY: line.noise_stddev(0, score.l2_sensitivity) * score.step}
 
     def fingerprint(self, design: ScoreProblem) -> str:
-        """Hash the lattice and the features' layout."""
         score = design.score
         return fingerprint_of(design.auxiliary, score.size, score.outputs, score.bias, score.step)

@@ -211,7 +211,6 @@ class NacreImages(Synthesizer[ImageLooks]):
         return of_classes(release.line.table, counts, second.noise_stddev / second.embedding.count_step)
 
     def noise(self, line: Line) -> dict[str, float]:
-        """Name what a release holds and the standard deviation of its noise."""
         looks = self.of(line)
         first, second = (line.noise_stddev(step, looks.first.l2_sensitivity) for step in (0, 1))
         return {

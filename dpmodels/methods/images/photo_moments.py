@@ -150,7 +150,6 @@ class NacrePhotos(Synthesizer[PhotoLooks]):
         return of_classes(release.line.table, counts, second.noise_stddev / second.embedding.count_step)
 
     def noise(self, line: Line) -> dict[str, float]:
-        """Name what a release holds and the standard deviation of its noise."""
         looks = self.of(line)
         first = line.noise_stddev(0, looks.first.l2_sensitivity)
         steps = line.noise_stddev(1, looks.usual.l2_sensitivity)
@@ -163,7 +162,6 @@ class NacrePhotos(Synthesizer[PhotoLooks]):
         }
 
     def fingerprint(self, design: PhotoLooks) -> str:
-        """Hash the basis and the weights."""
         basis = hashlib.sha256(np.ascontiguousarray(design.code.basis, dtype="<i8").tobytes()).hexdigest()
         return fingerprint_of(basis, design.first.radius, design.usual.count_step, design.usual.mean_step)
 

@@ -75,7 +75,6 @@ class MomentsSystem(Synthesizer[Moments]):
         return Moments(partition, max(1, round(spec.one_way_weight * two_way)), two_way, contract.unit.max_rows)
 
     def event(self, design: Moments, budget: PrivacyBudget) -> GaussianEvent:
-        """Charge one Gaussian event."""
         return GaussianEvent(noise_multiplier=gaussian_noise_multiplier(budget))
 
     def programme(self, design: Moments) -> Programme:
@@ -106,7 +105,6 @@ class MomentsSystem(Synthesizer[Moments]):
         return chain.from_iterable(map(moment_tables, self.answers(release)))
 
     def noise(self, line: Line) -> dict[str, float]:
-        """Name what a release holds and the standard deviation of its noise."""
         moments = self.of(line)
         steps = line.noise_stddev(0, moments.l2_sensitivity)
         return {
@@ -115,6 +113,5 @@ class MomentsSystem(Synthesizer[Moments]):
         }
 
     def fingerprint(self, design: Moments) -> str:
-        """Hash the cells and the weights."""
         cells = design.partition
         return fingerprint_of(cells.sizes, cells.classes, design.one_way, design.two_way)

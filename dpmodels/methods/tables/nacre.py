@@ -314,7 +314,6 @@ class Nacre(Synthesizer[Looks]):
         return chain(moment_tables(fine), moment_tables(second))
 
     def noise(self, line: Line) -> dict[str, float]:
-        """Name what a release holds and the standard deviation of its noise."""
         looks = self.of(line)
         steps = line.noise_stddev(looks.zooms, looks.first.l2_sensitivity)
         zoom = line.noise_stddev(0, looks.zoom_radius) / STEP

@@ -67,7 +67,6 @@ class Pearl(Synthesizer[ConditionalEmbedding]):
         return ConditionalEmbedding(features, layout, spec.count_weight, contract.unit.max_rows)
 
     def event(self, design: ConditionalEmbedding, budget: PrivacyBudget) -> GaussianEvent:
-        """Charge one Gaussian event."""
         return GaussianEvent(noise_multiplier=gaussian_noise_multiplier(budget))
 
     def programme(self, design: ConditionalEmbedding) -> Programme:
@@ -92,7 +91,6 @@ class Pearl(Synthesizer[ConditionalEmbedding]):
         return of_classes(release.line.table, counts, once.noise_stddev / once.embedding.count_step)
 
     def noise(self, line: Line) -> dict[str, float]:
-        """Name what a release holds and the standard deviation of its noise."""
         embedding = self.of(line)
         steps = _steps(embedding, line)
         return {
@@ -102,7 +100,6 @@ class Pearl(Synthesizer[ConditionalEmbedding]):
         }
 
     def fingerprint(self, design: ConditionalEmbedding) -> str:
-        """Hash the frequencies."""
         return design.parts.fingerprint()
 
 

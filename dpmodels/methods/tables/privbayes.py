@@ -174,7 +174,6 @@ class PrivBayes(Synthesizer[Network]):
             )
 
     def noise(self, line: Line) -> dict[str, float]:
-        """Name what a release holds and the standard deviation of its noise."""
         network = self.of(line)
         steps = line.noise_stddev(0, network.first.l2_sensitivity)
         names = {
@@ -188,7 +187,6 @@ class PrivBayes(Synthesizer[Network]):
         return names
 
     def fingerprint(self, design: Network) -> str:
-        """Hash the cells and the weights."""
         return design.fingerprint()
 
 

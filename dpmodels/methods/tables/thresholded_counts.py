@@ -37,7 +37,7 @@ from pydantic import Field
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, Event, GaussianEvent, ThresholdEvent, leaves
 from dpmodels.accounting.tally import Tally
-from dpmodels.authoring.completion import Found
+from dpmodels.authoring.completion import ReleasedKeys
 from dpmodels.contract.discovery import Discovery
 from dpmodels.errors import InvalidArgument
 from dpmodels.frozen import Frozen
@@ -143,7 +143,6 @@ class DiscoverySystem(System[Counting]):
         return spec.model_copy(update={"threshold": threshold})
 
     def design(self, spec: DiscoveryMeasurement, contract: Discovery) -> Counting:
-        """List what is counted."""
         return Counting(spec, contract)
 
     def event(self, design: Counting, budget: PrivacyBudget) -> Event:
@@ -164,7 +163,6 @@ class DiscoverySystem(System[Counting]):
         )
 
     def fingerprint(self, design: Counting) -> str:
-        """Hash what is counted."""
         return fingerprint_of(design.what.public, design.what.open, design.l2_sensitivity)
 
     def noise(self, line: Line) -> dict[str, float]:
@@ -181,13 +179,13 @@ class DiscoverySystem(System[Counting]):
         spec = DiscoveryMeasurement.model_validate(line.measurement)
         return max(SURE * stddev, spec.threshold / spec.steps_per_row)
 
-    def found(self, release: Release) -> dict[str, Found]:
+    def found(self, release: Release) -> dict[str, ReleasedKeys]:
         """Return what a release says of each marked column (post-processing)."""
         (counts,) = self.answers(release)
         return {name: _found(name, counts, self.of(release.line)) for name in release.line.contract.wanted}  # type: ignore[union-attr]
 
 
-def _found(name: str, counts: NoisyCounts, design: Counting) -> Found:
+def _found(name: str, counts: NoisyCounts, design: Counting) -> ReleasedKeys:
     """Read one column of the counts."""
     from scipy.special import ndtri
 
@@ -210,7 +208,7 @@ def _found(name: str, counts: NoisyCounts, design: Counting) -> Found:
         low, high = float(ends[0]), float(ends[1])
     elif ends:
         low, high = design.what.figures.reach(ends[0])[0], design.what.figures.reach(ends[1])[1]
-    return Found(
+    return ReleasedKeys(
         values=tuple(map(_value, of)) if column.counts == "values" else (),
         low=low,
         high=high,

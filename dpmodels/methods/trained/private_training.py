@@ -236,7 +236,6 @@ class PrivateTraining(Synthesizer[Training[Any]]):
         return scales
 
     def fingerprint(self, design: Training[Any]) -> str:
-        """Hash the sizes and sensitivities of the looks."""
         return design.fingerprint()
 
     def _released(self, design: Training[Any], release: Release) -> tuple[Any, Whole]:

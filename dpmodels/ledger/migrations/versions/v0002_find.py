@@ -18,8 +18,8 @@ def upgrade() -> None:
     reserved = connection.execute(sa.select(entries.c.seq, entries.c.payload).where(entries.c.kind == "reserve"))
     runs = [{"at": seq, "of": _run(payload)} for seq, payload in reserved]
     if runs:
-        place = sa.update(entries).where(entries.c.seq == sa.bindparam("at")).values(run=sa.bindparam("of"))
-        connection.execute(place, runs)
+        statement = sa.update(entries).where(entries.c.seq == sa.bindparam("at")).values(run=sa.bindparam("of"))
+        connection.execute(statement, runs)
     op.create_index("ix_entries_account_kind_seq", "entries", ["account", "kind", "seq"])
     op.create_index("ix_entries_account_run", "entries", ["account", "run"])
 

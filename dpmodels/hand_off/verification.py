@@ -9,7 +9,7 @@ VERIFIED, CONSISTENT, FAULTY = "VERIFIED", "CONSISTENT ONLY", "FAULTY"
 
 
 @dataclass
-class Verified:
+class Verification:
     """What the check found: faults, the number of unchanged files, and sentences on what was promised and who paid.
 
     What an account had spent before, and its cap, rest on the word of whoever signed; ``declared`` is the operator's.

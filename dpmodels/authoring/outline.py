@@ -1,0 +1,85 @@
+"""Where everything stands in a contract's file, and what YAML makes of it that a person would not expect."""
+
+import re
+from typing import Any
+
+from dpmodels.errors import SchemaFault
+from dpmodels.plain_yaml import Place, Scalar, Watch, YamlFault
+
+MOST_KEPT = 100
+"""Faults that are kept; of the others the number is told."""
+PLAIN_NUMBER = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][-+]?[0-9]+)?|[-+]?\.[0-9]+([eE][-+]?[0-9]+)?")
+SWITCHES = ("nullable", "zero_inflated")  # here yes and no can only be meant as true and false
+TODO = "is still TODO: write it from public documentation, never by looking at the data"
+
+
+class Outline(Watch):
+    """The line of every place in the file, and the faults YAML itself would pass over in silence."""
+
+    def __init__(self) -> None:
+        self.lines: dict[Place, int] = {(): 1}
+        self.faults: list[SchemaFault] = []
+        self.more = 0
+        """Faults that are counted and not kept."""
+        self.tangled = False  # aliases, impossible dates, keys that hide one another: the content is not read
+
+    def line(self, key_path: Place) -> int:
+        """Return the line of a place, or of the nearest place around it."""
+        while key_path not in self.lines:
+            key_path = key_path[:-1]
+        return self.lines[key_path]
+
+    def on_key(self, key_path: Place, key: Scalar, first_line: int) -> bool:
+        """Take note of a key; one that hides another, or is no text, is a fault."""
+        if key.kind != "str":
+            self.tangled = True
+            self._fault(key_path, "must be text: YAML reads this name as something else; put it in quotes", key.line)
+        elif first_line:
+            self.tangled = True
+            self._fault(key_path, f"is written twice, first on line {first_line}", key.line)
+            return False
+        self.lines.setdefault(key_path, key.line)
+        return True
+
+    def on_item(self, key_path: Place, line: int) -> None:
+        """Take note of an item's line."""
+        self.lines[key_path] = line
+
+    def on_alias(self, key_path: Place, line: int) -> bool:
+        """Count an alias as a fault, and leave out what it stands for."""
+        self.tangled = True
+        self._fault(key_path, "repeats another part by an alias (*); write it out", line)
+        return False
+
+    def on_scalar(self, key_path: Place, scalar: Scalar) -> Any:
+        """Return a scalar's value; what a person would not expect of it is a fault."""
+        if scalar.is_plain and scalar.text == "TODO":
+            self._fault(key_path[:-1] if key_path and key_path[-1].isdigit() else key_path, TODO, scalar.line)
+        elif key_path and (trap := _trap(scalar, key_path[-1])):
+            self._fault(key_path, trap, scalar.line)
+        try:
+            return scalar.value()
+        except YamlFault:
+            if scalar.kind != "timestamp":
+                raise
+            self.tangled = True
+            self._fault(key_path, f"{scalar.text} is no date of the calendar", scalar.line)
+            return None
+
+    def _fault(self, key_path: Place, message: str, line: int) -> None:
+        if len(self.faults) < MOST_KEPT:
+            self.faults.append(SchemaFault(line, ".".join(key_path), message))
+        else:
+            self.more += 1
+
+
+def _trap(scalar: Scalar, key: str) -> str:
+    """Say what YAML 1.1 makes of a plain word such as no, 012 or 12:30, if a person would not expect it."""
+    if not scalar.is_plain or scalar.kind in ("null", "timestamp"):
+        return ""
+    if scalar.kind == "bool":
+        value, word = scalar.value(), scalar.text
+        expected = key in SWITCHES or word.lower() in ("true", "false")
+        return "" if expected else f"YAML reads {word} as {str(value).lower()}; put it in quotes to mean the text"
+    odd = scalar.is_number_elsewhere or (scalar.kind in ("int", "float") and not PLAIN_NUMBER.fullmatch(scalar.text))
+    return f"YAML does not read {scalar.text[:80]} as it is written; quote it" if odd else ""

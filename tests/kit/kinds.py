@@ -1,0 +1,164 @@
+"""Every kind of data, as small as it can be, with a private value in it: what the contract suite over kinds runs.
+
+A new kind is one entry of ``KINDS``.
+"""
+
+from collections.abc import Callable, Set
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+
+from dpmodels.audit.made import pictures, shop
+from tests.kit import drafts, letters, mails, wards
+from tests.kit.formats import FORMATS, LINES, TEXT, Write
+from tests.kit.support import make_schema, make_table
+
+CANARY = "Zebulon-Quillfeather"
+"""A private value: of all that is written, only the data and the sensitive zone may hold it."""
+
+Words = list[object]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind: how its data, its contract and its configuration are written, and which commands plan and run it.
+
+    Attributes:
+        write: writes all that a run needs into an empty folder, the private data by the given format, as a data set of
+            the given name; returns the words that follow the command.
+        plan: the command that shows what a run would be charged; empty where the run's own does it before the charge.
+        product: what is in a hand-off besides its pages and papers; empty where what is made is printed.
+        charges: how many charges a run makes.
+        formats: names of the formats in which the private data may come.
+    """
+
+    name: str
+    write: Callable[[Path, Write, str], Words]
+    run: tuple[str, ...] = ("synthesize",)
+    plan: tuple[str, ...] = ("plan",)
+    product: str = "synthetic"
+    charges: int = 1
+    formats: Set[str] = frozenset(FORMATS)
+
+    def words(self, folder: Path, form: str = "parquet", name: str = "kin") -> Words:
+        """Write all that a run needs into a folder; return the words after the command, but for home and hand-off."""
+        folder.mkdir(parents=True, exist_ok=True)
+        return self.write(folder, FORMATS[form], name)
+
+    @property
+    def hands_over(self) -> bool:
+        return bool(self.product)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+BUDGET: Words = ["--epsilon", 2, "--delta", 1e-5]
+
+
+def table(folder: Path, form: Write, name: str) -> Words:
+    (folder / "clinic.yaml").write_text(make_schema(name=name, unit={"user": "patient", "max_rows": 2}).to_yaml())
+    data = form(make_table(60).set_column(0, "patient", canaries(60)), folder / "data")
+    training = {"steps": 3, "batch_size": 16, "frequencies_per_step": 8, "network": {"hidden_dim": 8}}
+    quick = {"method": "pearl", "measurement": {"frequencies": {"count": 16}}, "training": training}
+    return [data, "--schema", folder / "clinic.yaml", *configured(folder, quick), *BUDGET]
+
+
+def canaries(rows: int) -> pa.Array:
+    return pa.array([f"{CANARY}-{row}" for row in range(rows)])
+
+
+def users(folder: Path, form: Write, name: str) -> Words:
+    """Write customers and their orders; a customer is called by the private value."""
+    customers, orders = shop.make_tables(40)
+    for table, path in ((customers, "customers"), (orders, "orders")):
+        names = pa.array([f"{CANARY}-{customer}" for customer in table["customer"].to_pylist()])
+        table = table.set_column(table.schema.get_field_index("customer"), "customer", names)
+        given = form(table, folder / path)
+        if path == "customers":
+            parents = given
+    (folder / "shop.yaml").write_text(shop.make_schema(name=name).to_yaml())
+    quick = {"measurement": {"fine_cells": 16}, "training": {"components": 16, "directions": 2, "steps": 5}}
+    return [given, "--parents", parents, "--schema", folder / "shop.yaml", *configured(folder, quick), *BUDGET]
+
+
+def configured(folder: Path, model: object) -> Words:
+    (folder / "config.yaml").write_text(yaml.safe_dump({"model": model, "out": str(folder / "out")}))
+    return ["--config", folder / "config.yaml"]
+
+
+def images(folder: Path, form: Write, name: str) -> Words:
+    columns = {**pictures.make_schema().model_dump()["columns"], "who": {"type": "identifier"}}
+    changes = {"name": name, "columns": columns, "unit": {"user": "who", "max_rows": 2}}
+    (folder / "shapes.yaml").write_text(pictures.make_schema(**changes).to_yaml())
+    rows = pictures.make_table(60).append_column("who", canaries(60))
+    model = {"measurement": {"coefficients": 12, "directions": 5}, "training": {"rounds": 1, "images": 100}}
+    return [form(rows, folder / "data"), "--schema", folder / "shapes.yaml", *configured(folder, model), *BUDGET]
+
+
+def documents(folder: Path, form: Write, name: str) -> Words:
+    """Write mails that all name one person."""
+    rows = mails.mails(60)
+    texts = pa.array([f"{CANARY} {text}" for text in rows["body"].to_pylist()])
+    data = form(rows.set_column(1, "body", texts), folder / "data")
+    (folder / "mails.yaml").write_text(mails.make_contract(name=name).to_yaml())
+    return [data, "--schema", folder / "mails.yaml", *configured(folder, {"method": "moments"}), *BUDGET]
+
+
+def each_document(folder: Path, form: Write, name: str) -> Words:
+    """Write letters that all name one person, and public ones."""
+    rows, column = letters.make_letters(30, seed=1), 1
+    texts = pa.array([f"{CANARY} {text}" for text in rows["text"].to_pylist()])
+    data = form(rows.set_column(column, "text", texts), folder / "data")
+    pq.write_table(letters.make_letters(60, seed=2), folder / "public.parquet")
+    terms = {"name": name, "protects": "sentence", "text": "text", "encoder": {"name": "hashed", "dim": 16}}
+    (folder / "contract.yaml").write_text(yaml.safe_dump(terms))
+    recipe = {"candidates": 30, "least_sentences": 2, "clusters": 3, "projections": 5, "hidden": [8, 6]}
+    public: Words = ["--candidates", folder / "public.parquet", "--contract", folder / "contract.yaml"]
+    model = {"method": "deep-candidate", "recipe": recipe}
+    return [data, *public, *configured(folder, model), "--epsilon", 10]
+
+
+def federation(folder: Path, form: Write, name: str, **model: Any) -> Words:
+    """Write the records of three wards, with a column that is none of the federation's."""
+    config = wards.write_wards(folder / "wards", number=60, name=name)
+    clients = {}
+    for number, ward in enumerate(wards.NAMES):
+        rows = wards.make_ward(60, number).append_column("who", canaries(60))
+        clients[ward] = form(rows, folder / ward)
+    content = yaml.safe_load(config.read_text()) | {"out": str(folder / "out")}
+    del content["runtime"]
+    extractor = {"features": 4, "width": 4, "pretraining": None}
+    content |= {"clients": clients, "model": {**content["model"], "extractor": extractor, **model}}
+    config.write_text(yaml.safe_dump(content))
+    return [config]
+
+
+def trusting(folder: Path, form: Write, name: str) -> Words:
+    return federation(folder, form, name, method="federated-moments", trust="central", measurement={})
+
+
+def discovery(folder: Path, form: Write, name: str) -> Words:
+    """Write a draft that asks for wards, one of which only one row has."""
+    draft = folder / "draft.yaml"
+    draft.write_text(drafts.make_draft(name=name))
+    rows = make_table(400)
+    named = pa.array([CANARY, *rows["ward"].to_pylist()[1:]])
+    data = form(rows.set_column(rows.schema.get_field_index("ward"), "ward", named), folder / "data")
+    return [data, "--schema", draft, "--epsilon", 2, "--delta", 1e-6, "--out", folder / "out"]
+
+
+KINDS = [
+    Kind("table", table),
+    Kind("users", users, formats=FORMATS.keys() - LINES),  # of JSON lines a text that is a key is lost
+    Kind("images", images, formats=FORMATS.keys() - TEXT),
+    Kind("documents", documents),
+    Kind("each document", each_document, ("embed-documents",), ("plan-documents",), "embeddings"),
+    Kind("federation", federation, ("federate",), ("plan-federation",), "classifier.safetensors", charges=3),
+    Kind("central trust", trusting, ("federate",), ("plan-federation",), "classifier.safetensors", charges=3),
+    Kind("discovery", discovery, ("schema", "discover"), (), ""),
+]
