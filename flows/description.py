@@ -30,11 +30,10 @@ from dpmodels.ledger.records import Quote
 from dpmodels.methods.registry import of_kind, system_of
 from dpmodels.privacy import Adjacency, PrivacyBudget
 from dpmodels.releases.discoveries import joint_cost
-from dpmodels.releases.plan import Line, Plan
+from dpmodels.releases.plan import Line
 from dpmodels.releases.system import System
 from dpmodels.report.charged import Scores
-from dpmodels.report.embedded import cautions
-from dpmodels.report.federated import cautions as cautions_of_clients
+from dpmodels.report.terms import cautions
 from flows.config import Charged
 from flows.planning import cautions_about, whole_budget
 from flows.start import preparation_of, quote_of
@@ -104,8 +103,7 @@ def describe(
         facts["means"] = MEANS
     if plan.family:
         facts["parts"] = f"each {plan.family} is charged on its own, in parallel, so together they cost what one costs"
-        of_clients = contract is not plan.contract
-        facts["caution"] = "\n".join(cautions_of_clients(Plan(lines=(plan,))) if of_clients else cautions(plan))
+        facts["caution"] = "\n".join(cautions(plan))
     elif warnings := list(cautions_about(contract)):
         facts["caution"] = "\n".join(warnings)
     if contract is not plan.contract:

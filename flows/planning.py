@@ -17,7 +17,7 @@ from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
 from dpmodels.releases.contract import Contract
 from dpmodels.releases.discoveries import check_discovery
 from dpmodels.releases.plan import Line
-from dpmodels.report.report import ROWS_ALONE
+from dpmodels.report.terms import ROWS_ALONE
 from flows.config import HandOverConfig
 from flows.partitions import partition_account
 from flows.settings import values_of

@@ -5,9 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
 
-from dpmodels.accounting.events import EVENT
 from dpmodels.authoring.lint import parse
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain, sha256_plain, size_plain
@@ -21,10 +19,6 @@ from dpmodels.releases.contract import Contract
 TOLD = r"schema\.yaml|report\.json|model-card\.json|(report|checks|model-card|statement|data-sheet)\.html"
 ALWAYS = ("schema.yaml", "report.json")
 """What every hand-off has, and what a check holds against the manifest."""
-PRICE, SEALED = ("target_epsilon", "delta", "spent_epsilon"), ("charged", "status", "ledger_charge", "scores_sha256")
-LOST = {"status", "charged", "event", *PRICE}
-"""What is said of scores that were asked for, and that nobody has."""
-OTHER_SCORES = "report.json shows other charged scores, or at another price, than the manifest has a line for"
 DEEPEST = 2
 LARGEST = {"schema.yaml": LARGEST_YAML, "report.json": LARGEST_REPORT, CARD: LARGEST_CARD}
 """What is read whole; pages have a limit as well. Tables and models are as large as whoever sent them made them."""
@@ -89,47 +83,6 @@ def check_classifier(folder: Path, manifest: Manifest, check: Verification) -> N
         return
     if unprotected and manifest.has_price:
         check.faults.append("the manifest states an epsilon of a classifier that was trained without any noise")
-
-
-def check_report(folder: Path, manifest: Manifest, check: Verification) -> None:
-    """Check that the report's figures are about this release, this unit and this price."""
-    try:
-        with open_plain(folder, folder / "report.json") as file:
-            report = read_json(file.read(LARGEST_REPORT))
-        facts = [report["privacy"][name] for name in ("unit", "adjacency", "delta", "spent_epsilon", "total_epsilon")]
-        facts.append(report["privacy"].get("total_delta", report["privacy"]["delta"]))
-        names = ("plan_sha256", "schema_sha256", "release_sha256", "ledger_charge")
-        facts += [report["hashes"][name] if manifest.is_charged else report["hashes"].get(name) for name in names]
-        if not _shows_its_charge(report, manifest):
-            check.faults.append(OTHER_SCORES)
-    except (ArtifactError, OSError):
-        return  # the check of all files reports that it is missing
-    except (ValueError, KeyError, TypeError, AttributeError):
-        facts = []
-    priced: list[float | None] = [None] * 4
-    if manifest.has_price:
-        spent, whole = manifest.price.spent, manifest.whole_cost
-        priced = [spent.delta, float(spent.epsilon), float(whole.epsilon), whole.delta]
-    true = [manifest.unit, manifest.adjacency, *priced, manifest.plan_sha256]
-    if facts != [*true, manifest.schema_sha256, manifest.release_sha256, manifest.ledger.charge]:
-        check.faults.append("report.json is about another release, unit or price than the manifest")
-
-
-def _shows_its_charge(report: Mapping[str, Any], manifest: Manifest) -> bool:
-    """Tell whether scores on the real rows are shown exactly where a line paid for them, and at its price."""
-    scores, line = report.get("charged"), manifest.report
-    if scores is None or line is None:
-        voided = scores is None or (scores["charged"] is False and scores["status"] == "lost" and scores.keys() <= LOST)
-        return line is None and voided
-    target, spent, events = line.price
-    price = (target.epsilon, target.delta, float(spent.epsilon), events)
-    if price != (*(scores[name] for name in PRICE), (EVENT.validate_python(scores["event"]),)):
-        return False
-    if line.scores_sha256 is None:
-        return scores["charged"] is True and scores["status"] == "lost" and scores.keys() <= LOST
-    sealed = (True, "measured", line.charge, line.scores_sha256, line.scores_sha256)
-    facts = (*(scores[name] for name in SEALED), report["hashes"]["scores_sha256"])
-    return facts == sealed
 
 
 def check_schema(folder: Path, manifest: Manifest, check: Verification) -> Contract | None:

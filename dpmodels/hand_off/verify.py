@@ -19,7 +19,8 @@ from dpmodels import amounts
 from dpmodels.errors import ArtifactError
 from dpmodels.hand_off.card import differs, standings
 from dpmodels.hand_off.check_charges import check_approved, check_charges, check_discoveries, check_standings
-from dpmodels.hand_off.check_files import check_classifier, check_files, check_report, check_schema
+from dpmodels.hand_off.check_files import check_classifier, check_files, check_schema
+from dpmodels.hand_off.check_report import check_report
 from dpmodels.hand_off.lines import ManifestError
 from dpmodels.hand_off.manifest import CARD, MANIFEST, Manifest, is_as_written, parse_manifest, printable, read_bytes
 from dpmodels.hand_off.pages import compare_pages
@@ -57,10 +58,10 @@ def verify_hand_off(
     check_files(folder, manifest.artifacts, elsewhere, check)
     check_charges(manifest, check)
     check_classifier(folder, manifest, check)
-    check_report(folder, manifest, check)
     contract = check_schema(folder, manifest, check)
     if contract is not None:
         check_discoveries(manifest, contract, check)
+        check_report(folder, manifest, contract, check)
     if CARD in manifest.artifacts:
         _check_card(folder, manifest, contract, check)
     check.charge = _paid(manifest)

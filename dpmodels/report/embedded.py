@@ -10,46 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.accounting.events import PureEvent, leaves
-from dpmodels.accounting.meaning import guesses_of_budget
 from dpmodels.releases.plan import Line
 from dpmodels.report.fidelity import LOST
-from dpmodels.report.sections import costs, event_of, hashes_of, heading
+from dpmodels.report.terms import terms_of_documents
 
 Floats = NDArray[np.floating[Any]]
 CLUSTERS = 12
 MOST_POINTS = 1500
 """Points that a map shows: the candidates that most documents chose."""
-SENTENCES = (1, 2, 5, 10, 25)
-NOT_PROMISED = (
-    "That a document is in the data, its id, and everything else that its contract calls public are not hidden.",
-    "Encoder, candidates and networks are public, and an embedding follows from them and from what was released alone.",
-    "The guarantee covers this release. Further releases about the same documents add up, in one ledger account.",
-    "Nothing here compares with the real documents: such figures are exact statistics of them and stay inside.",
-)
-
-
-def epsilon_of_a_document(line: Line) -> float:
-    """Return the epsilon for one sentence in one document; one user's documents are charged one after another."""
-    return max(event.epsilon for event in leaves([line.event]) if isinstance(event, PureEvent))
-
-
-def cautions(line: Line) -> list[str]:
-    """Say in sentences how weak the guarantee is for more than one sentence; of public parameters alone."""
-    each, whole = epsilon_of_a_document(line), float(spent_epsilon([line.event], line.budget.delta_exact))
-    sentences = [
-        f"WEAK FOR A WHOLE DOCUMENT: epsilon={each:g} hides what ONE sentence of a document says. k sentences together "
-        f"are hidden with k times as much at worst: 10 sentences with epsilon={10 * each:g}, next to nothing.",
-        "To hide whole documents, or all that a user wrote, take the collection-level release, which needs less "
-        "epsilon: `nacre synthesize --method moments` with a contract that protects documents or users.",
-    ]
-    if line.part == "user":
-        most = round(whole / each)
-        sentences.insert(
-            1, f"A sentence that a user repeats in all of at most {most} documents costs epsilon={whole:g}."
-        )
-    return sentences
 
 
 def too_short(counts: NDArray[np.int64], least: float) -> str | None:
@@ -89,42 +57,14 @@ def summarise_embedded(
     """
     counts = np.bincount(nearest, minlength=len(candidates))
     return {
-        **heading(line.contract, line.method, lost, "embeddings"),
-        "cautions": cautions(line),
-        "privacy": _privacy(line),
-        "hashes": hashes_of(line, release_sha256, entry),
+        **terms_of_documents(line, release_sha256, entry),
+        **({"drowned": lost} if lost else {}),
         "documents": len(nearest),
         "dim": candidates.shape[1],
         "candidates": len(candidates),
         "candidates_chosen": int((counts > 0).sum()),
         "policy": list(policy),
         **_map(candidates, counts),
-        "not_promised": list(NOT_PROMISED),
-    }
-
-
-def _privacy(line: Line) -> dict[str, Any]:
-    each = epsilon_of_a_document(line)
-    return {
-        "unit": str(line.budget.unit),
-        "adjacency": line.budget.adjacency.value,
-        "part": line.part,
-        "target_epsilon": line.budget.epsilon,
-        "epsilon_of_a_document": each,
-        **costs(line, spent_epsilon([line.event], line.budget.delta_exact)),
-        **event_of(line),
-        "sentences": [_worst(each, number) for number in SENTENCES],
-    }
-
-
-def _worst(epsilon: float, sentences: int) -> dict[str, Any]:
-    """Say what is left of the guarantee for so many sentences of one document: a pure epsilon for each adds up."""
-    whole = sentences * epsilon
-    return {
-        "sentences": sentences,
-        "epsilon": round(whole, 9),
-        "factor": f"{math.exp(whole):.3g}" if whole < 700 else f"10^{whole / math.log(10):.0f}",
-        "right_guesses": guesses_of_budget(whole),
     }
 
 

@@ -15,24 +15,9 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.arrays import Floats
 from dpmodels.contract.federation import STAYS_INSIDE, Federation
 from dpmodels.errors import ArtifactError
-from dpmodels.privacy import Adjacency
-from dpmodels.releases.contract import Contract
-from dpmodels.releases.plan import Line, Plan
-from dpmodels.report.sections import costs, event_of, heading
-
-DISJOINT = "Clients are declared disjoint. A record that two clients hold is charged at each, and their costs add up."
-SHARED = (
-    "Clients are declared disjoint. A record that two clients hold is in the one total twice, which costs more than "
-    "two releases with a noise each: as much as one with half the noise."
-)
-NOT_PROMISED = (
-    "Which clients there are, that one takes part or was dropped, and everything else that the contract says are not "
-    "hidden.",
-    "The extractor and the public records are public, and no client's record may be among them.",
-    "The guarantee covers this release. Further releases of a client add up, in its own account.",
-    "It is for one record of one client. A person who has several records, at one client or more, is hidden less.",
-    "Nothing here compares with the clients' records: such figures are exact statistics of them and stay inside.",
-)
+from dpmodels.releases.plan import Plan
+from dpmodels.report.sections import costs, event_of
+from dpmodels.report.terms import terms_of_federation
 
 
 @dataclass(frozen=True)
@@ -100,33 +85,6 @@ NOT_COMPARED = {
 }
 
 
-def is_central(line: Line) -> bool:
-    """Tell whether a trusted aggregator draws one noise for all clients."""
-    return line.measurement.get("trust") == "central"
-
-
-def cautions(plan: Plan) -> list[str]:
-    """Say what the guarantee does not cover; of public parameters alone."""
-    line = plan.release
-    hidden = (
-        "what one record says, and not that it is there," if _replaced(line.contract) else "whether one record is there"
-    )
-    trusted = (
-        "CENTRAL TRUST: the process of the aggregator read the exact sums of every client's records, without any "
-        "noise, and drew one noise for all. Whoever controls that process or its disk could have read them."
-    )
-    if plan.method in STAYS_INSIDE:
-        return [
-            STAYS_INSIDE[plan.method],
-            f"Of the certainty scores, and of nothing else, epsilon hides {hidden} at one client.",
-        ]
-    return [
-        *([trusted] if is_central(line) else []),
-        f"Epsilon hides {hidden} at one client. It does not hide the client: that it takes part is public.",
-        SHARED if is_central(line) else DISJOINT,
-    ]
-
-
 def summarise_federation(
     parties: Sequence[Party],
     hashes: Mapping[str, str],
@@ -146,26 +104,15 @@ def summarise_federation(
     Shapes: probabilities [n, classes].
     """
     participants, plan, contract = _participants(parties)
+    heaviest = _heaviest(participants)
     return {
-        **heading(contract.whole, plan.method, lost, "federation"),
-        "cautions": cautions(plan),
-        "privacy": {
-            "unit": str(contract.unit),
-            "adjacency": contract.adjacency.value,
-            "part": contract.part,
-            **_priced(participants),
-            "rows_of_a_unit": contract.unit.max_rows,
-        },
-        "unprotected": "",  # what has no price is not reported; the field is one of format 2
-        "hashes": dict(hashes),
-        "trust": "central" if is_central(plan.release) else "local",
+        **terms_of_federation(heaviest.plan.release, heaviest.epsilon, hashes),
+        **({"drowned": lost} if lost else {}),
         "compared": _compared(plan.method, rated),
-        "sizes_are_public": _replaced(contract),
         "clients": [_client(party, participants) for party in parties],
         "public_records": len(probabilities),
         "classes": _classes(contract, probabilities),
         "measurement": plan.release.measurement,
-        "not_promised": list(NOT_PROMISED),
     }
 
 
@@ -219,12 +166,13 @@ def _classes(contract: Federation, probabilities: Floats) -> list[dict[str, Any]
 
 def _priced(participants: Sequence[Party]) -> dict[str, Any]:
     """State the price of what was released."""
-    line = participants[0].plan.release
-    return {**costs(line, max(party.epsilon for party in participants)), **event_of(line)}
+    heaviest = _heaviest(participants)
+    return {**costs(heaviest.plan.release, heaviest.epsilon), **event_of(heaviest.plan.release)}
 
 
-def _replaced(contract: Contract) -> bool:
-    return contract.adjacency == Adjacency.REPLACE_ONE
+def _heaviest(participants: Sequence[Party]) -> Party:
+    """Return the client that spent most, which is what all of them together cost."""
+    return max(participants, key=lambda party: party.epsilon)
 
 
 def _client(party: Party, participants: Sequence[Party]) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from dpmodels.arrays import Floats
 from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.methods.parts.marginals import Marginals
 from dpmodels.releases.contract import Contract, table_of
-from dpmodels.releases.discoveries import unpriced
 from dpmodels.releases.plan import Line
 from dpmodels.report.axis import axis_of
 from dpmodels.report.bins import Bins, CellTally
@@ -27,28 +26,8 @@ from dpmodels.report.fidelity import (
 )
 from dpmodels.report.largest import counted_together, largest_cell, warning
 from dpmodels.report.numbers import doubt, errors_of
-from dpmodels.report.sections import hashes_of, heading, privacy_of
 from dpmodels.report.sheet import Sheet
-
-DISCOVERED = (
-    "The columns' names, and the bounds and categories that a person wrote into the schema, are public and not "
-    "protected; those that schema.yaml names as discovered were released with noise, and the total has their price."
-)
-UNPRICED = (
-    "Bounds and categories that schema.yaml names as from a charged release were paid for by a charge of their own, "
-    "whose price is NOT in this total: add it."
-)
-NOT_PROMISED = (
-    "The columns' names, bounds and categories come from the public schema and are not protected.",
-    "Synthetic rows are drawn from a noisy model: single rows describe nobody, and rare groups can be wrong.",
-    "The guarantee covers this release. Further releases about the same people add up, in one ledger account.",
-)
-ROWS_ALONE = (
-    "What is made are rows and not users: no synthetic row belongs to anybody, and how many rows a user has is not "
-    "kept; `users` in the schema keeps it."
-)
-UNCOMPARED = "Nothing here compares with the real rows: such figures are exact statistics of them and stay inside."
-COMPARED = "Of the real rows there are only the scores that were charged for: exact figures of them stay inside."
+from dpmodels.report.terms import terms_of_table
 
 
 def summarise(
@@ -73,12 +52,10 @@ def summarise(
     fit = compare_with_release(line, measured.sums, first) if measured.sums else []
     lost = drowned(fit, marginals.records if marginals else None, measured.least_units)
     return {
-        **heading(line.contract, line.method, lost),
-        "privacy": privacy_of(line, charged),
-        "hashes": hashes_of(line, release_sha256, release.entry) | _sealed(charged),
+        **terms_of_table(line, release_sha256, release.entry, charged),
+        **({"drowned": lost} if lost else {}),
         "noise_stddev": dict(measured.noise),
         "synthetic_rows": tally.rows,
-        **({"rows_are": "users"} if line.contract.users else {}),
         "released_records": marginals.records if marginals else None,
         "columns": [
             _column(name, column, cells / max(tally.rows, 1), marginals, line.measurement)
@@ -89,13 +66,7 @@ def summarise(
         **_sheet(line.contract, first),
         "charged": charged,
         "gate": gate,
-        "not_promised": _not_promised(line.contract, charged),
     }
-
-
-def _sealed(charged: Mapping[str, Any] | None) -> dict[str, str]:
-    """Name the file of the scores that were charged for, where there are any."""
-    return {key: (charged or {})[key] for key in ("scores_sha256",) if key in (charged or {})}
 
 
 def _looks(line: Line, fit: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -112,18 +83,6 @@ def _sheet(contract: Contract, first: Sequence[Any]) -> dict[str, Any]:
     for records in first:
         sheet.add(records)
     return {"sample_sheet": sheet.data_uri(), "sample_classes": list(sheet.names)}
-
-
-def _not_promised(contract: Contract, charged: Mapping[str, Any] | None) -> list[str]:
-    """Say what is not promised, where the keys of the schema are from, and what is said of the real rows."""
-    first, *others = NOT_PROMISED
-    return [
-        DISCOVERED if contract.discovered else first,
-        *others,
-        *([UNPRICED] if unpriced(contract) else []),
-        *([ROWS_ALONE] if contract.makes_rows_alone else []),
-        COMPARED if charged and charged["status"] == "measured" else UNCOMPARED,
-    ]
 
 
 def _numbered(names: list[str]) -> list[str]:

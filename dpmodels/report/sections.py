@@ -11,11 +11,10 @@ from dpmodels.releases.discoveries import joint_cost, price_of
 from dpmodels.releases.plan import Line
 
 
-def heading(contract: Contract, method: str, lost: str | None = None, about: str = "") -> dict[str, Any]:
-    """Name the data and the method; ``lost`` says that what was released does not stand out of its noise."""
+def heading(contract: Contract, method: str, about: str = "") -> dict[str, Any]:
+    """Name the data and the method."""
     kind = {"about": about} if about else {}
-    drowned = {"drowned": lost} if lost else {}
-    return {"format": 2, **kind, "data_set": contract.name, "method": method, **drowned}
+    return {"format": 2, **kind, "data_set": contract.name, "method": method}
 
 
 def costs(line: Line, spent: Decimal, total: Decimal | None = None) -> dict[str, Any]:

@@ -22,7 +22,8 @@ from dpmodels.pages.report import render
 from dpmodels.privacy import Released
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release, read_release
-from dpmodels.report.federated import Party, cautions, summarise_federation
+from dpmodels.report.federated import Party, summarise_federation
+from dpmodels.report.terms import cautions
 from flows.config import FederateConfig
 from flows.kinds.prepared import Prepared
 from nacre.flower.messages import Answer
@@ -66,7 +67,7 @@ def hand_over(
     model = made_of(line, releases, entries, PublicPart.of_bytes(prepared.files[PUBLIC]), judge, config.model.sharpness)
     contract = about(line).whole
     paid = for_all([part.told for part in usable.values()], contract.name, "local", dropped)
-    header = {"run": f"{contract.name}-{contract.hash[:12]}", "cautions": cautions(prepared.plan), **paid}
+    header = {"run": f"{contract.name}-{contract.hash[:12]}", "cautions": cautions(line), **paid}
     manifest = writer.manifest_of(line, contract, config.statement, **header)
 
     def write(folder: Path) -> None:

@@ -17,8 +17,7 @@ from dpmodels.hand_off.manifest import LEFT_OUT, MANIFEST, Manifest
 from dpmodels.hand_off.payments import accounts_of, approved, cost_of, discovered, for_all, payment, total
 from dpmodels.hand_off.writer import HandOff, hand_over, manifest_of
 from dpmodels.releases.plan import REPORT
-from dpmodels.report.embedded import cautions
-from dpmodels.report.federated import cautions as cautions_of_clients
+from dpmodels.report.terms import cautions
 from tasks.engine.engines import open_engine
 from tasks.kinds.protocol import direct_kind_of
 from tasks.kinds.users import write_split
@@ -135,7 +134,7 @@ def manifest_of_clients(run: Run) -> Manifest:
     parties, trust = dict(zip(run.settings.clients, run.parties, strict=True)), plan.release.measurement.get("trust")
     lines = [_client_line(client, parties[client], sha256) for client, sha256 in ended["taken"].items()]
     paid = for_all(lines, run.settings.account, trust or "local", ended["dropped"])
-    said = {"run": run.name, "cautions": cautions_of_clients(plan), **paid}
+    said = {"run": run.name, "cautions": cautions(plan.release), **paid}
     return manifest_of(plan.release, plan.whole, run.settings.declared, **said)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import nacre
 from dpmodels.audit.made import shop
-from dpmodels.report.report import ROWS_ALONE
+from dpmodels.report.terms import ROWS_ALONE
 from tests.kit.kills import only_run
 from tests.kit.support import charges, digest, run_cli, synthesize_words, write_clinic
 

@@ -19,6 +19,7 @@ from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.approval import ApprovalRequest
 from dpmodels.ledger.store import digest as ledger_digest
 from dpmodels.limits import LARGEST_REPORT
+from dpmodels.pages.page import LAYOUT
 from tests.hand_off.make_golden import GOLDEN
 from tests.kit.manifests import UNCHARGED, facts, forged, rewritten, write_manifest
 from tests.kit.support import write_key
@@ -26,6 +27,8 @@ from tests.kit.support import write_key
 Json = dict[str, Any]
 TABLE, FEDERATION = GOLDEN / "LAYOUT-3" / "laid-out", GOLDEN / "FORMAT-7" / "laid-out-federation"
 EMBEDDED, SCORED = GOLDEN / "FORMAT-7" / "laid-out-embedded", GOLDEN / "FORMAT-8" / "discovered"
+ELSE = "report.json says something else than manifest.json and schema.yaml make of"
+OTHER_CAUTIONS = "the cautions in manifest.json are not those of its price, unit and trust"
 SIGNED = GOLDEN / "FORMAT-10" / "approved-clients"
 """By an officer, for the last two of three clients."""
 
@@ -99,7 +102,7 @@ def test_a_report_whose_hashes_are_no_map_is_a_fault(tmp_path: Path, charged: bo
         return json.dumps({**json.loads(content), "hashes": ""}).encode()
 
     folder = rewritten(golden, tmp_path / "own", "report.json", without_hashes)
-    assert any(fault.startswith("report.json is about another release") for fault in verify_hand_off(folder).faults)
+    assert verify_hand_off(folder).faults == [f"{ELSE} hashes"]
 
 
 def test_a_schema_of_another_hash_than_the_manifest_names_is_a_fault(hand_off: Path) -> None:
@@ -291,6 +294,77 @@ def test_scores_on_the_real_rows_are_shown_with_their_charge(tmp_path: Path, lie
     told = "report.json shows other charged scores, or at another price, than the manifest has a line for"
     folder = forged(SCORED, tmp_path / "own", lambda manifest, report, card: lie(manifest, report))
     assert verify_hand_off(folder).faults == [told]
+
+
+def without_discoveries(report: Json) -> None:
+    """Leave out what the schema was discovered with; without it, an attacker guesses worse."""
+    del report["privacy"]["discoveries"], report["privacy"]["total_delta"]
+
+
+LIES: list[tuple[Path, str, Callable[[Json], object]]] = [
+    (SCORED, "privacy.event", lambda report: report["privacy"].update(event=report["charged"]["event"])),
+    (SCORED, "privacy.discoveries, privacy.total_delta", without_discoveries),
+    (SCORED, "privacy.discoveries", lambda report: report["privacy"]["discoveries"][0]["events"].pop()),
+    (SCORED, "not_promised", lambda report: report["not_promised"].pop()),
+    (TABLE, "privacy.rows_of_a_unit", lambda report: report["privacy"].update(rows_of_a_unit=4000)),
+    (TABLE, "privacy.target_epsilon", lambda report: report["privacy"].update(target_epsilon=0.01)),
+    (TABLE, "privacy.part", lambda report: report["privacy"].update(part="user")),
+    (TABLE, "data_set, method", lambda report: report.update(data_set="weather", method="dp-gan")),
+    (TABLE, "hashes.dataset", lambda report: report["hashes"].update(dataset="0" * 64)),
+    (TABLE, "not_promised", lambda report: report.update(not_promised=["Nothing here is of people."])),
+    (TABLE, "gate", lambda report: report["gate"][0].update(rule="certified anonymous by the authority")),
+    (TABLE, "rows_are", lambda report: report.update(rows_are="users")),
+    (TABLE, "about, words", lambda report: report.update(about="weather", words="public weather", tables=[])),
+    (EMBEDDED, "cautions", lambda report: report.update(cautions=[])),
+    (EMBEDDED, "privacy.epsilon_of_a_document", lambda report: report["privacy"].update(epsilon_of_a_document=0.1)),
+    (EMBEDDED, "privacy.sentences", lambda report: report["privacy"]["sentences"][4].update(right_guesses=0.5)),
+    (EMBEDDED, "privacy.part", lambda report: report["privacy"].update(part="user")),
+    (EMBEDDED, "not_promised", lambda report: report.update(not_promised=[])),
+    (
+        FEDERATION,
+        "privacy.event",
+        lambda report: report["privacy"].update(event=report["privacy"]["event"]["events"][0]),
+    ),
+    (FEDERATION, "privacy.rows_of_a_unit", lambda report: report["privacy"].update(rows_of_a_unit=10)),
+    (FEDERATION, "trust", lambda report: report.update(trust="central")),
+    (FEDERATION, "sizes_are_public", lambda report: report.update(sizes_are_public=True)),
+    (FEDERATION, "cautions, not_promised", lambda report: report.update(cautions=[], not_promised=[])),
+    (FEDERATION, "clients", lambda report: report["clients"][0].update(epsilon=0.1)),
+    (FEDERATION, "clients", lambda report: report["clients"].append(report["clients"][0])),
+    (FEDERATION, "classes", lambda report: report["classes"][0].update(name="weather")),
+]
+
+
+@pytest.mark.parametrize(("golden", "fact", "lie"), LIES, ids=[f"{lie[0].name}: {lie[1]}" for lie in LIES])
+def test_a_report_says_nothing_else_than_what_was_paid_for(
+    tmp_path: Path, golden: Path, fact: str, lie: Callable[[Json], object]
+) -> None:
+    """Of these pages `nacre verify` said VERIFIED, if the manifest was signed anew."""
+
+    def change(manifest: Json, report: Json, card: Json) -> None:
+        manifest["layout"] = LAYOUT
+        lie(report)
+
+    assert verify_hand_off(forged(golden, tmp_path / "own", change)).faults == [f"{ELSE} {fact}"]
+
+
+@pytest.mark.parametrize("golden", [EMBEDDED, FEDERATION, SIGNED, TABLE], ids=lambda folder: folder.name)
+def test_the_cautions_are_those_of_the_price_and_the_unit(tmp_path: Path, golden: Path) -> None:
+    def lie(manifest: Json, report: Json, card: Json) -> None:
+        manifest["cautions"] = ["STRONG: whole documents and all that a user wrote are hidden as well."]
+        if golden != TABLE:
+            report["cautions"] = manifest["cautions"]
+
+    assert OTHER_CAUTIONS in verify_hand_off(forged(golden, tmp_path / "own", lie)).faults
+
+
+@pytest.mark.parametrize("old", ["FORMAT-3/embedded", "FORMAT-4/federation"])
+def test_the_cautions_of_earlier_formats_are_held_as_well(tmp_path: Path, old: str) -> None:
+    shutil.copytree(GOLDEN / old, tmp_path / "own", ignore=shutil.ignore_patterns("*.sig"))
+    whole = facts(tmp_path / "own")
+    whole["cautions"][0] = "STRONG: everything is hidden."
+    write_manifest(tmp_path / "own", whole)
+    assert verify_hand_off(tmp_path / "own").faults == [OTHER_CAUTIONS]
 
 
 def without_price(manifest: Json, report: Json) -> None:

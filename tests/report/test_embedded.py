@@ -8,7 +8,8 @@ from dpmodels.contract.documents import Documents, Encoder
 from dpmodels.pages.report import render
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.plan import Line
-from dpmodels.report.embedded import CLUSTERS, cautions, summarise_embedded
+from dpmodels.report.embedded import CLUSTERS, summarise_embedded
+from dpmodels.report.terms import cautions
 
 POLICY = ("A document with fewer than 2 sentences gets a candidate at random.",)
 
