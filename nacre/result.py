@@ -13,6 +13,7 @@ from dpmodels.errors import ArtifactError
 from dpmodels.hand_off.manifest import read_manifest
 from dpmodels.hand_off.verified import Verified
 from nacre.ledgers import Place
+from nacre.words import in_python
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,6 +66,7 @@ class Result:
         changes: what another fit of an old release changed; None unless ``nacre.fit`` or a refit made this.
     """
 
+    @in_python
     def __init__(self, folder: Place, changes: "Changes | None" = None) -> None:
         self.folder, self.changes = Path(folder), changes
         self.manifest = read_manifest(self.folder)
@@ -123,6 +125,7 @@ class Result:
         """The page for a data-protection officer; hand-offs of earlier versions have none."""
         return _read(self.folder / "statement.html")
 
+    @in_python
     def export(self, to: Place, by: str | Sequence[str] = (), png: bool = False) -> None:
         """Copy the synthetic table to a file, a folder or a URI, whole or not at all.
 

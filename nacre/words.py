@@ -14,7 +14,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 PATH, URL = ((str, os.PathLike), "must be a path"), ((str,), "must be a URL")
 KINDS: dict[str, tuple[tuple[type, ...], str]] = {
-    **dict.fromkeys(("home", "out", "folder", "release", "document", "sample"), PATH),
+    **dict.fromkeys(("home", "out", "to", "folder", "release", "document", "sample"), PATH),
     **dict.fromkeys(("public_key", "officer_key", "signing_key"), PATH),
     **dict.fromkeys(("ledger", "url"), URL),
     **dict.fromkeys(("rows", "seed"), ((Integral,), "must be a whole number")),
