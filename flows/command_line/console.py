@@ -52,7 +52,7 @@ def resumable(run: "Run", begins: bool = False) -> Iterator[None]:
         note(f"run {run.name}; if it is interrupted: {resume_command(run)}")
         note_new_ledger(run.ledger)
     go_on = f"to go on, without a second charge: {resume_command(run)}"
-    with interruptible(lambda: f"{_charged(run)}; {go_on}" if run.exists else UNCHARGED):
+    with interruptible(lambda: f"{_charged(run)}; {go_on}" if run.exists else UNCHARGED, refusals=begins):
         yield
 
 

@@ -115,7 +115,10 @@ def test_a_generator_that_is_not_the_received_one_is_not_drawn_from(home, tmp_pa
 def test_a_file_that_finds_no_room_is_named(home, tmp_path, ending):
     hand_off, out = home.parent / "out", tmp_path / f"rows.{ending}"
     with small_files():
-        for words in (("sample", name_of(home), "--rows", 300, "--out", out, "--home", home), ("export", hand_off, out)):
+        for words in (
+            ("sample", name_of(home), "--rows", 300, "--out", out, "--home", home),
+            ("export", hand_off, out),
+        ):
             code, _, err = run_cli(*words)
             assert (code, err.count("\n")) == (1, 1) and f"while writing {out.name}; free space" in err, err
     assert list(tmp_path.iterdir()) == []

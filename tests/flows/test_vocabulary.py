@@ -58,7 +58,10 @@ def test_python_is_spoken_to_in_keyword_arguments(tmp_path: Path) -> None:
         (lambda: nacre.synthesize("x.csv", "x.yaml", epsilon=1, delta=1e-5, home=3), "home must be a path, not int"),
         (lambda: nacre.synthesize("x.csv", "x.yaml", epsilon=1, delta=1e-5, seed="a"), "seed must be a whole number"),
         (lambda: nacre.synthesize("x.csv", "x.yaml", epsilon=1, delta=1e-5, signing_key=3), "signing_key must be a pa"),
-        (lambda: nacre.plan("x.yaml", 1, 1e-5, out=pd.DataFrame({"name": ["Zebulon"]})), "out must be a path, not Data"),
+        (
+            lambda: nacre.plan("x.yaml", 1, 1e-5, out=pd.DataFrame({"name": ["Zebulon"]})),
+            "out must be a path, not Data",
+        ),
         (lambda: nacre.verify(3), "folder must be a path, not int"),
         (lambda: nacre.ledger(url=3), "url must be a URL, not int"),
         (lambda: nacre.Result(3), "folder must be a path, not int"),
@@ -79,7 +82,10 @@ def test_an_argument_of_a_wrong_kind_is_refused_in_a_sentence(call, said: str) -
     [
         (("verify", "nowhere"), "nowhere does not exist"),
         (("verify", "clinic.yaml"), "clinic.yaml is a file; name the folder of the hand-off"),
-        (("verify", GOLDEN / "FORMAT-1" / "hand-off", "--public-key", "none.pub"), "--public-key=none.pub must be an ed"),
+        (
+            ("verify", GOLDEN / "FORMAT-1" / "hand-off", "--public-key", "none.pub"),
+            "--public-key=none.pub must be an ed",
+        ),
         (("verify", GOLDEN / "FORMAT-1" / "hand-off", "--public-key", "none.pub"), "PEM file: it does not exist"),
         (("validate", "nowhere"), "nowhere does not exist"),
         (("export", GOLDEN / "FORMAT-1" / "hand-off", "out.xlsx"), "to=out.xlsx must end in"),
