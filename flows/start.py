@@ -38,7 +38,7 @@ PREPARATIONS: dict[type[HandOverConfig], str] = {
 
 def preparation_of(config: Charged) -> Preparation:
     """Return the kind that prepares runs of a configuration."""
-    return cast(Preparation, import_module(f"flows.kinds.{PREPARATIONS[type(config)]}"))
+    return cast(Preparation, import_module(f"{__package__}.kinds.{PREPARATIONS[type(config)]}"))
 
 
 def check_places(config: Charged, has_data: bool = True, out: str = "") -> None:
