@@ -93,10 +93,10 @@ def write_whole(target: Path, write: Callable[[Path], object]) -> None:
                 raise ArtifactError(f"artifact {target.name} was not written")
             settle(part, target)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise ArtifactError(
-                f"the disk is full while writing {target.name}; free space and run `nacre resume`: "
-                "the charge is kept and is not made twice"
+                f"the disk is full, or files may not be that large, while writing {target.name}; free space and "
+                "give the command again"
             ) from error
         raise
 

@@ -89,7 +89,8 @@ def public_key(path: Path, name: str = "public_key") -> "Ed25519PublicKey":
     except (OSError, ValueError, ArtifactError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, Ed25519PublicKey):
-        raise InvalidArgument(name, path, "be an ed25519 public key in a PEM file")
+        there = "" if os.path.exists(path) else ": it does not exist"
+        raise InvalidArgument(name, path, f"be an ed25519 public key in a PEM file{there}")
     if is_weak(key.public_bytes_raw()):
         raise InvalidArgument(name, path, "be another key: it is of small order, so anybody can sign for it")
     return key
@@ -134,7 +135,10 @@ def _kept_private(path: Path, name: str) -> bytes:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
-        raise InvalidArgument(name, path, "be a readable ed25519 private key in a PEM file, and no link") from None
+        there = "" if os.path.lexists(path) else ": it does not exist"
+        raise InvalidArgument(
+            name, path, f"be a readable ed25519 private key in a PEM file, and no link{there}"
+        ) from None
     with open(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         content = file.read(LARGEST_KEY) if stat.S_ISREG(status.st_mode) else b""

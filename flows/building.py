@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
@@ -27,13 +28,19 @@ def spoken(name: str) -> str:
     return SPOKEN.get(name, name)
 
 
-def build(model: type[M], options: Mapping[str, Any], file: Path | None, names: frozenset[str] | None) -> M:
-    """Merge a configuration file with options; an option that was given wins. ``names`` are those of the options.
+def build(
+    model: type[M],
+    options: Mapping[str, Any],
+    file: Path | None,
+    names: frozenset[str] | None,
+    defaults: Mapping[str, Any] = MappingProxyType({}),
+) -> M:
+    """Merge defaults with a configuration file, and both with options, which win; ``names`` are those of the options.
 
     Raises:
         InvalidArgument: a setting is unknown, missing or impossible.
     """
-    merged = _merge(_read(file) if file else {}, options)
+    merged = _merge({**defaults, **(_read(file) if file else {})}, options)
     try:
         return model.model_validate(merged)
     except ValidationError as error:

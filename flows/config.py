@@ -7,6 +7,7 @@ section never changes privacy.
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -51,13 +52,15 @@ class HandOverConfig(Section):
         return False
 
     @classmethod
-    def build(cls, options: Mapping[str, Any], file: Path | None = None) -> Self:
-        """Merge a configuration file with options; an option that was given wins.
+    def build(
+        cls, options: Mapping[str, Any], file: Path | None = None, defaults: Mapping[str, Any] = MappingProxyType({})
+    ) -> Self:
+        """Merge a configuration file with options, which win, and with defaults for what neither has.
 
         Raises:
             InvalidArgument, Unsuitable: a setting is unknown, missing or impossible.
         """
-        return build(cls, options, file, cls.OPTIONS)
+        return build(cls, options, file, cls.OPTIONS, defaults)
 
 
 class SampledConfig(HandOverConfig):

@@ -28,6 +28,7 @@ from dpmodels.contract.federation import ROUNDS, SCORES, STAYS_INSIDE
 from dpmodels.escapes import escaped
 from dpmodels.ledger.records import Quote
 from dpmodels.methods.registry import of_kind, system_of
+from dpmodels.pages.glance import warnings_of
 from dpmodels.privacy import Adjacency, PrivacyBudget
 from dpmodels.releases.discoveries import joint_cost
 from dpmodels.releases.plan import Line
@@ -180,6 +181,12 @@ def _least(plan: Line, system: System[Any] | None) -> dict[str, str]:
 def describe_least(plan: Line) -> str:
     """Say of how many units less than noise would come, in one line."""
     return "; ".join(as_lines(_least(plan, _system(plan))))
+
+
+def warnings_in(report: Mapping[str, Any]) -> list[str]:
+    """Return which clients a publishable report says were dropped, and what it warns of but for all of the release."""
+    dropped = [one for one in report.get("clients", ()) if one["dropped"]]
+    return [f"client {one['name']} was dropped: {one['dropped']}" for one in dropped] + warnings_of(report)
 
 
 def as_lines(facts: Mapping[str, str]) -> list[str]:

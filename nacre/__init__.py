@@ -18,7 +18,7 @@ from inspect import isfunction
 from typing import TYPE_CHECKING, Any
 
 from dpmodels.errors import NacreError
-from nacre.words import in_python
+from nacre.words import ReleaseWarning, in_python
 
 if TYPE_CHECKING:
     from nacre.discovery import discover
@@ -37,6 +37,7 @@ __all__ = [
     "Planned",
     "PrivacyBudget",
     "PrivacyUnit",
+    "ReleaseWarning",
     "Report",
     "Result",
     "Schema",

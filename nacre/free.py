@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nacre.ledgers import Place, home_of
-from nacre.result import Result
+from nacre.result import Result, name_of
 from tasks.run.store import Run
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ def sample(
 
     from tasks.stages.draw_rows import draw_rows
 
-    stored_run = Run.find(home_of(home), run.run if isinstance(run, Result) else run)
-    conditions = (where,) if isinstance(where, str) else where
+    stored_run = Run.find(home_of(home), name_of(run))
+    conditions = (where,) if isinstance(where, str) else tuple(map(str, where))
     frame: pd.DataFrame = pa.concat_tables(
         table for table, _ in draw_rows(stored_run, rows, conditions, seed, device)
     ).to_pandas()
@@ -59,6 +59,6 @@ def marginals(run: "str | Result", *, home: Place | None = None) -> "pd.DataFram
 
     from tasks.stages.noisy_tables import read_tables
 
-    stored_run = Run.find(home_of(home), run.run if isinstance(run, Result) else run)
+    stored_run = Run.find(home_of(home), name_of(run))
     frame: pd.DataFrame = pa.concat_tables(read_tables(stored_run)).to_pandas()
     return frame

@@ -27,7 +27,7 @@ SchemaLike = Place | Mapping[str, Any] | Schema
 
 
 def load_schema(schema: SchemaLike) -> Schema:
-    """Read a schema from a path, YAML text, a dictionary, or a ``Schema``; a string with a line break is text.
+    """Read a schema from a path, YAML text, a dictionary, or a ``Schema``; a string with a line break or a key is text.
 
     Raises:
         NacreError: the schema has faults; the message names all of them.
@@ -94,10 +94,11 @@ def schema_file(schema: SchemaLike) -> Iterator[Path]:
 
 
 def _path(schema: SchemaLike) -> Path | None:
-    """Tell a path from YAML text, which has a line break or is a mapping in braces."""
-    if isinstance(schema, str) and ("\n" in schema or schema.lstrip().startswith("{")):
-        return None
-    return Path(schema) if isinstance(schema, str | os.PathLike) else None
+    """Tell a path from YAML text, which has a line break, is a mapping in braces, or has a key and names no file."""
+    if isinstance(schema, str):
+        is_line = ": " in schema and not os.path.exists(schema)
+        return None if is_line or "\n" in schema or schema.lstrip().startswith("{") else Path(schema)
+    return Path(schema) if isinstance(schema, os.PathLike) else None
 
 
 def _yaml(schema: SchemaLike) -> str:

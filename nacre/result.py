@@ -13,6 +13,7 @@ from dpmodels.errors import ArtifactError
 from dpmodels.hand_off.manifest import read_manifest
 from dpmodels.hand_off.verification import Verification
 from nacre.ledgers import Place
+from nacre.words import in_python
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,6 +66,7 @@ class Result:
         changes: what another fit of an old release changed; None unless ``nacre.fit`` or a refit made this.
     """
 
+    @in_python
     def __init__(self, folder: Place, changes: "Changes | None" = None) -> None:
         self.folder, self.changes = Path(folder), changes
         self.manifest = read_manifest(self.folder)
@@ -106,12 +108,25 @@ class Result:
         """The publishable report."""
         return Report(self.folder)
 
+    @property
+    def drowned(self) -> str:
+        """What says that the whole release hardly stands out of its noise; empty where it does."""
+        return str(self.report.facts.get("drowned", ""))
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the report warns of: first of the whole release, then of clients, the worst columns, and the rows."""
+        from flows.description import warnings_in
+
+        return [*filter(None, [self.drowned]), *warnings_in(self.report.facts)]
+
     @cached_property
     def statement(self) -> str:
         """The page for a data-protection officer; hand-offs of earlier versions have none."""
         return _read(self.folder / "statement.html")
 
-    def export(self, to: Place, by: Sequence[str] = (), png: bool = False) -> None:
+    @in_python
+    def export(self, to: Place, by: str | Sequence[str] = (), png: bool = False) -> None:
         """Copy the synthetic table to a file, a folder or a URI, whole or not at all.
 
         A file is of the format that its ending says: .parquet, .csv, .arrow or .jsonl. A folder has one for each value
@@ -121,7 +136,7 @@ class Result:
         """
         from tasks.stages.export import export
 
-        export(self.folder, str(to), by, png)
+        export(self.folder, str(to), (by,) if isinstance(by, str) else by, png)
 
     def verify(self, public_key: Place | None = None, officer_key: Place | None = None) -> Verification:
         """Check every file, the budget, the pages and the signature; see ``nacre.verify``."""
@@ -138,13 +153,19 @@ class Result:
             kind = facts.get("rows_are", "rows")
             product = f"{facts['synthetic_rows']} synthetic {kind}, {len(facts['columns'])} modeled columns"
         account = manifest.ledger.account or "(left out)"
+        warning = f"  WARNING {self.drowned}\n" if self.drowned else ""
         return (
-            f"<nacre hand-off of {manifest.data_set}\n"
+            f"<nacre hand-off of {manifest.data_set}\n{warning}"
             f"  made    {product}, by {manifest.method}; run {self.run}\n"
             f"  spent   epsilon={spent.epsilon}, delta={spent.delta}, account {account}\n"
             f"  hides   one {manifest.unit}, {manifest.adjacency}\n"
             f"  folder  {self.folder}>"
         )
+
+
+def name_of(run: str | Result) -> str:
+    """Return the name of a run that is given by its name or by what it handed over."""
+    return run.run if isinstance(run, Result) else run
 
 
 def verify(folder: Place, public_key: Place | None = None, officer_key: Place | None = None) -> Verification:

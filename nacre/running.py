@@ -13,7 +13,7 @@ from flows.synthesize import carry_out, find
 from nacre.given import SchemaLike, path_of, schema_file
 from nacre.keywords import SampledSettings, SynthesisSettings, started, takes_settings, terms_of
 from nacre.ledgers import Place, home_of, url_of
-from nacre.result import Result
+from nacre.result import Result, name_of
 from tasks.run.in_memory import GIVEN, forget_given
 from tasks.run.runs import inside, stays_inside
 from tasks.run.store import Run, new_name
@@ -68,7 +68,7 @@ def synthesize(
 
 
 def resume(
-    run: str,
+    run: str | Result,
     *,
     home: Place | None = None,
     ledger: str | None = None,
@@ -87,7 +87,7 @@ def resume(
     """
     folder, dask = os.fspath(out) if out else None, from_environment("dask")
     changed: dict[str, Any] = {"device": device, "out": None if refit else folder}
-    stored_run = find(home_of(home), run, url_of(ledger), dask, **changed)
+    stored_run = find(home_of(home), name_of(run), url_of(ledger), dask, **changed)
     if refit:
         again, changes = fit_again.refit(stored_run, folder, prefect=False)
         return Result(again.settings.out, changes)

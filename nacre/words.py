@@ -1,14 +1,31 @@
 """Errors in Python's words: a message names an argument, and not the option of the command line that says the same."""
 
-from collections.abc import Callable, Mapping
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import signature
+from numbers import Integral
 from typing import Any, ParamSpec, TypeVar
 
-from dpmodels.errors import in_words_of
+from dpmodels.errors import Unsuitable, in_words_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
+PATH, URL = ((str, os.PathLike), "must be a path"), ((str,), "must be a URL")
+KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    **dict.fromkeys(("home", "out", "to", "folder", "release", "document", "sample"), PATH),
+    **dict.fromkeys(("public_key", "officer_key", "signing_key"), PATH),
+    **dict.fromkeys(("ledger", "url"), URL),
+    **dict.fromkeys(("rows", "seed"), ((Integral,), "must be a whole number")),
+    "run": ((str,), "must be the name of a run, or its result"),
+    "where": ((str, Sequence), "must be a condition, or a list of them"),
+}
+"""What arguments must be that no configuration checks, by the names that they have in every function."""
+
+
+class ReleaseWarning(UserWarning):
+    """What was released hardly stands out of its noise: what was made of it may say next to nothing of the data."""
 
 
 def in_python(function: Callable[P, R]) -> Callable[P, R]:
@@ -24,17 +41,33 @@ def in_python(function: Callable[P, R]) -> Callable[P, R]:
         del args, keywords
         if fault:
             call.clear()
-            raise TypeError(fault)
+            raise fault
         with in_words_of(lambda option: option.replace("-", "_")):
-            return function(*call.pop(0), **call.pop())
+            answer = function(*call.pop(0), **call.pop())
+            if drowned := _drowned(answer):
+                warnings.warn(drowned, ReleaseWarning, stacklevel=2)
+            return answer
 
     return spoken
 
 
-def _unfit(function: Callable[..., Any], args: tuple[Any, ...], keywords: Mapping[str, Any]) -> str:
-    """Say why arguments are not those of a function, in Python's words; empty where they are."""
+def _drowned(answer: object) -> str:
+    """Return what a hand-off says of a release that hardly stands out of its noise; empty of anything else."""
+    from nacre.result import Result
+
+    return answer.drowned if isinstance(answer, Result) else ""
+
+
+def _unfit(function: Callable[..., Any], args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Exception | None:
+    """Return what is wrong with the arguments of a function, which may be rows: the error holds no value."""
+    from nacre.result import Result
+
     try:
-        signature(function).bind(*args, **keywords)
+        given = signature(function).bind(*args, **keywords).arguments
     except TypeError as error:
-        return f"{function.__name__}() {error}"
-    return ""
+        return TypeError(f"{function.__name__}() {error}")
+    for name, value in {**given, **given.get("settings", {})}.items():
+        kinds, rule = KINDS.get(name, ((object,), ""))
+        if not (value is None or isinstance(value, kinds) or (name == "run" and isinstance(value, Result))):
+            return Unsuitable(f"{name} {rule}, not {type(value).__name__}")
+    return None

@@ -6,6 +6,7 @@ Arrow parses it, and every record fits into what Arrow takes at once, so the siz
 
 import csv
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -66,9 +67,11 @@ def csv_form(file: DataFile, columns: Collection[str] = ()) -> CsvForm:
     """Read the first line; the delimiter is the one at which it holds most of the wanted names, which are public.
 
     Raises:
-        DataError: the first line is too long, or the file is in UTF-16.
+        DataError: the first line is too long or is Excel's, or the file is in UTF-16.
     """
     header = first_line(file).decode("utf-8-sig", "replace")
+    if re.fullmatch(r'"?sep=.?"?', header, re.IGNORECASE):
+        raise DataError("", f"{file.uri} begins with a line for Excel, sep=, which holds no names: delete that line")
     quoted = kind_of_text(file) != WITHOUT_QUOTES or '"' in header
     others = dict.fromkeys(char for char in header if char.isascii() and not char.isalnum() and char not in '"\r\n')
     delimiters = {char: split(header, char, quoted) for char in dict.fromkeys([*DELIMITERS, *others])}

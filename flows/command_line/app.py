@@ -8,15 +8,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
-from dpmodels.errors import NacreError, SchemaError, shortened
+from dpmodels.errors import NacreError, SchemaError
 from dpmodels.escapes import escaped
 from flows.command_line import audits, deployments, free, ledger, reports, runs, schemas
 from flows.command_line.options import WIDE
-from flows.command_line.printing import Interrupted, echo, unwind
+from flows.command_line.printing import UNCHARGED, Interrupted, echo, unwind, unwritten
 from tasks.engine.progress import Terminal
 from tasks.run import signing
 
@@ -41,8 +41,8 @@ LOADING = (
 """Commands that load for seconds before they begin anything. A Ctrl-C ends them at once: libraries may swallow it."""
 LOUDNESS = ("-q", "--quiet", "-v", "--verbose")
 AS_JSON = "--json"
-INTERRUPTED, UNCHARGED = 130, "interrupted: nothing was charged"
-"""The exit code after a Ctrl-C, and what is said of a command that charges nothing, or has not come to it."""
+INTERRUPTED = 130
+"""The exit code after a Ctrl-C."""
 
 
 def _say_version(asked: bool) -> None:
@@ -87,7 +87,7 @@ def main() -> NoReturn:
             sys.exit(_said(error))
         except SystemExit as end:
             if end.code == INTERRUPTED:  # typer takes a Ctrl-C for this, and says nothing
-                echo(UNCHARGED, err=True)
+                echo(f"interrupted: {UNCHARGED}", err=True)
             raise
         sys.exit(0)
 
@@ -95,26 +95,18 @@ def main() -> NoReturn:
 def _said(error: Exception) -> int:
     """Print what a person can act on, and return the exit code; any other error is raised again."""
     if isinstance(error, Interrupted) or _is_interrupted(error):
-        echo(f"interrupted: {error}" if isinstance(error, Interrupted) else UNCHARGED, err=True)
+        echo(f"interrupted: {error if isinstance(error, Interrupted) else UNCHARGED}", err=True)
         return INTERRUPTED
+    fault = unwritten(error)
     if isinstance(error, NacreError):
         _say(error)
-    elif isinstance(error, OSError):
-        file, fault = shortened(error.filename or "a file"), (error.strerror or str(error)).lower()
-        echo(f"error: {file}: {fault}", err=True)
-    elif (why := _unwritten(error)) is not None:
-        echo(f"error: a file could not be written ({why}): make room, or lift the limit on the size of files", err=True)
+    elif fault is not None:
+        echo(f"error: {fault}", err=True)
     else:
         raise error
+    for sentence in getattr(error, "__notes__", ()):
+        echo(sentence, err=True)
     return 1
-
-
-def _unwritten(error: Exception) -> str | None:
-    """Return why a library could not write a file, where it says so by an error of its own."""
-    library, reason = type(error).__module__.partition(".")[0], str(getattr(error, "orig", error)).partition("\n")[0]
-    full = ("disk I/O error", "disk is full", "File too large", "No space left")
-    is_full = library in ("sqlalchemy", "safetensors", "safetensors_rust") and any(one in reason for one in full)
-    return escaped(reason) if is_full else None
 
 
 def _is_interrupted(error: BaseException | None) -> bool:
@@ -141,10 +133,20 @@ def _say(error: NacreError) -> None:
     if isinstance(error, SchemaError) and len(faults) > 1:
         echo(f"error: schema {error.source} has {len(faults)} faults", err=True)
     else:
-        echo(f"error: {error}", err=True)
+        name, text = getattr(error, "name", ""), str(error)
+        dashes = "--" if text.startswith(f"{name}=") and _is_option(name) else ""
+        echo(f"error: {dashes}{text.replace(name, name.replace('_', '-'), 1) if dashes else text}", err=True)
         faults = () if isinstance(error, SchemaError) else faults
     for fault in faults:
         echo(f"  {fault}", err=True)
+
+
+def _is_option(name: str) -> bool:
+    """Tell whether the command that was given has an option of this name; a key of its file has none."""
+    command: Any = typer.main.get_command(app)
+    for word in arranged(sys.argv[1:]):
+        command = getattr(command, "commands", {}).get(word, command)
+    return any(f"--{name.replace('_', '-')}" in one.opts for one in command.params)
 
 
 @contextmanager

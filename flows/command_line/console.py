@@ -17,7 +17,7 @@ from rich.text import Text
 from dpmodels.errors import NacreError
 from dpmodels.escapes import escaped
 from flows.command_line.options import WIDE
-from flows.command_line.printing import Interrupted, echo, unwind
+from flows.command_line.printing import UNCHARGED, echo, interruptible, unwind
 from flows.description import as_lines
 
 if TYPE_CHECKING:
@@ -40,10 +40,10 @@ FAILED_CHECKS = 3
 
 @contextmanager
 def resumable(run: "Run", begins: bool = False) -> Iterator[None]:
-    """Say how to go on with a run, if it begins and after a Ctrl-C; that also says what the run was charged.
+    """Say how to go on with a run, if it begins, and what it was charged, if it is cut off.
 
     Raises:
-        Interrupted: there was one.
+        Interrupted: there was a Ctrl-C.
     """
     from tasks.run.runs import resume_command
 
@@ -51,11 +51,9 @@ def resumable(run: "Run", begins: bool = False) -> Iterator[None]:
     if begins:
         note(f"run {run.name}; if it is interrupted: {resume_command(run)}")
         note_new_ledger(run.ledger)
-    try:
+    go_on = f"to go on, without a second charge: {resume_command(run)}"
+    with interruptible(lambda: f"{_charged(run)}; {go_on}" if run.exists else UNCHARGED, refusals=begins):
         yield
-    except KeyboardInterrupt:
-        message = f"{_charged(run)}; to go on, without a second charge: {resume_command(run)}"
-        raise Interrupted(message) from None
 
 
 def note_new_ledger(url: "str | Path") -> None:
@@ -111,7 +109,7 @@ def _charged(run: "Run") -> str:
     from tasks.run.remove import charged_for
 
     try:
-        charges = [one for one in charged_for(run) if one.state != "voided"] if run.exists else []
+        charges = [one for one in charged_for(run) if one.state != "voided"]
     except (NacreError, OSError):
         return f"`nacre ledger entries --home {run.home}` says what run {run.name} was charged"
     costs = [f"epsilon={one.charge.budget.epsilon}, delta={one.charge.budget.delta} ({one.state})" for one in charges]

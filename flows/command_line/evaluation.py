@@ -11,7 +11,7 @@ from rich.table import Table
 from dpmodels.authoring.lint import load_schema
 from dpmodels.comparison.compare import show
 from dpmodels.comparison.report import Options
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import FileMissing
 from flows.command_line.console import console, exit_on, print_json, print_table
 from flows.command_line.printing import echo
 from tasks.engine.engines import cores
@@ -97,7 +97,7 @@ def default_out(home: Path) -> Path:
 def _check_there(*paths: Path | None) -> None:
     for path in paths:
         if path is not None and not path.exists():
-            raise InvalidArgument("path", path, "exist")
+            raise FileMissing(f"{path} does not exist")
 
 
 def _print_checks(columns: dict[str, list[dict[str, Any]]], findings: bool) -> None:

@@ -1,8 +1,9 @@
 """The options of a synthesis, made from its configuration, and options that several commands share."""
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
@@ -81,25 +82,29 @@ LeNet = Annotated[Path | None, typer.Option(help="LeNet-5 weights (safetensors) 
 Jobs = Annotated[int | None, typer.Option(min=1, help="Threads. (default: one a core, at most 8)")]
 
 
-def takes_settings(command: Callable[..., None], model: type[HandOverConfig] = SynthesizeConfig) -> Callable[..., None]:
+def takes_settings(
+    command: Callable[..., None],
+    model: type[HandOverConfig] = SynthesizeConfig,
+    defaults: Mapping[str, Any] = MappingProxyType({}),
+) -> Callable[..., None]:
     """Give a command that takes a configuration one option for each setting that fits on a command line.
 
-    Its further parameters are options of their own.
+    ``defaults`` are of settings that this command does not need. Its further parameters are options of their own.
     """
     extras = list(inspect.signature(command).parameters.values())[1:]
 
     def parsed(config: Path | None, **options: Any) -> None:
         further = {one.name: options.pop(one.name) for one in extras}
-        command(model.build(placed(options, model), config), **further)
+        command(model.build(placed(options, model), config, defaults), **further)
 
-    parameters = [*_parameters(model), *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in extras)]
+    parameters = [*_parameters(model, defaults), *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in extras)]
     parsed.__name__, parsed.__doc__ = command.__name__, command.__doc__
     parsed.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     parsed.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": None}
     return parsed
 
 
-def _parameters(model: type[HandOverConfig]) -> Iterator[inspect.Parameter]:
+def _parameters(model: type[HandOverConfig], defaults: Mapping[str, Any]) -> Iterator[inspect.Parameter]:
     """Yield the parameters that typer reads: positional settings, named settings, and the configuration file."""
     kind = inspect.Parameter.KEYWORD_ONLY
     for one in settings_of(model):
@@ -111,5 +116,6 @@ def _parameters(model: type[HandOverConfig]) -> Iterator[inspect.Parameter]:
             annotation = one.field.annotation
             if get_origin(annotation) is Literal:  # what stands for none is not typed
                 annotation = Literal[tuple(filter(None, get_args(annotation)))]
-            yield inspect.Parameter(one.name, kind, default=None, annotation=Annotated[annotation | None, _option(one)])
+            described = _option(one, one.field.description or "" if one.name in defaults else "")
+            yield inspect.Parameter(one.name, kind, default=None, annotation=Annotated[annotation | None, described])
     yield inspect.Parameter("config", kind, default=None, annotation=ConfigFile)

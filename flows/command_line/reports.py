@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from dpmodels.errors import Unsuitable
 from flows.command_line.options import AsJson, FailOnChecks, Home, Jobs, LeNet, SchemaFile, TestRows
 from flows.command_line.printing import echo
 from flows.sections import HOME
@@ -74,7 +75,10 @@ def report(
     """
     from tasks.run.store import Run
 
-    stored_run = Run.find(home or HOME, run)
+    stored_run, exact = Run.find(home or HOME, run), {"--test": test, "--lenet": lenet, "--jobs": jobs}
+    exact["--real-rows"] = real_rows or None
+    if ignored := [name for name, value in ({"--out": out} if internal else exact).items() if value is not None]:
+        raise Unsuitable(f"{ignored[0]} says nothing here: {'leave out' if internal else 'add'} --internal")
     if internal:
         from flows.command_line.evaluation import show_internal
 

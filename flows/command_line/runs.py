@@ -20,12 +20,14 @@ from flows.command_line.options import (
     Url,
     takes_settings,
 )
-from flows.command_line.printing import echo, interruptible
+from flows.command_line.printing import UNCHARGED, echo, interruptible
 from flows.config import Charged, EmbedConfig, FederateConfig, FitConfig, SynthesizeConfig
 from flows.sections import HOME, RuntimeConfig
 from flows.settings import placed
 
 app = typer.Typer()
+NOWHERE = {"out": ""}
+"""The hand-off of a plan that names no place for it: nothing is written."""
 
 
 @app.command()
@@ -41,16 +43,13 @@ def synthesize(
 
 
 @app.command()
-@takes_settings
+@partial(takes_settings, defaults=NOWHERE)
 def plan(config: SynthesizeConfig, as_json: AsJson = False) -> None:
     """Show what the same `synthesize` would charge and how much noise it would add; opens no data file.
 
-    Example: nacre plan patients.parquet --schema patients.yaml --epsilon 1 --delta 1e-5 --out hand-off
+    Example: nacre plan patients.parquet --schema patients.yaml --epsilon 1 --delta 1e-5
     """
-    from flows.start import check_places
-
-    check_places(config, out=config.out)
-    _plan(config, as_json)
+    _plan(config, as_json, out=config.out)
 
 
 @app.command("embed-documents")
@@ -64,15 +63,12 @@ def embed_documents(config: EmbedConfig, open_account: Open = False, as_json: As
 
 
 @app.command("plan-documents")
-@partial(takes_settings, model=EmbedConfig)
+@partial(takes_settings, model=EmbedConfig, defaults=NOWHERE)
 def plan_documents(config: EmbedConfig, as_json: AsJson = False) -> None:
     """Show what the same `embed-documents` would charge; reads the public documents only.
 
-    Example: nacre plan-documents letters.parquet --candidates public.parquet --epsilon 5 --out hand-off
+    Example: nacre plan-documents letters.parquet --candidates public.parquet --epsilon 5
     """
-    from flows.start import check_places
-
-    check_places(config)
     _plan(config, as_json)
 
 
@@ -100,11 +96,8 @@ def plan_federation(config: Federated, home: Home = None, ledger: Url = None, as
 
     Example: nacre plan-federation hospitals.yaml
     """
-    from flows.start import check_places
-
     settings = FederateConfig.build(placed({"home": home, "ledger": ledger}, FederateConfig), config)
-    check_places(settings, has_data=any(path.exists() for path in settings.clients.values()))
-    _plan(settings, as_json)
+    _plan(settings, as_json, has_data=any(path.exists() for path in settings.clients.values()))
 
 
 def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: bool = False) -> None:
@@ -116,20 +109,24 @@ def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: boo
     from flows.synthesize import carry_out
 
     caution(config.privacy)
-    run = start(config, may_open=MayOpen.YES if open_account else MayOpen.FIRST)
+    with interruptible(lambda: UNCHARGED, refusals=False):
+        run = start(config, may_open=MayOpen.YES if open_account else MayOpen.FIRST)
     caution_of(run.plan.whole)
     with resumable(run, begins=True):
         carry_out(run, config.runtime.prefect)
-    show_hand_off(run, as_json, fail_on_checks)
+        show_hand_off(run, as_json, fail_on_checks)
 
 
-def _plan(config: Charged, as_json: bool) -> None:
-    """Show what a run of any kind would charge."""
+def _plan(config: Charged, as_json: bool, has_data: bool = True, out: str = "") -> None:
+    """Show what a run of any kind would charge; ``has_data``: whether its private files lie on this machine."""
     from flows.command_line.show import caution, show_plan
     from flows.description import describe_config
+    from flows.start import check_places
 
     caution(config.privacy)
-    show_plan(*describe_config(config), as_json)
+    planned = describe_config(config)
+    check_places(config, has_data, out)
+    show_plan(*planned, as_json)
 
 
 @app.command()
@@ -153,21 +150,18 @@ def resume(
     from flows.command_line.show import show_fitted, show_hand_off
     from flows.synthesize import carry_out, find
 
-    options = {"dask": dask, "prefect": prefect}
-    here = RuntimeConfig.model_validate({name: value for name, value in options.items() if value is not None})
+    here = RuntimeConfig.model_validate({} if dask is None else {"dask": dask})
     changed: dict[str, Any] = {"device": device, "out": None if refit else out}
     stored_run = find(home or HOME, run, ledger, here.dask, **changed)
+    prefect = stored_run.settings.prefect if prefect is None else prefect
     with resumable(stored_run):
         if not refit:
-            carry_out(stored_run, here.prefect)
+            carry_out(stored_run, prefect)
+            show_hand_off(stored_run, as_json, fail_on_checks)
         else:
             from flows.fit import refit as fit_again
 
-            fitted = fit_again(stored_run, out, here.prefect)
-    if refit:
-        show_fitted(*fitted, as_json, fail_on_checks)
-    else:
-        show_hand_off(stored_run, as_json, fail_on_checks)
+            show_fitted(*fit_again(stored_run, out, prefect), as_json, fail_on_checks)
 
 
 @app.command()
@@ -184,8 +178,7 @@ def fit(config: FitConfig, as_json: AsJson = False, fail_on_checks: FailOnChecks
 
     runtime, name = config.runtime, new_name()
     with resumable(Run(home=runtime.home.absolute(), name=name, ledger_url=runtime.ledger or "")):
-        fitted = fit_again(config, name)
-    show_fitted(*fitted, as_json, fail_on_checks)
+        show_fitted(*fit_again(config, name), as_json, fail_on_checks)
 
 
 @app.command("runs")
@@ -291,7 +284,8 @@ def demo(
     from flows.demo import describe_utility, run_demo
     from tasks.run.home import ledger_of
 
-    with interruptible(f"nacre runs --home {(folder / 'home').absolute()} says what was charged, and how it goes on"):
+    home = (folder / "home").absolute()
+    with interruptible(lambda: f"nacre runs --home {home} says what was charged, and how it goes on"):
         run = run_demo(folder)
     ledger = ledger_of(run)
     account = ledger.account(run.settings.account)

@@ -12,7 +12,7 @@ from dpmodels.errors import NacreError
 from dpmodels.escapes import escaped
 from dpmodels.reading.data_files import FORMATS
 from flows.command_line.options import NUMBER, AllowLargeDelta, AsJson, Data, Home, QueryText, Url
-from flows.command_line.printing import echo, interruptible
+from flows.command_line.printing import echo, interruptible, unwind
 
 if TYPE_CHECKING:
     from flows.discover import Discovered
@@ -104,10 +104,11 @@ def schema_discover(
         check_new(out)
     caution(config.privacy)
     note(stands_out(config))
-    with interruptible("the same command goes on, and what was charged is not charged again"):
+    unwind()
+    with interruptible(lambda: "the same command goes on, and what was charged is not charged again"):
         answer = discover(config)
-    if out is not None:
-        write_text(out, answer.schema)
+        if out is not None:
+            write_text(out, answer.schema)
     _show_discovered(answer, epsilon, delta, out, as_json)
 
 

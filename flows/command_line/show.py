@@ -1,7 +1,8 @@
 """Output of the commands about runs: tables for people, all of them public."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -13,11 +14,11 @@ from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.gate.expectations import Verdicts
 from dpmodels.ledger.approval import Approval, ApprovalRequest
 from dpmodels.ledger.records import Quote
-from dpmodels.pages.glance import warnings_of
 from dpmodels.releases.contract import Contract
 from flows.command_line.console import exit_on, print_facts, print_json, print_table, say
 from flows.command_line.printing import echo
-from flows.command_line.summary import show_outcome, warn_first
+from flows.command_line.summary import show_outcome
+from flows.description import warnings_in
 from flows.planning import cautions_about, cautions_of
 from flows.sections import ClientPrivacyConfig, PrivacyConfig, PureConfig
 from tasks.run.refit import Changes
@@ -100,13 +101,10 @@ def show_hand_off(run: Run, as_json: bool = False, fail_on_checks: bool = False)
         folder = inside(run)
         facts = {"run": run.name, "models": f"{folder} (sensitive: stay inside)", "page": str(folder / "rounds.html")}
         return print_facts("finished", {**facts, "ledger": _payer(run)}, as_json)
-    if not as_json:
-        warn_first(run)
-    print_facts("hand-off", hand_off(run), as_json)
-    if not as_json:
-        show_outcome(run)
-    warned = print_warnings(run.place("validate") / "report.json")
-    exit_on(fail_on_checks and bool(warned))
+    with warned(run.place("validate") / "report.json", fail_on_checks):
+        print_facts("hand-off", hand_off(run), as_json)
+        if not as_json:
+            show_outcome(run)
 
 
 def hand_off(run: Run) -> dict[str, str]:
@@ -203,9 +201,8 @@ def show_report(run: Run, out: Path | None, as_json: bool, fail_on_checks: bool)
     if out is not None:
         out.write_text(render_again(report), encoding="utf-8")
     page = out or report.path / "report.html"
-    print_facts("report", {"page": str(page), "figures": str(report.path / "report.json")}, as_json)
-    warned = print_warnings(report.path / "report.json")
-    exit_on(fail_on_checks and bool(warned))
+    with warned(report.path / "report.json", fail_on_checks):
+        print_facts("report", {"page": str(page), "figures": str(report.path / "report.json")}, as_json)
 
 
 def show_verified(folder: str, public_key: Path | None, officer_key: Path | None, as_json: bool) -> None:
@@ -259,11 +256,18 @@ def show_gate(gate: Verdicts, as_json: bool = False) -> None:
     print_table(table)
 
 
-def print_warnings(report: Path) -> int:
-    """Print the warnings of a publishable report, and which clients were dropped; return how many lines these are."""
+@contextmanager
+def warned(report: Path, fail_on_checks: bool = False) -> Iterator[None]:
+    """Print the warning of a whole publishable report before what the block prints, and the other warnings after it.
+
+    Raises:
+        Exit: there are warnings, and whoever called wanted that.
+    """
     facts = json.loads(report.read_text(encoding="utf-8"))
-    dropped = [one for one in facts.get("clients", ()) if one["dropped"]]
-    lines = [f"client {one['name']} was dropped: {one['dropped']}" for one in dropped] + warnings_of(facts)
-    for line in lines:
+    first, rest = facts.get("drowned"), warnings_in(facts)
+    if first:
+        echo(f"WARNING: {first}", err=True)
+    yield
+    for line in rest:
         echo(f"warning: {line}", err=True)
-    return len(lines)
+    exit_on(fail_on_checks and bool(first or rest))

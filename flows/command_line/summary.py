@@ -16,12 +16,6 @@ def show_outcome(run: Run) -> None:
     print_facts("what came of it", {name: text for name, text in outcome(run).items() if name != WARNING})
 
 
-def warn_first(run: Run) -> None:
-    """Say before anything else that what was released hardly stands out of its noise, where that is so."""
-    if WARNING in (facts := outcome(run)):
-        print_facts("before anything else", {WARNING: facts[WARNING]})
-
-
 def outcome(run: Run) -> dict[str, str]:
     """Say what came of a run that was handed over; what is said of the data stands in its publishable report."""
     facts = glance(json.loads((run.place("validate") / "report.json").read_text(encoding="utf-8")))

@@ -65,12 +65,16 @@ def answer(config: ClientConfig, offer: Offer) -> Answer:
     """
     try:
         line = agreed(config, offer)
-    except Exception:  # of an offer that cannot be read, whatever its fault; no data was opened yet
-        return Answer(config.client, DISAGREED)
-    answers, run = [], party(config, offer, line)
+    except Exception as error:  # of an offer that cannot be read, whatever its fault; no data was opened yet
+        return failed(config.client, error, DISAGREED)
+    answers, errors, run = list[Answer](), list[Exception](), party(config, offer, line)
 
     def release(run: Run) -> None:
-        take_part(run)
+        try:
+            take_part(run)
+        except NacreError as error:
+            errors.append(error)
+            raise
         (charge,) = charges_of(run)
         answers.append(Answer(config.client, "", run.name, run.read("sanitize"), payment(ledger_of(run), charge)))
 
@@ -80,14 +84,14 @@ def answer(config: ClientConfig, offer: Offer) -> Answer:
     except Exception as error:
         return failed(config.client, error)
     reason = shielded(release, run)
-    return answers[0] if answers else Answer(config.client, reason)
+    return answers[0] if answers else failed(config.client, next(iter(errors), NacreError(reason)), reason)
 
 
-def failed(client: str, error: Exception) -> Answer:
+def failed(client: str, error: Exception, reason: str = FAILED) -> Answer:
     """Answer in fixed words; the log of the client's operator, who alone can mend it, has the sentence."""
-    if isinstance(error, NacreError):
-        logging.getLogger(__name__).error("nacre: %s", error)
-    return Answer(client, FAILED)
+    sentence = str(error) if isinstance(error, NacreError) else reason  # what others say may quote a record
+    logging.getLogger(__name__).error("nacre: client %s is dropped: %s", client, sentence)
+    return Answer(client, reason)
 
 
 def agreed(config: ClientConfig, offer: Offer) -> Line:

@@ -20,7 +20,7 @@ import pyarrow.fs as pafs
 
 from dpmodels.artifact import sha256_of
 from dpmodels.codec.flat import tables_of
-from dpmodels.errors import ArtifactError, InvalidArgument, NacreError
+from dpmodels.errors import ArtifactError, FileMissing, InvalidArgument, NacreError, Unsuitable
 from dpmodels.files import read_at_most
 from dpmodels.hand_off.check_files import is_handed_over
 from dpmodels.hand_off.manifest import MANIFEST
@@ -260,6 +260,7 @@ def verify(place: str | Path, public_key: Path | None = None, officer_key: Path 
         NacreError: there is no readable manifest, the place cannot be read, or the key cannot.
     """
     if folder := local(place):
+        check_there(folder)
         return verify_hand_off(folder, public_key, officer_key=officer_key)
     bucket, elsewhere = Bucket(str(place)), dict[str, str]()
     with TemporaryDirectory() as scratch:
@@ -277,6 +278,19 @@ def verify(place: str | Path, public_key: Path | None = None, officer_key: Path 
             else:
                 elsewhere[name] = bucket.digest(name) if known else ""
         return verify_hand_off(Path(scratch), public_key, elsewhere, officer_key)
+
+
+def check_there(folder: Path) -> None:
+    """Refuse what cannot be a hand-off, since no folder is there.
+
+    Raises:
+        FileMissing: nothing is there.
+        Unsuitable: it is a file.
+    """
+    if not folder.exists():
+        raise FileMissing(f"{folder} does not exist")
+    if not folder.is_dir():
+        raise Unsuitable(f"{folder} is a file; name the folder of the hand-off")
 
 
 def local(out: str | Path) -> Path | None:

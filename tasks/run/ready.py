@@ -126,4 +126,4 @@ def check_free(out: Path) -> None:
     """
     check_names(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ArtifactError(f"--out {out} already holds files; name a new folder")
+        raise ArtifactError(f"{out} already holds files; name a new folder")

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from dpmodels.files import Place
 from dpmodels.frozen import Frozen
 from dpmodels.ledger.declared import Declaration
@@ -35,6 +37,7 @@ class Settings(Frozen):
             then keeps all of it but a table that was drawn into the object store.
         account: the account that pays; empty where a ledger that is not at hand has paid.
         train_on: ``here``, or who trains and samples apart; those who approve the run are told.
+        prefect: whether the run is recorded as a flow run, unless who goes on with it says otherwise.
         paid_by: the run whose release this run samples or fits again; empty for a run that pays for its own release.
         fits: the charge in the footer of the release that this run fits again, or that it samples from such a fit of.
         public_sha256: of the files of public documents; none of them may be a file of the data.
@@ -63,6 +66,7 @@ class Settings(Frozen):
     ledger: str = ""
     signing_key: Path | None = None
     approval_hours: float = 24
+    prefect: bool = Field(default=True, exclude_if=bool)
     paid_by: str = ""
     fits: str = ""
     public_sha256: tuple[str, ...] = ()

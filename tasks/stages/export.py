@@ -20,6 +20,7 @@ from dpmodels.errors import ArtifactError, DataError, InvalidArgument, Unsuitabl
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.reading.data_files import FAILURES, is_uri, open_system, settled
 from dpmodels.reading.pictures import write_pictures
+from tasks.run.bucket import check_there
 from tasks.run.parquet import parquet_files, read_batches
 from tasks.run.ready import check_free, check_new_file
 from tasks.run.store import MADE
@@ -45,6 +46,7 @@ def export(hand_off: Path, to: str, by: Sequence[str] = (), png: bool = False) -
             or holds something.
     """
     table = hand_off / MADE["sample"]
+    check_there(hand_off)
     if faults := verify_hand_off(hand_off).faults:
         raise ArtifactError(f"the hand-off {hand_off} has {len(faults)} fault(s), and is not exported: {faults[0]}")
     if not table.is_dir():
@@ -52,6 +54,8 @@ def export(hand_off: Path, to: str, by: Sequence[str] = (), png: bool = False) -
     schema = load_schema(hand_off / "schema.yaml")
     if schema.users:
         raise Unsuitable(f"{table} holds a table of users and one of their rows; copy these folders as they are")
+    if png and not schema.image:
+        raise Unsuitable(f"{table} holds no images, so there are none to write as PNG files")
     columns = schema.columns
     if wrong := [name for name in by if not isinstance(columns.get(name), Discrete)]:
         raise InvalidArgument("by", wrong[0], "be a column that lists its values, or is true or false")

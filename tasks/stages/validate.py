@@ -11,7 +11,7 @@ from dpmodels.authoring.lint import load_contract
 from dpmodels.codec.embedded import codec_of
 from dpmodels.contract.documents import Documents
 from dpmodels.contract.schema import Schema
-from dpmodels.errors import ArtifactError, DataError, Unsuitable
+from dpmodels.errors import ArtifactError, DataError, FileMissing, Unsuitable
 from dpmodels.gate.expectations import Verdicts
 from dpmodels.generators.constraints import caution_of_rules
 from dpmodels.generators.load import load_generator
@@ -151,6 +151,8 @@ def check_hand_off(folder: Path, schema_file: Path | None) -> Verdicts:
         DataError: there is nothing that can be checked.
     """
     if not (folder / MANIFEST).is_file():
+        if not folder.exists():
+            raise FileMissing(f"{folder} does not exist")
         if schema_file is None:
             raise Unsuitable(f"{folder} is no hand-off with a schema of its own; name a schema with --schema")
         contract = load_contract(schema_file)

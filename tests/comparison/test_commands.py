@@ -45,7 +45,7 @@ def test_compare_says_what_is_wrong_in_one_sentence(files, tmp_path):
     short = write(draw(30, 0).drop(columns="rent"), tmp_path / "short.parquet")
     words = ["--real", files["real"], "--schema", files["schema"], "--out", tmp_path / "out"]
     code, _, err = run_cli("compare", tmp_path / "none.parquet", *words)
-    assert code == 1 and "none.parquet must exist" in err
+    assert code == 1 and "none.parquet does not exist" in err
     code, _, err = run_cli("compare", short, *words)
     assert code == 1 and "rent" in err and "Traceback" not in err
 

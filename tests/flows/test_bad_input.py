@@ -13,6 +13,8 @@ import pytest
 
 from dpmodels.errors import ArtifactError
 from tasks.run.ready import check_ready
+from tasks.run.store import Run
+from tests.kit.letters import embed_words, write_letters
 from tests.kit.support import charges, make_table, run_cli, synthesize_words, write_clinic
 
 PRIVATE = ["north", "south", "west", "8675309", "-77.5", "zebra"]
@@ -220,6 +222,33 @@ def test_a_plan_refuses_the_places_that_its_run_refuses(tmp_path, option, value,
     assert said[0] == said[1] and not (tmp_path / "home").exists()
 
 
+def test_a_plan_needs_no_place_for_a_hand_off_and_writes_nothing(tmp_path):
+    write_clinic(tmp_path)
+    write_letters(tmp_path / "letters")
+    documents = embed_words(tmp_path / "letters", out=None)
+    for command, words in {"plan": synthesize_words(tmp_path, out=None), "plan-documents": documents}.items():
+        before = sorted(tmp_path.rglob("*"))
+        code, out, err = run_cli(command, *(word for word in words[1:] if word != "--no-prefect"))
+        assert code == 0 and "noise" in out, err
+        assert sorted(tmp_path.rglob("*")) == before
+    assert "--out is missing" in refused(tmp_path, out=None)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--test", "held.csv"), "--test says nothing here: add --internal"),
+        (("--real-rows",), "--real-rows says nothing here: add --internal"),
+        (("--internal", "--out", "page.html"), "--out says nothing here: leave out --internal"),
+    ],
+)
+def test_an_option_of_the_other_report_is_refused(tmp_path, words, said):
+    Run(home=tmp_path, name="one").control.mkdir(parents=True)
+    (tmp_path / "control" / "one" / "settings.json").touch()
+    code, _, err = run_cli("report", "one", *words, "--home", tmp_path)
+    assert code == 1 and err == f"error: {said}\n"
+
+
 @pytest.mark.parametrize("name", ["x" * 256, "x/" * 2000])
 def test_a_path_that_no_file_system_takes(tmp_path, name):
     write_clinic(tmp_path)
@@ -257,6 +286,8 @@ def test_a_full_disk_loses_nothing_and_is_not_charged_twice(tmp_path, monkeypatc
     expected = {"ingest": [], "sanitize": ["reserve", "draw"]}.get(stage, ["reserve", "draw", "seal", "commit"])
     assert charges(tmp_path / "home") == expected
     run = next((tmp_path / "home" / "released").iterdir()).name
+    costs = "epsilon=1.0, delta=1e-05" if expected else "nothing"
+    assert f"run {run} was charged {costs}" in err and f"to go on, without a second charge: nacre resume {run}" in err
     assert run_cli("resume", run, "--home", tmp_path / "home", "--no-prefect")[0] == 0
     assert charges(tmp_path / "home").count("reserve") == charges(tmp_path / "home").count("commit") == 1
     assert (tmp_path / "out" / "manifest.json").exists()

@@ -54,7 +54,7 @@ def test_a_bound_that_yaml_takes_for_text_is_explained(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta", "match"), [(0, 1e-5, "cap_epsilon"), ("inf", 1e-5, "cap_epsilon"), (1, -1, "delta")]
+    ("epsilon", "delta", "match"), [(0, 1e-5, "--cap-epsilon=0"), ("inf", 1e-5, "--cap-epsilon=inf"), (1, -1, "delta")]
 )
 def test_an_account_with_an_impossible_cap_is_refused(tmp_path, epsilon, delta, match):
     _, schema, _ = write_clinic(tmp_path)

@@ -26,6 +26,8 @@ from tests.kit.every_method import OF_TABLES
 from tests.kit.support import charges, digest, run_cli, write_key
 from tests.releases.make_golden import GOLDEN
 
+pytestmark = pytest.mark.filterwarnings("ignore::nacre.ReleaseWarning")  # chance decides whether so few rows stand out
+
 LIFE = ["reserve", "draw", "seal", "commit"]
 
 OF_THE_FIRST = [method for method in OF_TABLES if (GOLDEN / "FORMAT-1" / f"{method}.parquet").exists()]

@@ -1,6 +1,9 @@
 """What a release gives for nothing after its hand-off: rows under conditions, and its noisy tables."""
 
 import json
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -105,6 +108,31 @@ def test_a_generator_that_is_not_the_received_one_is_not_drawn_from(home, tmp_pa
     code, _, err = sample(home, tmp_path / "x.parquet")
     record.write_text(kept)
     assert code == 1 and "was changed after it was checked" in err and list(tmp_path.iterdir()) == []
+
+
+@only("nacre")
+@pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
+def test_a_file_that_finds_no_room_is_named(home, tmp_path, ending):
+    hand_off, out = home.parent / "out", tmp_path / f"rows.{ending}"
+    with small_files():
+        for words in (
+            ("sample", name_of(home), "--rows", 300, "--out", out, "--home", home),
+            ("export", hand_off, out),
+        ):
+            code, _, err = run_cli(*words)
+            assert (code, err.count("\n")) == (1, 1) and f"while writing {out.name}; free space" in err, err
+    assert list(tmp_path.iterdir()) == []
+
+
+@contextmanager
+def small_files() -> Iterator[None]:
+    """Let this process write no file above a hundred bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @only("nacre")

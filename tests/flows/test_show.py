@@ -4,13 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
+import typer
 from rich.console import Console
 from rich.table import Table
 
 from flows.command_line import console, summary
 from flows.command_line.app import arranged
 from flows.command_line.console import print_facts, print_table
-from flows.command_line.show import print_warnings
+from flows.command_line.show import warned
 from tasks.run.store import Run
 from tests.kit.support import run_cli, synthesize_words, write_clinic
 
@@ -18,7 +19,8 @@ from tests.kit.support import run_cli, synthesize_words, write_clinic
 def test_what_the_report_warns_of_is_said_on_standard_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     columns = [{"name": "day"}, {"name": "amount", "warning": "83 % of the records lie in one cell."}]
     (tmp_path / "report.json").write_text(json.dumps({"columns": columns}))
-    print_warnings(tmp_path / "report.json")
+    with warned(tmp_path / "report.json"):
+        pass
     printed = capsys.readouterr()
     assert printed.err == "warning: column amount: 83 % of the records lie in one cell.\n" and not printed.out
 
@@ -27,8 +29,10 @@ def test_a_table_of_a_thousand_columns_prints_the_worst_ten_and_how_many_more(tm
     facts = {"expected_distance": 0.1, "released": [], "warning": "is flat."}
     columns = [{"name": f"c{n}", "distance_to_release": n / 1000, **facts} for n in range(498)]
     (tmp_path / "report.json").write_text(json.dumps({"columns": columns, "cautions": ["A rule was bent."]}))
-    assert print_warnings(tmp_path / "report.json") == 12
+    with pytest.raises(typer.Exit), warned(tmp_path / "report.json", fail_on_checks=True):
+        pass
     lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 12
     assert lines[0] == "warning: column c497: is flat." and lines[9] == "warning: column c488: is flat."
     assert lines[10:] == [
         "warning: 488 more columns have a warning, which the report shows beside each",

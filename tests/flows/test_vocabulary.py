@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import yaml
 
@@ -13,6 +14,7 @@ from flows.settings import placed
 from flows.table import synthesize_table
 from tests.kit.support import run_cli, synthesize_words, write_clinic
 from tests.kit.wards import write_wards
+from tests.releases.make_golden import GOLDEN
 
 
 def refused(folder: Path, **options: object) -> str:
@@ -24,9 +26,10 @@ def refused(folder: Path, **options: object) -> str:
 def test_options_are_named_as_they_are_typed(tmp_path: Path) -> None:
     write_clinic(tmp_path)
     assert "error: --epsilon is missing (privacy.target_epsilon in a " in refused(tmp_path, target_epsilon=None)
-    assert "error: epsilon=0.0 must lie between" in refused(tmp_path, target_epsilon=0)
-    assert "error: epsilon=nan must" in refused(tmp_path, target_epsilon="nan")
-    assert "error: seed=-1 must" in refused(tmp_path, seed=-1)
+    assert "error: --epsilon=0.0 must lie between" in refused(tmp_path, target_epsilon=0)
+    assert "error: --epsilon=nan must" in refused(tmp_path, target_epsilon="nan")
+    assert "error: --seed=-1 must" in refused(tmp_path, seed=-1)
+    assert f"error: --signing-key={tmp_path}/none must be" in refused(tmp_path, signing_key=tmp_path / "none")
     config = tmp_path / "config.yaml"
     config.write_text(config.read_text() + "runtime: {seed: -1}\n")
     assert "error: runtime.seed=-1 must" in refused(tmp_path)  # the file says it, so its key is named
@@ -39,11 +42,66 @@ def test_python_is_spoken_to_in_keyword_arguments(tmp_path: Path) -> None:
         ({"delta": 0.5}, "for more, give `allow_large_delta`"),
         ({"epsilon": 0}, "epsilon=0"),
         ({"rows": 0}, "rows=0 must"),
-        ({"out": tmp_path}, f"`out` {tmp_path} already holds files"),
+        ({"out": tmp_path}, f"{tmp_path} already holds files"),
     ):
         with pytest.raises(NacreError) as caught:
             nacre.synthesize(data, schema, **{**asked, **changes})
         assert said in str(caught.value) and "--" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: nacre.sample("run", "10"), "rows must be a whole number, not str"),
+        (lambda: nacre.sample(3, 10), "run must be the name of a run, or its result, not int"),
+        (lambda: nacre.sample("run", 10, where=7), "where must be a condition, or a list of them, not int"),
+        (lambda: nacre.synthesize("x.csv", "x.yaml", epsilon=1, delta=1e-5, home=3), "home must be a path, not int"),
+        (lambda: nacre.synthesize("x.csv", "x.yaml", epsilon=1, delta=1e-5, seed="a"), "seed must be a whole number"),
+        (lambda: nacre.synthesize("x.csv", "x.yaml", epsilon=1, delta=1e-5, signing_key=3), "signing_key must be a pa"),
+        (
+            lambda: nacre.plan("x.yaml", 1, 1e-5, out=pd.DataFrame({"name": ["Zebulon"]})),
+            "out must be a path, not Data",
+        ),
+        (lambda: nacre.verify(3), "folder must be a path, not int"),
+        (lambda: nacre.ledger(url=3), "url must be a URL, not int"),
+        (lambda: nacre.Result(3), "folder must be a path, not int"),
+        (lambda: nacre.Result(GOLDEN / "FORMAT-1" / "hand-off").export(GOLDEN), "already"),
+        (lambda: nacre.Result(GOLDEN / "FORMAT-1" / "hand-off").export("x", by="age"), "by=age must be a column"),
+        (lambda: nacre.verify("nowhere"), "nowhere does not exist"),
+        (lambda: nacre.load_schema("churn: bool"), "schema as given has"),
+    ],
+)
+def test_an_argument_of_a_wrong_kind_is_refused_in_a_sentence(call, said: str) -> None:
+    with pytest.raises(NacreError, match=said) as caught:
+        call()
+    assert "Zebulon" not in str(caught.value) and "--" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("verify", "nowhere"), "nowhere does not exist"),
+        (("verify", "clinic.yaml"), "clinic.yaml is a file; name the folder of the hand-off"),
+        (
+            ("verify", GOLDEN / "FORMAT-1" / "hand-off", "--public-key", "none.pub"),
+            "--public-key=none.pub must be an ed",
+        ),
+        (("verify", GOLDEN / "FORMAT-1" / "hand-off", "--public-key", "none.pub"), "PEM file: it does not exist"),
+        (("validate", "nowhere"), "nowhere does not exist"),
+        (("export", GOLDEN / "FORMAT-1" / "hand-off", "out.xlsx"), "to=out.xlsx must end in"),
+        (("export", GOLDEN / "FORMAT-1" / "hand-off", "out", "--by", "age"), "--by=age must be a column"),
+        (("export", GOLDEN / "FORMAT-1" / "hand-off", "out.png", "--png"), "holds no images"),
+        (("schema", "init", "excel.csv"), "excel.csv begins with a line for Excel, sep=, which holds no names"),
+    ],
+)
+def test_a_command_names_what_is_missing_as_it_was_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[object, ...], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_clinic(tmp_path)
+    (tmp_path / "excel.csv").write_text("sep=,\nage,ward\n1,north\n")
+    code, _, err = run_cli(*words)
+    assert code == 1 and said in err and err.count("\n") == 1, err
 
 
 def test_a_deployment_is_spoken_to_in_the_keys_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

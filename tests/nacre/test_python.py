@@ -16,6 +16,7 @@ import pytest
 import nacre
 from tests.kit.support import SCHEMA_TEXT, charges, make_schema, make_table, run_cli, write_clinic, write_key
 
+pytestmark = pytest.mark.filterwarnings("ignore::nacre.ReleaseWarning")  # chance decides whether so few rows stand out
 ROOT = Path(__file__).parents[2]
 PLANTED = "zQ7-unmistakable-Xw9"
 QUICK = {
@@ -178,6 +179,20 @@ def test_nothing_that_shows_itself_shows_a_real_row(finished):
     assert PLANTED not in text
     lines = repr(made).splitlines()
     assert len(lines) < 8 and "clinic" in lines[0] and f"epsilon={made.spent.epsilon}" in repr(made)
+
+
+def test_a_release_that_hardly_stands_out_of_its_noise_is_warned_of_from_every_call(frame, tmp_path, monkeypatch):
+    quick = {"method": "nacre", "training": {"components": 8, "steps": 5}}
+    with pytest.warns(nacre.ReleaseWarning, match="hardly stands out of its noise") as caught:
+        made = nacre.synthesize(frame.head(1), SCHEMA_TEXT, epsilon=0.1, delta=1e-5, **quick)
+    assert [one.filename for one in caught] == [__file__]
+    assert made.warnings[0] == str(caught[0].message) and any("column ward" in one for one in made.warnings[1:])
+    assert repr(made).splitlines()[1] == f"  WARNING {made.warnings[0]}"
+    with pytest.warns(nacre.ReleaseWarning):
+        assert nacre.resume(made, refit=True, out="again").warnings[0] == made.warnings[0]
+    monkeypatch.setattr("flows.with_prefect.recorded.run_as_flow", None)
+    code, out, err = run_cli("resume", made.run)
+    assert code == 0 and "synthetic table" in out, err  # it began without Prefect, so it goes on without
 
 
 class Frames(HTMLParser):
