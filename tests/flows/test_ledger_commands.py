@@ -220,7 +220,7 @@ def test_a_key_that_cannot_sign_is_found_before_anything_is_charged(tmp_path: Pa
     write_clinic(tmp_path)
     (tmp_path / "no.pem").write_text("not a key")
     code, _, err = run_cli(*synthesize_words(tmp_path, method="pearl", signing_key=tmp_path / "no.pem"))
-    assert code == 1 and "signing_key" in err and not (tmp_path / "home").exists()
+    assert code == 1 and "--signing-key" in err and not (tmp_path / "home").exists()
     with pytest.raises(InvalidArgument, match="public_key"):
         (tmp_path / "manifest.json").write_text('{"artifacts": {}}')
         verify_hand_off(tmp_path, tmp_path / "no.pem")

@@ -175,7 +175,7 @@ def test_a_malformed_file_is_one_sentence_with_file_and_key_and_no_value(
     (tmp_path / "mine.yaml").write_text(content)
     code, out, err = run_cli("serve", "--file", tmp_path / "mine.yaml", "--home", tmp_path / "home")
     (sentence,) = (err + capfd.readouterr().err).splitlines()
-    name = "error: file=" if MALFORMED[content] == NO_LIST else "error: "
+    name = "error: --file=" if MALFORMED[content] == NO_LIST else "error: "
     between = " " if MALFORMED[content].startswith(("must", "is")) else ": "
     assert (code, out, sentence) == (1, "", f"{name}{tmp_path / 'mine.yaml'}{between}{MALFORMED[content]}")
     assert not (tmp_path / "home").exists()
