@@ -58,7 +58,7 @@ def test_an_account_of_a_contract_of_documents_is_for_sentences_that_are_replace
     assert ask(tmp_path, "plan", "letters", "--epsilon", 5, "--delta", 0, "--times", 2)[0] == 0
     assert ask(tmp_path, "plan", "letters", "--epsilon", 5, "--delta", 0, "--times", 3)[0] == 1
     code, _, err = ask(tmp_path, "open", "other", *words[1:4], 2000, *words[5:])
-    assert code == 1 and "cap_epsilon=2000.0 must lie between 0.001 and 1000" in err
+    assert code == 1 and "--cap-epsilon=2000.0 must lie between 0.001 and 1000" in err
 
 
 def test_a_method_with_gaussian_noise_refuses_a_delta_of_0_in_a_sentence(home: Path) -> None:
