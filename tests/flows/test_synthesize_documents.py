@@ -98,7 +98,7 @@ def test_what_cannot_be_is_refused_in_one_sentence_before_any_charge(tmp_path, w
     ("options", "sentence"),
     [
         (["--method", "pearl"], "method=pearl must be one for documents"),
-        (["--report-epsilon", 0.5], "report_epsilon=0.5 must be left out"),
+        (["--report-epsilon", 0.5], "--report-epsilon=0.5 must be left out"),
     ],
 )
 def test_what_is_for_tables_is_refused_for_documents(tmp_path, options, sentence):
