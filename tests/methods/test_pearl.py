@@ -127,7 +127,7 @@ def test_dp_merf_is_the_same_frame_without_a_critic():
     assert baseline.plan(make_schema(), BUDGET).method == "dp-merf" and baseline.training.critic is False
     phases = baseline.of(baseline.plan(make_schema(), BUDGET)).parts.relative
     assert (phases != 0).all()  # every frequency looks at every column
-    with pytest.raises(Unsuitable, match="critic"):
+    with pytest.raises(InvalidArgument, match="critic"):
         create("dp-merf", {}, {"critic": True})
 
 

@@ -176,7 +176,7 @@ def test_a_hand_off_leaves_as_png_files_that_are_read_as_the_same_images(run, tm
     with pytest.raises(NacreError, match="on this machine"):
         export(run / "out", "s3://bucket/photos", png=True)
     clinic = Path(__file__).parents[1] / "hand_off" / "golden" / "FORMAT-5" / "card"
-    with pytest.raises(NacreError, match="needs images"):
+    with pytest.raises(NacreError, match="holds no images"):
         export(clinic, str(tmp_path / "none"), png=True)
     assert not (tmp_path / "none").exists()
 

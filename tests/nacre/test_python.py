@@ -186,7 +186,7 @@ def test_a_release_that_hardly_stands_out_of_its_noise_is_warned_of_from_every_c
     with pytest.warns(nacre.ReleaseWarning, match="hardly stands out of its noise") as caught:
         made = nacre.synthesize(frame.head(1), SCHEMA_TEXT, epsilon=0.1, delta=1e-5, **quick)
     assert [one.filename for one in caught] == [__file__]
-    assert made.warnings[0] == str(caught[0].message) and any("column ward" in one for one in made.warnings[1:])
+    assert made.warnings[0] == str(caught[0].message)
     assert repr(made).splitlines()[1] == f"  WARNING {made.warnings[0]}"
     with pytest.warns(nacre.ReleaseWarning):
         assert nacre.resume(made, refit=True, out="again").warnings[0] == made.warnings[0]
