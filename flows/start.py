@@ -76,8 +76,8 @@ def start(
     run = Run(home=runtime.home.absolute(), name=name or new_name(), ledger_url=runtime.ledger or "", dask=runtime.dask)
     if config.stays_inside:
         config = config.model_copy(update={"out": str(inside(run))})
-    check_ready(runtime.device, config.out, runtime.signing_key)
     kind.check_paths(config, has_data=given is None)
+    check_ready(runtime.device, config.out, runtime.signing_key)
     prepared = kind.prepare(config, partition)
     settings = admitted(config, prepared, run, partition, may_open)
     if given is None:

@@ -3,7 +3,6 @@
 from dpmodels.authoring.lint import load_for_run
 from dpmodels.errors import InvalidArgument
 from dpmodels.methods.registry import method_for, synthesized, system_of
-from dpmodels.releases.contract import Contract
 from dpmodels.releases.discoveries import check_priced
 from dpmodels.report.charged import Scores, read_measurement
 from flows.config import SynthesizeConfig
@@ -15,11 +14,14 @@ from tasks.run.source import check_source, settled_source
 
 
 def check_paths(config: SynthesizeConfig, has_data: bool) -> None:
-    """Refuse data that no run could read, by its place alone; opens no file.
+    """Refuse data that no run could read, by its place alone, and one file of a table in an object store.
 
     Raises:
         NacreError: there is no data, or a URI holds a secret.
     """
+    if config.format and local(config.out) is None:
+        rule = "be left out: a hand-off in an object store has its table as Parquet; export it once it is there"
+        raise InvalidArgument("format", config.format, rule)
     if has_data:
         check_source(config.data, config.query)
 
@@ -29,7 +31,8 @@ def prepare(config: SynthesizeConfig, partition: str = "") -> Prepared:
     contract = load_for_run(config.table_schema)
     if contract.is_table and partition:
         contract = contract.of_partition(partition)
-    _check_format(config, contract)
+    if config.format and contract.users:
+        raise InvalidArgument("format", config.format, "be left out: there are two tables, of users and of their rows")
     name = method_for(contract, config.model.method)
     method = system_of(name, config.model.measurement, config.model.training, among=synthesized())
     if contract.is_table and config.rows and (faults := contract.too_few(config.rows)):
@@ -64,14 +67,3 @@ def check_data(config: SynthesizeConfig, prepared: Prepared) -> None:
     """Hold the columns of files to the schema; what a query answers is known when it is asked."""
     if not config.query:
         kind_of_line(prepared.lines[0]).check_columns(prepared.contract, config.data, config.parents)
-
-
-def _check_format(config: SynthesizeConfig, contract: Contract) -> None:
-    """Refuse one file of a table where there are two tables, or where it is drawn into an object store."""
-    if not config.format:
-        return
-    if contract.users:
-        raise InvalidArgument("format", config.format, "be left out: there are two tables, of users and of their rows")
-    if local(config.out) is None:
-        rule = "be left out: a hand-off in an object store has its table as Parquet; export it once it is there"
-        raise InvalidArgument("format", config.format, rule)
