@@ -17,6 +17,8 @@ WEAKEST = 5
 """Columns that a data sheet names."""
 MOST_RELATIVE = 10.0
 """Errors of a mean or a quantile, by itself, beyond which it is called unknown."""
+HIGHEST_SHARE = 0.01
+"""Share of the records beyond the quantile that is told."""
 MOST_WARNINGS = 10
 """Columns whose warnings are printed; the report shows all of them."""
 
@@ -44,17 +46,19 @@ def glance(report: Facts) -> dict[str, str]:
 def doubted(report: Facts) -> list[str]:
     """Say of some number columns how far off mean and 99 % quantile are to be expected, relatively, the worst first."""
     return [
-        f"{one['name']} {_off(one['mean'])}{hidden(one)}, its 99 % quantile {_off(one['p99'])}"
+        f"{one['name']} {_off(one['mean'])}, its 99 % quantile {_off(one['p99'])}{hidden(one)}"
         for one in worst_means(report)
     ]
 
 
 def hidden(one: Facts) -> str:
-    """Say between what a mean may lie where values do not thin out towards the bounds; empty where that is no more."""
+    """Say what is known of a mean where values do not thin out towards the bounds; empty where that is no less."""
     if "unseen" not in one:
         return ""
     low, high = map(short, one["unseen"]["means"])
-    return f" if its values thin out towards the bounds, and anywhere from {low} to {high} by noise alone"
+    quantile = ", and its 99 % quantile is not known" if one["unseen"].get("share", 0) > HIGHEST_SHARE else ""
+    alone = f"by noise alone its mean lies anywhere from {low} to {high}{quantile}"
+    return f" (if its values thin out towards the bounds; {alone})"
 
 
 def clipped(columns: Sequence[Facts]) -> str:

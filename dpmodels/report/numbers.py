@@ -240,7 +240,15 @@ def _unseen(spread: Spread, error: float) -> dict[str, Any]:
         means.append(mean + records[-1] / spread.total * (float(bound) - mean))
     if max(mean - means[0], means[1] - mean) <= NOTABLE * error or not all(map(math.isfinite, means)):
         return {}
-    return {"unseen": {"records": float(f"{max(records):.2g}"), "means": [float(f"{each:.3g}") for each in means]}}
+    widened = means[0] - error, means[1] + error  # what shows is off as well
+    share = float(f"{max(records) / spread.total:.2g}")
+    return {
+        "unseen": {
+            "records": float(f"{max(records):.2g}"),
+            "share": share,
+            "means": [float(f"{x:.3g}") for x in widened],
+        }
+    }
 
 
 def _fact(estimate: float, stddev: float) -> dict[str, float]:

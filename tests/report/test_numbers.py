@@ -144,7 +144,7 @@ def test_how_values_lie_in_the_one_cell_that_holds_them_is_in_the_error(high: fl
     width = high / 64
     assert facts["mean"]["estimate"] < width and facts["mean"]["expected_error"] > 0.15 * width
     assert facts["unseen"]["records"] > 100 and facts["unseen"]["means"][1] > 0.1 * high
-    assert "if its values thin out towards the bounds, and anywhere from" in hidden({"name": "x", **facts})
+    assert "(if its values thin out towards the bounds; by noise alone its mean lies" in hidden({"name": "x", **facts})
 
 
 @pytest.mark.parametrize(("low", "high"), [(-25_000, 1000), (-1000, 25_000)])
@@ -156,7 +156,7 @@ def test_what_noise_may_hide_at_either_bound_is_said_where_it_exceeds_the_stated
     facts = errors_of(column, Marginal.plain(counts, 30.0), counts / counts.sum())
     least, most = facts["unseen"]["means"]
     error, mean = facts["mean"]["expected_error"], facts["mean"]["estimate"]
-    assert max(mean - least, most - mean) > 2 * error and least < mean < most
+    assert max(mean - least, most - mean) > 2 * error and least <= mean - 0.9 * error and most >= mean + 0.9 * error
 
 
 def test_a_mean_that_noise_may_move_far_is_named_among_the_worst() -> None:
