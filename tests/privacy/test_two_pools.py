@@ -242,6 +242,9 @@ def test_a_result_that_a_state_names_is_not_loaded(site: Site, canary: Path, pic
 
 def test_a_cancellation_ends_our_process_and_no_other_and_the_worker_goes_on(site: Site) -> None:
     asked = changed(site, "config.model.training.steps", 100_000)
+    asked["config"]["privacy"]["target_epsilon"] = (
+        0.25  # another plan than that of the run after it, should it be charged
+    )
     flow_run = site.ask_with(AD_HOC, parameters=asked, name="\x1b[2Jgone")
     site.wait_for(flow_run, "RUNNING")
     wait_until(lambda: "Beginning flow run '?[2Jgone'" in site.log().read_text(), 60)
