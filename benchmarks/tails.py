@@ -126,19 +126,21 @@ def _awkward() -> dict[str, Source]:
     plain, rows = {**LOG, "scale": "linear"}, 3000
     zeros = np.where(rng.random(rows) < 0.97, 0, rng.lognormal(7.3, 1, rows))
     far = np.where(rng.random(20_000) < 0.995, rng.normal(50, 10, 20_000), rng.normal(80_000, 5000, 20_000))
-    refund = np.where(rng.random(5000) < 0.99, rng.lognormal(3, 1, 5000), -rng.lognormal(7, 1, 5000))
-    wide, both = {**LOG, "scale": "linear"}, {**LOG, "scale": "linear", "min": -1_000_000}
     columns = {
         "few": (rng.lognormal(5, 0.7, 600), 10_000, plain),
         "zeros": (zeros, 100_000, {**LOG, "zero_inflated": True}),
         "long": (rng.lognormal(5, 2.2, rows), 100_000, LOG),
         "far": (far, 100_000, plain),
+    }
+    both = {**plain, "min": -1_000_000}
+    refund = np.where(rng.random(5000) < 0.99, rng.lognormal(3, 1, 5000), -rng.lognormal(7, 1, 5000))
+    columns |= {
         "claims": (np.where(rng.random(20_000) < 0.98, 0, rng.uniform(0, 100_000, 20_000)), 100_000, plain),
         "fees": (np.where(rng.random(20_000) < 0.97, 12, rng.uniform(0, 100_000, 20_000)), 100_000, plain),
         "refund": (refund, 1_000_000, both),
-        "sparse": (np.where(rng.random(5000) < 0.97, 0, rng.lognormal(6, 1, 5000)), 1_000_000, wide),
+        "sparse": (np.where(rng.random(5000) < 0.97, 0, rng.lognormal(6, 1, 5000)), 1_000_000, plain),
         "gap": (np.where(rng.random(600) < 0.9, 10, 50_000), 1_000_000, both),
-        "outliers": (np.append(rng.lognormal(3, 0.5, 4998), [900_000, 500_000]), 1_000_000, wide),
+        "outliers": (np.append(rng.lognormal(3, 0.5, 4998), [900_000, 500_000]), 1_000_000, plain),
     }
     return {name: Source(_made(values), "value", "group", high, keys) for name, (values, high, keys) in columns.items()}
 
