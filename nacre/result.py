@@ -115,10 +115,12 @@ class Result:
 
     @property
     def warnings(self) -> list[str]:
-        """What the report warns of: first of the whole release, then of clients, the worst columns, and the rows."""
+        """What the report warns of: the release, clients, the worst columns, the rows; and means that noise leaves open."""
+        from dpmodels.pages.glance import unknown_means
         from flows.description import warnings_in
 
-        return [*filter(None, [self.drowned]), *warnings_in(self.report.facts)]
+        facts = self.report.facts
+        return [*filter(None, [self.drowned]), *warnings_in(facts), *unknown_means(facts)]
 
     @cached_property
     def statement(self) -> str:

@@ -111,6 +111,16 @@ def warnings_of(report: Facts) -> list[str]:
     return [*lines, *report.get("cautions", ())]
 
 
+def unknown_means(report: Facts) -> list[str]:
+    """Say of every number column whose mean noise alone leaves open by more than ten times itself that it does."""
+    return [
+        f"column {one['name']}: its mean is known only if its values thin out towards the bounds; by noise alone it "
+        f"lies anywhere from {' to '.join(map(short, one['unseen']['means']))}"
+        for one in report.get("columns", ())
+        if "unseen" in one and one["mean"]["estimate"] and _off_at_worst(one) > MOST_RELATIVE
+    ]
+
+
 def worst_first(columns: Sequence[Facts]) -> list[Facts]:
     """Order the columns whose counts were released: those with a warning, whose errors say least, then the worst."""
     released = [column for column in columns if "released" in column]

@@ -14,7 +14,7 @@ from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.tails import Pooled
 from dpmodels.methods.parts.marginals import Marginal
 from dpmodels.methods.tables.nacre import Nacre
-from dpmodels.pages.glance import clipped, glance, hidden, worst_means
+from dpmodels.pages.glance import clipped, glance, hidden, unknown_means, worst_means
 from dpmodels.privacy import Released
 from dpmodels.releases.system import Craft
 from dpmodels.report.bins import CellTally
@@ -165,3 +165,7 @@ def test_a_mean_that_noise_may_move_far_is_named_among_the_worst() -> None:
     columns.append({"name": "far", "mean": {**fact, "expected_error": 1.0}, "p99": fact})
     columns[-1]["unseen"] = {"records": 330.0, "means": [195.0, 1000.0]}
     assert [one["name"] for one in worst_means({"columns": columns})] == ["far", "a", "b"]
+    assert unknown_means({"columns": columns}) == []
+    columns[-1]["unseen"]["means"] = [195.0, 9000.0]
+    (sentence,) = unknown_means({"columns": columns})
+    assert sentence.startswith("column far: its mean is known only if") and sentence.endswith("from 195 to 9000")
