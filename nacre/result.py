@@ -115,7 +115,7 @@ class Result:
 
     @property
     def warnings(self) -> list[str]:
-        """What the report warns of: the release, clients, the worst columns, the rows; and means that noise leaves open."""
+        """What the report warns of: the release, clients, worst columns, rows, and means that noise leaves open."""
         from dpmodels.pages.glance import unknown_means
         from flows.description import warnings_in
 
