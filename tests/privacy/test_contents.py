@@ -185,57 +185,61 @@ def test_what_is_remembered_is_keyed_and_for_its_owner_alone(clinic: Path) -> No
     assert not any(sha256_of(clinic / "clinic.parquet") in str(file) for file in files)
 
 
-MODEL = {"method": "federated-moments", "extractor": {"features": 4, "width": 4, "pretraining": None}}
+MODELS = {
+    "local": {"method": "federated-moments", "extractor": {"features": 4, "width": 4, "pretraining": None}},
+    "central": {"trust": "central"},
+}
+MODELS["central"] |= MODELS["local"]
 
 
-def join(folder: Path, out: str, clients: dict[str, Path], **changes: object) -> Run:
+def join(folder: Path, out: str, clients: dict[str, Path], trust: str = "local", **changes: object) -> Run:
     """Have clients of one federation take part, each with the data that are named."""
     given = yaml.safe_load((folder / "federation.yaml").read_text())
-    given |= {"clients": clients, "out": folder / out, "model": MODEL, **changes}
+    given |= {"clients": clients, "out": folder / out, "model": MODELS[trust], **changes}
     run = start(FederateConfig.build(given, None))
     pipeline(run, lambda stage, *handles: stage(*handles))
     return run
 
 
-@pytest.fixture(scope="module")
-def wards(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a federation that used up its cap, with room for each of its clients."""
+@pytest.fixture(scope="module", params=MODELS)
+def wards(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Return the folder of a federation that used up its cap, with room for each of its clients, and who is trusted."""
     folder = tmp_path_factory.mktemp("wards")
     write_wards(folder, 60)
-    join(folder, "out", {name: folder / name for name in NAMES})
-    return folder
+    join(folder, "out", {name: folder / name for name in NAMES}, request.param)
+    return folder, request.param
 
 
 def entries_of(folder: Path) -> list[tuple[str, str]]:
     return [(entry.account, entry.kind) for entry in ledger_of(folder).entries()]
 
 
-def test_clients_under_other_names_are_no_second_budget(wards: Path, tmp_path: Path) -> None:
-    folder = wards
+def test_clients_under_other_names_are_no_second_budget(wards: tuple[Path, str], tmp_path: Path) -> None:
+    folder, trust = wards
     shutil.copytree(folder / "south", tmp_path / "copied")
     shutil.copytree(folder / "west", tmp_path / "beside")
     pq.write_table(make_ward(20, 20), tmp_path / "beside" / "more.parquet")
     before = entries_of(folder)
     with pytest.raises(NacreError, match="only 0 of 3") as refusal:
         clients = {"north2": folder / "north", "copied": tmp_path / "copied", "beside": tmp_path / "beside"}
-        join(folder, "again", clients)
+        join(folder, "again", clients, trust)
     assert str(refusal.value).count(CHARGED) == 3 and entries_of(folder) == before
 
 
-def test_swapped_clients_are_refused_and_the_same_ones_are_not(wards: Path) -> None:
-    folder = wards
+def test_swapped_clients_are_refused_and_the_same_ones_are_not(wards: tuple[Path, str]) -> None:
+    folder, trust = wards
     ledger = ledger_of(folder)
     for name in ("wards", *(f"wards.{name}" for name in NAMES)):
         ledger.change_cap(name, epsilon=20, reason="room for more")
     before = entries_of(folder)
     swapped = dict(zip(NAMES, (folder / "south", folder / "west", folder / "north"), strict=True))
     with pytest.raises(NacreError, match="only 0 of 3"):
-        join(folder, "swapped", swapped)
+        join(folder, "swapped", swapped, trust)
     assert entries_of(folder) == before
-    join(folder, "second", {name: folder / name for name in NAMES})
+    join(folder, "second", {name: folder / name for name in NAMES}, trust)
     renamed = {f"{name}3": folder / name for name in NAMES}
     said = {"statement": {"again": "The board agreed to a second study."}}
-    run = join(folder, "third", renamed, **said)
+    run = join(folder, "third", renamed, trust, **said)
     reserve = next(entry for entry in ledger.entries(account="wards.north3") if entry.kind == "reserve")
     assert reserve.content["declared"] == said["statement"] and (run.settings.out / MANIFEST).exists()
 
@@ -265,7 +269,7 @@ def test_what_an_earlier_version_remembered_bars_no_client(tmp_path: Path) -> No
     for name in ("wards", *(f"wards.{name}" for name in NAMES)):
         ledger.change_cap(name, epsilon=20, reason="room for more")
     join(tmp_path, "second", {name: tmp_path / name for name in NAMES})
-    given = yaml.safe_load((tmp_path / "federation.yaml").read_text()) | {"model": MODEL}
+    given = yaml.safe_load((tmp_path / "federation.yaml").read_text()) | {"model": MODELS["local"]}
     given |= {"clients": {f"{name}2": tmp_path / name for name in NAMES}, "out": tmp_path / "third"}
     run = start(FederateConfig.build(given, None))
     with pytest.raises(ContentCharged) as refusal:
