@@ -213,7 +213,7 @@ class FederationModelConfig(Section):
         default={}, description="How the public extractor is made.", examples=[{"features": 64}]
     )
     sharpness: float | None = Field(
-        default=None, ge=0, le=1000, description="Power of certainties. (default: 8; in paper mode 1)", examples=[8.0]
+        default=None, ge=0, le=1000, description="Power of certainties. (default: 8; the papers have 1)", examples=[8.0]
     )
     training: dict[str, Any] = Field(
         default={}, description="Of paper mode: how models are trained and distilled.", examples=[{"drawn": 10}]

@@ -22,7 +22,7 @@ import torch
 
 from benchmarks.archive import fedaux_dask
 from benchmarks.archive.fedaux_data import CLASSES, Arrays, prepared
-from benchmarks.archive.fedaux_rounds import METHODS, Setting, one_shot
+from benchmarks.archive.fedaux_rounds import Setting, one_shot
 from benchmarks.common import Table, parse, plot_sweep, report
 from benchmarks.dirichlet import dirichlet_split
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
@@ -31,8 +31,8 @@ from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.federation import Federation
 from dpmodels.embeddings.frozen import digest_of
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev, measure_gaussian
-from dpmodels.methods.federations.classifier import SHARPNESS
 from dpmodels.methods.federations.heads import (
+    SHARPNESS,
     FederatedHeads,
     HeadsMeasurement,
     certainty,
@@ -219,15 +219,18 @@ def targets(table: Table) -> Table:
     return found
 
 
-def rounds(data: Arrays, pretrained: Any, quick: bool) -> Table:
+def rounds(data: Arrays, pretrained: Any, seeds: Sequence[int], quick: bool) -> Table:
     """Return the comparison of whole networks, in the reduced setting that its title names."""
     setting = Setting(200, 100, 1, 1) if quick else Setting(10_000, 5000, 4, 4)
+    alphas = 0.01, 100.0
+    columns = [f"{what}, alpha {alpha:g}" for alpha in alphas for what in ("server", "ensemble")]
     table = Table(
-        f"Whole networks, Fashion-MNIST, one round without privacy ({setting})", ["alpha", *METHODS], digits=1
+        f"Whole networks, Fashion-MNIST, one round without privacy ({setting})", ["method", *columns], digits=1
     )
-    for alpha in (0.01, 100.0):
-        found = one_shot("fashion", data, pretrained, alpha, 0, setting)
-        table.add(f"{alpha:g}", *found.values())
+    runs = {alpha: [one_shot("fashion", data, pretrained, alpha, seed, setting) for seed in seeds] for alpha in alphas}
+    for name in runs[alphas[0]][0]:
+        scores = [list(zip(*(run[name] for run in runs[alpha]), strict=True)) for alpha in alphas]
+        table.add(name, *(list(cell) if cell[0] is not None else "–" for pair in scores for cell in pair))
     return table
 
 
@@ -268,7 +271,7 @@ def main() -> None:
         if "heads" in args.parts:
             tables += of_heads(name, data, seeds, args.plots)
         if "rounds" in args.parts and name == "fashion":
-            tables.append(rounds(data, pretrained, args.quick))
+            tables.append(rounds(data, pretrained, seeds, args.quick))
     if "dask" in args.parts:
         tables.append(fedaux_dask.measured(args.quick))
     report("fedaux", tables, seeds, args)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmodels.arrays import Floats
+from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.documents import Encoder
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.frozen import Frozen
@@ -25,6 +25,8 @@ from dpmodels.text.recoder import Recoder, check_exact, on_lattice, train_recode
 from dpmodels.text.sketch import Sketch, best_dim, train_sketch
 
 KEY = "nacre.candidates"
+MOST_TAUGHT = 20_000
+"""Public documents that the recoder learns from, at most; their sentences are held in memory."""
 
 
 class Sketching(Frozen):
@@ -46,7 +48,8 @@ class Recipe(Frozen):
 
     Attributes:
         candidates: how many at most; least_sentences: of a public document that becomes a candidate.
-        clusters, hidden: of the recoder; no hidden layers for none. projections: directions of the depth.
+        clusters, hidden: of the recoder, which has the paper's four layers; no hidden layers for none.
+        projections: directions of the depth.
         sketch: how sketches are trained on the candidates, where they are to be released; None for none.
         seed: of the public choices.
     """
@@ -54,7 +57,7 @@ class Recipe(Frozen):
     candidates: Annotated[int, Field(ge=2, le=100_000)] = 5000
     least_sentences: Annotated[int, Field(ge=1)] = 8
     clusters: Annotated[int, Field(ge=1)] = 50
-    hidden: tuple[Annotated[int, Field(ge=1, le=4096)], ...] = (128, 64)
+    hidden: tuple[Annotated[int, Field(ge=1, le=4096)], ...] = (256, 256, 256, 256)
     projections: Annotated[int, Field(ge=1, le=4096)] = 50
     sketch: Sketching | None = None
     seed: int = 0
@@ -180,7 +183,8 @@ def make_candidates(documents: Iterable[Passages], encoder: Encoder, recipe: Rec
         raise Unsuitable(_too_few(counts, recipe.least_sentences))
     random = np.random.default_rng(recipe.seed)
     rows = np.sort(random.permutation(eligible)[: recipe.candidates])
-    recoder = train_recoder(means[counts > 0], recipe.clusters, recipe.hidden, recipe.seed)
+    taught = np.sort(random.permutation(np.flatnonzero(counts))[:MOST_TAUGHT])
+    recoder = train_recoder(_some(documents, taught), recipe.clusters, recipe.hidden, recipe.seed)
     points, _ = _joined((_recoded(batch, recoder).means(), batch.counts) for batch in documents)
     directions = random.normal(size=(recipe.projections, points.shape[1]))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
@@ -195,18 +199,21 @@ def make_candidates(documents: Iterable[Passages], encoder: Encoder, recipe: Rec
     )
 
 
-def _trained(documents: Iterable[Passages], rows: NDArray[np.int64], sketching: Sketching, seed: int) -> Sketch:
-    """Train sketches on the public documents that are candidates, whose sentences are held in memory."""
-    sentences: list[Vectors] = []
-    begin = 0
-    for batch in documents:
-        sentences += [batch[row] for row in rows[(rows >= begin) & (rows < begin + len(batch))] - begin]
-        begin += len(batch)
-    ends = np.cumsum([0, *map(len, sentences)])
-    labels = np.full(len(sentences), -1, dtype=np.int32)
-    public = Passages([""] * len(sentences), labels, np.concatenate(sentences), ends)
+def _trained(documents: Iterable[Passages], rows: Whole, sketching: Sketching, seed: int) -> Sketch:
+    """Train sketches on the public documents that are candidates."""
     numbers = sketching.numbers or best_dim(sketching.epsilon)
-    return train_sketch(public, sketching.epsilon, numbers, sketching.hidden, sketching.steps, seed)
+    return train_sketch(_some(documents, rows), sketching.epsilon, numbers, sketching.hidden, sketching.steps, seed)
+
+
+def _some(documents: Iterable[Passages], rows: Whole) -> Passages:
+    """Hold the sentences of some documents in memory; of each the place is given, in ascending order."""
+    parts, begin = [], 0
+    for batch in documents:
+        parts.append(batch.take(rows[(rows >= begin) & (rows < begin + len(batch))] - begin))
+        begin += len(batch)
+    ids = [name for part in parts for name in part.ids]
+    labels, vectors = (np.concatenate([getattr(part, name) for part in parts]) for name in ("labels", "vectors"))
+    return Passages(ids, labels, vectors, np.append(0, np.cumsum(np.concatenate([part.counts for part in parts]))))
 
 
 def _joined(parts: Iterable[tuple[Floats, NDArray[np.int64]]]) -> tuple[Floats, NDArray[np.int64]]:

@@ -44,6 +44,13 @@ class Passages:
         """Return the sentences of one document."""
         return self.vectors[self.ends[index] : self.ends[index + 1]]
 
+    def take(self, rows: NDArray[np.int64]) -> "Passages":
+        """Return some of the documents, in the order asked for."""
+        counts = self.counts[rows]
+        ends = np.append(0, counts.cumsum())
+        sentences = np.arange(ends[-1]) + np.repeat(self.ends[rows] - ends[:-1], counts)
+        return Passages([self.ids[row] for row in rows], self.labels[rows], self.vectors[sentences], ends)
+
     @property
     def counts(self) -> NDArray[np.int64]:
         """The number of sentences of each document."""

@@ -16,13 +16,13 @@ from dpmodels.embeddings.frozen import Examples
 from dpmodels.hand_off.manifest import digest_of_all
 from dpmodels.methods.federations.classifier import (
     KNOWN_AS,
-    SHARPNESS,
     Ensemble,
     FederatedClassifier,
     Head,
     heads_of,
     signals_of,
 )
+from dpmodels.methods.federations.heads import SHARPNESS
 from dpmodels.methods.federations.public_part import PublicPart
 from dpmodels.methods.federations.soft_labels import write_soft_labels
 from dpmodels.privacy import Released

@@ -60,7 +60,7 @@ def load_public(path: Path, contract: Documents, recipe: Recipe) -> Candidates:
     Raises:
         NacreError: the documents cannot be read, or too few are long enough.
     """
-    check_installed(["sklearn", *(["sentencex"] if contract.text else [])])
+    check_installed(["sklearn", "torch", *(["sentencex"] if contract.text else [])])
     public = contract.model_copy(update={"user": "", "most_documents": 1, "label": "", "classes": ()})
     with TemporaryDirectory() as folder, progress_bar("candidates"):
         target = Path(folder) / "public.arrow"

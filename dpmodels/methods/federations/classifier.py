@@ -18,7 +18,7 @@ from dpmodels.contract.federation import Federation
 from dpmodels.embeddings.frozen import FrozenFeatures
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.late import Tensor, torch
-from dpmodels.methods.federations.heads import FederatedHeads, Heads, certainty, weighted_ensemble
+from dpmodels.methods.federations.heads import SHARPNESS, FederatedHeads, Heads, certainty, weighted_ensemble
 from dpmodels.methods.federations.heads_and_moments import HeadsAndMoments
 from dpmodels.methods.federations.models import Architecture, ModelSpec
 from dpmodels.methods.federations.moments_head import Discriminant, MomentsHead
@@ -27,10 +27,6 @@ from dpmodels.privacy import Released
 from dpmodels.releases.release import Release
 from dpmodels.releases.system import System
 from dpmodels.statistics.logistic import with_bias
-
-SHARPNESS = 8.0
-"""The power of the clients' certainties; where clients hold few classes each it wins more than privacy costs."""
-
 
 @dataclass(frozen=True)
 class Ensemble:

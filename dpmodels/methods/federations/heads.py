@@ -36,6 +36,8 @@ from dpmodels.statistics.logistic import Logistic, transform_optimum
 XI = 1e-8
 """What is added to a certainty, so that no sum of them is zero."""
 CERTAINTY = "weights of the certainty head"
+SHARPNESS = 8.0
+"""The power of the clients' certainties; where clients hold few classes each it wins more than privacy costs."""
 SCORE_NOISE, HEAD_NOISE = 0.075, 0.3
 """Standard deviations of the noise of a weight at which the two heads are regularized unless lambda is given. A weaker
 regularization fits the records better and needs more noise, so that a larger epsilon affords a weaker one."""

@@ -30,7 +30,7 @@ from dpmodels.embeddings.frozen import Examples
 from dpmodels.errors import InvalidArgument
 from dpmodels.frozen import Frozen
 from dpmodels.generators.randomness import stream
-from dpmodels.methods.federations.heads import weighted_ensemble
+from dpmodels.methods.federations.heads import SHARPNESS, weighted_ensemble
 from dpmodels.methods.federations.models import Architecture, Classifier, ModelSpec, State, build, loaded, state_of
 
 Algorithm = Literal["fedavg", "fedprox", "feddf", "fedbe", "fedaux"]
@@ -61,7 +61,7 @@ class RoundSpec(Frozen):
     only_head: bool = False
     proximal: Annotated[float, Field(gt=0)] = 1e-3
     drawn: Annotated[int, Field(ge=1, le=100)] = 10
-    sharpness: Annotated[float, Field(ge=0, le=1000)] = 1.0
+    sharpness: Annotated[float, Field(ge=0, le=1000)] = SHARPNESS
 
 
 @dataclass(frozen=True)
