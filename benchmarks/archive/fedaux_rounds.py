@@ -6,8 +6,8 @@
     FedAUX             and distilled from logits weighted by certainty; as published (power 1), and by its eighth power
 
 +P starts from the pre-trained network. Certainty heads are exact. Their lambda is the paper's for the mean loss of a
-record; the published code gives 1 / lambda as scikit-learn's C, which is of the sum, so that its lambda is n times less.
-Distilled is on four fifths of the public images; the rest are negatives. The ensemble is judged before it is distilled.
+record; the published code gives 1 / lambda as scikit-learn's C, which is of the sum, so that it is n times less there.
+Distilled is on four fifths of the public images; the rest are negatives. An ensemble is judged before it is distilled.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,6 +37,8 @@ from dpmodels.methods.federations.rounds import (
 from dpmodels.statistics.logistic import Logistic, with_bias
 
 CLIENTS, BIAS, LAMBDA = 20, 0.3, 0.01
+FEW = 2000
+"""Test images on which ensembles of twenty networks are judged."""
 
 
 class Method(NamedTuple):
@@ -84,6 +86,7 @@ def one_shot(
     parts = dirichlet_split(labels[rows], CLIENTS, alpha, seed)
     test_inputs, test_labels = images(TASKS[task].test, shape)
     test = Examples(test_inputs, torch.from_numpy(test_labels))
+    few = test.take(torch.arange(FEW))
     first = len(data["auxiliary"]) // 5
     public = images(TASKS[task].auxiliary, shape)[0][first : first + setting.public]
     clients = [f"c{number}" for number in range(CLIENTS)]
@@ -108,14 +111,14 @@ def one_shot(
         if method.algorithm == "fedaux":
             heads = certainty_heads(data, [rows[part] for part in parts], first, method.by_record)
             on_public = certainties(clients, heads, data["auxiliary"][first : first + setting.public])
-            on_test = certainties(clients, heads, data["z_test"])
+            on_test = certainties(clients, heads, data["z_test"][:FEW])
         ended, dropped = aggregate(server, updates, spec, seed, public, on_public)
         assert not dropped
         ensemble = None
         if method.algorithm in ("feddf", "fedbe", "fedaux"):
             averaged = aggregate(server, updates, spec.model_copy(update={"algorithm": "fedavg"}), seed)[0]
-            soft = teacher(updates, averaged, spec, seed, test.inputs, on_test)
-            ensemble = 100 * float((soft.argmax(axis=1) == test_labels).mean())
+            soft = teacher(updates, averaged, spec, seed, few.inputs, on_test)
+            ensemble = 100 * float((soft.argmax(axis=1) == test_labels[:FEW]).mean())
         scores[name] = 100 * server_accuracy(ended, spec, test), ensemble
     return scores
 

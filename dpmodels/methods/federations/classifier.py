@@ -28,6 +28,7 @@ from dpmodels.releases.release import Release
 from dpmodels.releases.system import System
 from dpmodels.statistics.logistic import with_bias
 
+
 @dataclass(frozen=True)
 class Ensemble:
     """The heads of all clients, weighted by how certain each is of a record.
