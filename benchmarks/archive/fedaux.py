@@ -239,6 +239,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--cache", type=Path, metavar="FOLDER", help="keep features there")
     parser.add_argument("--parts", nargs="+", default=["heads", "rounds", "dask"], choices=["heads", "rounds", "dask"])
     parser.add_argument("--sets", nargs="+", default=["fashion", "cifar"], choices=["fashion", "cifar"])
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS), help="of splits and noise")
     parser.add_argument("--plots", type=Path, metavar="FOLDER", help="draw accuracy against epsilon at alpha 0.01")
 
 
@@ -265,7 +266,7 @@ def of_heads(name: str, data: Arrays, seeds: Sequence[int], plots: Path | None) 
 def main() -> None:
     args = parse(__doc__, configure)
     torch.set_num_threads(1)
-    tables, seeds = [], SEEDS[:1] if args.quick else SEEDS
+    tables, seeds = [], args.seeds[:1] if args.quick else args.seeds
     for name in args.sets if {"heads", "rounds"} & set(args.parts) else ():
         data, pretrained = prepared(name, *((5, args.cache, 2000) if args.quick else (args.steps, args.cache)))
         if "heads" in args.parts:
