@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from sklearn.linear_model import LogisticRegression
 
 from benchmarks.archive.fedaux_data import TASKS, Arrays, images
 from benchmarks.dirichlet import dirichlet_split
@@ -128,10 +129,15 @@ def certainty_heads(data: Arrays, parts: Sequence[np.ndarray], negatives: int, b
     heads = []
     for part in parts:
         z = np.concatenate([data["z"][part], data["auxiliary"][:negatives]])
-        problem = Logistic(z.shape[1], 1, LAMBDA * (len(z) if by_record else 1), BIAS, False, len(z))
-        w = problem.solve(problem.features(z), np.repeat([[1.0], [0.0]], [len(part), negatives], axis=0))
-        assert w is not None
-        heads.append(w[0])
+        own = np.repeat([1.0, 0.0], [len(part), negatives])
+        if by_record:
+            problem = Logistic(z.shape[1], 1, LAMBDA * len(z), BIAS, False, len(z))
+            w = problem.solve(problem.features(z), own[:, np.newaxis])
+            assert w is not None
+            heads.append(w[0])
+        else:
+            sums = LogisticRegression(C=1 / LAMBDA, fit_intercept=False, max_iter=300)
+            heads.append(sums.fit(with_bias(z, BIAS), own).coef_[0])
     return heads
 
 

@@ -9,7 +9,7 @@ What differs from the paper, and why, is in docs/privacy.md: its bounds, groups 
 private gradients and private sizes, and its groups were charged as one.
 """
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, cast
 
 from pydantic import Field
 
@@ -32,8 +32,8 @@ class DpkgMeasurement(ClusterMeasurement, GanMeasurement):
     """What is measured: public parameters that decide the release and so are part of the plan.
 
     Attributes:
-        clusters: the fewest there can be by default, for each critic learns from its own cluster alone, under as much
-            noise as if it learned from all records.
+        clusters: two on images, the fewest there can be, and one on tables unless another number is given. Each critic
+            learns from its own cluster alone, under as much noise as if it learned from all records.
     """
 
     clusters: Annotated[int, Field(ge=1, le=64)] = 2
@@ -42,6 +42,11 @@ class DpkgMeasurement(ClusterMeasurement, GanMeasurement):
         "table": {"sgd": TABLE_SGD.model_copy(update=GROUPED), "gan": GanSpec(critic_layers=2)},
         "ink": {"sgd": IMAGE_SGD.model_copy(update=GROUPED), "gan": IMAGE_GAN},
     }
+
+    def settled(self, schema: Schema) -> "DpkgMeasurement":
+        """Set every parameter that was not given to what suits the schema."""
+        suited = {} if "clusters" in self.model_fields_set or schema.image else {"clusters": 1}
+        return cast(DpkgMeasurement, super().settled(schema).model_copy(update=suited))
 
 
 class Dpkg(Adversaries, Clusters):
