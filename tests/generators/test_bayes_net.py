@@ -11,6 +11,7 @@ from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.bayes_net import BayesNetModel, Estimate, conditional
 from dpmodels.generators.load import load_generator
+from tests.kit.errors import refused
 from tests.kit.support import make_schema
 
 PARTITION = Partition.fine(make_schema(), 10, conditional=False)  # age, ward, dose, smoker, sick
@@ -67,7 +68,7 @@ def test_a_damaged_file_and_no_rows_are_refused(tmp_path):
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(ArtifactError, match="train it again"):
         load_generator(path)
-    with pytest.raises(InvalidArgument, match="rows"):
+    with refused(InvalidArgument, name="rows", value=0):
         next(model().sample(0, 0))
 
 
