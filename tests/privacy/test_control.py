@@ -25,6 +25,7 @@ from tasks.stages.ingest import ingest
 from tasks.stages.sanitize import sanitize
 from tests.kit import support
 from tests.kit.configurations import config
+from tests.kit.errors import refused
 from tests.kit.support import charges, make_records, make_schema, run_cli, synthesize_words, write_clinic
 
 BUDGET = PrivacyBudget(epsilon=1, delta=1e-5)
@@ -140,7 +141,7 @@ def test_a_flow_run_may_not_name_a_ledger_a_cluster_or_a_key(tmp_path, monkeypat
     }
     for name, value in chosen.items():
         asked = config(tmp_path, runtime={"home": tmp_path / "home", name: value})
-        with pytest.raises(InvalidArgument, match=f"set NACRE_{name.upper()} for the worker"):
+        with refused(InvalidArgument, f"set NACRE_{name.upper()} for", name=f"runtime.{name}", value=value):
             worker.placed_here(asked)
     placed = worker.placed_here(config(tmp_path)).runtime
     assert (placed.dask, placed.signing_key) == ("tcp://trusted:8786", Path("/etc/nacre/sign.pem"))
