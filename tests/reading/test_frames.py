@@ -13,6 +13,7 @@ import pytest
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.frames import load_given, transform_write, write_names
+from tests.kit.errors import refused
 
 FRAME = pd.DataFrame({"ward": ["north", "south"], "age": [1.0, None]}, index=["Anna", "Ben"])
 
@@ -32,10 +33,10 @@ def test_names_are_written_without_rows(tmp_path: Path) -> None:
 
 def test_what_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     intervals = pa.table({"a": pa.array([(1, 15, -30)], pa.month_day_nano_interval())})
-    with pytest.raises(DataError, match="cannot be written as Parquet"):
+    with refused(DataError, "cannot be written as Parquet", column=""):
         transform_write(load_given(Sensitive(intervals)), tmp_path / "given.parquet")
     monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError("No space left")))
-    with pytest.raises(DataError, match="the disk is full") as caught:
+    with refused(DataError, "the disk is full", column="") as caught:
         transform_write(load_given(Sensitive(FRAME)), tmp_path / "given.parquet")
     assert caught.value.__context__ is None and not list(tmp_path.iterdir())
 
@@ -107,12 +108,12 @@ MIXED = {
 @pytest.mark.parametrize("case", MIXED)
 def test_a_value_for_which_arrow_would_read_all_others_otherwise_is_refused(case: str) -> None:
     frame = pd.DataFrame({"x": pd.Series(MIXED[case], dtype=object)})
-    with pytest.raises(DataError, match="a column mixes types"):
+    with refused(DataError, "a column mixes types", column=""):
         load_given(Sensitive(frame))
     assert len(load_given(Sensitive(frame[:2])).reveal().read_all()) == 2
 
 
 def test_what_is_no_table_is_refused() -> None:
     for data in ([1, 2], {"a": [1]}, pa.array([1]), pa.array([{"a": 1}]), object()):
-        with pytest.raises(DataError, match=r"the data must be a pandas DataFrame|cannot be read as a table"):
+        with refused(DataError, r"must be a pandas DataFrame|cannot be read as a table", column=""):
             load_given(Sensitive(data))
