@@ -10,7 +10,7 @@ import pytest
 
 from dpmodels.accounting.events import leaves
 from dpmodels.audit.data import data_of
-from dpmodels.errors import ArtifactError, InvalidArgument, NacreError, Unsuitable
+from dpmodels.errors import ArtifactError, InvalidArgument, NacreError, PathTaken, Unsuitable
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.approval import ApprovalRequest
 from dpmodels.ledger.ledger import Account, Ledger
@@ -282,7 +282,7 @@ def test_a_run_is_not_started_where_somebody_has_put_a_link_or_files(tmp_path):
     (released / "day" / "stages").mkdir(parents=True)
     (released / "day" / "stages" / "train.json").write_text("{}")
     for name in ("night", "day"):
-        with pytest.raises(ArtifactError, match="is there already"):
+        with refused(PathTaken, path=released / name):
             start(config(tmp_path), name)
     assert not list(victim.iterdir())
 
