@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 import nacre
-from dpmodels.errors import ArtifactError
+from dpmodels.errors import ArtifactError, BudgetExhausted, InvalidArgument, Unsuitable
 from dpmodels.hand_off.manifest import read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Ledger
@@ -30,6 +30,7 @@ from flows.start import start
 from flows.synthesize import carry_out
 from flows.with_prefect.server import prefect_server
 from tasks.kinds import each_document
+from tests.kit.errors import refused
 from tests.kit.everything import everything
 from tests.kit.letters import MATTERS, embed_words, make_letters, write_letters
 from tests.kit.support import charges, run_cli, write_key
@@ -290,7 +291,7 @@ def test_candidates_that_were_changed_are_refused(letters: Path) -> None:
     swapped = {"documents": letters / "public.parquet", "candidates": letters / "letters.parquet"}
     other = start(EmbedConfig.build(settings(letters, **swapped), letters / "config.yaml"))
     shutil.copy(other.control / each_document.CANDIDATES, run.control / each_document.CANDIDATES)
-    with pytest.raises(nacre.NacreError, match="not those that its plan names"):
+    with pytest.raises(ArtifactError, match="not those that its plan names"):
         carry_out(run, prefect=False)
     assert charges(letters / "home") == []
 
@@ -334,9 +335,9 @@ def test_from_python_frames_become_a_result(letters: Path) -> None:
     assert made.verify().cautions and "WEAK" in made.report.html
     assert not list((letters / "home" / "sensitive").glob("*/given.parquet"))
     contract = contract_file(letters).read_text()
-    with pytest.raises(nacre.NacreError, match="also one of the documents"):
+    with pytest.raises(Unsuitable, match="also one of the documents"):
         nacre.embed_documents(public, public, epsilon=1, contract=contract, **{**asked, "home": letters / "other"})
-    with pytest.raises(nacre.NacreError, match="refuses the charge"):
+    with refused(BudgetExhausted, account="letters"):
         nacre.embed_documents(documents, public, epsilon=10, contract=contract, **asked)
 
 
@@ -352,7 +353,7 @@ def test_from_python_a_contract_says_nothing_that_is_not_of_a_contract(
     letters: Path, columns: dict[str, object], said: str
 ) -> None:
     own = {"name": "letters", "encoder": "hashed", "dim": 32, **columns}
-    with pytest.raises(nacre.NacreError, match=said):
+    with refused(InvalidArgument, name=said):
         nacre.embed_documents(
             letters / "letters.parquet", letters / "public.parquet", epsilon=1, columns=own, home=letters / "home"
         )

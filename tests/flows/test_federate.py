@@ -20,7 +20,7 @@ import yaml
 
 import nacre
 from dpmodels.accounting.meaning import in_words
-from dpmodels.errors import InvalidArgument, Unsuitable
+from dpmodels.errors import BudgetExhausted, InvalidArgument, Unsuitable
 from dpmodels.hand_off.manifest import CARD, MANIFEST, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.methods.federations.classifier import FederatedClassifier
@@ -110,7 +110,7 @@ REFUSED = {
 @pytest.mark.parametrize("said", REFUSED)
 def test_a_setting_that_is_refused_is_named_by_its_key(tmp_path: Path, said: str) -> None:
     config = write_wards(tmp_path, model={"extractor": SMALL, **REFUSED[said]})
-    with pytest.raises(nacre.NacreError, match=re.escape(said)):
+    with refused(InvalidArgument, re.escape(said), name=said.partition("=")[0]):
         nacre.federate(config, home=tmp_path / "home")
 
 
@@ -201,7 +201,7 @@ def test_moments_are_the_other_method_and_their_plan_is_shown_beforehand(tmp_pat
 
 def test_a_client_that_joins_twice_is_refused_by_its_account(ended: Path, tmp_path: Path) -> None:
     config = FederateConfig.build({"out": tmp_path / "again"}, ended / "federation.yaml")
-    with pytest.raises(nacre.NacreError, match=r"account wards refuses the charge"):
+    with refused(BudgetExhausted, account="wards"):
         start(config)
     own = begun(tmp_path / "other")
     rival = start(FederateConfig.build({"out": tmp_path / "rival"}, tmp_path / "other" / "federation.yaml"))
@@ -285,7 +285,7 @@ def test_a_clients_files_are_nobody_elses_and_not_public(tmp_path: Path, which: 
     (tmp_path / "west").mkdir(exist_ok=True)
     (tmp_path / "west" / "records.parquet").unlink(missing_ok=True)
     (tmp_path / "west" / "records.parquet").symlink_to(own)
-    with pytest.raises(nacre.NacreError, match=r"north and .* have files in common"):
+    with pytest.raises(Unsuitable, match=r"north and .* have files in common"):
         start(FederateConfig.build({**content, **changed[which]}))
     assert not (tmp_path / "home").exists()
 

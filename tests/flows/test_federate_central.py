@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmodels.errors import DataError, InvalidArgument, NacreError, Unsuitable
+from dpmodels.errors import DataError, InvalidArgument, Unsuitable
 from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.methods.federations.moments_head import MomentsHead
@@ -118,7 +118,7 @@ def test_the_plan_says_who_is_trusted_and_only_moments_can_be_added(tmp_path: Pa
         with refused(InvalidArgument, name="model.trust"):
             begun(tmp_path / method, model={**MODEL, "method": method})
     run = begun(tmp_path / "more", model=MODEL)
-    with pytest.raises(NacreError, match=f"resume {run.name}"):
+    with pytest.raises(Unsuitable, match=f"resume {run.name}"):
         federate.take_part(run.parties[0])
 
 

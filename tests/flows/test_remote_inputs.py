@@ -17,7 +17,8 @@ import pytest
 from benchmarks import postgres
 from benchmarks.inputs import KEYS, PLACES, fill
 from benchmarks.object_store import certify, counts, served
-from dpmodels.errors import NacreError
+from dpmodels.errors import DataError, NacreError
+from tests.kit.errors import refused
 from tests.kit.inputs import KEY, SECRET, TABLE, as_arrow, as_csv, as_json, hive, ingested, parquet, same
 from tests.kit.support import run_cli, write_clinic
 
@@ -60,20 +61,20 @@ def test_an_object_store_is_read_like_a_folder(tmp_path, bucket, name):
 
 @pytest.mark.parametrize(("name", "sentence"), [("none.csv", "does not exist"), ("", "a folder of files of one kind")])
 def test_what_an_object_store_lacks_is_said_in_one_sentence(tmp_path, bucket, name, sentence):
-    with pytest.raises(NacreError, match=sentence) as caught:
+    with refused(DataError, sentence, column="") as caught:
         ingested(tmp_path, bucket.format(name))
     assert KEY not in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_a_bucket_that_is_not_there_is_refused(tmp_path, bucket):
-    with pytest.raises(NacreError, match=r"does not exist|cannot be listed") as caught:
+    with refused(DataError, r"does not exist|cannot be listed", column="") as caught:
         ingested(tmp_path, bucket.format("t.csv.gz").replace("visits/in", "elsewhere"))
     assert KEY not in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_a_store_that_does_not_answer_is_named_without_its_key(tmp_path, bucket, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    with pytest.raises(NacreError, match="check its name, and the credentials in the environment") as caught:
+    with refused(DataError, "check its name, and the credentials in the environment", column="") as caught:
         ingested(tmp_path, "s3://visits/in/t.csv?region=us-east-1")
     assert KEY not in str(caught.value)
 
@@ -108,7 +109,7 @@ def test_files_are_read_over_https(tmp_path, site):
 
 
 def test_a_file_that_a_site_lacks_is_refused(tmp_path, site):
-    with pytest.raises(NacreError, match=r"does not exist|cannot be listed"):
+    with refused(DataError, r"does not exist|cannot be listed", column=""):
         ingested(tmp_path, f"{site}/none.parquet")
 
 
@@ -185,7 +186,7 @@ def test_a_query_that_does_not_fit_is_refused_and_changes_nothing(tmp_path, clin
 
 def test_a_server_that_is_not_there_is_refused_without_its_password(tmp_path, monkeypatch, capfd):
     monkeypatch.setenv(PASSWORD, KEY)
-    with pytest.raises(NacreError, match="the database cannot be reached") as caught:
+    with refused(DataError, "the database cannot be reached", column="") as caught:
         ingested(tmp_path, ("postgresql://reader@127.0.0.1:9/clinic", "select 1"))
     assert KEY not in str(caught.value) + "".join(capfd.readouterr())
 
