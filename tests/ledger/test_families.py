@@ -79,7 +79,7 @@ def test_a_second_round_opens_who_is_new_and_the_caps_above_see_every_line(feder
     assert spent(federation, "federation") == spent(federation, "client-2") == cost(0.3, 0.4)
     assert spent(federation, "client-0") == cost(0.3) and spent(federation, "client-5") == cost(0.4)
     federation.reserve(make_charge("whole", 0.7, account="federation", dataset="federation"))
-    with pytest.raises(BudgetExhausted, match="account federation refuses"):  # of its lines only one is full
+    with refused(BudgetExhausted, account="federation"):  # of its lines only one is full
         federation.reserve(charge_of(0, "round-3", 0.1), charge_of(1, "round-3", 0.6))
     federation.reserve(charge_of(0, "round-3", 0.1), charge_of(5, "round-3", 0.1))
     assert federation.verify() == []
@@ -90,7 +90,7 @@ def test_one_child_without_room_refuses_the_whole_family_and_nothing_is_opened(f
     federation.reserve(charge_of(full, "before", 1.0), first_opens=client(full))
     before = federation.head()
     charges, accounts = asked_of(range(5))
-    with pytest.raises(BudgetExhausted, match="refuses the charge"):
+    with pytest.raises(BudgetExhausted):
         federation.reserve(*charges, first_opens=accounts)
     with pytest.raises(BudgetExhausted):
         federation.check(*charges, first_opens=accounts)
@@ -99,10 +99,10 @@ def test_one_child_without_room_refuses_the_whole_family_and_nothing_is_opened(f
 
 def test_a_run_cap_of_a_child_holds_in_a_family(federation: Ledger) -> None:
     accounts = [client(0), client(1).model_copy(update={"run_cap": 0.25})]
-    with pytest.raises(BudgetExhausted, match=r"client-1 \(one run\)"):
+    with refused(BudgetExhausted, account="client-1 (one run)"):
         federation.reserve(charge_of(0), charge_of(1), first_opens=accounts)
     federation.reserve(charge_of(0), charge_of(1, epsilon=0.2), first_opens=accounts)
-    with pytest.raises(BudgetExhausted, match=r"client-1 \(one run\)"):
+    with refused(BudgetExhausted, account="client-1 (one run)"):
         federation.reserve(charge_of(0, epsilon=0.1, plan_hash="b"), charge_of(1, epsilon=0.2, plan_hash="b"))
 
 

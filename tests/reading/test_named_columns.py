@@ -48,7 +48,7 @@ def test_a_column_that_is_missing_is_named_and_nothing_else(tmp_path: Path, endi
     path = write(tmp_path, ending, TABLE.drop_columns("y"))
     with refused(DataError, "in every file, and once", column="y") as refusal:
         read_public(path, RecordsSpec(inputs=("x", "y")))
-    assert refusal.value.column == "y" and "1.5" not in str(refusal.value)
+    assert "1.5" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("ending", WAYS)
