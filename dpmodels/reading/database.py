@@ -1,6 +1,6 @@
 """The answer of a database to a query, as a stream of batches; the connection is read and never written."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,8 +10,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpmodels.codec.convert import mixes
-from dpmodels.codec.encode import Codec
+from dpmodels.codec.convert import laid_out, mixes
 from dpmodels.errors import DataError, InvalidArgument
 from dpmodels.reading.pictures import Batches
 from dpmodels.reading.statement import connection_of, statement_of
@@ -67,15 +66,44 @@ def settled_database(database: str) -> str:
     return url.render_as_string(hide_password=True)
 
 
-def read_query(query: Query, codec: Codec, batch_rows: int) -> Batches:
-    """Send a query, hold the names of its columns to the schema, and read its rows as they are asked for.
+def read_query(
+    query: Query, kinds: Mapping[str, pa.DataType], check: Callable[[Sequence[str]], None], batch_rows: int
+) -> Batches:
+    """Send a query, check the names of its columns, and read those that have a kind as they are asked for.
 
     Raises:
-        DataError: the database cannot be reached or refuses the query, or the columns are not the schema's.
+        DataError: the database cannot be reached or refuses the query, or its columns do not pass the check.
     """
-    batches = _batches(query, codec, batch_rows)
+    batches = _batches(query, kinds, check, batch_rows)
     next(batches)
     return batches
+
+
+@dataclass(frozen=True)
+class NamedAnswer:
+    """Some columns of the answer to a query, which is asked at each iteration: how documents are read from a database.
+
+    ``texts`` names the columns and what each is turned into where the answer holds text, and ``missing`` is said of a
+    column that the answer lacks or has twice. What the columns hold shows in the rows alone.
+    """
+
+    query: Query
+    texts: Mapping[str, pa.DataType]
+    missing: str
+
+    def read(self, batch_rows: int, longest: int, null: bool = True) -> Iterator[pa.RecordBatch]:
+        """Read the columns, in their order, in batches that have rows.
+
+        Raises:
+            DataError: the database cannot be reached or refuses the query, or a column is missing.
+        """
+        for batch in read_query(self.query, self.texts, self._check_names, batch_rows):
+            yield laid_out(batch.select(list(self.texts)))
+
+    def _check_names(self, names: Sequence[str]) -> None:
+        for name in self.texts:
+            if names.count(name) != 1:
+                raise DataError(name, self.missing)
 
 
 def names_of_query(query: Query) -> list[str]:
@@ -84,14 +112,17 @@ def names_of_query(query: Query) -> list[str]:
         return names
 
 
-def _batches(query: Query, codec: Codec, batch_rows: int) -> Iterator[pa.RecordBatch]:
+def _batches(
+    query: Query, kinds: Mapping[str, pa.DataType], check: Callable[[Sequence[str]], None], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
     """Yield an empty batch when the names were checked, then the rows."""
     with _answer(query, batch_rows) as (names, chunks):
-        codec.check_names(names)
+        check(names)
         yield pa.RecordBatch.from_arrays([], [])
         while rows := _next(chunks):
             columns = zip(names, zip(*rows, strict=True), strict=True)
-            yield pa.RecordBatch.from_arrays([_column(name, values, codec) for name, values in columns], names)
+            arrays = {name: _column(name, values, kinds[name]) for name, values in columns if name in kinds}
+            yield pa.RecordBatch.from_arrays(list(arrays.values()), list(arrays))
 
 
 @contextmanager
@@ -155,9 +186,8 @@ def _close(connection: "Connection", result: "CursorResult[Any] | None") -> None
         connection.engine.dispose()
 
 
-def _column(name: str, values: Sequence[Any], codec: Codec) -> pa.Array:
-    """Lay the values of a column out as Arrow; text becomes what the schema declares, as in a CSV file."""
-    kind = codec.csv_types[name]
+def _column(name: str, values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Lay the values of a column out as Arrow; text becomes what it is to be, as in a CSV file."""
     if any(isinstance(value, UUID) for value in values):
         values = [None if value is None else str(value) for value in values]
     try:

@@ -110,7 +110,7 @@ def _parameters(model: type[HandOverConfig], defaults: Mapping[str, Any]) -> Ite
     for one in settings_of(model):
         if one.name in ("data", "release", "documents"):
             read = typer.Argument(help=one.field.description)
-            annotation: Any = str if one.name == "data" else Path
+            annotation: Any = Path if one.name == "release" else str
             yield inspect.Parameter(one.name, kind, annotation=Annotated[annotation, read])
         elif one.field.annotation != dict[str, Any] and one.name not in model.WITHOUT:
             annotation = one.field.annotation
