@@ -10,7 +10,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpmodels.codec.convert import laid_out, mixes
+from dpmodels.codec.convert import mixes
 from dpmodels.errors import DataError, InvalidArgument
 from dpmodels.reading.pictures import Batches
 from dpmodels.reading.statement import connection_of, statement_of
@@ -77,33 +77,6 @@ def read_query(
     batches = _batches(query, kinds, check, batch_rows)
     next(batches)
     return batches
-
-
-@dataclass(frozen=True)
-class NamedAnswer:
-    """Some columns of the answer to a query, which is asked at each iteration: how documents are read from a database.
-
-    ``texts`` names the columns and what each is turned into where the answer holds text, and ``missing`` is said of a
-    column that the answer lacks or has twice. What the columns hold shows in the rows alone.
-    """
-
-    query: Query
-    texts: Mapping[str, pa.DataType]
-    missing: str
-
-    def read(self, batch_rows: int, longest: int, null: bool = True) -> Iterator[pa.RecordBatch]:
-        """Read the columns, in their order, in batches that have rows.
-
-        Raises:
-            DataError: the database cannot be reached or refuses the query, or a column is missing.
-        """
-        for batch in read_query(self.query, self.texts, self._check_names, batch_rows):
-            yield laid_out(batch.select(list(self.texts)))
-
-    def _check_names(self, names: Sequence[str]) -> None:
-        for name in self.texts:
-            if names.count(name) != 1:
-                raise DataError(name, self.missing)
 
 
 def names_of_query(query: Query) -> list[str]:

@@ -1,6 +1,7 @@
 """Read documents from files of any format, or from a database, as a stream of batches in bounded memory."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,8 @@ from dpmodels.errors import DataError
 from dpmodels.limits import LONGEST_DOCUMENT
 from dpmodels.privacy import PrivacyUnit, Sensitive
 from dpmodels.reading.data_files import find_files
-from dpmodels.reading.database import NamedAnswer, Query
-from dpmodels.reading.named_columns import NamedColumns, open_columns
+from dpmodels.reading.database import Query, read_query
+from dpmodels.reading.named_columns import NamedColumns, check_once_named, open_columns
 from dpmodels.reading.pictures import Batches
 from dpmodels.reading.user_ids import bounded
 
@@ -34,9 +35,10 @@ class DocumentFiles:
     (the place of the class among the contract's, or -1).
     """
 
-    files: tuple[NamedColumns | NamedAnswer, ...]
+    files: tuple[NamedColumns, ...]
     contract: Documents
     batch_rows: int
+    query: Query | None = None
 
     def __iter__(self) -> Batches:
         batches, known_ids = self._batches(), set[str]()
@@ -49,9 +51,12 @@ class DocumentFiles:
 
     def _batches(self) -> Batches:
         for file in self.files:
-            for batch in file.read(self.batch_rows, LONGEST_DOCUMENT, null=False):
-                _check_types(batch.schema, self.contract)
-                yield batch
+            yield from file.read(self.batch_rows, LONGEST_DOCUMENT, null=False)
+        texts = texts_of(self.contract)
+        check = partial(check_once_named, columns=texts, missing=MISSING)
+        for batch in read_query(self.query, texts, check, self.batch_rows) if self.query else ():
+            _check_types(batch.schema, self.contract)  # which no database says before there are rows
+            yield batch
 
     def _checked(self, batch: pa.RecordBatch, known_ids: set[str]) -> pa.RecordBatch:
         contract = self.contract
@@ -78,10 +83,9 @@ def load_documents(source: str | Path | Query, contract: Documents, batch_rows: 
         DataError: no such file, of an unknown format, damaged, without a column, or with one of another type. While
             reading also: an id or a content is null, or an id is there twice.
     """
-    texts = dict.fromkeys(columns_of(contract), pa.string())
     if isinstance(source, Query):
-        return Sensitive(DocumentFiles((NamedAnswer(source, texts, MISSING),), contract, batch_rows))
-    files = [open_columns(file, texts, MISSING) for file in find_files(str(source))]
+        return Sensitive(DocumentFiles((), contract, batch_rows, source))
+    files = [open_columns(file, texts_of(contract), MISSING) for file in find_files(str(source))]
     for file in files:
         if contract.embedding and file.file.format == "csv":
             raise DataError(contract.embedding, "must come in a file that holds lists, such as Parquet; CSV holds none")
@@ -119,10 +123,10 @@ def sentence_vectors(column: pa.Array, contract: Documents) -> tuple[NDArray[np.
     return rows[position < contract.most_sentences].astype(np.float32), first
 
 
-def columns_of(contract: Documents) -> list[str]:
-    """Name the columns of the data that are read."""
+def texts_of(contract: Documents) -> dict[str, pa.DataType]:
+    """Name the columns of the data that are read, with what text in them stays."""
     names = contract.id, contract.text, contract.embedding, contract.user, contract.label
-    return [name for name in names if name]
+    return {name: pa.string() for name in names if name}
 
 
 def _check_types(types: pa.Schema, contract: Documents) -> None:
