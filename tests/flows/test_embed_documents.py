@@ -244,17 +244,20 @@ def test_documents_in_an_object_store_are_no_candidates_and_none_means_no_charge
     assert code == 1 and "also one of the documents" in err and charges(letters / "home") == []
     code, _, err = run_cli(*embed_words(letters, documents=bucket.uri("none.parquet")))
     assert code == 1 and "none.parquet?region=us-east-1 does not exist" in err and charges(letters / "home") == []
-    run = start(EmbedConfig.build(embed_settings(letters, documents)))
+    runtime = {"home": letters / "home", "prefect": False}
+    budget, columns = {"target_epsilon": 10}, {"encoder": "hashed", "dim": 32}
+    settings = {"documents": documents, "candidates": bucket.put(letters / "public.parquet"), "out": letters / "there"}
+    settings |= {"columns": columns, "privacy": budget, "runtime": runtime}
+    run = start(config := EmbedConfig.build(settings, letters / "config.yaml"))
     bucket.delete("a/letters.parquet")
     with pytest.raises(DataError, match="does not exist"):
         carry_out(run, prefect=False)
     assert charges(letters / "home") == []
-
-
-def embed_settings(folder: Path, documents: str) -> dict[str, Any]:
-    words = {"candidates": folder / "public.parquet", "documents": documents, "out": folder / "there"}
-    columns, runtime = {"encoder": "hashed", "dim": 32}, {"home": folder / "home", "prefect": False}
-    return {**words, "columns": columns, "privacy": {"target_epsilon": 10}, "runtime": runtime}
+    bucket.put(letters / "letters.parquet", "a/letters.parquet")
+    carry_out(start(config), prefect=False)
+    before = charges(letters / "home")
+    code, _, err = run_cli(*embed_words(letters, name="others", dim=16), "--open")  # known by their bytes alone
+    assert code == 1 and "has the content of letters" in err and charges(letters / "home") == before != []
 
 
 @pytest.mark.parametrize(

@@ -302,7 +302,7 @@ def test_clients_places_in_an_object_store_are_nobody_elses_and_not_public(tmp_p
     with pytest.raises(InvalidArgument) as refusal:
         start(FederateConfig.build({**content, "clients": {**apart, "west": bucket.uri("wards/none")}}))
     assert refusal.value.name == "clients.west" and not (tmp_path / "home").exists()
-    run = start(FederateConfig.build({**content, "clients": apart, "round": {"workers": "dask"}}))
+    run = start(FederateConfig.build({**content, "clients": apart}))
     bucket.delete("wards/west/records.parquet")
     carry_out(run, prefect=False)
     assert dropped(tmp_path) == {"west": clients.ABSENT} and charges(tmp_path / "home").count("reserve") == 2
@@ -446,9 +446,11 @@ ROOT = {"PYTHONPATH": str(Path(__file__).parents[2])}
 
 @pytest.mark.slow
 def test_workers_compute_the_same_bits_as_here_and_the_dead_and_the_late_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, bucket: Bucket, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    run = begun(tmp_path)
+    content = yaml.safe_load(write_wards(tmp_path).read_text())
+    content["clients"]["north"] = bucket.put(tmp_path / "north")
+    run = start(FederateConfig.build(content))
     for workers in ("here", "dask"):
         assert set(clients.run_clients(run.parties, digest_of_heads, workers, 120).values()) == {""}
     lines = [[line.split() for line in (own.sensitive / "digests").read_text().splitlines()] for own in run.parties]
