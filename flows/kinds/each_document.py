@@ -7,7 +7,6 @@ names them by their hash.
 import re
 from pathlib import PurePosixPath
 from typing import Any
-from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
@@ -90,7 +89,7 @@ def _described(documents: str, columns: dict[str, Any]) -> Documents:
     from dpmodels.text.encoders import describe_encoder
 
     encoder, dim = columns.pop("encoder", ""), columns.pop("dim", 0)
-    path = PurePosixPath(urlsplit(documents).path if is_uri(documents) else documents)
+    path = PurePosixPath(documents.partition("?")[0] if is_uri(documents) else documents)
     name = re.sub(r"[^a-z0-9_-]+", "-", path.stem.lower()).strip("-")
     if not name and "name" not in columns:
         raise Unsuitable(f"the file name {path.name} holds no sign of a-z or 0-9; name the data set with `name`")
