@@ -231,7 +231,9 @@ def find_files(uri: str) -> list[DataFile]:
 
 
 def is_there(uri: str) -> bool:
-    """Tell whether there are files at a place, and they can be listed from here."""
+    """Tell whether there is anything at a path; or at a pattern or a URI files that can be listed from here."""
+    if not is_uri(uri) and "*" not in uri:
+        return Path(uri).exists()
     try:
         return bool(_listed(*open_system(uri), uri))
     except NacreError:

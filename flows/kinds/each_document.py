@@ -32,7 +32,7 @@ HIDES_NO_SENTENCES = (
 def check_paths(config: EmbedConfig, has_data: bool) -> None:
     """Refuse documents that no run could read, or that are the public ones; reads names and types of columns."""
     if has_data:
-        check_source(config.documents, config.query)
+        check_source(config.documents, config.query, "documents")
         if not config.query:
             refuse_overlap(config.documents, config.candidates)
             load_documents(config.documents, contract_of(config))

@@ -74,15 +74,16 @@ def check_data(config: FederateConfig, prepared: Prepared) -> None:
 
 
 def check_there(config: FederateConfig) -> None:
-    """See that files are where every client's are: one that is dropped for a mistyped place leaves others charged.
+    """See that there are files at every place: a client that is dropped for a mistyped one leaves the others charged.
 
     Raises:
-        InvalidArgument: there are none at the place of a client, or it holds a secret.
+        InvalidArgument: there are none, or a URI holds a secret.
     """
-    for client, data in config.clients.items():
-        check_place(data, f"clients.{client}")
-        if not is_there(data):
-            raise InvalidArgument(f"clients.{client}", data, "be a path, a pattern or a URI that leads to files")
+    places = {f"clients.{client}": data for client, data in config.clients.items()}
+    for name, data in {**places, "public": config.public, "round.judge": config.round.judge}.items():
+        check_place(data or "", name)
+        if data and not is_there(data):
+            raise InvalidArgument(name, data, "be a path, a pattern or a URI that leads to files")
 
 
 def check_apart(config: FederateConfig) -> None:

@@ -17,7 +17,7 @@ from dpmodels.late import check_installed
 from dpmodels.methods.documents.each_document import EachDocument, EmbeddedDocuments
 from dpmodels.methods.registry import of_kind, system_of
 from dpmodels.privacy import Sensitive
-from dpmodels.reading.data_files import find_files
+from dpmodels.reading.data_files import check_place, find_files
 from dpmodels.releases.release import read_release
 from dpmodels.releases.system import Craft
 from dpmodels.report.embedded import summarise_embedded, too_short
@@ -59,6 +59,7 @@ def load_public(data: str, contract: Documents, recipe: Recipe) -> Candidates:
     Raises:
         NacreError: the documents cannot be read, or too few are long enough.
     """
+    check_place(data, "candidates")
     check_installed(["sklearn", *(["sentencex"] if contract.text else [])])
     public = contract.model_copy(update={"user": "", "most_documents": 1, "label": "", "classes": ()})
     with TemporaryDirectory() as folder, progress_bar("candidates"):
@@ -128,6 +129,7 @@ def refuse_overlap(documents: str, candidates: str) -> None:
     Raises:
         Unsuitable: they share a file.
     """
+    check_place(candidates, "candidates")
     private, public = ({file.identity for file in find_files(data)} for data in (documents, candidates))
     if private & public:
         raise Unsuitable(f"{candidates} holds documents that are to be protected; candidates must be public documents")

@@ -21,8 +21,8 @@ TIED = (
 )
 
 
-def check_source(data: str, query: str = "") -> None:
-    """Refuse a source that no run can read, and one that holds a secret; nothing there is opened.
+def check_source(data: str, query: str = "", name: str = "data") -> None:
+    """Refuse a source that no run can read, and one that holds a secret, by its ``name``; nothing there is opened.
 
     Raises:
         NacreError: the source holds a secret, is of an unknown kind, or is a path where nothing is.
@@ -32,7 +32,7 @@ def check_source(data: str, query: str = "") -> None:
         if words := tied(query):
             LOG.warning(TIED, " and ".join(f"`{word}`" for word in words))
         return
-    check_place(data)
+    check_place(data, name)
     if not is_uri(data) and "*" not in data and not Path(data).exists():
         raise DataError("", f"{data} does not exist")
 

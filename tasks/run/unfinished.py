@@ -80,7 +80,9 @@ def _known_by(data: str, query: str = "") -> object:
     with suppress(DataError):
         if files := files_of(data) if data and not query and is_local(data) else []:
             return {file.identity for file in files}
-    return data.rstrip("/") if is_uri(data) or not data else os.path.realpath(data)
+    if query or not data:
+        return data
+    return data.partition("?")[0].rstrip("/") if is_uri(data) else os.path.realpath(data)
 
 
 def _identity(home: Path, parties: Sequence[tuple[Settings, Sequence[Line]]]) -> list[Any]:

@@ -32,6 +32,7 @@ from flows.with_prefect.server import prefect_server
 from tasks.kinds import each_document
 from tests.kit.buckets import Bucket
 from tests.kit.everything import everything
+from tests.kit.inputs import KEY
 from tests.kit.letters import MATTERS, embed_words, make_letters, write_letters
 from tests.kit.support import charges, run_cli, write_key
 
@@ -244,6 +245,9 @@ def test_documents_in_an_object_store_are_no_candidates_and_none_means_no_charge
     assert code == 1 and "also one of the documents" in err and charges(letters / "home") == []
     code, _, err = run_cli(*embed_words(letters, documents=bucket.uri("none.parquet")))
     assert code == 1 and "none.parquet?region=us-east-1 does not exist" in err and charges(letters / "home") == []
+    for option in ("documents", "candidates"):
+        code, _, err = run_cli(*embed_words(letters, **{option: documents.replace("s3://", f"s3://nacre:{KEY}@")}))
+        assert code == 1 and f"{option}=(hidden) must hold no user" in err and KEY not in err
     runtime = {"home": letters / "home", "prefect": False}
     budget, columns = {"target_epsilon": 10}, {"encoder": "hashed", "dim": 32}
     settings = {"documents": documents, "candidates": bucket.put(letters / "public.parquet"), "out": letters / "there"}

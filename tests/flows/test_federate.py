@@ -35,6 +35,7 @@ from tasks.stages import federate
 from tests.kit.buckets import Bucket
 from tests.kit.children import ends_at
 from tests.kit.everything import everything
+from tests.kit.inputs import KEY
 from tests.kit.manifests import write_manifest
 from tests.kit.support import charges, run_cli, write_key
 from tests.kit.wards import (
@@ -301,7 +302,10 @@ def test_clients_places_in_an_object_store_are_nobody_elses_and_not_public(tmp_p
                 start(FederateConfig.build({**content, "clients": apart, **changed}))
     with pytest.raises(InvalidArgument) as refusal:
         start(FederateConfig.build({**content, "clients": {**apart, "west": bucket.uri("wards/none")}}))
-    assert refusal.value.name == "clients.west" and not (tmp_path / "home").exists()
+    assert refusal.value.name == "clients.west"
+    with pytest.raises(InvalidArgument) as refusal:
+        start(FederateConfig.build({**content, "clients": apart, "public": f"s3://nacre:{KEY}@wards/public.csv"}))
+    assert refusal.value.name == "public" and KEY not in str(refusal.value) and not (tmp_path / "home").exists()
     run = start(FederateConfig.build({**content, "clients": apart}))
     bucket.delete("wards/west/records.parquet")
     carry_out(run, prefect=False)
