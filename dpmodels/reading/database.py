@@ -1,6 +1,6 @@
 """The answer of a database to a query, as a stream of batches; the connection is read and never written."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpmodels.codec.convert import mixes
-from dpmodels.codec.encode import Codec
 from dpmodels.errors import DataError, InvalidArgument
 from dpmodels.reading.pictures import Batches
 from dpmodels.reading.statement import connection_of, statement_of
@@ -67,13 +66,15 @@ def settled_database(database: str) -> str:
     return url.render_as_string(hide_password=True)
 
 
-def read_query(query: Query, codec: Codec, batch_rows: int) -> Batches:
-    """Send a query, hold the names of its columns to the schema, and read its rows as they are asked for.
+def read_query(
+    query: Query, kinds: Mapping[str, pa.DataType], check: Callable[[Sequence[str]], None], batch_rows: int
+) -> Batches:
+    """Send a query, check the names of its columns, and read those that have a kind as they are asked for.
 
     Raises:
-        DataError: the database cannot be reached or refuses the query, or the columns are not the schema's.
+        DataError: the database cannot be reached or refuses the query, or its columns do not pass the check.
     """
-    batches = _batches(query, codec, batch_rows)
+    batches = _batches(query, kinds, check, batch_rows)
     next(batches)
     return batches
 
@@ -84,14 +85,17 @@ def names_of_query(query: Query) -> list[str]:
         return names
 
 
-def _batches(query: Query, codec: Codec, batch_rows: int) -> Iterator[pa.RecordBatch]:
+def _batches(
+    query: Query, kinds: Mapping[str, pa.DataType], check: Callable[[Sequence[str]], None], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
     """Yield an empty batch when the names were checked, then the rows."""
     with _answer(query, batch_rows) as (names, chunks):
-        codec.check_names(names)
+        check(names)
         yield pa.RecordBatch.from_arrays([], [])
         while rows := _next(chunks):
             columns = zip(names, zip(*rows, strict=True), strict=True)
-            yield pa.RecordBatch.from_arrays([_column(name, values, codec) for name, values in columns], names)
+            arrays = {name: _column(name, values, kinds[name]) for name, values in columns if name in kinds}
+            yield pa.RecordBatch.from_arrays(list(arrays.values()), list(arrays))
 
 
 @contextmanager
@@ -155,9 +159,8 @@ def _close(connection: "Connection", result: "CursorResult[Any] | None") -> None
         connection.engine.dispose()
 
 
-def _column(name: str, values: Sequence[Any], codec: Codec) -> pa.Array:
-    """Lay the values of a column out as Arrow; text becomes what the schema declares, as in a CSV file."""
-    kind = codec.csv_types[name]
+def _column(name: str, values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Lay the values of a column out as Arrow; text becomes what it is to be, as in a CSV file."""
     if any(isinstance(value, UUID) for value in values):
         values = [None if value is None else str(value) for value in values]
     try:

@@ -18,6 +18,7 @@ from flows.synthesize import carry_out, start
 from flows.table import take_to_hand_off
 from tasks.run.accounts import charges_of
 from tasks.run.runs import is_in_place
+from tasks.run.unfinished import _known_by
 from tests.hand_off.make_golden import GOLDEN
 from tests.kit.children import ends_at
 from tests.kit.errors import refused
@@ -207,3 +208,9 @@ def test_a_federation_is_named_by_its_own_run(tmp_path: Path, monkeypatch: pytes
             carry_out(run, prefect=False)
     code, _, err = run_cli("federate", tmp_path / "federation.yaml", "--out", tmp_path / "second")
     assert code == 1 and f"`nacre resume {run.name} --home " in err
+
+
+def test_a_region_and_a_last_stroke_make_no_other_data_of_what_lies_elsewhere() -> None:
+    assert _known_by("s3://visits/a/?region=eu-west-1") == _known_by("s3://visits/a") != _known_by("s3://visits/b")
+    clinic = "postgresql://reader@host/clinic?options=1"
+    assert _known_by(clinic, "visits") == clinic
