@@ -5,6 +5,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -99,7 +100,29 @@ def test_an_error_while_frames_are_computed_shows_no_value(tmp_path: Path) -> No
     assert "south" not in str(caught.value) + repr(caught.value.__context__) and not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [([1, 2], [0.5, 1.5]), ([date(2020, 1, 1)], [datetime(2020, 1, 1, 23)]), ([1, None], ["x"])],
+    ids=["whole numbers, then others", "days, then moments", "numbers, then text"],
+)
+def test_a_partition_of_other_types_than_the_first_is_refused_and_never_cast(
+    tmp_path: Path, first: list[object], second: list[object]
+) -> None:
+    dask, frames = pytest.importorskip("dask"), pytest.importorskip("dask.dataframe")
+    parts = [pd.DataFrame({"x": pd.Series(values, dtype=object)}) for values in (first, second)]
+    with dask.config.set({"dataframe.convert-string": False}):
+        given = frames.from_delayed([dask.delayed(part) for part in parts], meta=parts[0].iloc[:0])
+        with pytest.raises(DataError):
+            transform_write(load_given(Sensitive(given)), tmp_path / "given.parquet")
+        same = frames.from_delayed([dask.delayed(part) for part in (parts[0], parts[0])], meta=parts[0].iloc[:0])
+        transform_write(load_given(Sensitive(same)), tmp_path / "given.parquet")
+    assert pq.read_metadata(tmp_path / "given.parquet").num_rows == 2 * len(first)
+
+
 MIXED = {
+    "a whole number beside numpy's halves": [np.float16(0.5), None, 7],
+    "a number beside numpy's durations": [np.timedelta64(5, "s"), None, 7],
+    "numpy's floats beside its whole numbers": [np.float32(0.5), None, np.int64(3)],
     "bytes beside text": ["x", "y", b"secret"],
     "a moment beside days": [date(2020, 1, 1), None, datetime(2020, 1, 1, 23)],
 }
