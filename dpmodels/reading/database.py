@@ -1,5 +1,6 @@
 """The answer of a database to a query, as a stream of batches; the connection is read and never written."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, CursorResult
 
 FILE_DATABASES = ("sqlite", "duckdb")
+CATALOGS = {
+    "sqlite": "select name, type from sqlite_master where type in ('table', 'view')",
+    "duckdb": "select table_name, table_type from information_schema.tables",
+}
+"""What names the tables and views of a database in a file, and tells one from the other."""
 DRIVERS = {"postgresql": "postgresql+psycopg", "sqlite": "sqlite+pysqlite"}
 """The driver that nacre's extras bring, where SQLAlchemy would take another."""
 
@@ -83,6 +89,26 @@ def names_of_query(query: Query) -> list[str]:
     """Return the names of the columns of a query; no row is fetched."""
     with _answer(query, 1) as (names, _):
         return names
+
+
+def tables_of(query: Query) -> tuple[list[str], list[Path]]:
+    """Name the tables of a database in a file that a query reads, by its words, and the files that hold them.
+
+    A query that names a view, or no table, may read any. Of a server's database there is none.
+
+    Raises:
+        DataError: the database cannot be read.
+    """
+    url = check_database(query.database)
+    if url.get_backend_name() not in FILE_DATABASES:
+        return [], []
+    with _answer(Query(query.database, CATALOGS[url.get_backend_name()]), 1024) as (_, chunks):
+        kinds = {name: kind for rows in chunks for name, kind in rows}
+    words = set(re.findall(r"\w+", query.text.lower()))
+    named = [name for name in kinds if set(re.findall(r"\w+", name.lower())) <= words]
+    whole = not named or any("view" in kinds[name].lower() for name in named)
+    paths = [Path(f"{url.database}{suffix}") for suffix in ("", "-wal", ".wal")]
+    return list(kinds) if whole else named, [path for path in paths if path.exists()]
 
 
 def _batches(

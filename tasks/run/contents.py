@@ -9,8 +9,8 @@ federation each file is a content by itself too, and so is the table of users be
 elsewhere and was encoded is known by its rows alone, so that it is fetched once. This notices a file that is copied,
 linked, fetched, renamed or given a new date every night, also under a changed schema; and the same rows in another
 format, or from a database, under the same columns. It does not notice data of which one row was changed and that come
-in another order of bytes, what a discovery reads of a database, what another home ingested, or anything once the
-sensitive zone was deleted.
+in another order of bytes, what a discovery reads of a database server, what another home ingested, or anything once
+the sensitive zone was deleted. A table of a database in a file is also known by its name and the bytes of the file.
 
 What an ingest read is hashed once, and named beside its rows: a place elsewhere may hold something else afterwards.
 """
@@ -22,12 +22,14 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from secrets import token_bytes
 
+from pyarrow.fs import LocalFileSystem
+
 from dpmodels.artifact import aside, exclusive, sync, write_bytes
 from dpmodels.codec.fingerprint import Fingerprint, digest_of_documents
 from dpmodels.errors import ContentCharged, DataError, LedgerError
 from dpmodels.ledger.ledger import Ledger
-from dpmodels.privacy import PrivacyUnit
 from dpmodels.reading.data_files import DataFile, is_local
+from dpmodels.reading.database import Query, tables_of
 from tasks.engine.encoded import EncodedPart, EncodedTable
 from tasks.engine.engines import Threads, cores
 from tasks.run.folders import make_private
@@ -49,10 +51,10 @@ def refuse_charged(run: Run, encoded: Path | None = None) -> None:
     """Remember what a run has read, and refuse what was read for another account's data set; charges nothing.
 
     What an account spends adds up with what those above it spend, and a data set has one account for each unit, so
-    neither is another budget for the same promise; but a user whose rows have another bound is the same user. Children
-    of one account count as disjoint, so they are: the same content in two of them would be charged once. Partitions are
-    the exception, as one file has the rows of many (``refuse_repeated``). What an account has read that was never
-    opened does not count: nothing was charged.
+    neither is another budget for the same promise; but users are the same users under another bound or by another
+    column. Children of one account count as disjoint, so they are: the same content in two of them would be charged
+    once. Partitions are the exception, as one file has the rows of many (``refuse_repeated``). What an account has read
+    that was never opened does not count: nothing was charged.
 
     Args:
         run: the run that has read its data.
@@ -79,7 +81,7 @@ def refuse_charged(run: Run, encoded: Path | None = None) -> None:
         adds_up = account in payers or payers[0] in _above(ledger, account)
         if adds_up or run.settings.again or not _is_open(ledger, account):
             continue
-        if name in same and _whose(ledger.account(account).cap.unit) != _whose(run.plan.release.contract.unit):
+        if name in same and ledger.account(account).cap.unit.kind != run.plan.release.contract.unit.kind:
             continue
         for path in uncharged:
             path.unlink()
@@ -141,11 +143,6 @@ def _above(ledger: Ledger, account: str) -> Iterator[str]:
         yield account
 
 
-def _whose(unit: PrivacyUnit) -> tuple[str, str | None]:
-    """Return whom a unit hides; a user stays the same however many rows are bounded."""
-    return unit.kind, unit.user
-
-
 def _is_open(ledger: Ledger, account: str) -> bool:
     try:
         return bool(ledger.account(account))
@@ -159,6 +156,8 @@ def _contents(run: Run, encoded: Path | None, secret: bytes) -> list[str]:
         return (encoded / CONTENTS).read_text(encoding="utf-8").split()
     settings, contents = run.settings, set[str]()
     is_encoded_table = encoded is not None and run.plan.release.contract.is_table
+    if settings.query and settings.data:
+        contents |= _tables(settings.data, settings.query, secret)
     for data in filter(None, ("" if settings.query else settings.data, settings.parents)):
         if is_local(data) or not is_encoded_table:
             contents |= _files(data, secret, each=bool(settings.federation))
@@ -186,6 +185,14 @@ def _files(data: str, secret: bytes, each: bool = False) -> set[str]:
         digests = []  # a file that went away meanwhile is not what was read
     sets = [digests, *([one] for one in digests if each)]
     return {hashlib.blake2b(b"".join(one), key=secret, digest_size=32).hexdigest() for one in sets if one}
+
+
+def _tables(data: str, query: str, secret: bytes) -> set[str]:
+    """Hash each table that a query reads of a database in a file: its name, and the bytes of the whole file."""
+    names, files = tables_of(Query(data, query))
+    parts = [DataFile(LocalFileSystem(), str(file), data) for file in files]
+    whole = b"".join(part.digest(lambda: hashlib.blake2b(key=secret, digest_size=32)) for part in parts)
+    return {hashlib.blake2b(whole + name.encode(), key=secret, digest_size=32).hexdigest() for name in names}
 
 
 def _rows(run: Run, encoded: Path, secret: bytes) -> str:

@@ -157,6 +157,16 @@ def test_an_image_that_is_there_twice_by_a_link_is_refused(tmp_path, link):
         read(tmp_path)
 
 
+def test_images_are_read_whatever_the_case_of_their_ending_and_behind_links_but_for_hidden_ones(tmp_path):
+    (tmp_path / "data").mkdir()
+    for kind in ("bar", "ball"):
+        (tmp_path / "elsewhere" / kind).mkdir(parents=True)
+        os.symlink(tmp_path / "elsewhere" / kind, tmp_path / "data" / kind)
+        for name in ("0.png", "1.PNG", ".2.png"):
+            Picture.new("L", (10, 12)).save(tmp_path / "elsewhere" / kind / name, format="png")
+    assert len(read(tmp_path / "data")) == 4
+
+
 def test_a_folder_that_is_not_the_schema_is_refused(tmp_path):
     grey, colour = Picture.new("L", (10, 12)), Picture.new("RGB", (10, 12))
     for kind, picture, message in [

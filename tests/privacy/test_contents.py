@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -32,11 +34,13 @@ def asked(
     data: str = "clinic.parquet",
     schema: str = "clinic.yaml",
     may_open: MayOpen = MayOpen.YES,
+    query: str = "",
     **said: str,
 ) -> Run:
     """Start a run that may open the account of its data set."""
     settings = {
-        "data": folder / data, "schema": folder / schema, "out": folder / out, "rows": 40, "statement": said,
+        "data": data if query else folder / data, "query": query, "schema": folder / schema, "out": folder / out,
+        "rows": 40, "statement": said,
         "privacy": {"target_epsilon": 0.5, "delta": 1e-5},
         "runtime": {"home": folder / "home", "device": "cpu", "prefect": False, "internal_report": False},
     }  # fmt: skip
@@ -285,6 +289,36 @@ def test_another_bound_on_a_users_rows_is_no_new_budget(tmp_path: Path) -> None:
         go(asked(tmp_path, "second", schema="three.yaml"))
     assert ledger_of(tmp_path).balance("clinic3").spent_epsilon == 0
     go(asked(tmp_path, "again", schema="three.yaml", again="agreed by the board"))
+
+
+def test_users_by_another_column_are_no_new_budget(tmp_path: Path) -> None:
+    write_clinic(tmp_path, 60)
+    schema = make_schema(unit={"user": "patient", "max_rows": 2})
+    (tmp_path / "clinic.yaml").write_text(schema.to_yaml())
+    (tmp_path / "renamed.yaml").write_text(schema.to_yaml().replace("patient", "person"))
+    table = pq.read_table(tmp_path / "clinic.parquet")
+    names = ["person" if name == "patient" else name for name in table.column_names]
+    pq.write_table(table.rename_columns(names), tmp_path / "renamed.parquet")
+    go(asked(tmp_path, "first"))
+    cap = PrivacyBudget(epsilon=1, delta=1e-5, unit=schema.unit.model_copy(update={"user": "person"}))
+    ledger_of(tmp_path).open_account("clinic3", dataset="clinic", budget_cap=cap)
+    with pytest.raises(ContentCharged):
+        go(asked(tmp_path, "second", "renamed.parquet", "renamed.yaml"))
+    assert ledger_of(tmp_path).balance("clinic3").spent_epsilon == 0
+
+
+def test_a_table_of_a_database_in_a_file_is_one_content_whatever_is_asked_of_it(tmp_path: Path) -> None:
+    write_clinic(tmp_path, 60)
+    frame, data = pq.read_table(tmp_path / "clinic.parquet").to_pandas(), f"sqlite:///{tmp_path / 'clinic.db'}"
+    with closing(sqlite3.connect(tmp_path / "clinic.db")) as database:
+        frame.to_sql("visits", database, index=False)
+        frame.sample(frac=0.5, random_state=0).to_sql("others", database, index=False)
+    for number in (1, 2, 3):
+        (tmp_path / f"schema{number}.yaml").write_text(make_schema(name=f"clinic{number}").to_yaml())
+    go(asked(tmp_path, "first", data, "schema1.yaml", query="visits"))
+    with pytest.raises(ContentCharged):
+        go(asked(tmp_path, "second", data, "schema2.yaml", query="select * from Visits where age > 20"))
+    go(asked(tmp_path, "third", data, "schema3.yaml", query="others"))
 
 
 def test_the_table_of_users_is_a_content_beside_their_rows(tmp_path: Path) -> None:
