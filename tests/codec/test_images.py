@@ -159,7 +159,7 @@ def test_an_image_that_is_there_twice_by_a_link_is_refused(tmp_path, link):
 
 def test_images_are_read_whatever_the_case_of_their_ending_and_behind_links_but_for_hidden_ones(tmp_path):
     (tmp_path / "data").mkdir()
-    for kind in ("bar", "ball"):
+    for kind in ("bar", "disc"):
         (tmp_path / "elsewhere" / kind).mkdir(parents=True)
         os.symlink(tmp_path / "elsewhere" / kind, tmp_path / "data" / kind)
         for name in ("0.png", "1.PNG", ".2.png"):
