@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 
-from dpmodels.errors import ArtifactError
+from dpmodels.errors import ArtifactError, PathTaken
 from dpmodels.files import sha256_plain, size_plain
 from dpmodels.limits import LARGEST_RELEASE
 
@@ -229,11 +229,11 @@ def check_free(*paths: Path) -> None:
     """See that nothing stands where a new artifact is to go.
 
     Raises:
-        ArtifactError: a place is taken.
+        PathTaken: something is there.
     """
     for path in paths:
         if os.path.lexists(path):
-            raise ArtifactError(f"{path} already exists; nothing was charged for and nothing is overwritten")
+            raise PathTaken(path, "already exists; nothing was charged for and nothing is overwritten")
 
 
 def sync(path: Path) -> None:

@@ -226,6 +226,30 @@ class PaidUnfinished(LedgerError):
         self.run, self.account = run, account
 
 
+class NotSigned(LedgerError):
+    """What an officer must sign first is not signed, or by somebody else; ``fact`` says what, and how it is signed."""
+
+    def __init__(self, account: str, fact: str, officer: str = "") -> None:
+        super().__init__(fact)
+        self.account, self.officer = account, officer
+
+
+class ChargeState(LedgerError):
+    """A charge is in a state that does not allow what was asked of it."""
+
+    def __init__(self, charge: str, state: str, consequence: str) -> None:
+        super().__init__(f"charge {charge} is {state}: {consequence}")
+        self.charge, self.state = charge, state
+
+
+class ChainBroken(LedgerError):
+    """The entries of the ledger, or the rows that follow from them, are not as nacre writes them."""
+
+    def __init__(self, fault: str) -> None:
+        super().__init__(f"{fault}; `nacre ledger verify` lists every fault")
+        self.fault = fault
+
+
 class LedgerDamaged(LedgerError):
     """The ledger's file is not as it was written, so that a look-up in it may miss what was spent.
 
@@ -248,6 +272,22 @@ class ArtifactError(NacreError):
 
 class FileMissing(ArtifactError):
     """A file or folder that is to be read is not there."""
+
+
+class FileDamaged(ArtifactError):
+    """A file is missing, or holds something else than nacre writes into such a file."""
+
+    def __init__(self, file: str, remedy: str) -> None:
+        super().__init__(f"{file} is missing or damaged; {remedy}")
+        self.file, self.remedy = file, remedy
+
+
+class PathTaken(ArtifactError):
+    """Something lies where a new file or folder is to be; ``fact`` says so, and nothing is overwritten."""
+
+    def __init__(self, path: object, fact: str) -> None:
+        super().__init__(f"{path} {fact}")
+        self.path = path
 
 
 class CredentialError(NacreError):

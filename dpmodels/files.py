@@ -17,7 +17,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from dpmodels.errors import ArtifactError, FileMissing
+from dpmodels.errors import ArtifactError, FileMissing, PathTaken
 
 Place = Annotated[str, BeforeValidator(lambda path: str(path) if isinstance(path, Path) else path)]
 """Where a table lies, in a configuration: a path, a pattern of paths, a URI, or the URL of a database."""
@@ -112,7 +112,7 @@ def copy_plain(root: Path, path: Path, target: Path) -> str:
                 digest.update(chunk)
                 copy.write(chunk)
     except FileExistsError:
-        raise ArtifactError(f"{target} already exists; nothing is overwritten") from None
+        raise PathTaken(target, "already exists; nothing is overwritten") from None
     return digest.hexdigest()
 
 

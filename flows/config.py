@@ -118,11 +118,17 @@ class EmbedConfig(HandOverConfig):
 
     WITHOUT = frozenset({"dask", "device", "seed", "batch_rows", "threads", "internal_report"})
 
-    documents: Path = Field(
-        description="Documents, private: Parquet, CSV, Arrow or JSON lines, one file or a folder.",
+    documents: Place = Field(
+        description="Documents, private: path, pattern or URI of Parquet, CSV, Arrow or JSON lines; of a database with "
+        "--query.",
         examples=["/srv/nacre/letters.parquet"],
     )
-    candidates: Path = Field(
+    query: str = Field(
+        default="",
+        description="SQL whose answer is the documents; DOCUMENTS is the URL of the database.",
+        examples=["select * from letters"],
+    )
+    candidates: Place = Field(
         description="PUBLIC documents with the same columns, of which all that helps is made.",
         examples=["/srv/nacre/public.parquet"],
     )
@@ -147,16 +153,16 @@ class FederateConfig(HandOverConfig):
         examples=["/srv/nacre/hand-offs/hospitals"],
     )
     name: str = Field(description="Name of the federation.", examples=["hospitals"])
-    clients: dict[str, Path] = Field(
+    clients: dict[str, Place] = Field(
         min_length=2,
-        description="By client, its own data: Parquet, CSV, Arrow or JSON lines.",
+        description="By client, its own data: path, pattern or URI of Parquet, CSV, Arrow or JSON lines.",
         examples=[{"north": "/srv/north.parquet", "south": "/srv/south.parquet"}],
     )
     sizes: dict[str, int] = Field(
         default={}, description="Sizes of all clients, if these are public.", examples=[{"north": 9000, "south": 7000}]
     )
     most_records: int = Field(default=20_000, ge=1, description="Most records of a client.")
-    public: Path = Field(
+    public: Place = Field(
         description="PUBLIC records with the same inputs, and with none of a client's.",
         examples=["/srv/nacre/public.parquet"],
     )

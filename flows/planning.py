@@ -13,6 +13,7 @@ from dpmodels.errors import AccountMissing, InvalidArgument, LedgerError
 from dpmodels.keys import is_on_token
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.limits import LONGEST_NAME
+from dpmodels.methods.tables.thresholded_counts import DiscoverySystem
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
 from dpmodels.releases.contract import Contract
 from dpmodels.releases.discoveries import check_discovery
@@ -21,6 +22,7 @@ from dpmodels.report.terms import ROWS_ALONE
 from flows.config import HandOverConfig
 from flows.partitions import partition_account
 from flows.settings import values_of
+from tasks.engine.progress import LOG
 from tasks.run.bucket import landing
 from tasks.run.folders import close_home
 from tasks.run.home import check_home, open_ledger
@@ -29,6 +31,14 @@ from tasks.run.settings import Opening, Settings
 from tasks.run.zone import check_place
 
 LARGE_DELTA, LARGE_EPSILON = 1e-3, 20
+ELSEWHERE = (
+    "warning: the schema was discovered by %s under account %s, which this ledger does not hold: the hand-off states "
+    "the price that the schema says, and `nacre verify` says so; ask whoever keeps that account whether it is no larger"
+)
+UNNAMED = (
+    "warning: data set %s was also discovered by %s, which the schema does not name: if any value or bound in it comes "
+    "from there, put back the `discovered` section that was written with it, or the hand-off states too small a price"
+)
 
 
 class MayOpen(Enum):
@@ -57,6 +67,18 @@ def check_discoveries(ledger: Ledger, contract: Contract) -> None:
     for one in contract.discovered:
         if reservation := ledger.find(one.charge):
             check_discovery(one, reservation, contract)
+
+
+def warn_of_discoveries(ledger: Ledger, contract: Contract) -> None:
+    """Warn where a schema alone says what a discovery cost, and where it names none of its data set's discoveries."""
+    for one in contract.discovered:
+        if ledger.find(one.charge) is None:
+            LOG.warning(ELSEWHERE, one.run, one.account)
+    accounts = [account.name for account in ledger.accounts() if account.dataset == contract.name]
+    keys = {entry.charge for name in accounts for entry in ledger.entries(account=name) if entry.kind == "commit"}
+    for key in sorted(keys - {one.charge for one in contract.discovered}):
+        if (reservation := ledger.find(key)) and reservation.charge.mechanism == DiscoverySystem.method:
+            LOG.warning(UNNAMED, contract.name, reservation.charge.run)
 
 
 def ledger_place(config: HandOverConfig) -> str | Path:

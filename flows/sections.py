@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
+from dpmodels.files import Place
 from dpmodels.ledger.declared import Declaration, Said
 
 HOME = Path(".nacre")
@@ -239,7 +240,7 @@ class RoundConfig(Section):
     workers: str = Field(default="auto", description="dask: a process for each client; here; auto.")
     patience: float = Field(default=600, gt=0, description="Seconds after which a client is late and is dropped.")
     least_clients: int = Field(default=1, ge=1, description="Fewer that took part make no classifier.")
-    judge: Path | None = Field(
+    judge: Place | None = Field(
         default=None,
         description="PUBLIC labeled records that classifiers are judged by.",
         examples=["/srv/nacre/labeled.parquet"],

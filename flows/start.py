@@ -18,7 +18,16 @@ from dpmodels.reading.frames import transform_write
 from dpmodels.releases.contract import Contract
 from flows.config import Charged, EmbedConfig, FederateConfig, HandOverConfig, SynthesizeConfig
 from flows.kinds.prepared import Preparation, Prepared
-from flows.planning import MayOpen, account_for, bind, check_discoveries, ledger_if_any, open_account, open_home
+from flows.planning import (
+    MayOpen,
+    account_for,
+    bind,
+    check_discoveries,
+    ledger_if_any,
+    open_account,
+    open_home,
+    warn_of_discoveries,
+)
 from tasks.run.accounts import accounts_to_open, charge_of
 from tasks.run.in_memory import GIVEN
 from tasks.run.ready import check_out, check_ready, check_writable
@@ -98,6 +107,7 @@ def admitted(
     """
     ledger = open_home(config)
     check_discoveries(ledger, prepared.contract)
+    warn_of_discoveries(ledger, prepared.contract)
     settings = settings_of_all(config, prepared, run, ledger, partition, may_open)
     if not prepared.lines:
         check_no_officer(ledger, prepared.contract)

@@ -37,7 +37,7 @@ def embed_documents(
     hides these with less.
 
     Args:
-        documents: a pandas DataFrame, a pyarrow Table, or the path of Parquet, CSV, Arrow or JSON lines. Private.
+        documents: a pandas DataFrame, a pyarrow Table, or the path, the pattern or the URI of files. Private.
         candidates: the same of PUBLIC documents with the same columns. What is made of them is handed over, and nothing
             of them may come from the private documents.
         epsilon: for each document, or for all documents of a user where the contract names a column of users.
@@ -62,10 +62,10 @@ def embed_documents(
 
 
 @contextmanager
-def _public_file(candidates: Any) -> Iterator[Path]:
+def _public_file(candidates: Any) -> Iterator[str | Path]:
     """Lend public documents as a file; those that are given in memory are written to a temporary one."""
     if (path := path_of(candidates)) is not None:
-        yield Path(path)
+        yield path
         return
     with TemporaryDirectory() as folder:
         transform_write(load_given(Sensitive(candidates)), file := Path(folder) / "candidates.parquet")

@@ -70,6 +70,7 @@ class SynthesisSettings(SampledSettings, total=False):
 class EmbeddingSettings(HandOverSettings, total=False):
     """What ``embed_documents`` takes."""
 
+    query: str
     method: str
     recipe: Mapping[str, Any] | None
     measurement: Mapping[str, Any] | None

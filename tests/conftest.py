@@ -10,6 +10,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
+from secrets import token_hex
 
 import absl.logging
 import pytest
@@ -17,6 +18,7 @@ from hypothesis import settings
 
 from benchmarks import postgres
 from dpmodels.late import EXTRAS
+from tests.kit.buckets import ENVIRONMENT, Bucket
 
 # Before torch and OpenBLAS are imported, whatever the shell that starts the tests asks for; workers of xdist too.
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", DO_NOT_TRACK="1")
@@ -43,7 +45,7 @@ settings.register_profile("thorough", deadline=None, max_examples=2000)
 # A shell that starts the tests in the background has them ignore Ctrl-C, and every child they start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-SERVERS = {"browser", "pages", "postgres_server", "postgresql", "prefect_api"}
+SERVERS = {"browser", "object_store", "pages", "postgres_server", "postgresql", "prefect_api"}
 """Fixtures, and parameters of them, that start servers; the tests that need them are marked."""
 
 
@@ -163,3 +165,22 @@ def postgres_server() -> Iterator[str]:
         pytest.skip("PostgreSQL is not installed")
     with postgres.server() as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def object_store() -> Iterator[str]:
+    """Run one object store that speaks S3 for all tests that want buckets; yield its address."""
+    server = pytest.importorskip("moto.server", reason="needs pip install 'moto[server]'")
+    running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    running.start()
+    yield "{}:{}".format(*running.get_host_and_port())
+    running.stop()
+
+
+@pytest.fixture
+def bucket(object_store: str, monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    """Return a new bucket; credentials lie in the environment, as those of a worker do."""
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{object_store}")
+    return Bucket(object_store, f"made-{token_hex(4)}")

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from dpmodels.errors import InvalidArgument, Unsuitable, refused, rule_of
+from dpmodels.errors import DataError, InvalidArgument, NacreError, Unsuitable, refused, rule_of
+from tests.kit import errors
 
 
 def test_an_arguments_value_is_told_with_its_rule() -> None:
@@ -63,3 +64,24 @@ def test_the_first_fault_is_told_with_the_keys_that_lead_to_it() -> None:
     with pytest.raises(ValidationError) as found:
         Spec.model_validate("none")
     assert refused(found.value, whole="measurement").name == "measurement"
+
+
+@pytest.mark.parametrize(
+    ("error", "says", "fields"),
+    [
+        (InvalidArgument, "", {"name": "epsilon"}),
+        (InvalidArgument, "", {"name": "delta", "value": 1}),
+        (InvalidArgument, "", {"column": "delta"}),
+        (InvalidArgument, "be positive", {"name": "delta"}),
+        (DataError, "", {}),
+    ],
+)
+def test_the_kit_tells_refusals_apart(error: type[NacreError], says: str, fields: dict[str, object]) -> None:
+    fault = InvalidArgument("delta", 1.5, "lie strictly between 0 and 1")
+    with errors.refused(NacreError, "between 0", name="delta", value=1.5) as caught:
+        raise fault
+    assert caught.value is fault
+    with pytest.raises((AssertionError, AttributeError, InvalidArgument)), errors.refused(error, says, **fields):
+        raise fault
+    with pytest.raises(pytest.fail.Exception), errors.refused(error, says, **fields):
+        pass

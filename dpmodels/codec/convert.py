@@ -1,6 +1,6 @@
 """One column between Arrow and numpy: its types, its states and unit values, and the policy for what lies outside."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from datetime import date, datetime
 from typing import Any
 
@@ -16,6 +16,8 @@ from dpmodels.contract.columns import EXACT, Categorical, Column, Continuous, Da
 from dpmodels.contract.continuous import decode_numbers
 from dpmodels.errors import DataError
 
+MISSING = ("NoneType", "NaTType", "NAType")
+"""Types of Python and pandas that hold no value."""
 EXACT_TENS = 22
 """Up to which power of ten is exact as float64: a whole number that is exact, over one of them, is the nearest."""
 
@@ -33,15 +35,18 @@ def arrow_type(column: Modelled) -> pa.DataType:
     return pa.type_for_alias(name)
 
 
-def mixes(values: Iterable[Any]) -> bool:
-    """Tell whether there is text beside bytes, or a day beside a moment: for one of them Arrow takes all for the other.
+def mixes(values: Collection[Any]) -> bool:
+    """Tell whether there is text beside bytes, a day beside a moment, or a scalar of numpy beside any other type.
 
-    Privacy: so what one value is would change what all others are read as.
+    Privacy: for one of them Arrow takes all for the other, so what one value is would change how all others are read.
     """
-    kinds = set(map(type, values))
-    days, moments = date in kinds, any(issubclass(kind, datetime) and kind.__name__ != "NaTType" for kind in kinds)
+    kinds = {kind for kind in set(map(type, values)) if kind.__name__ not in MISSING}
+    days, moments = date in kinds, any(issubclass(kind, datetime) for kind in kinds)
     text, raw = (any(issubclass(kind, other) for kind in kinds) for other in (str, bytes))
-    return (text and raw) or (days and moments)
+    scalars = {kind for kind in kinds if issubclass(kind, np.generic) and not issubclass(kind, float | str | bytes)}
+    if scalars and kinds - scalars == {float} and all(value != value for value in values if type(value) is float):
+        kinds = scalars  # NaN stands for what is missing
+    return (text and raw) or (days and moments) or (bool(scalars) and len(kinds) > 1)
 
 
 def csv_type(column: Column) -> pa.DataType:

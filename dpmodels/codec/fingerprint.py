@@ -1,9 +1,13 @@
 """A keyed hash of encoded rows, the same in whatever order and files they come."""
 
 import hashlib
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpmodels.codec.encode import Records
@@ -24,10 +28,10 @@ class Fingerprint:
         columns that are dropped do not count.
     """
 
-    def __init__(self, schema: Schema, secret: bytes) -> None:
+    def __init__(self, schema: Schema | None, secret: bytes) -> None:
         self._secret = secret
-        left_out = schema.partition and schema.partition.column
-        self._columns = [index for index, name in enumerate(schema.modelled) if name != left_out]
+        left_out = schema and schema.partition and schema.partition.column
+        self._columns = [index for index, name in enumerate(schema.modelled if schema else ()) if name != left_out]
         self._total, self._rows = np.zeros(LANES, dtype=np.uint64), 0
 
     def add(self, records: Records) -> None:
@@ -35,12 +39,24 @@ class Fingerprint:
         words = [codes for column, codes in enumerate(records.codes or ()) if column in self._columns]
         if records.pixels is not None:
             words += list(_words(records.pixels))
-        lanes = np.empty((LANES, len(records)), dtype=np.uint64)
+        self._add(words, len(records))
+
+    def add_documents(self, batch: pa.RecordBatch) -> None:
+        """Count encoded documents in: each vector is a row, with the class of its document; ids do not count."""
+        labels, vectors = batch.columns[-2:]
+        if pa.types.is_large_list(vectors.type):  # of sentences
+            labels, vectors = labels.take(pc.list_parent_indices(vectors)), vectors.flatten()
+        shape = len(vectors), vectors.type.list_size
+        pixels = vectors.flatten().to_numpy().reshape(shape).view(np.uint8)
+        self._add([labels.to_numpy(), *_words(pixels)], len(vectors))
+
+    def _add(self, words: Sequence[NDArray[Any]], rows: int) -> None:
+        lanes = np.empty((LANES, rows), dtype=np.uint64)
         lanes[:] = self._numbers(0)[:, None]
         for index, word in enumerate(words, 1):
             lanes += self._numbers(index)[:, None] * word.astype(np.uint64)
         self._total += _mixed(lanes).sum(axis=1, dtype=np.uint64)
-        self._rows += len(records)
+        self._rows += rows
 
     def merge(self, other: "Fingerprint") -> None:
         """Count in the rows of another fingerprint under the same secret."""
@@ -57,6 +73,16 @@ class Fingerprint:
         """Return the secret multipliers of a row's word, or its secret start; odd, so that none is lost."""
         content = hashlib.blake2b(index.to_bytes(8, "little"), key=self._secret, digest_size=8 * LANES).digest()
         return np.frombuffer(content, dtype=np.uint64) | np.uint64(1)
+
+
+def digest_of_documents(folder: Path, secret: bytes) -> str:
+    """Hash the encoded documents in the Arrow files of a folder; one batch is in memory."""
+    fingerprint = Fingerprint(None, secret)
+    for file in folder.glob("*.arrow"):
+        with pa.OSFile(str(file)) as source, pa.ipc.open_file(source) as reader:
+            for index in range(reader.num_record_batches):
+                fingerprint.add_documents(reader.get_batch(index))
+    return fingerprint.digest
 
 
 def _words(pixels: NDArray[np.uint8]) -> Any:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from dpmodels.artifact import write_whole
-from dpmodels.errors import ArtifactError
+from dpmodels.errors import ArtifactError, FileDamaged
 from dpmodels.late import Tensor, nn, torch
 
 Part: TypeAlias = "nn.Module | torch.optim.Optimizer"
@@ -33,7 +33,7 @@ def load_state(path: Path, parts: Mapping[str, Part], *, expect: Mapping[str, st
             metadata: dict[str, str] = file.metadata() or {}
             stored = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - not a mapping
     except SafetensorError as fault:
-        raise ArtifactError(f"checkpoint {path.name} is damaged; delete it to train again") from fault
+        raise FileDamaged(f"checkpoint {path.name}", "delete it to train again") from fault
     for key, value in expect.items():
         if metadata.get(key) != value:
             raise ArtifactError(f"checkpoint {path.name} was written with another {key}; delete it to train again")

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from dpmodels.errors import ArtifactError, NacreError
+from dpmodels.errors import ArtifactError, FileDamaged, NacreError
 from dpmodels.generators.bayes_net import BayesNetModel
 from dpmodels.generators.gan_model import GanModel
 from dpmodels.generators.images import ImageModel
@@ -68,4 +68,4 @@ def load_generator(path: Path, contract: Any = None, kinds: Collection[str] = KI
     except NacreError:
         raise
     except Exception as fault:  # whatever a model makes of parts that are not as it wrote them
-        raise ArtifactError(f"generator {path.name} is damaged; train it again") from fault
+        raise FileDamaged(f"generator {path.name}", "train it again") from fault

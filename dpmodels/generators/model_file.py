@@ -7,7 +7,7 @@ from typing import Any
 
 from dpmodels.contract.documents import Documents
 from dpmodels.contract.schema import Schema
-from dpmodels.errors import ArtifactError
+from dpmodels.errors import FileDamaged
 from dpmodels.late import Tensor
 
 ABOUT: dict[str, type[Schema] | type[Documents]] = {"schema": Schema, "documents": Documents}
@@ -31,7 +31,7 @@ def read_model(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Read facts (the contract under ``schema``) and tensors back.
 
     Raises:
-        ArtifactError: the file is missing or damaged.
+        FileDamaged: the file is missing, or no model is in it.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -42,5 +42,5 @@ def read_model(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         (about,) = facts.keys() & ABOUT
         facts["schema"] = ABOUT[about].model_validate_json(json.dumps(facts.pop(about)))
     except (OSError, SafetensorError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as fault:
-        raise ArtifactError(f"generator {path.name} is missing or damaged; train it again") from fault
+        raise FileDamaged(f"generator {path.name}", "train it again") from fault
     return facts, tensors

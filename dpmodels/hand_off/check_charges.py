@@ -27,6 +27,11 @@ CLOSE = Decimal("1e-9")
 MOST_WORK, WORK_OF_A_PART = 2 * MAX_KINDS, 24
 NOT_APPROVED = "by nobody that this file names"
 
+TOLD = (
+    "the price of the discovery {0} is what schema.yaml says of it, for the ledger that paid was not at hand: ask "
+    "whoever keeps account {1}, who finds it by `nacre ledger entries {1}`, whether the charge is no larger"
+)
+
 
 def check_charges(manifest: Manifest, check: Verification) -> None:
     """Check every line's price and charge, those of clients, and what all of them cost together."""
@@ -101,6 +106,8 @@ def check_discoveries(manifest: Manifest, contract: Contract, check: Verificatio
             check.faults.append(
                 f"the manifest says another price, plan or payer of discovery {charge} than schema.yaml"
             )
+        elif lines[charge].ledger.entries is None:
+            check.notes.append(TOLD.format(charge, printable(str(lines[charge].ledger.account))))
     for name in map(printable, unpriced(contract)):
         check.notes.append(f"schema.yaml has keys from the charged release {name}, whose price is in no line: add it")
 

@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dpmodels.errors import LedgerError
+from dpmodels.errors import NotSigned
 from dpmodels.frozen import Frozen
 from dpmodels.keys import key_text, private_key, public_key, signed_by
 from dpmodels.ledger.store import canonical_json
@@ -87,22 +87,24 @@ class ApprovalRequest:
         """Return the approval if the officer signed it.
 
         Raises:
-            LedgerError: there is no approval, or it is for other charges or by another key.
+            NotSigned: there is no approval, or it is for other charges or by another key.
         """
         run = self.run
         if approval is None:
-            raise LedgerError(
+            fact = (
                 f"account {self.account} is charged only with the approval of {officer.name}, which run {run} lacks; "
                 f"nothing was charged. It is given by `nacre approve {run} --key KEY.pem`; then resume the run"
             )
-        if approval.public_key != officer.public_key:
-            raise LedgerError(f"run {run} is signed with another key than that of {officer.name}; nothing was charged")
-        if not self.is_signed(approval):
-            raise LedgerError(
+        elif approval.public_key != officer.public_key:
+            fact = f"run {run} is signed with another key than that of {officer.name}; nothing was charged"
+        elif not self.is_signed(approval):
+            fact = (
                 f"the approval of run {run} is not signed by the key of {officer.name} for this ledger, account, run "
                 "and plan; nothing was charged"
             )
-        return approval
+        else:
+            return approval
+        raise NotSigned(self.account, fact, officer.name)
 
     def is_signed(self, approval: Approval) -> bool:
         """Tell whether the holder of the approval's key signed exactly this."""

@@ -13,12 +13,11 @@ from sqlalchemy import Connection, func, select
 
 from dpmodels.accounting.events import Event
 from dpmodels.accounting.tally import MAX_KINDS, Tally, heaviest
-from dpmodels.errors import LedgerError
+from dpmodels.errors import ChainBroken, ChargeState, LedgerError
 from dpmodels.ledger import store
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.database import lock
 from dpmodels.ledger.records import Account, Reservation, follow, lives, read_reserve
-from dpmodels.ledger.store import VERIFY
 from dpmodels.privacy import exact_decimal
 
 
@@ -130,19 +129,19 @@ def books(connection: Connection, names: Iterable[str]) -> dict[str, Book]:
     names = list(names)
     rows = store.standing(connection, names)
     if faults := store.link_faults(connection, [entry for _, ends in rows.values() for entry in ends.values()]):
-        raise LedgerError(f"the chain is broken: {faults[0]}; {VERIFY}")
+        raise ChainBroken(f"the chain is broken: {faults[0]}")
     for name in names:
         if name not in rows and not store.read(connection, store.entries.c.account == name):
             raise LedgerError(f"account {name} is not open; `nacre ledger open` opens one")
         if name not in rows or "open" not in rows[name][1]:
-            raise LedgerError(f"account {name} lacks its row or its opening entry; {VERIFY}")
+            raise ChainBroken(f"account {name} lacks its row or its opening entry")
     return {name: _book(connection, *rows[name]) for name in names}
 
 
 def _book(connection: Connection, row: dict[str, str], ends: dict[str, store.Entry]) -> Book:
     account = Account.written_in(ends["open"], ends.get("cap"))
     if row != account.row:
-        raise LedgerError(f"account {row['name']} differs from its opening entry; {VERIFY}")
+        raise ChainBroken(f"account {row['name']} differs from its opening entry")
     return Book(account, _tally(connection, max(ends.values(), key=lambda entry: entry.seq)), ends["open"].hash)
 
 
@@ -198,7 +197,7 @@ def around(connection: Connection, keys: Sequence[str]) -> Limit:
     """
     reserves = [entry for entry in store.read(connection, store.entries.c.charge.in_(keys)) if entry.kind == "reserve"]
     if not reserves:
-        raise LedgerError(f"charge {next(iter(keys), '')} is not reserved")
+        raise ChargeState(next(iter(keys), ""), "not reserved", "no entry of the ledger names it")
     reservations, name = find(connection, keys), reserves[0].account
     charge_cost = sum((one.cost for one in reservations.values() if one.state != "voided"), Tally())
     before = _tally_before(connection, reserves[0])
@@ -301,17 +300,17 @@ def history(changes: list[store.Entry], points: int) -> Iterator[tuple[str, Deci
             yield entry.time, spent_epsilon(tally, account.delta_cap, account.filter_order), account.epsilon_cap
 
 
-def _below_itself(connection: Connection, name: str) -> LedgerError:
+def _below_itself(connection: Connection, name: str) -> ChainBroken:
     """Return the error of an account that was opened below itself, or below one of those below it."""
     first, *_ = store.read(connection, store.entries.c.account == name, store.entries.c.kind == "open")
-    return LedgerError(f"{first} opens account {name} below itself, as no ledger does; {VERIFY}")
+    return ChainBroken(f"{first} opens account {name} below itself, as no ledger does")
 
 
 def _below(connection: Connection, names: Iterable[str], above: Set[str] = frozenset()) -> dict[str, list[Tally]]:
     """Return the tally of each line of accounts below the named ones, without tallies that another surely exceeds.
 
     Raises:
-        LedgerError: an account is below itself.
+        ChainBroken: an account is below itself.
     """
     names = list(names)
     if twice := sorted(above & set(names)):
@@ -334,6 +333,6 @@ def _tally(connection: Connection, last: store.Entry) -> Tally:
     # The entry is older than tallies in entries: add up once, from a whole chain; the next charge writes the tally.
     chain = store.read(connection)
     if faults := store.chain_faults(chain):
-        raise LedgerError(f"the chain is broken: {faults[0][1]}; {VERIFY}")
+        raise ChainBroken(f"the chain is broken: {faults[0][1]}")
     reservations = [follow(life) for life in lives(entry for entry in chain if entry.account == last.account).values()]
     return sum((one.cost for one in reservations if one.state != "voided"), Tally())

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from dpmodels import artifact
 from dpmodels.accounting.tally import Tally
-from dpmodels.errors import InvalidArgument, LedgerError
+from dpmodels.errors import ChargeState, InvalidArgument, LedgerError
 from dpmodels.ledger import audit, books, opening, store, weighing
 from dpmodels.ledger.approval import Approval
 from dpmodels.ledger.database import lock
@@ -192,7 +192,7 @@ class Ledger(LedgerReader):
                 life = _life(connection, key)
             reservation = follow(life)
             if (reservation.state, kind) not in TRANSITIONS:
-                raise LedgerError(f"charge {key} is {reservation.state}: {kind} is not allowed")
+                raise ChargeState(key, reservation.state, f"{kind} is not allowed")
             content = payload(connection, reservation) if callable(payload) else payload
             attempt = reservation.draws + 1 if kind == "draw" else 1
             return follow([*life, *store.append(connection, [Draft(account, key, kind, attempt, content)])])
@@ -306,7 +306,7 @@ def _charged(
     opening.open_missing(connection, opens, alone)
     weighed = weighing.weigh(connection, *charges, write=True)
     if weighed.first is not None and weighed.first.state == "voided":
-        raise LedgerError(f"charge {charges[0].key} is voided and stays so; start a new run")
+        raise ChargeState(charges[0].key, "voided", "it stays so; start a new run")
     if not weighed.accepted and opens:
         raise weighed.refusal()  # raising rolls the opening back
     if not weighed.accepted:
@@ -322,4 +322,4 @@ def _life(connection: Connection, key: str) -> list[Entry]:
 
 
 def _unknown(key: str) -> NoReturn:
-    raise LedgerError(f"charge {key} is not reserved")
+    raise ChargeState(key, "not reserved", "no entry of the ledger names it")

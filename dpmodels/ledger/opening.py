@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 from sqlalchemy import Connection, insert, or_, select, tuple_, update
 
-from dpmodels.errors import AccountMissing, InvalidArgument, LedgerError, Unsuitable, refused
+from dpmodels.errors import AccountMissing, InvalidArgument, LedgerError, NotSigned, Unsuitable, refused
 from dpmodels.ledger import books, store
 from dpmodels.ledger.approval import Approval
 from dpmodels.ledger.database import lock
@@ -55,7 +55,8 @@ def change(
     """Change an account's terms by an entry of the chain, and return the account.
 
     Raises:
-        LedgerError: the new cap is below what is spent, or more may be spent and no officer signed for that.
+        LedgerError: the new cap is below what is spent.
+        NotSigned: more may be spent and no officer signed for that.
     """
     book = books.family(connection, [name], write=True).members[name]
     signatures = Signatures.read(connection)
@@ -68,10 +69,11 @@ def change(
     signed = signatures.proof(changed, approval)
     if signed is None:
         officer = signatures.asked(changed)[0][0][0].name
-        raise LedgerError(
+        fact = (
             f"account {name} may spend more, or is signed for by somebody else, only if {officer} signs: give --key "
             f"with the key of {officer}; nothing was changed"
         )
+        raise NotSigned(name, fact, officer)
     times = len(store.read(connection, store.entries.c.account == name, store.entries.c.kind == "cap"))
     terms = {term: changed.terms[term] for term in CAP_TERMS}
     payload = {**terms, "reason": reason, "tally": book.tally.brief, **signed}

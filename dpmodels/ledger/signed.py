@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 from sqlalchemy import Connection, select
 
-from dpmodels.errors import LedgerError
+from dpmodels.errors import NotSigned
 from dpmodels.keys import key_text, private_key
 from dpmodels.ledger import store
 from dpmodels.ledger.approval import Approval, ApprovalRequest, Officer
@@ -107,14 +107,15 @@ class Signatures:
         """Refuse to charge accounts as nobody signed for.
 
         Raises:
-            LedgerError: one of them was opened, raised or given another officer without the signature of an officer.
+            NotSigned: one of them was opened, raised or given another officer without the signature of an officer.
         """
         for name in names:
             if name in self.lacking:
-                raise LedgerError(
+                raise NotSigned(
+                    name,
                     f"account {name} is as {self.lacking[name]} made it, which no officer of this ledger signed, so "
                     f"nothing is charged to it: have `nacre ledger cap {name} --epsilon EPSILON --reason TEXT --key "
-                    "KEY.pem` given by its officer"
+                    "KEY.pem` given by its officer",
                 )
 
     def _known(self, name: str) -> Account | None:

@@ -30,12 +30,11 @@ from sqlalchemy import (
     text,
 )
 
-from dpmodels.errors import LedgerError
+from dpmodels.errors import ChainBroken
 from dpmodels.frozen import Frozen
 
 VERSION_TABLE = "ledger_version"  # Alembic's, under a name that no other program's has
 FIRST_HASH = "0" * 64
-VERIFY = "`nacre ledger verify` lists every fault"
 UNCHARGED = ("nonce", "by")
 """What every payload holds beside what the entry is about."""
 ACCOUNT_KINDS = ("open", "cap")  # entries about an account; all others are about a charge
@@ -136,11 +135,11 @@ class Entry(Frozen):
         """Parse the payload.
 
         Raises:
-            LedgerError: it is not written in the one way, so it may say something else to another reader.
+            ChainBroken: it is not written in the one way, so it may say something else to another reader.
         """
         content = _canonical_content(self.payload)
         if content is None:
-            raise LedgerError(f"{self} is not in canonical JSON; {VERIFY}")
+            raise ChainBroken(f"{self} is not in canonical JSON")
         return content
 
     @property
@@ -205,13 +204,13 @@ def append(connection: Connection, drafts: Iterable[Draft]) -> list[Entry]:
     which grows with the data.
 
     Raises:
-        LedgerError: the newest entry was edited, or does not follow the one before it.
+        ChainBroken: the newest entry was edited, or does not follow the one before it.
     """
     hold_end(connection)
     last = connection.execute(_END)
     end, before = [*(_entry(row) for row in last), None, None][:2]
     if end and (end.hash != end.true_hash or end.previous_hash != (before.hash if before else FIRST_HASH)):
-        raise LedgerError(f"the chain is broken at its newest {end}; {VERIFY}")
+        raise ChainBroken(f"the chain is broken at its newest {end}")
     added, by = list[Entry](), author()
     for draft in drafts:
         written = draft._asdict() | {
@@ -260,12 +259,12 @@ def standing(connection: Connection, names: Iterable[str]) -> dict[str, tuple[di
     """Return the rows of accounts, each with its newest entry of every spending kind.
 
     Raises:
-        LedgerError: one of them was opened twice.
+        ChainBroken: one of them was opened twice.
     """
     rows = [dict(row._mapping) for row in _many(connection, _STANDING, "names", names)]
     for row in rows:
         if row.pop("opened") != row["newest_open"]:
-            raise LedgerError(f"account {row['name']} was opened a second time by entry {row['newest_open']}; {VERIFY}")
+            raise ChainBroken(f"account {row['name']} was opened a second time by entry {row['newest_open']}")
     positions = {row["name"]: [row.pop(f"newest_{kind}") for kind in SPENDING_KINDS] for row in rows}
     positions_to_read = [seq for seqs in positions.values() for seq in seqs if seq is not None]
     at = {row.seq: _entry(row) for row in _many(connection, _AT, "seqs", positions_to_read)}

@@ -1,15 +1,18 @@
-"""Where a table lies: a file, a folder or a pattern of names, on this machine or in an object store."""
+"""Where data lies: a file, a folder or a pattern of names, on this machine or in an object store."""
 
+import hashlib
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from dpmodels.errors import DataError, InvalidArgument
+from dpmodels.errors import DataError, InvalidArgument, NacreError
 
 FORMATS = {
     ".parquet": "parquet",
@@ -82,10 +85,39 @@ class DataFile:
         """Open the file to be read anywhere."""
         return self.system.open_input_file(self.path)
 
+    def digest(self, method: Callable[[], Any] | str) -> bytes:
+        """Hash the bytes of the file as they lie there.
+
+        Raises:
+            DataError: they cannot be read to their end.
+        """
+        try:
+            with self.system.open_input_stream(self.path, compression=None, buffer_size=STEP) as content:
+                return hashlib.file_digest(content, method).digest()
+        except FAILURES:
+            pass
+        raise DataError("", f"{self.uri} cannot be read to its end: it changed, or the connection broke")
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What the file is known by where it lies, whatever names and links lead to it.
+
+        Raises:
+            DataError: it is gone.
+        """
+        if not isinstance(self.system, pafs.LocalFileSystem):
+            return self.system.type_name, urlsplit(self.uri).netloc, self.path
+        return next(iter(identities([Path(self.path)], self.uri)))
+
 
 def is_uri(uri: str) -> bool:
     """Tell a URI from a path."""
     return "://" in uri
+
+
+def is_local(uri: str) -> bool:
+    """Tell whether a place is on this machine."""
+    return not is_uri(uri) or uri.startswith("file:")
 
 
 def settled(uri: str) -> str:
@@ -196,6 +228,24 @@ def find_files(uri: str) -> list[DataFile]:
     if len({tuple(key for key, _ in file.keys) for file in files}) > 1:
         raise DataError("", f"{uri} must name the same columns in the folders of all files")
     return files
+
+
+def is_there(uri: str) -> bool:
+    """Tell whether there is anything at a path; or at a pattern or a URI files that can be listed from here."""
+    if not is_uri(uri) and "*" not in uri:
+        return Path(uri).exists()
+    try:
+        return bool(_listed(*open_system(uri), uri))
+    except NacreError:
+        return False
+
+
+def name_of(uri: str) -> str:
+    """Return the one name of a place, whatever links lead to it; it begins with the name of any that it lies in."""
+    system, path = open_system(uri)
+    if isinstance(system, pafs.LocalFileSystem):
+        return f"{os.path.realpath(path).rstrip('/')}/"
+    return f"{system.type_name}://{urlsplit(uri).netloc}/{path.rstrip('/')}/"
 
 
 def _listed(system: pafs.FileSystem, path: str, uri: str) -> list[tuple[str, int | None]]:

@@ -1,6 +1,7 @@
 """The answer of a database to a query, as a stream of batches; the connection is read and never written."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpmodels.codec.convert import mixes
-from dpmodels.codec.encode import Codec
 from dpmodels.errors import DataError, InvalidArgument
 from dpmodels.reading.pictures import Batches
 from dpmodels.reading.statement import connection_of, statement_of
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, CursorResult
 
 FILE_DATABASES = ("sqlite", "duckdb")
+CATALOGS = {
+    "sqlite": "select name, type from sqlite_master where type in ('table', 'view')",
+    "duckdb": "select table_name, table_type from information_schema.tables",
+}
+"""What names the tables and views of a database in a file, and tells one from the other."""
 DRIVERS = {"postgresql": "postgresql+psycopg", "sqlite": "sqlite+pysqlite"}
 """The driver that nacre's extras bring, where SQLAlchemy would take another."""
 
@@ -67,13 +72,15 @@ def settled_database(database: str) -> str:
     return url.render_as_string(hide_password=True)
 
 
-def read_query(query: Query, codec: Codec, batch_rows: int) -> Batches:
-    """Send a query, hold the names of its columns to the schema, and read its rows as they are asked for.
+def read_query(
+    query: Query, kinds: Mapping[str, pa.DataType], check: Callable[[Sequence[str]], None], batch_rows: int
+) -> Batches:
+    """Send a query, check the names of its columns, and read those that have a kind as they are asked for.
 
     Raises:
-        DataError: the database cannot be reached or refuses the query, or the columns are not the schema's.
+        DataError: the database cannot be reached or refuses the query, or its columns do not pass the check.
     """
-    batches = _batches(query, codec, batch_rows)
+    batches = _batches(query, kinds, check, batch_rows)
     next(batches)
     return batches
 
@@ -84,14 +91,37 @@ def names_of_query(query: Query) -> list[str]:
         return names
 
 
-def _batches(query: Query, codec: Codec, batch_rows: int) -> Iterator[pa.RecordBatch]:
+def tables_of(query: Query) -> tuple[list[str], list[Path]]:
+    """Name the tables of a database in a file that a query reads, by its words, and the files that hold them.
+
+    A query that names a view, or no table, may read any. Of a server's database there is none.
+
+    Raises:
+        DataError: the database cannot be read.
+    """
+    url = check_database(query.database)
+    if url.get_backend_name() not in FILE_DATABASES:
+        return [], []
+    with _answer(Query(query.database, CATALOGS[url.get_backend_name()]), 1024) as (_, chunks):
+        kinds = {name: kind for rows in chunks for name, kind in rows}
+    words = set(re.findall(r"\w+", query.text.lower()))
+    named = [name for name in kinds if set(re.findall(r"\w+", name.lower())) <= words]
+    whole = not named or any("view" in kinds[name].lower() for name in named)
+    paths = [Path(f"{url.database}{suffix}") for suffix in ("", "-wal", ".wal")]
+    return list(kinds) if whole else named, [path for path in paths if path.exists()]
+
+
+def _batches(
+    query: Query, kinds: Mapping[str, pa.DataType], check: Callable[[Sequence[str]], None], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
     """Yield an empty batch when the names were checked, then the rows."""
     with _answer(query, batch_rows) as (names, chunks):
-        codec.check_names(names)
+        check(names)
         yield pa.RecordBatch.from_arrays([], [])
         while rows := _next(chunks):
             columns = zip(names, zip(*rows, strict=True), strict=True)
-            yield pa.RecordBatch.from_arrays([_column(name, values, codec) for name, values in columns], names)
+            arrays = {name: _column(name, values, kinds[name]) for name, values in columns if name in kinds}
+            yield pa.RecordBatch.from_arrays(list(arrays.values()), list(arrays))
 
 
 @contextmanager
@@ -155,9 +185,8 @@ def _close(connection: "Connection", result: "CursorResult[Any] | None") -> None
         connection.engine.dispose()
 
 
-def _column(name: str, values: Sequence[Any], codec: Codec) -> pa.Array:
-    """Lay the values of a column out as Arrow; text becomes what the schema declares, as in a CSV file."""
-    kind = codec.csv_types[name]
+def _column(name: str, values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Lay the values of a column out as Arrow; text becomes what it is to be, as in a CSV file."""
     if any(isinstance(value, UUID) for value in values):
         values = [None if value is None else str(value) for value in values]
     try:

@@ -60,21 +60,37 @@ def _libraries(data: Any) -> set[str]:
     return {kind.__module__.split(".")[0] for kind in type(data).__mro__}
 
 
-def _of_pandas(frame: Any, types: pa.Schema | None = None) -> pa.Table:
+def _of_pandas(frame: Any) -> pa.Table:
     if any(mixes(frame.iloc[:, index]) for index, kind in enumerate(frame.dtypes) if kind == np.dtype(object)):
         raise TypeError
-    return pa.Table.from_pandas(frame, types, preserve_index=False).replace_schema_metadata()
+    return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
 
 
 def _of_dask(data: Any) -> pa.RecordBatchReader:
-    """Compute a Dask DataFrame partition by partition; the first one tells the types."""
+    """Compute a Dask DataFrame partition by partition, each of which must have the types of the first.
 
-    def table(index: int, types: pa.Schema | None = None) -> pa.Table:
-        return _of_pandas(data.partitions[index].compute(), types)
+    Privacy: a partition that was cast to the first one's types would lose what those cannot hold, so that one record
+        decided how others are read. A column without any value has any type.
+    """
+
+    def table(index: int) -> pa.Table:
+        part = _of_pandas(data.partitions[index].compute())
+        return part.cast(pa.schema([field.with_type(_plain(field.type)) for field in part.schema]))
+
+    def as_first(index: int) -> pa.Table:
+        part = table(index)
+        if any(field.type not in (pa.null(), first.schema.field(at).type) for at, field in enumerate(part.schema)):
+            raise TypeError
+        return part.cast(first.schema)
 
     first = table(0)
-    rest = (batch for index in range(1, data.npartitions) for batch in table(index, first.schema).to_batches())
+    rest = (batch for index in range(1, data.npartitions) for batch in as_first(index).to_batches())
     return pa.RecordBatchReader.from_batches(first.schema, chain(first.to_batches(), rest))
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """Return the type of a dictionary's values: partitions may number the same ones otherwise."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def transform_write(rows: Sensitive[pa.RecordBatchReader], path: Path) -> None:
@@ -101,7 +117,8 @@ def transform_write(rows: Sensitive[pa.RecordBatchReader], path: Path) -> None:
     if failed:
         raise DataError(
             "",
-            "the data cannot be written as Parquet: the disk is full, or a column's type is unknown to it",
+            "the data cannot be written as Parquet: the disk is full, a column's type is unknown to it, or a partition "
+            "has other types than the first; give every column one type, as the schema has it",
         )
 
 

@@ -66,7 +66,7 @@ def load_parts(source: str | Path | Query, schema: Schema, batch_rows: int, key:
     """
     codec = Codec(schema)
     if isinstance(source, Query):
-        return [Sensitive(_kept(read_query(source, codec, batch_rows), schema))]
+        return [Sensitive(_kept(read_query(source, codec.csv_types, codec.check_names, batch_rows), schema))]
     if not is_uri(str(source)) and is_pictures(Path(source)):
         types, pictures = read_pictures(Path(source), schema, batch_rows)
         codec.check_types(types)

@@ -1,6 +1,6 @@
 """Some columns of a file, whatever its format: how documents and the records of clients are read."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,10 +75,15 @@ def open_columns(file: DataFile, texts: Mapping[str, pa.DataType], missing: str)
         DataError: the file is damaged or not what its name says, or a column is missing.
     """
     names, types = _names(file, texts)
-    for name in texts:
-        if names.count(name) != 1:
-            raise DataError(name, missing)
+    check_once_named(names, texts, missing)
     return NamedColumns(file, types_laid_out(pa.schema([types.field(name) for name in texts])))
+
+
+def check_once_named(names: Sequence[str], columns: Iterable[str], missing: str) -> None:
+    """Refuse names among which that of a column is missing, or twice; of which ``missing`` is said."""
+    for column in columns:
+        if names.count(column) != 1:
+            raise DataError(column, missing)
 
 
 def _names(file: DataFile, texts: Mapping[str, pa.DataType]) -> tuple[list[str], pa.Schema]:

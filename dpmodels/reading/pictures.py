@@ -1,6 +1,7 @@
 """Images that are not in a table: an .npz of arrays, or a folder of PNG files in one sub-folder a label."""
 
 import math
+import os
 import struct
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,11 +26,13 @@ from dpmodels.reading.data_files import check_once
 
 Batches = Iterable[pa.RecordBatch]
 LONGEST_NAME = 200
+DEEPEST = 8
+"""Folders in folders that are looked through: a link may lead to a folder above it."""
 
 
 def is_pictures(path: Path) -> bool:
     """Tell by name whether a path is read here: an .npz file, or a folder with PNG files in it."""
-    return path.suffix.lower() == ".npz" or (path.is_dir() and next(path.rglob("*.png"), None) is not None)
+    return path.suffix.lower() == ".npz" or (path.is_dir() and next(_png_files(path), None) is not None)
 
 
 def read_pictures(path: Path, schema: Schema, batch_rows: int) -> tuple[pa.Schema, Batches]:
@@ -166,10 +169,18 @@ def _labels_of(rows: NDArray[Any], path: Path) -> pa.Array:
     return array
 
 
+def _png_files(path: Path) -> Iterator[Path]:
+    """Yield the PNG files of a folder and of those in it, links to folders too, but for what is hidden."""
+    for folder, below, names in os.walk(path, followlinks=True):
+        depth = len(Path(folder).relative_to(path).parts)
+        below[:] = [name for name in below if not name.startswith(".") and depth < DEEPEST]
+        yield from (Path(folder, name) for name in names if name[0] != "." and name.lower().endswith(".png"))
+
+
 def _read_folder(path: Path, schema: Schema, name: str, column: Image, batch_rows: int) -> tuple[pa.Schema, Batches]:
     target = schema.target or ""
     labels = _labels(schema)
-    files = sorted(path.rglob("*.png"))
+    files = sorted(_png_files(path))
     check_once(files, path)
     if any(file.parent.parent != path or file.parent.name not in labels for file in files):
         raise DataError(target, f"PNG files must lie in sub-folders of {path} named as the values of the schema")

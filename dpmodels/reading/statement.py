@@ -30,8 +30,29 @@ TIES = {
     "join": r"\b(join|lateral)\b",
     "union": r"\b(union|except|intersect)\b",
     "recursive": r"\brecursive\b",
+    "a second select": r"\bselect\b.*\bselect\b",
+    "values": r"\bvalues\b",
+    "having": r"\b(having|qualify)\b",
+    "a sample": r"\b(tablesample|using\s+sample)\b",
+    "pivot": r"\b(un)?pivot\b",
+    "rows made of one": r"\b(unnest|explode|flatten|generate_series|generate_subscripts|range|regexp_split_to_table|"
+    r"string_split_to_table|json_each|json_tree|json_array_elements\w*|jsonb?_\w*(each|elements)\w*)\s*\(",
+    "an aggregate": r"\b(count|sum|total|avg|mean|min|max|median|mode|std(dev\w*)?|var(iance|_pop|_samp)?|corr|"
+    r"covar_\w+|regr_\w+|quantile\w*|percentile\w*|approx_\w+|string_agg|array_agg|group_concat|listagg|list|histogram|first|last|"
+    r"any_value|arg_(min|max)|bool_(and|or)|bit_(and|or|xor)|json\w*_agg|json_group_\w+|product|every|rank)\s*\(",
 }
-"""Words by which a row of an answer comes of several rows, or gives way to one."""
+"""Words by which a row of an answer comes of several rows, gives way to one, or is one of several of a row.
+
+``min`` and ``max`` of several arguments are warned of too, where they are no aggregates: by its words alone no one can
+tell.
+"""
+UNREAD = re.compile(r"'[^']*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
+"""Text and comments in a statement."""
+SEVERAL = re.compile(
+    r"\bfrom\b(?:(?!\b(select|where|group|order|limit|having|window|qualify|fetch|offset|for)\b).)*,",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A comma among the tables of a statement without what stands in parentheses."""
 RULE = (
     "be the name of a table or view, or one statement without a semicolon that begins with select, with, values or "
     "table and only reads; put anything else into a view of the database"
@@ -57,7 +78,11 @@ def statement_of(text: str, backend: str) -> str:
 
 def tied(text: str) -> list[str]:
     """Name what in a query may make one row of its answer depend on several records; by its words alone."""
-    return [words for words, pattern in TIES.items() if re.search(pattern, text, re.IGNORECASE)]
+    flat = text = UNREAD.sub(" ", text)
+    while (outer := re.sub(r"\([^()]*\)", " ", flat)) != flat:
+        flat = outer
+    names = [words for words, pattern in TIES.items() if re.search(pattern, text, re.IGNORECASE | re.DOTALL)]
+    return names + ["several tables"] * bool(SEVERAL.search(flat))
 
 
 def connection_of(url: "URL", password: str) -> "Connection":

@@ -13,8 +13,13 @@ from dpmodels.contract.base import is_text
 from dpmodels.errors import DataError
 from dpmodels.privacy import PrivacyUnit
 
-UNSEEN = r"[\p{Cc}\p{Cf}\x{115F}\x{1160}\x{3164}\x{FE00}-\x{FE0F}]"
-"""Characters that show nothing: two ids that differ by them alone look like one user."""
+IGNORABLE = (
+    r"\x{034F}\x{115F}\x{1160}\x{17B4}\x{17B5}\x{180B}-\x{180F}\x{2065}\x{3164}\x{FE00}-\x{FE0F}\x{FFA0}"
+    r"\x{FFF0}-\x{FFF8}\x{E0000}-\x{E0FFF}"
+)
+"""What Unicode's Default_Ignorable_Code_Point names beside control and format characters (Cc, Cf)."""
+UNSEEN = rf"[\p{{Cc}}\p{{Cf}}\p{{Zl}}\p{{Zp}}{IGNORABLE}\x{{2800}}\x{{FFFC}}\x{{1D159}}]|[^\P{{Zs}} ]"
+"""Characters that show nothing, and spaces but the usual one: two ids that differ by them alone look like one user."""
 
 
 def bounded(batches: Iterable[pa.RecordBatch], unit: PrivacyUnit) -> Iterator[pa.RecordBatch]:

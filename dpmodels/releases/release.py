@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from dpmodels.errors import ArtifactError
+from dpmodels.errors import ArtifactError, FileDamaged
 from dpmodels.limits import UNPACKED_FACTOR, UNPACKED_RELEASE
 from dpmodels.privacy import Released
 from dpmodels.releases.formats import FORMAT, read_plan, values_of
@@ -87,7 +87,7 @@ def read_release(source: Path | bytes) -> Released[Release]:
         with pa.BufferReader(source) if isinstance(source, bytes) else pa.OSFile(str(source)) as file:
             table = read_within(file, UNPACKED_RELEASE + UNPACKED_FACTOR * file.size())
     except (OSError, pa.ArrowException, ValueError) as fault:
-        raise ArtifactError(f"release {name} is missing or damaged") from fault
+        raise FileDamaged(f"release {name}", "put a copy of it back") from fault
     metadata = table.schema.metadata or {}
     number = metadata.get(FORMAT_KEY, b"1")[:9]
     if number.isdigit() and int(number) > FORMAT:

@@ -33,7 +33,7 @@ def axis_of(column: Continuous, bins: Bins, synthetic: Floats) -> dict[str, Any]
     below = np.concatenate([[0.0], np.cumsum(synthetic[: bins.values])])
     begin = int(np.flatnonzero(below <= FEW * below[-1])[-1])
     end = int(np.flatnonzero(below >= (1 - FEW) * below[-1])[0])
-    if not below[-1] or (edges[end] - edges[begin]) * SHORTER > edges[-1] - edges[0]:
+    if not below[-1] or edges[end] - edges[begin] > (edges[-1] - edges[0]) / SHORTER:
         begin, end = 0, len(edges) - 1
     parts = (edges - edges[begin]) / (edges[end] - edges[begin])
     step = 0.0 if column.decimals is None else column.interval.step

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.documents import Encoder
-from dpmodels.errors import ArtifactError, Unsuitable
+from dpmodels.errors import FileDamaged, Unsuitable
 from dpmodels.frozen import Frozen
 from dpmodels.text.encoders import Vectors
 from dpmodels.text.passages import Passages
@@ -133,7 +133,7 @@ def read_candidates(path: Path) -> Candidates:
         if about.format != 1 or len({len(embeddings), len(points)}) > 1 or not np.isfinite(embeddings).all():
             raise ValueError
     except (OSError, SafetensorError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
-        raise ArtifactError(f"{path.name} is missing or is no file of candidates as nacre writes it") from None
+        raise FileDamaged(f"file of candidates {path.name}", "make it again") from None
     check_exact(directions)
     return Candidates(about.encoder, about.recipe, embeddings, points, directions, recoder, sketch)
 

@@ -1,6 +1,7 @@
-"""Read documents from files of any format, one or a folder, as a stream of batches in bounded memory."""
+"""Read documents from files of any format, or from a database, as a stream of batches in bounded memory."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,8 @@ from dpmodels.errors import DataError
 from dpmodels.limits import LONGEST_DOCUMENT
 from dpmodels.privacy import PrivacyUnit, Sensitive
 from dpmodels.reading.data_files import find_files
-from dpmodels.reading.named_columns import NamedColumns, open_columns
+from dpmodels.reading.database import Query, read_query
+from dpmodels.reading.named_columns import NamedColumns, check_once_named, open_columns
 from dpmodels.reading.pictures import Batches
 from dpmodels.reading.user_ids import bounded
 
@@ -27,7 +29,7 @@ MISSING = (
 
 @dataclass(frozen=True)
 class DocumentFiles:
-    """Checked files of documents, which can be read any number of times.
+    """Checked files of documents, or a query for them, which can be read any number of times.
 
     A batch has the columns ``id`` (text), ``content`` (text, or the lists of numbers that came instead) and ``label``
     (the place of the class among the contract's, or -1).
@@ -36,6 +38,7 @@ class DocumentFiles:
     files: tuple[NamedColumns, ...]
     contract: Documents
     batch_rows: int
+    query: Query | None = None
 
     def __iter__(self) -> Batches:
         batches, known_ids = self._batches(), set[str]()
@@ -49,6 +52,11 @@ class DocumentFiles:
     def _batches(self) -> Batches:
         for file in self.files:
             yield from file.read(self.batch_rows, LONGEST_DOCUMENT, null=False)
+        texts = texts_of(self.contract)
+        check = partial(check_once_named, columns=texts, missing=MISSING)
+        for batch in read_query(self.query, texts, check, self.batch_rows) if self.query else ():
+            _check_types(batch.schema, self.contract)  # which no database says before there are rows
+            yield batch
 
     def _checked(self, batch: pa.RecordBatch, known_ids: set[str]) -> pa.RecordBatch:
         contract = self.contract
@@ -63,8 +71,10 @@ class DocumentFiles:
         return pa.RecordBatch.from_arrays([ids, content, pa.array(labels)], ["id", "content", "label"])
 
 
-def load_documents(path: Path, contract: Documents, batch_rows: int = 256) -> Sensitive[DocumentFiles]:
+def load_documents(source: str | Path | Query, contract: Documents, batch_rows: int = 256) -> Sensitive[DocumentFiles]:
     """Open documents and check their columns; the documents are read, and checked, as they are asked for.
+
+    A query is sent as its documents are asked for.
 
     Privacy: Sensitive. With a column of users, and another unit than documents, documents beyond ``most_documents`` of
         a user, in reading order, are left out; which stay depends on that user's documents alone.
@@ -73,13 +83,13 @@ def load_documents(path: Path, contract: Documents, batch_rows: int = 256) -> Se
         DataError: no such file, of an unknown format, damaged, without a column, or with one of another type. While
             reading also: an id or a content is null, or an id is there twice.
     """
-    texts = dict.fromkeys(columns_of(contract), pa.string())
-    files = [open_columns(file, texts, MISSING) for file in find_files(str(path))]
+    if isinstance(source, Query):
+        return Sensitive(DocumentFiles((), contract, batch_rows, source))
+    files = [open_columns(file, texts_of(contract), MISSING) for file in find_files(str(source))]
     for file in files:
         if contract.embedding and file.file.format == "csv":
             raise DataError(contract.embedding, "must come in a file that holds lists, such as Parquet; CSV holds none")
-        for field in file.types:
-            _check_type(field.name, field.type, contract)
+        _check_types(file.types, contract)
     return Sensitive(DocumentFiles(tuple(files), contract, batch_rows))
 
 
@@ -113,14 +123,19 @@ def sentence_vectors(column: pa.Array, contract: Documents) -> tuple[NDArray[np.
     return rows[position < contract.most_sentences].astype(np.float32), first
 
 
-def columns_of(contract: Documents) -> list[str]:
-    """Name the columns of the data that are read."""
+def texts_of(contract: Documents) -> dict[str, pa.DataType]:
+    """Name the columns of the data that are read, with what text in them stays."""
     names = contract.id, contract.text, contract.embedding, contract.user, contract.label
-    return [name for name in names if name]
+    return {name: pa.string() for name in names if name}
+
+
+def _check_types(types: pa.Schema, contract: Documents) -> None:
+    """Refuse columns that cannot hold what the contract says of them."""
+    for field in types:
+        _check_type(field.name, field.type, contract)
 
 
 def _check_type(name: str, dtype: pa.DataType, contract: Documents) -> None:
-    """Refuse a column that cannot hold what the contract says of it."""
     inner = dtype.value_type if pa.types.is_dictionary(dtype) else dtype
     if name == contract.embedding:
         once = inner.value_type if _is_list(inner) else inner

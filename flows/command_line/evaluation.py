@@ -16,6 +16,7 @@ from flows.command_line.console import console, exit_on, print_json, print_table
 from flows.command_line.printing import echo
 from tasks.engine.engines import cores
 from tasks.run.store import Run
+from tasks.run.table_inputs import is_path
 from tasks.stages.evaluate import Place, compare, evaluate_again
 
 SENSITIVE = "exact figures of the real rows: they stay inside"
@@ -24,7 +25,7 @@ CHOOSING = "to choose among runs, seeds or settings by them is a release that no
 
 def show_internal(
     run: Run,
-    test: Path | None,
+    test: str | None,
     lenet: Path | None,
     jobs: int | None,
     real_rows: bool,
@@ -45,9 +46,9 @@ def show_internal(
 
 
 def show_comparison(
-    tables: Sequence[Path],
-    real: Path,
-    test: Path | None,
+    tables: Sequence[str],
+    real: str,
+    test: str | None,
     schema: Path,
     out: Path,
     jobs: int | None,
@@ -94,10 +95,10 @@ def default_out(home: Path) -> Path:
     return home.absolute() / "sensitive" / f"compare-{datetime.now(UTC):%Y%m%d-%H%M%S}"
 
 
-def _check_there(*paths: Path | None) -> None:
-    for path in paths:
-        if path is not None and not path.exists():
-            raise FileMissing(f"{path} does not exist")
+def _check_there(*data: str | Path | None) -> None:
+    for one in data:
+        if one is not None and is_path(str(one)) and not Path(one).exists():
+            raise FileMissing(f"{one} does not exist")
 
 
 def _print_checks(columns: dict[str, list[dict[str, Any]]], findings: bool) -> None:

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from dpmodels import amounts
-from dpmodels.errors import ArtifactError
+from dpmodels.errors import ArtifactError, PathTaken
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Account, follow, lives
 from dpmodels.ledger.store import Entry
@@ -150,7 +150,7 @@ def export_ledger(ledger: Ledger, target: Path) -> dict[str, object]:
         ArtifactError: the file exists, or has another ending.
     """
     if target.exists():
-        raise ArtifactError(f"{target} already exists and is not overwritten")
+        raise PathTaken(target, "already exists and is not overwritten")
     rows = [entry.model_dump() for entry in ledger.entries()]
     if target.suffix == ".parquet":
         import pyarrow as pa

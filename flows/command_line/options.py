@@ -77,7 +77,7 @@ FailOnChecks = Annotated[
 ]
 Data = Annotated[str, typer.Argument(help=setting("data").field.description)]
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="YAML with any of these and the model's settings.")]
-TestRows = Annotated[Path | None, typer.Option("--test", help="Real rows (Parquet) kept from the synthesis.")]
+TestRows = Annotated[str | None, typer.Option("--test", help="Real rows kept from the synthesis.")]
 LeNet = Annotated[Path | None, typer.Option(help="LeNet-5 weights (safetensors) for the features of 28 x 28 images.")]
 Jobs = Annotated[int | None, typer.Option(min=1, help="Threads. (default: one a core, at most 8)")]
 
@@ -110,7 +110,7 @@ def _parameters(model: type[HandOverConfig], defaults: Mapping[str, Any]) -> Ite
     for one in settings_of(model):
         if one.name in ("data", "release", "documents"):
             read = typer.Argument(help=one.field.description)
-            annotation: Any = str if one.name == "data" else Path
+            annotation: Any = Path if one.name == "release" else str
             yield inspect.Parameter(one.name, kind, annotation=Annotated[annotation, read])
         elif one.field.annotation != dict[str, Any] and one.name not in model.WITHOUT:
             annotation = one.field.annotation

@@ -15,7 +15,7 @@ app = typer.Typer()
 
 @app.command()
 def validate(
-    folder: Annotated[Path, typer.Argument(help="Hand-off, or any file or folder of a table with --schema.")],
+    folder: Annotated[str, typer.Argument(help="Hand-off, or any file, folder or URI of a table with --schema.")],
     schema: SchemaFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -91,8 +91,8 @@ def report(
 
 @app.command()
 def compare(
-    tables: Annotated[list[Path], typer.Argument(help="Synthetic files or folders, from any tool.")],
-    real: Annotated[Path, typer.Option(help="Real rows that they were made from.")],
+    tables: Annotated[list[str], typer.Argument(help="Synthetic files, folders or URIs, from any tool.")],
+    real: Annotated[str, typer.Option(help="Real rows that they were made from.")],
     schema: Annotated[Path, typer.Option(help="Schema of the table (YAML).")],
     test: TestRows = None,
     out: Annotated[Path | None, typer.Option(help="Private folder for the page. (default: in the home)")] = None,

@@ -96,8 +96,10 @@ def plan_federation(config: Federated, home: Home = None, ledger: Url = None, as
 
     Example: nacre plan-federation hospitals.yaml
     """
+    from dpmodels.reading.data_files import is_there
+
     settings = FederateConfig.build(placed({"home": home, "ledger": ledger}, FederateConfig), config)
-    _plan(settings, as_json, has_data=any(path.exists() for path in settings.clients.values()))
+    _plan(settings, as_json, has_data=any(map(is_there, settings.clients.values())))
 
 
 def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: bool = False) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpmodels.errors import NacreError
+from dpmodels.errors import PathTaken
 from dpmodels.escapes import escaped
 from dpmodels.reading.data_files import FORMATS
 from flows.command_line.options import NUMBER, AllowLargeDelta, AsJson, Data, Home, QueryText, Url
@@ -135,7 +135,7 @@ def check_new(out: Path) -> None:
     from tasks.run.ready import check_writable
 
     if out.exists():
-        raise NacreError(f"{out} already exists and is not overwritten; nothing was charged")
+        raise PathTaken(out, "already exists and is not overwritten; nothing was charged")
     check_writable(out.absolute().parent)
 
 

@@ -5,7 +5,7 @@ names them by their hash.
 """
 
 import re
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import Any
 
 from pydantic import ValidationError
@@ -14,12 +14,14 @@ from dpmodels.authoring.lint import load_contract
 from dpmodels.contract.documents import Documents, Encoder
 from dpmodels.errors import Unsuitable, refused
 from dpmodels.methods.documents.document_sketch import DocumentSketch
+from dpmodels.reading.data_files import is_uri
 from dpmodels.text.candidates import Recipe, Sketching
 from dpmodels.text.reading import load_documents
 from flows.config import EmbedConfig
 from flows.kinds.prepared import Prepared
 from flows.planning import make_budget
 from tasks.kinds.each_document import CANDIDATES, hashes_of, load_public, refuse_overlap, system_with
+from tasks.run.source import check_source, settled_source
 
 HIDES_NO_SENTENCES = (
     "the contract protects {0}s, and embedding each document hides a sentence; write `protects: sentence`, or take the "
@@ -30,8 +32,10 @@ HIDES_NO_SENTENCES = (
 def check_paths(config: EmbedConfig, has_data: bool) -> None:
     """Refuse documents that no run could read, or that are the public ones; reads names and types of columns."""
     if has_data:
-        refuse_overlap(config.documents, config.candidates)
-        load_documents(config.documents, contract_of(config))
+        check_source(config.documents, config.query, "documents")
+        if not config.query:
+            refuse_overlap(config.documents, config.candidates)
+            load_documents(config.documents, contract_of(config))
 
 
 def prepare(config: EmbedConfig, partition: str = "") -> Prepared:
@@ -51,8 +55,8 @@ def prepare(config: EmbedConfig, partition: str = "") -> Prepared:
         recipe = recipe.model_copy(update={"sketch": Sketching(epsilon=budget.epsilon / shared)})
     candidates = load_public(config.candidates, contract, recipe)
     system = system_with(model.method, model.measurement, candidates)
-    settings: dict[str, Any] = {"data": config.documents.absolute(), "public_sha256": hashes_of(config.candidates)}
-    settings |= {"rows": None, "training": {}}
+    data, public_sha256 = settled_source(config.documents, config.query), hashes_of(config.candidates)
+    settings: dict[str, Any] = {"data": data, "public_sha256": public_sha256, "rows": None, "training": {}}
     files = {CANDIDATES: candidates.to_bytes()}
     return Prepared(contract, [system.plan(contract, budget)], files=files, settings=settings, system=system)
 
@@ -80,14 +84,15 @@ def contract_of(config: EmbedConfig) -> Documents:
     return contract
 
 
-def _described(documents: Path, columns: dict[str, Any]) -> Documents:
+def _described(documents: str, columns: dict[str, Any]) -> Documents:
     """Write the contract of documents from the columns that were named; its name is that of the file."""
     from dpmodels.text.encoders import describe_encoder
 
     encoder, dim = columns.pop("encoder", ""), columns.pop("dim", 0)
-    name = re.sub(r"[^a-z0-9_-]+", "-", documents.stem.lower()).strip("-")
+    path = PurePosixPath(documents.partition("?")[0] if is_uri(documents) else documents)
+    name = re.sub(r"[^a-z0-9_-]+", "-", path.stem.lower()).strip("-")
     if not name and "name" not in columns:
-        raise Unsuitable(f"the file name {documents.name} holds no sign of a-z or 0-9; name the data set with `name`")
+        raise Unsuitable(f"the file name {path.name} holds no sign of a-z or 0-9; name the data set with `name`")
     columns = {"name": name, **({} if "embedding" in columns else {"text": "text"}), **columns}
     try:
         model = (

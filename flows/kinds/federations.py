@@ -7,7 +7,6 @@ its heaviest client does.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -16,12 +15,13 @@ from dpmodels.contract.federation import ROUNDS, SCORES, STAYS_INSIDE, Federatio
 from dpmodels.errors import InvalidArgument, Unsuitable, refused
 from dpmodels.methods.federations.public_part import ExtractorSpec, PublicPart, PublicRecords
 from dpmodels.methods.federations.records import RecordsSpec, read_labeled, read_public
-from dpmodels.reading.data_files import identities
+from dpmodels.reading.data_files import check_place, is_there, name_of, settled
 from flows.config import FederateConfig
 from flows.kinds.prepared import Prepared
 from flows.planning import check_delta, make_budget
 from tasks.engine.progress import progress_bar
 from tasks.kinds.federation import PUBLIC, RECORDS, create
+from tasks.run.source import files_of
 from tasks.stages.rounds import BEGIN, first_server
 
 M = TypeVar("M", bound=BaseModel)
@@ -64,8 +64,8 @@ def prepare(config: FederateConfig, partition: str = "") -> Prepared:
         with _keys_named(method):
             system = create(method, measurement, public)
             lines = [system.plan(contract.of(client), budget) for client in config.clients]
-    clients = {client: path.absolute() for client, path in config.clients.items()}
-    settings = {"data": config.public.absolute(), "rows": None, "training": _training(config)}
+    clients = {client: settled(data) for client, data in config.clients.items()}
+    settings = {"data": settled(config.public), "rows": None, "training": _training(config)}
     return Prepared(contract, lines, clients, files, settings)
 
 
@@ -74,14 +74,16 @@ def check_data(config: FederateConfig, prepared: Prepared) -> None:
 
 
 def check_there(config: FederateConfig) -> None:
-    """See that every client's path exists: a client that is dropped for a mistyped one leaves the others charged.
+    """See that there are files at every place: a client that is dropped for a mistyped one leaves the others charged.
 
     Raises:
-        InvalidArgument: the path of a client does not.
+        InvalidArgument: there are none, or a URI holds a secret.
     """
-    for client, path in config.clients.items():
-        if not path.exists():
-            raise InvalidArgument(f"clients.{client}", path, "be a path that exists")
+    places = {f"clients.{client}": data for client, data in config.clients.items()}
+    for name, data in {**places, "public": config.public, "round.judge": config.round.judge}.items():
+        check_place(data or "", name)
+        if data and not is_there(data):
+            raise InvalidArgument(name, data, "be a path, a pattern or a URI that leads to files")
 
 
 def check_apart(config: FederateConfig) -> None:
@@ -91,21 +93,15 @@ def check_apart(config: FederateConfig) -> None:
         Unsuitable: the place of some files is that of others, or lies in it, or they have a file in common.
     """
     inputs = {**config.clients, "public": config.public, "round.judge": config.round.judge}
-    paths = {name: path.resolve() for name, path in inputs.items() if path is not None}
-    files = {name: _identities(path) for name, path in paths.items()}
+    places = {name: name_of(data) for name, data in inputs.items() if data}
+    files = {name: {file.identity for file in files_of(data)} for name, data in inputs.items() if data}
     for name in config.clients:
-        for other, path in paths.items():
-            within = paths[name] in (path, *path.parents) or path in paths[name].parents
+        for other, place in places.items():
+            within = places[name].startswith(place) or place.startswith(places[name])
             if other != name and (within or files[name] & files[other]):
                 raise Unsuitable(
                     f"{name} and {other} have files in common; no client's record may be another's, or public"
                 )
-
-
-def _identities(root: Path) -> set[tuple[int, int]]:
-    """Return by what the system knows the files at a place; none where there are none yet that can be read."""
-    paths = [root, *(path for path in root.rglob("*") if path.is_file())]
-    return identities([path for path in paths if path.is_file()], root)
 
 
 def _public(config: FederateConfig) -> tuple[PublicPart, dict[str, bytes]]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
 from dpmodels.releases.contract import Contract
@@ -25,7 +24,7 @@ class Prepared:
 
     contract: Contract
     lines: Sequence[Line]
-    clients: Mapping[str, Path] = field(default_factory=dict)
+    clients: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     system: System[Any] | None = None

@@ -22,6 +22,7 @@ from dpmodels.errors import NacreError, Unsuitable
 from dpmodels.files import Place
 from dpmodels.hand_off.payments import payment
 from dpmodels.methods.federations.records import RecordsSpec
+from dpmodels.reading.data_files import check_place, settled
 from dpmodels.releases.plan import Line, Plan
 from flows.config import HandOverConfig
 from flows.planning import account_for, bind, make_budget, open_home
@@ -49,7 +50,7 @@ class ClientConfig(HandOverConfig):
 
     name: str = Field(description="Name of the federation.")
     client: str = Field(description="The client's own name in it.")
-    data: Path = Field(description="Its own data: CSV or Parquet.")
+    data: Place = Field(description="Its own data: path, pattern or URI of Parquet, CSV, Arrow or JSON lines.")
     size: int | None = Field(default=None, description="Its number of records, if that is public.")
     most_records: int = Field(default=20_000, ge=1, description="Most records of a client.")
     classes: list[str] = Field(description="The classes of records, by name.")
@@ -132,7 +133,8 @@ def create(run: Run, config: ClientConfig, offer: Offer, line: Line) -> None:
     opening = {"opens": Opening(cap=cap, note=note, parent=above), "account": f"{above}.{config.client}"}
     federation = run.name.removesuffix(party_name("", config.client))
     terms: dict[str, Any] = {"rows": None, "training": {}, "federation": federation, "above": opens}
-    settings = bind(config, **terms, **opening, data=config.data.absolute())
+    check_place(config.data)
+    settings = bind(config, **terms, **opening, data=settled(config.data))
     control = run.model_copy(update={"name": federation}).control
     make_folder(control)
     write_whole(control / PUBLIC, lambda part: part.write_bytes(offer.public))

@@ -26,6 +26,7 @@ from dpmodels.errors import (
     NacreError,
     Unsuitable,
 )
+from dpmodels.reading.data_files import is_there
 from tasks.engine.engines import cores
 from tasks.engine.silence import silenced
 from tasks.run.store import Run
@@ -74,7 +75,7 @@ def run_clients(runs: Sequence[Run], work: Work, workers: str, patience: float) 
 def shielded(work: Work, run: Run) -> str:
     """Do a client's work; return why it is dropped, in words that say nothing of its records."""
     try:
-        if not Path(run.settings.data).exists():
+        if not is_there(run.settings.data):
             return ABSENT
         with silenced():
             work(run)

@@ -21,7 +21,7 @@ from dpmodels.text.reading import load_documents
 from tasks.kinds.synthesized import records as records
 from tasks.kinds.synthesized import system as system
 from tasks.run.parquet import read_batches
-from tasks.run.source import local
+from tasks.run.source import source_of
 from tasks.run.store import Run
 
 SYNTHESIZED, COMPARED = True, False
@@ -29,15 +29,15 @@ SYNTHESIZED, COMPARED = True, False
 
 def check_columns(contract: Documents, data: str, parents: str) -> None:
     """Hold the columns of every file of documents to the contract."""
-    load_documents(local(data), contract)
+    load_documents(data, contract)
 
 
 def encode(run: Run, folder: Path) -> None:
     """Embed the documents; the encoder runs where the data is."""
-    contract = documents_of(run.plan.release)
+    contract, settings = documents_of(run.plan.release), run.settings
     encoder = load_encoder(contract.encoder) if contract.text else None
     try:
-        documents = load_documents(local(run.settings.data), contract)
+        documents = load_documents(source_of(settings.data, settings.query), contract)
         transform_points(documents, contract, encoder, folder / "part-00000.arrow")
     except DataError as fault:
         raise DataError(fault.column, f"{fault.rule}; nothing was charged") from None

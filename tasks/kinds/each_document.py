@@ -11,14 +11,13 @@ from typing import Any, cast
 import numpy as np
 import pyarrow.compute as pc
 
-from dpmodels.artifact import sha256_of
 from dpmodels.contract.documents import Documents
 from dpmodels.errors import ArtifactError, DataError, Unsuitable
 from dpmodels.late import check_installed
 from dpmodels.methods.documents.each_document import EachDocument, EmbeddedDocuments
 from dpmodels.methods.registry import of_kind, system_of
 from dpmodels.privacy import Sensitive
-from dpmodels.reading.data_files import find_files, identities
+from dpmodels.reading.data_files import check_place, find_files
 from dpmodels.releases.release import read_release
 from dpmodels.releases.system import Craft
 from dpmodels.report.embedded import summarise_embedded, too_short
@@ -30,7 +29,7 @@ from tasks.engine.engines import Engine
 from tasks.engine.progress import progress_bar
 from tasks.kinds.documents import documents_of
 from tasks.run.accounts import desk_of
-from tasks.run.source import local
+from tasks.run.source import source_of
 from tasks.run.store import Handle, Run
 
 SYNTHESIZED = COMPARED = False
@@ -54,17 +53,18 @@ POLICY = (
 )
 
 
-def load_public(path: Path, contract: Documents, recipe: Recipe) -> Candidates:
+def load_public(data: str, contract: Documents, recipe: Recipe) -> Candidates:
     """Read public documents and make the candidates of them; reads no private data.
 
     Raises:
         NacreError: the documents cannot be read, or too few are long enough.
     """
+    check_place(data, "candidates")
     check_installed(["sklearn", "torch", *(["sentencex"] if contract.text else [])])
     public = contract.model_copy(update={"user": "", "most_documents": 1, "label": "", "classes": ()})
     with TemporaryDirectory() as folder, progress_bar("candidates"):
         target = Path(folder) / "public.arrow"
-        transform_passages(load_documents(path, public, BATCH_ROWS), public, encoder_of(public), target)
+        transform_passages(load_documents(data, public, BATCH_ROWS), public, encoder_of(public), target)
         return make_candidates(PassageFile(target), contract.encoder, recipe)
 
 
@@ -96,12 +96,13 @@ def encode(run: Run, folder: Path) -> None:
         Unsuitable: a file of the candidates is one of the documents.
     """
     settings, contract = run.settings, documents_of(run.plan.release)
-    if set(hashes_of(local(settings.data))) & set(settings.public_sha256):
+    if not settings.query and set(hashes_of(settings.data)) & set(settings.public_sha256):
         raise Unsuitable(
             "a file of the candidates is also one of the documents that are to be protected; it must not be"
         )
     try:
-        documents = load_documents(local(settings.data), contract, min(settings.batch_rows, BATCH_ROWS))
+        source = source_of(settings.data, settings.query)
+        documents = load_documents(source, contract, min(settings.batch_rows, BATCH_ROWS))
         transform_passages(documents, contract, encoder_of(contract), folder / PASSAGES)
     except DataError as fault:
         raise DataError(fault.column, f"{fault.rule}; nothing was charged") from None
@@ -117,19 +118,20 @@ def encoder_of(contract: Documents) -> Encode | None:
     return load_encoder(contract.encoder) if contract.text else None
 
 
-def hashes_of(path: Path) -> list[str]:
+def hashes_of(data: str) -> list[str]:
     """Hash every file of a data set."""
-    return sorted(sha256_of(Path(file.path)) for file in find_files(str(path)))
+    return sorted(file.digest("sha256").hex() for file in find_files(data))
 
 
-def refuse_overlap(documents: Path, candidates: Path) -> None:
+def refuse_overlap(documents: str, candidates: str) -> None:
     """Refuse candidates that are the documents, whatever links lead to them; opens no file.
 
     Raises:
         Unsuitable: they share a file.
     """
-    private, public = ([Path(file.path) for file in find_files(str(path))] for path in (documents, candidates))
-    if identities(private, documents) & identities(public, candidates):
+    check_place(candidates, "candidates")
+    private, public = ({file.identity for file in find_files(data)} for data in (documents, candidates))
+    if private & public:
         raise Unsuitable(f"{candidates} holds documents that are to be protected; candidates must be public documents")
 
 

@@ -21,7 +21,6 @@ from dpmodels.releases.plan import Line, Plan
 from dpmodels.releases.release import Release, read_release
 from dpmodels.releases.system import System
 from tasks.engine.engines import Engine
-from tasks.run.source import local
 from tasks.run.store import Run
 
 PUBLIC, RECORDS = "public.safetensors", "public-records.safetensors"
@@ -68,7 +67,7 @@ def records(run: Run, encoded: Path | None, engine: Engine) -> Sensitive[Any]:
 def examples(run: Run) -> Sensitive[Examples]:
     """Read a client's records, which are what the contract says of them."""
     contract = about(run.plan)
-    return load_examples(local(run.settings.data), public_part(federation_of(run), contract).records, contract)
+    return load_examples(run.settings.data, public_part(federation_of(run), contract).records, contract)
 
 
 def is_central(line: Line) -> bool:

@@ -4,12 +4,15 @@
     NACRE_HOME/sensitive/.partitions/ACCOUNT/PARTITION    (both hashed) hash of the rows without their partition
     NACRE_HOME/sensitive/.contents/CONTENT/ACCOUNT        (both hashed) the account and the data set that read it
 
-A content is known by the bytes of its files, where they lie on this machine, and a table also by its encoded rows in
-any order; of a client of a federation each file is a content by itself too, and so is the table of users beside their
-rows. This notices a file that is copied, linked, renamed or given a new date every night, also under a changed schema;
-and the same rows in another format under the same columns. It does not notice a table of which one row was changed and
-that comes in another order of bytes, a table that another home ingested, or anything once the sensitive zone was
-deleted.
+A content is known by the bytes of its files, wherever they lie, and by its encoded rows in any order; of a client of a
+federation each file is a content by itself too, and so is the table of users beside their rows. A table that lies
+elsewhere and was encoded is known by its rows alone, so that it is fetched once. This notices a file that is copied,
+linked, fetched, renamed or given a new date every night, also under a changed schema; and the same rows in another
+format, or from a database, under the same columns. It does not notice data of which one row was changed and that come
+in another order of bytes, what a discovery reads of a database server, what another home ingested, or anything once
+the sensitive zone was deleted. A table of a database in a file is also known by its name and the bytes of the file.
+
+What an ingest read is hashed once, and named beside its rows: a place elsewhere may hold something else afterwards.
 """
 
 import hashlib
@@ -19,19 +22,24 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from secrets import token_bytes
 
+from pyarrow.fs import LocalFileSystem
+
 from dpmodels.artifact import aside, exclusive, sync, write_bytes
-from dpmodels.codec.fingerprint import Fingerprint
+from dpmodels.codec.fingerprint import Fingerprint, digest_of_documents
 from dpmodels.errors import ContentCharged, DataError, LedgerError
 from dpmodels.ledger.ledger import Ledger
-from dpmodels.privacy import PrivacyUnit
+from dpmodels.reading.data_files import DataFile, is_local
+from dpmodels.reading.database import Query, tables_of
 from tasks.engine.encoded import EncodedPart, EncodedTable
 from tasks.engine.engines import Threads, cores
 from tasks.run.folders import make_private
 from tasks.run.home import ledger_of
-from tasks.run.source import local_files
+from tasks.run.source import files_of
 from tasks.run.store import Run
 
 SECRET_BYTES = 32
+CONTENTS = "contents"
+"""Holds the hashes of what an ingest read, in the folder of its rows."""
 
 
 def partition_account(parent: str, partition: object) -> str:
@@ -43,10 +51,10 @@ def refuse_charged(run: Run, encoded: Path | None = None) -> None:
     """Remember what a run has read, and refuse what was read for another account's data set; charges nothing.
 
     What an account spends adds up with what those above it spend, and a data set has one account for each unit, so
-    neither is another budget for the same promise; but a user whose rows have another bound is the same user. Children
-    of one account count as disjoint, so they are: the same content in two of them would be charged once. Partitions are
-    the exception, as one file has the rows of many (``refuse_repeated``). What an account has read that was never
-    opened does not count: nothing was charged.
+    neither is another budget for the same promise; but users are the same users under another bound or by another
+    column. Children of one account count as disjoint, so they are: the same content in two of them would be charged
+    once. Partitions are the exception, as one file has the rows of many (``refuse_repeated``). What an account has read
+    that was never opened does not count: nothing was charged.
 
     Args:
         run: the run that has read its data.
@@ -73,7 +81,7 @@ def refuse_charged(run: Run, encoded: Path | None = None) -> None:
         adds_up = account in payers or payers[0] in _above(ledger, account)
         if adds_up or run.settings.again or not _is_open(ledger, account):
             continue
-        if name in same and _whose(ledger.account(account).cap.unit) != _whose(run.plan.release.contract.unit):
+        if name in same and ledger.account(account).cap.unit.kind != run.plan.release.contract.unit.kind:
             continue
         for path in uncharged:
             path.unlink()
@@ -135,11 +143,6 @@ def _above(ledger: Ledger, account: str) -> Iterator[str]:
         yield account
 
 
-def _whose(unit: PrivacyUnit) -> tuple[str, str | None]:
-    """Return whom a unit hides; a user stays the same however many rows are bounded."""
-    return unit.kind, unit.user
-
-
 def _is_open(ledger: Ledger, account: str) -> bool:
     try:
         return bool(ledger.account(account))
@@ -147,34 +150,57 @@ def _is_open(ledger: Ledger, account: str) -> bool:
         return False
 
 
-def _contents(run: Run, encoded: Path | None, secret: bytes) -> Iterator[str]:
-    """Yield the hashes of the files that a run reads, and that of its encoded rows."""
-    settings = run.settings
-    if settings.data and not settings.query:
-        yield from _files(settings.data, secret, each=bool(settings.federation))
-    if settings.parents:
-        yield from _files(settings.parents, secret)
-    if encoded is not None and run.plan.release.contract.is_table:
-        yield _rows(run, encoded, secret)
+def _contents(run: Run, encoded: Path | None, secret: bytes) -> list[str]:
+    """Return the hashes of the files that a run reads, and that of its encoded rows."""
+    if encoded is not None and (encoded / CONTENTS).exists():
+        return (encoded / CONTENTS).read_text(encoding="utf-8").split()
+    settings, contents = run.settings, set[str]()
+    is_encoded_table = encoded is not None and run.plan.release.contract.is_table
+    if settings.query and settings.data:
+        contents |= _tables(settings.data, settings.query, secret)
+    for data in filter(None, ("" if settings.query else settings.data, settings.parents)):
+        if is_local(data) or not is_encoded_table:
+            contents |= _files(data, secret, each=bool(settings.federation))
+    if encoded is not None:
+        contents.add(_rows(run, encoded, secret))
+        _write(encoded / CONTENTS, "\n".join(sorted(contents)).encode())
+    return sorted(contents)
 
 
 def _files(data: str, secret: bytes, each: bool = False) -> set[str]:
-    """Hash the bytes of all files of a place together, whatever their names and order; and of ``each`` by itself."""
+    """Hash the bytes of all files of a place together, whatever their names and order; and of ``each`` by itself.
 
-    def digest(file: Path) -> bytes:
-        with open(file, "rb") as content:
-            return hashlib.file_digest(content, lambda: hashlib.blake2b(key=secret, digest_size=32)).digest()
+    Raises:
+        DataError: they lie elsewhere, and cannot be read once more.
+    """
 
-    with suppress(OSError):  # a file that went away meanwhile is not what was read
-        digests = sorted(Threads(cores()).map(digest, local_files(data)))
-        sets = [digests, *([one] for one in digests if each)]
-        return {hashlib.blake2b(b"".join(one), key=secret, digest_size=32).hexdigest() for one in sets if one}
-    return set()
+    def digest(file: DataFile) -> bytes:
+        return file.digest(lambda: hashlib.blake2b(key=secret, digest_size=32))
+
+    try:
+        digests = sorted(Threads(cores()).map(digest, files_of(data)))
+    except DataError:
+        if not is_local(data):
+            raise
+        digests = []  # a file that went away meanwhile is not what was read
+    sets = [digests, *([one] for one in digests if each)]
+    return {hashlib.blake2b(b"".join(one), key=secret, digest_size=32).hexdigest() for one in sets if one}
+
+
+def _tables(data: str, query: str, secret: bytes) -> set[str]:
+    """Hash each table that a query reads of a database in a file: its name, and the bytes of the whole file."""
+    names, files = tables_of(Query(data, query))
+    parts = [DataFile(LocalFileSystem(), str(file), data) for file in files]
+    whole = b"".join(part.digest(lambda: hashlib.blake2b(key=secret, digest_size=32)) for part in parts)
+    return {hashlib.blake2b(whole + name.encode(), key=secret, digest_size=32).hexdigest() for name in names}
 
 
 def _rows(run: Run, encoded: Path, secret: bytes) -> str:
-    """Hash the encoded rows of a table, in whatever order they come."""
-    contract, schema = run.plan.release.contract, run.plan.release.table
+    """Hash the encoded rows of a table or of documents, in whatever order they come."""
+    contract = run.plan.release.contract
+    if not contract.is_table:
+        return digest_of_documents(encoded, secret)
+    schema = run.plan.release.table
 
     def read(part: EncodedPart) -> Fingerprint:
         fingerprint = Fingerprint(schema, secret)

@@ -5,7 +5,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from dpmodels.errors import ArtifactError, InvalidArgument, shortened
+from dpmodels.errors import ArtifactError, InvalidArgument, PathTaken, shortened
 from dpmodels.files import Place
 from dpmodels.late import SYNTHESIS, check_installed, torch
 from tasks.run.bucket import Bucket, local
@@ -113,7 +113,7 @@ def check_new_file(out: Path) -> None:
         ArtifactError: the place is taken, or cannot be written.
     """
     if os.path.lexists(out):
-        raise ArtifactError(f"{out} is there already; name a new file")
+        raise PathTaken(out, "is there already; name a new file")
     check_writable(out.absolute().parent)
     out.absolute().parent.mkdir(parents=True, exist_ok=True)
 
@@ -126,4 +126,4 @@ def check_free(out: Path) -> None:
     """
     check_names(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ArtifactError(f"{out} already holds files; name a new folder")
+        raise PathTaken(out, "already holds files; name a new folder")

@@ -4,8 +4,10 @@ import os
 from glob import glob
 from pathlib import Path
 
-from dpmodels.errors import DataError, NacreError, Unsuitable
-from dpmodels.reading.data_files import check_place, find_files, is_uri, settled
+from pyarrow.fs import LocalFileSystem
+
+from dpmodels.errors import DataError, NacreError
+from dpmodels.reading.data_files import DataFile, check_place, find_files, is_local, is_uri, settled
 from dpmodels.reading.database import Query, check_query, settled_database
 from dpmodels.reading.statement import tied
 from tasks.engine.progress import LOG
@@ -19,8 +21,8 @@ TIED = (
 )
 
 
-def check_source(data: str, query: str = "") -> None:
-    """Refuse a source that no run can read, and one that holds a secret; nothing there is opened.
+def check_source(data: str, query: str = "", name: str = "data") -> None:
+    """Refuse a source that no run can read, and one that holds a secret, by its ``name``; nothing there is opened.
 
     Raises:
         NacreError: the source holds a secret, is of an unknown kind, or is a path where nothing is.
@@ -30,7 +32,7 @@ def check_source(data: str, query: str = "") -> None:
         if words := tied(query):
             LOG.warning(TIED, " and ".join(f"`{word}`" for word in words))
         return
-    check_place(data)
+    check_place(data, name)
     if not is_uri(data) and "*" not in data and not Path(data).exists():
         raise DataError("", f"{data} does not exist")
 
@@ -45,24 +47,17 @@ def source_of(data: str, query: str = "") -> str | Query:
     return Query(data, query, os.environ.get(PASSWORD, "")) if query else data
 
 
-def local(data: str) -> Path:
-    """Return the path of documents or of a client's records, which are read from this machine alone.
+def files_of(data: str) -> list[DataFile]:
+    """Return the files that a path, a pattern or a URI leads to.
 
     Raises:
-        Unsuitable: the source is a URI.
+        DataError: they lie elsewhere, and cannot be listed or read.
     """
-    if is_uri(data):
-        raise Unsuitable("documents and clients' records are read from a path on this machine; copy them there")
-    return Path(data)
-
-
-def local_files(data: str) -> list[Path]:
-    """Return the files on this machine that a path, a pattern or a URI leads to; none where they lie elsewhere."""
-    if is_uri(data) and not data.startswith("file:"):
-        return []
-    try:  # those that a table is read from: beside them may lie what changes every night
-        files = [Path(file.path) for file in find_files(data)]
+    try:  # those that are read: beside them may lie what changes every night
+        return find_files(data)
     except NacreError:
-        paths = [Path(name) for name in (glob(data, recursive=True) if "*" in data else [data])]
-        files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path])]
-    return [file for file in sorted(set(files)) if file.is_file()]
+        if not is_local(data):
+            raise
+    paths = [Path(name) for name in (glob(data, recursive=True) if "*" in data else [data])]
+    files = {file for path in paths for file in (path.rglob("*") if path.is_dir() else [path])}
+    return [DataFile(LocalFileSystem(), str(file), data) for file in sorted(files) if file.is_file()]

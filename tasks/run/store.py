@@ -27,7 +27,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dpmodels.artifact import aside, make_folder, replace_folder, sweep, write_text
-from dpmodels.errors import ArtifactError, FileMissing, Unsuitable, shortened
+from dpmodels.errors import ArtifactError, FileMissing, PathTaken, Unsuitable, shortened
 from dpmodels.files import list_plain, read_plain, sha256_plain
 from dpmodels.releases.formats import read_plan
 from dpmodels.releases.plan import Plan
@@ -147,7 +147,7 @@ class Run(BaseModel):
             ArtifactError: somebody put files, or a link, where the run's folder in the released zone is to be.
         """
         if os.path.lexists(self.released) and (self.released.is_symlink() or _files_below(self.released)):
-            raise ArtifactError(f"{self.released} is there already, and no run of this name was started; remove it")
+            raise PathTaken(self.released, "is there already, and no run of this name was started; remove it")
         close_home(self.home)
         make_folder(self.control.parent)
         for folder in (".", self.control.parent.name):

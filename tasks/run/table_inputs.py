@@ -13,7 +13,7 @@ from dpmodels.contract.documents import Documents
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.privacy import PrivacyUnit
-from dpmodels.reading.data_files import FAILURES, find_files
+from dpmodels.reading.data_files import FAILURES, find_files, is_uri
 from dpmodels.reading.load import RawRows
 from dpmodels.reading.text_files import csv_names
 
@@ -21,17 +21,23 @@ BATCH_ROWS = 65_536
 
 
 @contextmanager
-def as_parquet(path: Path, contract: Schema | Documents, private: Path | None = None) -> Iterator[Path]:
-    """Lend a table as Parquet: itself, or a copy in a private folder that is deleted afterwards.
+def as_parquet(data: str | Path, contract: Schema | Documents, private: Path | None = None) -> Iterator[Path]:
+    """Lend a table, wherever it lies, as Parquet: itself, or a copy in a private folder that is deleted afterwards.
 
     Raises:
         DataError: as for ``load_parts``; columns that are not modeled may be missing.
     """
-    if not contract.is_table or _is_parquet(path):
+    path = Path(data)
+    if not contract.is_table or (is_path(str(data)) and _is_parquet(path)):
         yield path
         return
     with TemporaryDirectory(prefix="nacre-", dir=private) as folder:  # which its owner alone can enter
-        yield _copied(path, _reading(path, contract), Path(folder) / f"{path.stem}.parquet")
+        yield _copied(str(data), _reading(str(data), contract), Path(folder) / f"{path.stem}.parquet")
+
+
+def is_path(data: str) -> bool:
+    """Tell the path of one file or folder from patterns and URIs."""
+    return not is_uri(data) and "*" not in data
 
 
 def _is_parquet(path: Path) -> bool:
@@ -42,9 +48,9 @@ def _is_parquet(path: Path) -> bool:
         return True
 
 
-def _reading(path: Path, schema: Schema) -> Schema:
+def _reading(data: str, schema: Schema) -> Schema:
     """Return the schema without what says which rows are read, and without dropped columns that a file lacks."""
-    file = find_files(str(path))[0]
+    file = find_files(data)[0]
     there = set(csv_names(file, schema.columns)) if file.format == "csv" else set(schema.columns)
     columns = {name: column for name, column in schema.columns.items() if name in there or name in schema.modelled}
     return schema.model_construct(
@@ -52,18 +58,18 @@ def _reading(path: Path, schema: Schema) -> Schema:
     )
 
 
-def _copied(path: Path, schema: Schema, target: Path) -> Path:
+def _copied(data: str, schema: Schema, target: Path) -> Path:
     types = {field.name: field.type for field in Codec(schema).output_schema}
     writer: pq.ParquetWriter | None = None
     try:
-        for batch in (_typed(batch, types) for batch in RawRows(path, schema, BATCH_ROWS)):
+        for batch in (_typed(batch, types) for batch in RawRows(data, schema, BATCH_ROWS)):
             writer = writer or pq.ParquetWriter(target, batch.schema)
             writer.write_batch(batch)
     finally:
         if writer is not None:
             writer.close()
     if writer is None:
-        raise DataError("", f"{path} holds no rows")
+        raise DataError("", f"{data} holds no rows")
     return target
 
 

@@ -13,14 +13,14 @@ from typing import Any
 
 from dpmodels.errors import BudgetExhausted, DataError, NacreError, PaidUnfinished
 from dpmodels.ledger.ledger import Ledger
-from dpmodels.reading.data_files import identities, is_uri
+from dpmodels.reading.data_files import is_local, is_uri
 from dpmodels.releases.plan import Line
 from tasks.run.accounts import charges_of
 from tasks.run.in_memory import GIVEN
 from tasks.run.lock import is_at_work
 from tasks.run.runs import is_handed_over, resume_command
 from tasks.run.settings import Settings
-from tasks.run.source import local_files
+from tasks.run.source import files_of
 from tasks.run.store import BEGUN, Run
 
 MOST_NAMED = 3
@@ -78,9 +78,11 @@ def _accounts(ledger: Ledger, run: Run) -> set[str]:
 def _known_by(data: str, query: str = "") -> object:
     """Return what tells data apart: files on this machine by themselves, whatever leads to them; copies are others."""
     with suppress(DataError):
-        if files := local_files(data) if data and not query else []:
-            return identities(files, data)
-    return data.rstrip("/") if is_uri(data) or not data else os.path.realpath(data)
+        if files := files_of(data) if data and not query and is_local(data) else []:
+            return {file.identity for file in files}
+    if query or not data:
+        return data
+    return data.partition("?")[0].rstrip("/") if is_uri(data) else os.path.realpath(data)
 
 
 def _identity(home: Path, parties: Sequence[tuple[Settings, Sequence[Line]]]) -> list[Any]:

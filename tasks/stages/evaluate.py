@@ -27,7 +27,7 @@ from tasks.stages.stage import stage
 
 @stage("evaluate", sensitive=True)
 def evaluate(
-    run: Run, ingested: Handle, synthetic: Handle, test: Path | None = None, options: Options | None = None
+    run: Run, ingested: Handle, synthetic: Handle, test: str | None = None, options: Options | None = None
 ) -> Handle:
     """Write the internal report, by default only with metrics that take seconds.
 
@@ -62,24 +62,22 @@ class Place:
 
 
 @stage("compare", sensitive=True)
-def compare(
-    place: Place, tables: Sequence[Path], real: Path, test: Path | None, schema: Schema, options: Options
-) -> Path:
+def compare(place: Place, tables: Sequence[str], real: str, test: str | None, schema: Schema, options: Options) -> Path:
     """Judge any synthetic tables against the same real rows; write figures and page into the private folder."""
     if schema.users:
         raise Unsuitable("users and their rows are two tables, and tables are compared one by one")
     make_private(place.sensitive)
-    by_name = dict(zip(distinct_names(tables), tables, strict=True))
+    names = distinct_names([Path(table) for table in tables])
     with ExitStack() as stack:
         lend = stack.enter_context
-        *parts, real = [lend(as_parquet(path, schema, place.sensitive)) for path in (*by_name.values(), real)]
-        test = lend(as_parquet(test, schema, place.sensitive)) if test else None
-        by_name, map_ = dict(zip(by_name, parts, strict=True)), Threads(options.workers).map
-        comparison = compare_tables(by_name, real, test, schema, _on_limited_threads(options), map_)
+        *parts, real_rows = [lend(as_parquet(data, schema, place.sensitive)) for data in (*tables, real)]
+        test_rows = lend(as_parquet(test, schema, place.sensitive)) if test else None
+        by_name, map_ = dict(zip(names, parts, strict=True)), Threads(options.workers).map
+        comparison = compare_tables(by_name, real_rows, test_rows, schema, _on_limited_threads(options), map_)
     return write_comparison(comparison, place.sensitive)
 
 
-def evaluate_again(run: Run, test: Path | None, lenet: Path | None, jobs: int | None, real_rows: bool = False) -> Path:
+def evaluate_again(run: Run, test: str | None, lenet: Path | None, jobs: int | None, real_rows: bool = False) -> Path:
     """Evaluate a finished run with every metric, and show a few real rows if asked.
 
     Raises:

@@ -58,7 +58,6 @@ from tasks.kinds.federation import (
 )
 from tasks.run.folders import make_private
 from tasks.run.runs import inside, mark_finished
-from tasks.run.source import local
 from tasks.run.store import Handle, Run
 from tasks.stages.stage import stage
 
@@ -139,7 +138,7 @@ def train_one(run: Run, number: int) -> Handle:
     def train(records: Examples) -> bytes:
         return write_update(train_client(server, records, client, architecture, spec, seed))
 
-    transform_kept(load_examples(local(run.settings.data), public.records, contract), train, path)
+    transform_kept(load_examples(run.settings.data, public.records, contract), train, path)
     return Handle(path=path)
 
 

@@ -34,7 +34,7 @@ from tasks.run.bucket import Bucket, Fetched
 from tasks.run.parquet import parquet_files, read_batches
 from tasks.run.receive import Received, receive, reject
 from tasks.run.store import MADE, Handle, Run, write_report
-from tasks.run.table_inputs import as_parquet
+from tasks.run.table_inputs import as_parquet, is_path
 from tasks.stages.sample import rows_of
 from tasks.stages.stage import stage
 
@@ -143,20 +143,21 @@ def first_records(path: Path, contract: Any, rows: int) -> list[Any]:
     return read
 
 
-def check_hand_off(folder: Path, schema_file: Path | None) -> Verdicts:
+def check_hand_off(data: str | Path, schema_file: Path | None) -> Verdicts:
     """Check a hand-off against the schema that came with it, or any table against the schema that is named.
 
     Raises:
         Unsuitable: the folder is no hand-off, and no schema is named.
         DataError: there is nothing that can be checked.
     """
-    if not (folder / MANIFEST).is_file():
-        if not folder.exists():
+    folder, is_one = Path(data), is_path(str(data))
+    if not is_one or not (folder / MANIFEST).is_file():
+        if is_one and not folder.exists():
             raise FileMissing(f"{folder} does not exist")
         if schema_file is None:
-            raise Unsuitable(f"{folder} is no hand-off with a schema of its own; name a schema with --schema")
+            raise Unsuitable(f"{data} is no hand-off with a schema of its own; name a schema with --schema")
         contract = load_contract(schema_file)
-        with as_parquet(folder, contract) as table:
+        with as_parquet(data, contract) as table:
             return _checked(table, contract, None)
     if read_manifest(folder).part:
         raise Unsuitable(

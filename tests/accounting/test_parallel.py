@@ -29,6 +29,7 @@ from dpmodels.accounting.tally import MAX_KINDS, Tally
 from dpmodels.accounting.translation import to_dp_accounting
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.privacy import Adjacency
+from tests.kit.errors import refused
 
 DELTA = Decimal("1e-5")
 STEPS = SampledGaussianEvent(noise_multiplier=1.1, sampling_probability=0.01, steps=50)
@@ -192,5 +193,5 @@ def test_parallel_parts_are_translated_to_their_heaviest_or_to_all_that_may_be(a
 def test_poisson_samples_are_refused_under_replace_one_wherever_they_hide() -> None:
     for event in (STEPS, ComposedEvent(events=(STEPS,)), parallel(KINDS[0], STEPS)):
         assert to_dp_accounting(event) is not None
-        with pytest.raises(InvalidArgument, match="add_or_remove_one for DP-SGD"):
+        with refused(InvalidArgument, "for DP-SGD", name="adjacency"):
             to_dp_accounting(event, Adjacency.REPLACE_ONE)

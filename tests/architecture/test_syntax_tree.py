@@ -22,6 +22,8 @@ TORCH_DRAWS = {"rand", "randn", "randint", "randperm", "normal", "bernoulli", "m
 MODELS = {"Contract", "CanonicalContract", *(model.__name__ for model in KINDS.values())}
 ROOMS = ("dpmodels", "tasks", "flows", "nacre")
 CONTRACT_READERS = {"dpmodels/releases/contract.py", "nacre/given.py"}
+SENTENCES_MATCHED = 3
+"""All three expect one of two errors, of which one has no fields; other tests match fields by tests/kit/errors.py."""
 
 Rule = Callable[[ast.AST], Iterator[str]]
 
@@ -134,6 +136,14 @@ def renames(node: ast.AST) -> Iterator[str]:
             yield f"uses .{node.func.attr} on a path"
 
 
+def matches_a_sentence(node: ast.AST) -> Iterator[str]:
+    """Find what matches the sentence of an error whose fields tell which it is."""
+    if isinstance(node, ast.Call) and dotted(node.func) in ("raises", "pytest.raises") and node.args:
+        errors = {dotted(one).rpartition(".")[2] for one in ast.walk(node.args[0])}
+        if errors & {"InvalidArgument", "DataError"} and any(keyword.arg == "match" for keyword in node.keywords):
+            yield "matches a sentence"
+
+
 def faults(rule: Rule, *folders: str, spared: set[str] = frozenset()) -> list[str]:
     """Apply a rule to every module under the folders but the spared ones."""
     found = []
@@ -167,6 +177,10 @@ def test_tests_look_at_no_process_but_their_own() -> None:
         faults(looks_at_the_machine, "tests", spared={"tests/kit/support.py", "tests/architecture/test_syntax_tree.py"})
         == []
     )
+
+
+def test_errors_with_fields_are_matched_by_them() -> None:
+    assert len(found := faults(matches_a_sentence, "tests")) <= SENTENCES_MATCHED, found
 
 
 def test_files_get_their_names_in_one_module_that_syncs_them_first() -> None:
@@ -239,6 +253,8 @@ def test_nothing_depends_on_assert() -> None:
         (asks_for_a_model, "type(contract) is Discovery"),
         (asks_for_a_model, "match contract:\n    case Schema(): pass"),
         (asserts, "assert x"),
+        (matches_a_sentence, "pytest.raises(errors.DataError, match='x')"),
+        (matches_a_sentence, "pytest.raises((InvalidArgument, Unsuitable), match=x)"),
         (looks_at_the_machine, "psutil.process_iter(['cmdline'])"),
         (looks_at_the_machine, "from psutil import pids"),
         (looks_at_the_machine, "subprocess.run(['pgrep', 'x'])"),
@@ -260,6 +276,8 @@ def test_the_rule_catches(rule: Rule, source: str) -> None:
         (renames, "text.replace('a', 'b')"),
         (renames, "dataclasses.replace(x, y=1)"),
         (reads_the_environment, "os.path.join('a')"),
+        (matches_a_sentence, "pytest.raises(Unsuitable, match='x')"),
+        (matches_a_sentence, "refused(DataError, 'x', column='age')"),
         (looks_at_the_machine, "psutil.Process(pid).children()"),
     ],
 )

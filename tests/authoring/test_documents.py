@@ -12,7 +12,7 @@ import yaml
 from dpmodels.authoring.ddl import checked
 from dpmodels.authoring.facts import Bound, Facts
 from dpmodels.authoring.source import Source, read_source
-from dpmodels.errors import NacreError
+from dpmodels.errors import Unsuitable
 from tests.kit.expectations import WRITTEN
 
 COLUMNS = ("age", "state", "fee", "born")
@@ -159,11 +159,11 @@ def test_the_table_that_is_meant_is_found_or_asked_for(tmp_path: Path) -> None:
     source = documented(tmp_path, "t.sql", "CREATE TABLE a (x int, y int); CREATE TABLE b (X date, z int, y text);")
     assert source.columns(["x", "y", "z"])["x"].kind == "date"  # b has more of the names
     assert source.columns(["x", "y"], "a")["x"].kind == "integer"
-    with pytest.raises(NacreError, match=r"choose one by --table: a, b"):
+    with pytest.raises(Unsuitable, match=r"choose one by --table: a, b"):
         source.columns(["x"])
-    with pytest.raises(NacreError, match="has no table c"):
+    with pytest.raises(Unsuitable, match="has no table c"):
         source.columns(["x"], "c")
-    with pytest.raises(NacreError, match="none of the columns"):
+    with pytest.raises(Unsuitable, match="none of the columns"):
         source.columns(["other"])
 
 
@@ -197,9 +197,9 @@ def test_a_document_that_cannot_be_read_is_refused_in_a_sentence(
     if match is None:
         assert documented(tmp_path, name, text).columns(["x"])["x"].kind is None
         return
-    with pytest.raises(NacreError, match=match) as refused:
+    with pytest.raises(Unsuitable, match=match) as caught:
         documented(tmp_path, name, text)
-    assert refused.value.__cause__ is None and "\n" not in str(refused.value)
+    assert caught.value.__cause__ is None and "\n" not in str(caught.value)
 
 
 def test_a_public_sample_gives_types_extremes_and_categories(tmp_path: Path) -> None:
@@ -218,5 +218,5 @@ def test_a_public_sample_gives_types_extremes_and_categories(tmp_path: Path) -> 
     pq.write_table(pa.table({"x": pa.array([None, float("nan")])}), tmp_path / "s.parquet")
     assert read_source(tmp_path / "s.parquet", sample=True).columns(["x"])["x"].low is None
     (tmp_path / "e.csv").write_text("a,b\n")
-    with pytest.raises(NacreError, match="public sample"):
+    with pytest.raises(Unsuitable, match="public sample"):
         read_source(tmp_path / "e.csv", sample=True)

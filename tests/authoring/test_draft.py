@@ -15,7 +15,7 @@ from dpmodels.authoring.draft import PublicFacts, draft
 from dpmodels.authoring.facts import Bound, Facts, between
 from dpmodels.authoring.lint import KINDS, parse
 from dpmodels.contract.schema import Schema
-from dpmodels.errors import NacreError
+from dpmodels.errors import Unsuitable
 from dpmodels.reading.header import DoubtfulNames
 from dpmodels.reading.load import load_parts
 from tests.kit.every_kind import make
@@ -98,9 +98,9 @@ def test_the_data_is_no_documentation_of_itself(folder: Path) -> None:
         ("data", "data/t.parquet"),
         ("data", "link.parquet"),
     ):
-        with pytest.raises(NacreError, match="is the data itself"):
+        with pytest.raises(Unsuitable, match="is the data itself"):
             draft(folder / data, public_facts=PublicFacts(sample=folder / given))
-    with pytest.raises(NacreError, match="does not exist"):
+    with pytest.raises(Unsuitable, match="does not exist"):
         draft(folder / "data", public_facts=PublicFacts(folder / "none.csv"))
 
 

@@ -9,6 +9,7 @@ import pytest
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError, Unsuitable
+from tests.kit.errors import refused
 from tests.kit.every_kind import make, one
 from tests.kit.records import same
 
@@ -129,9 +130,9 @@ def test_refusal_names_column_and_rule_and_no_value(column: str, given: list[obj
 )
 def test_wrong_types_are_refused(column: str, given: pa.Array) -> None:
     codec, data = Codec(one(column)), pa.table({"x": given})
-    with pytest.raises(DataError, match="column x: must hold"):
+    with refused(DataError, "must hold", column="x"):
         codec.check_types(data.schema)
-    with pytest.raises(DataError, match="column x: must hold"):
+    with refused(DataError, "must hold", column="x"):
         codec.encode(data)
 
 
@@ -163,18 +164,18 @@ def test_double_data_meets_float32_categories() -> None:
 
 def test_names_must_match_and_the_message_says_those_of_the_schema_only() -> None:
     codec = Codec(make("name: a\ncolumns:\n  income: {type: boolean}\n  id: {type: identifier}\n"))
-    with pytest.raises(DataError, match="column income: is in the schema but not in the data; the data has 1 ") as told:
+    with refused(DataError, "not in the data; the data has 1 ", column="income") as told:
         codec.check_names(["Salary", "id"])
     assert "Salary" not in str(told.value)
-    with pytest.raises(DataError, match="column income: is in the data in other letters") as told:
+    with refused(DataError, "in other letters", column="income") as told:
         codec.check_names([" Income", "id"])
     assert "Income" not in str(told.value)
-    with pytest.raises(DataError, match=r"the data has 2 column\(s\) that the schema lacks") as told:
+    with refused(DataError, r"2 column\(s\) that the schema lacks", column="") as told:
         codec.check_names(["income", "id", "extra", "extra"])
     assert "extra" not in str(told.value)
-    with pytest.raises(DataError, match="column id: is in the data more than once"):
+    with refused(DataError, "more than once", column="id"):
         codec.check_names(["income", "id", "id"])
-    with pytest.raises(DataError, match="column income: must be in the data exactly once"):
+    with refused(DataError, "exactly once", column="income"):
         codec.encode(pa.table({"id": [1]}))
 
 

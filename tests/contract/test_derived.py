@@ -12,6 +12,7 @@ from dpmodels.contract.formula import Misread, names_in, reckon
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate
+from tests.kit.errors import refused
 
 FLIGHTS = """
 name: flights
@@ -202,6 +203,6 @@ def test_a_schema_with_derived_columns_is_written_and_read_alike() -> None:
 def test_a_raw_column_of_another_type_is_refused_without_its_values() -> None:
     schema, table = make_schema(), make_table()
     [batch] = table.set_column(6, "hour", pa.array(["nine"] * 400)).combine_chunks().to_batches()
-    with pytest.raises(DataError, match="must hold whole numbers, as the schema derives it; it holds text") as told:
+    with refused(DataError, "as the schema derives it; it holds text", column="hour") as told:
         Gate(schema, raw=True).check(batch)
     assert "nine" not in str(told.value)

@@ -11,6 +11,7 @@ from dpmodels.authoring.lint import lint, load_schema
 from dpmodels.codec.encode import Codec
 from dpmodels.contract.pattern import read_pattern
 from dpmodels.errors import DataError, SchemaError
+from tests.kit.errors import refused
 from tests.kit.support import SCHEMA_TEXT, make_records, make_schema, run_cli, synthesize_words, write_clinic
 
 ITEMS = ["[A-Z]{2}", "[0-9]{3}", "[abc]", "x", r"\.", "-", "[A-Fa-f0-9]{8}", r"[a\]\-]", "[0-9]{9}"]
@@ -77,7 +78,7 @@ def test_a_table_is_decoded_with_identifiers_and_placeholders():
     assert all(re.fullmatch("P[0-9]{3}", one) for one in table["patient"].to_pylist())
     assert len(set(table["patient"].to_pylist())) == 50
     assert set(Codec(clinic("text:left out")).decode(make_records(5))["patient"].to_pylist()) == {"left out"}
-    with pytest.raises(DataError, match="makes 1000 identifiers; give --rows"):
+    with refused(DataError, "makes 1000 identifiers; give --rows"):
         Codec(clinic("pattern:P[0-9]{3}")).decode(make_records(50), first_row=951)
 
 

@@ -12,6 +12,7 @@ from dpmodels.errors import InvalidArgument
 from flows.with_prefect import automations
 from flows.with_prefect.operators import SHIPPED, read_deployments
 from tests.kit.api import Api, wait_until
+from tests.kit.errors import refused
 
 pytestmark = pytest.mark.processes
 
@@ -61,7 +62,7 @@ def test_a_flow_run_that_is_not_heard_of_is_marked_as_crashed(deployed: Api, mon
     monkeypatch.setattr(automations, "SILENCE", timedelta(seconds=10))
     with temporary_settings({PREFECT_API_URL: deployed.url}), get_client(sync_client=True) as client:
         client.create_automation(automations.crashed().model_copy(update={"name": "quick"}))
-        with pytest.raises(InvalidArgument, match="name a notification block"):
+        with refused(InvalidArgument, name="notify"):
             automations.register(list(read_deployments(SHIPPED).values()), "slack-webhook/absent")
     found = deployed.get("deployments/name/synthesize-table/ad-hoc")
     runs = []

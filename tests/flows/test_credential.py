@@ -8,6 +8,7 @@ import pytest
 
 from dpmodels.errors import CredentialError
 from flows.with_prefect.credential import credential, credential_file, renew_credential
+from tests.kit.errors import refused
 
 
 @pytest.fixture
@@ -42,17 +43,15 @@ def test_a_link_in_its_place_is_replaced_and_not_followed(path: Path) -> None:
 def test_what_cannot_be_replaced_is_refused(path: Path) -> None:
     path.unlink()
     path.mkdir()
-    with pytest.raises(CredentialError) as caught:
+    with refused(CredentialError, path=path, fault="cannot be replaced"):
         renew_credential(path.parents[1])
-    assert (caught.value.path, caught.value.fault) == (path, "cannot be replaced")
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o601])
 def test_a_file_that_others_reach_is_refused(path: Path, mode: int) -> None:
     path.chmod(mode)
-    with pytest.raises(CredentialError, match="remove it") as caught:
+    with refused(CredentialError, "remove it", path=path, fault="can be read by other users"):
         credential(path.parents[1])
-    assert (caught.value.path, caught.value.fault) == (path, "can be read by other users")
 
 
 @pytest.mark.parametrize("kind", ["link", "lost", "folder", "pipe"])

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 import nacre
-from dpmodels.errors import ArtifactError
+from dpmodels.errors import ArtifactError, BudgetExhausted, DataError, InvalidArgument, Unsuitable
 from dpmodels.hand_off.manifest import read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Ledger
@@ -30,7 +30,10 @@ from flows.start import start
 from flows.synthesize import carry_out
 from flows.with_prefect.server import prefect_server
 from tasks.kinds import each_document
+from tests.kit.buckets import Bucket
+from tests.kit.errors import refused
 from tests.kit.everything import everything
+from tests.kit.inputs import KEY
 from tests.kit.letters import MATTERS, embed_words, make_letters, write_letters
 from tests.kit.support import charges, run_cli, write_key
 
@@ -235,6 +238,33 @@ def test_candidates_that_are_the_protected_documents_are_refused_before_any_char
     assert code == 1 and "also one of the documents" in err and charges(letters / "home") == []
 
 
+def test_documents_in_an_object_store_are_no_candidates_and_none_means_no_charge(letters: Path, bucket: Bucket) -> None:
+    documents = bucket.put(letters / "letters.parquet", "a/letters.parquet")
+    code, _, err = run_cli(*embed_words(letters, documents=documents, candidates=bucket.uri("a/*.parquet")))
+    assert code == 1 and "must be public documents" in err and not (letters / "home").exists()
+    code, _, err = run_cli(*embed_words(letters, documents=documents, candidates=letters / "letters.parquet"))
+    assert code == 1 and "also one of the documents" in err and charges(letters / "home") == []
+    code, _, err = run_cli(*embed_words(letters, documents=bucket.uri("none.parquet")))
+    assert code == 1 and "none.parquet?region=us-east-1 does not exist" in err and charges(letters / "home") == []
+    for option in ("documents", "candidates"):
+        code, _, err = run_cli(*embed_words(letters, **{option: documents.replace("s3://", f"s3://nacre:{KEY}@")}))
+        assert code == 1 and f"{option}=(hidden) must hold no user" in err and KEY not in err
+    runtime = {"home": letters / "home", "prefect": False}
+    budget, columns = {"target_epsilon": 10}, {"encoder": "hashed", "dim": 32}
+    settings = {"documents": documents, "candidates": bucket.put(letters / "public.parquet"), "out": letters / "there"}
+    settings |= {"columns": columns, "privacy": budget, "runtime": runtime}
+    run = start(config := EmbedConfig.build(settings, letters / "config.yaml"))
+    bucket.delete("a/letters.parquet")
+    with refused(DataError, "does not exist", column=""):
+        carry_out(run, prefect=False)
+    assert charges(letters / "home") == []
+    bucket.put(letters / "letters.parquet", "a/letters.parquet")
+    carry_out(start(config), prefect=False)
+    before = charges(letters / "home")
+    code, _, err = run_cli(*embed_words(letters, name="others", dim=16), "--open")  # known by their bytes alone
+    assert code == 1 and "has the content of letters" in err and charges(letters / "home") == before != []
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -290,7 +320,7 @@ def test_candidates_that_were_changed_are_refused(letters: Path) -> None:
     swapped = {"documents": letters / "public.parquet", "candidates": letters / "letters.parquet"}
     other = start(EmbedConfig.build(settings(letters, **swapped), letters / "config.yaml"))
     shutil.copy(other.control / each_document.CANDIDATES, run.control / each_document.CANDIDATES)
-    with pytest.raises(nacre.NacreError, match="not those that its plan names"):
+    with pytest.raises(ArtifactError, match="not those that its plan names"):
         carry_out(run, prefect=False)
     assert charges(letters / "home") == []
 
@@ -334,9 +364,9 @@ def test_from_python_frames_become_a_result(letters: Path) -> None:
     assert made.verify().cautions and "WEAK" in made.report.html
     assert not list((letters / "home" / "sensitive").glob("*/given.parquet"))
     contract = contract_file(letters).read_text()
-    with pytest.raises(nacre.NacreError, match="also one of the documents"):
+    with pytest.raises(Unsuitable, match="also one of the documents"):
         nacre.embed_documents(public, public, epsilon=1, contract=contract, **{**asked, "home": letters / "other"})
-    with pytest.raises(nacre.NacreError, match="refuses the charge"):
+    with refused(BudgetExhausted, account="letters"):
         nacre.embed_documents(documents, public, epsilon=10, contract=contract, **asked)
 
 
@@ -352,7 +382,7 @@ def test_from_python_a_contract_says_nothing_that_is_not_of_a_contract(
     letters: Path, columns: dict[str, object], said: str
 ) -> None:
     own = {"name": "letters", "encoder": "hashed", "dim": 32, **columns}
-    with pytest.raises(nacre.NacreError, match=said):
+    with refused(InvalidArgument, name=said):
         nacre.embed_documents(
             letters / "letters.parquet", letters / "public.parquet", epsilon=1, columns=own, home=letters / "home"
         )

@@ -20,7 +20,7 @@ import yaml
 
 import nacre
 from dpmodels.accounting.meaning import in_words
-from dpmodels.errors import InvalidArgument, Unsuitable
+from dpmodels.errors import BudgetExhausted, InvalidArgument, Unsuitable
 from dpmodels.hand_off.manifest import CARD, MANIFEST, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.methods.federations.classifier import FederatedClassifier
@@ -32,10 +32,13 @@ from flows.synthesize import carry_out
 from tasks.kinds import clients
 from tasks.run.store import Run
 from tasks.stages import federate
+from tests.kit.buckets import Bucket
 from tests.kit.children import ends_at
+from tests.kit.errors import refused
 from tests.kit.everything import everything
+from tests.kit.inputs import KEY
 from tests.kit.manifests import write_manifest
-from tests.kit.support import run_cli, write_key
+from tests.kit.support import charges, run_cli, write_key
 from tests.kit.wards import (
     CLASSES,
     INPUTS,
@@ -109,7 +112,7 @@ REFUSED = {
 @pytest.mark.parametrize("said", REFUSED)
 def test_a_setting_that_is_refused_is_named_by_its_key(tmp_path: Path, said: str) -> None:
     config = write_wards(tmp_path, model={"extractor": SMALL, **REFUSED[said]})
-    with pytest.raises(nacre.NacreError, match=re.escape(said)):
+    with refused(InvalidArgument, re.escape(said), name=said.partition("=")[0]):
         nacre.federate(config, home=tmp_path / "home")
 
 
@@ -200,7 +203,7 @@ def test_moments_are_the_other_method_and_their_plan_is_shown_beforehand(tmp_pat
 
 def test_a_client_that_joins_twice_is_refused_by_its_account(ended: Path, tmp_path: Path) -> None:
     config = FederateConfig.build({"out": tmp_path / "again"}, ended / "federation.yaml")
-    with pytest.raises(nacre.NacreError, match=r"account wards refuses the charge"):
+    with refused(BudgetExhausted, account="wards"):
         start(config)
     own = begun(tmp_path / "other")
     rival = start(FederateConfig.build({"out": tmp_path / "rival"}, tmp_path / "other" / "federation.yaml"))
@@ -250,7 +253,7 @@ def test_a_client_whose_path_does_not_exist_is_refused_by_name_before_anything_i
     (tmp_path / "federation.yaml").write_text(yaml.safe_dump(content))
     for command in ("plan-federation", "federate"):
         code, _, err = run_cli(command, tmp_path / "federation.yaml")
-        assert (code, err.strip()) == (1, f"error: clients.south={tmp_path / 'suoth'} must be a path that exists")
+        assert code == 1 and f"clients.south={tmp_path / 'suoth'} must be a path, a pattern or a URI that leads" in err
     assert not (tmp_path / "home").exists() and not (tmp_path / "out").exists()
     content["clients"] = dict.fromkeys(content["clients"], "/on/the/clients/own/machine")
     (tmp_path / "federation.yaml").write_text(yaml.safe_dump(content))
@@ -284,9 +287,30 @@ def test_a_clients_files_are_nobody_elses_and_not_public(tmp_path: Path, which: 
     (tmp_path / "west").mkdir(exist_ok=True)
     (tmp_path / "west" / "records.parquet").unlink(missing_ok=True)
     (tmp_path / "west" / "records.parquet").symlink_to(own)
-    with pytest.raises(nacre.NacreError, match=r"north and .* have files in common"):
+    with pytest.raises(Unsuitable, match=r"north and .* have files in common"):
         start(FederateConfig.build({**content, **changed[which]}))
     assert not (tmp_path / "home").exists()
+
+
+def test_clients_places_in_an_object_store_are_nobody_elses_and_not_public(tmp_path: Path, bucket: Bucket) -> None:
+    content = yaml.safe_load(write_wards(tmp_path).read_text())
+    for name in NAMES:
+        bucket.put(tmp_path / name, f"wards/{name}")
+    apart = {name: bucket.uri(f"wards/{name}") for name in NAMES}
+    for other in ("wards/north/", "wards/north/records.parquet", "wards", "wards/*/records.parquet"):
+        for changed in ({"clients": {**apart, "west": bucket.uri(other)}}, {"public": bucket.uri(other)}):
+            with pytest.raises(Unsuitable, match=r"north and .* have files in common"):
+                start(FederateConfig.build({**content, "clients": apart, **changed}))
+    with pytest.raises(InvalidArgument) as refusal:
+        start(FederateConfig.build({**content, "clients": {**apart, "west": bucket.uri("wards/none")}}))
+    assert refusal.value.name == "clients.west"
+    with pytest.raises(InvalidArgument) as refusal:
+        start(FederateConfig.build({**content, "clients": apart, "public": f"s3://nacre:{KEY}@wards/public.csv"}))
+    assert refusal.value.name == "public" and KEY not in str(refusal.value) and not (tmp_path / "home").exists()
+    run = start(FederateConfig.build({**content, "clients": apart}))
+    bucket.delete("wards/west/records.parquet")
+    carry_out(run, prefect=False)
+    assert dropped(tmp_path) == {"west": clients.ABSENT} and charges(tmp_path / "home").count("reserve") == 2
 
 
 def test_a_release_of_another_shape_drops_its_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -427,9 +451,11 @@ ROOT = {"PYTHONPATH": str(Path(__file__).parents[2])}
 
 @pytest.mark.slow
 def test_workers_compute_the_same_bits_as_here_and_the_dead_and_the_late_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, bucket: Bucket, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    run = begun(tmp_path)
+    content = yaml.safe_load(write_wards(tmp_path).read_text())
+    content["clients"]["north"] = bucket.put(tmp_path / "north")
+    run = start(FederateConfig.build(content))
     for workers in ("here", "dask"):
         assert set(clients.run_clients(run.parties, digest_of_heads, workers, 120).values()) == {""}
     lines = [[line.split() for line in (own.sensitive / "digests").read_text().splitlines()] for own in run.parties]
@@ -439,5 +465,5 @@ def test_workers_compute_the_same_bits_as_here_and_the_dead_and_the_late_are_nam
     said = clients.run_clients(run.parties, dies, "dask", 25)
     assert list(said.values()) == [clients.LOST, "", clients.LATE]
     assert not [one for one in caplog.records if one.name.startswith("distributed")]
-    with pytest.raises(InvalidArgument, match="be one of auto, dask, here"):
+    with refused(InvalidArgument, name="workers"):
         clients.run_clients(run.parties, dies, "federate", 10)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import nacre
-from dpmodels.errors import BudgetExhausted, PaidUnfinished
+from dpmodels.errors import BudgetExhausted, PaidUnfinished, PathTaken
 from dpmodels.ledger.ledger import Ledger
 from flows import synthesize as flow
 from flows.config import SynthesizeConfig
@@ -18,8 +18,10 @@ from flows.synthesize import carry_out, start
 from flows.table import take_to_hand_off
 from tasks.run.accounts import charges_of
 from tasks.run.runs import is_in_place
+from tasks.run.unfinished import _known_by
 from tests.hand_off.make_golden import GOLDEN
 from tests.kit.children import ends_at
+from tests.kit.errors import refused
 from tests.kit.kills import MOMENTS, only_run
 from tests.kit.support import charges, make_table, run_cli, synthesize_words, write_clinic
 from tests.kit.wards import begun as of_wards
@@ -72,9 +74,8 @@ def test_the_same_command_after_a_kill_names_the_run_that_is_paid_for(tmp_path: 
 
 
 def test_whoever_wants_to_be_charged_again_says_why_for_good(cut_off: Path) -> None:
-    with pytest.raises(PaidUnfinished) as refusal:
+    with refused(PaidUnfinished, run="first", account="clinic"):
         start(asked(cut_off, "second"))
-    assert (refusal.value.run, refusal.value.account) == ("first", "clinic")
     run = carry_out(start(asked(cut_off, "second", again="The first one is not wanted.")), prefect=False)
     entries = Ledger(run.ledger).entries(key=charges_of(run)[0].key)
     assert entries[0].content["declared"] == {"again": "The first one is not wanted."}
@@ -122,7 +123,7 @@ def test_a_manifest_that_somebody_put_at_its_place_is_not_its_hand_off(cut_off: 
     with pytest.raises(PaidUnfinished):
         start(asked(cut_off, "second"))
     first = flow.find(cut_off / "home", "first", None, None)
-    with pytest.raises(nacre.NacreError, match="already holds files"):
+    with refused(PathTaken, path=cut_off / "out"):
         carry_out(first, prefect=False)
     shutil.rmtree(cut_off / "out")
     assert is_in_place(carry_out(first, prefect=False))
@@ -207,3 +208,9 @@ def test_a_federation_is_named_by_its_own_run(tmp_path: Path, monkeypatch: pytes
             carry_out(run, prefect=False)
     code, _, err = run_cli("federate", tmp_path / "federation.yaml", "--out", tmp_path / "second")
     assert code == 1 and f"`nacre resume {run.name} --home " in err
+
+
+def test_a_region_and_a_last_stroke_make_no_other_data_of_what_lies_elsewhere() -> None:
+    assert _known_by("s3://visits/a/?region=eu-west-1") == _known_by("s3://visits/a") != _known_by("s3://visits/b")
+    clinic = "postgresql://reader@host/clinic?options=1"
+    assert _known_by(clinic, "visits") == clinic

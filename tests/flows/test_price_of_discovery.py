@@ -113,11 +113,26 @@ def test_whatever_is_made_of_the_release_again_has_its_price_too(made: Path, hom
 def test_a_schema_that_is_carried_to_another_home_states_its_price(made: Path) -> None:
     code, out, err = run_cli(*synthesize_words(made, home=made / "other", out=made / "carried"))
     assert code == 0 and "a new ledger begins in" in err, out + err
+    assert "which this ledger does not hold" in " ".join(err.split())
     manifest = read_manifest(made / "carried")
     (line,) = manifest.discoveries
     assert line.ledger.entries is None and "not known here" in line.left_out
     assert manifest.whole_cost == read_manifest(made / "out").whole_cost
-    assert verify_hand_off(made / "carried").faults == []
+    verification = verify_hand_off(made / "carried")
+    assert verification.faults == [] and line.charge in verification.notes[0]
+
+
+def test_a_schema_that_was_stripped_of_its_discovery_is_warned_of_by_the_ledger_that_paid(made: Path, tmp_path) -> None:
+    def strip(content: dict) -> None:
+        content.pop("discovered")
+        content.pop("sources")
+
+    schema = lines_edited(made, tmp_path / "stripped.yaml", strip)
+    words = synthesize_words(made, schema=schema, out=tmp_path / "out")
+    code, _, err = run_cli(*words)
+    assert code == 0 and "was also discovered by discover-" in " ".join(err.split()), err
+    code, _, err = run_cli(*synthesize_words(made, out=tmp_path / "whole"))
+    assert code == 0 and "was also discovered" not in " ".join(err.split()), err
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from flows.with_prefect.budget import balances
 from flows.with_prefect.operators import POOL, SHIPPED, read_deployments
 from tasks.run.accounts import accounts_to_open, charges_of
 from tasks.run.store import Run
+from tests.kit.errors import refused
 from tests.kit.support import run_cli, write_clinic, write_key
 
 UNIT = {"unit": {"user": "patient", "max_rows": 2}}
@@ -126,7 +127,7 @@ def test_parameters_that_do_not_fit_are_refused_before_anything_is_registered(
 
 def test_a_file_that_lists_no_deployments_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "prefect.yaml").write_text("name: nacre")
-    with pytest.raises(InvalidArgument, match="readable list of deployments"):
+    with refused(InvalidArgument, "list of deployments", name="file"):
         read_deployments(tmp_path / "prefect.yaml")
 
 
@@ -248,7 +249,7 @@ def test_sequential_nights_add_up_and_the_plan_says_how_many_more_fit(tmp_path: 
 
 def test_users_are_not_disjoint_over_nights(tmp_path: Path) -> None:
     opened(tmp_path, 1.0, **UNIT)
-    with pytest.raises(InvalidArgument, match="be sequential for a unit of users"):
+    with refused(InvalidArgument, "unit of users", name="partitions", value="disjoint"):
         start(config(tmp_path), "clinic-night", "2026-01-01")
 
 

@@ -11,13 +11,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow.fs as pafs
 import pytest
 
 from benchmarks import postgres
 from benchmarks.inputs import KEYS, PLACES, fill
 from benchmarks.object_store import certify, counts, served
-from dpmodels.errors import NacreError
+from dpmodels.errors import DataError, NacreError
+from tests.kit.buckets import Bucket
+from tests.kit.errors import refused
 from tests.kit.inputs import KEY, SECRET, TABLE, as_arrow, as_csv, as_json, hive, ingested, parquet, same
 from tests.kit.support import run_cli, write_clinic
 
@@ -27,53 +28,38 @@ ROOT = Path(__file__).parents[2]
 PASSWORD = "NACRE_DATABASE_PASSWORD"
 
 
-@pytest.fixture(scope="module")
-def store() -> Iterator[str]:
-    """Start an object store that speaks S3; yield its address."""
-    server = pytest.importorskip("moto.server", reason="needs pip install 'moto[server]'")
-    running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    running.start()
-    yield "{}:{}".format(*running.get_host_and_port())
-    running.stop()
-
-
 @pytest.fixture
-def bucket(store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Fill a bucket with tables of every kind; credentials lie in the environment, as those of a worker do."""
-    for name, value in {"ACCESS_KEY_ID": "nacre", "SECRET_ACCESS_KEY": KEY, "DEFAULT_REGION": "us-east-1"}.items():
-        monkeypatch.setenv(f"AWS_{name}", value)
+def visits(bucket: Bucket, tmp_path: Path) -> str:
+    """Fill a bucket with tables of every kind."""
     here = tmp_path / "here"
     here.mkdir()
     parquet(here / "t.parquet"), as_csv(here / "t.csv.gz", ";"), as_json(here / "t.jsonl"), as_arrow(here / "t.arrow")
     hive(here / "wards", "ward")
-    system = pafs.S3FileSystem(endpoint_override=store, scheme="http", allow_bucket_creation=True)
-    system.create_dir("visits")
-    pafs.copy_files(str(here), "visits/in", destination_filesystem=system)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{store}")
-    return "s3://visits/in/{}?region=us-east-1"
+    bucket.put(here, "in")
+    return bucket.uri("in/{}")
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.csv.gz", "t.jsonl", "t.arrow", "wards", "wards/*/*.parquet"])
-def test_an_object_store_is_read_like_a_folder(tmp_path, bucket, name):
-    same(ingested(tmp_path, bucket.format(name)))
+def test_an_object_store_is_read_like_a_folder(tmp_path, visits, name):
+    same(ingested(tmp_path, visits.format(name)))
 
 
 @pytest.mark.parametrize(("name", "sentence"), [("none.csv", "does not exist"), ("", "a folder of files of one kind")])
-def test_what_an_object_store_lacks_is_said_in_one_sentence(tmp_path, bucket, name, sentence):
-    with pytest.raises(NacreError, match=sentence) as caught:
-        ingested(tmp_path, bucket.format(name))
+def test_what_an_object_store_lacks_is_said_in_one_sentence(tmp_path, visits, name, sentence):
+    with refused(DataError, sentence, column="") as caught:
+        ingested(tmp_path, visits.format(name))
     assert KEY not in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_a_bucket_that_is_not_there_is_refused(tmp_path, bucket):
-    with pytest.raises(NacreError, match=r"does not exist|cannot be listed") as caught:
-        ingested(tmp_path, bucket.format("t.csv.gz").replace("visits/in", "elsewhere"))
+def test_a_bucket_that_is_not_there_is_refused(tmp_path, visits):
+    with refused(DataError, r"does not exist|cannot be listed", column="") as caught:
+        ingested(tmp_path, visits.format("t.csv.gz").replace("s3://", "s3://else"))
     assert KEY not in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_a_store_that_does_not_answer_is_named_without_its_key(tmp_path, bucket, monkeypatch):
+def test_a_store_that_does_not_answer_is_named_without_its_key(tmp_path, visits, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    with pytest.raises(NacreError, match="check its name, and the credentials in the environment") as caught:
+    with refused(DataError, "check its name, and the credentials in the environment", column="") as caught:
         ingested(tmp_path, "s3://visits/in/t.csv?region=us-east-1")
     assert KEY not in str(caught.value)
 
@@ -108,7 +94,7 @@ def test_files_are_read_over_https(tmp_path, site):
 
 
 def test_a_file_that_a_site_lacks_is_refused(tmp_path, site):
-    with pytest.raises(NacreError, match=r"does not exist|cannot be listed"):
+    with refused(DataError, r"does not exist|cannot be listed", column=""):
         ingested(tmp_path, f"{site}/none.parquet")
 
 
@@ -185,7 +171,7 @@ def test_a_query_that_does_not_fit_is_refused_and_changes_nothing(tmp_path, clin
 
 def test_a_server_that_is_not_there_is_refused_without_its_password(tmp_path, monkeypatch, capfd):
     monkeypatch.setenv(PASSWORD, KEY)
-    with pytest.raises(NacreError, match="the database cannot be reached") as caught:
+    with refused(DataError, "the database cannot be reached", column="") as caught:
         ingested(tmp_path, ("postgresql://reader@127.0.0.1:9/clinic", "select 1"))
     assert KEY not in str(caught.value) + "".join(capfd.readouterr())
 

@@ -13,6 +13,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate
 from dpmodels.gate.suite import suite_for
+from tests.kit.errors import refused
 from tests.kit.every_kind import one
 
 
@@ -107,9 +108,9 @@ def test_columns_must_be_those_of_the_schema(schema: Schema, table: pa.Table) ->
         gate = Gate(schema, raw=True)
         gate.check(wrong)
         assert failures(gate) == (("", "the columns must be exactly those of the schema"),)
-    with pytest.raises(DataError, match="more than once"):
+    with refused(DataError, "more than once", column="age"):
         Gate(schema, raw=True).check(table.append_column("age", table["age"]))
-    with pytest.raises(DataError, match="column age: must hold numbers"):
+    with refused(DataError, "must hold numbers", column="age"):
         Gate(schema, raw=True).check(table.set_column(6, "age", pa.array(["x"] * 4)))
 
 

@@ -8,9 +8,10 @@ import pytest
 from dpmodels.codec.encode import Codec
 from dpmodels.embeddings.contingency import Family, Views
 from dpmodels.embeddings.partition import Partition
-from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.errors import ArtifactError, FileDamaged, InvalidArgument
 from dpmodels.generators.bayes_net import BayesNetModel, Estimate, conditional
 from dpmodels.generators.load import load_generator
+from tests.kit.errors import refused
 from tests.kit.support import make_schema
 
 PARTITION = Partition.fine(make_schema(), 10, conditional=False)  # age, ward, dose, smoker, sick
@@ -65,9 +66,9 @@ def test_a_damaged_file_and_no_rows_are_refused(tmp_path):
     path = tmp_path / "generator.safetensors"
     model().save(path)
     path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(ArtifactError, match="train it again"):
+    with pytest.raises(FileDamaged):
         load_generator(path)
-    with pytest.raises(InvalidArgument, match="rows"):
+    with refused(InvalidArgument, name="rows", value=0):
         next(model().sample(0, 0))
 
 
@@ -114,7 +115,7 @@ def test_a_header_of_another_contract_or_of_millions_of_cells_is_refused_before_
     model().save(path)
     assert load_generator(path, contract).default_rows() == 1234
     replace(model(), most_cells=2**27).save(path)
-    with pytest.raises(ArtifactError, match="damaged"):
+    with pytest.raises(FileDamaged):
         load_generator(path, contract)
     replace(model(), schema=contract.model_copy(update={"name": "other"})).save(path)
     with pytest.raises(ArtifactError, match="another contract"):

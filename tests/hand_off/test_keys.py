@@ -21,6 +21,7 @@ from dpmodels.keys import PRIME, SMALL_ORDER, fingerprint, is_weak, key_text, pr
 from dpmodels.ledger.approval import ApprovalRequest
 from tasks.run import signing
 from tests.hand_off.make_golden import GOLDEN
+from tests.kit.errors import refused
 from tests.kit.support import digest, run_cli, write_key
 
 pytestmark = pytest.mark.processes
@@ -86,9 +87,8 @@ def test_a_key_for_which_anybody_can_sign_is_refused_wherever_one_is_read(tmp_pa
         file = tmp_path / f"{number}.pub"
         file.write_text(f"-----BEGIN PUBLIC KEY-----\n{pem}\n-----END PUBLIC KEY-----\n")
         assert is_weak(raw)
-        with pytest.raises(InvalidArgument) as refused:
+        with refused(InvalidArgument, name="public_key"):
             public_key(file)
-        assert refused.value.name == "public_key"
     hand_off = tmp_path / "own"
     shutil.copytree(APPROVED, hand_off)
     record = {"algorithm": "ed25519", "public_key": public, "signature": base64.b64encode(signature).decode()}
@@ -162,7 +162,7 @@ def test_a_public_key_in_a_private_ones_place_is_called_that(tmp_path: Path) -> 
     _, public = write_key(tmp_path / "key.pem")
     for mode in (0o644, 0o600):
         public.chmod(mode)
-        with pytest.raises(InvalidArgument, match="be the private key: this is a public one"):
+        with refused(InvalidArgument, "public one", name="key"):
             private_key(public, "key")
 
 
@@ -173,15 +173,15 @@ def test_a_private_key_that_others_may_have_read_or_put_there_is_refused(tmp_pat
     assert private_key(key)
     for mode in (0o640, 0o604, 0o620):
         key.chmod(mode)
-        with pytest.raises(InvalidArgument, match="chmod 600"):
+        with refused(InvalidArgument, "chmod 600", name="signing_key"):
             private_key(key)
     key.chmod(0o600)
     (tmp_path / "link.pem").symlink_to(key)
-    with pytest.raises(InvalidArgument, match="no link"):
+    with refused(InvalidArgument, "no link", name="signing_key"):
         private_key(tmp_path / "link.pem")
     if os.geteuid() == 0:
         os.chown(key, 65534, 65534)
-        with pytest.raises(InvalidArgument, match="belong to the user"):
+        with refused(InvalidArgument, "belong to the user", name="signing_key"):
             private_key(key)
     os.mkfifo(tmp_path / "pipe.pem", 0o600)
     with pytest.raises(InvalidArgument):
@@ -196,12 +196,12 @@ def test_an_encrypted_key_signs_with_the_passphrase_of_the_environment_or_of_who
     key.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"open sesame")))
     key.chmod(0o600)
     monkeypatch.delenv(signing.PASSPHRASE, raising=False)
-    with pytest.raises(InvalidArgument, match=f"set {signing.PASSPHRASE}"):
+    with refused(InvalidArgument, f"set {signing.PASSPHRASE}", name="signing_key"):
         signing.check_signing_key(key)
     monkeypatch.setenv(signing.PASSPHRASE, "guessed")
-    with pytest.raises(InvalidArgument) as refused:
+    with pytest.raises(InvalidArgument) as caught:
         signing.check_signing_key(key)
-    assert "guessed" not in str(refused.value)
+    assert "guessed" not in str(caught.value)
     monkeypatch.setenv(signing.PASSPHRASE, "open sesame")
     signing.check_signing_key(key)
     monkeypatch.delenv(signing.PASSPHRASE)

@@ -230,7 +230,7 @@ def test_a_price_for_each_of_what_is_not_charged_apart_is_refused(hand_off: Path
 def test_what_is_no_manifest_is_told_in_one_sentence(hand_off: Path, content: str | bytes, told: str) -> None:
     faults = judged(hand_off, content)
     assert told in faults[0] and (len(faults) == 1 or told == "the field format")
-    with pytest.raises(nacre.NacreError, match=told.split(":")[0]):
+    with pytest.raises(ArtifactError, match=told.split(":")[0]):
         nacre.Result(hand_off)
     assert len(content) <= LARGEST_MANIFEST or told == "larger than 4 MiB"
 

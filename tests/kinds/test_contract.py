@@ -4,12 +4,14 @@ import json
 import logging
 import re
 import shutil
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -20,8 +22,10 @@ from dpmodels.hand_off.manifest import Manifest, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
+from tests.kit.buckets import Bucket
 from tests.kit.deaths import killed_anew
-from tests.kit.kinds import CANARY, KINDS, Kind, Words
+from tests.kit.inputs import FORMATS, KEY
+from tests.kit.kinds import CANARY, KINDS, Kind, Words, Write
 from tests.kit.support import digest, run_cli, write_key
 
 pytestmark = pytest.mark.processes
@@ -45,7 +49,7 @@ class Site:
     ledger_url: str = ""
 
     @classmethod
-    def of(cls, kind: Kind, folder: Path, form: str = "parquet", name: str = "kin", **fields: Any) -> "Site":
+    def of(cls, kind: Kind, folder: Path, form: str | Write = "parquet", name: str = "kin", **fields: Any) -> "Site":
         """Write all that a run needs."""
         words = kind.words(folder, form, name)
         return cls(**{"kind": kind, "words": words, "home": folder / "home", "out": folder / "out", **fields})
@@ -241,13 +245,13 @@ def exact(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, by
     return of_format(kind, "parquet", tmp_path_factory.mktemp("exact"))
 
 
-def of_format(kind: Kind, form: str, folder: Path) -> tuple[str, bytes]:
+def of_format(kind: Kind, form: str | Write, folder: Path, *more: object) -> tuple[str, bytes]:
     """Return the hash of the plan and what noise was added to; without noise, so that no choice depends on it."""
     site = Site.of(kind, folder, form).open_if_needed()
     with tapped() as tap, pytest.MonkeyPatch.context() as patch:
         tap.silent = True
         patch.setattr(Ledger, "seal", lambda *_: 1 / 0)  # what comes after the draw does not matter
-        run_cli(*site.run())
+        run_cli(*site.run(*more))
     (plan, *_) = {entry.content["plan_hash"] for entry in site.ledger.entries() if entry.kind == "reserve"}
     return plan, b"".join(draw.values.tobytes() for draw in tap.draws)
 
@@ -260,10 +264,42 @@ def test_every_format_gives_the_same_plan_and_the_same_exact_records(
         assert of_format(kind, form, tmp_path / form.replace(" ", "-")) == exact, form
 
 
+def test_a_query_gives_what_a_file_gives(kind: Kind, exact: tuple[str, bytes], tmp_path: Path) -> None:
+    if not kind.queried:
+        pytest.skip("its data are several tables")
+    assert of_format(kind, in_database, tmp_path, "--query", "select * from data") == exact
+
+
+def in_database(path: Path, table: pa.Table) -> object:
+    """Write private data as a table of SQLite, and public data as a file."""
+    if path.name != "data":
+        return FORMATS["parquet"](path, table)
+    with closing(sqlite3.connect(path.with_suffix(".db"))) as made, made:
+        made.execute(f"create table data ({', '.join(table.column_names)})")
+        marks = ", ".join("?" * table.num_columns)
+        made.executemany(f"insert into data values ({marks})", [list(row.values()) for row in table.to_pylist()])
+    return f"sqlite:///{path.with_suffix('.db')}"
+
+
+def test_an_object_store_gives_the_same_and_is_no_second_budget_and_its_key_stays_in_the_environment(
+    kind: Kind, exact: tuple[str, bytes], bucket: Bucket, tmp_path: Path
+) -> None:
+    assert of_format(kind, bucket.write, tmp_path) == exact
+    copy = Site.of(kind, tmp_path / "copied", name="kith", home=tmp_path / "home")
+    assert_refused(copy, copy.ledger.account("kin").cap)
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(written) > 5 and not [path for path in written if KEY.encode() in path.read_bytes()]
+
+
 def test_the_same_data_are_not_charged_to_another_account(ended: Ended, tmp_path: Path) -> None:
     """Nothing hinders somebody to call the data otherwise, and so to have the same cap a second time."""
     site = Site.of(ended.site.kind, tmp_path, name="kith", home=ended.site.home)
-    site.open(ended.site.ledger.account("kin").cap, "kith")
+    assert_refused(site, ended.site.ledger.account("kin").cap)
+
+
+def assert_refused(site: Site, cap: PrivacyBudget) -> None:
+    """Run on data that another account was charged for."""
+    site.open(cap, "kith")
     before = site.kinds_of_entries()
     code, _, err = run_cli(*site.run())
     assert code == 1 and re.search("--again|charged to another account", err), err

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import yaml
 
 from dpmodels.audit.made import pictures, shop
@@ -21,7 +20,7 @@ CANARY = "Zebulon-Quillfeather"
 """A private value: of all that is written, only the data and the sensitive zone may hold it."""
 
 Words = list[object]
-Write = Callable[[Path, pa.Table], Path]
+Write = Callable[[Path, pa.Table], object]
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,7 @@ class Kind:
         product: what is in a hand-off besides its pages and papers; empty where what is made is printed.
         charges: how many charges a run makes.
         formats: names of the formats in which the private data may come.
+        queried: whether the private data may be the answer to a query.
     """
 
     name: str
@@ -44,11 +44,12 @@ class Kind:
     product: str = "synthetic"
     charges: int = 1
     formats: Set[str] = frozenset(FORMATS)
+    queried: bool = False
 
-    def words(self, folder: Path, form: str = "parquet", name: str = "kin") -> Words:
+    def words(self, folder: Path, form: str | Write = "parquet", name: str = "kin") -> Words:
         """Write all that a run needs into a folder; return the words after the command, but for home and hand-off."""
         folder.mkdir(parents=True, exist_ok=True)
-        return self.write(folder, FORMATS[form], name)
+        return self.write(folder, FORMATS[form] if isinstance(form, str) else form, name)
 
     @property
     def hands_over(self) -> bool:
@@ -115,13 +116,13 @@ def each_document(folder: Path, form: Write, name: str) -> Words:
     rows = letters.make_letters(30, seed=1)
     texts = pa.array([f"{CANARY} {text}" for text in rows["text"].to_pylist()])
     data = form(folder / "data", rows.set_column(1, "text", texts))
-    pq.write_table(letters.make_letters(60, seed=2), folder / "public.parquet")
+    public = form(folder / "public", letters.make_letters(60, seed=2))
     terms = {"name": name, "protects": "sentence", "text": "text", "encoder": {"name": "hashed", "dim": 16}}
     (folder / "contract.yaml").write_text(yaml.safe_dump(terms))
     recipe = {"candidates": 30, "least_sentences": 2, "clusters": 3, "projections": 5, "hidden": [8, 6]}
-    public: Words = ["--candidates", folder / "public.parquet", "--contract", folder / "contract.yaml"]
+    beside: Words = ["--candidates", public, "--contract", folder / "contract.yaml"]
     model = {"method": "deep-candidate", "recipe": recipe}
-    return [data, *public, *configured(folder, model), "--epsilon", 10]
+    return [data, *beside, *configured(folder, model), "--epsilon", 10]
 
 
 def federation(folder: Path, form: Write, name: str, **model: Any) -> Words:
@@ -134,6 +135,9 @@ def federation(folder: Path, form: Write, name: str, **model: Any) -> Words:
     content = yaml.safe_load(config.read_text()) | {"out": str(folder / "out")}
     del content["runtime"]
     extractor = {"features": 4, "width": 4, "pretraining": None}
+    public = wards.make_ward(200, 9).drop_columns("label")
+    content["public"] = str(form(folder / "public", public))
+    content["round"] |= {"judge": str(form(folder / "judge", wards.make_ward(200, 10)))}
     content |= {"clients": clients, "model": {**content["model"], "extractor": extractor, **model}}
     config.write_text(yaml.safe_dump(content))
     return [config]
@@ -154,12 +158,12 @@ def discovery(folder: Path, form: Write, name: str) -> Words:
 
 
 KINDS = [
-    Kind("table", table),
+    Kind("table", table, queried=True),
     Kind("users", users),
     Kind("images", images, formats=FORMATS.keys() - TEXT),
-    Kind("documents", documents),
-    Kind("each document", each_document, ("embed-documents",), ("plan-documents",), "embeddings"),
+    Kind("documents", documents, queried=True),
+    Kind("each document", each_document, ("embed-documents",), ("plan-documents",), "embeddings", queried=True),
     Kind("federation", federation, ("federate",), ("plan-federation",), "classifier.safetensors", charges=3),
     Kind("central trust", trusting, ("federate",), ("plan-federation",), "classifier.safetensors", charges=3),
-    Kind("discovery", discovery, ("schema", "discover"), (), ""),
+    Kind("discovery", discovery, ("schema", "discover"), (), "", queried=True),
 ]

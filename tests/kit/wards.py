@@ -135,9 +135,7 @@ def digest_of_heads(run: Run) -> None:
     """Write down which process solved a client's classifying head, and the digest of the head before any noise."""
     line = run.plan.release
     public = federation.public_part(run.model_copy(update={"name": run.settings.federation}), federation.about(line))
-    held = transform_frozen(
-        public.features, load_examples(Path(run.settings.data), public.records, federation.about(line))
-    )
+    held = transform_frozen(public.features, load_examples(run.settings.data, public.records, federation.about(line)))
     problems = federation.create(line.method, line.measurement, public).of(line)
     exact = transform_optimum(problems.head, held, 0).reveal()
     with open(run.sensitive / "digests", "a") as file:

@@ -11,12 +11,13 @@ import pytest
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import GaussianEvent, PureEvent
-from dpmodels.errors import BudgetExhausted, LedgerError
+from dpmodels.errors import BudgetExhausted, LedgerError, NotSigned
 from dpmodels.ledger import store
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.ledger import Account, Charge, Ledger
 from dpmodels.privacy import Adjacency, PrivacyBudget
 from tests.kit.charges import CAP, make_charge
+from tests.kit.errors import refused
 from tests.kit.support import write_key
 
 pytestmark = pytest.mark.processes
@@ -78,7 +79,7 @@ def test_a_second_round_opens_who_is_new_and_the_caps_above_see_every_line(feder
     assert spent(federation, "federation") == spent(federation, "client-2") == cost(0.3, 0.4)
     assert spent(federation, "client-0") == cost(0.3) and spent(federation, "client-5") == cost(0.4)
     federation.reserve(make_charge("whole", 0.7, account="federation", dataset="federation"))
-    with pytest.raises(BudgetExhausted, match="account federation refuses"):  # of its lines only one is full
+    with refused(BudgetExhausted, account="federation"):  # of its lines only one is full
         federation.reserve(charge_of(0, "round-3", 0.1), charge_of(1, "round-3", 0.6))
     federation.reserve(charge_of(0, "round-3", 0.1), charge_of(5, "round-3", 0.1))
     assert federation.verify() == []
@@ -89,7 +90,7 @@ def test_one_child_without_room_refuses_the_whole_family_and_nothing_is_opened(f
     federation.reserve(charge_of(full, "before", 1.0), first_opens=client(full))
     before = federation.head()
     charges, accounts = asked_of(range(5))
-    with pytest.raises(BudgetExhausted, match="refuses the charge"):
+    with pytest.raises(BudgetExhausted):
         federation.reserve(*charges, first_opens=accounts)
     with pytest.raises(BudgetExhausted):
         federation.check(*charges, first_opens=accounts)
@@ -98,10 +99,10 @@ def test_one_child_without_room_refuses_the_whole_family_and_nothing_is_opened(f
 
 def test_a_run_cap_of_a_child_holds_in_a_family(federation: Ledger) -> None:
     accounts = [client(0), client(1).model_copy(update={"run_cap": 0.25})]
-    with pytest.raises(BudgetExhausted, match=r"client-1 \(one run\)"):
+    with refused(BudgetExhausted, account="client-1 (one run)"):
         federation.reserve(charge_of(0), charge_of(1), first_opens=accounts)
     federation.reserve(charge_of(0), charge_of(1, epsilon=0.2), first_opens=accounts)
-    with pytest.raises(BudgetExhausted, match=r"client-1 \(one run\)"):
+    with refused(BudgetExhausted, account="client-1 (one run)"):
         federation.reserve(charge_of(0, epsilon=0.1, plan_hash="b"), charge_of(1, epsilon=0.2, plan_hash="b"))
 
 
@@ -159,12 +160,12 @@ def test_an_officers_signature_covers_every_charge_of_a_family(federation: Ledge
     named, asked = federation.asked(*charges, first_opens=accounts)
     assert named == officer and asked.account == "federation"
     assert asked.plans == tuple(charge.key for charge in charges)
-    with pytest.raises(LedgerError, match="approval of Ada"):
+    with refused(NotSigned, "lacks", account="federation", officer="Ada"):
         federation.reserve(*charges, first_opens=accounts)
     approval = asked.approve("Ada", private)
     more = [*charges, charge_of(4)], [*accounts, client(4)]
     for other in (charges[:3], [*charges[:3], charge_of(3, epsilon=0.29, plan_hash="dearer")], more[0]):
-        with pytest.raises(LedgerError, match="not signed"):
+        with refused(NotSigned, "not signed", account="federation", officer="Ada"):
             federation.reserve(*other, approval=approval, first_opens=more[1])
     federation.reserve(*charges, approval=approval, first_opens=accounts)
     entries = [entry.content for entry in federation.entries() if entry.kind == "reserve"]
@@ -212,7 +213,7 @@ def test_a_signature_of_a_run_is_none_of_a_family_though_a_plan_is_called_like_a
     ]
     approval = federation.asked(*parts)[1].approve("Ada", private)
     assert approval.plans == federation.asked(*charges, first_opens=accounts)[1].plans
-    with pytest.raises(LedgerError, match="not signed"):
+    with refused(NotSigned, "not signed", account="federation", officer="Ada"):
         federation.reserve(*charges, approval=approval, first_opens=accounts)
     federation.reserve(*parts, approval=approval)
     assert federation.verify() == []

@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from dpmodels.accounting.events import GaussianEvent
-from dpmodels.errors import InvalidArgument, LedgerError
+from dpmodels.errors import InvalidArgument, LedgerError, NotSigned
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.ledger import Account, Ledger
 from dpmodels.privacy import PrivacyBudget
 from tests.kit.charges import CAP, MakeCharge
+from tests.kit.errors import refused
 from tests.kit.support import write_key
 
 
@@ -24,7 +25,7 @@ def test_an_approval_is_good_for_one_charge_and_not_for_one_of_each_part(
     approval = asked[1].approve("Ada", private)
     ledger.reserve(charge(epsilon=0.2), approval=approval)
     for part in ("document", "client", "night"):
-        with pytest.raises(LedgerError, match=r"not signed|lacks"):
+        with refused(NotSigned, r"not signed|lacks", account="clinic", officer="Ada"):
             ledger.reserve(charge(epsilon=0.2, part=part), approval=approval)
     again = ledger.asked(charge(epsilon=0.2, part="document"))
     assert again is not None

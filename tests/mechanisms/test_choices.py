@@ -10,6 +10,7 @@ from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.mechanisms import choices
 from dpmodels.mechanisms.choices import exact_choices, select_each
 from dpmodels.privacy import Sensitive
+from tests.kit.errors import refused
 
 ALPHA = 1e-6  # a false alarm in a million runs
 
@@ -79,7 +80,7 @@ def test_rows_are_drawn_for_one_by_one(monkeypatch):
 
 def test_what_could_not_be_drawn_is_refused():
     for scale in (0.0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(InvalidArgument, match="scale"):
+        with refused(InvalidArgument, name="scale", value=scale):
             select_each(Sensitive(np.zeros((1, 2), dtype=np.int64)), scale=scale)
     with pytest.raises(Unsuitable, match="at least one candidate"):
         select_each(Sensitive(np.zeros((1, 0), dtype=np.int64)), scale=1.0)

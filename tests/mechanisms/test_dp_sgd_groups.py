@@ -16,6 +16,7 @@ from dpmodels.mechanisms.dp_sgd.randomness import KeyStream
 from dpmodels.mechanisms.dp_sgd.spec import Noise, SgdSpec
 from dpmodels.mechanisms.dp_sgd.training import DpSgd
 from tests.kit.dp_sgd import KEY, NoDraws, Regression, make_rows
+from tests.kit.errors import refused
 from tests.kit.noise import has_stddev
 
 STRATEGIES = [RecordGradients, FormedGradients]
@@ -108,7 +109,7 @@ def test_groups_that_are_no_partition_and_norms_that_are_none_are_refused():
         with pytest.raises(Unsuitable, match="into one group"):
             ClipGroups.of(members, [1.0] * len(members))
     for norms in ([1.0, 1.0], [0.0], [math.inf]):
-        with pytest.raises(InvalidArgument, match="one positive number a group"):
+        with refused(InvalidArgument, name="clip_norms", value=norms):
             ClipGroups.of([torch.arange(3)], norms)
     with pytest.raises(Unsuitable, match="20 coordinates of 21"):
         DpSgd(Regression(), SgdSpec(), Noise(1.0, 1.0), KEY, groups=ClipGroups.one(20, 1.0))

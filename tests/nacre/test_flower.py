@@ -42,6 +42,8 @@ from nacre.flower.messages import DISAGREED, NAME, Answer, Offer
 from nacre.flower.server import TWICE, federate, sort_out
 from tasks.kinds import clients
 from tasks.kinds.federation import PUBLIC
+from tests.kit.buckets import Bucket
+from tests.kit.inputs import KEY
 from tests.kit.support import charges
 from tests.kit.wards import NAMES, make_ward, write_wards
 from tests.nacre.flower import ROOT, agreement, network
@@ -148,12 +150,13 @@ def test_a_client_and_a_server_that_are_killed_come_back_and_each_client_is_char
 def offered(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Offer]:
     folder = tmp_path_factory.mktemp("offer")
     prepared = prepare(FederateConfig.build({}, write_wards(folder)))
-    return folder, Offer(Plan(lines=tuple(prepared.lines.values())), prepared.files[PUBLIC])
+    return folder, Offer(Plan(lines=tuple(prepared.lines)), prepared.files[PUBLIC])
 
 
 @pytest.mark.parametrize("section", [{"model": {"trust": "central"}}, {"round": {"mode": "paper"}}])
 def test_what_is_not_private_at_each_client_does_not_go_over_flower(offered: tuple[Path, Offer], section: dict) -> None:
-    config = FederateConfig.build({**section, "out": offered[0] / "more"}, offered[0] / "federation.yaml")
+    out = "" if "round" in section else offered[0] / "more"  # of rounds nothing is handed over
+    config = FederateConfig.build({**section, "out": out}, offered[0] / "federation.yaml")
     with pytest.raises(Unsuitable, match="every client draws its own noise, once"):
         federate(config, None)
 
@@ -187,7 +190,7 @@ def test_a_client_answers_once_and_is_refused_where_its_account_is_spent(
     first, again = answer(config, offer), answer(config, Offer.unpack(offer.pack()))
     assert first == again == Answer.unpack(first.pack()) and first.reason == "" and len(first.paid["entries"]) == 4
     other = prepare(FederateConfig.build({"model": {"measurement": {"records": 301}}}, folder / "federation.yaml"))
-    more = Offer(Plan(lines=tuple(other.lines.values())), other.files[PUBLIC])
+    more = Offer(Plan(lines=tuple(other.lines)), other.files[PUBLIC])
     assert answer(config, more).reason == clients.REFUSED and charges(tmp_path / "home").count("commit") == 1
 
 
@@ -208,7 +211,24 @@ def test_the_cap_is_the_clients_own_and_not_the_first_offers_budget(
     message = Message(offer.pack(), dst_node_id=1, message_type="train")
     reply = respond(message, SimpleNamespace(node_config={"nacre": str(tmp_path / "north.yaml")}))
     assert Answer.unpack(reply.content) == Answer("", clients.FAILED)
-    assert "cap-epsilon is missing (privacy.cap_epsilon in a configuration file)" in caplog.text
+    assert "privacy.cap_epsilon is missing" in caplog.text
+
+
+def test_a_client_reads_an_object_store_with_the_credentials_of_its_environment_alone(
+    offered: tuple[Path, Offer], bucket: Bucket, tmp_path: Path
+) -> None:
+    folder, offer = offered
+    own = {"runtime": {"home": str(tmp_path / "home")}}
+    there = bucket.put(folder / "north")
+    for uri in (bucket.uri("none"), there.replace("s3://", f"s3://nacre:{KEY}@")):
+        reason = answer(ClientConfig.build(agreement(folder, "north", data=uri, **own)), offer).reason
+        assert reason == (clients.FAILED if KEY in uri else clients.ABSENT)
+        shutil.rmtree(tmp_path / "home")
+    assert answer(ClientConfig.build(agreement(folder, "north", data=there, **own)), offer).reason == ""
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(written) > 5 and not [path for path in written if KEY.encode() in path.read_bytes()]
+    copied = agreement(folder, "south", data=str(folder / "north"), **own)  # of another client, with a home in common
+    assert answer(ClientConfig.build(copied), offer).reason == clients.CHARGED
 
 
 def test_what_fails_at_a_client_is_told_in_fixed_words(offered: tuple[Path, Offer], tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import nacre
+from dpmodels.errors import ArtifactError, BudgetExhausted, DataError
+from tests.kit.errors import refused
 from tests.kit.support import SCHEMA_TEXT, charges, make_schema, make_table, run_cli, write_clinic, write_key
 
 pytestmark = pytest.mark.filterwarnings("ignore::nacre.ReleaseWarning")  # chance decides whether so few rows stand out
@@ -99,7 +101,7 @@ def test_rows_that_were_half_written_are_removed_when_the_run_is_given_up(frame,
         nacre.synthesize(frame, SCHEMA_TEXT, **ASKED)
     assert private_files(tmp_path / ".nacre") == [] == list((tmp_path / ".nacre").rglob(".part-*"))
     (control,) = (tmp_path / ".nacre" / "control").glob("2*")
-    with pytest.raises(nacre.NacreError, match="does not exist"):
+    with refused(DataError, "does not exist", column=""):
         nacre.resume(control.name)
 
 
@@ -123,13 +125,13 @@ def test_a_refusal_by_the_ledger_leaves_no_row_on_the_disk(frame, finished):
     home = finished.folder.parents[1]
     zone = home / "sensitive"
     before = sorted(zone.rglob("*"))
-    with pytest.raises(nacre.NacreError, match="account clinic refuses the charge"):
+    with refused(BudgetExhausted, account="clinic"):
         nacre.synthesize(frame, SCHEMA_TEXT, home=home, **ASKED)
     assert sorted(zone.rglob("*")) == before
 
 
 def test_rows_that_do_not_fit_are_refused_removed_and_never_shown(frame, tmp_path):
-    with pytest.raises(nacre.NacreError, match="column ward") as caught:
+    with refused(DataError, "column ward", column="") as caught:
         nacre.synthesize(planted(frame), SCHEMA_TEXT, **ASKED)
     assert shown(caught.value) and PLANTED not in shown(caught.value)
     assert private_files(tmp_path) == [] and charges(tmp_path / ".nacre") == []
@@ -251,7 +253,7 @@ def test_a_hand_off_is_verified_by_itself_and_with_a_key(frame, tmp_path):
     made = nacre.synthesize(frame, SCHEMA_TEXT, signing_key=key, **ASKED)
     assert nacre.verify(made.folder, public).verdict == "VERIFIED"
     (made.folder / "report.html").write_text("another")
-    with pytest.raises(nacre.NacreError, match=r"1 fault\(s\): report\.html was changed"):
+    with pytest.raises(ArtifactError, match=r"1 fault\(s\): report\.html was changed"):
         made.verify()
 
 
@@ -259,7 +261,7 @@ def test_a_hand_off_is_verified_by_itself_and_with_a_key(frame, tmp_path):
 def test_a_hand_off_that_lacks_a_file_says_so(finished, tmp_path, missing):
     shutil.copytree(finished.folder, "out")
     (tmp_path / "out" / missing).rename(tmp_path / "moved")
-    with pytest.raises(nacre.NacreError, match=missing.split(".")[0]):
+    with pytest.raises(ArtifactError, match=missing.split(".")[0]):
         found = nacre.Result("out")
         assert found.run == finished.run and repr(found) and found.table is not None
 

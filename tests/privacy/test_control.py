@@ -10,7 +10,7 @@ import pytest
 
 from dpmodels.accounting.events import leaves
 from dpmodels.audit.data import data_of
-from dpmodels.errors import ArtifactError, InvalidArgument, NacreError, Unsuitable
+from dpmodels.errors import ArtifactError, InvalidArgument, NacreError, PathTaken, Unsuitable
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.approval import ApprovalRequest
 from dpmodels.ledger.ledger import Account, Ledger
@@ -25,6 +25,7 @@ from tasks.stages.ingest import ingest
 from tasks.stages.sanitize import sanitize
 from tests.kit import support
 from tests.kit.configurations import config
+from tests.kit.errors import refused
 from tests.kit.support import charges, make_records, make_schema, run_cli, synthesize_words, write_clinic
 
 BUDGET = PrivacyBudget(epsilon=1, delta=1e-5)
@@ -140,7 +141,7 @@ def test_a_flow_run_may_not_name_a_ledger_a_cluster_or_a_key(tmp_path, monkeypat
     }
     for name, value in chosen.items():
         asked = config(tmp_path, runtime={"home": tmp_path / "home", name: value})
-        with pytest.raises(InvalidArgument, match=f"set NACRE_{name.upper()} for the worker"):
+        with refused(InvalidArgument, f"set NACRE_{name.upper()} for", name=f"runtime.{name}", value=value):
             worker.placed_here(asked)
     placed = worker.placed_here(config(tmp_path)).runtime
     assert (placed.dask, placed.signing_key) == ("tcp://trusted:8786", Path("/etc/nacre/sign.pem"))
@@ -281,7 +282,7 @@ def test_a_run_is_not_started_where_somebody_has_put_a_link_or_files(tmp_path):
     (released / "day" / "stages").mkdir(parents=True)
     (released / "day" / "stages" / "train.json").write_text("{}")
     for name in ("night", "day"):
-        with pytest.raises(ArtifactError, match="is there already"):
+        with refused(PathTaken, path=released / name):
             start(config(tmp_path), name)
     assert not list(victim.iterdir())
 

@@ -17,7 +17,7 @@ from dpmodels.accounting import composition
 from dpmodels.accounting.events import GaussianEvent, LaplaceEvent
 from dpmodels.authoring.lint import MOST_FAULTS, lint, parse
 from dpmodels.contract.schema import Schema
-from dpmodels.errors import ArtifactError, DataError, NacreError
+from dpmodels.errors import ArtifactError, DataError, InvalidArgument
 from dpmodels.hand_off.check_charges import MOST_WORK, _reckoned
 from dpmodels.hand_off.check_files import MOST_STRANGE
 from dpmodels.hand_off.lines import Cost, Line, ManifestError, Target
@@ -44,6 +44,7 @@ from tasks.run.parquet import read_batches
 from tasks.stages.validate import check_table
 from tests.hand_off.make_golden import GOLDEN
 from tests.kit.bombs import BOMBS, ROWS
+from tests.kit.errors import refused
 from tests.kit.hostile import contracts, events
 from tests.kit.manifests import CHARGED, rewritten
 from tests.kit.support import make_schema, make_table, run_cli, write_clinic
@@ -259,9 +260,9 @@ def test_the_letter_nul_is_one_sentence(tmp_path: Path, name: str) -> None:
     privacy = {"target_epsilon": 1, "delta": 1e-5, **({"account": "a\0b"} if name == "account" else {})}
     settings |= {name: "a\0b"} if name != "account" else {}
     config.write_text(json.dumps({**settings, "privacy": privacy}))
-    with pytest.raises(NacreError, match="NUL"):
+    with refused(InvalidArgument, "NUL", value="a\0b"):
         SynthesizeConfig.build({}, config)
-    with pytest.raises(NacreError, match="NUL"):
+    with refused(InvalidArgument, "NUL", name="folder"):
         verify("a\0b")
 
 

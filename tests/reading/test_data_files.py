@@ -6,7 +6,8 @@ from threading import Thread
 import pytest
 
 from dpmodels.errors import DataError, InvalidArgument
-from dpmodels.reading.data_files import check_place, find_files
+from dpmodels.reading.data_files import check_place, find_files, name_of
+from tests.kit.errors import refused
 
 ELSEWHERE = [
     "s3://visits/t.csv?endpoint_override={host}&scheme=http",
@@ -59,8 +60,31 @@ def test_a_place_that_names_another_server_is_refused_before_anything_is_sent(pl
 
 def test_the_environment_names_a_server_over_tls_alone(monkeypatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://192.0.2.1:9000")
-    with pytest.raises(DataError, match="AWS_ENDPOINT_URL must begin with https://"):
+    with refused(DataError, "AWS_ENDPOINT_URL must begin with https://", column=""):
         find_files("s3://visits/t.csv?region=us-east-1")
+
+
+def test_a_place_has_one_name_which_begins_with_that_of_the_place_it_lies_in(tmp_path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    assert name_of(f"file://{tmp_path}/a/") == name_of(str(tmp_path / "link")) == f"{tmp_path / 'a'}/"
+    assert name_of(str(tmp_path / "link" / "b.csv")).startswith(name_of(str(tmp_path / "a")))
+    assert not name_of(str(tmp_path / "ab")).startswith(name_of(str(tmp_path / "a")))
+    there = name_of("s3://visits/a?region=us-east-1")
+    assert there == name_of("s3://visits/a/?region=eu-west-1") != name_of("s3://visit/a?region=us-east-1")
+    assert name_of("s3://visits/a/b.csv?region=us-east-1").startswith(there)
+    assert not name_of("s3://visits/ab?region=us-east-1").startswith(there)
+
+
+def test_bytes_that_cannot_be_read_to_their_end_have_no_digest(tmp_path, bucket) -> None:
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    here, there = find_files(str(tmp_path / "t.csv")), find_files(bucket.put(tmp_path / "t.csv"))
+    assert here[0].digest("sha256") == there[0].digest("sha256") and here[0].identity != there[0].identity
+    (tmp_path / "t.csv").unlink(), bucket.delete("t.csv")
+    for file in (*here, *there):
+        with refused(DataError, "cannot be read to its end", column="") as refusal:
+            file.digest("sha256")
+        assert refusal.value.__context__ is None
 
 
 @pytest.mark.parametrize(

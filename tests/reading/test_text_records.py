@@ -21,6 +21,7 @@ from dpmodels.reading.load import load_parts
 from dpmodels.reading.text_files import cast_text, csv_form, guarded, read_csv
 from dpmodels.reading.text_records import Malformed, Plain, Quoted, RuledText, TextRule
 from dpmodels.text.reading import load_documents
+from tests.kit.errors import refused
 
 SCHEMA = parse(
     """
@@ -248,11 +249,11 @@ def test_a_file_of_words_in_16_bits_is_named_so(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     for encoding in ("utf-16", "utf-16-be", "utf-16-le"):
         path.write_bytes("note,ward,age,end\n".encode(encoding))
-        with pytest.raises(DataError, match="is in UTF-16; save it as UTF-8"):
+        with refused(DataError, "is in UTF-16; save it as UTF-8", column=""):
             states(path)
 
 
 def test_a_day_that_is_written_otherwise_is_told_how_it_is_read() -> None:
-    with pytest.raises(DataError, match="written as 2026-12-31") as caught:
+    with refused(DataError, "written as 2026-12-31", column="day") as caught:
         cast_text(pa.array(["31.12.2026"]), pa.timestamp("us"), "day")
     assert "31.12" not in str(caught.value)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow.fs as pafs
 import pytest
 
-from dpmodels.errors import ArtifactError, NacreError
+from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.hand_off.manifest import read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from tasks.engine.cluster import open_cluster
@@ -20,6 +20,7 @@ from tasks.run.bucket import Bucket, read_listing, write_listing
 from tasks.run.store import Run
 from tasks.stages.sample import FILE_ROWS, FileSampler, write_parts
 from tests.kit.clusters import Processes, begun, kill_in_the_middle
+from tests.kit.errors import refused
 from tests.kit.mixtures import saved
 from tests.kit.support import charges, run_cli, synthesize_words, write_clinic, write_key
 
@@ -172,7 +173,7 @@ def test_what_fails_is_no_hand_off_and_is_gone_on_with(tmp_path, store, monkeypa
     assert f".nacre-{run.name}" in names(system, f"{bucket}/{PLACE}")
     with pytest.raises(ArtifactError):
         verify_hand_off(copied(system, f"{bucket}/{PLACE}", tmp_path / "early"))
-    with pytest.raises(NacreError, match="where nothing lies"):
+    with refused(InvalidArgument, "where nothing lies", name="out"):
         Bucket(place.format(PLACE)).claim("other")
     monkeypatch.setattr(Bucket, "put", PUT)
     words = ["resume", run.name, "--home", tmp_path / "home", "--no-prefect"]
@@ -230,7 +231,7 @@ def test_of_two_runs_at_most_one_gets_a_place(store):
     place = Bucket(store[0].format(PLACE))
     place.claim("one")
     place.claim("one")
-    with pytest.raises(NacreError, match="where nothing lies"):
+    with refused(InvalidArgument, "where nothing lies", name="out"):
         place.claim("two")
     place.abandon("two")
     assert place.names() == {".nacre-one"}

@@ -1,5 +1,6 @@
 """What is compared or checked may be given as a run's data may: text and Arrow, not Parquet alone."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,9 @@ from dpmodels.audit.made.clinic import make_schema, make_table
 from dpmodels.comparison.frame import ParquetBatches, read_frame
 from tasks.run.table_inputs import as_parquet
 from tasks.stages.validate import check_hand_off
-from tests.kit.inputs import as_arrow, as_csv, as_json
+from tests.kit.buckets import Bucket
+from tests.kit.inputs import as_arrow, as_csv, as_json, parquet
+from tests.kit.support import run_cli
 
 SCHEMA = make_schema()
 FORMS = {"t.csv": lambda path: as_csv(path, ";"), "t.csv.gz": as_csv, "t.jsonl": as_json, "t.arrow": as_arrow}
@@ -26,6 +29,25 @@ def test_a_table_in_any_form_is_compared_as_the_same_numbers(tmp_path: Path, nam
     first, second = (np.concatenate([frame.values for frame in each]) for each in frames)
     assert np.array_equal(first, second, equal_nan=True)
     assert not [file for file in tmp_path.iterdir() if file.is_dir()]
+
+
+def test_what_lies_elsewhere_is_compared_and_validated_and_leaves_no_copy(tmp_path: Path, bucket: Bucket) -> None:
+    (tmp_path / "clinic.yaml").write_text(SCHEMA.to_yaml())
+    parquet(tmp_path / "real.parquet", make_table(200)), as_csv(tmp_path / "made.csv", table=make_table(200, seed=5))
+    here = [tmp_path / "made.csv", "--real", tmp_path / "real.parquet", "--test", tmp_path / "made.csv"]
+    there = [bucket.put(path) if isinstance(path, Path) else path for path in here]
+    facts = []
+    for number, words in enumerate((here, there)):
+        out = tmp_path / f"out-{number}"
+        code, said, err = run_cli("compare", *words, "--schema", tmp_path / "clinic.yaml", "--out", out, "--json")
+        assert code == 0, err
+        facts.append(json.loads(said)["scores"])
+        assert not [file for file in out.iterdir() if file.is_dir()]
+    assert facts[0] == facts[1] != []
+    words = ["validate", bucket.uri("made.csv"), "--schema", tmp_path / "clinic.yaml"]
+    assert run_cli(*words)[0] == 0
+    code, _, err = run_cli(*(str(word).replace("made.csv", "none.csv") for word in words))
+    assert code == 1 and "does not exist" in err
 
 
 def test_a_table_of_text_is_validated(tmp_path: Path) -> None:

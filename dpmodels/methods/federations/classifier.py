@@ -16,7 +16,7 @@ import numpy as np
 from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.federation import Federation
 from dpmodels.embeddings.frozen import FrozenFeatures
-from dpmodels.errors import ArtifactError, Unsuitable
+from dpmodels.errors import ArtifactError, FileDamaged, Unsuitable
 from dpmodels.late import Tensor, torch
 from dpmodels.methods.federations.heads import SHARPNESS, FederatedHeads, Heads, certainty, weighted_ensemble
 from dpmodels.methods.federations.heads_and_moments import HeadsAndMoments
@@ -143,7 +143,7 @@ class FederatedClassifier:
         try:
             classifier = cls._of(facts, tensors)
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as fault:
-            raise damaged(path) from fault
+            raise FileDamaged(f"classifier {path.name}", "make it again") from fault
         if classifier.features.sha256 != classifier.contract.extractor:
             raise ArtifactError(f"classifier {path.name} has another network than its contract names; make it again")
         return classifier
@@ -171,9 +171,4 @@ def parts_of(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             facts = dict(json.loads(file.metadata()["nacre"]))
             return facts, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
     except (OSError, SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as fault:
-        raise damaged(path) from fault
-
-
-def damaged(path: Path) -> ArtifactError:
-    """Return the error for a file that is no classifier."""
-    return ArtifactError(f"classifier {path.name} is missing or damaged; make it again")
+        raise FileDamaged(f"classifier {path.name}", "make it again") from fault

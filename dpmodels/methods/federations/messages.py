@@ -10,7 +10,7 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
-from dpmodels.errors import ArtifactError
+from dpmodels.errors import ArtifactError, FileDamaged
 from dpmodels.late import Tensor
 from dpmodels.methods.federations.rounds import Server, Update
 
@@ -66,4 +66,4 @@ def _read(content: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
         facts = json.loads(json.loads(content[8 : 8 + size])["__metadata__"][KEY])
         return load(content), dict(facts)
     except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError):
-        raise ArtifactError("a file of models is damaged, or is none") from None
+        raise FileDamaged("a file of models", "its round must make it again") from None

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from dpmodels.arrays import Whole
 from dpmodels.embeddings.frozen import Examples, FrozenFeatures, digest_of
-from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
+from dpmodels.errors import FileDamaged, InvalidArgument, Unsuitable
 from dpmodels.frozen import Frozen
 from dpmodels.generators.checkpoint import under
 from dpmodels.generators.loop import Progress
@@ -125,7 +125,7 @@ class PublicPart:
                 raise ValueError("the public vectors are none of this extractor's")
             return cls(facts["architecture"], model, features, negatives, records)
         except (SafetensorError, KeyError, TypeError, ValueError, AttributeError, RuntimeError, Unsuitable) as fault:
-            raise ArtifactError("the public part of the federation is damaged; start a new run") from fault
+            raise FileDamaged("the public part of the federation", "start a new run") from fault
 
 
 @dataclass(frozen=True)

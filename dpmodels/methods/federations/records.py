@@ -53,7 +53,7 @@ class RecordsSpec(Frozen):
         return self.shape or (len(self.inputs),)
 
 
-def read_public(path: Path, spec: RecordsSpec) -> Tensor:
+def read_public(path: str | Path, spec: RecordsSpec) -> Tensor:
     """Read public records without labels. Shapes: [n, ...].
 
     Raises:
@@ -62,7 +62,7 @@ def read_public(path: Path, spec: RecordsSpec) -> Tensor:
     return _inputs(_table(path, spec, labeled=False), spec)
 
 
-def read_labeled(path: Path, spec: RecordsSpec, classes: Sequence[str]) -> Examples:
+def read_labeled(path: str | Path, spec: RecordsSpec, classes: Sequence[str]) -> Examples:
     """Read public records with labels, which classifiers are judged by.
 
     Raises:
@@ -74,7 +74,7 @@ def read_labeled(path: Path, spec: RecordsSpec, classes: Sequence[str]) -> Examp
     return Examples(_inputs(table, spec), torch.from_numpy(_labels(table[spec.label], spec.label, classes)))
 
 
-def load_examples(path: Path, spec: RecordsSpec, contract: Federation) -> Sensitive[Examples]:
+def load_examples(path: str | Path, spec: RecordsSpec, contract: Federation) -> Sensitive[Examples]:
     """Read the labeled records of a client. A value that is missing makes its record's vector zero and nothing else.
 
     Privacy: Sensitive. Records that break the contract are refused before anything is charged.
@@ -90,7 +90,7 @@ def load_examples(path: Path, spec: RecordsSpec, contract: Federation) -> Sensit
     return Sensitive(Examples(inputs, torch.from_numpy(labels)))
 
 
-def _table(path: Path, spec: RecordsSpec, labeled: bool) -> pa.Table:
+def _table(path: str | Path, spec: RecordsSpec, labeled: bool) -> pa.Table:
     texts = {**dict.fromkeys(spec.inputs, pa.float64()), **({spec.label: pa.string()} if labeled else {})}
     files = [open_columns(file, texts, MISSING) for file in find_files(str(path))]
     if any(file.types != files[0].types for file in files):
