@@ -357,9 +357,9 @@ def adult_table(args: Namespace, seeds: Sequence[int]) -> list[Table]:
     rows: tuple[tuple[str, Changes], ...] = (
         ("dp-gan", {}),
         ("dpkg", {}),
-        ("dpkg", {"sgd": {"bounds": "fixed"}}),
+        ("dpkg", {"sgd": {"bounds": "quantile"}}),
         ("dpkg", {"clusters": 2}),
-        ("dpkg", {"clusters": 2, "sgd": {"bounds": "fixed"}}),
+        ("dpkg", {"clusters": 2, "sgd": {"bounds": "quantile"}}),
         ("dpkg", {"warm_share": 0.3}),
         ("p3gm", {}),
         ("nacre", {}),
@@ -375,7 +375,7 @@ def adult_table(args: Namespace, seeds: Sequence[int]) -> list[Table]:
             seconds, verdict = time.perf_counter() - began, judge.judge(made)
             found.append((verdict.auroc, verdict.auprc, verdict.tvd_1_way, verdict.tvd_2_way, seconds))
             print(f"adult {method} {changes} seed={seed}: {verdict}", file=sys.stderr, flush=True)
-        names = {"clusters": ", two clusters", "sgd": ", fixed bounds", "warm_share": ", warm"}
+        names = {"clusters": ", two clusters", "sgd": ", counted bounds", "warm_share": ", warm"}
         table.add(
             "".join([method, *(name for key, name in names.items() if key in varied)]),
             *(list(column) for column in zip(*found, strict=True)),
