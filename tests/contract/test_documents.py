@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from dpmodels.authoring.lint import lint, load_contract, load_schema
 from dpmodels.contract.documents import Documents
-from dpmodels.errors import SchemaError, Unsuitable
+from dpmodels.errors import Unsuitable
 from dpmodels.privacy import Adjacency
 from dpmodels.releases.contract import read_contract, write_contract
 

@@ -95,7 +95,9 @@ def test_a_hand_off_that_was_changed_is_not_exported(tmp_path):
     [("FORMAT-5/card-embedded", "documents"), ("FORMAT-7/laid-out-federation", "a federation")],
 )
 def test_a_hand_off_of_no_table_is_copied_as_it_is(tmp_path, made, about):
-    sentence = rf"describes {about}; only tables are exported or compared: copy the files of {GOLDEN / made} as they are"
+    sentence = (
+        rf"describes {about}; only tables are exported or compared: copy the files of {GOLDEN / made} as they are"
+    )
     with pytest.raises(Unsuitable, match=sentence):
         export(GOLDEN / made, str(tmp_path / "out.csv"))
     words = (GOLDEN / made / "schema.yaml", "only tables are exported or compared: the report of a hand-off judges it")
