@@ -19,13 +19,14 @@ from dpmodels.releases.contract import Contract
 from flows.config import Charged, EmbedConfig, FederateConfig, HandOverConfig, SynthesizeConfig
 from flows.kinds.prepared import Preparation, Prepared
 from flows.planning import MayOpen, account_for, bind, check_discoveries, ledger_if_any, open_account, open_home
+from tasks.engine.progress import LOG
 from tasks.run.accounts import accounts_to_open, charge_of
 from tasks.run.in_memory import GIVEN
 from tasks.run.ready import check_out, check_ready, check_writable
 from tasks.run.runs import inside
 from tasks.run.settings import Opening, Settings
 from tasks.run.store import Run, new_name, party_name
-from tasks.run.unfinished import naming_paid, refuse_paid
+from tasks.run.unfinished import naming_paid, refuse_paid, released_before
 
 CLIENTS_NOTE = "a client of a federation, opened with its first run's budget as the cap"
 PREPARATIONS: dict[type[HandOverConfig], str] = {
@@ -85,6 +86,8 @@ def start(
     create(run, prepared, settings)
     if given is not None:
         transform_write(given, run.sensitive / GIVEN)
+    if before := released_before(run):
+        LOG.warning(before)
     return run
 
 
