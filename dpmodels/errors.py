@@ -108,11 +108,18 @@ def refused(fault: "ValidationError", *above: str, whole: str = "") -> InvalidAr
 
 def taken_for_text(value: object) -> str:
     """Say how a number must be written that YAML 1.1 takes for text, or nothing of any other value."""
+    if isinstance(value, str) and (number := without_marks(value)):
+        return f"; write {number}"
     match = re.fullmatch(r"([-+]?\d+)(\.\d*)?e([-+]?)(\d+)", value, re.IGNORECASE) if isinstance(value, str) else None
     if match is None:
         return ""
     whole, part, sign, power = match.groups()
     return f"; YAML takes {value} for text: write {whole}{part if part and part != '.' else '.0'}e{sign or '+'}{power}"
+
+
+def without_marks(text: str) -> str:
+    """Return a number without the ``_`` between its thousands; empty for any other text."""
+    return text.replace("_", "") if re.fullmatch(r"[-+]?\d{1,3}(_\d{1,3})+(\.\d*)?", text) else ""
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,8 @@ def cautions_of(epsilon: float, delta: float) -> Iterator[str]:
 
 
 def cautions_about(contract: Contract) -> Iterator[str]:
-    """Say what a contract does not promise of its synthetic rows."""
+    """Say what a contract does not promise of its synthetic rows, and which rows it does not use."""
+    yield from contract.remarks
     if contract.makes_rows_alone:
         yield ROWS_ALONE
 

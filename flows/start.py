@@ -28,13 +28,14 @@ from flows.planning import (
     open_home,
     warn_of_discoveries,
 )
+from tasks.engine.progress import LOG
 from tasks.run.accounts import accounts_to_open, charge_of
 from tasks.run.in_memory import GIVEN
 from tasks.run.ready import check_out, check_ready, check_writable
 from tasks.run.runs import inside
 from tasks.run.settings import Opening, Settings
 from tasks.run.store import Run, new_name, party_name
-from tasks.run.unfinished import naming_paid, refuse_paid
+from tasks.run.unfinished import naming_paid, refuse_paid, released_before
 
 CLIENTS_NOTE = "a client of a federation, opened with its first run's budget as the cap"
 PREPARATIONS: dict[type[HandOverConfig], str] = {
@@ -94,6 +95,8 @@ def start(
     create(run, prepared, settings)
     if given is not None:
         transform_write(given, run.sensitive / GIVEN)
+    if before := released_before(run):
+        LOG.warning(before)
     return run
 
 

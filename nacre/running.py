@@ -15,7 +15,7 @@ from nacre.keywords import SampledSettings, SynthesisSettings, started, takes_se
 from nacre.ledgers import Place, home_of, url_of
 from nacre.result import Result, name_of
 from tasks.run.in_memory import GIVEN, forget_given
-from tasks.run.runs import inside, stays_inside
+from tasks.run.runs import inside, is_out_lost, stays_inside
 from tasks.run.store import Run, new_name
 
 if TYPE_CHECKING:
@@ -130,5 +130,7 @@ def _finished(run: Run) -> Run:
         if run.exists and isinstance(error, DataError) and run.settings.data == str(run.sensitive / GIVEN):
             forget_given(run)  # rows that do not fit their schema will not fit it later
         elif run.exists:
-            error.add_note(f"to go on, without a second charge: nacre.resume({run.name!r}, home={str(run.home)!r})")
+            elsewhere = ", out=OUT" if is_out_lost(run) else ""
+            call = f"nacre.resume({run.name!r}, home={str(run.home)!r}{elsewhere})"
+            error.add_note(f"to go on, without a second charge: {call}")
         raise

@@ -24,7 +24,7 @@ from dpmodels.contract.federation import Client, Federation
 from dpmodels.contract.partition import Partition
 from dpmodels.contract.schema import RowCount, Schema, name_faults
 from dpmodels.contract.sizes import size_fault
-from dpmodels.errors import ArtifactError, SchemaError, SchemaFault, taken_for_text
+from dpmodels.errors import ArtifactError, SchemaError, SchemaFault, Unsuitable, taken_for_text
 from dpmodels.files import read_at_most
 from dpmodels.limits import LARGEST_YAML
 from dpmodels.plain_yaml import DEEPEST, Place, YamlFault, read_yaml
@@ -116,15 +116,18 @@ def load_contract(path: str | Path) -> Schema | Documents:
     return contract
 
 
-def load_schema(path: str | Path) -> Schema:
-    """Read the schema of a table.
+def load_schema(path: str | Path, needs: str = "this needs the schema of a table") -> Schema:
+    """Read the schema of a table; ``needs`` ends the sentence of who gives the contract of something else.
 
     Raises:
-        SchemaError: the file has faults, or describes documents.
+        SchemaError: the file has faults.
+        Unsuitable: it describes something else.
     """
-    contract = load_contract(path)
+    contract, faults = read(path)
+    if contract is None:
+        raise SchemaError(str(path), faults)
     if not contract.is_table:
-        raise SchemaError(str(path), [SchemaFault(1, "file", "describes documents; this needs the schema of a table")])
+        raise Unsuitable(f"{path} describes {contract.about}; {needs}")
     return contract
 
 

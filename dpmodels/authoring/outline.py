@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from dpmodels.errors import SchemaFault
+from dpmodels.errors import SchemaFault, without_marks
 from dpmodels.plain_yaml import Place, Scalar, Watch, YamlFault
 
 MOST_KEPT = 100
@@ -82,4 +82,6 @@ def _trap(scalar: Scalar, key: str) -> str:
         expected = key in SWITCHES or word.lower() in ("true", "false")
         return "" if expected else f"YAML reads {word} as {str(value).lower()}; put it in quotes to mean the text"
     odd = scalar.is_number_elsewhere or (scalar.kind in ("int", "float") and not PLAIN_NUMBER.fullmatch(scalar.text))
+    if odd and (number := without_marks(scalar.text)):
+        return f"YAML does not read {scalar.text} as a number: write {number}, or put it in quotes to mean the text"
     return f"YAML does not read {scalar.text[:80]} as it is written; quote it" if odd else ""

@@ -31,6 +31,7 @@ class CanonicalContract(Frozen):
     discovered: ClassVar[tuple[()]] = ()
     sources: ClassVar[tuple[()]] = ()
     makes_rows_alone: ClassVar[bool] = False
+    remarks: ClassVar[tuple[str, ...]] = ()
 
     @property
     def client(self) -> str:

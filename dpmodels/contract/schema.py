@@ -34,6 +34,9 @@ ALONE = ("target", "constraints", "rows", "partition")
 """Keys that do not go with ``users``."""
 CONSTRAINT = "^(when .+ then .+|.+(<|>).+)$"
 VALUE_SUFFIX = ":value"  # of the encoded value that stands beside a continuous column's state
+FIRST_ROWS = (
+    "only the first row of each user is used; write `max_rows: N` under `unit` to use the first N, under more noise"
+)
 
 
 class RowCount(Strict):
@@ -120,6 +123,11 @@ class Schema(Strict):
     def makes_rows_alone(self) -> bool:
         """Whether users have several rows of which no synthetic user has any."""
         return self.unit.user is not None and self.users is None
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is no fault, and yet not what most would expect."""
+        return (FIRST_ROWS,) if self.unit.user is not None and self.unit.max_rows == 1 else ()
 
     @cached_property
     def modelled(self) -> dict[str, Modelled]:

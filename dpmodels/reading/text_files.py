@@ -158,12 +158,14 @@ def first_line(file: DataFile) -> bytes:
     """Read the first line of a text file; nothing below it is looked at.
 
     Raises:
-        DataError: it has no end, or the file is in UTF-16.
+        DataError: it has no end, or the file is in UTF-16, or is a JSON array.
     """
     with file.stream() as source:
         line: bytes = source.read(LONGEST_LINE)
     if line.startswith(UTF16) or (b"\0" in line[:2]):
         raise DataError("", f"{file.uri} is in UTF-16; save it as UTF-8")
+    if file.format == "json" and line.lstrip().startswith(b"["):
+        raise DataError("", f"{file.uri} is a JSON array, which is not read: write JSON lines, one object in each line")
     line = line.replace(b"\r", b"\n").partition(b"\n")[0]
     if len(line) == LONGEST_LINE:
         raise DataError("", NO_TEXT.format(file.uri))

@@ -102,6 +102,9 @@ class System(ABC, Generic[Design]):
     def noise(self, line: Line) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""
 
+    least_is_certain: ClassVar[bool] = True
+    """Whether no fewer units than ``least_units`` stand out of their noise, whatever they hold."""
+
     def least_units(self, line: Line) -> float | None:
         """Say about how many units there must be for what is released to stand out of its noise; None if unknown.
 

@@ -49,7 +49,7 @@ class Measured:
         """Ask the system that a release was measured by."""
         line = release.line
         system = create(line.method, line.measurement, {})
-        least = system.least_units(line)
+        least = system.least_units(line) if system.least_is_certain else None
         return cls(release, system.sums(release), system.marginals(release), system.noise(line), least)
 
     @property
@@ -66,7 +66,7 @@ def drowned(looks: Sequence[Mapping[str, Any]], records: float | None = None, le
     Args:
         looks: what ``compare_with_release`` returns; the generator follows the last one.
         records: the released number of units, where one was released.
-        least: how many units the plan says must be there.
+        least: how many units must be there, whatever they hold; None where the last look alone can tell.
     """
     if records is not None and least is not None and records < least:
         return f"{LOST.format(f'about {max(records, 0):,.0f} were counted, and about {least:,.0f} are needed')}. {MORE}"

@@ -13,6 +13,7 @@ moves the counts by 2a^2 and the means by at most 2B: together at most 2a^2 + 2B
 the weight of what is off the diagonal is rounded.
 """
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -51,6 +52,14 @@ class ClassMoments:
         self.l2_sensitivity = integer_radius(counts + means + squares)
         apart = max(2 * counts, -(-(means**2) // (2 * squares)))
         self.replaced_sensitivity = integer_radius(apart + 2 * means + 2 * squares + (1 << 4 * bits))
+
+    @property
+    def spread_norm(self) -> float:
+        """The length that each record adds to the sum on average where all classes and directions are as frequent.
+
+        Vectors that point everywhere cancel out; what adds up are the counts, and the diagonal of the second moments.
+        """
+        return math.hypot(self.count_step / math.sqrt(self.classes), (DIAGONAL << 2 * self.bits) / math.sqrt(self.size))
 
     def total(self, z: Whole, label: Whole) -> Whole:
         """Sum over all records, exactly.

@@ -51,8 +51,10 @@ def resumable(run: "Run", begins: bool = False) -> Iterator[None]:
     if begins:
         note(f"run {run.name}; if it is interrupted: {resume_command(run)}")
         note_new_ledger(run.ledger)
-    go_on = f"to go on, without a second charge: {resume_command(run)}"
-    with interruptible(lambda: f"{_charged(run)}; {go_on}" if run.exists else UNCHARGED, refusals=begins):
+    go_on = "to go on, without a second charge"
+    with interruptible(
+        lambda: f"{_charged(run)}; {go_on}: {resume_command(run)}" if run.exists else UNCHARGED, refusals=begins
+    ):
         yield
 
 

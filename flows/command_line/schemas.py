@@ -157,7 +157,7 @@ def schema_lint(schema: Path, as_json: AsJson = False) -> None:
 
     Example: nacre schema lint patients.yaml
     """
-    from dpmodels.authoring.lint import lint
+    from dpmodels.authoring.lint import lint, read
     from dpmodels.escapes import on_one_line
     from flows.command_line.console import print_json
 
@@ -171,3 +171,5 @@ def schema_lint(schema: Path, as_json: AsJson = False) -> None:
         raise typer.Exit(1)
     if not as_json:
         echo(f"{schema}: no faults")
+        for remark in getattr(read(schema)[0], "remarks", ()):
+            echo(f"{schema}: {remark}")

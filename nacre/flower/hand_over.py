@@ -6,6 +6,7 @@ release names the charge, and the manifest names the entries by their hashes, by
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,7 +62,7 @@ def hand_over(
     config: FederateConfig, prepared: Prepared, usable: Mapping[str, Taken], dropped: Mapping[str, str]
 ) -> Path:
     """Write the classifier and what it says of public records, with report and manifest; whole or not at all."""
-    out, releases = Path(config.out).absolute(), [part.release for part in usable.values()]
+    out, releases = Path(os.path.realpath(config.out)), [part.release for part in usable.values()]
     entries = {client: part.told.charge for client, part in usable.items()}
     line, judge = prepared.lines[0], PublicRecords.of_bytes(prepared.files[RECORDS]).judge
     model = made_of(line, releases, entries, PublicPart.of_bytes(prepared.files[PUBLIC]), judge, config.model.sharpness)

@@ -6,6 +6,7 @@ whoever reads the place before sees parts that nothing vouches for. Credentials 
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -302,9 +303,13 @@ def local(out: str | Path) -> Path | None:
 
 
 def landing(out: str | Path, home: Path) -> dict[str, Any]:
-    """Return the settings of a hand-off's place; of one in an object store, all but the table is also kept at home."""
+    """Return the settings of a hand-off's place; of one in an object store, all but the table is also kept at home.
+
+    A folder is where its links lead at this moment: what is checked now is what is written later.
+    """
     folder = local(out)
-    return {"out": folder or home / "hand-offs" / new_name(), "bucket": "" if folder else str(out)}
+    real = Path(os.path.realpath(folder)) if folder else home / "hand-offs" / new_name()
+    return {"out": real, "bucket": "" if folder else str(out)}
 
 
 def keep_place(run: Run, engine: Engine) -> Bucket | None:

@@ -45,8 +45,20 @@ def check_out(out: Place | Path) -> None:
     folder = local(out)
     if folder is None:
         return Bucket(str(out)).check_free()
+    check_folder(folder)
+    check_room(folder)
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder for a hand-off that is taken, or in whose place nothing can be put.
+
+    Raises:
+        ArtifactError: it is such.
+    """
     check_free(folder)
-    check_writable(folder)
+    if os.path.ismount(folder):
+        raise ArtifactError(f"{folder} is where a disk begins; name a folder in it, as nothing can be put in its place")
+    check_entry(folder.parent if folder.exists() else folder)  # a hand-off is made beside its place and renamed
 
 
 def pick_device(device: str) -> str:
@@ -70,19 +82,43 @@ def check_writable(folder: Path) -> None:
     Raises:
         ArtifactError: the folder cannot be made or written, or its disk is full.
     """
+    check_entry(folder)
+    check_room(folder)
+
+
+def check_entry(folder: Path) -> None:
+    """Refuse a folder that cannot be made or written.
+
+    Raises:
+        ArtifactError: it is such.
+    """
     check_names(folder)
-    there = next(part for part in (folder, *folder.parents) if part.exists())
     try:
-        with tempfile.TemporaryFile(dir=there):  # permissions alone do not tell of a read-only disk
+        with tempfile.TemporaryFile(dir=_there(folder)):  # permissions alone do not tell of a read-only disk
             pass
     except OSError:
-        fault = f"{folder} cannot be written: {there} is no folder that this process may write to"
+        fault = f"{folder} cannot be written: {_there(folder)} is no folder that this process may write to"
         raise ArtifactError(fault) from None
+
+
+def check_room(folder: Path) -> None:
+    """Refuse a folder whose disk is full.
+
+    Raises:
+        ArtifactError: it is.
+    """
+    there = _there(folder)
     if shutil.disk_usage(there).free < LEAST_FREE:
         least = f"{LEAST_FREE // 2**20} MiB"
         raise ArtifactError(
             f"the disk of {there} has less than {least} free, which a run needs; make room and try again"
         )
+
+
+def _there(folder: Path) -> Path:
+    """Return the folder that is there of those that lead to a folder, wherever links and `..` lead."""
+    real = Path(os.path.realpath(folder))
+    return next(part for part in (real, *real.parents) if part.exists())
 
 
 def check_names(path: Path) -> None:

@@ -13,6 +13,7 @@ from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from dpmodels.reading.data_files import is_uri
 from tasks.run.at_work import why_stopped
 from tasks.run.lock import is_at_work
+from tasks.run.ready import check_folder
 from tasks.run.remove import is_approved, took_charge
 from tasks.run.store import BEGUN, DELIVERED, Run
 
@@ -101,7 +102,18 @@ def is_in_place(run: Run) -> bool:
 
 def resume_command(run: Run) -> str:
     """Return the command that goes on with a run, wherever it is typed."""
-    return f"nacre resume {run.name} {_where(run)}"
+    return f"nacre resume {run.name} {'--out OUT ' if is_out_lost(run) else ''}{_where(run)}"
+
+
+def is_out_lost(run: Run) -> bool:
+    """Tell whether an unfinished run's hand-off can lie at its place no more, so that it needs another one."""
+    if not run.exists or run.settings.bucket or stays_inside(run) or is_handed_over(run):
+        return False
+    try:
+        check_folder(run.settings.out)
+    except ArtifactError:
+        return True
+    return False
 
 
 def listed(run: Run) -> Listed:

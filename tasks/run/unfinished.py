@@ -13,9 +13,11 @@ from typing import Any
 
 from dpmodels.errors import BudgetExhausted, DataError, NacreError, PaidUnfinished
 from dpmodels.ledger.ledger import Ledger
+from dpmodels.ledger.records import Charge
 from dpmodels.reading.data_files import is_local, is_uri
 from dpmodels.releases.plan import Line
 from tasks.run.accounts import charges_of
+from tasks.run.home import ledger_of
 from tasks.run.in_memory import GIVEN
 from tasks.run.lock import is_at_work
 from tasks.run.runs import is_handed_over, resume_command
@@ -23,7 +25,7 @@ from tasks.run.settings import Settings
 from tasks.run.source import files_of
 from tasks.run.store import BEGUN, Run
 
-MOST_NAMED = 3
+MOST_NAMED, MOST_COMPARED = 3, 20
 
 
 def refuse_paid(home: Path, ledger: Ledger, url: str, terms: Sequence[tuple[Settings, Sequence[Line]]]) -> None:
@@ -39,6 +41,32 @@ def refuse_paid(home: Path, ledger: Ledger, url: str, terms: Sequence[tuple[Sett
         parties = [(party.settings, party.plan.lines) for party in run.parties]
         if _identity(home, parties) == same and _accounts(ledger, run):
             raise PaidUnfinished(run.name, terms[0][0].account, resume_command(run))
+
+
+def released_before(run: Run) -> str:
+    """Say which run of this home has released what a run is about to, and how to draw more from it; or nothing."""
+    charges = charges_of(run)
+    if run.settings.again or run.settings.clients or not charges:
+        return ""
+    same = _identity(run.home, [(run.settings, run.plan.lines)])
+    for name in islice(_sealed(ledger_of(run), charges[0]), MOST_COMPARED):
+        with suppress(NacreError, ValueError, OSError):  # it is damaged, removed, or of another home
+            other = Run(home=run.home, name=name, ledger_url=run.ledger_url)
+            if _identity(run.home, [(other.settings, other.plan.lines)]) == same:
+                free = f"nacre sample {name} --rows ROWS --out FILE --home {run.home}"
+                more = "" if charges[0].part else f"; to draw more rows from it, for nothing: {free}"
+                return f"run {name} of account {charges[0].account} has released the same plan{more}"
+    return ""
+
+
+def _sealed(ledger: Ledger, charge: Charge) -> Iterator[str]:
+    """Yield the runs that an account has paid for with the plan of a charge, the newest first."""
+    with suppress(NacreError):  # there is no such account yet
+        entries = ledger.entries(account=charge.account)
+        sealed = {entry.charge for entry in entries if entry.kind == "commit"}
+        for entry in reversed(entries):
+            if entry.charge in sealed and entry.run and entry.content["plan_hash"] == charge.plan_hash:
+                yield entry.run
 
 
 @contextmanager

@@ -49,9 +49,11 @@ def export(hand_off: Path, to: str, by: Sequence[str] = (), png: bool = False) -
     check_there(hand_off)
     if faults := verify_hand_off(hand_off).faults:
         raise ArtifactError(f"the hand-off {hand_off} has {len(faults)} fault(s), and is not exported: {faults[0]}")
+    schema = load_schema(
+        hand_off / "schema.yaml", f"only tables are exported or compared: copy the files of {hand_off} as they are"
+    )
     if not table.is_dir():
         raise ArtifactError(f"the hand-off {hand_off} holds no synthetic table")
-    schema = load_schema(hand_off / "schema.yaml")
     if schema.users:
         raise Unsuitable(f"{table} holds a table of users and one of their rows; copy these folders as they are")
     if png and not schema.image:

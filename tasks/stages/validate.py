@@ -159,10 +159,10 @@ def check_hand_off(data: str | Path, schema_file: Path | None) -> Verdicts:
         contract = load_contract(schema_file)
         with as_parquet(data, contract) as table:
             return _checked(table, contract, None)
-    if read_manifest(folder).part:
-        raise Unsuitable(
-            f"{folder} holds embeddings that were made one by one; `nacre verify {folder}` checks all of it"
-        )
+    manifest = read_manifest(folder)
+    if manifest.part or manifest.clients is not None:
+        holds = "embeddings that were made one by one" if manifest.clients is None else "the classifier of a federation"
+        raise Unsuitable(f"{folder} holds {holds}, and no table; `nacre verify {folder}` checks all of it")
     contract = load_contract(schema_file or folder / "schema.yaml")
     try:
         rows = int(json.loads((folder / "report.json").read_text(encoding="utf-8"))["synthetic_rows"])

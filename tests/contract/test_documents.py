@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from dpmodels.authoring.lint import lint, load_contract, load_schema
 from dpmodels.contract.documents import Documents
-from dpmodels.errors import SchemaError
+from dpmodels.errors import Unsuitable
 from dpmodels.privacy import Adjacency
 from dpmodels.releases.contract import read_contract, write_contract
 
@@ -57,7 +57,7 @@ def test_a_file_is_read_by_what_it_holds(tmp_path):
     file = tmp_path / "mails.yaml"
     file.write_text(documents().to_yaml())
     assert load_contract(file) == documents() and lint(file) == []
-    with pytest.raises(SchemaError, match="describes documents; this needs the schema of a table"):
+    with pytest.raises(Unsuitable, match=r"mails.yaml describes documents; this needs the schema of a table"):
         load_schema(file)
 
 

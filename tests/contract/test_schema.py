@@ -93,6 +93,8 @@ def test_a_schema_is_frozen(schema: Schema) -> None:
         (TOP + "  x: {type: integer, min: 0, max: 3, cells: 5}\n", 5, "columns.x.cells", "is more than"),
         (TOP + "  x: {type: integer, min: 1, max: 3, zero_inflated: true}\n", 5, "columns.x.zero_inflated", "zero"),
         (TOP + "  x: {type: integer, min: 1, max: 3, outside: other}\n", 5, "columns.x.outside", "must be"),
+        (TOP + "  x: {type: number, min: 0, max: 5_000}\n", 5, "columns.x.max", "5_000 as a number: write 5000"),
+        (TOP + "  x: {type: number, min: 0, max: '-5_0.5'}\n", 5, "columns.x.max", "must be a number; write -50.5"),
         (TOP + "  x: {type: number, min: 0, max: .inf}\n", 5, "columns.x.max", "YAML does not read"),
         (TOP + "  x: {type: number, min: 0.15, max: 1, round: 1}\n", 5, "columns.x.min", "more decimals"),
         (TOP + "  x: {type: categorical, values: [a, a]}\n", 5, "columns.x.values", "twice"),

@@ -11,6 +11,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+import nacre
 from dpmodels.errors import ArtifactError
 from tasks.run.ready import check_ready
 from tasks.run.store import Run
@@ -257,6 +258,51 @@ def test_a_path_that_no_file_system_takes(tmp_path, name):
     for option in ("out", "home"):
         code, _, err = run_cli(*synthesize_words(tmp_path, **{option: tmp_path / name}))
         assert code == 1 and "no file system takes the path" in err and err.count("\n") == 1
+
+
+def test_a_place_that_its_path_hides_is_checked_before_the_charge(tmp_path):
+    write_clinic(tmp_path)
+    (tmp_path / "link").symlink_to("/proc")
+    ways = (tmp_path / "missing/x" / Path(*[".."] * (len(tmp_path.parts) + 1)) / "proc/h2", tmp_path / "link/h2")
+    for out in ways:
+        assert f"{out} cannot be written: /proc is no folder" in refused(tmp_path, out=out)
+    assert not (tmp_path / "missing").exists()
+
+
+def test_a_hand_off_behind_a_link_goes_where_the_link_leads(tmp_path):
+    write_clinic(tmp_path)
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to("disk")
+    assert run_cli(*synthesize_words(tmp_path, out=tmp_path / "link" / "out"))[0] == 0
+    assert (tmp_path / "disk" / "out" / "manifest.json").exists()
+
+
+def test_an_empty_disk_is_no_hand_off_folder(tmp_path):
+    mounts = [Path(line.split()[1]) for line in Path("/proc/self/mounts").read_text().splitlines()]
+    empty = [folder for folder in mounts if folder.is_dir() and not any(folder.iterdir())]
+    if not empty:
+        pytest.skip("this machine has no empty disk")
+    with pytest.raises(ArtifactError, match="is where a disk begins; name a folder in it"):
+        check_ready("cpu", empty[0], None)
+
+
+def test_a_place_that_was_lost_after_the_charge_is_named_in_the_advice(tmp_path):
+    write_clinic(tmp_path)
+    out = tmp_path / "there" / "out"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("tasks.stages.publish.copy_plain", full)
+        assert run_cli(*synthesize_words(tmp_path, out=out))[0] == 1
+    run = next((tmp_path / "home" / "released").iterdir()).name
+    out.parent.rmdir()
+    out.parent.touch()
+    code, _, err = run_cli("resume", run, "--home", tmp_path / "home", "--no-prefect")
+    advice = f"nacre resume {run} --out OUT --home {tmp_path / 'home'}"
+    assert code == 1 and f"to go on, without a second charge: {advice}" in err
+    with pytest.raises(OSError) as fault:
+        nacre.resume(run, home=tmp_path / "home")
+    assert fault.value.__notes__[-1].endswith(f"nacre.resume({run!r}, home={str(tmp_path / 'home')!r}, out=OUT)")
+    words = [word.replace("OUT", str(tmp_path / "h2")) for word in advice.split()[1:]]
+    assert run_cli(*words, "--no-prefect")[0] == 0 and (tmp_path / "h2" / "manifest.json").exists()
 
 
 def test_an_unknown_run_and_a_missing_ledger(tmp_path):

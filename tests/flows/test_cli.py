@@ -10,7 +10,7 @@ import nacre
 from dpmodels.gate.expectations import Gate
 from dpmodels.ledger.ledger import Ledger
 from flows import demo
-from tests.kit.support import run_cli, write_clinic
+from tests.kit.support import run_cli, synthesize_words, write_clinic
 
 
 def test_a_drafted_schema_is_all_todo_and_lint_says_so(tmp_path):
@@ -44,6 +44,17 @@ def test_a_sound_schema_passes_lint(tmp_path):
     _, schema, _ = write_clinic(tmp_path)
     code, out, _ = run_cli("schema", "lint", schema)
     assert code == 0 and "no faults" in out
+
+
+@pytest.mark.parametrize(("most", "is_said"), [(None, False), (1, True), (2, False)])
+def test_it_is_said_that_of_a_user_the_first_row_alone_is_used(tmp_path, most, is_said):
+    said = "only the first row of each user is used; write `max_rows: N` under `unit` to use the first N"
+    _, schema, _ = write_clinic(tmp_path, **({"unit": {"user": "patient", "max_rows": most}} if most else {}))
+    schema.write_text(schema.read_text().replace("  max_rows: 1\n", ""))
+    words = synthesize_words(tmp_path)
+    for words_ in (["schema", "lint", schema], ["plan", words[1], *words[3:]], words)[: 3 if is_said else 2]:
+        code, out, err = run_cli(*words_)
+        assert code == 0 and (said in " ".join((out + err).split())) == is_said, words_[0]
 
 
 def test_a_bound_that_yaml_takes_for_text_is_explained(tmp_path):

@@ -1,18 +1,24 @@
 """A release that does not stand out of its noise: said before the charge, and first in all that comes after it."""
 
 import json
+import math
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from dpmodels.codec.embedded import BITS
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.mechanisms import gaussian
+from dpmodels.methods.registry import create
+from dpmodels.privacy import PrivacyBudget
+from dpmodels.report.fidelity import DROWNED
 from tests.kit.drafts import open_account, write_draft
 from tests.kit.letters import embed_words, write_letters
-from tests.kit.mails import mails, write
+from tests.kit.mails import mails, make_contract, write
 from tests.kit.support import make_schema, make_table, repeated_noise, run_cli, synthesize_words
 from tests.kit.wards import write_wards
 
@@ -49,6 +55,22 @@ def test_it_is_said_before_the_charge_and_first_of_all_afterwards(tmp_path: Path
         assert facts["drowned"][1:60] in page, name
         if name != "data-sheet.html":
             assert page.index("hardly stands out") < page.index("<h1")
+
+
+@pytest.mark.parametrize(("dim", "epsilon"), [(16, 1), (64, 0.5)])
+def test_the_plan_says_of_how_many_documents_the_report_would_not_warn(dim: int, epsilon: float) -> None:
+    """Documents of public random words, at the number that the plan names: their sum is as long as its noise."""
+    contract = make_contract(encoder={"name": "hashed", "dim": dim})
+    budget = PrivacyBudget(epsilon=epsilon, delta=1e-5, adjacency=contract.adjacency, unit=contract.unit)
+    system = create("document-moments", {}, {})
+    line = system.plan(contract, budget)
+    looks, rng = system.of(line), np.random.default_rng(0)
+    points = rng.normal(size=(round(system.least_units(line)), dim))
+    points = np.rint(points / np.linalg.norm(points, axis=1)[:, None] * 2**BITS * 0.999).astype(np.int64)
+    moments = looks.second(np.array([0] * dim + [2**BITS]))
+    size = np.linalg.norm(moments.total(points, np.arange(len(points)) % 2).astype(float))
+    signal = math.hypot(size / line.noise_stddev(1, looks.l2_sensitivity) / math.sqrt(moments.dim), 1)
+    assert signal == pytest.approx(DROWNED, rel=0.05)
 
 
 def few_letters(folder: Path) -> tuple[list[object], list[object]]:

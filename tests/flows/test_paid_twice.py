@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
+import yaml
 
 import nacre
 from dpmodels.errors import BudgetExhausted, PaidUnfinished, PathTaken
@@ -56,6 +57,34 @@ def cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         with pytest.raises(ZeroDivisionError):
             carry_out(start(asked(tmp_path), "first"), prefect=False)
     return tmp_path
+
+
+def test_what_was_released_before_is_named_before_it_is_charged_again(tmp_path: Path) -> None:
+    home, words = opened(tmp_path, cap=9), synthesize_words(tmp_path)
+    assert "the same plan" not in run_cli(*words)[2]
+    run = only_run(tmp_path)
+    said = f"run {run} of account clinic has released the same plan; to draw more rows from it"
+    code, _, err = run_cli(*words, "--out", tmp_path / "second")
+    assert code == 0 and f"{said}, for nothing: nacre sample {run} --rows ROWS --out FILE --home {home}" in err
+    for other in ("--target-epsilon", 2), ("--data-set-again", ""), ("--again", "for another team"):
+        if other[0].startswith("--data"):
+            shutil.copy(tmp_path / "clinic.parquet", tmp_path / "other.parquet")
+            other_words = synthesize_words(tmp_path, data=tmp_path / "other.parquet")
+        else:
+            other_words = [*words, *other]
+        code, _, err = run_cli(*other_words, "--out", tmp_path / f"out{other[0]}")
+        assert code == 0 and "the same plan" not in err, err
+
+
+@pytest.mark.filterwarnings("ignore::nacre.ReleaseWarning")
+def test_python_names_it_too(tmp_path: Path, capfd) -> None:
+    opened(tmp_path)
+    model = yaml.safe_load((tmp_path / "config.yaml").read_text())["model"]
+    for number in range(2):
+        nacre.synthesize(
+            make_table(60), tmp_path / "clinic.yaml", epsilon=1, delta=1e-5, home=tmp_path / "home", **model,
+        )  # fmt: skip
+        assert ("has released the same plan" in capfd.readouterr().err) == bool(number)
 
 
 @pytest.mark.parametrize("moment", ["sanitize: drawing", "train", "publish"])

@@ -12,7 +12,7 @@ import pytest
 
 from dpmodels.authoring.lint import load_schema
 from dpmodels.codec.encode import Codec
-from dpmodels.errors import ArtifactError, DataError, InvalidArgument, NacreError
+from dpmodels.errors import ArtifactError, DataError, InvalidArgument, NacreError, Unsuitable
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.reading.load import load_parts
 from tasks.run.table_file import ENDINGS
@@ -89,6 +89,24 @@ def test_a_hand_off_that_was_changed_is_not_exported(tmp_path):
     with pytest.raises(ArtifactError, match="is not exported"):
         export(tmp_path / "other", str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("made", "about"),
+    [("FORMAT-5/card-embedded", "documents"), ("FORMAT-7/laid-out-federation", "a federation")],
+)
+def test_a_hand_off_of_no_table_is_copied_as_it_is(tmp_path, made, about):
+    sentence = (
+        rf"describes {about}; only tables are exported or compared: copy the files of {GOLDEN / made} as they are"
+    )
+    with pytest.raises(Unsuitable, match=sentence):
+        export(GOLDEN / made, str(tmp_path / "out.csv"))
+    words = (GOLDEN / made / "schema.yaml", "only tables are exported or compared: the report of a hand-off judges it")
+    code, _, err = run_cli("compare", tmp_path, "--real", tmp_path, "--schema", words[0])
+    assert code == 1 and err == f"error: {words[0]} describes {about}; {words[1]}\n"
+    code, _, err = run_cli("validate", GOLDEN / made)
+    holds = "embeddings that were made one by one" if about == "documents" else "the classifier of a federation"
+    assert code == 1 and err.startswith(f"error: {GOLDEN / made} holds {holds}, and no table; `nacre verify ")
 
 
 def names(system: pafs.FileSystem, path: str) -> list[str]:

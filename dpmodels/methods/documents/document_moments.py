@@ -183,6 +183,7 @@ class DocumentMomentsSystem(Synthesizer[DocumentLooks]):
 
     method = "document-moments"
     about: ClassVar[str] = "documents"
+    least_is_certain: ClassVar[bool] = False
     measurement: DocumentMeasurement = field(default_factory=DocumentMeasurement)
     training: Untrained = field(default_factory=Untrained)
 
@@ -249,10 +250,15 @@ class DocumentMomentsSystem(Synthesizer[DocumentLooks]):
         }
 
     def least_units(self, line: Line) -> float:
-        """Say how many the second look needs: classes and their means are released there."""
+        """Say about how many the second look needs, in which documents about their mean point everywhere.
+
+        Its sum is then as long as its noise, which is where the report begins to warn (report/fidelity.py). Documents
+        that are much alike need fewer, so the report asks the released sum itself.
+        """
         looks = self.of(line)
-        size = looks.second(np.zeros(looks.dim + 1, dtype=np.int64)).dim
-        return line.noise_stddev(1, looks.l2_sensitivity) * math.sqrt(size) / looks.l2_sensitivity
+        moments = looks.second(np.zeros(looks.dim + 1, dtype=np.int64))
+        one = moments.spread_norm * looks.max_rows
+        return line.noise_stddev(1, looks.l2_sensitivity) * math.sqrt(moments.dim) / one
 
     def fingerprint(self, design: DocumentLooks) -> str:
         return fingerprint_of(design.dim, design.classes, BITS, design.first.l2_sensitivity, design.l2_sensitivity)
