@@ -1,10 +1,12 @@
 """Errors a person can act on. A message names the rule that was broken and never a private value."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
+from difflib import get_close_matches
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from dpmodels import amounts
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 
+LONGEST_GUESSED, MOST_GUESSED = 64, 1000
+"""Letters of a name, and names, among which the one that was probably meant is looked for."""
 LONGEST_SHOWN = 400
 """Letters of a value that a message repeats."""
 
@@ -120,6 +124,15 @@ def taken_for_text(value: object) -> str:
 def without_marks(text: str) -> str:
     """Return a number without the ``_`` between its thousands; empty for any other text."""
     return text.replace("_", "") if re.fullmatch(r"[-+]?\d{1,3}(_\d{1,3})+(\.\d*)?", text) else ""
+
+
+def near(word: str, candidates: Iterable[str]) -> str:
+    """Suggest the known word that was probably meant, as the tail of a sentence."""
+    if len(word) > LONGEST_GUESSED:
+        return ""
+    names = [name for name in islice(candidates, MOST_GUESSED) if len(name) <= LONGEST_GUESSED]
+    match = get_close_matches(word, names, n=1, cutoff=0.6)
+    return f"; did you mean `{match[0]}`?" if match else ""
 
 
 @dataclass(frozen=True)

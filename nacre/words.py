@@ -3,9 +3,10 @@
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from functools import wraps
-from inspect import signature
-from numbers import Integral
+from inspect import Parameter, signature
+from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeVar
 
 from dpmodels.errors import Unsuitable, in_words_of
@@ -18,6 +19,7 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(("public_key", "officer_key", "signing_key"), PATH),
     **dict.fromkeys(("ledger", "url"), URL),
     **dict.fromkeys(("rows", "seed"), ((Integral,), "must be a whole number")),
+    **dict.fromkeys(("epsilon", "delta", "report_epsilon"), ((Real, Decimal), "must be a number")),
     "run": ((str,), "must be the name of a run, or its result"),
     "where": ((str, Sequence), "must be a condition, or a list of them"),
 }
@@ -62,12 +64,16 @@ def _unfit(function: Callable[..., Any], args: tuple[Any, ...], keywords: Mappin
     """Return what is wrong with the arguments of a function, which may be rows: the error holds no value."""
     from nacre.result import Result
 
+    declared = signature(function)
     try:
-        given = signature(function).bind(*args, **keywords).arguments
+        given = declared.bind(*args, **keywords).arguments
     except TypeError as error:
         return TypeError(f"{function.__name__}() {error}")
+    required = {name for name, one in declared.parameters.items() if one.default is Parameter.empty}
     for name, value in {**given, **given.get("settings", {})}.items():
         kinds, rule = KINDS.get(name, ((object,), ""))
-        if not (value is None or isinstance(value, kinds) or (name == "run" and isinstance(value, Result))):
+        fits = isinstance(value, kinds) and not (isinstance(value, bool) and object not in kinds)
+        is_left_out = value is None and name not in required
+        if not (is_left_out or fits or (name == "run" and isinstance(value, Result))):
             return Unsuitable(f"{name} {rule}, not {type(value).__name__}")
     return None

@@ -3,10 +3,8 @@
 A file with ``columns`` is the schema of a table; one with ``encoder``, ``text`` or ``embedding`` describes documents.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from difflib import get_close_matches
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +22,7 @@ from dpmodels.contract.federation import Client, Federation
 from dpmodels.contract.partition import Partition
 from dpmodels.contract.schema import RowCount, Schema, name_faults
 from dpmodels.contract.sizes import size_fault
-from dpmodels.errors import ArtifactError, SchemaError, SchemaFault, Unsuitable, taken_for_text
+from dpmodels.errors import ArtifactError, SchemaError, SchemaFault, Unsuitable, near, taken_for_text
 from dpmodels.files import read_at_most
 from dpmodels.limits import LARGEST_YAML
 from dpmodels.plain_yaml import DEEPEST, Place, YamlFault, read_yaml
@@ -37,8 +35,6 @@ MOST_FAULTS = 20
 """Faults that are listed; of the others the number is told."""
 MOST_ERRORS = 2**16
 """Of more errors only the number is told: to write them down alone would take a gigabyte."""
-LONGEST_GUESSED, MOST_GUESSED = 64, 1000
-"""Letters of a name, and names, among which the one that was probably meant is looked for."""
 KINDS: dict[str, type[BaseModel]] = {
     "categorical": Categorical,
     "boolean": Boolean,
@@ -298,15 +294,6 @@ def _sentence(error: ErrorDetails, key_path: Place, data: Mapping[str, Any]) -> 
     if kind == "value_error":
         return str(context["error"])
     return PHRASES.get(kind, error["msg"]).format(**context) + taken_for_text(error["input"])
-
-
-def near(word: str, candidates: Iterable[str]) -> str:
-    """Suggest the known word that was probably meant, as the tail of a sentence."""
-    if len(word) > LONGEST_GUESSED:
-        return ""
-    names = [name for name in islice(candidates, MOST_GUESSED) if len(name) <= LONGEST_GUESSED]
-    match = get_close_matches(word, names, n=1, cutoff=0.6)
-    return f"; did you mean `{match[0]}`?" if match else ""
 
 
 def _keys(key_path: Place, data: Mapping[str, Any]) -> list[str]:

@@ -23,7 +23,7 @@ from dpmodels.contract.discovery_charge import MOST_DISCOVERIES, DiscoveryCharge
 from dpmodels.contract.family import Users, flat_columns, users_faults
 from dpmodels.contract.implications import Implication, is_implication
 from dpmodels.contract.partition import Partition, narrowed, partition_faults
-from dpmodels.errors import InvalidArgument, Unsuitable
+from dpmodels.errors import InvalidArgument, Unsuitable, near
 from dpmodels.frozen import Strict
 from dpmodels.limits import LONGEST_NAME, MOST_RULES
 from dpmodels.privacy import Adjacency, PrivacyUnit
@@ -346,7 +346,9 @@ def name_faults(kinds: Mapping[str, str], target: str | None, user: str | None) 
     faults = [("columns", f"`{name}` is no usable column name") for name in kinds if not _usable(name)]
     if all(kind in UNMODELLED for kind in kinds.values()):
         faults.append(("columns", "must have at least one column that is neither an identifier nor derived"))
-    if target is not None and kinds.get(target, "identifier") in (*UNMODELLED, "image"):
+    if target is not None and target not in kinds:
+        faults.append(("target", f"`{target}` is no column of this schema{near(target, kinds)}"))
+    elif target is not None and kinds[target] in (*UNMODELLED, "image"):
         faults.append(("target", f"`{target}` must be a column that is no identifier, no image and not derived"))
     faults += _image_faults(kinds, target)
     if user is not None and kinds.get(user, "absent") not in ("identifier", ""):

@@ -33,6 +33,8 @@ def glance(report: Facts) -> dict[str, str]:
     lines["spent"] = f"epsilon {epsilon} at delta {delta}, unit {privacy['unit']}{both}"
     if "gate" in report:
         lines["checks"] = f"all {len(report['gate'])} expectations of the schema hold"
+    if report.get("compared", {}).get("classifiers"):
+        lines["judged"] = report["compared"]["words"]
     if report.get("fit"):
         lines["fit"] = _fit(report["fit"])
     if report.get("columns"):

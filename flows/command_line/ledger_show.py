@@ -1,7 +1,7 @@
 """Output of the ledger's commands: tables for people, JSON for programs, Parquet, one picture."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ def show_accounts(ledger: Ledger, accounts: Iterable[Account], as_json: bool = F
     table = _table("account", "cap", "spent", "remaining", "used", "charges")
     for row in rows:
         below = f" (of {row['parent']})" if row["parent"] else ""
-        about = f"{row['dataset']}, by {row['unit']}, delta={amounts.written(row['delta'])}"
+        about = f"{row['dataset']}, by {row['unit']}, delta={amounts.written(row['delta'])}{_below(row['children'])}"
         table.add_row(f"{row['name']}{below}\n[dim]{escape(about)}[/dim]", *_amounts(row), str(row["charges"]))
     print_table(table)
     if any(map(_why, rows)):
@@ -190,6 +190,11 @@ def _why(row: dict[str, Any]) -> str:
     """Say why what remains of an account is not what its cap is above what it spent; empty where it is."""
     why = amounts.composes(row["cap"], row["spent_epsilon"], row["remaining_epsilon"])
     return f", in one release; {why}" if why else ""
+
+
+def _below(children: Sequence[str]) -> str:
+    """Say whose charges an account has beside its own, which alone are counted; empty where none lie below it."""
+    return f"; spent by the heaviest of the {len(children)} accounts below it" if children else ""
 
 
 def _table(*columns: str) -> Table:

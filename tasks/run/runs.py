@@ -121,7 +121,8 @@ def listed(run: Run) -> Listed:
     day = f"{datetime.fromtimestamp((run.control / 'plan.json').stat().st_mtime, UTC):%Y-%m-%d}"
     try:
         plan = run.plan
-        return Listed(run.name, day, plan.contract.name, plan.method, run.reached, *_state(run))
+        data_set = plan.contract.name if run.settings.federation else plan.whole.name
+        return Listed(run.name, day, data_set, plan.method, run.reached, *_state(run))
     except (NacreError, ValueError, OSError) as fault:  # of another version, or damaged
         why = str(fault) if isinstance(fault, NacreError) else ""
         return Listed(run.name, day, "", "", run.reached, "cannot be read", why)
