@@ -27,7 +27,7 @@ def warned(
 ) -> dict[str, Any]:
     """Return the warning of a column that the release counted, and whether its counts are resolved all the same."""
     unresolved, doubted = warning(column, noisy, largest, together, measurement), doubt(column, errors)
-    said = joined(unresolved, doubted, REMEDY if doubted and errors and not unresolved else None)
+    said = joined(doubted, unresolved, REMEDY if doubted and errors and not unresolved else None)
     return said | ({"resolved": True} if said and not unresolved and errors else {})
 
 
@@ -49,8 +49,8 @@ def doubt(column: Modelled, errors: Facts) -> str | None:
         low, high = map(short, unseen["means"])
         quantile = ", and its 99 % quantile is not known" if unseen["share"] > HIGHEST_SHARE else ""
         return (
-            f"its mean, {stated} with an expected error of {error}, is known only if its values thin out towards the "
-            f"bounds and within their cells; by noise alone it lies anywhere from {low} to {high}{quantile}."
+            f"by noise alone its mean lies anywhere from {low} to {high}{quantile}; {stated}, with an expected error "
+            f"of {error}, holds only if its values thin out towards the bounds and within their cells."
         )
     if column.low < 0 < column.high or mean["expected_error"] <= abs(mean["estimate"]):
         return None  # a mean may well be 0

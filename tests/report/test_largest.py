@@ -64,7 +64,7 @@ def test_a_column_in_one_cell_is_warned_of_and_listed_before_the_others() -> Non
         "part_of_range": 0.003905,
     }
     share = percent(amount["largest_cell"]["share"])
-    assert amount["warning"].startswith(f"{share} of the records lie in one cell, 0 to 3905.")
+    assert f"{share} of the records lie in one cell, 0 to 3905." in amount["warning"]
     assert (
         "declare zero_inflated: true (where many of them are exactly 0) or "
         "declare narrower public bounds or declare scale: log or "
@@ -99,7 +99,7 @@ def test_the_advice_is_only_what_would_help() -> None:
     spike = make("name: x\ncolumns:\n  x: {type: number, min: 0, max: 1000, scale: log}\n  y: {type: boolean}\n")
     rows = Codec(spike).encode(pa.table({"x": np.full(40_000, 700.5), "y": np.zeros(40_000, dtype=bool)}))
     said = column_of(facts_of(NACRE, rows, rows, spike), "x")["warning"]
-    assert float(said.split()[0]) > 99  # all of them, but for the noise
+    assert float(said.partition(" of the records")[0].split()[-2]) > 99  # all of them, but for the noise
     assert "scale" not in said and "narrower public bounds or ask for more cells" in said
 
 

@@ -146,7 +146,7 @@ def test_how_values_lie_in_the_one_cell_that_holds_them_is_in_the_error(high: fl
     assert facts["mean"]["estimate"] < width and facts["mean"]["expected_error"] > 0.15 * width
     assert facts["unseen"]["records"] > 100 and facts["unseen"]["means"][1] > 0.1 * high
     assert facts["unseen"]["means"][0] == 0  # and no further down, where no value may be
-    assert facts["unseen"]["open"] and "by noise alone it lies anywhere from 0 to" in str(doubt(column, facts))
+    assert facts["unseen"]["open"] and "by noise alone its mean lies anywhere from 0 to" in str(doubt(column, facts))
 
 
 @pytest.mark.parametrize(("low", "high"), [(-25_000, 1000), (-1000, 25_000)])
