@@ -276,7 +276,7 @@ def _unseen(spread: Spread, stated: Mapping[str, float]) -> dict[str, Any]:
         "unseen": {
             "records": float(f"{max(records):.2g}"),
             "share": float(f"{max(records) / spread.total:.2g}"),
-            "means": [float(f"{x:.3g}") for x in widened],
+            "means": [float(f"{x:.4g}") for x in widened],
             **({"open": True} if reach > max(OPEN * error, spread.size) else {}),
         }
     }
