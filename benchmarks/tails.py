@@ -142,6 +142,8 @@ def _awkward() -> dict[str, Source]:
         "gap": (np.where(rng.random(600) < 0.9, 10, 50_000), 1_000_000, both),
         "outliers": (np.append(rng.lognormal(3, 0.5, 4998), [900_000, 500_000]), 1_000_000, plain),
     }
+    refunds = np.where(rng.random(1991) < 0.06, rng.lognormal(2.6, 1.1, 1991), 0)
+    columns["refunds"] = (refunds, 5000, {**plain, "zero_inflated": True})  # all that is above zero, in one cell
     return {name: Source(_made(values), "value", "group", high, keys) for name, (values, high, keys) in columns.items()}
 
 

@@ -115,12 +115,10 @@ class Result:
 
     @property
     def warnings(self) -> list[str]:
-        """What the report warns of: the release, clients, worst columns, rows, and means that noise leaves open."""
-        from dpmodels.pages.glance import unknown_means
+        """What the report warns of, as a terminal prints it: the release, clients, worst columns and rows."""
         from flows.description import warnings_in
 
-        facts = self.report.facts
-        return [*filter(None, [self.drowned]), *warnings_in(facts), *unknown_means(facts)]
+        return [*filter(None, [self.drowned]), *warnings_in(self.report.facts)]
 
     @cached_property
     def statement(self) -> str:

@@ -26,6 +26,7 @@ HEADER = """\
 # Then check it: nacre schema lint THIS_FILE. Every key is explained in docs/schema.md; the types and their keys are
 #   categorical  values: [a, b]                  boolean     no further key
 #   integer      min, max; cells, scale: log     number      min, max; round: DECIMALS
+#                (both: zero_inflated: true where many of them are exactly 0, as of refunds)
 #   datetime     min, max; resolution: day       identifier  keep: drop (always for users), regenerate,
 #   "pattern:[A-Z]{2}[0-9]{6}" (made, one for each row) or "text:left out" (in every row; for free text)
 #   image        height, width; channels: 3 in color (beside it one categorical or boolean column, the target)

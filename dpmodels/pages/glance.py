@@ -17,8 +17,10 @@ WEAKEST = 5
 """Columns that a data sheet names."""
 MOST_RELATIVE = 10.0
 """Errors of a mean or a quantile, by itself, beyond which it is called unknown."""
-HIGHEST_SHARE = 0.01
-"""Share of the records beyond the quantile that is told."""
+EXPECTED = (
+    "root mean squared errors to expect, by the values themselves, where these thin out towards the bounds as they do "
+    "where they are counted"
+)
 MOST_WARNINGS = 10
 """Columns whose warnings are printed; the report shows all of them."""
 
@@ -40,27 +42,15 @@ def glance(report: Facts) -> dict[str, str]:
     if report.get("columns"):
         lines["worst columns"] = _worst(report)
         if numbers := doubted(report):
-            means = f"{', '.join(numbers)} (root mean squared errors to expect, by the values themselves)"
-            lines["means"] = "; ".join(filter(None, [means, clipped(worst_means(report))]))
+            lines["means"] = "; ".join(
+                filter(None, [f"{', '.join(numbers)} ({EXPECTED})", clipped(worst_means(report))])
+            )
     return lines
 
 
 def doubted(report: Facts) -> list[str]:
     """Say of some number columns how far off mean and 99 % quantile are to be expected, relatively, the worst first."""
-    return [
-        f"{one['name']} {_off(one['mean'])}, its 99 % quantile {_off(one['p99'])}{hidden(one)}"
-        for one in worst_means(report)
-    ]
-
-
-def hidden(one: Facts) -> str:
-    """Say what is known of a mean where values do not thin out towards the bounds; empty where that is no less."""
-    if "unseen" not in one:
-        return ""
-    low, high = map(short, one["unseen"]["means"])
-    quantile = ", and its 99 % quantile is not known" if one["unseen"].get("share", 0) > HIGHEST_SHARE else ""
-    alone = f"by noise alone its mean lies anywhere from {low} to {high}{quantile}"
-    return f" (if its values thin out towards the bounds; {alone})"
+    return [f"{one['name']} {_off(one['mean'])}, its 99 % quantile {_off(one['p99'])}" for one in worst_means(report)]
 
 
 def clipped(columns: Sequence[Facts]) -> str:
@@ -71,16 +61,10 @@ def clipped(columns: Sequence[Facts]) -> str:
 
 
 def worst_means(report: Facts) -> list[Facts]:
-    """Return the number columns whose mean is known worst, relatively, the worst first."""
+    """Return the number columns whose mean is known worst, relatively, the worst first; open ones are warned of."""
     with_mean = [one for one in report.get("columns", ()) if one.get("mean") and one["mean"]["estimate"]]
-    return sorted(with_mean, key=lambda one: -_off_at_worst(one))[:WORST]
-
-
-def _off_at_worst(one: Facts) -> float:
-    """Return by how much the mean of a column may be off, relatively, with what noise may hide at its bounds."""
-    estimate = float(one["mean"]["estimate"])
-    far = [abs(float(mean) - estimate) for mean in one.get("unseen", {"means": ()})["means"]]
-    return max([_relative(one["mean"]), *(each / abs(estimate) for each in far)])
+    known = [one for one in with_mean if not one.get("unseen", {}).get("open")]
+    return sorted(known, key=lambda one: -_relative(one["mean"]))[:WORST]
 
 
 def _off(fact: Facts) -> str:
@@ -99,34 +83,34 @@ def fits(look: Facts) -> bool:
 
 def weakest(report: Facts) -> dict[str, float]:
     """Return some columns of which an error is known, worst first, and the error to expect at worst."""
-    measured = [one for one in worst_first(report.get("columns", ())) if "warning" not in one]
+    measured = [one for one in worst_first(report.get("columns", ())) if not unresolved(one)]
     return {one["name"]: error_at_worst(one) for one in measured[:WEAKEST]}
+
+
+def warned_columns(report: Facts) -> list[Facts]:
+    """Return the columns that have a warning, the worst first."""
+    warned = [column for column in report.get("columns", ()) if "warning" in column]
+    return [*worst_first(warned), *(column for column in warned if "released" not in column)]
 
 
 def warnings_of(report: Facts) -> list[str]:
     """Return the warnings of the worst columns, how many more columns have one, and the warnings of the whole."""
-    warned = [column for column in report.get("columns", ()) if "warning" in column]
-    ordered = [*worst_first(warned), *(column for column in warned if "released" not in column)]
-    lines = [f"column {column['name']}: {column['warning']}" for column in ordered[:MOST_WARNINGS]]
+    warned = warned_columns(report)
+    lines = [f"column {column['name']}: {column['warning']}" for column in warned[:MOST_WARNINGS]]
     if left := len(warned[MOST_WARNINGS:]):
         lines.append(f"{left:,} more columns have a warning, which the report shows beside each")
     return [*lines, *report.get("cautions", ())]
 
 
-def unknown_means(report: Facts) -> list[str]:
-    """Say of every number column whose mean noise alone leaves open by more than ten times itself that it does."""
-    return [
-        f"column {one['name']}: its mean is known only if its values thin out towards the bounds; by noise alone it "
-        f"lies anywhere from {' to '.join(map(short, one['unseen']['means']))}"
-        for one in report.get("columns", ())
-        if "unseen" in one and one["mean"]["estimate"] and _off_at_worst(one) > MOST_RELATIVE
-    ]
+def unresolved(column: Facts) -> bool:
+    """Tell whether a column's counts say too little of it for its distances to count."""
+    return "warning" in column and not column.get("resolved", False)
 
 
 def worst_first(columns: Sequence[Facts]) -> list[Facts]:
-    """Order the columns whose counts were released: those with a warning, whose errors say least, then the worst."""
+    """Order the columns whose counts were released: those that are not resolved, then the worst."""
     released = [column for column in columns if "released" in column]
-    return sorted(released, key=lambda column: ("warning" not in column, -error_at_worst(column)))
+    return sorted(released, key=lambda column: (not unresolved(column), -error_at_worst(column)))
 
 
 def error_at_worst(column: Facts) -> float:
@@ -159,7 +143,7 @@ def _worst(report: Facts) -> str:
     if not measured:
         return f"unknown, since {report['method']} releases no counts of single columns"
     phrases = [
-        f"{one['name']} {'(not resolved)' if 'warning' in one else percent(error_at_worst(one))}"
+        f"{one['name']} {'(not resolved)' if unresolved(one) else percent(error_at_worst(one))}"
         for one in measured[:WORST]
     ]
     sentence = f"{', '.join(phrases)} (distance to expect at worst from the real table, by noise and fit)"

@@ -9,7 +9,7 @@ from dpmodels.accounting.meaning import in_words, right_guesses
 from dpmodels.pages.embedded import render_embedded
 from dpmodels.pages.facts import render_facts
 from dpmodels.pages.federated import render_federated
-from dpmodels.pages.glance import clipped, fits, worst_first
+from dpmodels.pages.glance import clipped, fits, unresolved, warned_columns, worst_first
 from dpmodels.pages.page import percent, render_page, short
 from dpmodels.pages.plots import Figure, Shares, bars, histogram, meter, scatter
 
@@ -62,22 +62,21 @@ def render(facts: Mapping[str, Any]) -> str:
         privacy=_privacy_in_words(facts["privacy"], facts.get("charged")),
         discoveries=facts["privacy"].get("discoveries", ()),
         figures=[*map(column_figure, facts["columns"]), *([_map(facts["map"])] if facts.get("map") else [])],
+        warned=warned_columns(facts),
         errors=worst_first(facts["columns"]),
-        numbers=[
-            (
-                one["name"],
-                *(short(one[fact][key]) for fact in ("mean", "p99") for key in ("estimate", "expected_error")),
-            )
-            for one in facts["columns"]
-            if "mean" in one
-        ],
+        numbers=[_number(one) for one in facts["columns"] if "mean" in one],
         clipped=clipped([one for one in facts["columns"] if "mean" in one]),
-        hidden=[(one["name"], *map(short, one["unseen"]["means"])) for one in facts["columns"] if "unseen" in one],
         charged=_charged(facts.get("charged")),
         noise=[(name, short(stddev)) for name, stddev in facts["noise_stddev"].items()],
         meter=meter,
         fits=fits,
     )
+
+
+def _number(one: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a line of the table of means: estimates and errors, and between what the mean is by noise alone."""
+    stated = (short(one[fact][key]) for fact in ("mean", "p99") for key in ("estimate", "expected_error"))
+    return (one["name"], *stated, *(map(short, one["unseen"]["means"]) if "unseen" in one else ("", "")))
 
 
 def _privacy_in_words(privacy: Mapping[str, Any], charged: Mapping[str, Any] | None) -> dict[str, str]:
@@ -126,7 +125,7 @@ def column_figure(column: Mapping[str, Any]) -> Figure:
         order = sorted(order, key=lambda index: -column["synthetic"][index])[: MOST_CATEGORIES - 1]
         note += f" · the {len(order)} largest of {len(column['labels'])}"
     if "warning" in column:
-        note += " · not resolved: see the warning above"
+        note += " · not resolved: see the warning above" if unresolved(column) else " · see the warning above"
     labels = [column["labels"][index] for index in order]
     synthetic = Shares("synthetic", [column["synthetic"][index] for index in order])
     marks = None

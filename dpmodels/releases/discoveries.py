@@ -43,6 +43,13 @@ def unpriced(contract: Contract) -> list[str]:
     return [name for name in runs if name not in (one.run for one in contract.discovered)]
 
 
+def discovered_keys(contract: Contract, column: str) -> set[str]:
+    """Return the keys of a column that the schema names as from a charged release."""
+    listed = rf"(?:: |; )([a-z_]+(?:, [a-z_]+)*) of {re.escape(column)}(?=; |$)"
+    sources = [words for words in contract.sources if ORIGIN.search(words)]
+    return {key for words in sources for keys in re.findall(listed, words) for key in keys.split(", ")}
+
+
 def joint_delta(deltas: Iterable[float]) -> float:
     """Add the deltas of a release and of its schema's discoveries, as the decimals that were written."""
     return float(sum(Decimal(repr(delta)) for delta in deltas))

@@ -3,7 +3,9 @@
 Privacy: post-processing of released counts.
 """
 
+import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import numpy as np
 from dpmodels.arrays import Floats
 from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.contract.numbers import Scaled
+from dpmodels.generators.tails import SIGNIFICANT
 from dpmodels.methods.parts.marginals import Marginal
 from dpmodels.pages.page import percent
 from dpmodels.report.bins import cell_label
@@ -41,17 +44,28 @@ def largest_cell(column: Modelled, counts: Floats, records: float) -> dict[str, 
 
 
 def warning(
-    column: Modelled, largest: Mapping[str, Any], together: Mapping[str, Any] | None, measurement: Mapping[str, Any]
+    column: Modelled,
+    noisy: Marginal,
+    largest: Mapping[str, Any],
+    together: Mapping[str, Any] | None,
+    measurement: Mapping[str, Any],
 ) -> str | None:
     """Say what to do about a column that the release does not resolve; None where there is nothing to do.
 
     Most of such a column lies in one cell of several values, or is counted together under noise that hides its parts.
     """
-    if "part_of_range" in largest and largest["share"] > MOST_ASSUMED:
+    cell, share = _crowd(column, noisy)
+    if isinstance(column, Continuous) and share > MOST_ASSUMED and np.ptp(_ends(column, cell)) > 0:
+        apart = " and ".join(["zero"] * (column.zero_state is not None) + ["null"] * column.nullable)
+        most = (
+            f"{percent(share)} of the values other than {apart}"
+            if apart
+            else f"{percent(largest['share'])} of the records"
+        )
         return (
-            f"{percent(largest['share'])} of the records lie in one cell, {largest['label']}. How they lie within it "
+            f"{most} lie in one cell, {cell_label(column, cell)}. How they lie within it "
             f"is assumed: no released number says it, and no distance stated here counts it. For the next release, "
-            f"{' or '.join(_advice(column, measurement))}."
+            f"{' or '.join(_advice(column, cell, measurement))}."
         )
     if together and together["distance_within"] > MOST_WITHIN:
         help_ = "list fewer categories" if together["what"] == "categories" else "declare narrower public bounds"
@@ -63,15 +77,39 @@ def warning(
     return None
 
 
-def _advice(column: Modelled, measurement: Mapping[str, Any]) -> Iterator[str]:
+def _crowd(column: Modelled, noisy: Marginal) -> tuple[int, float]:
+    """Return the cell of values that holds most, and its share of them; 0 where it does not stand out of its noise."""
+    if not isinstance(column, Continuous):
+        return 0, 0.0
+    counts, stddev = noisy.counts[: column.cells], noisy.stddev
+    cell = int(np.argmax(counts))
+    if noisy.ends is not None:
+        counts = noisy.ends.pooled.counts
+        cell = int(np.argmax(counts))
+        stddev = math.sqrt(float(noisy.ends.pooled.covariance[cell, cell]))
+    count = float(counts[cell])
+    return cell, count / max(float(counts.sum()), count) if count > SIGNIFICANT * stddev else 0.0
+
+
+def _ends(column: Continuous, cell: int) -> Floats:
+    """Return the least and the largest value of a cell."""
+    return np.array([bounds[cell] for bounds in column.grid.bounds], dtype=np.float64)
+
+
+def _advice(column: Continuous, cell: int, measurement: Mapping[str, Any]) -> Iterator[str]:
     """Name what makes the cell narrower; more cells only where it is the setting that keeps them few."""
+    ends, interval = _ends(column, cell), column.interval
+    if isinstance(column, Scaled) and not column.zero_inflated and column.low < column.high and ends[0] <= 0 <= ends[1]:
+        yield "declare zero_inflated: true (where many of them are exactly 0)"
+        if interval.points is not None and np.ptp(ends) < 1.5 * interval.step:
+            return  # of its two values one is 0, and nothing else would tell them apart
     yield "declare narrower public bounds"
-    if isinstance(column, Scaled) and not column.log:
+    wider = np.ptp(replace(interval, log=True).to_unit(ends)) > np.ptp(interval.to_unit(ends))
+    if isinstance(column, Scaled) and not column.log and wider:
         yield "declare scale: log"
-    cells = getattr(column, "cells", 0)
     for name in SETTINGS:
-        if measurement.get(name) == cells < MOST_CELLS:
-            yield f"ask for more cells (model.measurement.{name}, now {cells})"
+        if measurement.get(name) == column.cells < MOST_CELLS:
+            yield f"ask for more cells (model.measurement.{name}, now {column.cells})"
 
 
 def counted_together(column: Modelled, noisy: Marginal, records: float) -> dict[str, Any] | None:

@@ -5,6 +5,7 @@ counts leave open; and how far the synthetic rows are from what the counts tell.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,18 +13,18 @@ from typing import Any
 import numpy as np
 
 from dpmodels.arrays import Floats, Whole
-from dpmodels.contract.columns import Integer, Modelled, Number
+from dpmodels.contract.columns import Continuous, Integer, Modelled, Number
 from dpmodels.generators.denoise import SPLIT_NOISE, correlated, split_by_halves
 from dpmodels.generators.ends import Ends, values_at
 from dpmodels.generators.tails import SIGNIFICANT, Pooled, Tail
 from dpmodels.methods.parts.marginals import Marginal
-from dpmodels.pages.page import short
 
 HIGH = 0.99
 """The quantile whose error is reckoned."""
 NOTABLE = 2.0
 """Stated errors of a mean from which on what noise may hide is said beside them."""
-LOST_VALUES = "its values do not stand out of their noise, so no error of a mean or a quantile is stated: use neither."
+OPEN = 4.0
+"""Stated errors of a mean from which on it is open, where what noise may hide exceeds the mean itself as well."""
 STANDS = 4.0
 """Standard deviations by which the number of values must stand out of its noise for anything to be estimated."""
 
@@ -123,6 +124,36 @@ class Spread:
             tails[len(self.shares) - 2] = upper, beyond
         return tails
 
+    @property
+    def moved(self) -> Floats:
+        """Return by how much the mean moves, down and up, where the values of a cell or a tail lie at its inner end.
+
+        Of cells it is the one that matters most: where many hold values, their density is known. Shapes: [2].
+        """
+        begins = np.append(np.minimum.reduceat(self.edges[:-1], self._firsts), 0.0)
+        tops = np.append(np.append(begins[1:-1], self.edges[-1]) - self.step, 0.0)
+        down, up = self.shares * np.maximum(self.means - begins, 0), self.shares * np.maximum(tops - self.means, 0)
+        tails = np.zeros(2)
+        for group, (tail, _) in self.tails.items():
+            side = int(tail is not self.ends.upper)
+            tails[side] = (down, up)[side][group]
+            down[group] = up[group] = 0
+        moved: Floats = (tails + np.array([down.max(), up.max()])) * np.array([-1, 1])
+        return moved
+
+    @property
+    def _firsts(self) -> Whole:
+        """Return the first part of every group that has parts."""
+        return np.flatnonzero(np.diff(self.group, prepend=-1))
+
+    @property
+    def size(self) -> float:
+        """Return how large a mean would be notable: the mean itself, or the spread of values that may be negative."""
+        mean = float(self.means @ self.shares)
+        signed = self.ends.column.low < 0 < self.ends.column.high
+        spread = math.sqrt(max(float(self.shares @ (self.spreads + (self.means - mean) ** 2)), 0.0))
+        return max(abs(mean), spread) if signed else abs(mean)
+
     def stddev_of(self, amounts: Floats) -> float:
         """Return the noise_stddev of the mean of amounts, one a group."""
         apart = amounts - amounts @ self.shares
@@ -217,56 +248,44 @@ def errors_of(column: Modelled, noisy: Marginal, synthetic: Floats) -> dict[str,
     if not spread.stands or not spread.synthetic.any():
         return {}
     with np.errstate(over="ignore", invalid="ignore"):  # beyond what a square can be, nothing is said
-        errors = {"mean": _fact(*spread.mean()), "p99": _fact(*spread.quantile(HIGH))}
+        errors = {"mean": _fact(column, *spread.mean()), "p99": _fact(column, *spread.quantile(HIGH))}
     if not all(map(math.isfinite, (x for fact in errors.values() for x in fact.values()))):
         return {}
     clip = {"clipped": [column.low, column.high]} if column.outside == "clip" else {}
-    return {**errors, **_unseen(spread, errors["mean"]["expected_error"]), **clip}
+    return {**errors, **_unseen(spread, errors["mean"]), **clip}
 
 
-def _unseen(spread: Spread, error: float) -> dict[str, Any]:
+def _unseen(spread: Spread, stated: Mapping[str, float]) -> dict[str, Any]:
     """Say how many records could lie at either bound without showing in the noise, and between what the mean would be.
 
-    The errors rest on densities that fall; nothing that was released contradicts a few records far away.
+    The errors rest on densities that fall; nothing that was released contradicts a few records far away, nor that all
+    values of a cell, or of a tail beyond the last cell that stands out, lie at one end of it.
     """
-    ends, mean = spread.ends, spread.mean()[0]
-    records, means = [], []
-    for pooled, tail, bound in (
-        (ends.pooled.mirrored, ends.lower, ends.edges[0]),
-        (ends.pooled, ends.upper, ends.edges[-1]),
-    ):
+    ends, (mean, error) = spread.ends, (spread.mean()[0], stated["expected_error"])
+    records = []
+    for pooled, tail in ((ends.pooled.mirrored, ends.lower), (ends.pooled, ends.upper)):
         last = len(pooled.counts) - 1
         records.append(SIGNIFICANT * float(pooled.upper[1][min(tail.begin + 1, last) if tail else last]))
-        means.append(mean + records[-1] / spread.total * (float(bound) - mean))
-    if max(mean - means[0], means[1] - mean) <= NOTABLE * error or not all(map(math.isfinite, means)):
+    far = [n / spread.total * (float(bound) - mean) for n, bound in zip(records, ends.edges[[0, -1]], strict=True)]
+    means = [mean + both for both in np.add(far, spread.moved)]
+    reach = max(mean - means[0], means[1] - mean)
+    if reach <= NOTABLE * error or not all(map(math.isfinite, means)):
         return {}
-    widened = means[0] - error, means[1] + error  # what shows is off as well
-    share = float(f"{max(records) / spread.total:.2g}")
+    widened = _inside(ends.column, means[0] - error), _inside(ends.column, means[1] + error)  # what shows is off too
     return {
         "unseen": {
             "records": float(f"{max(records):.2g}"),
-            "share": share,
-            "means": [float(f"{x:.3g}") for x in widened],
+            "share": float(f"{max(records) / spread.total:.2g}"),
+            "means": [float(f"{x:.4g}") for x in widened],
+            **({"open": True} if reach > max(OPEN * error, spread.size) else {}),
         }
     }
 
 
-def _fact(estimate: float, stddev: float) -> dict[str, float]:
-    return {"estimate": float(f"{estimate:.6g}"), "expected_error": float(f"{stddev:.3g}")}
+def _inside(column: Continuous, value: float) -> float:
+    """Return the value between the public bounds that is nearest to one that was reckoned."""
+    return min(max(value, column.low), column.high)
 
 
-def doubt(column: Modelled, errors: dict[str, Any]) -> str | None:
-    """Say that no mean is known, or that its error exceeds it; None where neither is so, or a mean may well be 0."""
-    if not isinstance(column, Integer | Number):
-        return None
-    if not errors:
-        return LOST_VALUES
-    if column.low < 0 < column.high:
-        return None
-    mean = errors["mean"]
-    if mean["expected_error"] <= abs(mean["estimate"]):
-        return None
-    return (
-        f"the expected error of its mean, {short(mean['expected_error'])}, exceeds it, {short(mean['estimate'])}: "
-        "use no sum and no mean of it. For the next release, declare narrower public bounds or spend more."
-    )
+def _fact(column: Continuous, estimate: float, stddev: float) -> dict[str, float]:
+    return {"estimate": float(f"{_inside(column, estimate):.6g}"), "expected_error": float(f"{stddev:.3g}")}

@@ -24,10 +24,11 @@ from dpmodels.report.fidelity import (
     drowned,
     expected_distance,
 )
-from dpmodels.report.largest import counted_together, largest_cell, warning
-from dpmodels.report.numbers import doubt, errors_of
+from dpmodels.report.largest import counted_together, largest_cell
+from dpmodels.report.numbers import errors_of
 from dpmodels.report.sheet import Sheet
 from dpmodels.report.terms import terms_of_table
+from dpmodels.report.warned import cut, joined, warned
 
 
 def summarise(
@@ -58,7 +59,7 @@ def summarise(
         "synthetic_rows": tally.rows,
         "released_records": marginals.records if marginals else None,
         "columns": [
-            _column(name, column, cells / max(tally.rows, 1), marginals, line.measurement)
+            _with_cut(_column(name, column, cells / max(tally.rows, 1), marginals, line.measurement), column, line)
             for (name, column), cells in zip(tally.codec.columns.items(), tally.cells, strict=True)
         ],
         "pairs": _pairs(marginals),
@@ -112,8 +113,6 @@ def _column(
     largest = largest_cell(column, noisy.counts, records)
     together = counted_together(column, noisy, records)
     errors = errors_of(column, noisy, shares)
-    sentences = filter(None, (warning(column, largest, together, measurement), doubt(column, errors)))
-    warned = " ".join(sentence[0].upper() + sentence[1:] for sentence in sentences)
     return facts | {
         "released": _round(bins.join(noisy.counts) / records),
         "released_stddev": _round(noisy.stddev * np.sqrt(bins.sizes) / records),
@@ -124,8 +123,15 @@ def _column(
         "largest_cell": largest,
         **({"counted_together": together} if together else {}),
         **errors,
-        **({"warning": warned} if warned else {}),
+        **warned(column, noisy, largest, together, measurement, errors),
     }
+
+
+def _with_cut(facts: dict[str, Any], column: Modelled, line: Line) -> dict[str, Any]:
+    """Add that values were cut at a bound which was discovered; whatever the method, that is in its figures."""
+    sentence = cut(column, facts["name"], line.contract)
+    known = {} if "warning" in facts else {"resolved": True}
+    return facts | joined(facts.get("warning"), sentence) | known if sentence else facts
 
 
 def _pairs(marginals: Marginals | None) -> dict[str, float] | None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpmodels.pages.glance import error_at_worst, fits, glance, worst_first
+from dpmodels.pages.glance import error_at_worst, fits, glance, warnings_of, worst_first
 
 PRIVACY = {"spent_epsilon": 1.0, "delta": 1e-5, "unit": "record"}
 
@@ -25,6 +25,15 @@ def test_a_column_with_a_warning_is_named_first_however_little_noise_it_has() ->
     assert said.startswith("ruined (not resolved), missed 20.1\N{NO-BREAK SPACE}%, noisy 4")
     assert said.endswith("; of 1 more nothing is known")
     assert error_at_worst(column("far", 0.9, 0.9)) == 1
+
+
+def test_a_warning_of_a_mean_alone_is_printed_and_leaves_the_column_resolved() -> None:
+    mean = column("cut", 0.001, 0.001, warning="Its max 9 was discovered.", resolved=True)
+    never = {"name": "unseen", "warning": "Its max 7 was discovered.", "resolved": True}
+    facts = {"privacy": PRIVACY, "method": "nacre", "columns": [mean, *COLUMNS, never]}
+    assert [one["name"] for one in worst_first(facts["columns"])] == ["ruined", "missed", "noisy", "cut"]
+    assert [line.split(":")[0] for line in warnings_of(facts)] == ["column ruined", "column cut", "column unseen"]
+    assert "cut" not in glance(facts)["worst columns"]
 
 
 def test_what_was_paid_for_is_shown_in_the_place_of_what_is_expected() -> None:

@@ -10,7 +10,7 @@ from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.schema import Schema
 from dpmodels.methods.parts.marginals import fine_codec
 from dpmodels.methods.tables.nacre import Nacre, NacreMeasurement
-from dpmodels.pages.glance import error_at_worst, glance, worst_first
+from dpmodels.pages.glance import error_at_worst, glance, unresolved, worst_first
 from dpmodels.pages.page import percent, thousands
 from dpmodels.pages.report import render
 from dpmodels.report.fidelity import Measured
@@ -64,11 +64,12 @@ def test_a_column_in_one_cell_is_warned_of_and_listed_before_the_others() -> Non
         "part_of_range": 0.003905,
     }
     share = percent(amount["largest_cell"]["share"])
-    assert amount["warning"].startswith(f"{share} of the records lie in one cell, 0 to 3905.")
-    assert amount["warning"].endswith(
+    assert f"{share} of the records lie in one cell, 0 to 3905." in amount["warning"]
+    assert (
+        "declare zero_inflated: true (where many of them are exactly 0) or "
         "declare narrower public bounds or declare scale: log or "
         "ask for more cells (model.measurement.fine_cells, now 256)."
-    )
+    ) in amount["warning"]
     least = [column | {"expected_distance": 0.0} if column is amount else column for column in facts["columns"]]
     assert worst_first(least)[0]["name"] == "amount"  # though no column has less noise
     assert glance(facts)["worst columns"].startswith("amount (not resolved), ")
@@ -81,13 +82,14 @@ def test_a_column_in_one_cell_is_warned_of_and_listed_before_the_others() -> Non
 )
 def test_what_the_warning_advises_ends_it(amount: str) -> None:
     facts, _, _ = report(amount)
-    assert "warning" not in column_of(facts) and "see above" not in render(facts)
+    said = column_of(facts).get("warning", "")
+    assert "lie in one cell" not in said and ("see above" in render(facts)) == bool(said)
 
 
 def test_zooms_end_it_and_what_is_drawn_has_the_shape_of_the_column() -> None:
     schema, real = planted(WIDE)
     amount = column_of(facts_of(Nacre(), real, real, schema))
-    assert "warning" not in amount and amount["largest_cell"]["share"] < 0.05
+    assert not unresolved(amount) and amount["largest_cell"]["share"] < 0.05
 
 
 def test_the_advice_is_only_what_would_help() -> None:
@@ -97,8 +99,26 @@ def test_the_advice_is_only_what_would_help() -> None:
     spike = make("name: x\ncolumns:\n  x: {type: number, min: 0, max: 1000, scale: log}\n  y: {type: boolean}\n")
     rows = Codec(spike).encode(pa.table({"x": np.full(40_000, 700.5), "y": np.zeros(40_000, dtype=bool)}))
     said = column_of(facts_of(NACRE, rows, rows, spike), "x")["warning"]
-    assert float(said.split()[0]) > 99  # all of them, but for the noise
+    assert float(said.partition(" of the records")[0].split()[-2]) > 99  # all of them, but for the noise
     assert "scale" not in said and "narrower public bounds or ask for more cells" in said
+
+
+@pytest.mark.parametrize(
+    ("column", "advice"),
+    [
+        ("min: -1000000, max: 10000", "{zero} or {narrow} or {more}."),  # a log scale is fine near its lower bound
+        ("min: 0, max: 1000000, scale: log", "{zero} or {narrow} or {more}."),
+        ("min: -0.02, max: 5", "{zero}."),  # a cell of 0.00 and 0.01
+    ],
+)
+def test_zeros_in_a_cell_with_others_are_advised_to_be_a_state_of_their_own(column: str, advice: str) -> None:
+    schema = make(f"name: x\ncolumns:\n  x: {{type: number, round: 2, {column}}}\n  y: {{type: boolean}}\n")
+    rows = Codec(schema).encode(pa.table({"x": np.arange(40_000) % 10 // 9 * 4.5, "y": np.zeros(40_000, dtype=bool)}))
+    said = column_of(facts_of(NACRE, rows, rows, schema), "x")["warning"]
+    zero = "declare zero_inflated: true (where many of them are exactly 0)"
+    more = "ask for more cells (model.measurement.fine_cells, now 256)"
+    expected = advice.format(zero=zero, narrow="declare narrower public bounds", more=more)
+    assert f"For the next release, {expected}" in said
 
 
 @pytest.mark.parametrize(

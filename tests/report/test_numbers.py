@@ -14,12 +14,13 @@ from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.tails import Pooled
 from dpmodels.methods.parts.marginals import Marginal
 from dpmodels.methods.tables.nacre import Nacre
-from dpmodels.pages.glance import clipped, glance, hidden, unknown_means, worst_means
+from dpmodels.pages.glance import clipped, doubted, glance, worst_means
 from dpmodels.privacy import Released
 from dpmodels.releases.system import Craft
 from dpmodels.report.bins import CellTally
-from dpmodels.report.fidelity import drowned
-from dpmodels.report.numbers import doubt, errors_of
+from dpmodels.report.fidelity import Measured, drowned
+from dpmodels.report.numbers import errors_of
+from dpmodels.report.warned import cut, doubt, warned
 from tests.kit.reports import release_of
 
 KEYS = {"type": "number", "round": 2, "min": 0, "max": 10_000_000, "scale": "log"}
@@ -144,7 +145,8 @@ def test_how_values_lie_in_the_one_cell_that_holds_them_is_in_the_error(high: fl
     width = high / 64
     assert facts["mean"]["estimate"] < width and facts["mean"]["expected_error"] > 0.15 * width
     assert facts["unseen"]["records"] > 100 and facts["unseen"]["means"][1] > 0.1 * high
-    assert "(if its values thin out towards the bounds; by noise alone its mean lies" in hidden({"name": "x", **facts})
+    assert facts["unseen"]["means"][0] == 0  # and no further down, where no value may be
+    assert facts["unseen"]["open"] and "by noise alone its mean lies anywhere from 0 to" in str(doubt(column, facts))
 
 
 @pytest.mark.parametrize(("low", "high"), [(-25_000, 1000), (-1000, 25_000)])
@@ -159,13 +161,60 @@ def test_what_noise_may_hide_at_either_bound_is_said_where_it_exceeds_the_stated
     assert max(mean - least, most - mean) > 2 * error and least <= mean - 0.9 * error and most >= mean + 0.9 * error
 
 
-def test_a_mean_that_noise_may_move_far_is_named_among_the_worst() -> None:
+def test_a_mean_that_noise_leaves_open_is_warned_of_and_not_listed_beside_the_others() -> None:
+    column = Codec(Schema.model_validate({"name": "t", "columns": {"x": KEYS, "y": {"type": "boolean"}}})).columns["x"]
     fact = {"estimate": 200.0, "expected_error": 10.0}
     columns = [{"name": name, "mean": fact, "p99": fact} for name in "abc"]
-    columns.append({"name": "far", "mean": {**fact, "expected_error": 1.0}, "p99": fact})
-    columns[-1]["unseen"] = {"records": 330.0, "means": [195.0, 1000.0]}
+    columns.append({"name": "far", "mean": {**fact, "expected_error": 11.0}, "p99": fact})
+    columns[-1]["unseen"] = {"records": 330.0, "share": 0.1, "means": [195.0, 300.0]}
     assert [one["name"] for one in worst_means({"columns": columns})] == ["far", "a", "b"]
-    assert unknown_means({"columns": columns}) == []
-    columns[-1]["unseen"]["means"] = [195.0, 9000.0]
-    (sentence,) = unknown_means({"columns": columns})
-    assert sentence.startswith("column far: its mean is known only if") and sentence.endswith("from 195 to 9000")
+    assert (
+        all("anywhere" not in words for words in doubted({"columns": columns})) and doubt(column, columns[-1]) is None
+    )
+    columns[-1]["unseen"] |= {"means": [195.0, 9000.0], "open": True}
+    assert [one["name"] for one in worst_means({"columns": columns})] == ["a", "b", "c"]
+    assert "anywhere from 195 to 9000, and its 99 % quantile is not known" in str(doubt(column, columns[-1]))
+
+
+REFUND = {"type": "number", "round": 2, "min": 0, "max": 5000, "outside": "clip", "zero_inflated": True}
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_values_in_one_cell_beside_zeros_may_lie_at_its_lower_end_and_are_warned_of(sign: int) -> None:
+    """Of 1,991 refunds 6 % are above zero; all of them lie in the first cell, most of them near its lower end."""
+    rng = np.random.default_rng(7)
+    refunds = np.where(rng.random(1991) < 0.06, rng.lognormal(2.6, 1.1, 1991), 0).clip(0, 710).round(2)
+    keys = REFUND if sign > 0 else {**REFUND, "min": -5000, "max": 0}
+    schema = Schema.model_validate({"name": "t", "columns": {"x": keys, "y": {"type": "boolean"}}})
+    records = Codec(schema).encode(pa.table({"x": sign * refunds, "y": refunds > 5}))
+    for _ in range(3):
+        measured = Measured.of(release_of(Nacre(), records, schema))
+        (noisy, column), true = (measured.marginals.columns["x"], measured.codec.columns["x"]), sign * refunds.mean()
+        made = np.append(noisy.ends.expected * 0.06, 0.94)
+        facts = errors_of(column, noisy, made)
+        least, most = facts["unseen"]["means"]
+        assert least <= true <= most and column.low <= least and most <= column.high
+        said = str(warned(column, noisy, {}, None, {}, facts)["warning"])
+        assert "values other than zero lie in one cell" in said and "zero_inflated" not in said
+        assert ("declare scale: log" in said) == (sign > 0)  # which is fine near the lower bound alone
+        assert said.count("For the next release") == 1
+
+
+def test_what_is_stated_lies_within_the_public_bounds() -> None:
+    columns = {"x": {"type": "integer", "min": 1, "max": 5}, "y": {"type": "boolean"}}
+    column = Codec(Schema.model_validate({"name": "t", "columns": columns})).columns["x"]
+    counts = np.array([100.0, 200, 300, 500, 900])
+    facts = errors_of(column, Marginal.plain(counts, 5.0), counts / counts.sum())
+    assert facts["p99"]["estimate"] == 5
+
+
+@pytest.mark.parametrize(("key", "side"), [("max", "too low"), ("min", "too high")])
+def test_a_discovered_bound_that_values_were_cut_to_is_warned_of(key: str, side: str) -> None:
+    columns = {name: {"type": "integer", "min": 0, "max": 20000, "outside": "clip"} for name in ("x", "gain of x")}
+    source = f"charged release discover-{'0' * 16}, epsilon=0.1, delta=1e-06: values of y; {key} of x; min of z"
+    schema = Schema.model_validate({"name": "t", "sources": [source, "max of gain of x"], "columns": columns})
+    said = str(cut(schema.columns["x"], "x", schema))
+    assert said.startswith(f"its {key} {20000 if key == 'max' else 0} was discovered") and side in said
+    assert cut(schema.columns["gain of x"], "gain of x", schema) is None
+    refused = schema.columns["x"].model_copy(update={"outside": "reject-row"})
+    assert cut(refused, "x", schema) is None
