@@ -1,0 +1,31 @@
+"""Run the commands that print what docs/papers.md compares with the five papers, one after another."""
+
+import shlex
+import subprocess
+import sys
+from argparse import Namespace
+
+from benchmarks.common import ROOT, parse
+
+PAPERS = {
+    "pearl": ("adult --protocols p3gm pearl --methods pearl dp-merf",),
+    "p3gm": ("archive.p3gm",),
+    "dpkg": ("archive.dpkg",),
+    "sentdp": ("sentdp",),
+    "fedaux": ("archive.fedaux",),
+}
+"""By paper, the modules of this folder and their words; without words a module prints all of its parts."""
+
+
+def main() -> None:
+    """Run the commands of one paper, or of all."""
+    args: Namespace = parse(__doc__, lambda parser: parser.add_argument("--paper", choices=list(PAPERS)))
+    for paper in [args.paper] if args.paper else PAPERS:
+        for words in PAPERS[paper]:
+            command = [sys.executable, "-m", *shlex.split(f"benchmarks.{words}"), *(["--quick"] if args.quick else [])]
+            print("python -m", *command[2:], flush=True)
+            subprocess.run(command, cwd=ROOT, check=True)
+
+
+if __name__ == "__main__":
+    main()
