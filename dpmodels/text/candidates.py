@@ -209,7 +209,7 @@ def _some(documents: Iterable[Passages], rows: Whole) -> Passages:
     """Hold the sentences of some documents in memory; of each the place is given, in ascending order."""
     parts, begin = [], 0
     for batch in documents:
-        parts.append(batch.take(rows[(rows >= begin) & (rows < begin + len(batch))] - begin))
+        parts.append(batch.subset(rows[(rows >= begin) & (rows < begin + len(batch))] - begin))
         begin += len(batch)
     ids = [name for part in parts for name in part.ids]
     labels, vectors = (np.concatenate([getattr(part, name) for part in parts]) for name in ("labels", "vectors"))

@@ -44,7 +44,7 @@ class Passages:
         """Return the sentences of one document."""
         return self.vectors[self.ends[index] : self.ends[index + 1]]
 
-    def take(self, rows: NDArray[np.int64]) -> "Passages":
+    def subset(self, rows: NDArray[np.int64]) -> "Passages":
         """Return some of the documents, in the order asked for."""
         counts = self.counts[rows]
         ends = np.append(0, counts.cumsum())

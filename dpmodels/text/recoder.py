@@ -93,7 +93,7 @@ def train_recoder(documents: "Passages", clusters: int, hidden: Sequence[int], s
     gain = 1.0 / max(float(documents.vectors.std()), 1e-6)
 
     def loss(rows: Whole) -> Tensor:
-        part = documents.take(rows)
+        part = documents.subset(rows)
         owner = torch.from_numpy(np.repeat(np.arange(len(part)), part.counts))
         recoded = network(torch.from_numpy(part.vectors) * gain)
         totals = torch.zeros(len(part), hidden[-1]).index_add(0, owner, recoded)
