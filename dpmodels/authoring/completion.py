@@ -77,7 +77,8 @@ def complete(text: str, findings: Mapping[str, ReleasedKeys], origin: str, charg
         node, column = _value(columns, name), data["columns"][name]
         values = _said(column, keys, findings[name], of_users="users" in data)
         remarks += _remarks(name, values, findings[name], str(column.get("outside", "clip")))
-        origins.append(f"{', '.join(keys)} of {name}")
+        if written_keys := [key for key in keys if values.get(key) != TODO]:
+            origins.append(f"{', '.join(written_keys)} of {name}")
         for index, key in enumerate(keys):
             mark = _value(node, key)
             indent = " " * (_indent(text, mark.start_mark.index) + 4)
@@ -85,7 +86,7 @@ def complete(text: str, findings: Mapping[str, ReleasedKeys], origin: str, charg
             start, end = mark.start_mark.index, mark.end_mark.index
             end = start + len(text[start:end].rstrip())  # that of a word in a block lies on the next line
             edits.append((start, end, written + _more(index, keys, node, values)))
-    edits.append(_added(text, root, "sources", f"{origin}: {'; '.join(origins)}"))
+    edits.append(_added(text, root, "sources", ": ".join(filter(None, [origin, "; ".join(origins)]))))
     if charge.charge not in (one.get("charge") for one in data.get("discovered", ())):
         edits.append(_added(text, root, "discovered", charge.model_dump(mode="json")))
     for start, end, written in sorted(edits, reverse=True):

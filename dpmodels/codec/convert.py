@@ -41,12 +41,13 @@ def mixes(values: Collection[Any]) -> bool:
     Privacy: for one of them Arrow takes all for the other, so what one value is would change how all others are read.
     """
     kinds = {kind for kind in set(map(type, values)) if kind.__name__ not in MISSING}
-    days, moments = date in kinds, any(issubclass(kind, datetime) for kind in kinds)
+    moments = {kind for kind in kinds if issubclass(kind, datetime)}
+    days = any(issubclass(kind, date) for kind in kinds - moments)
     text, raw = (any(issubclass(kind, other) for kind in kinds) for other in (str, bytes))
     scalars = {kind for kind in kinds if issubclass(kind, np.generic) and not issubclass(kind, float | str | bytes)}
     if scalars and kinds - scalars == {float} and all(value != value for value in values if type(value) is float):
         kinds = scalars  # NaN stands for what is missing
-    return (text and raw) or (days and moments) or (bool(scalars) and len(kinds) > 1)
+    return (text and raw) or (days and bool(moments)) or (bool(scalars) and len(kinds) > 1)
 
 
 def csv_type(column: Column) -> pa.DataType:

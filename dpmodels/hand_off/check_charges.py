@@ -112,6 +112,19 @@ def check_discoveries(manifest: Manifest, contract: Contract, check: Verificatio
         check.notes.append(f"schema.yaml has keys from the charged release {name}, whose price is in no line: add it")
 
 
+def check_all_named(manifest: Manifest, contract: Contract, check: Verification) -> None:
+    """Check that the manifest says of every client of a federation that it took part, or why it did not."""
+    if contract.kind != "federation":
+        return
+    accounted = [
+        *(line.client for line in manifest.clients or ()),
+        *(manifest.uncharged or ()),
+        *(manifest.dropped or ()),
+    ]
+    for name in sorted({client.name for client in contract.clients} ^ set(accounted)):
+        check.faults.append(f"client {printable(name)} is in one of schema.yaml and the manifest alone")
+
+
 def _check_clients(manifest: Manifest, check: Verification) -> None:
     """Check every client's line by itself, and that the manifest stands for all of them and for the costliest."""
     clients = manifest.clients or ()

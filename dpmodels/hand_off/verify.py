@@ -18,7 +18,13 @@ from types import MappingProxyType
 from dpmodels import amounts
 from dpmodels.errors import ArtifactError
 from dpmodels.hand_off.card import differs, standings
-from dpmodels.hand_off.check_charges import check_approved, check_charges, check_discoveries, check_standings
+from dpmodels.hand_off.check_charges import (
+    check_all_named,
+    check_approved,
+    check_charges,
+    check_discoveries,
+    check_standings,
+)
 from dpmodels.hand_off.check_files import check_classifier, check_files, check_schema
 from dpmodels.hand_off.check_report import check_report
 from dpmodels.hand_off.lines import ManifestError
@@ -60,10 +66,15 @@ def verify_hand_off(
     check_classifier(folder, manifest, check)
     contract = check_schema(folder, manifest, check)
     if contract is not None:
+        check_all_named(manifest, contract, check)
         check_discoveries(manifest, contract, check)
         check_report(folder, manifest, contract, check)
     if CARD in manifest.artifacts:
         _check_card(folder, manifest, contract, check)
+    elif any(name.endswith(".html") for name in manifest.artifacts):
+        check.notes.append(
+            f"the pages of format {manifest.format} were not compared with the figures; they have their hashes"
+        )
     check.charge = _paid(manifest)
     check.budget = _spent(manifest)
     check.unit = f"{printable(manifest.unit)}, {manifest.adjacency}"

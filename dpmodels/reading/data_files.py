@@ -53,7 +53,7 @@ STEP = 2**22
 AHEAD = 2**20
 """Bytes that are fetched of a web server beyond those that were asked for."""
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-FAILURES = (pa.ArrowException, OSError, ValueError, KeyError, RuntimeError)
+FAILURES = (pa.ArrowException, ArithmeticError, OSError, ValueError, KeyError, RuntimeError)
 """What readers raise; the messages may quote the file, or what a server says, so none is passed on."""
 
 

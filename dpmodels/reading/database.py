@@ -27,6 +27,8 @@ CATALOGS = {
     "duckdb": "select table_name, table_type from information_schema.tables",
 }
 """What names the tables and views of a database in a file, and tells one from the other."""
+COMPUTED = re.compile(r"\b(query|query_table)\s*\(", re.IGNORECASE)
+"""Functions of DuckDB that read a table whose name is computed."""
 DRIVERS = {"postgresql": "postgresql+psycopg", "sqlite": "sqlite+pysqlite"}
 """The driver that nacre's extras bring, where SQLAlchemy would take another."""
 
@@ -94,7 +96,7 @@ def names_of_query(query: Query) -> list[str]:
 def tables_of(query: Query) -> tuple[list[str], list[Path]]:
     """Name the tables of a database in a file that a query reads, by its words, and the files that hold them.
 
-    A query that names a view, or no table, may read any. Of a server's database there is none.
+    A query that names a view or no table, or computes a name, may read any. Of a server's database there is none.
 
     Raises:
         DataError: the database cannot be read.
@@ -106,7 +108,7 @@ def tables_of(query: Query) -> tuple[list[str], list[Path]]:
         kinds = {name: kind for rows in chunks for name, kind in rows}
     words = set(re.findall(r"\w+", query.text.lower()))
     named = [name for name in kinds if set(re.findall(r"\w+", name.lower())) <= words]
-    whole = not named or any("view" in kinds[name].lower() for name in named)
+    whole = not named or any("view" in kinds[name].lower() for name in named) or COMPUTED.search(query.text)
     paths = [Path(f"{url.database}{suffix}") for suffix in ("", "-wal", ".wal")]
     return list(kinds) if whole else named, [path for path in paths if path.exists()]
 

@@ -61,8 +61,10 @@ def _libraries(data: Any) -> set[str]:
 
 
 def _of_pandas(frame: Any) -> pa.Table:
-    if any(mixes(frame.iloc[:, index]) for index, kind in enumerate(frame.dtypes) if kind == np.dtype(object)):
-        raise TypeError
+    for index, kind in enumerate(frame.dtypes):
+        values = getattr(kind, "categories", frame.iloc[:, index])  # of a category column its values, each once
+        if values.dtype == np.dtype(object) and mixes(values):
+            raise TypeError
     return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
 
 

@@ -247,6 +247,17 @@ def test_the_price_of_a_federation_is_that_of_each_of_its_clients(tmp_path: Path
     )
 
 
+def test_a_client_that_is_left_out_is_missed(tmp_path: Path) -> None:
+    """Whoever is left out may be the one that spent most, or whose charge no officer signed."""
+
+    def change(manifest: Json, report: Json, card: Json) -> None:
+        left = manifest["clients"].pop()
+        assert left["client"] not in (manifest.get("dropped") or {})
+
+    faults = verify_hand_off(forged(FEDERATION, tmp_path / "own", change)).faults
+    assert any(fault.endswith("is in one of schema.yaml and the manifest alone") for fault in faults)
+
+
 def unpaid(manifest: Json, report: Json) -> None:
     """Leave the line out that paid for the scores."""
     del manifest["report"]

@@ -136,6 +136,19 @@ def test_a_value_for_which_arrow_would_read_all_others_otherwise_is_refused(case
     assert len(load_given(Sensitive(frame[:2])).reveal().read_all()) == 2
 
 
+class Day(date):
+    """A day of another library."""
+
+
+@pytest.mark.parametrize("day", [date(2020, 1, 1), Day(2020, 1, 1)])
+@pytest.mark.parametrize("kind", [object, "category"])
+def test_one_day_among_moments_is_refused_whatever_holds_it(day: date, kind: object) -> None:
+    values = pd.Series([day, *(datetime(2020, 1, 1, hour) for hour in range(3))], dtype=object)
+    frame = pd.DataFrame({"x": pd.Series(pd.Categorical(values, categories=values)) if kind == "category" else values})
+    with refused(DataError, "a column mixes types", column=""):
+        load_given(Sensitive(frame))
+
+
 def test_what_is_no_table_is_refused() -> None:
     for data in ([1, 2], {"a": [1]}, pa.array([1]), pa.array([{"a": 1}]), object()):
         with refused(DataError, r"must be a pandas DataFrame|cannot be read as a table", column=""):
