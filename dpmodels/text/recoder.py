@@ -103,6 +103,9 @@ def train_recoder(documents: "Passages", clusters: int, hidden: Sequence[int], s
     _descend([*network.parameters(), *teller.parameters()], loss, len(documents), seed)
     weights, biases = ([getattr(layer, name).detach().numpy() for layer in layers] for name in ("weight", "bias"))
     weights[0] = gain * weights[0]
+    # the layers know no scale: with the first of them and every bias so much smaller, so is the recoded sentence
+    scale = max(1.0, 2 * float(np.abs(weights[0]).sum(axis=1).max()) / WIDEST)
+    weights[0], biases = weights[0] / scale, [bias / scale for bias in biases]
     recoder = Recoder([on_lattice(weight.T) for weight in weights], [on_lattice(bias) for bias in biases])
     check_exact(*recoder.weights)
     return recoder

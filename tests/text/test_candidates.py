@@ -6,6 +6,8 @@ from safetensors.numpy import load, save
 
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.text.candidates import KEY, Recipe, Sketching, make_candidates, read_candidates
+from dpmodels.text.passages import Passages
+from dpmodels.text.recoder import check_exact, train_recoder
 from tests.kit.documents import SMALL, embedded, make_contract, make_public, make_texts
 
 
@@ -18,6 +20,15 @@ def test_a_file_of_candidates_is_read_as_it_was_written(tmp_path):
     vectors = np.random.default_rng(0).normal(size=(9, 24))
     assert np.array_equal(found.recoder(vectors), made.recoder(vectors)) and found.recoder(vectors).any()
     assert np.allclose(np.linalg.norm(found.directions, axis=0), 1, atol=1e-3)
+
+
+def test_a_recoder_is_exact_however_many_numbers_an_embedding_has() -> None:
+    vectors = np.random.default_rng(0).standard_normal((80, 6000)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    documents = Passages([str(number) for number in range(40)], np.zeros(40, np.int32), vectors, np.arange(41) * 2)
+    recoder = train_recoder(documents, 3, (8,), seed=0)
+    check_exact(*recoder.weights)
+    assert recoder(vectors).any()
 
 
 def test_a_recoder_moves_documents_of_one_subject_together(tmp_path):
