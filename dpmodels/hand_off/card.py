@@ -23,6 +23,8 @@ from dpmodels.releases.contract import Contract
 
 CLOSE = 1e-3
 """How far another version of this product may round what a budget means, relatively."""
+NUMBER_FACTS = ("mean", "p99", "clipped", "unseen", "discovered_bounds")
+"""What a card says of a number column, where its report does."""
 LARGEST_AMOUNT = 10**6
 """An epsilon of a ledger is far below; decimals of a million digits end arithmetic with an error."""
 
@@ -237,11 +239,7 @@ def _quality(report: Mapping[str, Any]) -> dict[str, Any]:
     if charged.get("status") == "measured":
         figures["classifiers"] = charged["classifiers"]
     figures["warnings"] = [f"{one['name']}: {one['warning']}" for one in columns if "warning" in one]
-    numbers = {
-        one["name"]: {key: one[key] for key in ("mean", "p99", "clipped", "unseen") if key in one}
-        for one in columns
-        if "mean" in one
-    }
+    numbers = {one["name"]: {key: one[key] for key in NUMBER_FACTS if key in one} for one in columns if "mean" in one}
     if numbers:
         figures["numbers"] = numbers
     if "drowned" in report:

@@ -50,7 +50,7 @@ def glance(report: Facts) -> dict[str, str]:
 
 def doubted(report: Facts) -> list[str]:
     """Say of some number columns how far off mean and 99 % quantile are to be expected, relatively, the worst first."""
-    return [f"{one['name']} {_off(one['mean'])}, its 99 % quantile {_off(one['p99'])}" for one in worst_means(report)]
+    return [f"{one['name']} {_off(one, 'mean')}, its 99 % quantile {_off(one, 'p99')}" for one in worst_means(report)]
 
 
 def clipped(columns: Sequence[Facts]) -> str:
@@ -67,9 +67,10 @@ def worst_means(report: Facts) -> list[Facts]:
     return sorted(known, key=lambda one: -_relative(one["mean"]))[:WORST]
 
 
-def _off(fact: Facts) -> str:
+def _off(column: Facts, figure: str) -> str:
+    fact, least = column[figure], "at least " if column.get("discovered_bounds") else ""
     known = fact["estimate"] and _relative(fact) <= MOST_RELATIVE
-    return f"\N{PLUS-MINUS SIGN}{percent(_relative(fact))}" if known else "unknown"
+    return f"{least}\N{PLUS-MINUS SIGN}{percent(_relative(fact))}" if known else "unknown"
 
 
 def _relative(fact: Facts) -> float:

@@ -64,7 +64,7 @@ def render(facts: Mapping[str, Any]) -> str:
         figures=[*map(column_figure, facts["columns"]), *([_map(facts["map"])] if facts.get("map") else [])],
         warned=warned_columns(facts),
         errors=worst_first(facts["columns"]),
-        numbers=[_number(one) for one in facts["columns"] if "mean" in one],
+        numbers=[number_row(one) for one in facts["columns"] if "mean" in one],
         clipped=clipped([one for one in facts["columns"] if "mean" in one]),
         charged=_charged(facts.get("charged")),
         noise=[(name, short(stddev)) for name, stddev in facts["noise_stddev"].items()],
@@ -73,10 +73,15 @@ def render(facts: Mapping[str, Any]) -> str:
     )
 
 
-def _number(one: Mapping[str, Any]) -> tuple[str, ...]:
+def number_row(one: Mapping[str, Any]) -> tuple[str, ...]:
     """Return a line of the table of means: estimates and errors, and between what the mean is by noise alone."""
-    stated = (short(one[fact][key]) for fact in ("mean", "p99") for key in ("estimate", "expected_error"))
-    return (one["name"], *stated, *(map(short, one["unseen"]["means"]) if "unseen" in one else ("", "")))
+    unseen, least = one.get("unseen", {}), "at least " if one.get("discovered_bounds") else ""
+    unknown = {"mean": unseen.get("open"), "p99": unseen.get("quantile")}
+    stated = []
+    for fact, is_open in unknown.items():
+        error = "unknown" if is_open else least + short(one[fact]["expected_error"])
+        stated += [short(one[fact]["estimate"]), error]
+    return (one["name"], *stated, *map(short, unseen.get("means", ())), *("", "")[len(unseen.get("means", ())) :])
 
 
 def _privacy_in_words(privacy: Mapping[str, Any], charged: Mapping[str, Any] | None) -> dict[str, str]:

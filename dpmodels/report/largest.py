@@ -68,7 +68,7 @@ def warning(
             f"{' or '.join(_advice(column, cell, measurement))}."
         )
     if together and together["distance_within"] > MOST_WITHIN:
-        help_ = "list fewer categories" if together["what"] == "categories" else "declare narrower public bounds"
+        help_ = "list fewer categories" if together["what"] == "categories" else narrower(column)
         return (
             f"{percent(together['share'])} of the records lie in {together['members']} {together['what']} too thin to "
             f"be counted alone. Together they are right; among one another the noise may put them "
@@ -96,6 +96,12 @@ def _ends(column: Continuous, cell: int) -> Floats:
     return np.array([bounds[cell] for bounds in column.grid.bounds], dtype=np.float64)
 
 
+def narrower(column: Modelled) -> str:
+    """Advise narrower bounds, and none that cut what is true where values beyond a bound are set to it."""
+    clips = getattr(column, "outside", "") == "clip"
+    return "declare narrower public bounds" + (" (not so narrow that a true value lies beyond them)" if clips else "")
+
+
 def _advice(column: Continuous, cell: int, measurement: Mapping[str, Any]) -> Iterator[str]:
     """Name what makes the cell narrower; more cells only where it is the setting that keeps them few."""
     ends, interval = _ends(column, cell), column.interval
@@ -103,7 +109,7 @@ def _advice(column: Continuous, cell: int, measurement: Mapping[str, Any]) -> It
         yield "declare zero_inflated: true (where many of them are exactly 0)"
         if interval.points is not None and np.ptp(ends) < 1.5 * interval.step:
             return  # of its two values one is 0, and nothing else would tell them apart
-    yield "declare narrower public bounds"
+    yield narrower(column)
     wider = np.ptp(replace(interval, log=True).to_unit(ends)) > np.ptp(interval.to_unit(ends))
     if isinstance(column, Scaled) and not column.log and wider:
         yield "declare scale: log"

@@ -252,7 +252,8 @@ def errors_of(column: Modelled, noisy: Marginal, synthetic: Floats) -> dict[str,
     if not all(map(math.isfinite, (x for fact in errors.values() for x in fact.values()))):
         return {}
     clip = {"clipped": [column.low, column.high]} if column.outside == "clip" else {}
-    return {**errors, **_unseen(spread, errors["mean"]), **clip}
+    unseen = _unseen(spread, errors["mean"])
+    return {**errors, **({"unseen": unseen} if unseen else {}), **clip}
 
 
 def _unseen(spread: Spread, stated: Mapping[str, float]) -> dict[str, Any]:
@@ -271,14 +272,14 @@ def _unseen(spread: Spread, stated: Mapping[str, float]) -> dict[str, Any]:
     reach = max(mean - means[0], means[1] - mean)
     if reach <= NOTABLE * error or not all(map(math.isfinite, means)):
         return {}
+    share = float(f"{max(records) / spread.total:.2g}")
+    is_open = reach > max(OPEN * error, spread.size)
     widened = _inside(ends.column, means[0] - error), _inside(ends.column, means[1] + error)  # what shows is off too
     return {
-        "unseen": {
-            "records": float(f"{max(records):.2g}"),
-            "share": float(f"{max(records) / spread.total:.2g}"),
-            "means": [float(f"{x:.4g}") for x in widened],
-            **({"open": True} if reach > max(OPEN * error, spread.size) else {}),
-        }
+        "records": float(f"{max(records):.2g}"),
+        "share": share,
+        "means": [float(f"{x:.4g}") for x in widened],
+        **({"open": True, "quantile": share > 1 - HIGH} if is_open else {}),
     }
 
 

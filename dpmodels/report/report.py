@@ -28,7 +28,7 @@ from dpmodels.report.largest import counted_together, largest_cell
 from dpmodels.report.numbers import errors_of
 from dpmodels.report.sheet import Sheet
 from dpmodels.report.terms import terms_of_table
-from dpmodels.report.warned import cut, joined, warned
+from dpmodels.report.warned import cut, discovered_bounds, joined, warned
 
 
 def summarise(
@@ -129,9 +129,11 @@ def _column(
 
 def _with_cut(facts: dict[str, Any], column: Modelled, line: Line) -> dict[str, Any]:
     """Add that values were cut at a bound which was discovered; whatever the method, that is in its figures."""
-    sentence = cut(column, facts["name"], line.contract)
+    bounds = discovered_bounds(column, facts["name"], line.contract)
+    if not bounds:
+        return facts
     known = {} if "warning" in facts else {"resolved": True}
-    return facts | joined(facts.get("warning"), sentence) | known if sentence else facts
+    return facts | {"discovered_bounds": bounds} | joined(facts.get("warning"), cut(column, bounds)) | known
 
 
 def _pairs(marginals: Marginals | None) -> dict[str, float] | None:

@@ -3,22 +3,28 @@
 Privacy: post-processing of released counts and of the public schema.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from dpmodels.contract.columns import Integer, Modelled, Number
+from dpmodels.generators.tails import SIGNIFICANT, Pooled
 from dpmodels.methods.parts.marginals import Marginal
-from dpmodels.pages.page import short
+from dpmodels.pages.page import percent, short
 from dpmodels.releases.contract import Contract
 from dpmodels.releases.discoveries import discovered_keys
 from dpmodels.report.bins import written
-from dpmodels.report.largest import warning
+from dpmodels.report.largest import narrower, warning
 
 Facts = Mapping[str, Any]
-HIGHEST_SHARE = 0.01
-"""Share of the records beyond the quantile that is stated."""
 LOST_VALUES = "its values do not stand out of their noise, so no error of a mean or a quantile is stated: use neither."
-REMEDY = "For the next release, declare narrower public bounds or spend more."
+REMEDY = "For the next release, {} or spend more."
+CROWD = 2.0
+"""Records in the cell at a bound, as a multiple of those beside it, from which on they may be there by clipping."""
+LEAST_CROWD = 0.005
+"""Share of the records that they must be."""
 SIDES = {"min": "too high", "max": "too low"}
 
 
@@ -27,8 +33,19 @@ def warned(
 ) -> dict[str, Any]:
     """Return the warning of a column that the release counted, and whether its counts are resolved all the same."""
     unresolved, doubted = warning(column, noisy, largest, together, measurement), doubt(column, errors)
-    said = joined(doubted, unresolved, REMEDY if doubted and errors and not unresolved else None)
+    remedy = REMEDY.format(narrower(column)) if doubted and errors and not unresolved else None
+    said = joined(doubted, unresolved, remedy, crowded(column, noisy))
     return said | ({"resolved": True} if said and not unresolved and errors else {})
+
+
+CROWDED = (
+    "{share} of its values lie in the cell at its {key}, {at}, and far fewer beside it. If values beyond the bound "
+    "were set to it, its mean, its total and the quantiles near it are {off} by more than is stated here. Unless {at} "
+    "is the {most} value that there can be, write a {wider} {key}."
+)
+MOST, WIDER = {"min": "smallest", "max": "largest"}, {"min": "smaller", "max": "larger"}
+LEAST_CELLS = 4
+"""Cells below which none lies beside two others."""
 
 
 def joined(*sentences: str | None) -> dict[str, str]:
@@ -47,22 +64,53 @@ def doubt(column: Modelled, errors: Facts) -> str | None:
     stated, error = short(mean["estimate"]), short(mean["expected_error"])
     if unseen.get("open"):
         low, high = map(short, unseen["means"])
-        quantile = ", and its 99 % quantile is not known" if unseen["share"] > HIGHEST_SHARE else ""
+        figures = "no mean, total or 99 % quantile" if unseen["quantile"] else "no mean and no total"
         return (
-            f"by noise alone its mean lies anywhere from {low} to {high}{quantile}; {stated}, with an expected error "
-            f"of {error}, holds only if its values thin out towards the bounds and within their cells."
+            f"use {figures} of it unless you know that its values thin out towards the bounds and within their cells: "
+            f"by noise alone its mean lies anywhere from {low} to {high}; where they do thin out, it is {stated}, with "
+            f"an expected error of {error}."
         )
     if column.low < 0 < column.high or mean["expected_error"] <= abs(mean["estimate"]):
         return None  # a mean may well be 0
     return f"the expected error of its mean, {error}, exceeds it, {stated}: use no sum and no mean of it."
 
 
-def cut(column: Modelled, name: str, contract: Contract) -> str | None:
-    """Say that a bound was discovered and values beyond it were set to it; None where that is not so."""
-    if not isinstance(column, Integer | Number) or column.outside != "clip":
+def crowded(column: Modelled, noisy: Marginal) -> str | None:
+    """Say that many more lie in the cell at a bound than beside it, as they do where values were set to the bound.
+
+    A bound of zero is left out, and one nearer to zero than the other where the counts fall away from it: amounts that
+    are never negative crowd there by themselves.
+    """
+    if not isinstance(column, Integer | Number) or column.outside != "clip" or column.cells < LEAST_CELLS:
         return None
-    bounds = [key for key in SIDES if key in discovered_keys(contract, name)]
-    if not bounds:
+    pooled = (
+        noisy.ends.pooled
+        if noisy.ends
+        else Pooled(noisy.counts[: column.cells], noisy.stddev**2 * np.eye(column.cells))
+    )
+    total, stddevs = max(float(pooled.counts.sum()), 1.0), np.sqrt(np.diag(pooled.covariance))
+    said = []
+    for key, bound, step in (("min", column.low, 1), ("max", column.high, -1)):
+        counts, stddev = pooled.counts[::step], stddevs[::step]
+        margin = SIGNIFICANT * math.hypot(float(stddev[0]), float(stddev[1]))
+        spike = counts[0] > max(CROWD * counts[1], LEAST_CROWD * total) and counts[0] - counts[1] > margin
+        inner = abs(bound) < max(abs(column.low), abs(column.high)) and not column.low < 0 < column.high
+        if spike and bound != 0 and not (inner and counts[1] + margin > counts[2:].max()):
+            at, share = written(column, bound), percent(min(counts[0] / total, 1.0))
+            said.append(CROWDED.format(share=share, key=key, at=at, off=SIDES[key], most=MOST[key], wider=WIDER[key]))
+    return " ".join(said) or None
+
+
+def discovered_bounds(column: Modelled, name: str, contract: Contract) -> list[str]:
+    """Return the bounds of a column that were discovered and to which values beyond were set."""
+    if not isinstance(column, Integer | Number) or column.outside != "clip":
+        return []
+    return [key for key in SIDES if key in discovered_keys(contract, name)]
+
+
+def cut(column: Modelled, bounds: Sequence[str]) -> str | None:
+    """Say that bounds were discovered and values beyond were set to them; None where there are no such bounds."""
+    if not isinstance(column, Integer | Number) or not bounds:
         return None
     ends = " and ".join(f"{key} {written(column, {'min': column.low, 'max': column.high}[key])}" for key in bounds)
     return (

@@ -143,8 +143,8 @@ class Day(date):
 @pytest.mark.parametrize("day", [date(2020, 1, 1), Day(2020, 1, 1)])
 @pytest.mark.parametrize("kind", [object, "category"])
 def test_one_day_among_moments_is_refused_whatever_holds_it(day: date, kind: object) -> None:
-    # Moments of other days: Python holds a day of another library equal to each moment of that day, and pandas refuses equal
-    # categories whenever their hashes fall together, which changes from process to process.
+    # Moments of other days: Python holds a day of another library equal to each moment of that day, and pandas refuses
+    # equal categories whenever their hashes fall together, which changes from process to process.
     values = pd.Series([day, *(datetime(2020, 1, 2, hour) for hour in range(3))], dtype=object)
     frame = pd.DataFrame({"x": pd.Series(pd.Categorical(values, categories=values)) if kind == "category" else values})
     with refused(DataError, "a column mixes types", column=""):

@@ -15,12 +15,13 @@ from dpmodels.generators.tails import Pooled
 from dpmodels.methods.parts.marginals import Marginal
 from dpmodels.methods.tables.nacre import Nacre
 from dpmodels.pages.glance import clipped, doubted, glance, worst_means
+from dpmodels.pages.report import number_row
 from dpmodels.privacy import Released
 from dpmodels.releases.system import Craft
 from dpmodels.report.bins import CellTally
 from dpmodels.report.fidelity import Measured, drowned
 from dpmodels.report.numbers import errors_of
-from dpmodels.report.warned import cut, doubt, warned
+from dpmodels.report.warned import crowded, cut, discovered_bounds, doubt, warned
 from tests.kit.reports import release_of
 
 KEYS = {"type": "number", "round": 2, "min": 0, "max": 10_000_000, "scale": "log"}
@@ -171,9 +172,42 @@ def test_a_mean_that_noise_leaves_open_is_warned_of_and_not_listed_beside_the_ot
     assert (
         all("anywhere" not in words for words in doubted({"columns": columns})) and doubt(column, columns[-1]) is None
     )
-    columns[-1]["unseen"] |= {"means": [195.0, 9000.0], "open": True}
+    columns[-1]["unseen"] |= {"means": [195.0, 9000.0], "open": True, "quantile": True}
     assert [one["name"] for one in worst_means({"columns": columns})] == ["a", "b", "c"]
-    assert "anywhere from 195 to 9000, and its 99 % quantile is not known" in str(doubt(column, columns[-1]))
+    said = str(doubt(column, columns[-1]))
+    assert said.startswith("use no mean, total or 99 % quantile") and "anywhere from 195 to 9000" in said
+    row = number_row(columns[-1])
+    assert row == ("far", "200", "unknown", "200", "unknown", "195", "9000")
+    assert number_row(columns[0] | {"discovered_bounds": ["max"]}) == (
+        "a", "200", "at least 10", "200", "at least 10", "", ""
+    )  # fmt: skip
+
+
+def crowd_of(keys: dict[str, object], values: np.ndarray) -> str:
+    """Return what is said of values that crowd at a bound, of a release of them."""
+    columns = {"x": {"type": "number", "round": 2, "outside": "clip", **keys}, "y": {"type": "boolean"}}
+    schema = Schema.model_validate({"name": "t", "columns": columns})
+    column = schema.columns["x"]
+    kept = values.clip(column.low, column.high)
+    records = Codec(schema).encode(pa.table({"x": kept, "y": values > np.median(values)}))
+    marginals = Nacre().marginals(release_of(Nacre(), records, schema))
+    return str(crowded(column, marginals.columns["x"]))
+
+
+def test_values_that_crowd_at_a_bound_are_said_to_be_set_to_it_and_others_are_not() -> None:
+    rng = np.random.default_rng(5)
+    amounts = rng.lognormal(4, 1, 5000).round(2)
+    for keys in ({"min": 0, "max": 150}, {"min": 0, "max": 150, "scale": "log"}):
+        said = crowd_of(keys, amounts)
+        assert said.startswith(("15", "16", "17")) and "cell at its max, 150.00" in said, said
+        assert "are too low by more than is stated here. Unless 150.00 is the largest value" in said
+    assert "at its min, -150.00" in crowd_of({"min": -150, "max": 0}, -amounts)
+    assert "at its min, 40.00" in crowd_of({"min": 40, "max": 5000}, amounts)
+    for keys in ({"min": 0, "max": 100_000}, {"min": 0, "max": 5000}, {"min": 0.5, "max": 1e6, "scale": "log"}):
+        assert crowd_of(keys, amounts) == "None", keys
+    assert crowd_of({"min": 0, "max": 100}, rng.uniform(0, 100, 5000)) == "None"
+    assert crowd_of({"min": 0.01, "max": 99_999}, amounts) == "None"
+    assert crowd_of({"min": 0, "max": 150, "outside": "reject-row"}, amounts) == "None"
 
 
 REFUND = {"type": "number", "round": 2, "min": 0, "max": 5000, "outside": "clip", "zero_inflated": True}
@@ -213,8 +247,9 @@ def test_a_discovered_bound_that_values_were_cut_to_is_warned_of(key: str, side:
     columns = {name: {"type": "integer", "min": 0, "max": 20000, "outside": "clip"} for name in ("x", "gain of x")}
     source = f"charged release discover-{'0' * 16}, epsilon=0.1, delta=1e-06: values of y; {key} of x; min of z"
     schema = Schema.model_validate({"name": "t", "sources": [source, "max of gain of x"], "columns": columns})
-    said = str(cut(schema.columns["x"], "x", schema))
+    said = str(cut(schema.columns["x"], discovered_bounds(schema.columns["x"], "x", schema)))
     assert said.startswith(f"its {key} {20000 if key == 'max' else 0} was discovered") and side in said
-    assert cut(schema.columns["gain of x"], "gain of x", schema) is None
+    assert discovered_bounds(schema.columns["gain of x"], "gain of x", schema) == []
+    assert cut(schema.columns["x"], []) is None
     refused = schema.columns["x"].model_copy(update={"outside": "reject-row"})
-    assert cut(refused, "x", schema) is None
+    assert discovered_bounds(refused, "x", schema) == []
