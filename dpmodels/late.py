@@ -26,6 +26,7 @@ EXTRAS = {
     "wordllama": "text",
     "prefect": "prefect",
     "pkcs11": "pkcs11",
+    "opacus": "opacus",
 }
 """Packages that a base installation leaves out, and the extra of nacre that brings each."""
 SYNTHESIS = [package for package, extra in EXTRAS.items() if extra in ("validate", "synthesize")]

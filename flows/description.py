@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Any
 
 from dpmodels import amounts
-from dpmodels.accounting.composition import spent_epsilon
+from dpmodels.accounting.composition import renyi_epsilon, spent_epsilon
 from dpmodels.accounting.events import (
     Event,
     Leaf,
@@ -23,8 +23,10 @@ from dpmodels.accounting.events import (
     priced,
 )
 from dpmodels.accounting.meaning import in_words, right_guesses
+from dpmodels.accounting.prv import PRV_ERROR, prv_epsilon
 from dpmodels.contract.columns import Integer, Number
 from dpmodels.contract.federation import ROUNDS, SCORES, STAYS_INSIDE
+from dpmodels.errors import NacreError
 from dpmodels.escapes import escaped
 from dpmodels.ledger.records import Quote
 from dpmodels.methods.registry import of_kind, system_of
@@ -60,15 +62,36 @@ MEANS = (
 SHARES = ("at most 1", "the clip norm is 1", "in units of one record")
 
 
-def describe_config(config: Charged) -> tuple[dict[str, str], Quote | None]:
-    """Describe what a run of a configuration would charge, and return the quote of its account."""
+def describe_config(config: Charged, explain: bool = False) -> tuple[dict[str, str], Quote | None]:
+    """Describe what a run of a configuration would charge, and return the quote of its account.
+
+    Where it is to be explained, the figures of other accountants stand beside the price.
+    """
     prepared = preparation_of(config).prepare(config, "")
     if not prepared.lines:
         return describe_uncharged(prepared.contract), None
     quote, signer = quote_of(config, prepared)
     where = f"on this machine, device {config.runtime.device}"
     facts = describe(prepared.lines, quote, None if prepared.clients else signer, where, prepared.system)
-    return facts | config.statement.said, quote
+    beside = {"other accountants": other_accountants(prepared.lines)} if explain else {}
+    return facts | beside | config.statement.said, quote
+
+
+def other_accountants(lines: Sequence[Line]) -> str:
+    """Say what Renyi divergences and Opacus' accountant find that a run costs, or each client, beside the price."""
+    plan, *others = lines
+    clients = plan.contract.whole is not plan.contract
+    events = [line.event for line in ([plan] if clients else [plan, *others])]
+    delta = plan.budget.delta_exact
+    figures = {"charged": str(spent_epsilon(events, delta))}
+    if delta:
+        figures["by Renyi divergences"] = str(renyi_epsilon(events, delta))
+        try:
+            figures["by Opacus' PRV accountant"] = f"{prv_epsilon(events, float(delta)):.4f}, within {PRV_ERROR}"
+        except NacreError as why:
+            figures["by Opacus' PRV accountant"] = f"not known: {why}"
+    lines_of = [f"{name}: {'epsilon=' if text[0].isdigit() else ''}{text}" for name, text in figures.items()]
+    return "\n".join(["at the same delta" + (", for each client" if clients else ""), *lines_of])
 
 
 def describe_run(run: Run) -> dict[str, str]:

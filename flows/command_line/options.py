@@ -71,6 +71,7 @@ SchemaFile = Annotated[Path | None, option("schema", "Schema of the table (YAML)
 Open = Annotated[
     bool, typer.Option("--open", help="Open the data set's account with this run's budget as the cap, if it has none.")
 ]
+Explain = Annotated[bool, typer.Option("--explain", help="Also say what other accountants find: Renyi's, Opacus' PRV.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 FailOnChecks = Annotated[
     bool, typer.Option("--fail-on-checks", help="Exit with 3 if the report warns of anything, or a check fails.")

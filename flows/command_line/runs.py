@@ -9,6 +9,7 @@ import typer
 from flows.command_line.options import (
     AsJson,
     Dask,
+    Explain,
     FailOnChecks,
     Federated,
     Home,
@@ -44,12 +45,12 @@ def synthesize(
 
 @app.command()
 @partial(takes_settings, defaults=NOWHERE)
-def plan(config: SynthesizeConfig, as_json: AsJson = False) -> None:
+def plan(config: SynthesizeConfig, explain: Explain = False, as_json: AsJson = False) -> None:
     """Show what the same `synthesize` would charge and how much noise it would add; opens no data file.
 
     Example: nacre plan patients.parquet --schema patients.yaml --epsilon 1 --delta 1e-5
     """
-    _plan(config, as_json, out=config.out)
+    _plan(config, explain, as_json, out=config.out)
 
 
 @app.command("embed-documents")
@@ -64,12 +65,12 @@ def embed_documents(config: EmbedConfig, open_account: Open = False, as_json: As
 
 @app.command("plan-documents")
 @partial(takes_settings, model=EmbedConfig, defaults=NOWHERE)
-def plan_documents(config: EmbedConfig, as_json: AsJson = False) -> None:
+def plan_documents(config: EmbedConfig, explain: Explain = False, as_json: AsJson = False) -> None:
     """Show what the same `embed-documents` would charge; reads the public documents only.
 
     Example: nacre plan-documents letters.parquet --candidates public.parquet --epsilon 5
     """
-    _plan(config, as_json)
+    _plan(config, explain, as_json)
 
 
 @app.command()
@@ -91,7 +92,9 @@ def federate(
 
 
 @app.command("plan-federation")
-def plan_federation(config: Federated, home: Home = None, ledger: Url = None, as_json: AsJson = False) -> None:
+def plan_federation(
+    config: Federated, home: Home = None, ledger: Url = None, explain: Explain = False, as_json: AsJson = False
+) -> None:
     """Show what the same `federate` would charge each client; reads the public records only.
 
     Example: nacre plan-federation hospitals.yaml
@@ -99,7 +102,7 @@ def plan_federation(config: Federated, home: Home = None, ledger: Url = None, as
     from dpmodels.reading.data_files import is_there
 
     settings = FederateConfig.build(placed({"home": home, "ledger": ledger}, FederateConfig), config)
-    _plan(settings, as_json, has_data=any(map(is_there, settings.clients.values())))
+    _plan(settings, explain, as_json, has_data=any(map(is_there, settings.clients.values())))
 
 
 def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: bool = False) -> None:
@@ -119,14 +122,14 @@ def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: boo
         show_hand_off(run, as_json, fail_on_checks)
 
 
-def _plan(config: Charged, as_json: bool, has_data: bool = True, out: str = "") -> None:
+def _plan(config: Charged, explain: bool, as_json: bool, has_data: bool = True, out: str = "") -> None:
     """Show what a run of any kind would charge; ``has_data``: whether its private files lie on this machine."""
     from flows.command_line.show import caution, show_plan
     from flows.description import describe_config
     from flows.start import check_places
 
     caution(config.privacy)
-    planned = describe_config(config)
+    planned = describe_config(config, explain)
     check_places(config, has_data, out)
     show_plan(*planned, as_json)
 
