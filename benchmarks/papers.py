@@ -9,7 +9,11 @@ from benchmarks.common import ROOT, parse
 
 PAPERS = {
     "pearl": ("adult --protocols p3gm pearl --methods pearl dp-merf",),
-    "p3gm": ("archive.p3gm",),
+    "p3gm": (
+        "archive.p3gm",
+        "tables --tables creditcard --methods p3gm dp-vae --epsilon 1000",
+        "tables --tables isolet --methods p3gm --epsilon 2.5",
+    ),
     "dpkg": ("archive.dpkg",),
     "sentdp": ("sentdp",),
     "fedaux": ("archive.fedaux",),

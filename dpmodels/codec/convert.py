@@ -1,8 +1,10 @@
 """One column between Arrow and numpy: its types, its states and unit values, and the policy for what lies outside."""
 
 from collections.abc import Collection
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +20,9 @@ from dpmodels.errors import DataError
 
 MISSING = ("NoneType", "NaTType", "NAType")
 """Types of Python and pandas that hold no value."""
+NUMBERS = (int, float, Decimal)
+FAMILIES = (bool, str, bytes, datetime, date, time, timedelta, UUID)
+"""Types of which one column holds one alone; a moment is a day in Python, so it comes first."""
 EXACT_TENS = 22
 """Up to which power of ten is exact as float64: a whole number that is exact, over one of them, is the nearest."""
 
@@ -36,18 +41,29 @@ def arrow_type(column: Modelled) -> pa.DataType:
 
 
 def mixes(values: Collection[Any]) -> bool:
-    """Tell whether there is text beside bytes, a day beside a moment, or a scalar of numpy beside any other type.
+    """Tell whether values are of several families, or a scalar of numpy stands beside any other type.
 
-    Privacy: for one of them Arrow takes all for the other, so what one value is would change how all others are read.
+    Privacy: of several families Arrow takes all for the first or the widest, so what one value is would change how all
+        others are read. NaN beside others stands for what is missing.
     """
     kinds = {kind for kind in set(map(type, values)) if kind.__name__ not in MISSING}
-    moments = {kind for kind in kinds if issubclass(kind, datetime)}
-    days = any(issubclass(kind, date) for kind in kinds - moments)
-    text, raw = (any(issubclass(kind, other) for kind in kinds) for other in (str, bytes))
+    floats = {kind for kind in kinds if issubclass(kind, float)}
+    if floats and kinds - floats and all(value != value for value in values if isinstance(value, float)):
+        kinds -= floats
     scalars = {kind for kind in kinds if issubclass(kind, np.generic) and not issubclass(kind, float | str | bytes)}
-    if scalars and kinds - scalars == {float} and all(value != value for value in values if type(value) is float):
-        kinds = scalars  # NaN stands for what is missing
-    return (text and raw) or (days and bool(moments)) or (bool(scalars) and len(kinds) > 1)
+    if scalars:
+        return len(kinds) > 1
+    families = {_family(kind) for kind in kinds}
+    if families != {datetime}:
+        return len(families) > 1
+    return len({value.tzinfo is None for value in values if type(value) in kinds}) > 1
+
+
+def _family(kind: type) -> type:
+    """Return the type that stands for all that are read alike: ``float`` for numbers, else the first of FAMILIES."""
+    if kind is not bool and issubclass(kind, NUMBERS):
+        return float
+    return next((family for family in FAMILIES if issubclass(kind, family)), kind)
 
 
 def csv_type(column: Column) -> pa.DataType:

@@ -2,8 +2,10 @@
 
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from itertools import permutations
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pandas as pd
@@ -125,15 +127,29 @@ MIXED = {
     "numpy's floats beside its whole numbers": [np.float32(0.5), None, np.int64(3)],
     "bytes beside text": ["x", "y", b"secret"],
     "a moment beside days": [date(2020, 1, 1), None, datetime(2020, 1, 1, 23)],
+    "a span beside whole numbers": [75, 80, timedelta(seconds=5)],
+    "a time of day beside whole numbers": [75, 80, time(5)],
+    "a day beside halves": [0.5, None, date(2020, 1, 1)],
+    "a moment beside decimals": [Decimal("1.5"), None, datetime(2020, 1, 1)],
+    "a zoned moment beside others": [datetime(2020, 1, 1), None, datetime(2020, 1, 2, tzinfo=UTC)],
+    "a whole number beside identifiers": [uuid4(), None, 7],
+    "a truth beside whole numbers": [3, 4, True],
 }
 
 
 @pytest.mark.parametrize("case", MIXED)
 def test_a_value_for_which_arrow_would_read_all_others_otherwise_is_refused(case: str) -> None:
     frame = pd.DataFrame({"x": pd.Series(MIXED[case], dtype=object)})
-    with refused(DataError, "a column mixes types", column=""):
-        load_given(Sensitive(frame))
+    for order in permutations(range(3)):  # what comes first, in the middle and last decides nothing
+        with refused(DataError, "a column mixes types", column=""):
+            load_given(Sensitive(frame.iloc[list(order)]))
     assert len(load_given(Sensitive(frame[:2])).reveal().read_all()) == 2
+
+
+def test_numbers_of_several_types_and_what_is_missing_are_one_column() -> None:
+    for values in ([1, 2.5, None], [Decimal("1.5"), 2, None], ["x", float("nan"), None], [True, float("nan"), False]):
+        frame = pd.DataFrame({"x": pd.Series(values, dtype=object)})
+        assert len(load_given(Sensitive(frame)).reveal().read_all()) == 3
 
 
 class Day(date):
