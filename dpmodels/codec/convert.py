@@ -1,7 +1,7 @@
 """One column between Arrow and numpy: its types, its states and unit values, and the policy for what lies outside."""
 
 from collections.abc import Collection
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -21,8 +21,8 @@ from dpmodels.errors import DataError
 MISSING = ("NoneType", "NaTType", "NAType")
 """Types of Python and pandas that hold no value."""
 NUMBERS = (int, float, Decimal)
-FAMILIES = (bool, str, bytes, datetime, date, time, timedelta, UUID)
-"""Types of which one column holds one alone; a moment is a day in Python, so it comes first."""
+FAMILIES = (bool, str, bytes, date, time, timedelta, UUID)
+"""Further types of which one column holds one alone, as it does moments with and without a time zone."""
 EXACT_TENS = 22
 """Up to which power of ten is exact as float64: a whole number that is exact, over one of them, is the nearest."""
 
@@ -41,7 +41,12 @@ def arrow_type(column: Modelled) -> pa.DataType:
 
 
 def mixes(values: Collection[Any]) -> bool:
-    """Tell whether values are of several families, or a scalar of numpy stands beside any other type.
+    """Tell whether values are of several families."""
+    return len(families(values)) > 1
+
+
+def families(values: Collection[Any]) -> set[type]:
+    """Return the families of values: types of which one column holds one alone. Scalars of numpy are each of their own.
 
     Privacy: of several families Arrow takes all for the first or the widest, so what one value is would change how all
         others are read. NaN beside others stands for what is missing.
@@ -50,13 +55,11 @@ def mixes(values: Collection[Any]) -> bool:
     floats = {kind for kind in kinds if issubclass(kind, float)}
     if floats and kinds - floats and all(value != value for value in values if isinstance(value, float)):
         kinds -= floats
-    scalars = {kind for kind in kinds if issubclass(kind, np.generic) and not issubclass(kind, float | str | bytes)}
-    if scalars:
-        return len(kinds) > 1
-    families = {_family(kind) for kind in kinds}
-    if families != {datetime}:
-        return len(families) > 1
-    return len({value.tzinfo is None for value in values if type(value) in kinds}) > 1
+    if any(issubclass(kind, np.generic) and not issubclass(kind, float | str | bytes) for kind in kinds):
+        return kinds
+    moments = {kind for kind in kinds if issubclass(kind, datetime)}
+    zoned = {tzinfo if value.tzinfo else datetime for value in values if type(value) in moments} if moments else set()
+    return zoned | {_family(kind) for kind in kinds - moments}
 
 
 def _family(kind: type) -> type:

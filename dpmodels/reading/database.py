@@ -11,7 +11,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpmodels.codec.convert import mixes
+from dpmodels.codec.convert import families
 from dpmodels.errors import DataError, InvalidArgument
 from dpmodels.reading.pictures import Batches
 from dpmodels.reading.statement import connection_of, statement_of
@@ -120,9 +120,10 @@ def _batches(
     with _answer(query, batch_rows) as (names, chunks):
         check(names)
         yield pa.RecordBatch.from_arrays([], [])
+        met: dict[str, set[type]] = {}
         while rows := _next(chunks):
             columns = zip(names, zip(*rows, strict=True), strict=True)
-            arrays = {name: _column(name, values, kinds[name]) for name, values in columns if name in kinds}
+            arrays = {name: _column(name, values, kinds[name], met) for name, values in columns if name in kinds}
             yield pa.RecordBatch.from_arrays(list(arrays.values()), list(arrays))
 
 
@@ -187,12 +188,16 @@ def _close(connection: "Connection", result: "CursorResult[Any] | None") -> None
         connection.engine.dispose()
 
 
-def _column(name: str, values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Lay the values of a column out as Arrow; text becomes what it is to be, as in a CSV file."""
+def _column(name: str, values: Sequence[Any], kind: pa.DataType, met: dict[str, set[type]]) -> pa.Array:
+    """Lay the values of a column out as Arrow; text becomes what it is to be, as in a CSV file.
+
+    Privacy: all that was met of a column is of one family, so where batches end decides nothing.
+    """
     if any(isinstance(value, UUID) for value in values):
         values = [None if value is None else str(value) for value in values]
+    met[name] = met.get(name, set()) | families(values)
     try:
-        array = None if mixes(values) else pa.array(values)
+        array = None if len(met[name]) > 1 else pa.array(values)
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
         array = None  # the message quotes the value
     if array is None:
