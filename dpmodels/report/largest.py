@@ -54,7 +54,7 @@ def warning(
 
     Most of such a column lies in one cell of several values, or is counted together under noise that hides its parts.
     """
-    cell, share = _crowd(column, noisy)
+    cell, share = crowd_of(column, noisy)
     if isinstance(column, Continuous) and share > MOST_ASSUMED and np.ptp(_ends(column, cell)) > 0:
         apart = " and ".join(["zero"] * (column.zero_state is not None) + ["null"] * column.nullable)
         most = (
@@ -77,7 +77,7 @@ def warning(
     return None
 
 
-def _crowd(column: Modelled, noisy: Marginal) -> tuple[int, float]:
+def crowd_of(column: Modelled, noisy: Marginal) -> tuple[int, float]:
     """Return the cell of values that holds most, and its share of them; 0 where it does not stand out of its noise."""
     if not isinstance(column, Continuous):
         return 0, 0.0

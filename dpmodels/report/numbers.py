@@ -124,6 +124,11 @@ class Spread:
             tails[len(self.shares) - 2] = upper, beyond
         return tails
 
+    def is_in_tail(self, value: float) -> bool:
+        """Tell whether a value lies in the upper tail."""
+        tail = self.ends.upper
+        return tail is not None and value >= float(self.ends.edges[tail.begin])
+
     @property
     def moved(self) -> Floats:
         """Return by how much the mean moves, down and up, where the values of a cell or a tail lie at its inner end.
@@ -252,15 +257,16 @@ def errors_of(column: Modelled, noisy: Marginal, synthetic: Floats) -> dict[str,
     if not all(map(math.isfinite, (x for fact in errors.values() for x in fact.values()))):
         return {}
     clip = {"clipped": [column.low, column.high]} if column.outside == "clip" else {}
-    unseen = _unseen(spread, errors["mean"])
+    unseen = _unseen(spread, errors["mean"], errors["p99"])
     return {**errors, **({"unseen": unseen} if unseen else {}), **clip}
 
 
-def _unseen(spread: Spread, stated: Mapping[str, float]) -> dict[str, Any]:
+def _unseen(spread: Spread, stated: Mapping[str, float], quantile: Mapping[str, float]) -> dict[str, Any]:
     """Say how many records could lie at either bound without showing in the noise, and between what the mean would be.
 
     The errors rest on densities that fall; nothing that was released contradicts a few records far away, nor that all
-    values of a cell, or of a tail beyond the last cell that stands out, lie at one end of it.
+    values of a cell, or of a tail beyond the last cell that stands out, lie at one end of it. A quantile is open where
+    more records than lie beyond it could be there, unless it lies in a tail, whose fall the counts show.
     """
     ends, (mean, error) = spread.ends, (spread.mean()[0], stated["expected_error"])
     records = []
@@ -274,12 +280,16 @@ def _unseen(spread: Spread, stated: Mapping[str, float]) -> dict[str, Any]:
         return {}
     share = float(f"{max(records) / spread.total:.2g}")
     is_open = reach > max(OPEN * error, spread.size)
+    higher = records[1] / spread.total > 1 - HIGH
+    far_off = float(ends.edges[-1]) - quantile["estimate"] > NOTABLE * quantile["expected_error"]
+    hidden = higher and far_off and (is_open or not spread.is_in_tail(quantile["estimate"]))
     widened = _inside(ends.column, means[0] - error), _inside(ends.column, means[1] + error)  # what shows is off too
     return {
         "records": float(f"{max(records):.2g}"),
         "share": share,
         "means": [float(f"{x:.4g}") for x in widened],
-        **({"open": True, "quantile": share > 1 - HIGH} if is_open else {}),
+        **({"open": True} if is_open else {}),
+        **({"quantile": True} if hidden else {}),
     }
 
 

@@ -16,9 +16,16 @@ from dpmodels.pages.page import percent, short
 from dpmodels.releases.contract import Contract
 from dpmodels.releases.discoveries import discovered_keys
 from dpmodels.report.bins import written
-from dpmodels.report.largest import narrower, warning
+from dpmodels.report.largest import crowd_of, narrower, warning
 
 Facts = Mapping[str, Any]
+HIDDEN_QUANTILE = (
+    "its 99 % quantile is not known: by noise alone more than 1 % of the records may lie anywhere between it and the "
+    "upper bound."
+)
+ONE_CELL = "how its values lie in one wide cell decides its mean and its total: use neither."
+MOST_OF_MEAN = 0.25
+"""Part of a mean by which values may be moved within the one cell that holds most before this is said."""
 LOST_VALUES = "its values do not stand out of their noise, so no error of a mean or a quantile is stated: use neither."
 REMEDY = "For the next release, {} or spend more."
 CROWD = 2.0
@@ -33,8 +40,11 @@ def warned(
 ) -> dict[str, Any]:
     """Return the warning of a column that the release counted, and whether its counts are resolved all the same."""
     unresolved, doubted = warning(column, noisy, largest, together, measurement), doubt(column, errors)
-    remedy = REMEDY.format(narrower(column)) if doubted and errors and not unresolved else None
-    said = joined(doubted, unresolved, remedy, crowded(column, noisy))
+    if unresolved and errors and "open" not in errors.get("unseen", {}) and in_one_cell(column, noisy, errors):
+        doubted = ONE_CELL
+    crowd = None if unresolved else crowded(column, noisy)
+    remedy = REMEDY.format(narrower(column)) if doubted and errors and not (unresolved or crowd) else None
+    said = joined(doubted, unresolved, remedy, crowd)
     return said | ({"resolved": True} if said and not unresolved and errors else {})
 
 
@@ -54,6 +64,15 @@ def joined(*sentences: str | None) -> dict[str, str]:
     return {"warning": text} if text else {}
 
 
+def in_one_cell(column: Modelled, noisy: Marginal, errors: Facts) -> bool:
+    """Tell whether most values lie in one cell so wide that the mean is what is assumed of it."""
+    if not isinstance(column, Integer | Number):
+        return False
+    cell, share = crowd_of(column, noisy)
+    width = float(np.ptp([bounds[cell] for bounds in column.grid.bounds]))
+    return bool(share * width > MOST_OF_MEAN * abs(errors["mean"]["estimate"]))
+
+
 def doubt(column: Modelled, errors: Facts) -> str | None:
     """Say that no mean is known, that its error exceeds it, or that noise leaves it open; None where none is so."""
     if not isinstance(column, Integer | Number):
@@ -64,15 +83,15 @@ def doubt(column: Modelled, errors: Facts) -> str | None:
     stated, error = short(mean["estimate"]), short(mean["expected_error"])
     if unseen.get("open"):
         low, high = map(short, unseen["means"])
-        figures = "no mean, total or 99 % quantile" if unseen["quantile"] else "no mean and no total"
+        figures = "no mean, total or 99 % quantile" if unseen.get("quantile") else "no mean and no total"
         return (
             f"use {figures} of it unless you know that its values thin out towards the bounds and within their cells: "
             f"by noise alone its mean lies anywhere from {low} to {high}; where they do thin out, it is {stated}, with "
             f"an expected error of {error}."
         )
-    if column.low < 0 < column.high or mean["expected_error"] <= abs(mean["estimate"]):
-        return None  # a mean may well be 0
-    return f"the expected error of its mean, {error}, exceeds it, {stated}: use no sum and no mean of it."
+    if not column.low < 0 < column.high and mean["expected_error"] > abs(mean["estimate"]):  # else it may well be 0
+        return f"the expected error of its mean, {error}, exceeds it, {stated}: use no sum and no mean of it."
+    return HIDDEN_QUANTILE if unseen.get("quantile") else None
 
 
 def crowded(column: Modelled, noisy: Marginal) -> str | None:

@@ -253,3 +253,33 @@ def test_a_discovered_bound_that_values_were_cut_to_is_warned_of(key: str, side:
     assert cut(schema.columns["x"], []) is None
     refused = schema.columns["x"].model_copy(update={"outside": "reject-row"})
     assert discovered_bounds(refused, "x", schema) == []
+
+
+def number_column(low: float, high: float, cells: int):
+    """Return a number column with clipped values, in a schema of its own."""
+    keys = {"type": "number", "round": 2, "min": low, "max": high, "cells": cells, "outside": "clip"}
+    return Codec(Schema.model_validate({"name": "t", "columns": {"x": keys, "y": {"type": "boolean"}}})).columns["x"]
+
+
+def test_a_quantile_is_not_known_where_noise_may_hide_a_second_group_of_values() -> None:
+    """Prices end in the fifth of 64 cells; by the noise of the others, 1.5 % of all may cost four times as much."""
+    column, counts = number_column(0, 250, 64), np.zeros(64)
+    counts[[1, 2, 5]] = 1500, 900, 600
+    for stddev, hidden in ((40.0, True), (2.0, False)):
+        facts = errors_of(column, Marginal.plain(counts, stddev), counts / counts.sum())
+        assert facts.get("unseen", {}).get("quantile", False) == hidden, facts
+        assert ("99 % quantile" in str(doubt(column, facts))) == hidden
+
+
+def test_one_wide_cell_that_holds_most_has_no_mean_and_no_advice_to_widen_its_bounds() -> None:
+    column, counts = number_column(-1000, 1000, 4), np.array([3.0, -2.0, 4.0, 900.0])
+    noisy = Marginal.plain(counts, 5.0)
+    made = np.array([0.0, 0.0, 0.0, 1.0])
+    largest = {"label": "", "share": 1.0}
+    errors = errors_of(column, noisy, made)
+    said = warned(column, noisy, largest, None, {}, errors)["warning"]
+    assert said.startswith("How its values lie in one wide cell decides its mean") and "write a larger" not in said
+    clipped = np.array([900.0, 300.0, 100.0, 700.0])
+    errors = errors_of(column, Marginal.plain(clipped, 5.0), clipped / clipped.sum())
+    said = warned(column, Marginal.plain(clipped, 5.0), largest, None, {}, errors)["warning"]
+    assert "write a larger max" in said and "narrower" not in said
