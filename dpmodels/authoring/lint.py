@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 from dpmodels.authoring.outline import MOST_KEPT, Outline
 from dpmodels.contract.base import ColumnFaults
 from dpmodels.contract.columns import Boolean, Categorical, Datetime, Derived, Identifier, Image, Integer, Number
-from dpmodels.contract.discovery import WAITING, WORD, Discovery, contract_of, marks, stand_in
+from dpmodels.contract.discovery import WAITING, WORD, Discovery, contract_of, is_derived, marks, stand_in
 from dpmodels.contract.discovery_charge import DiscoveryCharge
 from dpmodels.contract.documents import Documents, Encoder
 from dpmodels.contract.family import Users
@@ -188,8 +188,20 @@ def parse(text: str) -> tuple[Schema | Documents | Federation | None, list[Schem
             return None, _first([SchemaFault(0, "file", "is no contract")], error.error_count() - 1)
         return None, _order(outline, _schema_faults(error.errors(include_url=False), data), _waiting(waiting, outline))
     if waiting:
-        return None, _order(outline, iter(()), _waiting(waiting, outline))
+        faults = _schema_faults(list(_derived_errors(data)), data)
+        return None, _order(outline, faults, _waiting(waiting, outline))
     return (None, _first(outline.faults, outline.more)) if outline.faults else (contract, [])
+
+
+def _derived_errors(data: Mapping[str, Any]) -> Iterator[ErrorDetails]:
+    """Find what is wrong with the derived columns of a draft by themselves, whatever is discovered."""
+    for name, column in data["columns"].items():
+        if is_derived(column):
+            try:
+                Derived.model_validate(column)
+            except ValidationError as error:
+                for one in error.errors(include_url=False):
+                    yield {**one, "loc": ("columns", name, "derived", *one["loc"])}
 
 
 def _waiting(waiting: Mapping[str, tuple[str, ...]], outline: Outline) -> list[SchemaFault]:

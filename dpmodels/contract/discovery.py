@@ -7,7 +7,8 @@ A file with such a word is the draft of a schema. It is fit for one command alon
 a charge (methods/tables/thresholded_counts.py) and writes it into the file (authoring/completion.py).
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Mapping
 from datetime import date, datetime, timedelta
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -16,6 +17,8 @@ from pydantic import Field
 
 from dpmodels.contract.base import CanonicalContract
 from dpmodels.contract.columns import Identifier
+from dpmodels.contract.constraints import Constraint
+from dpmodels.contract.implications import is_implication
 from dpmodels.contract.schema import Schema
 from dpmodels.frozen import Frozen
 from dpmodels.limits import LONGEST_NAME
@@ -88,14 +91,14 @@ class Discovery(CanonicalContract):
 def marks(data: Any) -> dict[str, tuple[str, ...]]:
     """Return the marked keys of each column of a schema's file; empty where nothing is left to be discovered."""
     columns = data.get("columns") if isinstance(data, Mapping) else None
-    marked_keys = {name: tuple(_marked(column)) for name, column in (columns or {}).items()} if _is_map(columns) else {}
+    marked_keys = {name: _marked_keys(column) for name, column in (columns or {}).items()} if _is_map(columns) else {}
     return {name: keys for name, keys in marked_keys.items() if keys}
 
 
-def _marked(column: Any) -> Iterator[str]:
-    if _is_map(column):
-        markable = MARKABLE.get(column.get("type"), ()) if isinstance(column.get("type"), str) else ()
-        yield from (key for key in markable if column.get(key) == WORD)
+def _marked_keys(column: Any) -> tuple[str, ...]:
+    if not (_is_map(column) and isinstance(column.get("type"), str)):
+        return ()
+    return tuple(key for key in MARKABLE.get(column["type"], ()) if column.get(key) == WORD)
 
 
 def _is_map(node: Any) -> bool:
@@ -105,19 +108,39 @@ def _is_map(node: Any) -> bool:
 def stand_in(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return a draft with values in the place of the marks, by which the rest of it can be checked.
 
-    What depends on the values themselves is left out: constraints, the partition, and derived columns.
+    What depends on values to come is left out: derived columns, constraints on these or on columns with marks, the
+    partition.
     """
+    waiting = {name for name, column in data["columns"].items() if _marked_keys(column) or is_derived(column)}
     columns = {
-        name: _filled(column, marked) if (marked := tuple(_marked(column))) else column
+        name: _filled(column, marked) if (marked := _marked_keys(column)) else column
         for name, column in data["columns"].items()
-        if not (_is_map(column) and column.get("type") == "derived")
+        if not is_derived(column)
     }
     rest = {key: value for key, value in data.items() if key not in ("constraints", "partition")}
+    texts = data.get("constraints")
+    if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
+        rest["constraints"] = [text for text in texts if _is_checked(text, data["columns"], waiting)]
     return {**rest, "columns": columns}
 
 
+def is_derived(column: Any) -> bool:
+    """Tell whether a column of a file is a derived one."""
+    return _is_map(column) and column.get("type") == "derived"
+
+
+def _is_checked(text: str, columns: Mapping[str, Any], waiting: Collection[str]) -> bool:
+    """Tell whether a constraint can be checked before anything is discovered."""
+    compared = None if is_implication(text) else Constraint.parse(text)
+    if compared and not {compared.lower, compared.upper} <= columns.keys():
+        return True
+    return not any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) for name in waiting)
+
+
 def _filled(column: Mapping[str, Any], marked: tuple[str, ...]) -> dict[str, Any]:
-    filled = {key: value for key, value in column.items() if key not in ("dtype", "cells")}
+    filled = {
+        key: value for key, value in column.items() if key not in ("cells", *(["dtype"] if "values" in marked else []))
+    }
     if SHARE in marked:
         filled[SHARE] = 0.5
     if "values" in marked:

@@ -93,6 +93,7 @@ def test_its_contract_holds_what_is_asked_and_nothing_else(path):
         ("nullable: true, ", "", "columns.age.max_null_share"),
         ("max: discover\n    round", "max: TODO\n    round", "columns.fee.max"),
         ("{type: identifier}", "{type: identifier, keep: discover}", "columns.patient.keep"),
+        ("dtype: uint8", "dtype: uint7", "columns.age.dtype"),
     ],
 )
 def test_other_faults_are_told_beside_it(path, old, new, where):
@@ -243,3 +244,30 @@ def test_lint_holds_what_a_discovery_was_charged_to_its_form(change, where):
     assert fault.where == where, fault
     twice = f"{text[:start]}discovered: {json.dumps([OF_USERS.model_dump(mode='json')] * 2)}\n{text[end:]}"
     assert [one.where for one in parse(twice)[1]] == ["discovered.1.charge"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ("[low <= high]", "[low <= hihg]", "constraints.0"),
+        ("[low <= high]", "[fee <= fees]", "constraints.0"),
+        ("dtype: float32", 'dtype: "decimal(12, 2)"', "columns.twice.dtype"),
+        ("dtype: float32", "round: 2", "columns.twice.round"),
+    ],
+)
+def test_faults_that_no_discovery_mends_are_told_before_it_is_charged(tmp_path, old, new, where):
+    path = tmp_path / "draft.yaml"
+    draft = """name: t
+constraints: [low <= high]
+columns:
+  fee: {type: number, min: 0, max: discover, round: 2}
+  low: {type: integer, min: 0, max: 5}
+  high: {type: integer, min: 0, max: 9}
+  twice: {type: derived, formula: 2 * fee, dtype: float32}
+"""
+    path.write_text(draft)
+    assert load_draft(path)[1].wanted
+    path.write_text(draft.replace(old, new))
+    with pytest.raises(SchemaError) as error:
+        load_draft(path)
+    assert where in str(error.value)
