@@ -17,7 +17,17 @@ from pydantic import (
 )
 
 from dpmodels.contract.base import ColumnFaults
-from dpmodels.contract.columns import Column, Derived, Discrete, Identifier, Image, Modelled, derived_faults
+from dpmodels.contract.columns import (
+    Column,
+    Derived,
+    Discrete,
+    Identifier,
+    Image,
+    Integer,
+    Modelled,
+    Number,
+    derived_faults,
+)
 from dpmodels.contract.constraints import Constraint, constraint_faults
 from dpmodels.contract.discovery_charge import MOST_DISCOVERIES, DiscoveryCharge
 from dpmodels.contract.family import Users, flat_columns, users_faults
@@ -30,6 +40,10 @@ from dpmodels.privacy import Adjacency, PrivacyUnit
 
 PARTITION_NAME = re.compile(r"[a-z0-9_-]+")  # it becomes part of the data set's name
 UNMODELLED = ("identifier", "derived")
+COARSE_AT_ZERO = (
+    "column {name}: `scale: log` tells values apart best beside its `min`, {low}, and worst near zero and beyond; "
+    "leave it out, or write amounts that are all negative as positive ones"
+)
 ALONE = ("target", "constraints", "rows", "partition")
 """Keys that do not go with ``users``."""
 CONSTRAINT = "^(when .+ then .+|.+(<|>).+)$"
@@ -127,7 +141,13 @@ class Schema(Strict):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What is no fault, and yet not what most would expect."""
-        return (FIRST_ROWS,) if self.unit.user is not None and self.unit.max_rows == 1 else ()
+        first_rows = [FIRST_ROWS] if self.unit.user is not None and self.unit.max_rows == 1 else []
+        coarse = [
+            COARSE_AT_ZERO.format(name=name, low=f"{column.low:.10g}")
+            for name, column in self.columns.items()
+            if isinstance(column, Integer | Number) and column.log and column.low < 0
+        ]
+        return (*first_rows, *coarse)
 
     @cached_property
     def modelled(self) -> dict[str, Modelled]:

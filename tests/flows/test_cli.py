@@ -46,6 +46,15 @@ def test_a_sound_schema_passes_lint(tmp_path):
     assert code == 0 and "no faults" in out
 
 
+@pytest.mark.parametrize(("low", "scale", "is_said"), [(-500, "log", True), (-500, "linear", False), (0, "log", False)])
+def test_it_is_said_that_a_logarithmic_scale_is_finest_beside_a_negative_bound(tmp_path, low, scale, is_said):
+    schema = tmp_path / "t.yaml"
+    columns = f"{{x: {{type: number, min: {low}, max: 0.5, scale: {scale}}}, y: {{type: boolean}}}}"
+    schema.write_text(f"name: t\ncolumns: {columns}\n")
+    code, out, err = run_cli("schema", "lint", schema)
+    assert code == 0 and (f"best beside its `min`, {low}" in out + err) == is_said
+
+
 @pytest.mark.parametrize(("most", "is_said"), [(None, False), (1, True), (2, False)])
 def test_it_is_said_that_of_a_user_the_first_row_alone_is_used(tmp_path, most, is_said):
     said = "only the first row of each user is used; write `max_rows: N` under `unit` to use the first N"
