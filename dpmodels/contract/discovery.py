@@ -138,9 +138,8 @@ def _is_checked(text: str, columns: Mapping[str, Any], waiting: Collection[str])
 
 
 def _filled(column: Mapping[str, Any], marked: tuple[str, ...]) -> dict[str, Any]:
-    filled = {
-        key: value for key, value in column.items() if key not in ("cells", *(["dtype"] if "values" in marked else []))
-    }
+    left_out = ("cells", "dtype") if "values" in marked else ("cells",)
+    filled = {key: value for key, value in column.items() if key not in left_out}
     if SHARE in marked:
         filled[SHARE] = 0.5
     if "values" in marked:

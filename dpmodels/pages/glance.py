@@ -69,7 +69,8 @@ def worst_means(report: Facts) -> list[Facts]:
 
 def _off(column: Facts, figure: str) -> str:
     fact, least = column[figure], "at least " if column.get("discovered_bounds") else ""
-    known = fact["estimate"] and _relative(fact) <= MOST_RELATIVE
+    hidden = figure == "p99" and column.get("unseen", {}).get("quantile")
+    known = fact["estimate"] and _relative(fact) <= MOST_RELATIVE and not hidden
     return f"{least}\N{PLUS-MINUS SIGN}{percent(_relative(fact))}" if known else "unknown"
 
 

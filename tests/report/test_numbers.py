@@ -105,6 +105,9 @@ def test_the_worst_means_are_named_at_the_end_of_a_run() -> None:
     assert said.startswith("bill ±5 %, its 99 % quantile ±20 %") and "beyond" not in said
     column["clipped"] = [0.0, 2000.0]
     assert "; values beyond 0 to 2,000 of bill, if there were any, were set to the bound" in glance(facts)["means"]
+    column["unseen"] = {"quantile": True}
+    said = glance(facts)["means"].replace("\N{NO-BREAK SPACE}", " ")
+    assert said.startswith("bill ±5 %, its 99 % quantile unknown")
 
 
 @pytest.mark.parametrize("outside", ["clip", "reject-row"])
