@@ -47,4 +47,7 @@ def prv_epsilon(events: Sequence[Event], delta: float) -> float:
             else (one.noise_multiplier, 1.0, 1)
             for one in steps
         ]
-        return float(accountant.get_epsilon(delta, eps_error=PRV_ERROR))
+        try:
+            return float(accountant.get_epsilon(delta, eps_error=PRV_ERROR))
+        except (ArithmeticError, MemoryError, RuntimeError, ValueError):
+            raise Unsuitable("its grid does not hold these releases at this delta") from None

@@ -58,8 +58,8 @@ def families(values: Collection[Any]) -> set[type]:
     if any(issubclass(kind, np.generic) and not issubclass(kind, float | str | bytes) for kind in kinds):
         return kinds
     moments = {kind for kind in kinds if issubclass(kind, datetime)}
-    zoned = {tzinfo if value.tzinfo else datetime for value in values if type(value) in moments} if moments else set()
-    return zoned | {_family(kind) for kind in kinds - moments}
+    in_zones = {value.tzinfo is not None for value in values if type(value) in moments} if moments else set()
+    return {tzinfo if is_zoned else datetime for is_zoned in in_zones} | {_family(kind) for kind in kinds - moments}
 
 
 def _family(kind: type) -> type:

@@ -111,7 +111,7 @@ def stand_in(data: Mapping[str, Any]) -> dict[str, Any]:
     What depends on values to come is left out: derived columns, constraints on these or on columns with marks, the
     partition.
     """
-    waiting = {name for name, column in data["columns"].items() if _marked_keys(column) or is_derived(column)}
+    waiting = {str(name) for name, column in data["columns"].items() if _marked_keys(column) or is_derived(column)}
     columns = {
         name: _filled(column, marked) if (marked := _marked_keys(column)) else column
         for name, column in data["columns"].items()

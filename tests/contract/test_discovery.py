@@ -271,3 +271,10 @@ columns:
     with pytest.raises(SchemaError) as error:
         load_draft(path)
     assert where in str(error.value)
+
+
+def test_a_column_whose_name_is_a_number_is_a_fault_beside_constraints(tmp_path):
+    path = tmp_path / "draft.yaml"
+    path.write_text("name: t\nconstraints: [a <= b]\ncolumns:\n  2020: {type: number, min: 0, max: discover}\n")
+    with pytest.raises(SchemaError):
+        load_draft(path)
