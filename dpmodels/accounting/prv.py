@@ -5,9 +5,11 @@ Source: Gopi, Lee and Wutschitz (NeurIPS 2021), as Opacus has it.
 
 import warnings
 from collections.abc import Sequence
+from decimal import Decimal
 
 import numpy as np
 
+from dpmodels.accounting.composition import renyi_epsilon
 from dpmodels.accounting.events import Event, GaussianEvent, ParallelEvent, SampledGaussianEvent, leaves
 from dpmodels.errors import Unsuitable
 from dpmodels.late import check_installed
@@ -15,7 +17,8 @@ from dpmodels.late import check_installed
 PRV_ERROR = 0.01
 """By how much the accountant's bound may exceed what it bounds; its own default."""
 LEAST_MULTIPLIER = 0.3
-"""Noise multiplier below which the accountant's grid takes minutes and gigabytes."""
+MOST_EPSILON = 30
+"""Noise multiplier below which, and epsilon above which, the accountant's grid takes minutes and gigabytes."""
 
 
 def prv_epsilon(events: Sequence[Event], delta: float) -> float:
@@ -35,6 +38,8 @@ def prv_epsilon(events: Sequence[Event], delta: float) -> float:
         raise Unsuitable("it knows Gaussian releases and Poisson samples alone")
     if min(one.noise_multiplier for one in steps) < LEAST_MULTIPLIER:
         raise Unsuitable(f"a noise multiplier is below {LEAST_MULTIPLIER}, for which it is not made")
+    if renyi_epsilon(events, Decimal(repr(delta))) > MOST_EPSILON:
+        raise Unsuitable(f"it is not made for an epsilon above {MOST_EPSILON}")
     check_installed(["opacus"])
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # of torch, which Opacus imports, and of the logarithm of 1 - 1

@@ -38,6 +38,10 @@ def test_the_price_is_that_of_opacus_within_its_error(name: str) -> None:
 def test_what_the_accountant_does_not_know_is_said() -> None:
     with refused(Unsuitable, "Gaussian releases and Poisson samples alone"):
         prv_epsilon([STEPS, LaplaceEvent(noise_multiplier=3.0)], 1e-5)
+    with refused(Unsuitable, "epsilon above 30"):
+        prv_epsilon([SampledGaussianEvent(noise_multiplier=0.5, sampling_probability=0.1, steps=20_000)], 1e-5)
+    with refused(Unsuitable, "its grid does not hold"):
+        prv_epsilon([GaussianEvent(noise_multiplier=4.0)], 1e-100)
     with refused(Unsuitable, "below 0.3"):
         prv_epsilon([GaussianEvent(noise_multiplier=0.2)], 1e-5)
 
