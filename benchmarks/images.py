@@ -58,7 +58,13 @@ def load(path: Path) -> Images:
 
 
 def synthesize(
-    name: str, epsilon: float, seed: int, folder: Path, method: str = "nacre-images", file: str = ""
+    name: str,
+    epsilon: float,
+    seed: int,
+    folder: Path,
+    method: str = "nacre-images",
+    file: str = "",
+    config: Path | None = None,
 ) -> tuple[Images, float, float]:
     """Run the command line in a process of its own: the images, wall seconds, peak MiB."""
     words = {
@@ -72,6 +78,8 @@ def synthesize(
     }
     data = data_dir() / (file or f"{name}_train.parquet")
     command = [sys.executable, "-m", "nacre", "synthesize", data, "--no-prefect"]
+    if config:
+        words["--config"] = config
     ran = measure([str(word) for word in [*command, *(w for pair in words.items() for w in pair)]], cwd=ROOT)
     if ran.code:
         raise SystemExit(f"nacre synthesize failed:\n{ran.output}")

@@ -51,7 +51,8 @@ class ImageJudge:
 
     def __init__(self, test: Images, lenet: Path | None) -> None:
         self.test, self.weights = test, load_file(lenet) if lenet else {}
-        self.real = _gauss(self._features(test.x)) if lenet else None
+        self.seen = self.features(test.x) if lenet else None
+        self.real = None if self.seen is None else _gauss(self.seen)
 
     def judge(self, made: Images, rows: int, epochs: int, seed: int = 0) -> Verdict:
         """Judge at most ``rows`` synthetic images, drawn by the seed."""
@@ -62,11 +63,27 @@ class ImageJudge:
 
     def frechet(self, x: NDArray[np.float32]) -> float:
         """Return |m - m'|^2 + tr(C + C' - 2 (C C')^(1/2)) of the features' means and covariances."""
+        return self.frechet_of(self.features(x))
+
+    def frechet_of(self, features: NDArray[np.float64]) -> float:
+        """Return that distance for features. Shapes: [n, 84]."""
         if self.real is None:
             raise ValueError("this judge has no LeNet")
-        (mean, covariance), (other, others) = self.real, _gauss(self._features(x))
+        (mean, covariance), (other, others) = self.real, _gauss(features)
         cross = sqrtm(covariance @ others).real
         return float(((mean - other) ** 2).sum() + np.trace(covariance + others - 2 * cross))
+
+    def kernel(self, features: NDArray[np.float64], rng: np.random.Generator, elements: int = 100) -> float:
+        """Return PEARL's KID: the unbiased squared distance of mean embeddings of so many made and real images.
+
+        Source: Liew et al. (2022), appendix H; the kernel is (x . y / d + 1)^3.
+        """
+        if self.seen is None:
+            raise ValueError("this judge has no LeNet")
+        made, real = (rows[rng.choice(len(rows), elements, replace=False)] for rows in (features, self.seen))
+        within = [_cubed(rows, rows) for rows in (made, real)]
+        pairs = elements * (elements - 1)
+        return float(sum((k.sum() - np.trace(k)) / pairs for k in within) - 2 * _cubed(made, real).mean())
 
     def _train(self, made: Images, epochs: int) -> tuple[float, float]:
         network, held = _cnn(made.x.shape[1]), len(made.x) // 20
@@ -88,7 +105,8 @@ class ImageJudge:
         return chosen, last
 
     @torch.no_grad()
-    def _features(self, x: NDArray[np.float32]) -> NDArray[np.float64]:
+    def features(self, x: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return the features of images by the LeNet. Shapes: [n, 784] -> [n, 84]."""
         parts = [_lenet(self.weights, _shape(x[start : start + LOOK])) for start in range(0, len(x), LOOK)]
         return torch.cat(parts).double().numpy()
 
@@ -196,6 +214,11 @@ def _shape(x: NDArray[np.float32]) -> Tensor:
     if x.shape[1] == COLOR:
         return torch.from_numpy(x).view(-1, 32, 32, 3).permute(0, 3, 1, 2).contiguous()
     return torch.from_numpy(x).view(-1, 1, 28, 28)
+
+
+def _cubed(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    kernels: NDArray[np.float64] = (x @ y.T / x.shape[1] + 1) ** 3
+    return kernels
 
 
 def _gauss(features: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

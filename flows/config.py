@@ -8,7 +8,7 @@ section never changes privacy.
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -29,6 +29,9 @@ from flows.sections import (
     Section,
     StatementConfig,
 )
+
+if TYPE_CHECKING:
+    from tasks.run.source import Source
 
 
 class HandOverConfig(Section):
@@ -155,8 +158,13 @@ class FederateConfig(HandOverConfig):
     name: str = Field(description="Name of the federation.", examples=["hospitals"])
     clients: dict[str, Place] = Field(
         min_length=2,
-        description="By client, its own data: path, pattern or URI of Parquet, CSV, Arrow or JSON lines.",
+        description="By client, its own data: path, pattern or URI of files, or a database.",
         examples=[{"north": "/srv/north.parquet", "south": "/srv/south.parquet"}],
+    )
+    queries: dict[str, str] = Field(
+        default={},
+        description="By client whose data are a database: the query that it answers, or the name of a table.",
+        examples=[{"north": "select dose, age, outcome from visits"}],
     )
     sizes: dict[str, int] = Field(
         default={}, description="Sizes of all clients, if these are public.", examples=[{"north": 9000, "south": 7000}]
@@ -176,9 +184,22 @@ class FederateConfig(HandOverConfig):
     round: RoundConfig = RoundConfig()
 
     @property
+    def sources(self) -> "dict[str, Source]":
+        """Where each client's data lie."""
+        from tasks.run.source import Source
+
+        return {client: Source(data, self.queries.get(client, "")) for client, data in self.clients.items()}
+
+    @property
     def stays_inside(self) -> bool:
         """Tell whether models are trained in rounds, without a guarantee."""
         return self.round.mode == "paper"
+
+    @model_validator(mode="after")
+    def _queries_of_clients(self) -> Self:
+        if strangers := self.queries.keys() - self.clients.keys():
+            raise InvalidArgument("queries", min(strangers), "be of a client that is named in `clients`")
+        return self
 
     @model_validator(mode="after")
     def _leaves_by_mode(self) -> Self:

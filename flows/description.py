@@ -22,7 +22,7 @@ from dpmodels.accounting.events import (
     leaves,
     priced,
 )
-from dpmodels.accounting.meaning import in_words, right_guesses
+from dpmodels.accounting.meaning import factor_in_words, in_words, right_guesses
 from dpmodels.accounting.prv import PRV_ERROR, prv_epsilon
 from dpmodels.contract.columns import Integer, Number
 from dpmodels.contract.federation import ROUNDS, SCORES, STAYS_INSIDE
@@ -250,7 +250,7 @@ def _words(part: Leaf | ParallelEvent, one: str) -> str:
             inner = "; or ".join(_within(event, one) for event in part.events)
             return f"each {part.by} of its own, in parallel: {inner}"
         case PureEvent():
-            factor = f"{math.exp(part.epsilon):.4g}"
+            factor = factor_in_words(part.epsilon, 4)
             return f"pure, epsilon={part.epsilon:.6f}: one {one} makes no answer more than {factor} times as likely"
         case ThresholdEvent():
             return f"by a threshold, delta={part.delta:g}: the probability that what one {one} alone has is named"

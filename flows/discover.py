@@ -5,7 +5,7 @@ again it prints the same schema, for nothing; cut off, it goes on.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import count
 from typing import Any
 
@@ -31,7 +31,7 @@ from tasks.run.at_work import at_work
 from tasks.run.folders import make_private
 from tasks.run.in_memory import GIVEN, forget_given
 from tasks.run.recover import recover
-from tasks.run.source import check_source, settled_source
+from tasks.run.source import Source
 from tasks.run.store import Run
 from tasks.stages.discover import discover as discover_stage
 from tasks.stages.discover import paid_for, read_found
@@ -135,7 +135,7 @@ def _account(ledger: Ledger, config: SynthesizeConfig, line: Line) -> str:
 def _prepared(run: Run, config: SynthesizeConfig, given: Sensitive[pa.RecordBatchReader] | None) -> Run:
     """Have the officer sign if there is one, and say where the rows are; a run that goes on may find them elsewhere."""
     if given is None:
-        check_source(config.data, config.query)
+        Source(config.data, config.query).check()
     ask_approver(run, lasting_server=False)
     source = _source(config)
     if given is not None:
@@ -147,4 +147,4 @@ def _prepared(run: Run, config: SynthesizeConfig, given: Sensitive[pa.RecordBatc
 
 
 def _source(config: SynthesizeConfig) -> dict[str, str]:
-    return {"data": settled_source(config.data, config.query), "query": config.query}
+    return asdict(Source(config.data, config.query).settled)

@@ -5,6 +5,7 @@ discoveries. Nothing here reads a row, and nothing is charged.
 """
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from importlib import import_module
 from typing import cast
 
@@ -131,8 +132,8 @@ def settings_of_all(
     if lines := prepared.lines[:1] if prepared.clients else prepared.lines:
         account, opens = account_for(ledger, config.privacy, prepared.contract, lines, partition, may_open)
     settings = {"": bind(config, **prepared.settings, account=account, opens=opens, clients=tuple(prepared.clients))}
-    for number, (client, data) in enumerate(prepared.clients.items()):
-        terms = {**prepared.settings, "data": data, "federation": run.name, "account": "", "clients": ()}
+    for number, (client, source) in enumerate(prepared.clients.items()):
+        terms = {**prepared.settings, **asdict(source), "federation": run.name, "account": "", "clients": ()}
         if prepared.lines:
             opening = Opening(cap=prepared.lines[number].budget, note=CLIENTS_NOTE, parent=account)
             terms |= {"account": f"{account}.{client}", "opens": opening, "above": opens}

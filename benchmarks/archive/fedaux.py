@@ -19,10 +19,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.linear_model import LogisticRegression
 
 from benchmarks.archive import fedaux_dask
-from benchmarks.archive.fedaux_data import CLASSES, Arrays, prepared
-from benchmarks.archive.fedaux_rounds import Setting, one_shot
+from benchmarks.archive.fedaux_data import AUXILIARY, CLASSES, Arrays, labeled_features, prepared, weights
+from benchmarks.archive.fedaux_rounds import Course, Setting, Wards, one_shot
 from benchmarks.common import Table, parse, plot_sweep, report
 from benchmarks.dirichlet import dirichlet_split
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
@@ -38,6 +39,7 @@ from dpmodels.methods.federations.heads import (
     certainty,
     weighted_ensemble,
 )
+from dpmodels.methods.federations.models import Architecture
 from dpmodels.methods.federations.moments_head import discriminant
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.statistics.class_moments import ClassMoments
@@ -52,6 +54,11 @@ ALPHAS, EPSILONS, SEEDS = (0.01, 0.1, 1.0, 100.0), (0.1, 0.5, 1.0, 3.0), (0, 1, 
 WITHOUT, PRIVATE = ["FedDF+P", "FedAUX", "FedAUX sharp"], ["FedAUX", "FedAUX sharp", "moments local", "moments central"]
 HEAD = ["alpha", *(f"{name}, no noise" for name in WITHOUT), "moments, no noise", *PRIVATE, "sharp, distilled"]
 DISTILLED = 5000
+PARTS = ["heads", "rounds", "participation", "mixed", "linear", "dask"]
+SHARES = (0.2, 0.4, 0.8)
+ARCHITECTURES: tuple[Architecture, ...] = ("resnet8", "mobilenet", "shufflenet")
+BEGUN = ("FedAvg+P", "FedProx+P", "FedDF+P", "FedBE+P", "FedAUX, power 1", "FedAUX (default)")
+"""Methods that begin with the pre-trained networks."""
 
 
 def distil_head(z: Whole, soft: Floats, strength: float = 1e-4, bias: float = 0.3) -> tuple[Logistic, Floats]:
@@ -227,17 +234,82 @@ def rounds(data: Arrays, pretrained: Any, seeds: Sequence[int], quick: bool) -> 
     table = Table(
         f"Whole networks, Fashion-MNIST, one round without privacy ({setting})", ["method", *columns], digits=1
     )
-    runs = {alpha: [one_shot("fashion", data, pretrained, alpha, seed, setting) for seed in seeds] for alpha in alphas}
+    start = {"resnet8": pretrained}
+    runs = {
+        alpha: [one_shot(Wards("fashion", data, start, alpha, seed, setting)) for seed in seeds] for alpha in alphas
+    }
     for name in runs[alphas[0]][0]:
-        scores = [list(zip(*(run[name] for run in runs[alpha]), strict=True)) for alpha in alphas]
-        table.add(name, *(list(cell) if cell[0] is not None else "–" for pair in scores for cell in pair))
+        table.add(name, *(cell for alpha in alphas for cell in cells(runs[alpha], name)))
+    return table
+
+
+def cells(runs: Sequence[Mapping[str, tuple[float, float | None]]], name: str) -> list[object]:
+    """Return a method's accuracies of several seeds: of its server, and of its ensemble where it has one."""
+    pairs = [list(cell) for cell in zip(*(run[name] for run in runs), strict=True)]
+    return [cell if cell[0] is not None else "–" for cell in pairs]
+
+
+def participation(data: Arrays, pretrained: Any, seeds: Sequence[int], quick: bool) -> Table:
+    """Return what several rounds give at shares of the clients that the paper has."""
+    setting, number = (Setting(200, 100, 1, 1), 2) if quick else (Setting(4000, 2000, 2, 2), 8)
+    table = Table(
+        f"Share C of 20 clients in each of {number} rounds, alpha .01, Fashion-MNIST, without privacy ({setting})",
+        ["method", *(f"{what}, C = {share:g}" for share in SHARES for what in ("server", "last ensemble"))],
+        digits=1,
+    )
+    wards = [Wards("fashion", data, {"resnet8": pretrained}, 0.01, seed, setting) for seed in seeds]
+    runs = {share: [one_shot(each, Course(number, share), BEGUN) for each in wards] for share in SHARES}
+    for name in BEGUN:
+        table.add(name, *(cell for share in SHARES for cell in cells(runs[share], name)))
+    return table
+
+
+def mixed(data: Arrays, pretrained: Any, seeds: Sequence[int], steps: int, quick: bool) -> Table:
+    """Return the one-shot comparison where the clients' networks are of three architectures."""
+    setting = Setting(200, 100, 1, 1) if quick else Setting(10_000, 5000, 4, 4)
+    table = Table(
+        f"Clients of three architectures in turn ({', '.join(ARCHITECTURES)}), Fashion-MNIST, one round ({setting})",
+        ["method", *(f"{what}, alpha {alpha:g}" for alpha in (0.01, 100.0) for what in ("servers", "ensemble"))],
+        digits=1,
+    )
+    starts = {"resnet8": pretrained} | {
+        each: weights("fashion", "mnist", each, steps, 2000 if quick else 60_000) for each in ARCHITECTURES[1:]
+    }
+    runs = {
+        alpha: [
+            one_shot(Wards("fashion", data, starts, alpha, seed, setting), Course(architectures=ARCHITECTURES), BEGUN)
+            for seed in seeds
+        ]
+        for alpha in (0.01, 100.0)
+    }
+    for name in BEGUN:
+        table.add(name, *(cell for alpha in runs for cell in cells(runs[alpha], name)))
+    return table
+
+
+def linear(sets: Sequence[str], steps: int, quick: bool) -> Table:
+    """Return what a linear classifier of all labels reaches on features of several public sets, which are the ceiling.
+
+    Also one shot of FedAUX without noise, whose certainty tells records from the public set.
+    """
+    most = 2000 if quick else 60_000
+    table = Table(
+        f"Linear evaluation: features of networks pre-trained for {steps} steps on public images, all labels, per cent",
+        ["clients' images", "public images", "accuracy"],
+        digits=1,
+    )
+    for name in sets:
+        for auxiliary in (*AUXILIARY, ""):
+            z, y, z_test, y_test = labeled_features(name, auxiliary, steps if auxiliary else 0, most)
+            classifier = LogisticRegression(C=1.0, max_iter=300).fit(z, y)
+            table.add(name, auxiliary or "none: random weights", 100 * float(classifier.score(z_test, y_test)))
     return table
 
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--steps", type=int, default=400, help="of contrastive pre-training")
     parser.add_argument("--cache", type=Path, metavar="FOLDER", help="keep features there")
-    parser.add_argument("--parts", nargs="+", default=["heads", "rounds", "dask"], choices=["heads", "rounds", "dask"])
+    parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
     parser.add_argument("--sets", nargs="+", default=["fashion", "cifar"], choices=["fashion", "cifar"])
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS), help="of splits and noise")
     parser.add_argument("--plots", type=Path, metavar="FOLDER", help="draw accuracy against epsilon at alpha 0.01")
@@ -267,12 +339,19 @@ def main() -> None:
     args = parse(__doc__, configure)
     torch.set_num_threads(1)
     tables, seeds = [], args.seeds[:1] if args.quick else args.seeds
-    for name in args.sets if {"heads", "rounds"} & set(args.parts) else ():
+    steps = 5 if args.quick else args.steps
+    for name in args.sets if set(PARTS[:4]) & set(args.parts) else ():
         data, pretrained = prepared(name, *((5, args.cache, 2000) if args.quick else (args.steps, args.cache)))
         if "heads" in args.parts:
             tables += of_heads(name, data, seeds, args.plots)
         if "rounds" in args.parts and name == "fashion":
             tables.append(rounds(data, pretrained, seeds, args.quick))
+        if "participation" in args.parts and name == "fashion":
+            tables.append(participation(data, pretrained, seeds, args.quick))
+        if "mixed" in args.parts and name == "fashion":
+            tables.append(mixed(data, pretrained, seeds, steps, args.quick))
+    if "linear" in args.parts:
+        tables.append(linear(args.sets, steps, args.quick))
     if "dask" in args.parts:
         tables.append(fedaux_dask.measured(args.quick))
     report("fedaux", tables, seeds, args)

@@ -17,7 +17,7 @@ import torch
 
 from benchmarks.common import data_dir
 from dpmodels.embeddings.frozen import FrozenFeatures
-from dpmodels.methods.federations.models import ModelSpec, State, loaded
+from dpmodels.methods.federations.models import Architecture, ModelSpec, State, build, loaded, state_of
 from dpmodels.methods.federations.pretraining import PretrainingSpec, pretrain
 
 CLASSES, FEATURES = 10, 64
@@ -55,6 +55,37 @@ def images(name: str, shape: tuple[int, int, int], most: int = 60_000) -> tuple[
     pixels = table["image"].combine_chunks().flatten().to_numpy().reshape(-1, height, width, channels)
     labels = table["label"].to_numpy().astype(np.int64) if "label" in table.column_names else np.zeros(0, np.int64)
     return torch.from_numpy(pixels.transpose(0, 3, 1, 2).astype(np.float32) / 255), labels
+
+
+AUXILIARY = {"mnist": ("mnist_train", (1, 28, 28)), "cifar100": ("cifar100_unlabeled7k", (3, 32, 32))}
+"""Public images that are at hand, with their shape."""
+
+
+def public_images(name: str, auxiliary: str, most: int = 60_000) -> torch.Tensor:
+    """Return public images in the shape of a data set's own: gray ones are the mean of colors, and sizes are scaled."""
+    file, shape = AUXILIARY[auxiliary]
+    pictures, (channels, height, width) = images(file, shape, most)[0], TASKS[name].shape
+    if shape[1:] != (height, width):
+        pictures = torch.nn.functional.interpolate(pictures, (height, width), mode="bilinear", antialias=True)
+    return pictures.mean(dim=1, keepdim=True) if channels == 1 else pictures.expand(-1, channels, -1, -1).contiguous()
+
+
+def weights(name: str, auxiliary: str, architecture: Architecture, steps: int, most: int = 60_000) -> State:
+    """Pre-train a network on public images; without steps it keeps its random weights."""
+    if not steps:
+        return state_of(build(architecture, TASKS[name].model, 0))
+    task = TASKS[name]
+    settings = PretrainingSpec(steps=steps, batch_size=256, crop=task.crop, mirror=task.mirror)
+    return pretrain(architecture, task.model, public_images(name, auxiliary, most), settings, 0)
+
+
+def labeled_features(name: str, auxiliary: str, steps: int, most: int = 60_000) -> tuple[np.ndarray, ...]:
+    """Return features and labels of all clients' images, and of the test images."""
+    task, state = TASKS[name], weights(name, auxiliary or "mnist", "resnet8", steps, most)
+    network = loaded("resnet8", task.model, state).extractor
+    frozen = FrozenFeatures.of_public(network, public_images(name, auxiliary or "mnist", most)[:10_000], FEATURES)
+    labeled = [images(file, task.shape, most) for file in (task.own, task.test)]
+    return tuple(part for inputs, labels in labeled for part in (frozen.whole(inputs), labels))
 
 
 def prepared(name: str, steps: int, cache: Path | None, most: int = 60_000) -> tuple[Arrays, State]:

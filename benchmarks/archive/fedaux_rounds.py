@@ -11,6 +11,8 @@ Distilled is on four fifths of the public images; the rest are negatives. An ens
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -19,10 +21,10 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks.archive.fedaux_data import TASKS, Arrays, images
 from benchmarks.dirichlet import dirichlet_split
-from dpmodels.arrays import Floats
+from dpmodels.arrays import Floats, Whole
 from dpmodels.embeddings.frozen import Examples
 from dpmodels.methods.federations.heads import SHARPNESS, certainty
-from dpmodels.methods.federations.models import State, loaded
+from dpmodels.methods.federations.models import Architecture, State, loaded
 from dpmodels.methods.federations.rounds import (
     Algorithm,
     Descent,
@@ -31,6 +33,7 @@ from dpmodels.methods.federations.rounds import (
     Update,
     accuracy,
     aggregate,
+    select,
     start,
     teacher,
     train_client,
@@ -76,52 +79,108 @@ class Setting(NamedTuple):
     distilling_epochs: int
 
 
-def one_shot(
-    task: str, data: Arrays, pretrained: State, alpha: float, seed: int, setting: Setting
-) -> dict[str, tuple[float, float | None]]:
-    """Return the accuracy on test images, per cent, of each method's server and of its ensemble after one round."""
-    model, shape = TASKS[task].model, TASKS[task].shape
-    rows = np.random.default_rng(seed).permutation(len(data["y"]))[: setting.records]
-    inputs, labels = images(TASKS[task].own, shape)
-    examples = Examples(inputs[rows], torch.from_numpy(labels[rows]))
-    parts = dirichlet_split(labels[rows], CLIENTS, alpha, seed)
-    test_inputs, test_labels = images(TASKS[task].test, shape)
-    test = Examples(test_inputs, torch.from_numpy(test_labels))
-    few = test.take(torch.arange(FEW))
-    first = len(data["auxiliary"]) // 5
-    public = images(TASKS[task].auxiliary, shape)[0][first : first + setting.public]
-    clients = [f"c{number}" for number in range(CLIENTS)]
-    scores: dict[str, tuple[float, float | None]] = {}
-    trained: dict[tuple[bool, bool], list[Update]] = {}
-    for name, method in METHODS.items():
+class Course(NamedTuple):
+    """How a federation goes: rounds, the share of clients in each, and the clients' architectures, in turn."""
+
+    rounds: int = 1
+    participation: float = 1.0
+    architectures: tuple[Architecture, ...] = ("resnet8",)
+
+
+@dataclass(frozen=True)
+class Wards:
+    """Records of 20 clients of a data set, split by class, and the public ones that they share."""
+
+    task: str
+    data: Arrays
+    pretrained: Mapping[Architecture, State]
+    alpha: float
+    seed: int
+    setting: Setting
+
+    @cached_property
+    def rows(self) -> Whole:
+        """Return the rows of all clients' records."""
+        return np.random.default_rng(self.seed).permutation(len(self.data["y"]))[: self.setting.records]
+
+    @cached_property
+    def parts(self) -> list[Whole]:
+        """Return which of these rows each client has."""
+        return dirichlet_split(self.data["y"][self.rows], CLIENTS, self.alpha, self.seed)
+
+    @cached_property
+    def records(self) -> Examples:
+        """Return the records of all clients."""
+        inputs, labels = images(TASKS[self.task].own, TASKS[self.task].shape)
+        return Examples(inputs[self.rows], torch.from_numpy(labels[self.rows]))
+
+    @cached_property
+    def test(self) -> Examples:
+        """Return the test images."""
+        inputs, labels = images(TASKS[self.task].test, TASKS[self.task].shape)
+        return Examples(inputs, torch.from_numpy(labels))
+
+    @property
+    def distilled_on(self) -> slice:
+        """Return the public images that are no client's negatives."""
+        first = len(self.data["auxiliary"]) // 5
+        return slice(first, first + self.setting.public)
+
+    @cached_property
+    def public(self) -> torch.Tensor:
+        """Return the public images that models are distilled on."""
+        return images(TASKS[self.task].auxiliary, TASKS[self.task].shape)[0][self.distilled_on]
+
+    @cached_property
+    def updates(self) -> dict[tuple[object, ...], Update]:
+        """Return what clients sent in first rounds, by all that it depends on."""
+        return {}
+
+    def ended(self, method: Method, course: Course) -> tuple[float, float | None]:
+        """Return the accuracy on test images, per cent, of the servers' models and of the last round's ensemble."""
         spec = RoundSpec(
             algorithm=method.algorithm,
-            model=model,
-            local=Descent(epochs=setting.local_epochs),
-            distillation=Descent(epochs=setting.distilling_epochs, learning_rate=2e-4, batch_size=128),
+            model=TASKS[self.task].model,
+            local=Descent(epochs=self.setting.local_epochs),
+            distillation=Descent(epochs=self.setting.distilling_epochs, learning_rate=2e-4, batch_size=128),
             sharpness=method.sharpness,
         )
-        server = start(["resnet8"], spec, seed, {"resnet8": pretrained} if method.pretrained else None)
-        key = method.pretrained, method.algorithm == "fedprox"
-        if key not in trained:
-            trained[key] = [
-                train_client(server, examples.take(torch.from_numpy(part)), client, "resnet8", spec, seed)
-                for client, part in zip(clients, parts, strict=True)
-            ]
-        updates, on_public, on_test = trained[key], None, None
+        server = start(course.architectures, spec, self.seed, self.pretrained if method.pretrained else None)
+        names, on_public, on_test = [f"c{number}" for number in range(CLIENTS)], None, None
         if method.algorithm == "fedaux":
-            heads = certainty_heads(data, [rows[part] for part in parts], first, method.by_record)
-            on_public = certainties(clients, heads, data["auxiliary"][first : first + setting.public])
-            on_test = certainties(clients, heads, data["z_test"][:FEW])
-        ended, dropped = aggregate(server, updates, spec, seed, public, on_public)
-        assert not dropped
+            negatives = self.distilled_on.start
+            heads = certainty_heads(self.data, [self.rows[part] for part in self.parts], negatives, method.by_record)
+            on_public = certainties(names, heads, self.data["auxiliary"][self.distilled_on])
+            on_test = certainties(names, heads, self.data["z_test"][:FEW])
+        for number in range(course.rounds):
+            taking = select(names, course.participation, number, self.seed)
+            sent = [self._sent(server, names.index(name), spec, method, course) for name in taking]
+            before, (server, dropped) = server, aggregate(server, sent, spec, self.seed, self.public, on_public)
+            assert not dropped
+        scores = [server_accuracy(server, spec, name, self.test) for name in course.architectures]
         ensemble = None
         if method.algorithm in ("feddf", "fedbe", "fedaux"):
-            averaged = aggregate(server, updates, spec.model_copy(update={"algorithm": "fedavg"}), seed)[0]
-            soft = teacher(updates, averaged, spec, seed, few.inputs, on_test)
-            ensemble = 100 * float((soft.argmax(axis=1) == test_labels[:FEW]).mean())
-        scores[name] = 100 * server_accuracy(ended, spec, test), ensemble
-    return scores
+            averaged = aggregate(before, sent, spec.model_copy(update={"algorithm": "fedavg"}), self.seed)[0]
+            soft = teacher(sent, averaged, spec, self.seed, self.test.inputs[:FEW], on_test)
+            ensemble = 100 * float((soft.argmax(axis=1) == self.test.labels[:FEW].numpy()).mean())
+        return 100 * float(np.mean(scores)), ensemble
+
+    def _sent(self, server: Server, number: int, spec: RoundSpec, method: Method, course: Course) -> Update:
+        """Train a client; what it sends in a first round is the same for all methods that begin alike."""
+        architecture = course.architectures[number % len(course.architectures)]
+        key = (server.round, number, architecture, method.pretrained, method.algorithm == "fedprox")
+        if server.round or key not in self.updates:
+            records = self.records.take(torch.from_numpy(self.parts[number]))
+            self.updates[key] = train_client(server, records, f"c{number}", architecture, spec, self.seed)
+        return self.updates[key]
+
+
+ONCE = Course()
+
+
+def one_shot(wards: Wards, course: Course = ONCE, names: Sequence[str] = ()) -> dict[str, tuple[float, float | None]]:
+    """Return for each method the accuracy of its server's models and of its ensemble."""
+    return {name: wards.ended(method, course) for name, method in METHODS.items() if not names or name in names}
 
 
 def certainty_heads(data: Arrays, parts: Sequence[np.ndarray], negatives: int, by_record: bool) -> list[Floats]:
@@ -146,6 +205,6 @@ def certainties(clients: Sequence[str], heads: Sequence[Floats], z: np.ndarray) 
     return {client: certainty(w, with_bias(z, BIAS)) for client, w in zip(clients, heads, strict=True)}
 
 
-def server_accuracy(server: Server, spec: RoundSpec, test: Examples) -> float:
+def server_accuracy(server: Server, spec: RoundSpec, architecture: Architecture, test: Examples) -> float:
     """Return the share of test images that the server's model gets right."""
-    return accuracy(loaded("resnet8", spec.model, server.models["resnet8"]), test)
+    return accuracy(loaded(architecture, spec.model, server.models[architecture]), test)

@@ -22,6 +22,8 @@ from dpmodels.accounting.tally import Tally
 
 TRIALS = 64
 PRACTICALLY_ALL = 0.9995
+MOST_EPSILON = 700
+"""From here on a float does not hold e^epsilon."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Meaning:
     @classmethod
     def of(cls, events: Sequence[Event], epsilon: float, delta: float) -> "Meaning":
         """Reckon the meaning of events that spend epsilon at delta."""
-        factor = math.exp(epsilon) if epsilon < 700 else math.inf
+        factor = math.exp(epsilon) if epsilon < MOST_EPSILON else math.inf
         right, of_budget = right_guesses(events, epsilon, delta), guesses_of_budget(epsilon, delta)
         return cls(factor, probability_beyond(events, epsilon), right, of_budget)
 
@@ -59,12 +61,17 @@ def right_guesses(events: Sequence[Event], epsilon: float, delta: float) -> floa
 
 def guesses_of_budget(epsilon: float, delta: float = 0.0) -> float:
     """Return the share of right guesses that epsilon and delta allow, whatever the noise."""
-    return 1 - (1 - delta) / (1 + math.exp(min(epsilon, 700)))
+    return 1 - (1 - delta) / (1 + math.exp(min(epsilon, MOST_EPSILON)))
 
 
 def in_words(share: float) -> str:
     """Write a share of right guesses, rounded up."""
     return f"{math.ceil(1000 * share) / 10:g} %" if share < PRACTICALLY_ALL else "practically all"
+
+
+def factor_in_words(epsilon: float, digits: int = 3) -> str:
+    """Write the factor e^epsilon by which odds move, as a power of ten where no float holds it."""
+    return f"{math.exp(epsilon):.{digits}g}" if epsilon < MOST_EPSILON else f"10^{epsilon / math.log(10):.0f}"
 
 
 def probability_beyond(events: Sequence[Event], epsilon: float) -> float:

@@ -35,9 +35,13 @@ def arrow_type(column: Modelled) -> pa.DataType:
         return pa.dictionary(pa.int32(), pa.string() if text else pa.int64())
     if name.startswith("timestamp"):
         return pa.timestamp(name[10:12].rstrip("],"), zone_of(name))
-    if digits := decimal_digits(name):
-        return pa.decimal128(*digits)
-    return pa.type_for_alias(name)
+    return number_type(name)
+
+
+def number_type(name: str) -> pa.DataType:
+    """Return the Arrow type of a dtype's name, which may be ``decimal(12, 2)``."""
+    digits = decimal_digits(name)
+    return pa.decimal128(*digits) if digits else pa.type_for_alias(name)
 
 
 def mixes(values: Collection[Any]) -> bool:

@@ -24,19 +24,24 @@ class Fingerprint:
     tell tables apart; what is random about it follows from the secret by BLAKE2b. Two different rows have one hash with
     a probability of at most about 2**-64. This protects from accidents: whoever knows the secret can make such rows.
 
+    Args:
+        by_name: whether columns count in the order of their names, rather than in that of the schema.
+
     Privacy: as sensitive as the rows; it stays in the sensitive zone, as does the secret. Reads nothing but codes, so
         columns that are dropped do not count.
     """
 
-    def __init__(self, schema: Schema | None, secret: bytes) -> None:
+    def __init__(self, schema: Schema | None, secret: bytes, by_name: bool = False) -> None:
         self._secret = secret
         left_out = schema and schema.partition and schema.partition.column
-        self._columns = [index for index, name in enumerate(schema.modelled if schema else ()) if name != left_out]
+        names = list(schema.modelled) if schema else []
+        in_order = sorted(names) if by_name else names
+        self._columns = [names.index(name) for name in in_order if name != left_out]
         self._total, self._rows = np.zeros(LANES, dtype=np.uint64), 0
 
     def add(self, records: Records) -> None:
         """Count more rows in; order does not matter."""
-        words = [codes for column, codes in enumerate(records.codes or ()) if column in self._columns]
+        words: list[NDArray[Any]] = [records.codes[column] for column in self._columns] if records.codes else []
         if records.pixels is not None:
             words += list(_words(records.pixels))
         self._add(words, len(records))

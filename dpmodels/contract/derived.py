@@ -7,9 +7,13 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
 
-from dpmodels.contract.base import DTYPE, ColumnFaults
+from dpmodels.contract.base import DTYPE, ColumnFaults, decimal_digits, of_form
 from dpmodels.contract.formula import LONGEST, Misread, names_in
 from dpmodels.frozen import Strict
+
+FormulaType = Annotated[
+    str, of_form(r"int64|float64|float32|decimal\(\d+, ?\d+\)", "int64, float64, float32 or decimal(DIGITS, DECIMALS)")
+]
 
 
 class Derived(Strict):
@@ -19,6 +23,7 @@ class Derived(Strict):
         formula: of columns on an interval; its parts are in ``dpmodels/contract/formula.py``.
         of: the categorical or boolean column that ``values`` is looked up by.
         values: what each of that column's values stands for; null stands for null.
+        round: decimals that a formula's numbers keep, as of money; without it they are as float64 reckons them.
         dtype: of a formula: int64 where it gives whole numbers, else float64, unless another is named.
     """
 
@@ -31,7 +36,11 @@ class Derived(Strict):
         dict[str, StrictBool | StrictInt | StrictFloat | StrictStr] | None,
         Field(min_length=1, description="What each value of that column stands for."),
     ] = None
-    dtype: Annotated[Literal["int64", "float64", "float32"] | None, Field(description=DTYPE)] = None
+    round: Annotated[  # left out where there is none, so that a schema keeps the hash it had before this key existed
+        int | None,
+        Field(ge=0, le=12, exclude_if=lambda given: given is None, description="Decimals that the numbers keep."),
+    ] = None
+    dtype: Annotated[FormulaType | None, Field(description=DTYPE)] = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -39,14 +48,31 @@ class Derived(Strict):
             raise ColumnFaults([("formula", "or else `of` and `values` must say what the column follows from")])
         if self.values is not None and len({type(value) for value in self.values.values()}) > 1:
             raise ColumnFaults([("values", "must be all text, all numbers of one kind or all true/false")])
-        if self.values is not None and self.dtype is not None:
-            raise ColumnFaults([("dtype", "goes with `formula`; a lookup has the type of its values")])
+        for key in ("dtype", "round"):
+            if self.values is not None and getattr(self, key) is not None:
+                raise ColumnFaults([(key, "goes with `formula`; a lookup has the type of its values")])
+        if faults := self._decimal_faults():
+            raise ColumnFaults(faults)
         if self.formula is not None:
             try:
                 names_in(self.formula)
             except Misread as fault:
                 raise ColumnFaults([("formula", f"`{self.formula}` {fault}")]) from None
         return self
+
+    def _decimal_faults(self) -> list[tuple[str, str]]:
+        if self.dtype == "int64" and self.round is not None:
+            return [("round", "goes with numbers that have decimals, not with int64")]
+        if (precision := decimal_digits(self.dtype or "")) is None:
+            return []
+        digits, scale = precision
+        if self.round is None or self.round > scale:
+            return [("round", f"must be given with {self.dtype}, and be at most {scale}")]
+        return (
+            []
+            if scale < digits <= 38
+            else [("dtype", f"{self.dtype} must have 38 digits at most, and one before the point")]
+        )
 
     @property
     def operands(self) -> tuple[str, ...]:
@@ -62,4 +88,6 @@ class Derived(Strict):
     @property
     def rule(self) -> str:
         """Say in words which values the schema admits."""
-        return f"must be `{self.formula}`" if self.formula is not None else f"must be what `{self.of}` stands for"
+        if self.formula is None:
+            return f"must be what `{self.of}` stands for"
+        return f"must be `{self.formula}`" + ("" if self.round is None else f", to {self.round} decimals")

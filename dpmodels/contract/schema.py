@@ -23,9 +23,7 @@ from dpmodels.contract.columns import (
     Discrete,
     Identifier,
     Image,
-    Integer,
     Modelled,
-    Number,
     derived_faults,
 )
 from dpmodels.contract.constraints import Constraint, constraint_faults
@@ -33,6 +31,7 @@ from dpmodels.contract.discovery_charge import MOST_DISCOVERIES, DiscoveryCharge
 from dpmodels.contract.family import Users, flat_columns, users_faults
 from dpmodels.contract.implications import Implication, is_implication
 from dpmodels.contract.partition import Partition, narrowed, partition_faults
+from dpmodels.contract.remarks import remarks_of
 from dpmodels.errors import InvalidArgument, Unsuitable, near
 from dpmodels.frozen import Strict
 from dpmodels.limits import LONGEST_NAME, MOST_RULES
@@ -40,17 +39,10 @@ from dpmodels.privacy import Adjacency, PrivacyUnit
 
 PARTITION_NAME = re.compile(r"[a-z0-9_-]+")  # it becomes part of the data set's name
 UNMODELLED = ("identifier", "derived")
-COARSE_AT_ZERO = (
-    "column {name}: `scale: log` tells values apart best beside its `min`, {low}, and worst near zero and beyond; "
-    "leave it out, or write amounts that are all negative as positive ones"
-)
 ALONE = ("target", "constraints", "rows", "partition")
 """Keys that do not go with ``users``."""
 CONSTRAINT = "^(when .+ then .+|.+(<|>).+)$"
 VALUE_SUFFIX = ":value"  # of the encoded value that stands beside a continuous column's state
-FIRST_ROWS = (
-    "only the first row of each user is used; write `max_rows: N` under `unit` to use the first N, under more noise"
-)
 
 
 class RowCount(Strict):
@@ -141,13 +133,7 @@ class Schema(Strict):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What is no fault, and yet not what most would expect."""
-        first_rows = [FIRST_ROWS] if self.unit.user is not None and self.unit.max_rows == 1 else []
-        coarse = [
-            COARSE_AT_ZERO.format(name=name, low=f"{column.low:.10g}")
-            for name, column in self.columns.items()
-            if isinstance(column, Integer | Number) and column.log and column.low < 0
-        ]
-        return (*first_rows, *coarse)
+        return tuple(remarks_of(self.columns, self.unit))
 
     @cached_property
     def modelled(self) -> dict[str, Modelled]:

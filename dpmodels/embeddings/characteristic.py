@@ -7,14 +7,15 @@ one integer table, already truncated toward zero. No batch size, row order, thre
 
 import hashlib
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dpmodels.arrays import Floats, Whole
 from dpmodels.codec.encode import Records
-from dpmodels.embeddings.base import VALUE_BITS, Layout, ProductRows
+from dpmodels.embeddings.base import VALUE_BITS, Layout
 from dpmodels.embeddings.kernels import add_turns
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.frozen import Frozen
@@ -25,20 +26,29 @@ PHASE_BITS = 16
 TURN = 2**PHASE_BITS
 
 
-class FrequencySpec(Frozen):
-    """The public description of the frequencies; nothing in it may come from data.
+class Frequencies(Frozen):
+    """The public description of frequencies of any law; nothing in it may come from data.
 
     Attributes:
         count: number of frequencies k.
         seed: public seed of the draw.
+    """
+
+    kind: str
+    count: Annotated[int, Field(ge=1, le=1_000_000)] = 1000
+    seed: Annotated[int, Field(ge=0)] = 2022
+
+
+class FrequencySpec(Frequencies):
+    """The public description of the frequencies of a table.
+
+    Attributes:
         scale_low, scale_high: each frequency's scale is drawn log-uniformly between them (the multi-bandwidth mix).
         value_scale: factor by which the frequencies of continuous values exceed those of categories.
         columns_per_frequency: a frequency looks at 1 to this many columns, 0 for all of them.
     """
 
     kind: Literal["characteristic_function"] = "characteristic_function"
-    count: Annotated[int, Field(ge=1, le=1_000_000)] = 1000
-    seed: Annotated[int, Field(ge=0)] = 2022
     scale_low: Annotated[float, Field(gt=0)] = 0.5
     scale_high: Annotated[float, Field(gt=0)] = 4.0
     value_scale: Annotated[float, Field(gt=0)] = 12.0
@@ -52,17 +62,18 @@ class CharacteristicFunction:
         phases: integer frequencies in 2**-PHASE_BITS turns. Shapes: [dim of the layout, k] int64.
         relative: the same frequencies divided by their scale, standard normal where not zero; the critic's coordinates.
         squared_norm: exact bound on a record's squared norm, in lattice steps.
+        sparse: whether ``lattice_sums`` is there: a record has few ones and values among its coordinates.
     """
 
-    def __init__(self, spec: FrequencySpec, layout: Layout) -> None:
+    sparse: ClassVar[bool] = True
+
+    def __init__(self, spec: Frequencies, layout: Layout) -> None:
         self.spec, self.layout = spec, layout
-        self.relative, radians = _draw(spec, layout)
-        self.phases = np.rint(radians / (2 * math.pi) * TURN).astype(np.int64)
+        self.relative, self.phases = self.drawn()
         largest = int(np.abs(self.phases).sum(axis=0).max(initial=0)) << VALUE_BITS
         if largest >= 2**53:
-            raise InvalidArgument(
-                "scale_high", spec.scale_high, "be lower: at this scale a phase could pass 2**53 steps"
-            )
+            scale = getattr(spec, "scale_high", None)
+            raise InvalidArgument("scale_high", scale, "be lower: at this scale a phase could pass 2**53 steps")
         angles = 2 * math.pi * np.arange(TURN) / TURN
         self._cos = truncate(np.cos(angles) / math.sqrt(spec.count)).astype(np.int32)
         self._sin = truncate(np.sin(angles) / math.sqrt(spec.count)).astype(np.int32)
@@ -73,6 +84,11 @@ class CharacteristicFunction:
             raise InvalidArgument(
                 "count", spec.count, "be another count: rounded features of so many frequencies have a norm above 1"
             )
+
+    def drawn(self) -> tuple[Floats, Whole]:
+        """Draw the frequencies from the public seed: relative ones, and their phases. Shapes: [d, k] each."""
+        relative, radians = _draw(cast(FrequencySpec, self.spec), self.layout)
+        return relative, np.rint(radians / (2 * math.pi) * TURN).astype(np.int64)
 
     @property
     def features(self) -> int:
@@ -124,13 +140,14 @@ class CharacteristicFunction:
         compiled(add_turns)(ones, values, steps, label, turns, half, shift, table, out)
         return np.concatenate([out[:, :, 0], out[:, :, 1]], axis=1)
 
-    def expectation(self, rows: ProductRows, index: Tensor) -> Tensor:
+    def expectation(self, rows: Any, index: Tensor) -> Tensor:
         """Return E[exp(i t_j . x)] over categories drawn from the proposed rows, exactly and differentiably.
 
         The columns of a proposed row are independent, so the expectation is the product over columns of
         sum_s p_s exp(i t_s): what sampling the softmax gives on average, with none of its variance or bias.
 
-        Shapes: ``index`` picks J frequencies; returns [B, J] complex64 (of modulus <= 1, not divided by sqrt(k)).
+        Shapes: ``rows`` are ProductRows; ``index`` picks J frequencies; returns [B, J] complex64 (of modulus <= 1, not
+        divided by sqrt(k)).
         """
         phases = torch.as_tensor(self.phases, device=index.device)[:, index]
         angles = (phases & (TURN - 1)).to(torch.float32) * (2 * math.pi / TURN)

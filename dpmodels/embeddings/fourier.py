@@ -13,22 +13,17 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dpmodels.embeddings.base import Layout
-from dpmodels.embeddings.characteristic import CharacteristicFunction, FrequencySpec
-from dpmodels.frozen import Frozen
+from dpmodels.embeddings.characteristic import CharacteristicFunction, Frequencies, FrequencySpec
 
 
-class FourierSpec(Frozen):
-    """The public description of the frequencies; nothing in it may come from data.
+class FourierSpec(Frequencies):
+    """The public description of the frequencies.
 
     Attributes:
-        count: number of frequencies k.
-        seed: public seed of the draw.
         bandwidth: of the kernel, where a category's coordinate and a value's whole interval have length 1.
     """
 
     kind: Literal["fourier_features"] = "fourier_features"
-    count: Annotated[int, Field(ge=1, le=1_000_000)] = 1000
-    seed: Annotated[int, Field(ge=0)] = 2022
     bandwidth: Annotated[float, Field(gt=0)] = 1.0
 
 

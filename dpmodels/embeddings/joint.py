@@ -20,8 +20,8 @@ from dpmodels.errors import InvalidArgument
 from dpmodels.late import Tensor, torch
 from dpmodels.mechanisms.lattice import GRAIN_BITS, integer_radius, to_real
 
-BLOCK_ROWS = 4096
-"""Rows whose features are held at once; bounds memory and does not change a bit of the sum."""
+BLOCK_ROWS, BLOCK_NUMBERS = 4096, 1 << 22
+"""Rows whose features, and coordinates whose values, are held at once; they change no bit of the sum."""
 
 
 class ConditionalEmbedding(Embedding):
@@ -40,14 +40,15 @@ class ConditionalEmbedding(Embedding):
         self.l2_sensitivity = max_rows * integer_radius(features.squared_norm + weight**2)
 
     def lattice_sum(self, records: Records, device: "str | torch.device" = "cpu") -> Tensor:
-        """Sum the truncated features of a batch; by matrix products where it is small or on a GPU."""
-        if torch.device(device).type == "cpu" and len(records) >= COMPILED_ROWS:
+        """Sum the truncated features of a batch; by matrix products where it is small, of images, or on a GPU."""
+        if self.parts.sparse and torch.device(device).type == "cpu" and len(records) >= COMPILED_ROWS:
             counts = np.bincount(records.labels(self.layout.class_column), minlength=self.layout.classes)
             sums = self.parts.lattice_sums(records)
             return torch.from_numpy(np.column_stack([sums, counts * self.count_step]).ravel())
         total = torch.zeros(self.layout.classes, self.width, dtype=torch.int64)
-        for start in range(0, len(records), BLOCK_ROWS):
-            block = records.take(slice(start, start + BLOCK_ROWS))
+        rows = max(1, min(BLOCK_ROWS, BLOCK_NUMBERS // max(1, self.layout.dim)))
+        for start in range(0, len(records), rows):
+            block = records.take(slice(start, start + rows))
             features = self.parts.lattice_features(self.layout.design(block, device))
             classes = torch.from_numpy(block.labels(self.layout.class_column)).to(features.device)
             for label in range(self.layout.classes):

@@ -93,6 +93,11 @@ class Vectors:
         self.radius = math.sqrt(parts) * (SCALED_RADIUS if self.kind == "values" else 1.0)
 
     @property
+    def image(self) -> tuple[int, int] | None:
+        """The height and width of images; None for tables."""
+        return (self.schema.image[1].height, self.schema.image[1].width) if self.schema.image else None
+
+    @property
     def scale_dim(self) -> int:
         """Count the coordinates of the histograms; none but for a table of values."""
         return int(self.values.sum()) * SCALE_BINS if self.kind == "values" else 0

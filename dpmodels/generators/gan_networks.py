@@ -112,8 +112,7 @@ class Generator(nn.Module):
 
 
 def _shape(vectors: Vectors) -> tuple[int, int]:
-    column = vectors.schema.image[1] if vectors.schema.image else None
-    return (column.height, column.width) if column else (0, 0)
+    return vectors.image or (0, 0)
 
 
 def _conv(inputs: int, outputs: int, kernel: int, stride: int) -> nn.Conv2d:

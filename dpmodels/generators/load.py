@@ -11,13 +11,24 @@ from dpmodels.generators.images import ImageModel
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.model_file import read_model
 from dpmodels.generators.photos import PhotoModel
+from dpmodels.generators.pictures import PictureModel
 from dpmodels.generators.points import PointModel
 from dpmodels.generators.tabular import TabularModel
 from dpmodels.generators.users import UserModel
 from dpmodels.generators.vae_model import VaeModel
 from dpmodels.late import Tensor
 
-Model = BayesNetModel | GanModel | ImageModel | MixtureModel | PhotoModel | PointModel | TabularModel | VaeModel
+Model = (
+    BayesNetModel
+    | GanModel
+    | ImageModel
+    | MixtureModel
+    | PhotoModel
+    | PictureModel
+    | PointModel
+    | TabularModel
+    | VaeModel
+)
 KINDS: dict[str, type[Model]] = {
     "bayes-net": BayesNetModel,
     "gan": GanModel,
@@ -25,6 +36,7 @@ KINDS: dict[str, type[Model]] = {
     "mixture": MixtureModel,
     "network": TabularModel,
     "photos": PhotoModel,
+    "pictures": PictureModel,
     "points": PointModel,
     "users": UserModel,
     "vae": VaeModel,

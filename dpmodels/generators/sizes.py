@@ -8,10 +8,16 @@ from dpmodels.frozen import Frozen
 
 
 class NetworkSpec(Frozen):
-    """Size of the generator network."""
+    """Size of the generator network.
+
+    Attributes:
+        channels: of the maps that an image grows from; tables have none.
+    """
 
     latent_dim: Annotated[int, Field(ge=1, le=8192)] = 32
     hidden_dim: Annotated[int, Field(ge=1, le=8192)] = 256
+    # left out at its default, so that generators and checkpoints of tables keep their bits
+    channels: Annotated[int, Field(ge=1, le=1024, exclude_if=lambda channels: channels == 16)] = 16
 
 
 class VaeSpec(Frozen):

@@ -15,6 +15,8 @@ from torch.nn import functional
 
 from dpmodels.generators.heads import Head
 from dpmodels.generators.networks import initialise, linear
+from dpmodels.generators.operator_modules import OperatorModule
+from dpmodels.generators.operator_network import OperatorPart
 from dpmodels.generators.randomness import stream
 from dpmodels.generators.sizes import VaeSpec
 from dpmodels.statistics.component_moments import Mixture
@@ -84,7 +86,7 @@ class Decoder(nn.Module):
     def __init__(self, latent: int, classes: int, outputs: int, hidden: int) -> None:
         super().__init__()
         self.classes, self.outputs = classes, outputs
-        self.net = nn.Sequential(
+        self.net: nn.Module = nn.Sequential(
             linear(latent + classes, hidden), nn.ReLU(), linear(hidden, hidden), nn.ReLU(), linear(hidden, outputs)
         )
         self.register_buffer("base_weight", torch.zeros(latent, outputs))
@@ -102,15 +104,40 @@ class Decoder(nn.Module):
 
     @property
     def _last(self) -> nn.Linear:
-        return cast(nn.Linear, self.net[-1])
+        return cast(nn.Linear, cast(nn.Sequential, self.net)[-1])
 
     def forward(self, z: Tensor, y: Tensor) -> Tensor:
         """Decode."""
+        out = self.decoded(z, y)
+        return out + z @ self.base_weight + self.base_bias if self.base_weight.any() else out + self.base_bias
+
+    def decoded(self, z: Tensor, y: Tensor) -> Tensor:
+        """Return what the network says beside the base."""
         one_hot = functional.one_hot(y, self.classes).to(z.dtype)
         if z.dim() == 3:
             one_hot = one_hot[:, None].expand(-1, z.shape[1], -1)
-        out: Tensor = self.net(torch.cat([z, one_hot], dim=-1))
-        return out + z @ self.base_weight + self.base_bias if self.base_weight.any() else out + self.base_bias
+        return cast(Tensor, self.net(torch.cat([z, one_hot], dim=-1)))
+
+
+class OperatorDecoder(Decoder):
+    """The same with an operator's network, which is given z and the class."""
+
+    def __init__(self, latent: int, part: OperatorPart) -> None:
+        super().__init__(latent, part.shape.classes, part.shape.outputs, 1)
+        self.part, self.net = part, OperatorModule(*part)
+
+    def start(self, seed: int, weight: Tensor | None = None, bias: Tensor | None = None) -> None:
+        """Set the base; the class has set its own first weights."""
+        if weight is not None and bias is not None:
+            self.base_weight, self.base_bias = weight.clone(), bias.clone()
+
+    def decoded(self, z: Tensor, y: Tensor) -> Tensor:
+        return cast(Tensor, self.net(z, y))
+
+
+def decoder_of(latent: int, classes: int, outputs: int, hidden: int, part: OperatorPart | None) -> Decoder:
+    """Return a decoder whose weights are unset, or an operator's."""
+    return OperatorDecoder(latent, part) if part else Decoder(latent, classes, outputs, hidden)
 
 
 class FixedMean(nn.Module):

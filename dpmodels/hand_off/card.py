@@ -239,6 +239,8 @@ def _quality(report: Mapping[str, Any]) -> dict[str, Any]:
     if charged.get("status") == "measured":
         figures["classifiers"] = charged["classifiers"]
     figures["warnings"] = [f"{one['name']}: {one['warning']}" for one in columns if "warning" in one]
+    if avoid := {one["name"]: one["avoid"] for one in columns if "avoid" in one}:
+        figures["avoid"] = avoid
     numbers = {one["name"]: {key: one[key] for key in NUMBER_FACTS if key in one} for one in columns if "mean" in one}
     if numbers:
         figures["numbers"] = numbers

@@ -1,7 +1,7 @@
 """The pages of a model card: one for whoever uses a hand-off, a sheet for an officer, and a data sheet."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -20,6 +20,7 @@ PARTS = {
     "discovery": "what the schema was discovered with",
 }
 """What a hand-off was charged for, by the names that its card has."""
+FIGURES = {"mean": "mean", "total": "total", "p99": "99 % quantile"}
 FEW_CLIENTS = 2
 """So many clients' accounts fit on the sheet; of more it names the heaviest, and the card has all."""
 
@@ -61,8 +62,13 @@ def render_statement(facts: Mapping[str, Any]) -> str:
 def render_sheet(facts: Mapping[str, Any]) -> str:
     """Lay the facts of a hand-off out on one sheet for whoever gets it: what it is, and what it is not for."""
     quality, content = facts["quality"], facts["content"]
-    warned = [_cut(one) for one in quality["warnings"]]
-    number_columns = {"columns": [{"name": name, **one} for name, one in quality.get("numbers", {}).items()]}
+    avoid = quality.get("avoid", {})
+    warned = [_cut(one) for one in quality["warnings"] if one.partition(": ")[0] not in avoid]
+    number_columns = {
+        "columns": [
+            {"name": name, "avoid": avoid.get(name, ()), **one} for name, one in quality.get("numbers", {}).items()
+        ]
+    }
     return render_page(
         "data-sheet.html",
         **_told(facts),
@@ -72,9 +78,26 @@ def render_sheet(facts: Mapping[str, Any]) -> str:
         weakest=[f"{name} {percent(error)}" for name, error in quality["weakest"].items()],
         numbers=doubted(number_columns),
         clipped=clipped(worst_means(number_columns)),
+        avoided=list(_avoided(avoid, quality.get("numbers", {}))),
         warned=warned[:MOST_WARNINGS],
         further=len(warned[MOST_WARNINGS:]),
     )
+
+
+def _avoided(avoid: Mapping[str, Sequence[str]], numbers: Mapping[str, Any]) -> Iterator[str]:
+    """Say of which columns which figures are not to be used, those with the same verdict together."""
+    verdicts: dict[tuple[str, bool], list[str]] = {}
+    for name, figures in avoid.items():
+        thin = "expected_error_if_thinning_out" in numbers.get(name, {}).get("mean", {})
+        verdicts.setdefault((_either([FIGURES[one] for one in figures]), thin), []).append(name)
+    for (figures, thin), names in verdicts.items():
+        unless = ", unless you know that their values thin out towards the bounds" if thin else ""
+        yield f"Use no {figures} of {_listed(names)}{unless}."
+
+
+def _either(words: Sequence[str]) -> str:
+    """Join words of which any may be meant."""
+    return f"{', '.join(words[:-1])} or {words[-1]}" if words[1:] else words[0]
 
 
 def _told(facts: Mapping[str, Any]) -> dict[str, Any]:

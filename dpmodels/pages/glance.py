@@ -3,6 +3,7 @@
 Privacy: post-processing of a publishable report, so every line may be shown to whoever may have the report.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -61,21 +62,29 @@ def clipped(columns: Sequence[Facts]) -> str:
 
 
 def worst_means(report: Facts) -> list[Facts]:
-    """Return the number columns whose mean is known worst, relatively, the worst first; open ones are warned of."""
+    """Return the number columns whose mean is known worst, relatively, the worst first; others are warned of."""
     with_mean = [one for one in report.get("columns", ()) if one.get("mean") and one["mean"]["estimate"]]
-    known = [one for one in with_mean if not one.get("unseen", {}).get("open")]
-    return sorted(known, key=lambda one: -_relative(one["mean"]))[:WORST]
+    known = [one for one in with_mean if error_of(one, "mean") is not None and "mean" not in one.get("avoid", ())]
+    return sorted(known, key=lambda one: -_relative(one, "mean"))[:WORST]
+
+
+def error_of(column: Facts, figure: str) -> float | None:
+    """Return the expected error of a number column's mean or quantile; None where noise leaves it open.
+
+    Reports of page layouts up to 5 state one there all the same.
+    """
+    is_open = column.get("unseen", {}).get({"mean": "open", "p99": "quantile"}[figure])
+    return None if is_open else column[figure]["expected_error"]
 
 
 def _off(column: Facts, figure: str) -> str:
-    fact, least = column[figure], "at least " if column.get("discovered_bounds") else ""
-    hidden = figure == "p99" and column.get("unseen", {}).get("quantile")
-    known = fact["estimate"] and _relative(fact) <= MOST_RELATIVE and not hidden
-    return f"{least}\N{PLUS-MINUS SIGN}{percent(_relative(fact))}" if known else "unknown"
+    least, relative = "at least " if column.get("discovered_bounds") else "", _relative(column, figure)
+    return f"{least}\N{PLUS-MINUS SIGN}{percent(relative)}" if relative <= MOST_RELATIVE else "unknown"
 
 
-def _relative(fact: Facts) -> float:
-    return float(fact["expected_error"] / abs(fact["estimate"]))
+def _relative(column: Facts, figure: str) -> float:
+    error, estimate = error_of(column, figure), column[figure]["estimate"]
+    return math.inf if error is None or not estimate else float(error / abs(estimate))
 
 
 def fits(look: Facts) -> bool:

@@ -1,15 +1,14 @@
 """The publishable report as a page: the facts of ``report.json`` in plain words, plots and tables."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from dpmodels.accounting.events import EVENT
-from dpmodels.accounting.meaning import in_words, right_guesses
+from dpmodels.accounting.meaning import factor_in_words, in_words, right_guesses
 from dpmodels.pages.embedded import render_embedded
 from dpmodels.pages.facts import render_facts
 from dpmodels.pages.federated import render_federated
-from dpmodels.pages.glance import clipped, fits, unresolved, warned_columns, worst_first
+from dpmodels.pages.glance import clipped, error_of, fits, unresolved, warned_columns, worst_first
 from dpmodels.pages.page import percent, render_page, short
 from dpmodels.pages.plots import Figure, Shares, bars, histogram, meter, scatter
 
@@ -76,11 +75,10 @@ def render(facts: Mapping[str, Any]) -> str:
 def number_row(one: Mapping[str, Any]) -> tuple[str, ...]:
     """Return a line of the table of means: estimates and errors, and between what the mean is by noise alone."""
     unseen, least = one.get("unseen", {}), "at least " if one.get("discovered_bounds") else ""
-    unknown = {"mean": unseen.get("open"), "p99": unseen.get("quantile")}
     stated = []
-    for fact, is_open in unknown.items():
-        error = "unknown" if is_open else least + short(one[fact]["expected_error"])
-        stated += [short(one[fact]["estimate"]), error]
+    for figure in ("mean", "p99"):
+        error = error_of(one, figure)
+        stated += [short(one[figure]["estimate"]), "unknown" if error is None else least + short(error)]
     return (one["name"], *stated, *map(short, unseen.get("means", ())), *("", "")[len(unseen.get("means", ())) :])
 
 
@@ -99,7 +97,7 @@ def _privacy_in_words(privacy: Mapping[str, Any], charged: Mapping[str, Any] | N
         "one": one,
         "unit": f"one user, with at most {rows} rows" if one == "user" else f"one {one}",
         "whose": f"any one user with all their rows (at most {rows})" if one == "user" else f"any one {one}",
-        "factor": f"{math.exp(epsilon):.3g}",
+        "factor": factor_in_words(epsilon),
         "guesses": in_words(right),
     }
 

@@ -23,6 +23,7 @@ MOST_ASSUMED = 0.5
 """Largest share of the records whose places within one cell a report may assume without a warning."""
 MOST_WITHIN = 0.25
 """Largest distance that noise may add among cells that are counted together without a warning."""
+ZEROS_APART = "declare zero_inflated: true (where many of them are exactly 0)"
 SETTINGS = ("fine_cells", "cells")
 """Settings of the methods that say into how many cells an interval is cut."""
 MOST_CELLS = 4096
@@ -105,14 +106,15 @@ def narrower(column: Modelled) -> str:
 def _advice(column: Continuous, cell: int, measurement: Mapping[str, Any]) -> Iterator[str]:
     """Name what makes the cell narrower; more cells only where it is the setting that keeps them few."""
     ends, interval = _ends(column, cell), column.interval
-    if isinstance(column, Scaled) and not column.zero_inflated and column.low < column.high and ends[0] <= 0 <= ends[1]:
-        yield "declare zero_inflated: true (where many of them are exactly 0)"
+    zeros = isinstance(column, Scaled) and not column.zero_inflated and bool(ends[0] <= 0 <= ends[1])
+    if zeros and column.low < column.high:
+        yield ZEROS_APART
         if interval.points is not None and np.ptp(ends) < 1.5 * interval.step:
             return  # of its two values one is 0, and nothing else would tell them apart
     yield narrower(column)
     wider = np.ptp(replace(interval, log=True).to_unit(ends)) > np.ptp(interval.to_unit(ends))
     if isinstance(column, Scaled) and not column.log and wider:
-        yield "declare scale: log"
+        yield "declare scale: log" + (" (where few of them are)" if zeros else "")  # zeros crowd there by any scale
     for name in SETTINGS:
         if measurement.get(name) == column.cells < MOST_CELLS:
             yield f"ask for more cells (model.measurement.{name}, now {column.cells})"

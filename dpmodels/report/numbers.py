@@ -253,11 +253,14 @@ def errors_of(column: Modelled, noisy: Marginal, synthetic: Floats) -> dict[str,
     if not spread.stands or not spread.synthetic.any():
         return {}
     with np.errstate(over="ignore", invalid="ignore"):  # beyond what a square can be, nothing is said
-        errors = {"mean": _fact(column, *spread.mean()), "p99": _fact(column, *spread.quantile(HIGH))}
+        errors: dict[str, Any] = {"mean": _fact(column, *spread.mean()), "p99": _fact(column, *spread.quantile(HIGH))}
     if not all(map(math.isfinite, (x for fact in errors.values() for x in fact.values()))):
         return {}
     clip = {"clipped": [column.low, column.high]} if column.outside == "clip" else {}
     unseen = _unseen(spread, errors["mean"], errors["p99"])
+    for figure, why in (("mean", "open"), ("p99", "quantile")):
+        if unseen.get(why):
+            errors[figure] = _unknown(errors[figure])
     return {**errors, **({"unseen": unseen} if unseen else {}), **clip}
 
 
@@ -296,6 +299,12 @@ def _unseen(spread: Spread, stated: Mapping[str, float], quantile: Mapping[str, 
 def _inside(column: Continuous, value: float) -> float:
     """Return the value between the public bounds that is nearest to one that was reckoned."""
     return min(max(value, column.low), column.high)
+
+
+def _unknown(fact: Mapping[str, float]) -> dict[str, float | None]:
+    """State no error of a figure but the one that it has where values thin out towards the bounds."""
+    error = fact["expected_error"]
+    return {"estimate": fact["estimate"], "expected_error": None, "expected_error_if_thinning_out": error}
 
 
 def _fact(column: Continuous, estimate: float, stddev: float) -> dict[str, float]:

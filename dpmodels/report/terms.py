@@ -4,14 +4,13 @@ Each kind of data has one function. A report is made of it and of figures; a che
 manifest and the contract.
 """
 
-import math
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import PureEvent, leaves
-from dpmodels.accounting.meaning import guesses_of_budget
+from dpmodels.accounting.meaning import factor_in_words, guesses_of_budget
 from dpmodels.contract.federation import STAYS_INSIDE
 from dpmodels.privacy import Adjacency
 from dpmodels.releases.contract import Contract
@@ -118,7 +117,7 @@ def _worst(epsilon: float, sentences: int) -> Facts:
     return {
         "sentences": sentences,
         "epsilon": round(whole, 9),
-        "factor": f"{math.exp(whole):.3g}" if whole < 700 else f"10^{whole / math.log(10):.0f}",
+        "factor": factor_in_words(whole),
         "right_guesses": guesses_of_budget(whole),
     }
 

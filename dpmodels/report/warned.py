@@ -5,6 +5,7 @@ Privacy: post-processing of released counts and of the public schema.
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,10 @@ from dpmodels.pages.page import percent, short
 from dpmodels.releases.contract import Contract
 from dpmodels.releases.discoveries import discovered_keys
 from dpmodels.report.bins import written
-from dpmodels.report.largest import crowd_of, narrower, warning
+from dpmodels.report.largest import MOST_ASSUMED, ZEROS_APART, crowd_of, narrower, warning
 
 Facts = Mapping[str, Any]
+FIGURES = ("mean", "total", "p99")
 HIDDEN_QUANTILE = (
     "its 99 % quantile is not known: by noise alone more than 1 % of the records may lie anywhere between it and the "
     "upper bound."
@@ -38,14 +40,28 @@ SIDES = {"min": "too high", "max": "too low"}
 def warned(
     column: Modelled, noisy: Marginal, largest: Facts, together: Facts | None, measurement: Facts, errors: Facts
 ) -> dict[str, Any]:
-    """Return the warning of a column that the release counted, and whether its counts are resolved all the same."""
+    """Return the warning of a column that the release counted, and its consequences.
+
+    ``resolved``: whether its counts are resolved all the same; ``avoid``: the figures of it that nobody is to use.
+    """
     unresolved, doubted = warning(column, noisy, largest, together, measurement), doubt(column, errors)
     if unresolved and errors and "open" not in errors.get("unseen", {}) and in_one_cell(column, noisy, errors):
-        doubted = ONE_CELL
+        doubted = Doubt(FIGURES[:2], ONE_CELL)
     crowd = None if unresolved else crowded(column, noisy)
-    remedy = REMEDY.format(narrower(column)) if doubted and errors and not (unresolved or crowd) else None
-    said = joined(doubted, unresolved, remedy, crowd)
-    return said | ({"resolved": True} if said and not unresolved and errors else {})
+    remedy = REMEDY.format(thinner(column, noisy)) if doubted and errors and not (unresolved or crowd) else None
+    said = joined(doubted.sentence if doubted else None, unresolved, remedy, crowd)
+    avoid = {"avoid": list(doubted.figures)} if doubted else {}
+    return said | avoid | ({"resolved": True} if said and not unresolved and errors else {})
+
+
+def thinner(column: Modelled, noisy: Marginal) -> str:
+    """Advise what makes the noise of a column's values matter less: zeros of their own kind, or narrower bounds."""
+    cell, share = crowd_of(column, noisy)
+    if share > MOST_ASSUMED and isinstance(column, Integer | Number) and not column.zero_inflated:
+        low, high = (bounds[cell] for bounds in column.grid.bounds)
+        if low <= 0 <= high:
+            return f"{ZEROS_APART}, {narrower(column)}"
+    return narrower(column)
 
 
 CROWDED = (
@@ -73,25 +89,37 @@ def in_one_cell(column: Modelled, noisy: Marginal, errors: Facts) -> bool:
     return bool(share * width > MOST_OF_MEAN * abs(errors["mean"]["estimate"]))
 
 
-def doubt(column: Modelled, errors: Facts) -> str | None:
+@dataclass(frozen=True)
+class Doubt:
+    """Which figures of a column nobody is to use, and a sentence that says why."""
+
+    figures: Sequence[str]
+    sentence: str
+
+
+def doubt(column: Modelled, errors: Facts) -> Doubt | None:
     """Say that no mean is known, that its error exceeds it, or that noise leaves it open; None where none is so."""
     if not isinstance(column, Integer | Number):
         return None
     if not errors:
-        return LOST_VALUES
+        return Doubt(FIGURES, LOST_VALUES)
     mean, unseen = errors["mean"], errors.get("unseen", {})
-    stated, error = short(mean["estimate"]), short(mean["expected_error"])
+    stated, quantile = short(mean["estimate"]), unseen.get("quantile")
     if unseen.get("open"):
-        low, high = map(short, unseen["means"])
-        figures = "no mean, total or 99 % quantile" if unseen.get("quantile") else "no mean and no total"
-        return (
-            f"use {figures} of it unless you know that its values thin out towards the bounds and within their cells: "
-            f"by noise alone its mean lies anywhere from {low} to {high}; where they do thin out, it is {stated}, with "
-            f"an expected error of {error}."
+        (low, high), error = map(short, unseen["means"]), short(mean["expected_error_if_thinning_out"])
+        return Doubt(
+            FIGURES if quantile else FIGURES[:2],
+            f"use {'no mean, total or 99 % quantile' if quantile else 'no mean and no total'} of it unless you know "
+            "that its values thin out towards the bounds and within their cells: by noise alone its mean lies anywhere "
+            f"from {low} to {high}; where they do thin out, it is {stated}, with an expected error of {error}.",
         )
     if not column.low < 0 < column.high and mean["expected_error"] > abs(mean["estimate"]):  # else it may well be 0
-        return f"the expected error of its mean, {error}, exceeds it, {stated}: use no sum and no mean of it."
-    return HIDDEN_QUANTILE if unseen.get("quantile") else None
+        error = short(mean["expected_error"])
+        return Doubt(
+            FIGURES if quantile else FIGURES[:2],
+            f"the expected error of its mean, {error}, exceeds it, {stated}: use no sum and no mean of it.",
+        )
+    return Doubt(FIGURES[2:], HIDDEN_QUANTILE) if quantile else None
 
 
 def crowded(column: Modelled, noisy: Marginal) -> str | None:

@@ -99,10 +99,8 @@ def plan_federation(
 
     Example: nacre plan-federation hospitals.yaml
     """
-    from dpmodels.reading.data_files import is_there
-
     settings = FederateConfig.build(placed({"home": home, "ledger": ledger}, FederateConfig), config)
-    _plan(settings, explain, as_json, has_data=any(map(is_there, settings.clients.values())))
+    _plan(settings, explain, as_json, has_data=any(source.is_there for source in settings.sources.values()))
 
 
 def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: bool = False) -> None:

@@ -45,9 +45,9 @@ def schema_init(
     from dpmodels.authoring.draft import PublicFacts, draft
     from dpmodels.authoring.lint import parse
     from dpmodels.reading.header import DoubtfulNames
-    from tasks.run.source import source_of
+    from tasks.run.source import Source
 
-    source = source_of(data, query)
+    source = Source(data, query).rows
     sources = PublicFacts(document, sample, table, accept)
     try:
         text = draft(source, header, sources, editor)

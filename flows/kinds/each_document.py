@@ -21,7 +21,7 @@ from flows.config import EmbedConfig
 from flows.kinds.prepared import Prepared
 from flows.planning import make_budget
 from tasks.kinds.each_document import CANDIDATES, hashes_of, load_public, refuse_overlap, system_with
-from tasks.run.source import check_source, settled_source
+from tasks.run.source import Source
 
 HIDES_NO_SENTENCES = (
     "the contract protects {0}s, and embedding each document hides a sentence; write `protects: sentence`, or take the "
@@ -32,7 +32,7 @@ HIDES_NO_SENTENCES = (
 def check_paths(config: EmbedConfig, has_data: bool) -> None:
     """Refuse documents that no run could read, or that are the public ones; reads names and types of columns."""
     if has_data:
-        check_source(config.documents, config.query, "documents")
+        Source(config.documents, config.query).check("documents")
         if not config.query:
             refuse_overlap(config.documents, config.candidates)
             load_documents(config.documents, contract_of(config))
@@ -55,7 +55,7 @@ def prepare(config: EmbedConfig, partition: str = "") -> Prepared:
         recipe = recipe.model_copy(update={"sketch": Sketching(epsilon=budget.epsilon / shared)})
     candidates = load_public(config.candidates, contract, recipe)
     system = system_with(model.method, model.measurement, candidates)
-    data, public_sha256 = settled_source(config.documents, config.query), hashes_of(config.candidates)
+    data, public_sha256 = Source(config.documents, config.query).settled.data, hashes_of(config.candidates)
     settings: dict[str, Any] = {"data": data, "public_sha256": public_sha256, "rows": None, "training": {}}
     files = {CANDIDATES: candidates.to_bytes()}
     return Prepared(contract, [system.plan(contract, budget)], files=files, settings=settings, system=system)

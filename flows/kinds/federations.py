@@ -15,13 +15,13 @@ from dpmodels.contract.federation import ROUNDS, SCORES, STAYS_INSIDE, Federatio
 from dpmodels.errors import InvalidArgument, Unsuitable, refused
 from dpmodels.methods.federations.public_part import ExtractorSpec, PublicPart, PublicRecords
 from dpmodels.methods.federations.records import RecordsSpec, read_labeled, read_public
-from dpmodels.reading.data_files import check_place, is_there, name_of, settled
+from dpmodels.reading.data_files import check_place, name_of, settled
 from flows.config import FederateConfig
 from flows.kinds.prepared import Prepared
 from flows.planning import check_delta, make_budget
 from tasks.engine.progress import progress_bar
 from tasks.kinds.federation import PUBLIC, RECORDS, create
-from tasks.run.source import files_of
+from tasks.run.source import Source, files_of
 from tasks.stages.rounds import BEGIN, first_server
 
 M = TypeVar("M", bound=BaseModel)
@@ -64,7 +64,7 @@ def prepare(config: FederateConfig, partition: str = "") -> Prepared:
         with _keys_named(method):
             system = create(method, measurement, public)
             lines = [system.plan(contract.of(client), budget) for client in config.clients]
-    clients = {client: settled(data) for client, data in config.clients.items()}
+    clients = {client: source.settled for client, source in config.sources.items()}
     settings = {"data": settled(config.public), "rows": None, "training": _training(config)}
     return Prepared(contract, lines, clients, files, settings)
 
@@ -79,29 +79,43 @@ def check_there(config: FederateConfig) -> None:
     Raises:
         InvalidArgument: there are none, or a URI holds a secret.
     """
-    places = {f"clients.{client}": data for client, data in config.clients.items()}
-    for name, data in {**places, "public": config.public, "round.judge": config.round.judge}.items():
-        check_place(data or "", name)
-        if data and not is_there(data):
-            raise InvalidArgument(name, data, "be a path, a pattern or a URI that leads to files")
+    sources = {f"clients.{client}": source for client, source in config.sources.items()}
+    sources |= {name: Source(data or "") for name, data in _public_places(config).items()}
+    for name, source in sources.items():
+        if source.query:
+            source.check(name)
+            continue
+        check_place(source.data, name)
+        if source.data and not source.is_there:
+            raise InvalidArgument(name, source.data, "be a path, a pattern or a URI that leads to files")
 
 
 def check_apart(config: FederateConfig) -> None:
     """See that no client's files are another client's, or are read as public ones, by any link; no file is opened.
 
     Raises:
-        Unsuitable: the place of some files is that of others, or lies in it, or they have a file in common.
+        Unsuitable: the place of some files is that of others, or lies in it, or they have a file in common; or one
+            database is asked the same by two clients.
     """
-    inputs = {**config.clients, "public": config.public, "round.judge": config.round.judge}
-    places = {name: name_of(data) for name, data in inputs.items() if data}
-    files = {name: {file.identity for file in files_of(data)} for name, data in inputs.items() if data}
-    for name in config.clients:
+    asked: dict[Source, str] = {}
+    for name, source in config.sources.items():
+        if source.query and (other := asked.setdefault(source.settled, name)) != name:
+            raise Unsuitable(f"{other} and {name} ask one database the same; no client's record may be another's")
+    inputs = {name: source.data for name, source in config.sources.items() if not source.query}
+    inputs |= {name: data for name, data in _public_places(config).items() if data}
+    places = {name: name_of(data) for name, data in inputs.items()}
+    files = {name: {file.identity for file in files_of(data)} for name, data in inputs.items()}
+    for name in inputs.keys() & config.clients.keys():
         for other, place in places.items():
             within = places[name].startswith(place) or place.startswith(places[name])
             if other != name and (within or files[name] & files[other]):
                 raise Unsuitable(
                     f"{name} and {other} have files in common; no client's record may be another's, or public"
                 )
+
+
+def _public_places(config: FederateConfig) -> dict[str, str | None]:
+    return {"public": config.public, "round.judge": config.round.judge}
 
 
 def _public(config: FederateConfig) -> tuple[PublicPart, dict[str, bytes]]:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from dpmodels.releases.contract import Contract
 from dpmodels.releases.plan import Line, Plan
 from dpmodels.releases.system import System
+from tasks.run.source import Source
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,7 @@ class Prepared:
     Attributes:
         contract: of the whole data set, or of the whole federation.
         lines: what is charged. Of a federation a line for each client, in their order; none where nothing is drawn.
-        clients: by client of a federation its own data; empty for every other kind.
+        clients: by client of a federation where its own data lie; empty for every other kind.
         files: public ones that the run keeps in its control zone.
         settings: of the run, instead of those that the configuration says or beside them.
         system: of the first line, where it is made with public files and not of the plan alone.
@@ -24,7 +25,7 @@ class Prepared:
 
     contract: Contract
     lines: Sequence[Line]
-    clients: Mapping[str, str] = field(default_factory=dict)
+    clients: Mapping[str, Source] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     system: System[Any] | None = None

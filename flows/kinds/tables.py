@@ -10,7 +10,7 @@ from flows.kinds.prepared import Prepared
 from flows.planning import check_delta, make_budget
 from tasks.kinds.protocol import kind_of_line
 from tasks.run.bucket import local
-from tasks.run.source import check_source, settled_source
+from tasks.run.source import Source
 
 
 def check_paths(config: SynthesizeConfig, has_data: bool) -> None:
@@ -23,7 +23,7 @@ def check_paths(config: SynthesizeConfig, has_data: bool) -> None:
         rule = "be left out: a hand-off in an object store has its table as Parquet; export it once it is there"
         raise InvalidArgument("format", config.format, rule)
     if has_data:
-        check_source(config.data, config.query)
+        Source(config.data, config.query).check()
 
 
 def prepare(config: SynthesizeConfig, partition: str = "") -> Prepared:
@@ -41,7 +41,7 @@ def prepare(config: SynthesizeConfig, partition: str = "") -> Prepared:
         rule = "be left out: the schema does not say which columns are the users' own (`users: {columns: [...]}`)"
         raise InvalidArgument("parents", config.parents, rule)
     if config.parents:
-        check_source(config.parents)
+        Source(config.parents).check()
     privacy, scores = config.privacy, read_measurement(config.report)
     check_delta(privacy.delta, privacy.allow_large_delta)
     check_priced(contract, privacy.delta)
@@ -58,8 +58,8 @@ def prepare(config: SynthesizeConfig, partition: str = "") -> Prepared:
 def places_of(config: SynthesizeConfig) -> dict[str, str]:
     """Return where the data lies, as a run finds it from any folder."""
     return {
-        "data": settled_source(config.data, config.query),
-        "parents": config.parents and settled_source(config.parents),
+        "data": Source(config.data, config.query).settled.data,
+        "parents": config.parents and Source(config.parents).settled.data,
     }
 
 

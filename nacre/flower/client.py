@@ -9,6 +9,7 @@ something of the records, uncharged. Home, ledger and account are the client's o
 
 import hashlib
 import logging
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from dpmodels.errors import NacreError, Unsuitable
 from dpmodels.files import Place
 from dpmodels.hand_off.payments import payment
 from dpmodels.methods.federations.records import RecordsSpec
-from dpmodels.reading.data_files import check_place, settled
+from dpmodels.reading.data_files import check_place
 from dpmodels.releases.plan import Line, Plan
 from flows.config import HandOverConfig
 from flows.planning import account_for, bind, make_budget, open_home
@@ -33,6 +34,7 @@ from tasks.kinds.federation import PUBLIC, about
 from tasks.run.accounts import charges_of
 from tasks.run.home import ledger_of
 from tasks.run.settings import Opening
+from tasks.run.source import Source
 from tasks.run.store import Run, party_name
 from tasks.stages.federate import take_part
 
@@ -50,7 +52,10 @@ class ClientConfig(HandOverConfig):
 
     name: str = Field(description="Name of the federation.")
     client: str = Field(description="The client's own name in it.")
-    data: Place = Field(description="Its own data: path, pattern or URI of Parquet, CSV, Arrow or JSON lines.")
+    data: Place = Field(
+        description="Its own data: path, pattern or URI of Parquet, CSV, Arrow or JSON lines, or of a database."
+    )
+    query: str = Field(default="", description="Of a database: the query that it answers, or the name of a table.")
     size: int | None = Field(default=None, description="Its number of records, if that is public.")
     most_records: int = Field(default=20_000, ge=1, description="Most records of a client.")
     classes: list[str] = Field(description="The classes of records, by name.")
@@ -133,8 +138,12 @@ def create(run: Run, config: ClientConfig, offer: Offer, line: Line) -> None:
     opening = {"opens": Opening(cap=cap, note=note, parent=above), "account": f"{above}.{config.client}"}
     federation = run.name.removesuffix(party_name("", config.client))
     terms: dict[str, Any] = {"rows": None, "training": {}, "federation": federation, "above": opens}
-    check_place(config.data)
-    settings = bind(config, **terms, **opening, data=settled(config.data))
+    source = Source(config.data, config.query)
+    if source.query:
+        source.check()
+    else:  # whether there are files is looked at as the records are read, so that this is one of the fixed sentences
+        check_place(source.data)
+    settings = bind(config, **terms, **opening, **asdict(source.settled))
     control = run.model_copy(update={"name": federation}).control
     make_folder(control)
     write_whole(control / PUBLIC, lambda part: part.write_bytes(offer.public))

@@ -26,7 +26,6 @@ from dpmodels.errors import (
     NacreError,
     Unsuitable,
 )
-from dpmodels.reading.data_files import is_there
 from tasks.engine.engines import cores
 from tasks.engine.silence import silenced
 from tasks.run.store import Run
@@ -75,7 +74,7 @@ def run_clients(runs: Sequence[Run], work: Work, workers: str, patience: float) 
 def shielded(work: Work, run: Run) -> str:
     """Do a client's work; return why it is dropped, in words that say nothing of its records."""
     try:
-        if not is_there(run.settings.data):
+        if not run.settings.source.is_there:
             return ABSENT
         with silenced():
             work(run)

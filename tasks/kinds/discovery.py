@@ -8,7 +8,6 @@ from dpmodels.privacy import Sensitive
 from dpmodels.reading.load import RawRows
 from dpmodels.releases.system import System
 from tasks.engine.engines import Engine
-from tasks.run.source import source_of
 from tasks.run.store import Run
 
 SYNTHESIZED = COMPARED = False
@@ -24,6 +23,6 @@ def records(run: Run, encoded: Path | None, engine: Engine) -> Sensitive[Any]:
     """Return the rows of a table whose columns have the names that the draft says."""
     line, settings = run.plan.release, run.settings
     reading = line.contract.reading if line.contract.kind == "discovery" else line.table
-    rows = RawRows(source_of(settings.data, settings.query), reading, settings.batch_rows)
+    rows = RawRows(settings.source.rows, reading, settings.batch_rows)
     rows.check()
     return Sensitive(rows)

@@ -21,7 +21,6 @@ from dpmodels.text.reading import load_documents
 from tasks.kinds.synthesized import records as records
 from tasks.kinds.synthesized import system as system
 from tasks.run.parquet import read_batches
-from tasks.run.source import source_of
 from tasks.run.store import Run
 
 SYNTHESIZED, COMPARED = True, False
@@ -37,7 +36,7 @@ def encode(run: Run, folder: Path) -> None:
     contract, settings = documents_of(run.plan.release), run.settings
     encoder = load_encoder(contract.encoder) if contract.text else None
     try:
-        documents = load_documents(source_of(settings.data, settings.query), contract)
+        documents = load_documents(settings.source.rows, contract)
         transform_points(documents, contract, encoder, folder / "part-00000.arrow")
     except DataError as fault:
         raise DataError(fault.column, f"{fault.rule}; nothing was charged") from None

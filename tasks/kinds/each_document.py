@@ -29,7 +29,6 @@ from tasks.engine.engines import Engine
 from tasks.engine.progress import progress_bar
 from tasks.kinds.documents import documents_of
 from tasks.run.accounts import desk_of
-from tasks.run.source import source_of
 from tasks.run.store import Handle, Run
 
 SYNTHESIZED = COMPARED = False
@@ -101,7 +100,7 @@ def encode(run: Run, folder: Path) -> None:
             "a file of the candidates is also one of the documents that are to be protected; it must not be"
         )
     try:
-        source = source_of(settings.data, settings.query)
+        source = settings.source.rows
         documents = load_documents(source, contract, min(settings.batch_rows, BATCH_ROWS))
         transform_passages(documents, contract, encoder_of(contract), folder / PASSAGES)
     except DataError as fault:

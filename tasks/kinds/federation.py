@@ -67,7 +67,7 @@ def records(run: Run, encoded: Path | None, engine: Engine) -> Sensitive[Any]:
 def examples(run: Run) -> Sensitive[Examples]:
     """Read a client's records, which are what the contract says of them."""
     contract = about(run.plan)
-    return load_examples(run.settings.data, public_part(federation_of(run), contract).records, contract)
+    return load_examples(run.settings.source.rows, public_part(federation_of(run), contract).records, contract)
 
 
 def is_central(line: Line) -> bool:

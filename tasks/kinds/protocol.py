@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from dpmodels.gate.expectations import Verdicts
+from dpmodels.generators import operator_network
 from dpmodels.methods.kinds import KINDS
 from dpmodels.methods.registry import METHODS
 from dpmodels.privacy import Sensitive
@@ -15,7 +16,10 @@ from dpmodels.releases.system import System
 from dpmodels.report.bins import CellTally
 from dpmodels.report.fidelity import Measured
 from tasks.engine.engines import Engine
+from tasks.run.networks import listed
 from tasks.run.store import Handle, Run
+
+operator_network.listing = listed
 
 SYNTHESIZED = ("table", "images", "users", "documents")
 """Kinds of contract that one method of synthesis after the other may be for."""

@@ -19,7 +19,6 @@ from tasks.kinds.gate_page import keep_gate, refused_input
 from tasks.kinds.synthesized import records as records
 from tasks.kinds.synthesized import system as system
 from tasks.run.parquet import read_batches
-from tasks.run.source import source_of
 from tasks.run.store import Run
 
 SYNTHESIZED = COMPARED = True
@@ -33,7 +32,7 @@ def check_columns(contract: Schema, data: str, parents: str) -> None:
 def encode(run: Run, folder: Path) -> None:
     """Encode the rows, and leave the gate's results in the sensitive zone."""
     schema, settings = run.plan.release.table, run.settings
-    source, gate = source_of(settings.data, settings.query), Gate(schema, raw=True)
+    source, gate = settings.source.rows, Gate(schema, raw=True)
     dask = run.dask if are_apart(source, schema) else None
     if dask != run.dask:
         LOG.info("images, answers to queries and tables of users are read on this machine, from front to back")

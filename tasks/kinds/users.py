@@ -26,7 +26,6 @@ from tasks.kinds.gate_page import keep_gate, refused_input
 from tasks.kinds.synthesized import records as records
 from tasks.kinds.synthesized import system as system
 from tasks.run.parquet import parquet_files, read_batches
-from tasks.run.source import source_of
 from tasks.run.store import Run
 
 SYNTHESIZED = COMPARED = True
@@ -42,7 +41,7 @@ def check_columns(contract: Schema, data: str, parents: str) -> None:
 def encode(run: Run, folder: Path) -> None:
     """Read both tables, join and encode them, and leave the gates' results in the sensitive zone."""
     schema, settings = table_of(run.plan.release.contract), run.settings
-    parts = [(schema.children if settings.parents else schema.joined, source_of(settings.data, settings.query))]
+    parts = [(schema.children if settings.parents else schema.joined, settings.source.rows)]
     if settings.parents:
         parts.append((schema.parents, settings.parents))
     key = str(schema.unit.user)

@@ -2,15 +2,18 @@
 
     NACRE_HOME/sensitive/.partitions/secret               32 bytes, made once; keys every hash below
     NACRE_HOME/sensitive/.partitions/ACCOUNT/PARTITION    (both hashed) hash of the rows without their partition
-    NACRE_HOME/sensitive/.contents/CONTENT/ACCOUNT        (both hashed) the account and the data set that read it
+    NACRE_HOME/sensitive/.contents/CONTENT/ACCOUNT        (both hashed) the account and the data set that read it, and
+                                                          whether it did so for a reason that the operator gave
 
 A content is known by the bytes of its files, wherever they lie, and by its encoded rows in any order; of a client of a
 federation each file is a content by itself too, and so is the table of users beside their rows. A table that lies
 elsewhere and was encoded is known by its rows alone, so that it is fetched once. This notices a file that is copied,
 linked, fetched, renamed or given a new date every night, also under a changed schema; and the same rows in another
-format, or from a database, under the same columns. It does not notice data of which one row was changed and that come
-in another order of bytes, what a discovery reads of a database server, what another home ingested, or anything once
-the sensitive zone was deleted. A table of a database in a file is also known by its name and the bytes of the file.
+format, or from a database, under the same columns in any order. It does not notice data of which one row was changed
+and that come in another order of bytes, the same rows in other files that a discovery or a client of a federation
+reads, what either reads of a database server, what another home ingested, or anything once the sensitive zone was
+deleted. A table of a database in a file is also known by its name and the bytes of
+the file.
 
 What an ingest read is hashed once, and named beside its rows: a place elsewhere may hold something else afterwards.
 """
@@ -38,6 +41,8 @@ from tasks.run.source import files_of
 from tasks.run.store import Run
 
 SECRET_BYTES = 32
+AGAIN = "again"
+"""Marks a reader whom another account's readers do not bar, as the operator gave a reason."""
 CONTENTS = "contents"
 """Holds the hashes of what an ingest read, in the folder of its rows."""
 
@@ -54,7 +59,8 @@ def refuse_charged(run: Run, encoded: Path | None = None) -> None:
     neither is another budget for the same promise; but users are the same users under another bound or by another
     column. Children of one account count as disjoint, so they are: the same content in two of them would be charged
     once. Partitions are the exception, as one file has the rows of many (``refuse_repeated``). What an account has read
-    that was never opened does not count: nothing was charged.
+    that was never opened does not count: nothing was charged. Whoever read a content first, and needed no reason, is
+    not barred by those who had one.
 
     Args:
         run: the run that has read its data.
@@ -73,19 +79,27 @@ def refuse_charged(run: Run, encoded: Path | None = None) -> None:
     same = {dataset, dataset.partition(".")[0]}  # earlier versions named the federation for each of its clients
     records = [zone / ".contents" / content / _key(payers[0]) for content in _contents(run, encoded, secret)]
     uncharged = [path for path in records if not path.exists() or not _is_open(ledger, payers[0])]
+    first = {path.parent for path in records if path not in uncharged and not _reader(path)[2:]}
     for path in records:  # all before any of the others is read: of two at once one sees both
         make_private(path.parent)
-        _write(path, f"{payers[0]}\n{dataset}".encode())
-    for other in sorted(other for path in records for other in path.parent.glob("[!.]*")):
-        account, _, name = other.read_text(encoding="utf-8").partition("\n")
+        is_for_a_reason = path.parent not in first and (run.settings.again or _reader(path)[2:])
+        _write(path, "\n".join([payers[0], dataset, *([AGAIN] if is_for_a_reason else [])]).encode())
+    others = [other for path in records for other in path.parent.glob("[!.]*")]
+    for other in sorted(others, key=lambda path: (len(_reader(path)), path)):  # those without a reason first
+        account, name, *reason = _reader(other)
         adds_up = account in payers or payers[0] in _above(ledger, account)
-        if adds_up or run.settings.again or not _is_open(ledger, account):
+        if adds_up or run.settings.again or not _is_open(ledger, account) or (reason and other.parent in first):
             continue
         if name in same and ledger.account(account).cap.unit.kind != run.plan.release.contract.unit.kind:
             continue
         for path in uncharged:
             path.unlink()
         raise ContentCharged(dataset, name, account)
+
+
+def _reader(path: Path) -> list[str]:
+    """Return which account read a content and for which data set, and `AGAIN` where that had a reason; or nothing."""
+    return path.read_text(encoding="utf-8").split("\n") if path.exists() else []
 
 
 @contextmanager
@@ -121,7 +135,7 @@ def refuse_repeated(run: Run, encoded: Path) -> None:
     zone = run.home / "sensitive" / ".partitions"
     folder = zone / _key(account.removesuffix(partition_account("", partition)))
     make_private(folder)
-    mine, digest = folder / _key(str(partition)), _rows(run, encoded, _secret(zone))
+    mine, digest = folder / _key(str(partition)), _rows(run, encoded, _secret(zone))[0]
     _write(mine, digest.encode())  # before reading the others: of two at once, at least one sees the other
     for other in sorted(folder.glob("[!.]*")):
         if other != mine and other.read_bytes() == digest.encode():
@@ -162,7 +176,7 @@ def _contents(run: Run, encoded: Path | None, secret: bytes) -> list[str]:
         if is_local(data) or not is_encoded_table:
             contents |= _files(data, secret, each=bool(settings.federation))
     if encoded is not None:
-        contents.add(_rows(run, encoded, secret))
+        contents.update(_rows(run, encoded, secret))
         _write(encoded / CONTENTS, "\n".join(sorted(contents)).encode())
     return sorted(contents)
 
@@ -195,23 +209,32 @@ def _tables(data: str, query: str, secret: bytes) -> set[str]:
     return {hashlib.blake2b(whole + name.encode(), key=secret, digest_size=32).hexdigest() for name in names}
 
 
-def _rows(run: Run, encoded: Path, secret: bytes) -> str:
-    """Hash the encoded rows of a table or of documents, in whatever order they come."""
+def _rows(run: Run, encoded: Path, secret: bytes) -> list[str]:
+    """Hash the encoded rows of a table or of documents, whatever order they come in.
+
+    Rows of a table have two hashes: by the order of the schema's columns, which earlier versions remembered, and by
+    that of their names.
+    """
     contract = run.plan.release.contract
     if not contract.is_table:
-        return digest_of_documents(encoded, secret)
+        return [digest_of_documents(encoded, secret)]
     schema = run.plan.release.table
 
-    def read(part: EncodedPart) -> Fingerprint:
-        fingerprint = Fingerprint(schema, secret)
-        for records in part:
-            fingerprint.add(records)
-        return fingerprint
+    def both() -> list[Fingerprint]:
+        return [Fingerprint(schema, secret, by_name) for by_name in (False, True)]
 
-    whole = Fingerprint(schema, secret)
-    for fingerprint in Threads(run.settings.threads or cores()).map(read, EncodedTable(encoded, contract).parts()):
-        whole.merge(fingerprint)
-    return whole.digest
+    def read(part: EncodedPart) -> list[Fingerprint]:
+        fingerprints = both()
+        for records in part:
+            for fingerprint in fingerprints:
+                fingerprint.add(records)
+        return fingerprints
+
+    wholes = both()
+    for fingerprints in Threads(run.settings.threads or cores()).map(read, EncodedTable(encoded, contract).parts()):
+        for whole, fingerprint in zip(wholes, fingerprints, strict=True):
+            whole.merge(fingerprint)
+    return [whole.digest for whole in wholes]
 
 
 def _key(name: str) -> str:

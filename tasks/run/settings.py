@@ -9,6 +9,7 @@ from dpmodels.files import Place
 from dpmodels.frozen import Frozen
 from dpmodels.ledger.declared import Declaration
 from dpmodels.privacy import PrivacyBudget
+from tasks.run.source import Source
 
 
 class Opening(Frozen):
@@ -78,6 +79,11 @@ class Settings(Frozen):
     license: str = ""
     retention: str = ""
     again: str = ""
+
+    @property
+    def source(self) -> Source:
+        """Where the rows come from."""
+        return Source(self.data, self.query)
 
     @property
     def declared(self) -> Declaration:

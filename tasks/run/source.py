@@ -1,13 +1,14 @@
 """Where a run's rows come from: files, by a path or a URI, or a database, by a query and this process's password."""
 
 import os
+from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
 
 from pyarrow.fs import LocalFileSystem
 
 from dpmodels.errors import DataError, NacreError
-from dpmodels.reading.data_files import DataFile, check_place, find_files, is_local, is_uri, settled
+from dpmodels.reading.data_files import DataFile, check_place, find_files, is_local, is_there, is_uri, settled
 from dpmodels.reading.database import Query, check_query, settled_database
 from dpmodels.reading.statement import tied
 from tasks.engine.progress import LOG
@@ -21,30 +22,42 @@ TIED = (
 )
 
 
-def check_source(data: str, query: str = "", name: str = "data") -> None:
-    """Refuse a source that no run can read, and one that holds a secret, by its ``name``; nothing there is opened.
+@dataclass(frozen=True)
+class Source:
+    """Where rows come from: a path, a pattern or a URI of files; or of a database, where there is a query."""
 
-    Raises:
-        NacreError: the source holds a secret, is of an unknown kind, or is a path where nothing is.
-    """
-    if query:
-        check_query(data, query)
-        if words := tied(query):
-            LOG.warning(TIED, " and ".join(f"`{word}`" for word in words))
-        return
-    check_place(data, name)
-    if not is_uri(data) and "*" not in data and not Path(data).exists():
-        raise DataError("", f"{data} does not exist")
+    data: str
+    query: str = ""
 
+    def check(self, name: str = "data") -> None:
+        """Refuse a source that no run can read, and one that holds a secret, by its ``name``; nothing there is opened.
 
-def settled_source(data: str, query: str = "") -> str:
-    """Return a source by which its rows are found from any folder."""
-    return settled_database(data) if query else settled(data)
+        Raises:
+            NacreError: the source holds a secret, is of an unknown kind, or is a path where nothing is.
+        """
+        if self.query:
+            check_query(self.data, self.query)
+            if words := tied(self.query):
+                LOG.warning(TIED, " and ".join(f"`{word}`" for word in words))
+            return
+        check_place(self.data, name)
+        if not is_uri(self.data) and "*" not in self.data and not Path(self.data).exists():
+            raise DataError("", f"{self.data} does not exist")
 
+    @property
+    def settled(self) -> "Source":
+        """The source as it is found from any folder."""
+        return Source(settled_database(self.data) if self.query else settled(self.data), self.query)
 
-def source_of(data: str, query: str = "") -> str | Query:
-    """Return what the rows are read from."""
-    return Query(data, query, os.environ.get(PASSWORD, "")) if query else data
+    @property
+    def is_there(self) -> bool:
+        """Whether there are files; of a database that is known once it is asked."""
+        return bool(self.query) or is_there(self.data)
+
+    @property
+    def rows(self) -> str | Query:
+        """What the rows are read from."""
+        return Query(self.data, self.query, os.environ.get(PASSWORD, "")) if self.query else self.data
 
 
 def files_of(data: str) -> list[DataFile]:

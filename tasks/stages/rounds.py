@@ -138,7 +138,7 @@ def train_one(run: Run, number: int) -> Handle:
     def train(records: Examples) -> bytes:
         return write_update(train_client(server, records, client, architecture, spec, seed))
 
-    transform_kept(load_examples(run.settings.data, public.records, contract), train, path)
+    transform_kept(load_examples(run.settings.source.rows, public.records, contract), train, path)
     return Handle(path=path)
 
 

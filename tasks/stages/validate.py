@@ -82,8 +82,8 @@ def _judge(run: Run, release: Handle, received: Received) -> Handle:
         first = first_records(folder, contract, FIT_ROWS)
     facts = summarise(measured, tally, first, gate.results(), release.sha256, charged_section(run))
     facts |= kind.further_facts(measured, first)
-    if caution := caution_of_rules(model, rows, settings.seed):
-        facts["cautions"] = [caution]
+    if cautions := [*contract.remarks, *filter(None, [caution_of_rules(model, rows, settings.seed)])]:
+        facts["cautions"] = cautions
     return _finish(run, facts, checks)
 
 

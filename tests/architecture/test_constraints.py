@@ -2,6 +2,7 @@
 
 from importlib.metadata import PackageNotFoundError, distribution
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -44,3 +45,10 @@ def test_every_pin_keeps_to_the_range_that_the_package_states() -> None:
 def test_no_pin_names_a_place_a_hash_or_a_package_of_cuda() -> None:
     assert [line for line in PINNED if set("@/ +") & set(line)] == []
     assert [name for name in PINS if name.startswith(("nvidia", "cuda", "triton"))] == []
+
+
+def test_the_tests_of_a_file_share_a_worker(request: pytest.FixtureRequest) -> None:
+    """A version of pytest that pytest-xdist does not know lays every test out by itself, and says nothing."""
+    if not request.config.getoption("loadgroup", False):
+        pytest.skip("laid out by make test alone")
+    assert request.node.nodeid.endswith("@tests/architecture/test_constraints.py")

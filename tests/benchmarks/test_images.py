@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from benchmarks.archive.pearl import join as table_1
 from benchmarks.common import Table
 from benchmarks.image_stages import Studio, stages
 from benchmarks.images import join, plot
@@ -42,6 +43,24 @@ def test_the_distance_is_nothing_to_the_same_images_and_grows_with_what_is_wrong
     same, near = judge.frechet(judge.test.x), judge.frechet(make_images(300, seed=1).x)
     far = judge.frechet(np.random.default_rng(0).random((300, 784), dtype=np.float32))
     assert abs(same) < 1e-3 < far and near < far / 5
+
+
+def test_the_kernel_distance_is_about_nothing_to_images_of_one_law_and_grows_with_what_is_wrong(judge) -> None:
+    far = np.random.default_rng(0).random((300, 784), dtype=np.float32)
+    near, wrong = (
+        [judge.kernel(judge.features(x), np.random.default_rng(seed)) for seed in range(10)]
+        for x in (make_images(300, seed=1).x, far)
+    )
+    assert abs(np.mean(near)) < np.mean(wrong) / 5
+    assert min(near) < 0  # it is unbiased, so of one law it falls on both sides
+
+
+def test_rows_of_several_runs_of_table_1_are_put_in_its_order() -> None:
+    head = {"title": "mnist, delta=1e-5", "columns": ["method", "epsilon", "FID"], "digits": 2}
+    paper = ["PEARL, as published", 1.0, 3.52]
+    records = [{"tables": [{**head, "rows": [paper, row]}]} for row in (["pearl", 1.0, [2.0]], ["pearl", 10.0, [1.0]])]
+    (table,) = table_1([*records, {"tables": [{**head, "rows": [paper, ["dp-merf", 1.0, [9.0]]]}]}])
+    assert [row[:2] for row in table.rows] == [paper[:2], ["dp-merf", 1.0], ["pearl", 10.0], ["pearl", 1.0]]
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from dpmodels.authoring.lint import parse
+from dpmodels.codec.derive import derive, follows
 from dpmodels.codec.encode import Codec
 from dpmodels.contract.formula import Misread, names_in, reckon
 from dpmodels.contract.schema import Schema
@@ -206,3 +207,63 @@ def test_a_raw_column_of_another_type_is_refused_without_its_values() -> None:
     with refused(DataError, "as the schema derives it; it holds text", column="hour") as told:
         Gate(schema, raw=True).check(batch)
     assert "nine" not in str(told.value)
+
+
+SHOP = """
+name: shop
+columns:
+  price: {type: number, min: 0, max: 1000, round: 2}
+  fee: {type: number, min: 0, max: 1000, round: 2, nullable: true}
+  total: {type: derived, formula: price + fee, round: 2, dtype: "decimal(12, 2)"}
+  net: {type: derived, formula: price / 1.19, round: 2}
+  raw: {type: derived, formula: price + fee}
+"""
+
+
+def test_derived_money_is_kept_to_the_cent() -> None:
+    schema, rng = make_schema(SHOP), np.random.default_rng(1)
+    cents = rng.integers(0, 100_001, (2, 2000))
+    whole = {"price": cents[0] / 100, "fee": pa.array(cents[1] / 100, mask=rng.random(2000) < 0.1)}
+    table = pa.table(whole)
+    total, net, raw = (derive(schema.derived[name], schema.columns, table) for name in ("total", "net", "raw"))
+    assert total.type == pa.decimal128(12, 2) and net.type == raw.type == pa.float64()
+    expected = [
+        None if fee is None else (a + round(fee * 100))
+        for a, fee in zip(cents[0], table["fee"].to_pylist(), strict=True)
+    ]
+    assert [None if one is None else int(one * 100) for one in total.to_pylist()] == expected
+    assert all(str(one) == f"{one:.2f}".rstrip("0") or str(one) == f"{one:.1f}" for one in net.to_pylist())
+    assert any(len(str(one)) > 8 for one in raw.to_pylist() if one is not None)  # else `round` is for nothing
+    both = table.append_column("total", total).append_column("net", net).append_column("raw", raw)
+    assert all(follows(name, schema.columns, both).all() for name in schema.derived)
+    off = both.set_column(3, "net", pa.array(net.to_numpy() + np.where(np.arange(2000) == 7, 0.011, 0.004)))
+    held = follows("net", schema.columns, off)
+    assert not held[7] and not held.all()
+    half = pa.table({"price": [1.005], "fee": [0.0], "total": [1.01], "net": [0.84], "raw": [1.005]})
+    assert follows("total", schema.columns, half).all()  # a half may be rounded up or down
+    empty = derive(schema.derived["total"], schema.columns, pa.table({"price": [1e12], "fee": [1.0]}))
+    assert empty.to_pylist() == [None]
+
+
+def test_derived_money_without_decimals_is_remarked() -> None:
+    [remark] = make_schema(SHOP).remarks
+    assert remark.startswith("column raw: ") and "write `round: 2`" in remark
+    assert make_schema().remarks == ()  # of columns without decimals of their own nothing is known
+
+
+@pytest.mark.parametrize(
+    ("keys", "where", "message"),
+    [
+        ("round: 2, dtype: int64", "round", "not with int64"),
+        ('dtype: "decimal(12, 2)"', "round", "must be given with decimal"),
+        ('round: 3, dtype: "decimal(12, 2)"', "round", "be at most 2"),
+        ('round: 2, dtype: "decimal(39, 2)"', "dtype", "38 digits"),
+        ("round: 2, dtype: text", "dtype", "decimal(DIGITS, DECIMALS)"),
+        ("round: -1", "round", "must be at least 0"),
+    ],
+)
+def test_decimals_that_no_derived_column_can_keep_are_refused(keys: str, where: str, message: str) -> None:
+    schema, faults = parse(SHOP.replace("formula: price / 1.19, round: 2", f"formula: price / 1.19, {keys}"))
+    assert schema is None
+    [fault] = [one for one in faults if one.where == f"columns.net.{where}"]
+    assert message in fault.message

@@ -251,8 +251,8 @@ def test_lint_holds_what_a_discovery_was_charged_to_its_form(change, where):
     [
         ("[low <= high]", "[low <= hihg]", "constraints.0"),
         ("[low <= high]", "[fee <= fees]", "constraints.0"),
-        ("dtype: float32", 'dtype: "decimal(12, 2)"', "columns.twice.dtype"),
-        ("dtype: float32", "round: 2", "columns.twice.round"),
+        ("dtype: float32", 'dtype: "decimal(12, 2)"', "columns.twice.round"),
+        ("dtype: float32", "dtype: text", "columns.twice.dtype"),
     ],
 )
 def test_faults_that_no_discovery_mends_are_told_before_it_is_charged(tmp_path, old, new, where):

@@ -10,6 +10,7 @@ import torch
 
 from dpmodels.audit.made import colors, pictures
 from dpmodels.codec.encode import Codec, Records
+from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.base import Embedding, Layout
 from dpmodels.embeddings.characteristic import CharacteristicFunction, FrequencySpec
 from dpmodels.embeddings.fourier import FourierFeatures, FourierSpec
@@ -18,6 +19,7 @@ from dpmodels.embeddings.joint import ConditionalEmbedding
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.photo_moments import PhotoCode, PhotoMoments
+from dpmodels.embeddings.pixels import ImageLayout, PixelFunction, PixelSpec
 from dpmodels.embeddings.residuals import Residuals
 from dpmodels.embeddings.summation import transform_sum
 from dpmodels.privacy import Sensitive
@@ -66,6 +68,19 @@ def photo_moments(max_rows: int) -> Embedding:
     return PhotoMoments(code, 2, np.full(12, 9), 10**5, (0.15, 0.6), max_rows)
 
 
+def pixels_of(schema: Schema, max_rows: int) -> Embedding:
+    layout = ImageLayout.of(schema)
+    return ConditionalEmbedding(PixelFunction(PixelSpec(count=40), layout), layout, 0.05, max_rows)
+
+
+def pixels(max_rows: int) -> Embedding:
+    return pixels_of(pictures.make_schema(), max_rows)
+
+
+def color_pixels(max_rows: int) -> Embedding:
+    return pixels_of(colors.make_schema(), max_rows)
+
+
 @cache
 def scorers() -> list[Scorer]:
     return [fit_scorer(kind, make_records(300, seed=1), make_schema(), 20) for kind in ("logistic", "trees")]
@@ -86,8 +101,15 @@ CASES: dict[str, tuple[Callable[[int], Embedding], Callable[[int], Records]]] = 
     "scores on the real rows": (scores, make_records),
     "image moments": (image_moments, pictures.make_records),
     "photo moments": (photo_moments, colors.make_records),
+    "characteristic function of ink": (pixels, pictures.make_records),
+    "characteristic function of colors": (color_pixels, colors.make_records),
 }
-SCHEMAS = {image_moments: pictures.make_schema, photo_moments: colors.make_schema}
+SCHEMAS = {
+    image_moments: pictures.make_schema,
+    photo_moments: colors.make_schema,
+    pixels: pictures.make_schema,
+    color_pixels: colors.make_schema,
+}
 every = pytest.mark.parametrize(("make", "records"), CASES.values(), ids=CASES.keys())
 
 

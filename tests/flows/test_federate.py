@@ -7,9 +7,12 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +26,9 @@ from dpmodels.accounting.meaning import in_words
 from dpmodels.errors import BudgetExhausted, InvalidArgument, Unsuitable
 from dpmodels.hand_off.manifest import CARD, MANIFEST, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.methods.federations import records
 from dpmodels.methods.federations.classifier import FederatedClassifier
+from dpmodels.reading.database import Query
 from dpmodels.releases.release import read_release
 from flows.command_line.show import show_hand_off
 from flows.config import FederateConfig
@@ -467,3 +472,79 @@ def test_workers_compute_the_same_bits_as_here_and_the_dead_and_the_late_are_nam
     assert not [one for one in caplog.records if one.name.startswith("distributed")]
     with refused(InvalidArgument, name="workers"):
         clients.run_clients(run.parties, dies, "federate", 10)
+
+
+def ask_sqlite(config: Path, wards: tuple[str, ...] = ("north",), **changes: object) -> Path:
+    """Move wards' records into a database each, and have the federation ask them."""
+    content, folder = yaml.safe_load(config.read_text()), config.parent
+    for ward in wards:
+        path = folder / f"{ward}.db"
+        with closing(sqlite3.connect(path)) as database:
+            pq.read_table(folder / ward).to_pandas().to_sql("records", database, index=False)
+        shutil.rmtree(folder / ward)
+        content["clients"][ward] = f"sqlite:///{path}"
+        content.setdefault("queries", {})[ward] = "select * from records"
+    config.write_text(yaml.safe_dump({**content, **changes}))
+    return config
+
+
+def test_a_client_whose_records_a_database_holds_takes_part(tmp_path: Path) -> None:
+    config = ask_sqlite(write_wards(tmp_path))
+    assert run_cli("plan-federation", config)[0] == 0
+    code, _, err = run_cli("federate", config)
+    assert code == 0, err
+    assert verify_hand_off(tmp_path / "out").faults == [] and dropped(tmp_path) == {}
+    content = yaml.safe_load(config.read_text()) | {"name": "others", "out": str(tmp_path / "again")}
+    config.write_text(yaml.safe_dump(content))
+    code, _, err = run_cli("federate", config, "--open")
+    assert code == 1 and err.count("charged to another account") == 3
+
+
+def test_what_a_database_answers_is_what_a_file_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever batches the answer comes in, one of which is all null and one of whole numbers."""
+    rows = make_ward(40, 3).to_pylist()
+    for row in rows[7:14]:
+        row["age"] = None
+    for row in rows[14:21]:
+        row["pulse"] = round(row["pulse"])
+    ward = pa.Table.from_pylist([{**row, "pulse": float(row["pulse"])} for row in rows])
+    pq.write_table(ward, tmp_path / "ward.parquet")
+    with closing(sqlite3.connect(tmp_path / "ward.db")) as database:
+        database.execute(
+            f"create table records ({', '.join(rows[0])})"
+        )  # without types, so that each value has its own
+        database.executemany("insert into records values (?, ?, ?, ?, ?)", [tuple(row.values()) for row in rows])
+        database.commit()
+    monkeypatch.setattr(records, "BATCH_ROWS", 7)
+    spec, contract = records.RecordsSpec(inputs=INPUTS), SimpleNamespace(classes=CLASSES, most=1000, size=None)
+    asked = records.load_examples(Query(f"sqlite:///{tmp_path / 'ward.db'}", "records"), spec, contract).reveal()
+    given = records.load_examples(tmp_path / "ward.parquet", spec, contract).reveal()
+    assert torch.equal(asked.labels, given.labels) and given.inputs.isnan().sum() == 7
+    assert torch.equal(asked.inputs.nan_to_num(-1), given.inputs.nan_to_num(-1))
+
+
+@pytest.mark.parametrize(
+    ("wards", "changes", "words"),
+    [
+        ((), {"queries": {"east": "records"}}, "be of a client that is named"),
+        ((), {"queries": {"north": "records"}}, "the URL of a database"),
+        (("north",), {"queries": {}}, "clients.north"),
+        (("north",), {"queries": {"north": "delete from records"}}, "read"),
+    ],
+)
+def test_a_query_that_cannot_be_a_clients_is_refused_before_anything_is_charged(
+    tmp_path: Path, wards: tuple[str, ...], changes: dict[str, object], words: str
+) -> None:
+    code, _, err = run_cli("federate", ask_sqlite(write_wards(tmp_path), wards, **changes))
+    assert code == 1 and words in " ".join(err.split()), err
+    assert not (tmp_path / "home").exists()
+
+
+def test_two_clients_do_not_ask_one_database_the_same(tmp_path: Path) -> None:
+    config = ask_sqlite(write_wards(tmp_path))
+    content = yaml.safe_load(config.read_text())
+    for key in ("clients", "queries"):
+        content[key]["south"] = content[key]["north"]
+    config.write_text(yaml.safe_dump(content))
+    code, _, err = run_cli("federate", config)
+    assert code == 1 and "north and south ask one database the same" in " ".join(err.split())

@@ -10,6 +10,7 @@ import pytest
 
 import nacre
 from dpmodels.audit.made import shop
+from dpmodels.contract.remarks import FIRST_ROWS
 from dpmodels.errors import Unsuitable
 from dpmodels.report.terms import ROWS_ALONE
 from tests.kit.kills import only_run
@@ -207,3 +208,9 @@ def test_rows_of_users_without_the_key_say_that_they_are_no_users(tmp_path):
         code, out, err = run_cli(*words_)
         assert code == 0 and "belongs to anybody" in " ".join((out + err).split()), err
     assert ROWS_ALONE in json.loads((tmp_path / "out" / "report.json").read_text())["not_promised"]
+
+
+def test_that_only_the_first_row_of_a_user_was_used_stands_in_the_report(tmp_path):
+    write_clinic(tmp_path, unit={"user": "patient"})
+    assert run_cli(*synthesize_words(tmp_path))[0] == 0
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["cautions"] == [FIRST_ROWS]

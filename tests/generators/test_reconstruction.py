@@ -11,7 +11,7 @@ from dpmodels.embeddings.characteristic import CharacteristicFunction, Frequency
 from dpmodels.errors import ArtifactError, FileDamaged, InvalidArgument
 from dpmodels.generators.critic import FrequencyCritic
 from dpmodels.generators.load import load_generator
-from dpmodels.generators.networks import NetworkSpec
+from dpmodels.generators.networks import NetworkSpec, TabularGenerator
 from dpmodels.generators.reconstruction import Reconstruction, Target, TrainingSpec
 from dpmodels.methods.registry import METHODS
 from tests.kit.dying import die_after_a_checkpoint
@@ -35,7 +35,9 @@ def target(noise: float = 0.0) -> Target:
 
 
 def training(spec: TrainingSpec = SPEC) -> Reconstruction:
-    return Reconstruction(FEATURES, target(), spec, seed=5, device="cpu")
+    return Reconstruction(
+        FEATURES, target(), spec, lambda: TabularGenerator(spec.network, LAYOUT), seed=5, device="cpu"
+    )
 
 
 def test_a_resumed_training_ends_where_an_uninterrupted_one_does(tmp_path, monkeypatch):

@@ -60,14 +60,17 @@ class Kind:
 
 
 BUDGET: Words = ["--epsilon", 2, "--delta", 1e-5]
+PEARL = {
+    "method": "pearl",
+    "measurement": {"frequencies": {"count": 16}},
+    "training": {"steps": 3, "batch_size": 16, "frequencies_per_step": 8, "network": {"hidden_dim": 8}},
+}
 
 
 def table(folder: Path, form: Write, name: str) -> Words:
     (folder / "clinic.yaml").write_text(make_schema(name=name, unit={"user": "patient", "max_rows": 2}).to_yaml())
     data = form(folder / "data", make_table(60).set_column(0, "patient", canaries(60)))
-    training = {"steps": 3, "batch_size": 16, "frequencies_per_step": 8, "network": {"hidden_dim": 8}}
-    quick = {"method": "pearl", "measurement": {"frequencies": {"count": 16}}, "training": training}
-    return [data, "--schema", folder / "clinic.yaml", *configured(folder, quick), *BUDGET]
+    return [data, "--schema", folder / "clinic.yaml", *configured(folder, PEARL), *BUDGET]
 
 
 def canaries(rows: int) -> pa.Array:
@@ -94,11 +97,21 @@ def configured(folder: Path, model: object) -> Words:
 
 
 def images(folder: Path, form: Write, name: str) -> Words:
+    """Write shapes for the default method of images."""
+    quick = {"measurement": {"coefficients": 12, "directions": 5}, "training": {"rounds": 1, "images": 100}}
+    return shapes(folder, form, name, quick)
+
+
+def images_of_pearl(folder: Path, form: Write, name: str) -> Words:
+    """Write shapes for a method of tables that takes images too."""
+    return shapes(folder, form, name, PEARL)
+
+
+def shapes(folder: Path, form: Write, name: str, model: object) -> Words:
     columns = {**pictures.make_schema().model_dump()["columns"], "who": {"type": "identifier"}}
     changes = {"name": name, "columns": columns, "unit": {"user": "who", "max_rows": 2}}
     (folder / "shapes.yaml").write_text(pictures.make_schema(**changes).to_yaml())
     rows = pictures.make_table(60).append_column("who", canaries(60))
-    model = {"measurement": {"coefficients": 12, "directions": 5}, "training": {"rounds": 1, "images": 100}}
     return [form(folder / "data", rows), "--schema", folder / "shapes.yaml", *configured(folder, model), *BUDGET]
 
 
@@ -161,6 +174,7 @@ KINDS = [
     Kind("table", table, queried=True),
     Kind("users", users),
     Kind("images", images, formats=FORMATS.keys() - TEXT),
+    Kind("images of pearl", images_of_pearl, formats=FORMATS.keys() - TEXT),
     Kind("documents", documents, queried=True),
     Kind("each document", each_document, ("embed-documents",), ("plan-documents",), "embeddings", queried=True),
     Kind("federation", federation, ("federate",), ("plan-federation",), "classifier.safetensors", charges=3),

@@ -162,15 +162,17 @@ FORMS = {
     "images": {"target": "ward", "columns": {**IMAGE, **WARD}},
     "color": {"target": "ward", "columns": {"picture": {**IMAGE["picture"], "channels": 3}, **WARD}},
 }
-NEEDS_TWO_COLUMNS = {*TRAINED, "pearl", "dp-merf", "moments"}
+OF_PIXELS = ("pearl", "dp-merf")
+"""Methods of tables that take images too, gray or in color."""
+NEEDS_TWO_COLUMNS = {*TRAINED, *OF_PIXELS, "moments"}
 
 
 def refusal(method: str, form: str) -> str:
     """Return what a method says of a form that it does not take."""
     if form == "color":
-        return "" if method == "nacre-photos" else "be nacre-photos"
+        return "" if method in ("nacre-photos", *OF_PIXELS) else "be nacre-photos"
     if form == "images":
-        return "" if method in ("nacre-images", "nacre-photos", *TRAINED) else "be nacre-images"
+        return "" if method in ("nacre-images", "nacre-photos", *OF_PIXELS, *TRAINED) else "be nacre-images"
     if method in ("nacre-images", "nacre-photos"):
         return "column of type image"
     return "besides the target" if form == "only the target" and method in NEEDS_TWO_COLUMNS else ""

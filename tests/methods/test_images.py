@@ -63,7 +63,7 @@ def test_a_plan_is_a_function_of_public_inputs_and_needs_an_image():
     assert IMAGES.plan(make_schema(), BUDGET) == IMAGES.plan(make_schema(), BUDGET)
     with pytest.raises(Unsuitable, match="column of type image"):
         IMAGES.plan(make_clinic(), BUDGET)
-    for method in ("nacre", "pearl", "dp-merf"):
+    for method in ("nacre", "moments", "privbayes"):
         with pytest.raises(InvalidArgument):
             create(method, {}, {}).plan(make_schema(), BUDGET)
     assert (method_for(make_schema()), method_for(make_clinic())) == ("nacre-images", "nacre")

@@ -2,7 +2,8 @@
 
 import pytest
 
-from dpmodels.pages.glance import error_at_worst, fits, glance, warnings_of, worst_first
+from dpmodels.pages.card import _avoided
+from dpmodels.pages.glance import doubted, error_at_worst, fits, glance, warnings_of, worst_first
 
 PRIVACY = {"spent_epsilon": 1.0, "delta": 1e-5, "unit": "record"}
 
@@ -52,3 +53,22 @@ def test_a_fit_is_close_up_to_what_noise_and_drawing_explain(left: float, close:
     said = glance({"privacy": PRIVACY, "fit": [look, {"look": "fine", "left": 1.0, "explained": 1.0}]})["fit"]
     assert said == ("as close to the release as its noise allows" if close else said)
     assert ("further from the released pairs than noise explains: 1.33" in said) is not close
+
+
+def test_a_data_sheet_names_every_column_of_which_a_figure_is_not_to_be_used() -> None:
+    open_mean = {"estimate": 5.0, "expected_error": None, "expected_error_if_thinning_out": 1.0}
+    avoid = {"fee": ["mean", "total"], "bill": ["mean", "total", "p99"], "tax": ["mean", "total"], "age": ["p99"]}
+    numbers = {name: {"mean": open_mean} for name in ("fee", "tax")}
+    assert list(_avoided(avoid, numbers)) == [
+        "Use no mean or total of fee, tax, unless you know that their values thin out towards the bounds.",
+        "Use no mean, total or 99 % quantile of bill.",
+        "Use no 99 % quantile of age.",
+    ]
+
+
+def test_the_error_of_a_mean_that_is_not_to_be_used_is_not_listed() -> None:
+    fact = {"estimate": 200.0, "expected_error": 10.0}
+    columns = [{"name": name, "mean": fact, "p99": fact} for name in "ab"]
+    assert len(doubted({"columns": columns})) == 2
+    columns[0]["avoid"] = ["mean", "total"]
+    assert [words[0] for words in doubted({"columns": columns})] == ["b"]

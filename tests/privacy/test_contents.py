@@ -103,7 +103,9 @@ def make_cap(folder: Path) -> object:
     return PrivacyBudget(epsilon=3, delta=1e-5)
 
 
-@pytest.mark.parametrize("how", ["named", "copied", "reordered", "with another schema"])
+@pytest.mark.parametrize(
+    "how", ["named", "copied", "reordered", "with columns in another order", "with another schema"]
+)
 def test_the_same_data_under_another_name_is_refused_before_the_charge(clinic: Path, how: str) -> None:
     data = "clinic.parquet"
     if how == "copied":
@@ -113,6 +115,13 @@ def test_the_same_data_under_another_name_is_refused_before_the_charge(clinic: P
         data = "other.parquet"
         table = pq.read_table(clinic / "clinic.parquet")
         pq.write_table(table.take(list(reversed(range(len(table))))), clinic / data)
+    elif how == "with columns in another order":
+        data = "other.parquet"
+        table = pq.read_table(clinic / "clinic.parquet")
+        pq.write_table(table.select(table.column_names[::-1]), clinic / data)
+        schema = yaml.safe_load((clinic / "visits2.yaml").read_text())
+        schema["columns"] = dict(reversed(schema["columns"].items()))
+        (clinic / "visits2.yaml").write_text(yaml.safe_dump(schema, sort_keys=False))
     elif how == "with another schema":
         schema = yaml.safe_load((clinic / "visits2.yaml").read_text())
         name, column = next((name, one) for name, one in schema["columns"].items() if one["type"] == "integer")
@@ -130,6 +139,19 @@ def test_the_operators_reason_stands_in_the_entry_and_in_the_hand_off(clinic: Pa
     assert reserve.content["declared"] == {"again": "The board agreed to a second study."}
     manifest = json.loads((run.settings.out / MANIFEST).read_text())
     assert manifest["declared"] == reserve.content["declared"]
+
+
+def test_a_reason_for_a_second_budget_does_not_bar_the_first(clinic: Path) -> None:
+    ledger_of(clinic).change_cap("clinic", epsilon=3, reason="room for more")
+    go(asked(clinic, "second", schema="visits2.yaml", again="The board agreed to a second study."))
+    ledger_of(clinic).change_cap("visits2", epsilon=3, reason="room for more")
+    ingest(asked(clinic, "more"))
+    with refused(ContentCharged, account="clinic"):  # a reason is one run's
+        ingest(asked(clinic, "third", schema="visits2.yaml"))
+    ingest(asked(clinic, "still"))
+    (clinic / "visits3.yaml").write_text(make_schema(name="visits3").to_yaml())
+    with refused(ContentCharged, account="clinic"):
+        go(asked(clinic, "fourth", schema="visits3.yaml"))
 
 
 def test_what_is_no_second_budget_is_not_refused(clinic: Path) -> None:
@@ -179,7 +201,7 @@ def test_what_was_never_charged_is_no_budget(tmp_path: Path) -> None:
 def test_what_is_remembered_is_keyed_and_for_its_owner_alone(clinic: Path) -> None:
     zone = clinic / "home" / "sensitive" / ".contents"
     files = [path for path in zone.rglob("[!.]*") if path.is_file()]
-    assert len(files) == 2 and zone.stat().st_mode & 0o777 == 0o700
+    assert len(files) == 3 and zone.stat().st_mode & 0o777 == 0o700
     assert all(file.stat().st_mode & 0o777 == 0o600 for file in files)
     from dpmodels.artifact import sha256_of
 

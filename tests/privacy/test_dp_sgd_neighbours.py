@@ -14,6 +14,7 @@ from dpmodels.mechanisms.dp_sgd import gradients, training
 from dpmodels.mechanisms.dp_sgd.formed import FormedGradients
 from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
 from dpmodels.mechanisms.dp_sgd.groups import ClipGroups, layer_groups
+from dpmodels.mechanisms.dp_sgd.hooked import HookedGradients
 from dpmodels.mechanisms.dp_sgd.places import alike_everywhere
 from dpmodels.mechanisms.dp_sgd.randomness import KeyStream
 from dpmodels.mechanisms.dp_sgd.spec import Noise, SgdSpec
@@ -21,6 +22,7 @@ from dpmodels.mechanisms.dp_sgd.training import DpSgd
 from dpmodels.methods.registry import create
 from dpmodels.privacy import Sensitive
 from tests.kit.dp_sgd import Critic, crosses
+from tests.kit.operator_networks import listing
 from tests.kit.support import make_records, make_schema
 
 KEY = bytes(range(32))
@@ -53,7 +55,16 @@ def system_of(method: str, schema, records, **changes: object) -> tuple[nn.Modul
     built = create(method, parameters, {})
     system = built.design(built.settled(schema), schema)
     estimate, data = exact(system, records)
-    return system.networks(estimate, start=True).objectives[0], tuple(tensor[:ROWS] for tensor in data.reveal())
+    return system.objective(estimate, 0, start=True), tuple(tensor[:ROWS] for tensor in data.reveal())
+
+
+def operators(alias: str, gan: dict[str, object]) -> tuple[nn.Module, tuple[Tensor, ...]]:
+    """Return a GAN of images whose critic an operator brings; its loss has no gradient of a gradient."""
+    rows = pictures.make_schema(), pictures.make_records(ROWS)
+    with listing():
+        objective, data = system_of("dp-gan", *rows, gan={**gan, "penalty": 0}, critic=alias)
+    assert training.way_of(objective) is HookedGradients
+    return objective, data
 
 
 GAN = {"latent": 4, "hidden": 16, "critic_hidden": 16, "channels": 8, "generator_batch": 8, "penalty": 10}
@@ -70,6 +81,8 @@ OBJECTIVES: dict[str, Callable[[], tuple[nn.Module, tuple[Tensor, ...]]]] = {
     "dpkg, formed images": lambda: system_of(
         "dpkg", pictures.make_schema(), pictures.make_records(ROWS), clusters=1, gan={**GAN, "convolutions": True}
     ),
+    "dp-gan, formed by hooks": lambda: operators("convolution", GAN),
+    "dpkg, formed by hooks": lambda: operators("recurrent", {**GAN, "loss": "wgan-gp"}),
     "dp-gm, images": lambda: system_of("dp-gm", pictures.make_schema(), pictures.make_records(ROWS), clusters=1),
 }
 

@@ -10,7 +10,7 @@ from benchmarks import postgres
 from dpmodels.errors import DataError, InvalidArgument
 from dpmodels.reading.database import Query, names_of_query
 from dpmodels.reading.statement import statement_of, tied
-from tasks.run.source import check_source
+from tasks.run.source import Source
 from tests.kit.errors import refused
 
 WRITES = {
@@ -159,7 +159,7 @@ def test_a_query_of_one_table_row_by_row_is_not_warned_of(text: str) -> None:
 
 def test_a_plan_warns_of_a_query_that_ties_rows_together(tmp_path: Path, caplog) -> None:
     database = sqlite(tmp_path)
-    check_source(database, "visits")
+    Source(database, "visits").check()
     assert not caplog.records
-    check_source(database, "select distinct a from visits limit 3")
+    Source(database, "select distinct a from visits limit 3").check()
     assert [record.getMessage().count("`") for record in caplog.records] == [4]

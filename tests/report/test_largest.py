@@ -67,7 +67,7 @@ def test_a_column_in_one_cell_is_warned_of_and_listed_before_the_others() -> Non
     assert f"{share} of the records lie in one cell, 0 to 3905." in amount["warning"]
     assert (
         "declare zero_inflated: true (where many of them are exactly 0) or "
-        "declare narrower public bounds or declare scale: log or "
+        "declare narrower public bounds or declare scale: log (where few of them are) or "
         "ask for more cells (model.measurement.fine_cells, now 256)."
     ) in amount["warning"]
     least = [column | {"expected_distance": 0.0} if column is amount else column for column in facts["columns"]]

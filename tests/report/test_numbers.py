@@ -58,13 +58,18 @@ def test_synthetic_means_and_quantiles_are_as_far_off_as_is_said() -> None:
             made = Codec(schema).decode(rows)["x"].to_numpy()
             said = errors_of(marginals.codec.columns["x"], marginals.columns["x"], tally.cells[0] / tally.rows)
             for key, true, real in (("mean", np.mean(values), made.mean()), ("p99", *quantiles(values, made))):
-                errors.setdefault(f"{name} {key}", []).append([said[key]["expected_error"], real - true])
+                errors.setdefault(f"{name} {key}", []).append([stated(said[key]), real - true])
     ratios = {name: float(np.divide(*np.sqrt(np.mean(np.square(each), axis=0)))) for name, each in errors.items()}
     for key in ("mean", "p99"):
         together = float(np.exp(np.mean([math.log(x) for name, x in ratios.items() if name.endswith(key)])))
         assert 0.7 < together < 2.5, ratios
     assert min(ratios.values()) > 0.25, ratios
     assert ratios["fee mean"] > 0.45, ratios  # what lies evenly up to the bound is no tail that falls
+
+
+def stated(fact: dict[str, float]) -> float:
+    """Return the error that is stated of a figure, if only for values that thin out."""
+    return fact.get("expected_error_if_thinning_out") or fact["expected_error"]
 
 
 def quantiles(*tables: np.ndarray) -> list[float]:
@@ -80,7 +85,7 @@ def test_a_mean_that_noise_exceeds_is_warned_of_unless_it_may_be_nothing(low: in
     errors = {"mean": {"estimate": 10.0, "expected_error": 20.0}, "p99": {"estimate": 50.0, "expected_error": 5.0}}
     assert (doubt(column, errors) is not None) == (low == 0)
     made = np.array([1.0, 0.0, 0.0])
-    assert errors_of(column, noisy, made)["mean"]["expected_error"] > 0
+    assert stated(errors_of(column, noisy, made)["mean"]) > 0
     assert errors_of(column, Marginal.plain(np.zeros(3), 60.0), made) == {}
 
 
@@ -147,10 +152,12 @@ def test_how_values_lie_in_the_one_cell_that_holds_them_is_in_the_error(high: fl
     facts = errors_of(column, replace(noisy, ends=ends), ends.expected)
     assert ends.lower is None and ends.expected[0] > 0.8
     width = high / 64
-    assert facts["mean"]["estimate"] < width and facts["mean"]["expected_error"] > 0.15 * width
+    assert facts["mean"]["estimate"] < width and stated(facts["mean"]) > 0.15 * width
     assert facts["unseen"]["records"] > 100 and facts["unseen"]["means"][1] > 0.1 * high
     assert facts["unseen"]["means"][0] == 0  # and no further down, where no value may be
-    assert facts["unseen"]["open"] and "by noise alone its mean lies anywhere from 0 to" in str(doubt(column, facts))
+    assert (
+        facts["unseen"]["open"] and "by noise alone its mean lies anywhere from 0 to" in doubt(column, facts).sentence
+    )
 
 
 @pytest.mark.parametrize(("low", "high"), [(-25_000, 1000), (-1000, 25_000)])
@@ -161,7 +168,7 @@ def test_what_noise_may_hide_at_either_bound_is_said_where_it_exceeds_the_stated
     counts[63 if low < -high else 0] = 4000
     facts = errors_of(column, Marginal.plain(counts, 30.0), counts / counts.sum())
     least, most = facts["unseen"]["means"]
-    error, mean = facts["mean"]["expected_error"], facts["mean"]["estimate"]
+    error, mean = stated(facts["mean"]), facts["mean"]["estimate"]
     assert max(mean - least, most - mean) > 2 * error and least <= mean - 0.9 * error and most >= mean + 0.9 * error
 
 
@@ -177,8 +184,10 @@ def test_a_mean_that_noise_leaves_open_is_warned_of_and_not_listed_beside_the_ot
     )
     columns[-1]["unseen"] |= {"means": [195.0, 9000.0], "open": True, "quantile": True}
     assert [one["name"] for one in worst_means({"columns": columns})] == ["a", "b", "c"]
-    said = str(doubt(column, columns[-1]))
-    assert said.startswith("use no mean, total or 99 % quantile") and "anywhere from 195 to 9000" in said
+    columns[-1]["mean"] |= {"expected_error": None, "expected_error_if_thinning_out": 11.0}
+    verdict = doubt(column, columns[-1])
+    assert verdict.figures == ("mean", "total", "p99") and "anywhere from 195 to 9000" in verdict.sentence
+    assert verdict.sentence.startswith("use no mean, total or 99 % quantile")
     row = number_row(columns[-1])
     assert row == ("far", "200", "unknown", "200", "unknown", "195", "9000")
     assert number_row(columns[0] | {"discovered_bounds": ["max"]}) == (
@@ -271,7 +280,7 @@ def test_a_quantile_is_not_known_where_noise_may_hide_a_second_group_of_values()
     for stddev, hidden in ((40.0, True), (2.0, False)):
         facts = errors_of(column, Marginal.plain(counts, stddev), counts / counts.sum())
         assert facts.get("unseen", {}).get("quantile", False) == hidden, facts
-        assert ("99 % quantile" in str(doubt(column, facts))) == hidden
+        assert ("p99" in getattr(doubt(column, facts), "figures", ())) == hidden
 
 
 def test_one_wide_cell_that_holds_most_has_no_mean_and_no_advice_to_widen_its_bounds() -> None:

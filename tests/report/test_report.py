@@ -258,3 +258,12 @@ def test_summaries_count_every_row():
 def test_every_method_is_described_in_words_of_its_own():
     described = {method.removesuffix("-ae") for method in of_kind("table")}
     assert described == set(DONE) and len(set(DONE.values())) == len(DONE)
+
+
+@pytest.mark.parametrize(("epsilon", "factor"), [(2.0, "7.39"), (700.0, "10^304"), (1000.0, "10^434")])
+def test_how_far_odds_move_is_said_of_every_epsilon_that_can_be_spent(epsilon, factor):
+    from dpmodels.pages import federated, report
+
+    event = {"kind": "gaussian", "noise_multiplier": 0.1}
+    facts = {"unit": "record", "rows_of_a_unit": 1, "spent_epsilon": epsilon, "delta": 1e-6, "event": event}
+    assert report._privacy_in_words(facts, None)["factor"] == federated._words(facts)["factor"] == factor

@@ -18,7 +18,8 @@ class Objective(Protocol):
 
     Whatever else it reads is public and held by the module: a generator's samples are a buffer, say. It draws nothing
     itself. A gradient inside the loss is taken by ``slope`` (products.py), which can be differentiated again; or by
-    ``torch.func.grad``, where an attribute ``slopes`` of the module is True.
+    ``torch.func.grad``, where an attribute ``slopes`` of the module is True. What has an attribute ``hooked`` takes
+    none.
 
     Attributes:
         normals: the shape of the standard normals that the loss of one record reads, (0,) for none.
@@ -89,7 +90,7 @@ def trained(objective: nn.Module) -> list[nn.Parameter]:
     for layer in objective.modules():
         if isinstance(layer, nn.modules.batchnorm._BatchNorm):
             raise Unsuitable("the objective has batch normalization, which mixes records; use layers that do not")
-        if isinstance(layer, nn.modules.dropout._DropoutNd):
+        if isinstance(layer, nn.modules.dropout._DropoutNd) and layer.p > 0:
             raise Unsuitable("the objective has dropout, which draws at random; use the normals that it is given")
     parameters = [p for p in objective.parameters() if p.requires_grad]
     if not parameters or any(p.dtype != torch.float32 for p in parameters):

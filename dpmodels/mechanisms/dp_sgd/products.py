@@ -44,13 +44,16 @@ _WITHIN = ContextVar("_WITHIN", default=False)
 class ExactProducts(TorchFunctionMode):
     """Within it, linear layers and products with a matrix of weights are exact; other products are refused.
 
+    With ``alone`` False linear layers are exact, and all other products are a library's own.
+
     Attributes:
         uses: by the identity of a weight to keep them for, a list for each use of its layer, or for each slope taken
             through one: what went in, then what came back, in float64. What nothing came back for has no second part.
     """
 
-    def __init__(self, weights: Iterable[Tensor]) -> None:
+    def __init__(self, weights: Iterable[Tensor], *, alone: bool = True) -> None:
         super().__init__()
+        self.alone = alone
         self.uses: dict[int, Uses] = {id(weight): [] for weight in weights}
         self._came_back: list[tuple[Tensor, int, Tensor]] = []
 
@@ -66,6 +69,8 @@ class ExactProducts(TorchFunctionMode):
             return func(*args, **(kwargs or {}))
         if func is functional.linear:
             return self._linear(*args, **(kwargs or {}))
+        if not self.alone:
+            return func(*args, **(kwargs or {}))
         if func in _MATRIX_PRODUCTS and args[1].dim() == 2:
             return self._linear(args[0], args[1].mT)
         raise Unsuitable(f"the objective calls {func.__name__}; it may multiply rows by matrices of weights alone")

@@ -16,6 +16,7 @@ from dpmodels.mechanisms.dp_sgd.clipping import FACTOR_BITS
 from dpmodels.mechanisms.dp_sgd.formed import FormedGradients
 from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients, made_of_linear_layers
 from dpmodels.mechanisms.dp_sgd.groups import ClipGroups
+from dpmodels.mechanisms.dp_sgd.hooked import HookedGradients
 from dpmodels.mechanisms.dp_sgd.noise import rounded_gaussian
 from dpmodels.mechanisms.dp_sgd.objective import Follower, Gradients, Objective
 from dpmodels.mechanisms.dp_sgd.places import alike_everywhere
@@ -32,8 +33,9 @@ class DpSgd:
     """Trains an objective (objective.py), a module that returns one loss a row.
 
     One that trains linear layers alone is differentiated by what goes through them. Any other, and one that takes
-    gradients by ``torch.func.grad``, which its attribute ``slopes`` says, is differentiated by a vector a record,
-    unless ``gradients`` says how. Coordinates are grouped as ``spec`` says, unless ``groups`` are given, which stay.
+    gradients by ``torch.func.grad``, which its attribute ``slopes`` says, is differentiated by a vector a record. So is
+    one with a module that is ``hooked``, by the hooks of Opacus. ``gradients`` overrides this. Coordinates are grouped
+    as ``spec`` says, unless ``groups`` are given, which stay.
     The batch is private, and so is everything about a step but the weights after it: nothing of it is logged.
     """
 
@@ -50,8 +52,7 @@ class DpSgd:
         if not (0 < noise.multiplier < 2.0**30 and 0 < noise.records < math.inf and len(key) == KEY_BYTES):
             raise Unsuitable(f"DP-SGD cannot use {noise}; give positive, finite noise and a key of 32 bytes")
         self.spec, self.noise, self.key, self.step = spec, noise, key, 0
-        of_products = made_of_linear_layers(objective) and not getattr(objective, "slopes", False)
-        self.gradients: Gradients = (gradients or (RecordGradients if of_products else FormedGradients))(objective)
+        self.gradients: Gradients = (gradients or way_of(objective))(objective)
         self.normals = cast(Objective, objective).normals
         self.parameters = self.gradients.parameters
         size = sum(p.numel() for p in self.parameters)
@@ -179,6 +180,14 @@ class DpSgd:
         self.adam.zero_grad()
         with torch.no_grad():
             torch._foreach_lerp_(self.mean, list[Tensor](self.parameters), 1 - self.spec.average)
+
+
+def way_of(objective: nn.Module) -> type[Gradients]:
+    """Return how an objective is differentiated: by hooks, by exact products of linear layers alone, or as vectors."""
+    if any(getattr(part, "hooked", False) for part in objective.modules()):
+        return HookedGradients
+    of_products = made_of_linear_layers(objective) and not getattr(objective, "slopes", False)
+    return RecordGradients if of_products else FormedGradients
 
 
 def _under(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -1,6 +1,7 @@
 """Read the records of a party, or public ones, from files of any format: columns of numbers, or one column of lists."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Self
@@ -11,7 +12,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from dpmodels.codec.convert import plain
+from dpmodels.codec.convert import plain, to_floats
+from dpmodels.contract.base import is_text
 from dpmodels.contract.federation import Federation
 from dpmodels.embeddings.frozen import Examples
 from dpmodels.errors import DataError
@@ -20,7 +22,8 @@ from dpmodels.late import Tensor, torch
 from dpmodels.limits import LONGEST_RECORD
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.data_files import find_files
-from dpmodels.reading.named_columns import open_columns
+from dpmodels.reading.database import Query, read_query
+from dpmodels.reading.named_columns import check_once_named, open_columns
 
 BATCH_ROWS = 2**16
 MISSING = "must be in every file, and once, since the federation's records have it"
@@ -74,7 +77,7 @@ def read_labeled(path: str | Path, spec: RecordsSpec, classes: Sequence[str]) ->
     return Examples(_inputs(table, spec), torch.from_numpy(_labels(table[spec.label], spec.label, classes)))
 
 
-def load_examples(path: str | Path, spec: RecordsSpec, contract: Federation) -> Sensitive[Examples]:
+def load_examples(source: str | Path | Query, spec: RecordsSpec, contract: Federation) -> Sensitive[Examples]:
     """Read the labeled records of a client. A value that is missing makes its record's vector zero and nothing else.
 
     Privacy: Sensitive. Records that break the contract are refused before anything is charged.
@@ -83,20 +86,35 @@ def load_examples(path: str | Path, spec: RecordsSpec, contract: Federation) -> 
         DataError: the files cannot be read or lack a column, a label is none of the classes, or the number of records
             is not what the contract says of it.
     """
-    table = _table(path, spec, labeled=True)
+    table = _table(source, spec, labeled=True)
     inputs, labels = _inputs(table, spec), _labels(table[spec.label], spec.label, contract.classes)
     if len(labels) > contract.most or (contract.size is not None and len(labels) != contract.size):
         raise DataError("", "the number of records must be what the contract says of it")
     return Sensitive(Examples(inputs, torch.from_numpy(labels)))
 
 
-def _table(path: str | Path, spec: RecordsSpec, labeled: bool) -> pa.Table:
+def _table(source: str | Path | Query, spec: RecordsSpec, labeled: bool) -> pa.Table:
     texts = {**dict.fromkeys(spec.inputs, pa.float64()), **({spec.label: pa.string()} if labeled else {})}
-    files = [open_columns(file, texts, MISSING) for file in find_files(str(path))]
+    if isinstance(source, Query):
+        return _answer(source, spec, texts)
+    files = [open_columns(file, texts, MISSING) for file in find_files(str(source))]
     if any(file.types != files[0].types for file in files):
-        raise DataError("", f"{path} must hold values of the same types in all of its files")
-    batches = chain.from_iterable(file.read(BATCH_ROWS, LONGEST_RECORD) for file in files)
-    return pa.Table.from_batches(batches, files[0].types)
+        raise DataError("", f"{source} must hold values of the same types in all of its files")
+    records = chain.from_iterable(file.read(BATCH_ROWS, LONGEST_RECORD) for file in files)
+    return pa.Table.from_batches(records, files[0].types)
+
+
+def _answer(query: Query, spec: RecordsSpec, texts: Mapping[str, pa.DataType]) -> pa.Table:
+    """Read what a database answers: numbers as float64 and labels as text, whatever types each batch of it has."""
+    if spec.shape:
+        raise DataError(spec.inputs[0], "must come in files that hold lists, such as Parquet; a database holds none")
+    check = partial(check_once_named, columns=texts, missing=MISSING)
+    batches = [batch for batch in read_query(query, texts, check, BATCH_ROWS) if batch.num_rows]
+    columns = {
+        name: pa.chunked_array([_numbers(each[name], name) for each in batches], pa.float64()) for name in spec.inputs
+    }
+    labels = [_texts(each[spec.label], spec.label) for each in batches]
+    return pa.table({**columns, spec.label: pa.chunked_array(labels, pa.string())})
 
 
 @np.errstate(over="ignore")  # numpy's warning would tell that a value is huge
@@ -122,18 +140,23 @@ def _lists(column: pa.Array, spec: RecordsSpec) -> NDArray[np.float32]:
 
 def _numbers(column: pa.Array, name: str) -> NDArray[np.float64]:
     kind = column.type
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+    exact = pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind)
+    if not (exact or pa.types.is_floating(kind) or pa.types.is_null(kind)):
         raise DataError(name, "must hold numbers")
-    numbers: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return numbers
+    return to_floats(column)
+
+
+def _texts(column: pa.Array | pa.ChunkedArray, name: str) -> pa.Array | pa.ChunkedArray:
+    """Return labels as text."""
+    column = plain(column)
+    kind = column.type
+    if not (pa.types.is_integer(kind) or is_text(kind) or pa.types.is_null(kind)):
+        raise DataError(name, "must hold text or whole numbers")
+    return column.cast(pa.string())
 
 
 def _labels(column: pa.ChunkedArray, name: str, classes: Sequence[str]) -> NDArray[np.int64]:
-    column = plain(column)
-    kind = column.type
-    if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        raise DataError(name, "must hold text or whole numbers")
-    codes = pc.index_in(column.cast(pa.string()), pa.array(list(classes), pa.string()))
+    codes = pc.index_in(_texts(column, name), pa.array(list(classes), pa.string()))
     if codes.null_count:
         raise DataError(name, "must be one of the federation's classes in every record")
     labels: NDArray[np.int64] = codes.to_numpy(zero_copy_only=False).astype(np.int64)

@@ -17,6 +17,7 @@ from dpmodels.errors import Unsuitable
 from dpmodels.frozen import Frozen
 from dpmodels.generators.gan_model import Base, GanModel
 from dpmodels.generators.heads import head_of
+from dpmodels.generators.operator_network import NetworkShape, OperatorNetwork, OperatorPart
 from dpmodels.generators.sizes import GanSpec
 from dpmodels.late import torch
 from dpmodels.mechanisms.dp_sgd.spec import Rows, SgdSpec
@@ -39,6 +40,7 @@ class GanMeasurement(Frozen):
             no such release. The other looks give up this part of their own share.
         warm: what that release measures; by default what nacre or nacre-images does.
         sgd, gan: parameters of the steps and of the networks; by default what suits tables or images (``suited``).
+        critic: an operator's network instead of ours.
     """
 
     suited: ClassVar[dict[str, dict[str, Any]]]
@@ -46,6 +48,7 @@ class GanMeasurement(Frozen):
     warm: NacreMeasurement | ImageMeasurement | None = None
     sgd: SgdSpec | None = None
     gan: GanSpec | None = None
+    critic: OperatorNetwork | None = Field(default=None, exclude_if=lambda network: network is None)
 
     def settled(self, schema: Schema) -> "GanMeasurement":
         """Set every parameter that was not given to what suits the schema."""
@@ -66,7 +69,12 @@ class Adversaries(Training[Counts]):
         self.gan, self.sgd, self.image_radius = spec.gan or GanSpec(), spec.sgd or SgdSpec(), image_radius
         if self.gan.told and self.gan.loss == "wgan-gp":
             raise Unsuitable("scores of a Wasserstein critic tell no fakes; set told to 0, or take another loss")
+        if spec.critic and self.gan.penalty:
+            raise Unsuitable("the slope of an operator's critic is not differentiated by record; set gan.penalty to 0")
         self.vectors = Vectors(schema, self.gan.most_cells, image_radius, self.gan.numbers)
+        if spec.critic:
+            shape = NetworkShape(head_of(self.vectors).outputs, 1, self.vectors.classes, self.vectors.image)
+            self.operator = OperatorPart(spec.critic, shape, self.gan.seed)
         self.warm = WarmStart(schema, spec.warm, spec.warm_share) if spec.warm else None
 
     def networks(self, counts: Counts, start: bool) -> Networks:
@@ -83,6 +91,10 @@ class Adversaries(Training[Counts]):
         from dpmodels.generators.gan import Pool, pretrain_critic
 
         adversary = self.networks(counts, start).objectives[index]
+        if self.operator:
+            from dpmodels.generators.operator_modules import OperatorCritic
+
+            adversary.critic = OperatorCritic(*self.operator)
         if base := self.base(counts):
             rows = self.vectors.rows(base.model.sample(self.gan.pool, self.gan.seed))
             nearest = base.clusters(self.vectors, rows.design) == index

@@ -34,11 +34,13 @@ from dpmodels.embeddings.vectors import (
 )
 from dpmodels.frozen import Frozen
 from dpmodels.generators.heads import CellHead, Head, head_of
+from dpmodels.generators.operator_network import OperatorNetwork
 from dpmodels.generators.sizes import VaeSpec
 from dpmodels.generators.vae_start import inverse_log_shares
 from dpmodels.late import Tensor, torch
 from dpmodels.mechanisms.dp_sgd.spec import SgdSpec
 from dpmodels.methods.tables.nacre import NacreMeasurement
+from dpmodels.methods.trained.dp_vae import decoder_part
 from dpmodels.methods.trained.private_training import Look, Networks, PrivateTraining, Reader, Training, Untrained
 from dpmodels.methods.trained.warm_start import WarmStart
 from dpmodels.privacy import Sensitive
@@ -84,6 +86,7 @@ class P3gmMeasurement(Frozen):
             are scaled.
         radius: norm that f(x) is clipped to, where x has norm at most 1.
         image_radius: norm that images are clipped to, in root mean square ink a pixel.
+        decoder: an operator's network instead of ours.
         count_weight, mean_weight: weights of a count and of a first moment, where a second moment has 1.
     """
 
@@ -102,6 +105,7 @@ class P3gmMeasurement(Frozen):
     mean_weight: Annotated[float, Field(gt=0, le=10)] = 0.6
     sgd: SgdSpec | None = None
     vae: VaeSpec = VaeSpec()
+    decoder: OperatorNetwork | None = Field(default=None, exclude_if=lambda network: network is None)
 
     def settled(self, schema: Schema) -> "P3gmMeasurement":
         """Set every parameter that was not given to what suits the schema."""
@@ -131,6 +135,7 @@ class P3gm(Training[PhaseOne]):
         self.learned_variance, self.spec, self.sgd, self.vae = learned_variance, spec, spec.sgd or SgdSpec(), spec.vae
         self.vectors = Vectors(schema, spec.vae.most_cells, spec.image_radius, spec.vae.numbers)
         self.size = min(spec.directions or 1, self.vectors.size)
+        self.operator = decoder_part(spec.decoder, self.vectors, self.size, spec.vae.seed)
         weights = spec.count_weight, spec.mean_weight
         pca_share, em_share = spec.pca_share or 0.0, spec.em_share or 0.0
         if self.spec.warm_share:  # DP-PCA and DP-EM each give up this part of their own share
@@ -242,10 +247,10 @@ class P3gm(Training[PhaseOne]):
 
     def _decoder(self, projection: Projection, prior: "Prior", head: Head, start: bool) -> "Decoder":
         """Return the decoder: the inverse projection plus a network, or for cells a network that imitates it."""
-        from dpmodels.generators.vae import Decoder, imitate
+        from dpmodels.generators.vae import decoder_of, imitate
 
         vectors, size = self.vectors, projection.size
-        decoder = Decoder(size, vectors.classes, head.outputs, self.vae.hidden)
+        decoder = decoder_of(size, vectors.classes, head.outputs, self.vae.hidden, self.operator)
 
         def inverse(z: Floats) -> Floats:
             return vectors.inverse(projection.inverse(z * projection.spread), projection.scales)

@@ -28,12 +28,14 @@ from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_vectors
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.frozen import Frozen
+from dpmodels.generators.operator_network import OperatorNetwork, OperatorPart, bound
 from dpmodels.generators.sampling import Sampler
 from dpmodels.generators.vae_model import VaeModel
 from dpmodels.late import Tensor, torch
 from dpmodels.mechanisms.dp_sgd.spec import Rows, SgdSpec
 from dpmodels.methods.parts.marginals import Marginals, of_classes
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
+from dpmodels.releases.contract import Contract
 from dpmodels.releases.draw import read
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
@@ -94,12 +96,14 @@ class Training(ABC, Generic[Estimate]):
     Attributes:
         looks: the Gaussian releases, with those of ``warm`` first; sgd: the parameters of training.
         vectors: how records are read; warm: nacre's release that training starts from, or None.
+        operator: the network that an operator brings, or None.
     """
 
     looks: tuple[Look, ...]
     sgd: SgdSpec
     vectors: Vectors
     warm: "WarmStart | None" = None
+    operator: OperatorPart | None = None
 
     @abstractmethod
     def programme(self, rows: Reader) -> Generator[Step, Any, Estimate]:
@@ -171,8 +175,19 @@ class PrivateTraining(Synthesizer[Training[Any]]):
     settle: Callable[[Any, Schema], BaseModel] = lambda spec, schema: spec
 
     def settled(self, contract: Schema) -> BaseModel:
-        """Set the parameters that suit tables or images."""
-        return self.settle(self.measurement, contract)
+        """Set the parameters that suit tables or images, and bind an operator's network to its source."""
+        settled = self.settle(self.measurement, contract)
+        networks = {key: value for key, value in settled if isinstance(value, OperatorNetwork)}
+        return settled.model_copy(update={key: bound(network) for key, network in networks.items()})
+
+    def plan(self, contract: Contract, budget: PrivacyBudget) -> Line:
+        """Decide what to charge, once an operator's network has been tried out on public random records."""
+        line = super().plan(contract, budget)
+        if part := self.of(line).operator:
+            from dpmodels.generators.operator_modules import check_network
+
+            check_network(part)
+        return line
 
     def design(self, spec: BaseModel, contract: Schema) -> Training[Any]:
         """Lay out the looks and the training.

@@ -1,0 +1,32 @@
+"""What of a schema is no fault, and yet not what most would expect."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dpmodels.contract.columns import Derived, Integer, Number
+from dpmodels.privacy import PrivacyUnit
+
+FIRST_ROWS = (
+    "only the first row of each user is used; write `max_rows: N` under `unit` to use the first N, under more noise"
+)
+COARSE_AT_ZERO = (
+    "column {name}: `scale: log` tells values apart best beside its `min`, {low}, and worst near zero and beyond; "
+    "leave it out, or write amounts that are all negative as positive ones"
+)
+UNROUNDED = (
+    "column {name}: its formula gives numbers as float64 reckons them, such as 43.629999999999995; write "
+    "`round: {decimals}` for as many decimals as the columns in it have"
+)
+
+
+def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit) -> Iterator[str]:
+    """Say in a sentence each what is to be looked at again."""
+    if unit.user is not None and unit.max_rows == 1:
+        yield FIRST_ROWS
+    for name, column in columns.items():
+        if isinstance(column, Integer | Number) and column.log and column.low < 0:
+            yield COARSE_AT_ZERO.format(name=name, low=f"{column.low:.10g}")
+        if isinstance(column, Derived) and column.formula is not None and column.round is None and not column.dtype:
+            decimals = [getattr(columns.get(operand), "decimals", None) or 0 for operand in column.operands]
+            if all(decimals):
+                yield UNROUNDED.format(name=name, decimals=max(decimals))
