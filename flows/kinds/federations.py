@@ -105,7 +105,7 @@ def check_apart(config: FederateConfig) -> None:
     inputs |= {name: data for name, data in _public_places(config).items() if data}
     places = {name: name_of(data) for name, data in inputs.items()}
     files = {name: {file.identity for file in files_of(data)} for name, data in inputs.items()}
-    for name in inputs.keys() & config.clients.keys():
+    for name in (name for name in config.sources if name in inputs):  # in order: the same refusal every time
         for other, place in places.items():
             within = places[name].startswith(place) or place.startswith(places[name])
             if other != name and (within or files[name] & files[other]):
