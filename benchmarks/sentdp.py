@@ -3,10 +3,11 @@
 Public: the train file of a data set, of which candidates, recoder, sketches and classifier are made. Protected: those
 documents of the test file that have at least ten sentences, ``--documents`` of them at most. The score is the macro-F1
 of a logistic regression. A trial draws every document's embedding anew; public choices have one seed. The guarantee
-of a row is pure epsilon for one sentence that is replaced, but for metric privacy, whose epsilon promises less. Of AG
-News, whose articles have one or two sentences, eight of one class make a document; agnews-short has them as they are.
-The collection-level part protects the train file: a classifier learns from synthetic embeddings, at epsilon 1 for a
-whole document, and is judged on the test file.
+of a row is pure epsilon for one sentence that is replaced, but for metric privacy, whose epsilon promises less.
+newsgroups-nine is nearest to the paper's set: nine categories, and documents of two sentences or more. Of AG News,
+whose articles have one or two sentences, eight of one class make a document; agnews-short has them as they are. The
+collection-level part protects the train file: a classifier learns from synthetic embeddings, at epsilon 1 for a whole
+document, and is judged on the test file.
 """
 
 import tempfile
@@ -23,12 +24,11 @@ from sklearn.metrics import f1_score
 
 from benchmarks.common import Table, parse, report
 from benchmarks.sentdp_corpus import (
-    FILES,
     MOST,
+    SOURCES,
     Corpus,
     boxed,
     classifier,
-    least_public,
     load,
     of,
     part_of,
@@ -51,6 +51,7 @@ from dpmodels.releases.system import Craft
 from dpmodels.text.depth import TukeyDepth
 from dpmodels.text.encoders import describe_encoder, load_encoder
 from dpmodels.text.passages import Passages
+from dpmodels.text.recoder import on_lattice
 from dpmodels.text.sentences import split_sentences
 from dpmodels.text.sketch import SENSITIVITY, best_dim, train_sketch
 
@@ -69,7 +70,7 @@ ALIKE = 3000
 
 def options(parser: ArgumentParser) -> None:
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS))
-    parser.add_argument("--sets", nargs="+", default=list(FILES), choices=list(FILES))
+    parser.add_argument("--sets", nargs="+", default=list(SOURCES), choices=list(SOURCES))
     parser.add_argument("--documents", type=int, default=1000, help="protected documents of a data set, at most")
     parser.add_argument("--rows", nargs="+", default=list(ROWS), choices=list(ROWS), help="of the first table")
     parser.add_argument("--trials", type=int, default=5)
@@ -97,7 +98,7 @@ def draw_sketches_alike(corpus: Corpus, epsilon: float, trial: int) -> float:
 
 @lru_cache
 def classifier_alike(corpus: Corpus, epsilon: float) -> LogisticRegression:
-    rows = np.flatnonzero(corpus.public.counts >= least_public(corpus.name))
+    rows = np.flatnonzero(corpus.public.counts >= SOURCES[corpus.name].least_public)
     public = taken(corpus.public, rows[:ALIKE])
     return classifier(noisy_means(corpus, public, epsilon), public.labels)
 
@@ -156,14 +157,19 @@ def tokens_of(corpus: Corpus) -> tuple[NDArray[np.float32], list[list[NDArray[np
     return np.asarray(model.embedding, dtype=np.float32), documents, np.argsort(-seen)[:VOCABULARY]
 
 
+WORDS = f"words, metric privacy ({WORD_DOCUMENTS} documents)"
 ROWS: dict[str, Draw] = {
     "sketches (ours)": draw_sketches,
     "sketches, classifier trained alike": draw_sketches_alike,
     "DeepCandidate (paper)": draw_candidates,
     "truncation + Laplace": draw_truncated,
-    f"words, metric privacy ({WORD_DOCUMENTS} documents)": draw_words,
+    WORDS: draw_words,
 }
-DRAWN = ("sketches (ours)", "DeepCandidate (paper)", "truncation + Laplace")
+DRAWN = ("sketches (ours)", "DeepCandidate (paper)", "truncation + Laplace", WORDS)
+COLOURS = ("#33658a", "#d1495b", "#5b8c5a", "#8f6b2e")
+DIRECTIONS = (5, 10, 25, 50, 100)
+TUNED_ON = 500
+"""Public documents on which the number of directions is tuned."""
 
 
 def guess(corpus: Corpus) -> float:
@@ -201,18 +207,43 @@ def sweep_part(args: Namespace) -> list[Table]:
             trials = [[ROWS[row](corpus, epsilon, trial) for trial in range(args.trials)] for row in DRAWN]
             table.add(f"{epsilon:g}", best, *trials)
         counted = Table(f"{name}: macro-F1 by sentences, epsilon 10", ["sentences", "documents", "not private", *DRAWN])
-        wide = load(name, args.quick, args.cache)[1]
+        _, wide, _, texts = load(name, args.quick, args.cache)
         for low, high in BINS:
             rows = np.flatnonzero((wide.counts >= low) & (wide.counts < high))[: args.documents // 2]
             if len(rows) < 50:
                 continue
-            part = part_of(taken(wide, rows), corpus)
+            part = part_of(taken(wide, rows), [texts[row] for row in rows], corpus)
             trials = [[ROWS[row](part, 10.0, trial) for trial in range(args.trials)] for row in DRAWN]
             best = part.score(part.plain.predict(part.protected.means()))
             counted.add(f"{low}-{high - 1}", len(rows), best, *trials)
         made += [table, counted]
         if args.plots:
             plot(args.plots / f"sentdp-{name}.svg", name, [table, counted])
+    return made
+
+
+def directions_part(args: Namespace) -> list[Table]:
+    """DeepCandidate by the number of its directions, on public documents, which may tune it, and on protected ones."""
+    made = []
+    for name in args.sets:
+        corpus = of(name, args)
+        rows = np.flatnonzero(corpus.public.counts >= SOURCES[name].least)[:TUNED_ON]
+        public = part_of(taken(corpus.public, rows), [corpus.public_texts[row] for row in rows], corpus)
+        columns = [f"{what}, epsilon {one:g}" for one in EPSILONS for what in ("public", "protected")]
+        table = Table(f"{name}: DeepCandidate's macro-F1 by the number of directions", ["directions", *columns])
+        width = corpus.candidates.points.shape[1]
+        for number in DIRECTIONS:
+            directions = np.random.default_rng(args.seed).normal(size=(width, number))
+            directions = on_lattice(directions / np.linalg.norm(directions, axis=0))
+            for part in (public, corpus):
+                part.depths = part.depths_along(directions, part.protected)
+            cells = [
+                [draw_candidates(part, epsilon, trial) for trial in range(args.trials)]
+                for epsilon in EPSILONS
+                for part in (public, corpus)
+            ]
+            table.add(str(number), *cells)
+        made.append(table)
     return made
 
 
@@ -228,7 +259,7 @@ def plot(path: Path, name: str, sweeps: Sequence[Table]) -> None:
     for panel, table, label in zip(axes, sweeps, ("epsilon", "sentences, epsilon 10"), strict=True):
         first, places = table.columns.index("not private"), range(len(table.rows))
         panel.plot(places, [cells[first] for cells in table.rows], "--", color="#555555", label="mean, not private")
-        for at, (colour, row) in enumerate(zip(("#33658a", "#d1495b", "#5b8c5a"), DRAWN, strict=True), first + 1):
+        for at, (colour, row) in enumerate(zip(COLOURS, DRAWN, strict=True), first + 1):
             values = np.array([cells[at] for cells in table.rows])
             panel.errorbar(places, values.mean(1), values.std(1), fmt="o-", color=colour, label=row, capsize=2)
         panel.set_xticks(places, [str(cells[0]) for cells in table.rows])
@@ -335,7 +366,7 @@ def speed_part(args: Namespace) -> list[Table]:
 
     table.add("limit: a product of matrices of m x p x 15 terms", rate(products, number // 40 * 40))
     encoders = Table("Sentences a second of the encoders", ["encoder", "sentences/s"], digits=0)
-    texts, _ = read(FILES["imdb"][1], 1, quick=True)
+    texts, _ = read(SOURCES["imdb"].protected, SOURCES["imdb"], quick=True)
     cut = [one for text in texts[:300] for one in split_sentences(text, "en", MOST)]
     for name in ("wordllama", "hashed"):
         encode = load_encoder(describe_encoder(name))
@@ -350,7 +381,13 @@ def rate(action: Callable[[], object], number: int) -> float:
     return number / (time.perf_counter() - began)
 
 
-PARTS = {"table": table_part, "sweep": sweep_part, "collection": collection_part, "speed": speed_part}
+PARTS = {
+    "table": table_part,
+    "sweep": sweep_part,
+    "directions": directions_part,
+    "collection": collection_part,
+    "speed": speed_part,
+}
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -21,15 +21,38 @@ from dpmodels.text.passages import Passages
 from dpmodels.text.sentences import split_sentences
 from dpmodels.text.sketch import Sketch, best_dim, train_sketch
 
-FILES = {
-    "imdb": ("imdb_train5000", "imdb_test2000"),
-    "newsgroups": ("newsgroups20_train", "newsgroups20_test"),
-    "agnews": ("agnews_train11300", "agnews_test7600"),
-    "agnews-short": ("agnews_train11300", "agnews_test7600"),
+NINE = (0, 1, 1, 1, 1, 1, 2, 3, 3, 4, 4, 5, 5, 6, 7, 0, 8, 8, 8, 0)
+"""Of 20 newsgroups in alphabetical order: religion, computers, for sale, vehicles, sport, encryption and electronics,
+medicine, space, politics. The paper has nine categories of similar groups and does not say which they are."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the documents of a data set come from.
+
+    Attributes:
+        public, protected: files.
+        joined: documents of one class that are put together into one.
+        least: sentences of a document that is judged; least_public: of one that becomes a candidate.
+        categories: by label, where some labels are one category.
+    """
+
+    public: str
+    protected: str
+    joined: int = 1
+    least: int = 10
+    least_public: int = Recipe().least_sentences
+    categories: tuple[int, ...] = ()
+
+
+NEWSGROUPS, AGNEWS = ("newsgroups20_train", "newsgroups20_test"), ("agnews_train11300", "agnews_test7600")
+SOURCES = {
+    "imdb": Source("imdb_train5000", "imdb_test2000"),
+    "newsgroups": Source(*NEWSGROUPS),
+    "newsgroups-nine": Source(*NEWSGROUPS, least=2, categories=NINE),
+    "agnews": Source(*AGNEWS, joined=8),
+    "agnews-short": Source(*AGNEWS, least=2, least_public=2),
 }
-JOINED = {"agnews": 8}
-LEAST = {"agnews-short": 2}
-"""Sentences of a document that is judged, or becomes a candidate where 8 are too many."""
 MOST = 200
 
 
@@ -51,15 +74,18 @@ class Corpus:
 
     @cached_property
     def candidates(self) -> Candidates:
-        recipe = Recipe(seed=self.seed, least_sentences=least_public(self.name))
+        recipe = Recipe(seed=self.seed, least_sentences=SOURCES[self.name].least_public)
         return make_candidates([self.public], describe_encoder("wordllama"), recipe)
 
     @cached_property
     def depths(self) -> NDArray[np.int32]:
         """The depth of every candidate in every protected document."""
-        made = self.candidates
-        points = made.recoder(self.protected.vectors)
-        return TukeyDepth(made.points, made.directions, "worst").scores(points, self.protected.ends)
+        return self.depths_along(self.candidates.directions, self.protected)
+
+    def depths_along(self, directions: Floats, documents: Passages) -> NDArray[np.int32]:
+        """Return the depth of every candidate in every document. Shapes: [width, p] to [documents, m]."""
+        points = self.candidates.recoder(documents.vectors)
+        return TukeyDepth(self.candidates.points, directions, "worst").scores(points, documents.ends)
 
     @cached_property
     def recoded(self) -> LogisticRegression:
@@ -75,7 +101,7 @@ class Corpus:
     @lru_cache  # noqa: B019
     def sketch(self, epsilon: float) -> Sketch:
         asked = Sketching(epsilon=epsilon)
-        rows = np.flatnonzero(self.public.counts >= least_public(self.name))
+        rows = np.flatnonzero(self.public.counts >= SOURCES[self.name].least_public)
         chosen = np.random.default_rng(self.seed).permutation(rows)[: Recipe().candidates]
         return train_sketch(
             taken(self.public, chosen), epsilon, best_dim(epsilon), asked.hidden, asked.steps, self.seed
@@ -106,14 +132,11 @@ def taken(documents: Passages, rows: NDArray[np.int64]) -> Passages:
     )
 
 
-def least_public(name: str) -> int:
-    return min(Recipe().least_sentences, LEAST.get(name, 10))
-
-
 @lru_cache
 def load(name: str, quick: bool, cache: Path | None) -> tuple[Passages, Passages, list[str], list[str]]:
     """Read and embed the public and the protected documents of a data set, and return their texts too."""
-    texts, labels = zip(*(read(file, JOINED.get(name, 1), quick) for file in FILES[name]), strict=True)
+    source = SOURCES[name]
+    texts, labels = zip(*(read(file, source, quick) for file in (source.public, source.protected)), strict=True)
     kept = cache / f"{name}{'-quick' * quick}.npz" if cache else None
     if kept and kept.is_file():
         with np.load(kept) as found:
@@ -133,7 +156,7 @@ def load(name: str, quick: bool, cache: Path | None) -> tuple[Passages, Passages
 def corpus_of(name: str, documents: int, seed: int, quick: bool, cache: Path | None) -> Corpus:
     """Keep the documents of a data set that are long enough to be judged."""
     public, private, public_texts, texts = load(name, quick, cache)
-    rows = np.flatnonzero(private.counts >= LEAST.get(name, 10))[:documents]
+    rows = np.flatnonzero(private.counts >= SOURCES[name].least)[:documents]
     return Corpus(name, public, taken(private, rows), [texts[row] for row in rows], public_texts, seed)
 
 
@@ -141,8 +164,9 @@ def of(name: str, args: Namespace) -> Corpus:
     return corpus_of(name, args.documents, args.seed, args.quick, args.cache)
 
 
-def read(file: str, joined: int, quick: bool) -> tuple[list[str], NDArray[np.int32]]:
-    """Return the texts and labels of a file; ``joined`` documents of one class become one."""
+def read(file: str, source: Source, quick: bool) -> tuple[list[str], NDArray[np.int32]]:
+    """Return the texts and labels of a file of a data set."""
+    joined = source.joined
     table = pd.read_parquet(data_dir() / f"{file}.parquet")
     table = table.sample(frac=1, random_state=0)
     table = table.head(1500 * joined) if quick else table
@@ -154,7 +178,8 @@ def read(file: str, joined: int, quick: bool) -> tuple[list[str], NDArray[np.int
             for block in np.array_split(rng.permutation(own.text.to_numpy()), max(1, len(own) // joined))
         ]
         table = pd.DataFrame(made, columns=["text", "label"]).sample(frac=1, random_state=0)
-    return table.text.tolist(), table.label.to_numpy().astype(np.int32)
+    labels = table.label.to_numpy().astype(np.int32)
+    return table.text.tolist(), np.array(source.categories, dtype=np.int32)[labels] if source.categories else labels
 
 
 def embedded(texts: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
@@ -167,9 +192,9 @@ def boxed(one: Passages, low: Floats, high: Floats) -> Passages:
     return Passages(one.ids, one.labels, np.clip(one.vectors, low, high), one.ends)
 
 
-def part_of(documents: Passages, like: Corpus) -> Corpus:
+def part_of(documents: Passages, texts: list[str], like: Corpus) -> Corpus:
     """Return other protected documents, with what was made of the public ones."""
-    part = Corpus(like.name, like.public, documents, [], [], like.seed)
+    part = Corpus(like.name, like.public, documents, texts, like.public_texts, like.seed)
     part.plain, part.candidates, part.recoded, part.box = like.plain, like.candidates, like.recoded, like.box
     part.sketch = like.sketch  # type: ignore[method-assign]
     return part

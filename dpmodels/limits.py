@@ -32,7 +32,7 @@ LONGEST_NAME = 500
 LONGEST_CLIENT = 100
 """Letters of the name of a client of a federation, which stands in its account's, in its run's and in the manifest."""
 LONGEST_LINE = 2**20
-"""The first line of a CSV file, which holds the names."""
+"""The first line of a CSV file, which holds the names; a longer one of JSON is read piece by piece."""
 LONGEST_RECORD = 2**22
 """A line of JSON, or a record of a CSV file with its line ends."""
 LONGEST_DOCUMENT = 2**25

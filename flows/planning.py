@@ -70,7 +70,12 @@ def check_discoveries(ledger: Ledger, contract: Contract) -> None:
 
 
 def warn_of_discoveries(ledger: Ledger, contract: Contract) -> None:
-    """Warn where a schema alone says what a discovery cost, and where it names none of its data set's discoveries."""
+    """Warn where a schema alone says what a discovery cost, and where it names none of its data set's discoveries.
+
+    A draft hands nothing over: what it names is named by the schema that is completed from it.
+    """
+    if contract.kind == "discovery":
+        return
     for one in contract.discovered:
         if ledger.find(one.charge) is None:
             LOG.warning(ELSEWHERE, one.run, one.account)

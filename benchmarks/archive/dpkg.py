@@ -7,7 +7,8 @@ was cut off goes on, and a table can be given more seeds; use a new folder after
 
     table       Inception Score's formula with a LeNet, accuracy of a CNN, LeNet-FID, and what two attacks find that see
                 as many images as the CNN: who was in the training set, and who in the test set?
-    ablation    each idea of the paper taken from dpkg, and added alone to dp-gan
+    ablation    each idea of the paper added alone to dp-gan, and taken from dpkg; and GANs that are not told the class,
+                to which clusters may give what classes give ours
     warm        what nacre-images' share gives alone, and refined
     adult       four classifiers, beside p3gm and nacre
     speed       a step of the critic under DP-SGD beside the same step without privacy
@@ -94,7 +95,8 @@ METHODS: dict[str, tuple[str, Changes]] = {
     "dpkg, warm": ("dpkg", {**CLUSTERS, **WARM}),
     "nacre-images": ("nacre-images", {}),
 }
-WITHOUT_CLASSES = "dp-gan, without classes"
+UNTOLD = "without classes"
+WITHOUT_CLASSES = f"dp-gan, {UNTOLD}"
 """As the papers' are: the target is a column as any other."""
 COUNTED = {"sgd": {"bounds": "quantile"}}
 ADULT: dict[str, tuple[str, Changes]] = {
@@ -206,10 +208,10 @@ def public(data: str, classes: bool = True) -> tuple[Schema, Records]:
     return schema, Codec(schema).encode(pq.read_table(data_dir() / f"{data}_train.parquet").combine_chunks())
 
 
-def make(method: str, changes: Changes, data: str, epsilon: float, seed: int, rows: int) -> Made:
+def make(method: str, changes: Changes, data: str, epsilon: float, seed: int, rows: int, classes: bool) -> Made:
     """Make images."""
     began = time.perf_counter()
-    model = run(method, changes, data, epsilon, seed)
+    model = run(method, changes, data, epsilon, seed, classes)
     fitted = time.perf_counter()
     made = Records.concat(list(model.sample(rows, seed)))
     pixels = made.pixels
@@ -273,15 +275,16 @@ def attack_rows(table: Table, row: str, epsilon: float, judged: Sequence[Scores]
         table.add(row, f"{epsilon:g}", name.replace("_", " "), auroc, f"{low:.3f} to {high:.3f}", right, *shares)
 
 
-def release(judges: Judges, method: str, changes: Changes, epsilon: float, seed: int) -> Scores:
+def release(judges: Judges, method: str, changes: Changes, epsilon: float, seed: int, classes: bool = True) -> Scores:
     """Make and judge one release and say so, or read what was kept of it."""
     setting = judges.setting
-    settled = settle(method, public(judges.data)[0], changes)
+    settled = settle(method, public(judges.data, classes)[0], changes)
     release = f"{judges.data} {method} {json.dumps(settled)} {epsilon} {seed} {setting.rows} {setting.epochs}"
+    release += "" if classes else " without classes"
     place = judges.kept / f"{hashlib.sha256(release.encode()).hexdigest()[:16]}.json" if judges.kept else None
     if place and place.exists():
         return Scores.model_validate_json(place.read_bytes())
-    scores = judges.judge(make(method, changes, judges.data, epsilon, seed, setting.rows), seed)
+    scores = judges.judge(make(method, changes, judges.data, epsilon, seed, setting.rows, classes), seed)
     if place:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(scores.model_dump_json())
@@ -320,28 +323,31 @@ def main_table(args: Namespace, seeds: Sequence[int]) -> list[Table]:
 
 
 def ablation(args: Namespace, seeds: Sequence[int]) -> list[Table]:
-    """Take each idea from dpkg, and add each alone to dp-gan; at the last budget."""
+    """Add each idea alone to dp-gan, take classes from it, and take each idea from dpkg; at the last budget."""
     setting, tables, epsilon = setting_of(args), [], args.epsilons[-1]
     for data in args.sets:
         judges = Judges(data, setting, args.kept)
         title = f"{data}, the ideas one by one, epsilon={epsilon:g}, {setting.steps or 'all'} steps, {args.setting}"
-        table = Table(title, ["row", "clusters", "groups", "bounds", "rate", *COLUMNS])
+        table = Table(title, ["row", "clusters", "groups", "bounds", "rate", "told the class", *COLUMNS])
         for name, ideas in list(combinations().items())[: args.rows]:
             first = {"steps": setting.steps} if setting.steps else {}
             sgd = {**first, **{key: ideas[key] for key in ("groups", "bounds", "schedule")}}
             method = "dp-gan" if ideas["clusters"] == 1 else "dpkg"
             changes = {"sgd": sgd} | ({} if ideas["clusters"] == 1 else {"clusters": ideas["clusters"]})
             changes = with_setting(method, changes, setting)
-            judged = [release(judges, method, changes, epsilon, seed) for seed in seeds]
-            table.add(name, *(str(value) for value in ideas.values()), *cells(judged))
+            told = not name.startswith(UNTOLD)
+            judged = [release(judges, method, changes, epsilon, seed, told) for seed in seeds]
+            table.add(name, *(str(value) for value in ideas.values()), "yes" if told else "no", *cells(judged))
         tables.append(table)
     return tables
 
 
 def combinations() -> dict[str, dict[str, Any]]:
     """Name what of the paper each row of the ablation has."""
-    rows = {"none of them: dp-gan": PLAIN, "all four of the paper": PAPER}
+    rows = {"none of them: dp-gan": PLAIN}
     rows |= {f"none but: {idea}": {**PLAIN, key: PAPER[key]} for idea, key in IDEAS.items()}
+    rows |= {UNTOLD: PLAIN, f"{UNTOLD}, 2 clusters": {**PLAIN, "clusters": 2}}
+    rows |= {f"{UNTOLD}, 10 clusters": {**PLAIN, "clusters": 10}, "all four of the paper": PAPER}
     return rows | {f"all but: {idea}": {**PAPER, key: PLAIN[key]} for idea, key in IDEAS.items()}
 
 

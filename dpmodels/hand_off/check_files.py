@@ -47,14 +47,18 @@ def check_files(folder: Path, artifacts: dict[str, str], elsewhere: Mapping[str,
 
 
 def _listed(folder: Path, inside: str = "", depth: int = 0) -> Iterator[str]:
-    """Yield the files and links of a hand-off; a folder deeper than any of ours is named, and not looked into."""
+    """Yield files, links and empty folders of a hand-off; a folder deeper than any of ours is not looked into."""
+    is_empty = bool(inside)
     with os.scandir(folder / inside) as entries:
         for entry in entries:
+            is_empty = False
             name = os.path.join(inside, entry.name)
             if depth < DEEPEST and entry.is_dir(follow_symlinks=False):
                 yield from _listed(folder, name, depth + 1)
             else:
                 yield name
+    if is_empty:
+        yield inside
 
 
 def _check_file(folder: Path, name: str, sha256: str, elsewhere: str | None, check: Verification) -> None:

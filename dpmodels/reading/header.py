@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from dpmodels.codec.encode import NAMELESS
 from dpmodels.errors import DataError
+from dpmodels.limits import LONGEST_DOCUMENT, LONGEST_LINE
 from dpmodels.reading.data_files import FAILURES, DataFile
 from dpmodels.reading.text_files import NO_TEXT, csv_form, first_line
 
@@ -42,11 +43,11 @@ def names_in(file: DataFile) -> list[str]:
     Raises:
         DataError: the line is no text, or no list of names that are all there and all different.
     """
-    text = None
+    text, longest = None, LONGEST_DOCUMENT if file.format == "json" else LONGEST_LINE
     with suppress(*FAILURES):
-        text = _text(first_line(file))
+        text = _text(first_line(file, longest))
     if text is None:
-        raise DataError("", NO_TEXT.format(file.uri))
+        raise DataError("", NO_TEXT.format(file.uri, longest // 2**20))
     if file.format == "json":
         return _keys(text, file.uri)
     names = csv_form(file).names

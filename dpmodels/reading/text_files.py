@@ -19,7 +19,7 @@ import pyarrow.csv as pacsv
 import pyarrow.json as pajson
 
 from dpmodels.errors import DataError
-from dpmodels.limits import LONGEST_LINE
+from dpmodels.limits import LONGEST_DOCUMENT, LONGEST_LINE
 from dpmodels.reading.data_files import FAILURES, PACKED, DataFile, is_uri
 from dpmodels.reading.text_records import JsonLines, Malformed, Plain, Quoted, RuledText, TextRule
 
@@ -34,9 +34,10 @@ ALSO = {
     "json": ", or a line has a kind of value that the first line has not",
 }
 """What else may be wrong with a file of text."""
-NO_TEXT = "{} is no CSV file or JSON lines: its first line is no UTF-8 text, or is longer than a megabyte"
+NO_TEXT = "{} is no CSV file or JSON lines: its first line is no UTF-8 text, or is longer than {} MiB"
 """Where a name that is empty comes from."""
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
+ENDS = re.compile(rb"[\r\n]")
 WRITTEN = {
     pa.float64(): ("numbers", ", with a point before the decimals (3.5, not 3,5) and nothing between thousands"),
     pa.bool_(): ("true or false", ", in these words or as 1 and 0"),
@@ -148,27 +149,29 @@ def first_object(file: DataFile) -> dict[str, Any]:
     Raises:
         DataError: it holds no object.
     """
-    row = json.loads(first_line(file))
+    row = json.loads(first_line(file, LONGEST_DOCUMENT))
     if not isinstance(row, dict):
         raise DataError("", f"{file.uri} {JsonLines.FAULT}, whose keys are the columns")
     return row
 
 
-def first_line(file: DataFile) -> bytes:
-    """Read the first line of a text file; nothing below it is looked at.
+def first_line(file: DataFile, longest: int = LONGEST_LINE) -> bytes:
+    """Read the first line of a text file, of at most ``longest`` bytes; nothing below it is looked at.
 
     Raises:
         DataError: it has no end, or the file is in UTF-16, or is a JSON array.
     """
     with file.stream() as source:
         line: bytes = source.read(LONGEST_LINE)
+        while len(line) < longest and not ENDS.search(line) and (piece := source.read(LONGEST_LINE)):
+            line += piece
     if line.startswith(UTF16) or (b"\0" in line[:2]):
         raise DataError("", f"{file.uri} is in UTF-16; save it as UTF-8")
     if file.format == "json" and line.lstrip().startswith(b"["):
         raise DataError("", f"{file.uri} is a JSON array, which is not read: write JSON lines, one object in each line")
     line = line.replace(b"\r", b"\n").partition(b"\n")[0]
-    if len(line) == LONGEST_LINE:
-        raise DataError("", NO_TEXT.format(file.uri))
+    if len(line) >= longest:
+        raise DataError("", NO_TEXT.format(file.uri, longest // 2**20))
     return line
 
 

@@ -139,7 +139,8 @@ def test_one_failing_metric_is_shown_and_costs_no_other(tables, monkeypatch):
     assert {report["metrics"][name]["status"] for name in CHEAP if name != "correlations"} == {"done"}
     verdict = next(check for check in report["checks"] if check["name"] == "correlations")
     assert verdict["holds"] is None and "ZeroDivisionError" in verdict["finding"]
-    assert "ZeroDivisionError: planted" in render_internal(report)
+    page = render_internal(report)
+    assert "(ZeroDivisionError)" in page and "planted" not in page, "a library may quote a value"
 
 
 def test_the_result_is_the_same_on_one_thread_and_on_four(tables):

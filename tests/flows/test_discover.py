@@ -6,12 +6,13 @@ import signal
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 import nacre
 from dpmodels.authoring.lint import parse
 from dpmodels.ledger.ledger import Ledger
 from tests.kit.children import ends_at
-from tests.kit.drafts import PLANTED, open_account, words, write_draft
+from tests.kit.drafts import MARKS, PLANTED, open_account, words, write_draft
 from tests.kit.support import charges, run_cli, synthesize_words
 
 pytestmark = pytest.mark.processes
@@ -41,6 +42,12 @@ def test_from_a_draft_to_a_synthetic_table_in_one_account(tmp_path):
     assert run_cli("ledger", "verify", "--home", tmp_path / "home")[0] == 0
     code, out, _ = run_cli("runs", "--home", tmp_path / "home", "--json")
     assert sorted(run["state"] for run in json.loads(out)) == ["discovered", "handed over"]
+    more = yaml.safe_load(written)
+    more["columns"]["age"] |= MARKS["age"]
+    (tmp_path / "draft.yaml").write_text(yaml.safe_dump(more, sort_keys=False))
+    code, out, err = run_cli(*asked)
+    assert code == 0 and "was also discovered" not in " ".join(err.split()), err
+    assert len(parse(out)[0].discovered) == 2
 
 
 def test_it_needs_an_account_with_room_and_reads_nothing_before(tmp_path):

@@ -260,7 +260,7 @@ REFUSED: dict[str, tuple[Write, str]] = {
         lambda f: csv_with(f / "t.csv", lambda c: c + f'1,2,"{SECRET}'.encode()),
         "a quotation mark may stand only around a whole field",
     ),
-    "a first line without an end": (lambda f: text(f / "t.csv", SECRET * 100_000), "longer than a megabyte"),
+    "a first line without an end": (lambda f: text(f / "t.csv", SECRET * 100_000), "longer than 1 MiB"),
     "JSON lines, cut": (lambda f: cut(as_json(f / "t.jsonl")), "one JSON object in each line"),
     "JSON lines, packed and cut": (lambda f: cut(as_json(f / "t.jsonl.gz")), "the file is damaged"),
     "JSON of mixed types": (

@@ -197,6 +197,9 @@ def test_any_flipped_byte_of_a_hand_off_is_named(own: Path) -> None:
     (out / "extra.csv").write_text("1")
     assert verify_hand_off(out).faults == ["extra.csv is not in the manifest"]
     (out / "extra.csv").unlink()
+    (out / "extra").mkdir()
+    assert verify_hand_off(out).faults == ["extra is not in the manifest"]
+    (out / "extra").rmdir()
     (out / "report.html").unlink()
     assert verify_hand_off(out).faults == ["report.html is missing"]
 

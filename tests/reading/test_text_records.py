@@ -15,9 +15,11 @@ from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.documents import Documents, Encoder
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
+from dpmodels.limits import LONGEST_DOCUMENT, LONGEST_LINE
 from dpmodels.methods.federations.records import RecordsSpec, read_public
 from dpmodels.reading.data_files import find_files
 from dpmodels.reading.load import load_parts
+from dpmodels.reading.named_columns import open_columns
 from dpmodels.reading.text_files import cast_text, csv_form, guarded, read_csv
 from dpmodels.reading.text_records import Malformed, Plain, Quoted, RuledText, TextRule
 from dpmodels.text.reading import load_documents
@@ -233,6 +235,18 @@ def test_where_a_block_ends_decides_nothing(tmp_path: Path, monkeypatch: pytest.
             seen.append((length, isinstance(found, str)))
             assert isinstance(found, str) or len(found) == len(rows)
     assert {*seen} == {(256, False), (257, True)}
+
+
+@pytest.mark.parametrize("at", [0, 3, 6])
+def test_a_long_line_of_json_is_read_wherever_it_is(tmp_path: Path, at: int) -> None:
+    rows = [{"note": "n", "ward": "a", "age": 1, "end": "e"} for _ in range(7)]
+    rows[at]["note"] = "n" * (LONGEST_LINE + 1000)
+    path = tmp_path / "t.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    assert len(states(path)) == 7
+    (file,) = find_files(str(path))
+    texts = open_columns(file, {"note": pa.string()}, "missing").read(10, LONGEST_DOCUMENT)
+    assert [len(text) for batch in texts for text in batch["note"].to_pylist()] == [len(row["note"]) for row in rows]
 
 
 def test_a_tsv_file_has_letters_and_no_quotation_marks(tmp_path: Path) -> None:
