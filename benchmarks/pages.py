@@ -15,7 +15,7 @@ from statistics import mean
 from benchmarks.common import RESULTS, ROOT, Table
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
-MARKED = re.compile(r"(<!-- results: ([\w-]+)(?: (\d+))? -->\n\n)(?:\|.*\n)*")
+MARKED = re.compile(r"(<!-- results: ([\w-]+)(?: (\d+))? -->\n\n)(?:\|.*\n)*\n?")
 QUOTED = re.compile(r"\{([\w-]+)(?: (\d+))?: ([^:}]+): ([^}]+)\}")
 
 
@@ -27,7 +27,7 @@ def table(name: str, number: str | None) -> Table:
 
 def rendered(text: str) -> str:
     """Return a page's text with every table that is named in it as its record has it."""
-    return MARKED.sub(lambda found: found[1] + quoted("\n".join([*table(found[2], found[3]).lines(), ""])), text)
+    return MARKED.sub(lambda found: found[1] + quoted("\n".join([*table(found[2], found[3]).lines(), "", ""])), text)
 
 
 def quoted(text: str) -> str:
