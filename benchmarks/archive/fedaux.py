@@ -7,7 +7,8 @@ optimum or sum is computed once, and the product's mechanism adds the noise of e
 
     FedDF+P   mean of the clients' logits, without noise; on a frozen network FedAvg+P is the same function
     FedAUX    weighted by certainty; sharp: by its eighth power, the default
-    moments   Gaussians of the classes; local: noise of every client; central: one noise for all
+    moments   Gaussians of the classes, with a covariance for each or, the product's default, one for all; local: noise
+              of every client; central: one noise for all
 """
 
 import math
@@ -40,7 +41,7 @@ from dpmodels.methods.federations.heads import (
     weighted_ensemble,
 )
 from dpmodels.methods.federations.models import Architecture
-from dpmodels.methods.federations.moments_head import discriminant
+from dpmodels.methods.federations.moments_head import ClientMoments, discriminant
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.statistics.class_moments import ClassMoments
 from dpmodels.statistics.logistic import Logistic, with_bias
@@ -51,8 +52,11 @@ FREE = {"score_lambda": 0.01, "head_lambda": 0.002}
 MOST_RECORDS = 20_000
 """Of a client: the product's default, unless all of them together have fewer."""
 ALPHAS, EPSILONS, SEEDS = (0.01, 0.1, 1.0, 100.0), (0.1, 0.5, 1.0, 3.0), (0, 1, 2)
-WITHOUT, PRIVATE = ["FedDF+P", "FedAUX", "FedAUX sharp"], ["FedAUX", "FedAUX sharp", "moments local", "moments central"]
-HEAD = ["alpha", *(f"{name}, no noise" for name in WITHOUT), "moments, no noise", *PRIVATE, "sharp, distilled"]
+WITHOUT = ["FedDF+P", "FedAUX", "FedAUX sharp"]
+PRIVATE = ["FedAUX", "FedAUX sharp", "moments local", "moments central"]
+PRIVATE += [f"moments {trust}, one covariance" for trust in ("local", "central")]
+FREE_MOMENTS = ["moments, no noise", "moments, one covariance, no noise"]
+HEAD = ["alpha", *(f"{name}, no noise" for name in WITHOUT), *FREE_MOMENTS, *PRIVATE, "sharp, distilled"]
 DISTILLED = 5000
 PARTS = ["heads", "rounds", "participation", "mixed", "linear", "dask"]
 SHARES = (0.2, 0.4, 0.8)
@@ -89,7 +93,7 @@ class Split:
     """One split of one data set, with what its clients' records say exactly."""
 
     def __init__(
-        self, data: Arrays, alpha: float, seed: int, shared: dict[tuple[int, float, int], list[float]]
+        self, data: Arrays, alpha: float, seed: int, shared: dict[tuple[int, float, int, bool], list[float]]
     ) -> None:
         self.seed, self.shared = seed, shared
         self.data, self.parts = data, dirichlet_split(data["y"], CLIENTS, alpha, seed)
@@ -130,25 +134,25 @@ class Split:
             found.append([problem.weights(own) for own in drawn])
         return [(score[0], head) for score, head in zip(*found, strict=True)]
 
-    @cached_property
-    def moments(self) -> ClassMoments:
-        return ClassMoments(CLASSES, self.data["z"].shape[1], 0.15, 1.0, pooled=False)
-
-    @cached_property
-    def total(self) -> np.ndarray:
-        return self.moments.total(self.data["z"], self.data["y"])
-
-    def gaussians(self, budget: PrivacyBudget | None, releases: int) -> float:
+    def gaussians(self, budget: PrivacyBudget | None, releases: int, pooled: bool = False) -> float:
         """Return the accuracy of Gaussians from sums with the noise of so many releases; no split changes the sums."""
-        kept = self.shared.setdefault((self.seed, budget.epsilon if budget else 0.0, releases), [])
+        kept = self.shared.setdefault((self.seed, budget.epsilon if budget else 0.0, releases, pooled), [])
         if kept:
             return kept[0]
-        multiplier, drawn = gaussian_noise_multiplier(budget) if budget else 0.0, self.total
+        spec = ClientMoments(pooled=pooled)
+        weights = spec.count_weight, spec.mean_weight
+        moments = ClassMoments(CLASSES, self.data["z"].shape[1], *weights, pooled=pooled)
+        multiplier = gaussian_noise_multiplier(budget) if budget else 0.0
+        drawn = moments.total(self.data["z"], self.data["y"])
         for _ in range(releases):
-            drawn = drawn + noisy(np.zeros_like(drawn), self.moments.l2_sensitivity, multiplier)
-        stddev = math.sqrt(releases) * lattice_noise_stddev(self.moments.l2_sensitivity, multiplier) if budget else 0.0
-        kept.append(self.right(discriminant(self.moments, drawn, stddev).logits(self.data["z_test"])))
+            drawn = drawn + noisy(np.zeros_like(drawn), moments.l2_sensitivity, multiplier)
+        stddev = math.sqrt(releases) * lattice_noise_stddev(moments.l2_sensitivity, multiplier) if budget else 0.0
+        kept.append(self.right(discriminant(moments, drawn, stddev).logits(self.data["z_test"])))
         return kept[0]
+
+    def all_gaussians(self, budget: PrivacyBudget) -> list[float]:
+        """Return the accuracies of all moments of ``PRIVATE``."""
+        return [self.gaussians(budget, number, pooled) for pooled in (False, True) for number in (CLIENTS, 1)]
 
     def ensemble(self, heads: Sequence[tuple[np.ndarray, np.ndarray]], z: np.ndarray, power: float) -> np.ndarray:
         """Return what an ensemble says of vectors; power 0 weighs all clients alike."""
@@ -172,9 +176,11 @@ class Split:
 def compare(split: Split) -> list[float]:
     """Return the accuracies of one row of the table at epsilon 1."""
     exact, drawn = split.heads(budget_of(1.0), noise=False, **FREE), split.heads(budget_of(1.0))
-    found = [split.accuracy(exact, power) for power in (0.0, 1.0, SHARPNESS)] + [split.gaussians(None, 1)]
+    found = [split.accuracy(exact, power) for power in (0.0, 1.0, SHARPNESS)] + [
+        split.gaussians(None, 1, pooled) for pooled in (False, True)
+    ]
     found += [split.accuracy(drawn, power) for power in (1.0, SHARPNESS)]
-    return [*found, *(split.gaussians(budget_of(1.0), number) for number in (CLIENTS, 1)), split.distilled(drawn)]
+    return [*found, *split.all_gaussians(budget_of(1.0)), split.distilled(drawn)]
 
 
 def curve(splits: Mapping[float, Sequence[Split]]) -> Table:
@@ -186,7 +192,7 @@ def curve(splits: Mapping[float, Sequence[Split]]) -> Table:
             for split in own:
                 heads = split.heads(budget)
                 rows.append([split.accuracy(heads, 1.0), split.accuracy(heads, SHARPNESS)])
-                rows[-1] += [split.gaussians(budget, CLIENTS), split.gaussians(budget, 1)]
+                rows[-1] += split.all_gaussians(budget)
             table.add(f"{alpha:g}", f"{epsilon:g}", *map(list, zip(*rows, strict=True)))
     return table
 
@@ -317,7 +323,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def of_heads(name: str, data: Arrays, seeds: Sequence[int], plots: Path | None) -> list[Table]:
     """Return all tables of one data set on frozen features."""
-    shared: dict[tuple[int, float, int], list[float]] = {}
+    shared: dict[tuple[int, float, int, bool], list[float]] = {}
     splits = {alpha: [Split(data, alpha, seed, shared) for seed in seeds] for alpha in ALPHAS}
     table = Table(f"{name}: accuracy on test images at epsilon 1, per cent", HEAD, digits=1)
     for alpha, own in splits.items():

@@ -20,7 +20,7 @@ def test_a_row_has_every_method_and_certainty_helps_where_clients_differ(monkeyp
         "y_test": test.labels.numpy(),
         "extractor": np.array(features.sha256),
     }
-    shared: dict[tuple[int, float, int], list[float]] = {}
+    shared: dict[tuple[int, float, int, bool], list[float]] = {}
     split, ample = fedaux.Split(data, 0.01, 0, shared), fedaux.budget_of(1000.0)
     local, central = (split.gaussians(ample, releases) for releases in (3, 1))
     assert min(local, central) > 90 and abs(local - central) < 3
