@@ -8,6 +8,7 @@ A name that is a bare participle or pointer, such as ``found``, ``own`` or ``pla
 import ast
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -54,12 +55,24 @@ def bindings(tree: ast.AST) -> Iterator[str]:
             yield node.arg
 
 
+@cache
+def parsed(file: Path) -> ast.Module:
+    """Return the syntax tree of a file."""
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+@cache
+def nodes(file: Path) -> tuple[ast.AST, ...]:
+    """Return all nodes of the syntax tree of a file, which take longer to find than to judge."""
+    return tuple(ast.walk(parsed(file)))
+
+
 def trees() -> Iterator[tuple[str, str, ast.Module]]:
     """Yield the path, the text and the syntax tree of every file of the product."""
     for package in PRODUCT:
         for file in sorted((ROOT / package).rglob("*.py")):
             text = file.read_text(encoding="utf-8")
-            yield str(file.relative_to(ROOT)), text, ast.parse(text)
+            yield str(file.relative_to(ROOT)), text, parsed(file)
 
 
 def sizes() -> dict[str, tuple[Counter[str], int]]:

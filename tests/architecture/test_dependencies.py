@@ -8,6 +8,8 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
+from tests.architecture.shape import nodes
+
 ROOT = Path(__file__).parents[2]
 OWN = ("dpmodels", "tasks", "flows", "nacre", "deployments")
 NAMES = {
@@ -46,7 +48,7 @@ def imports() -> dict[str, set[str]]:
     found = defaultdict(set)
     for room in OWN:
         for file in (ROOT / room).rglob("*.py"):
-            for node in ast.walk(ast.parse(file.read_text())):
+            for node in nodes(file):
                 several = node.names if isinstance(node, ast.Import) else []
                 modules = [each.name for each in several]
                 modules += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []

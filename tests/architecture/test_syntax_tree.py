@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dpmodels.releases.contract import KINDS
-from tests.architecture.shape import sizes, too_large
+from tests.architecture.shape import nodes, parsed, sizes, too_large
 
 ROOT = Path(__file__).parents[2]
 REVEALING = "reading text statistics embeddings mechanisms comparison audit"
@@ -151,8 +151,8 @@ def faults(rule: Rule, *folders: str, spared: set[str] = frozenset()) -> list[st
         for path in sorted((ROOT / folder).rglob("*.py")):
             place = path.relative_to(ROOT).as_posix()
             if not place.startswith(tuple(spared)):
-                nodes = ast.walk(ast.parse(path.read_text()))
-                found += [f"{place}:{getattr(node, 'lineno', 0)} {fault}" for node in nodes for fault in rule(node)]
+                every = nodes(path)
+                found += [f"{place}:{getattr(node, 'lineno', 0)} {fault}" for node in every for fault in rule(node)]
     return found
 
 
@@ -212,7 +212,7 @@ def undescribed(trees: list[ast.Module]) -> list[str]:
 
 
 def test_public_methods_say_what_they_do_unless_they_override_one_that_does() -> None:
-    assert undescribed([ast.parse(path.read_text()) for room in ROOMS for path in (ROOT / room).rglob("*.py")]) == []
+    assert undescribed([parsed(path) for room in ROOMS for path in (ROOT / room).rglob("*.py")]) == []
     text = "class A:\n    def f(self):\n        'Say.'\nclass B(A):\n    def f(self): ...\n    def g(self): ..."
     assert undescribed([ast.parse(text)]) == ["B.g"]
 
@@ -290,7 +290,7 @@ def test_no_test_imports_from_another() -> None:
     imported = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in sorted((ROOT / "tests").rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes(path)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests.")
         if str(node.module).rpartition(".")[2].startswith("test_")
         or any(name.name.startswith("test_") for name in node.names)
