@@ -33,6 +33,7 @@ from benchmarks.sentdp_corpus import (
     of,
     part_of,
     read,
+    reading_of,
     taken,
 )
 from dpmodels.arrays import Floats
@@ -75,6 +76,8 @@ def options(parser: ArgumentParser) -> None:
     parser.add_argument("--rows", nargs="+", default=list(ROWS), choices=list(ROWS), help="of the first table")
     parser.add_argument("--trials", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0, help="of the public choices")
+    parser.add_argument("--encoder", default="wordllama", help="of sentences; words and collections have wordllama's")
+    parser.add_argument("--most", type=int, help="documents of a file that are read, at most; all of them if left out")
     parser.add_argument("--cache", type=Path, metavar="FOLDER", help="keep embedded sentences there between runs")
     parser.add_argument("--plots", type=Path, metavar="FOLDER", help="also draw the sweeps, as an SVG file")
 
@@ -207,7 +210,7 @@ def sweep_part(args: Namespace) -> list[Table]:
             trials = [[ROWS[row](corpus, epsilon, trial) for trial in range(args.trials)] for row in DRAWN]
             table.add(f"{epsilon:g}", best, *trials)
         counted = Table(f"{name}: macro-F1 by sentences, epsilon 10", ["sentences", "documents", "not private", *DRAWN])
-        _, wide, _, texts = load(name, args.quick, args.cache)
+        _, wide, _, texts = load(name, reading_of(args))
         for low, high in BINS:
             rows = np.flatnonzero((wide.counts >= low) & (wide.counts < high))[: args.documents // 2]
             if len(rows) < 50:
@@ -287,7 +290,7 @@ def collection_part(args: Namespace) -> list[Table]:
         columns,
     )
     for name in args.sets:
-        public, private, *_ = load(name, args.quick, args.cache)
+        public, private, *_ = load(name, reading_of(args))
         real, test = (on_sphere(one.means()) for one in (public, private))
         test = test * STEP
         best = f1_score(private.labels, classifier(real * STEP, public.labels).predict(test), average="macro")
@@ -366,7 +369,7 @@ def speed_part(args: Namespace) -> list[Table]:
 
     table.add("limit: a product of matrices of m x p x 15 terms", rate(products, number // 40 * 40))
     encoders = Table("Sentences a second of the encoders", ["encoder", "sentences/s"], digits=0)
-    texts, _ = read(SOURCES["imdb"].protected, SOURCES["imdb"], quick=True)
+    texts, _ = read(SOURCES["imdb"].protected, SOURCES["imdb"], 1500)
     cut = [one for text in texts[:300] for one in split_sentences(text, "en", MOST)]
     for name in ("wordllama", "hashed"):
         encode = load_encoder(describe_encoder(name))
@@ -393,7 +396,7 @@ PARTS = {
 def main(argv: Sequence[str] | None = None) -> None:
     args = parse(__doc__, options, argv)
     if args.quick:
-        args.trials, args.documents = 1, min(args.documents, 100)
+        args.trials, args.documents, args.most = 1, min(args.documents, 100), 1500
     tables = [table for part in args.parts for table in PARTS[part](args)]
     report("sentdp", tables, [args.seed], args)
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from sklearn.metrics import f1_score
 
 from benchmarks.common import data_dir
 from dpmodels.arrays import Floats
+from dpmodels.contract.documents import Encoder
 from dpmodels.text.candidates import Candidates, Recipe, Sketching, make_candidates
 from dpmodels.text.depth import TukeyDepth
 from dpmodels.text.encoders import describe_encoder, load_encoder
@@ -66,6 +68,7 @@ class Corpus:
     texts: list[str]
     public_texts: list[str]
     seed: int
+    encoder: Encoder
 
     @cached_property
     def plain(self) -> LogisticRegression:
@@ -75,7 +78,7 @@ class Corpus:
     @cached_property
     def candidates(self) -> Candidates:
         recipe = Recipe(seed=self.seed, least_sentences=SOURCES[self.name].least_public)
-        return make_candidates([self.public], describe_encoder("wordllama"), recipe)
+        return make_candidates([self.public], self.encoder, recipe)
 
     @cached_property
     def depths(self) -> NDArray[np.int32]:
@@ -132,17 +135,29 @@ def taken(documents: Passages, rows: NDArray[np.int64]) -> Passages:
     )
 
 
+class Reading(NamedTuple):
+    """How a data set is read: at most so many documents of a file, and embedded by which encoder.
+
+    ``cache`` is a folder in which embedded sentences are kept.
+    """
+
+    most: int | None
+    encoder: str
+    cache: Path | None
+
+
 @lru_cache
-def load(name: str, quick: bool, cache: Path | None) -> tuple[Passages, Passages, list[str], list[str]]:
+def load(name: str, reading: Reading) -> tuple[Passages, Passages, list[str], list[str]]:
     """Read and embed the public and the protected documents of a data set, and return their texts too."""
     source = SOURCES[name]
-    texts, labels = zip(*(read(file, source, quick) for file in (source.public, source.protected)), strict=True)
-    kept = cache / f"{name}{'-quick' * quick}.npz" if cache else None
+    texts, labels = zip(*(read(file, source, reading.most) for file in (source.public, source.protected)), strict=True)
+    about = f"{name}-{Path(reading.encoder).name}-{reading.most or 'all'}.npz"
+    kept = reading.cache / about if reading.cache else None
     if kept and kept.is_file():
         with np.load(kept) as found:
             parts = [(found[f"vectors{at}"], found[f"ends{at}"]) for at in range(2)]
     else:
-        parts = [embedded(part) for part in texts]
+        parts = [embedded(part, describe_encoder(reading.encoder)) for part in texts]
         if kept:
             np.savez(kept, **{f"{key}{at}": parts[at][key == "ends"] for at in range(2) for key in ("vectors", "ends")})
     public, private = (
@@ -153,23 +168,28 @@ def load(name: str, quick: bool, cache: Path | None) -> tuple[Passages, Passages
 
 
 @lru_cache
-def corpus_of(name: str, documents: int, seed: int, quick: bool, cache: Path | None) -> Corpus:
+def corpus_of(name: str, documents: int, seed: int, reading: Reading) -> Corpus:
     """Keep the documents of a data set that are long enough to be judged."""
-    public, private, public_texts, texts = load(name, quick, cache)
+    public, private, public_texts, texts = load(name, reading)
     rows = np.flatnonzero(private.counts >= SOURCES[name].least)[:documents]
-    return Corpus(name, public, taken(private, rows), [texts[row] for row in rows], public_texts, seed)
+    encoder = describe_encoder(reading.encoder)
+    return Corpus(name, public, taken(private, rows), [texts[row] for row in rows], public_texts, seed, encoder)
 
 
 def of(name: str, args: Namespace) -> Corpus:
-    return corpus_of(name, args.documents, args.seed, args.quick, args.cache)
+    return corpus_of(name, args.documents, args.seed, reading_of(args))
 
 
-def read(file: str, source: Source, quick: bool) -> tuple[list[str], NDArray[np.int32]]:
+def reading_of(args: Namespace) -> Reading:
+    return Reading(args.most, args.encoder, args.cache)
+
+
+def read(file: str, source: Source, most: int | None) -> tuple[list[str], NDArray[np.int32]]:
     """Return the texts and labels of a file of a data set."""
     joined = source.joined
     table = pd.read_parquet(data_dir() / f"{file}.parquet")
     table = table.sample(frac=1, random_state=0)
-    table = table.head(1500 * joined) if quick else table
+    table = table.head(most * joined) if most else table
     if joined > 1:
         rng = np.random.default_rng(0)
         made = [
@@ -182,9 +202,9 @@ def read(file: str, source: Source, quick: bool) -> tuple[list[str], NDArray[np.
     return table.text.tolist(), np.array(source.categories, dtype=np.int32)[labels] if source.categories else labels
 
 
-def embedded(texts: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def embedded(texts: Sequence[str], encoder: Encoder) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     cut = [split_sentences(text, "en", MOST) for text in texts]
-    encode = load_encoder(describe_encoder("wordllama"))
+    encode = load_encoder(encoder)
     return encode([one for sentences in cut for one in sentences]), np.append(0, np.cumsum([len(one) for one in cut]))
 
 
@@ -194,7 +214,7 @@ def boxed(one: Passages, low: Floats, high: Floats) -> Passages:
 
 def part_of(documents: Passages, texts: list[str], like: Corpus) -> Corpus:
     """Return other protected documents, with what was made of the public ones."""
-    part = Corpus(like.name, like.public, documents, texts, like.public_texts, like.seed)
+    part = Corpus(like.name, like.public, documents, texts, like.public_texts, like.seed, like.encoder)
     part.plain, part.candidates, part.recoded, part.box = like.plain, like.candidates, like.recoded, like.box
     part.sketch = like.sketch  # type: ignore[method-assign]
     return part

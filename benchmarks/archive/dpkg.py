@@ -92,7 +92,10 @@ METHODS: dict[str, tuple[str, Changes]] = {
     "dp-gan, constant rate": ("dp-gan", {"sgd": {"schedule": "constant"}}),
     "dp-gan": ("dp-gan", {}),
     "dpkg": ("dpkg", CLUSTERS),
+    "dpkg, the paper's rate": ("dpkg", {**CLUSTERS, "sgd": {"schedule": "dpkg"}}),
+    "dpkg, one group, fixed bound": ("dpkg", {**CLUSTERS, "sgd": {"groups": "one", "bounds": "fixed"}}),
     "dpkg, warm": ("dpkg", {**CLUSTERS, **WARM}),
+    "dpkg, warm (paper's rate)": ("dpkg", {**CLUSTERS, **WARM, "sgd": {"schedule": "dpkg"}}),
     "nacre-images": ("nacre-images", {}),
 }
 UNTOLD = "without classes"
