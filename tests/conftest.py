@@ -90,9 +90,40 @@ LONGEST = [
         "comparison/test_images",
         "comparison/test_commands",
         "generators/test_gan",
+        "privacy/test_hostile",
+        "nacre/test_pages",
+        "accounting/test_parallel",
+        "generators/test_operator_networks",
+        "report/test_largest",
+        "methods/federations/test_rounds",
+        "privacy/test_control",
+        "privacy/test_dp_sgd_neighbours",
+        "flows/test_operator_networks",
+        "flows/test_craft",
+        "methods/test_pearl_images",
+        "methods/test_photos",
+        "releases/test_driver",
+        "flows/test_drowned",
+        "privacy/test_links",
+        "nacre/test_python",
+        "flows/test_gates",
+        "flows/test_free",
+        "hand_off/test_lies",
+        "flows/test_inputs",
+        "flows/test_sizes",
+        "embeddings/test_contract",
+        "crash/test_damage",
+        "flows/test_price_of_discovery",
+        "text/test_candidates",
+        "mechanisms/test_exponential",
+        "mechanisms/test_dp_sgd_formed",
+        "benchmarks/test_images",
+        "methods/test_nacre",
+        "accounting/test_events",
+        "methods/test_users",
     ]
 ]
-"""Files of the most minutes, which begin: what is long and comes last leaves the other workers idle.
+"""Files that take five seconds of a processor or more, the longest first: one that comes last leaves workers idle.
 
 ``make test-fast`` leaves them out.
 """
