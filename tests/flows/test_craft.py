@@ -61,7 +61,8 @@ def test_the_help_of_no_command_imports_anything_heavy_or_takes_half_a_second():
         assert min(seconds) < 0.5
 
 
-def test_the_version_and_the_completion_of_a_shell():
+def test_the_version_and_the_completion_of_a_shell(monkeypatch):
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")  # no shell need be above a test
     code, out, _ = run_cli("--version")
     assert code == 0 and out.startswith("nacre ") and out.count("\n") == 1
     _, out = run_child("from flows.command_line.app import main; main()", "--show-completion", "bash")
