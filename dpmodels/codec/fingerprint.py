@@ -1,7 +1,7 @@
-"""A keyed hash of encoded rows, the same in whatever order and files they come."""
+"""A keyed hash of rows, the same in whatever order and files they come: encoded ones, or raw ones of a discovery."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpmodels.codec.encode import Records
+from dpmodels.codec.raw_values import number_values
 from dpmodels.contract.schema import Schema
 
 LANES = 2  # of 64 bits
@@ -54,6 +55,12 @@ class Fingerprint:
         shape = len(vectors), vectors.type.list_size
         pixels = vectors.flatten().to_numpy().reshape(shape).view(np.uint8)
         self._add([labels.to_numpy(), *_words(pixels)], len(vectors))
+
+    def add_raw(self, batch: pa.RecordBatch, names: Iterable[str]) -> None:
+        """Count raw rows in by their values in some columns, in the order of the columns' names."""
+        numbers = [number_values(batch.column(name)) for name in sorted(names)]
+        low, high = np.uint64(2**32 - 1), np.uint64(32)
+        self._add([word for each in numbers for word in (each & low, each >> high)], batch.num_rows)
 
     def _add(self, words: Sequence[NDArray[Any]], rows: int) -> None:
         lanes = np.empty((LANES, rows), dtype=np.uint64)

@@ -7,13 +7,13 @@
 
 A content is known by the bytes of its files, wherever they lie, and by its encoded rows in any order; of a client of a
 federation each file is a content by itself too, and so is the table of users beside their rows. A table that lies
-elsewhere and was encoded is known by its rows alone, so that it is fetched once. This notices a file that is copied,
-linked, fetched, renamed or given a new date every night, also under a changed schema; and the same rows in another
-format, or from a database, under the same columns in any order. It does not notice data of which one row was changed
-and that come in another order of bytes, the same rows in other files that a discovery or a client of a federation
-reads, what either reads of a database server, what another home ingested, or anything once the sensitive zone was
-deleted. A table of a database in a file is also known by its name and the bytes of
-the file.
+elsewhere and was encoded is known by its rows alone, so that it is fetched once. What a discovery reads is known by the
+values of the columns that its draft marks too, in any order. This notices a file that is copied, linked, fetched,
+renamed or given a new date every night, also under a changed schema; and the same rows in another format, or from a
+database, under the same columns in any order. It does not notice data of which one row was changed and that come in
+another order of bytes, other files of which a discovery reads other columns, or a client of a federation the same rows,
+what a client reads of a database server, what another home ingested, or anything once the sensitive zone was deleted. A
+table of a database in a file is also known by its name and the bytes of the file.
 
 What an ingest read is hashed once, and named beside its rows: a place elsewhere may hold something else afterwards.
 """
@@ -31,8 +31,10 @@ from dpmodels.artifact import aside, exclusive, sync, write_bytes
 from dpmodels.codec.fingerprint import Fingerprint, digest_of_documents
 from dpmodels.errors import ContentCharged, DataError, LedgerError
 from dpmodels.ledger.ledger import Ledger
+from dpmodels.privacy import PrivacyUnit
 from dpmodels.reading.data_files import DataFile, is_local
 from dpmodels.reading.database import Query, tables_of
+from dpmodels.reading.load import RawRows
 from tasks.engine.encoded import EncodedPart, EncodedTable
 from tasks.engine.engines import Threads, cores
 from tasks.run.folders import make_private
@@ -175,6 +177,8 @@ def _contents(run: Run, encoded: Path | None, secret: bytes) -> list[str]:
     for data in filter(None, ("" if settings.query else settings.data, settings.parents)):
         if is_local(data) or not is_encoded_table:
             contents |= _files(data, secret, each=bool(settings.federation))
+    if run.plan.release.contract.kind == "discovery":
+        contents.add(_raw_rows(run, secret))
     if encoded is not None:
         contents.update(_rows(run, encoded, secret))
         _write(encoded / CONTENTS, "\n".join(sorted(contents)).encode())
@@ -207,6 +211,15 @@ def _tables(data: str, query: str, secret: bytes) -> set[str]:
     parts = [DataFile(LocalFileSystem(), str(file), data) for file in files]
     whole = b"".join(part.digest(lambda: hashlib.blake2b(key=secret, digest_size=32)) for part in parts)
     return {hashlib.blake2b(whole + name.encode(), key=secret, digest_size=32).hexdigest() for name in names}
+
+
+def _raw_rows(run: Run, secret: bytes) -> str:
+    """Hash all values of the columns that a discovery reads, whatever order the rows come in; of users every row."""
+    contract, settings, fingerprint = run.plan.release.contract, run.settings, Fingerprint(None, secret)
+    reading = contract.reading.model_copy(update={"unit": PrivacyUnit()})
+    for batch in RawRows(settings.source.rows, reading, settings.batch_rows):
+        fingerprint.add_raw(batch, contract.wanted)
+    return fingerprint.digest
 
 
 def _rows(run: Run, encoded: Path, secret: bytes) -> list[str]:

@@ -10,6 +10,7 @@ import yaml
 
 import nacre
 from dpmodels.authoring.lint import parse
+from dpmodels.errors import ContentCharged
 from dpmodels.ledger.ledger import Ledger
 from tests.kit.children import ends_at
 from tests.kit.drafts import MARKS, PLANTED, open_account, words, write_draft
@@ -136,3 +137,26 @@ def test_of_a_user_no_more_rows_are_counted_than_the_schema_says(tmp_path):
     code, out, err = run_cli(*words(tmp_path))
     assert code == 0, err
     assert parse(out)[0].columns["ward"].values == ("all", "other")
+
+
+def test_rows_that_were_discovered_are_no_second_budget_in_another_order_format_or_column(tmp_path):
+    asked = write_draft(tmp_path)
+    open_account(tmp_path)
+    assert run_cli(*asked)[0] == 0
+    text = (tmp_path / "draft.yaml").read_text().replace('"name": "clinic"', '"name": "visits"')
+    (tmp_path / "draft.yaml").write_text(text)
+    cap = ["--cap-epsilon", 5, "--cap-delta", 1e-5, "--home", tmp_path / "home"]
+    assert run_cli("ledger", "open", "visits", "--schema", tmp_path / "draft.yaml", *cap)[0] == 0
+    rows = pq.read_table(tmp_path / "clinic.parquet")
+    backwards = rows.take(pa.array(range(len(rows) - 1, -1, -1))).select(rows.column_names[::-1])
+    pq.write_table(backwards, tmp_path / "clinic.parquet")
+    code, _, err = run_cli(*asked)
+    assert code == 1 and "has the content of clinic" in " ".join(err.split()), err
+    frame = backwards.to_pandas()
+    with pytest.raises(ContentCharged):
+        nacre.discover(frame, tmp_path / "draft.yaml", epsilon=1, delta=1e-6, home=tmp_path / "home")
+    frame.to_csv(tmp_path / "clinic.csv", index=False)
+    assert run_cli("schema", "discover", tmp_path / "clinic.csv", *asked[3:])[0] == 1
+    assert len(charges(tmp_path / "home")) == 4  # of the one charge
+    pq.write_table(backwards.slice(1), tmp_path / "clinic.parquet")  # other rows are another table
+    assert run_cli(*asked)[0] == 0
