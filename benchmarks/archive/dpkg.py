@@ -8,7 +8,7 @@ was cut off goes on, and a table can be given more seeds; use a new folder after
     table       Inception Score's formula with a LeNet, accuracy of a CNN, LeNet-FID, and what two attacks find that see
                 as many images as the CNN: who was in the training set, and who in the test set?
     ablation    each idea of the paper added alone to dp-gan, and taken from dpkg; and GANs that are not told the class,
-                to which clusters may give what classes give ours
+                to which clusters may give what classes give ours; theirs have one label, so no CNN learns from them
     warm        what nacre-images' share gives alone, and refined
     adult       four classifiers, beside p3gm and nacre
     speed       a step of the critic under DP-SGD beside the same step without privacy
@@ -175,10 +175,7 @@ def settle(method: str, schema: Schema, changes: Changes) -> dict[str, Any]:
 
 
 def run(method: str, changes: Changes, data: str, epsilon: float, seed: int, classes: bool = True) -> Generator:
-    """Plan, measure and fit in this process, the ledger in a folder that is thrown away; for public data only.
-
-    Without classes the target is a column as any other, and what is trained is not told it.
-    """
+    """Plan, measure and fit in this process, the ledger in a folder that is thrown away; for public data only."""
     schema, records = public(data, classes)
     measurement = settle(method, schema, changes)
     if "gan" in measurement:
@@ -205,10 +202,17 @@ def run(method: str, changes: Changes, data: str, epsilon: float, seed: int, cla
 
 @cache
 def public(data: str, classes: bool = True) -> tuple[Schema, Records]:
-    """Read the training rows of a public data set, with or without its target as classes."""
+    """Read the training rows of a public data set, with or without classes.
+
+    Without them a table's target is a column as any other, and images, which must have one, are all of the first.
+    """
     schema = load_schema(adult.SCHEMAS / f"{data}.yaml")
-    schema = schema if classes else schema.model_copy(update={"target": None})
-    return schema, Codec(schema).encode(pq.read_table(data_dir() / f"{data}_train.parquet").combine_chunks())
+    if not classes and schema.image is None:
+        schema = schema.model_copy(update={"target": None})
+    records = Codec(schema).encode(pq.read_table(data_dir() / f"{data}_train.parquet").combine_chunks())
+    if not classes and records.pixels is not None:
+        records = Records(np.zeros_like(records.states), records.values, records.pixels)
+    return schema, records
 
 
 def make(method: str, changes: Changes, data: str, epsilon: float, seed: int, rows: int, classes: bool) -> Made:
