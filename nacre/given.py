@@ -60,8 +60,9 @@ def draft_schema(
     sources = draft.PublicFacts(documented, public, table, accept_suggestions)
     if (path := path_of(data)) is not None:
         return draft.draft(path, header, sources)
-    rows = load_given(Sensitive(data))
-    del data
+    sensitive = Sensitive(data)
+    del data  # a traceback of what follows shows no rows
+    rows = load_given(sensitive)
     with TemporaryDirectory() as folder:
         file, text = write_names(rows, Path(folder) / "data.parquet"), ""
         with suppress(DoubtfulNames):

@@ -29,6 +29,7 @@ CATALOGS = {
 """What names the tables and views of a database in a file, and tells one from the other."""
 COMPUTED = re.compile(r"\b(query|query_table)\s*\(", re.IGNORECASE)
 """Functions of DuckDB that read a table whose name is computed."""
+NO_ANSWER = "the database refuses the query, or cannot give all of its rows; try it in the client of it"
 DRIVERS = {"postgresql": "postgresql+psycopg", "sqlite": "sqlite+pysqlite"}
 """The driver that nacre's extras bring, where SQLAlchemy would take another."""
 
@@ -137,7 +138,7 @@ def _answer(query: Query, batch_rows: int) -> Iterator[tuple[list[str], Iterator
     result = None
     try:
         if (result := _send(connection, statement, batch_rows)) is None:
-            raise DataError("", "the database refuses the query, or it has no rows to give; try it in the client of it")
+            raise DataError("", NO_ANSWER)
         yield list(result.keys()), iter(result.partitions(batch_rows))
     finally:
         _close(connection, result)
@@ -173,7 +174,7 @@ def _next(chunks: Iterator[Sequence[Any]]) -> Sequence[Any]:
     except Exception:
         rows = None
     if rows is None:
-        raise DataError("", "the answer of the database cannot be read to its end")
+        raise DataError("", NO_ANSWER)
     return rows
 
 
@@ -191,11 +192,12 @@ def _close(connection: "Connection", result: "CursorResult[Any] | None") -> None
 def _column(name: str, values: Sequence[Any], kind: pa.DataType, met: dict[str, set[type]]) -> pa.Array:
     """Lay the values of a column out as Arrow; text becomes what it is to be, as in a CSV file.
 
-    Privacy: all that was met of a column is of one family, so where batches end decides nothing.
+    Privacy: all that was met of a column is of one family, so neither one record nor where batches end decides how
+        others are read. A NaN of a database is a number, as what is missing is NULL there.
     """
-    if any(isinstance(value, UUID) for value in values):
+    met[name] = met.get(name, set()) | families(values) | {float for value in values if isinstance(value, float)}
+    if met[name] == {UUID}:
         values = [None if value is None else str(value) for value in values]
-    met[name] = met.get(name, set()) | families(values)
     try:
         array = None if len(met[name]) > 1 else pa.array(values)
     except (pa.ArrowException, OverflowError, TypeError, ValueError):

@@ -62,7 +62,7 @@ def names_in(file: DataFile) -> list[str]:
 def _keys(text: str, uri: str) -> list[str]:
     try:
         row = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         row = None
     if not isinstance(row, dict):
         raise DataError("", f"{uri} must hold one JSON object in each line, whose keys are the columns")

@@ -31,13 +31,15 @@ TIES = {
     "union": r"\b(union|except|intersect)\b",
     "recursive": r"\brecursive\b",
     "a second select": r"\bselect\b.*\bselect\b",
+    "a subquery": r"[^\s(]\s*\(\s*(select|from|table|with|summarize|describe|show)\b",
     "values": r"\bvalues\b",
     "having": r"\b(having|qualify)\b",
     "a sample": r"\b(tablesample|using\s+sample)\b",
     "pivot": r"\b(un)?pivot\b",
     "rows made of one": r"\b(unnest|explode|flatten|generate_series|generate_subscripts|range|regexp_split_to_table|"
     r"string_split_to_table|json_each|json_tree|json_array_elements\w*|jsonb?_\w*(each|elements)\w*)\s*\(",
-    "an aggregate": r"\b(count|sum|total|avg|mean|min|max|median|mode|std(dev\w*)?|var(iance|_pop|_samp)?|corr|"
+    "an aggregate": r"\b(count\w*|\w*sum|sum\w*|total|f?avg|(geo\w*)?mean|min|max|\w+_by|median|mad|mode|std(dev\w*)?|"
+    r"var(iance|_pop|_samp)?|kurtosis\w*|skewness|entropy|corr|\w+_agg|reservoir_quantile|"
     r"covar_\w+|regr_\w+|quantile\w*|percentile\w*|approx_\w+|string_agg|array_agg|group_concat|listagg|list|histogram|first|last|"
     r"any_value|arg_(min|max)|bool_(and|or)|bit_(and|or|xor)|json\w*_agg|json_group_\w+|product|every|rank)\s*\(",
 }

@@ -155,7 +155,10 @@ def test_a_query_of_postgresql_is_streamed(tmp_path, clinic, monkeypatch):
         ("select patient, seen as age, ward, dose, smoker, sick from visits", "column age: must hold numbers"),
         ("select patient, part as age, ward, dose, smoker, sick from visits", "leave it out with `type: identifier`"),
         (f"select '{SECRET}'::int", "the database refuses the query"),
-        (f"select 1 / (age - {TABLE['age'][200]}) as patient, {COLUMNS[9:]} from visits", "cannot be read to its end"),
+        (
+            f"select 1 / (age - {TABLE['age'][200]}) as patient, {COLUMNS[9:]} from visits",
+            "the database refuses the query",
+        ),
         ("drop table visits", "only reads"),
         ("delete from visits", "only reads"),
         ("with gone as (delete from visits returning *) select * from gone", "the database refuses the query"),

@@ -124,6 +124,25 @@ def test_words_that_tie_rows_together_are_named() -> None:
     assert tied("select avg(x) over (partition by y) from t") == ["over (", "an aggregate"]
     assert tied("select distinct a from t group  by a limit 3") == ["group by", "distinct", "limit"]
     assert tied("select a, limited, over_all from visits where joined = 1") == []
+    assert tied("(select a from visits where (b = 1 or c in (1, 2)))") == []
+    summaries = (
+        "max_by(a, b)",
+        "mad(a)",
+        "kurtosis(a)",
+        "count_if(a)",
+        "count_star()",
+        "fsum(a)",
+        "entropy(a)",
+        "geomean(a)",
+    )
+    for text in (
+        "from t where a > all (table cut)",
+        "from (summarize t)",
+        "from t where a in (from u)",
+        *(f"from t having {each} > 1" for each in summaries),
+        *(f"from t select {each}" for each in summaries),
+    ):
+        assert tied(text), text
 
 
 @pytest.mark.parametrize(
