@@ -9,6 +9,16 @@ from dpmodels.privacy import PrivacyUnit
 FIRST_ROWS = (
     "only the first row of each user is used; write `max_rows: N` under `unit` to use the first N, under more noise"
 )
+MORE_ROWS = "only the first {rows:,} rows of each user are used: all figures are of these rows"
+LEFT_OUT = (
+    "rows in which {names} holds what the schema does not take are left out before anything is measured "
+    "(`outside: reject-row`): all figures are of the rows that remain"
+)
+COMPUTED = (
+    "of {names}, computed from other columns, no error is stated: means and totals are as far off as theirs, and what "
+    "those columns are warned of counts here too"
+)
+MOST_NAMES = 5
 COARSE_AT_ZERO = (
     "column {name}: `scale: log` tells values apart best beside its `min`, {low}, and worst near zero and beyond; "
     "leave it out, or write amounts that are all negative as positive ones"
@@ -23,6 +33,12 @@ def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit) -> Iterator[str]:
     """Say in a sentence each what is to be looked at again."""
     if unit.user is not None and unit.max_rows == 1:
         yield FIRST_ROWS
+    elif unit.user is not None:
+        yield MORE_ROWS.format(rows=unit.max_rows)
+    if left_out := [name for name, column in columns.items() if getattr(column, "outside", "") == "reject-row"]:
+        yield LEFT_OUT.format(names=_list(left_out, "or"))
+    if computed := [name for name, column in columns.items() if isinstance(column, Derived) and column.formula]:
+        yield COMPUTED.format(names=_list(computed, "and"))
     for name, column in columns.items():
         if isinstance(column, Integer | Number) and column.log and column.low < 0:
             yield COARSE_AT_ZERO.format(name=name, low=f"{column.low:.10g}")
@@ -30,3 +46,10 @@ def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit) -> Iterator[str]:
             decimals = [getattr(columns.get(operand), "decimals", None) or 0 for operand in column.operands]
             if all(decimals):
                 yield UNROUNDED.format(name=name, decimals=max(decimals))
+
+
+def _list(names: list[str], word: str) -> str:
+    """Name some columns, and how many more there are."""
+    more = [f"{len(names) - MOST_NAMES:,} more"] if len(names) > MOST_NAMES else []
+    *first, last = [*names[:MOST_NAMES], *more]
+    return f"{', '.join(first)} {word} {last}" if first else last

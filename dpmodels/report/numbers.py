@@ -21,6 +21,10 @@ from dpmodels.methods.parts.marginals import Marginal
 
 HIGH = 0.99
 """The quantile whose error is reckoned."""
+HALF_WIDTH = math.sqrt(3)
+"""Half of a cell's width, in standard deviations of values that lie evenly over it."""
+ROUNDING = 1e-9
+"""By how many steps of a lattice an edge may be off."""
 NOTABLE = 2.0
 """Stated errors of a mean from which on what noise may hide is said beside them."""
 OPEN = 4.0
@@ -208,18 +212,30 @@ class Spread:
         low, high = (np.interp(np.clip(each, 0, 1), below, tops) for each in (level - stddev, level + stddev))
         value, synthetic = np.interp(level, below, tops), np.interp(HIGH, synthetic_below / synthetic_below[-1], tops)
         inside = self._within(int(order[at]), level)
+        if order[at] < len(self.group):
+            value, synthetic = self._point(float(value)), self._point(float(synthetic))
         return float(value), math.hypot(float(high - low) / 2, *inside, float(synthetic - value))
 
+    def _point(self, place: float) -> float:
+        """Return the last point of the column's lattice before a place between two edges; without one the place."""
+        first = float(self.edges[0])
+        if not self.step or place <= first:
+            return place
+        return first + max(math.ceil((place - first) / self.step - ROUNDING) - 1, 0) * self.step
+
     def _within(self, part: int, level: float) -> list[float]:
-        """Return how far a quantile in a part may lie from where its density has it: in its cell, or by its tail."""
+        """Return how far a quantile in a part may lie from where its density has it: in its cell, or by its tail.
+
+        All values of a cell may be one price, so half of its width counts.
+        """
         if part == len(self.group):  # the zeros
             return []
         group = int(self.group[part])
         if group not in self.tails:
-            return [math.sqrt(float(self.spreads[group]))]
+            return [HALF_WIDTH * math.sqrt(float(self.spreads[group]))]
         tail, edges = self.tails[group]
         outside = (1 - level if tail is self.ends.upper else level) / max(float(self.shares[group]), 1e-300)
-        return [float(self.inside[group]), tail.quantile_stddev(edges, 1 - outside)]
+        return [HALF_WIDTH * float(self.inside[group]), tail.quantile_stddev(edges, 1 - outside)]
 
 
 def _stddevs(edges: Floats, cell: Whole, within: Floats) -> Floats:

@@ -295,3 +295,37 @@ def test_one_wide_cell_that_holds_most_has_no_mean_and_no_advice_to_widen_its_bo
     errors = errors_of(column, Marginal.plain(clipped, 5.0), clipped / clipped.sum())
     said = warned(column, Marginal.plain(clipped, 5.0), largest, None, {}, errors)["warning"]
     assert "write a larger max" in said and "narrower" not in said
+
+
+def test_a_quantile_of_whole_numbers_is_one_of_them() -> None:
+    rng = np.random.default_rng(3)
+    for high in (3, 5, 9):
+        keys = {"type": "integer", "min": 0, "max": high}
+        fact = estimate_of(keys, rng.integers(0, high + 1, 20_000))["p99"]
+        assert fact["estimate"] == high and stated(fact) < 1
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_a_quantile_at_a_fixed_price_is_as_far_off_as_is_said(scale: str) -> None:
+    """A release tells how many values a cell holds, and not that all of them are one price at its end."""
+    rng, keys = np.random.default_rng(5), {"type": "number", "min": 0, "round": 2, "scale": scale}
+    prices = {199.0: [4.99, 9.99, 19.99, 49.99, 99, 199], 499.0: [9.99, 14.99, 24.99, 39.99, 59.99, 499]}
+    for top, choice in prices.items():
+        values = rng.choice(choice, 10_000, p=[0.1, 0.35, 0.3, 0.15, 0.07, 0.03])
+        for seed in range(3):
+            fact = estimate_of({**keys, "max": 2.5 * top}, values, seed)["p99"]
+            assert abs(fact["estimate"] - top) < 3 * stated(fact), (fact, top)
+
+
+def estimate_of(keys: dict[str, object], values: np.ndarray, seed: int = 0) -> dict[str, dict[str, float]]:
+    """Return what is said of a column, as if the synthetic one were as the release."""
+    schema = Schema.model_validate({"name": "t", "columns": {"x": keys, "paid": {"type": "boolean"}}})
+    records = Codec(schema).encode(pa.table({"x": values, "paid": values > float(np.median(values))}))
+    release = release_of(Nacre(), records, schema)
+    marginals, model = (
+        Nacre().marginals(release),
+        Nacre(training=MixtureSpec(components=64, steps=100)).fit(Released(release), Craft(seed=seed)),
+    )
+    tally = CellTally(marginals.codec)
+    tally.add(next(iter(model.sample(len(values), seed))))
+    return errors_of(marginals.codec.columns["x"], marginals.columns["x"], tally.cells[0] / tally.rows)
