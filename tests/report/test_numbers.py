@@ -305,16 +305,13 @@ def test_a_quantile_of_whole_numbers_is_one_of_them() -> None:
         assert fact["estimate"] == high and stated(fact) < 1
 
 
-@pytest.mark.parametrize("scale", ["linear", "log"])
-def test_a_quantile_at_a_fixed_price_is_as_far_off_as_is_said(scale: str) -> None:
+def test_a_quantile_at_a_fixed_price_is_about_as_far_off_as_is_said() -> None:
     """A release tells how many values a cell holds, and not that all of them are one price at its end."""
-    rng, keys = np.random.default_rng(5), {"type": "number", "min": 0, "round": 2, "scale": scale}
-    prices = {199.0: [4.99, 9.99, 19.99, 49.99, 99, 199], 499.0: [9.99, 14.99, 24.99, 39.99, 59.99, 499]}
-    for top, choice in prices.items():
-        values = rng.choice(choice, 10_000, p=[0.1, 0.35, 0.3, 0.15, 0.07, 0.03])
-        for seed in range(3):
-            fact = estimate_of({**keys, "max": 2.5 * top}, values, seed)["p99"]
-            assert abs(fact["estimate"] - top) < 3 * stated(fact), (fact, top)
+    keys = {"type": "number", "min": 0, "max": 2000, "round": 2, "scale": "log"}
+    prices = np.random.default_rng(5).choice([19.9, 49.9, 99, 1299], 12_000, p=[0.5, 0.3, 0.18, 0.02])
+    facts = [estimate_of(keys, prices, seed)["p99"] for seed in range(4)]
+    off = [(fact["estimate"] - 1299) / stated(fact) for fact in facts]
+    assert math.sqrt(np.mean(np.square(off))) < 2.4, facts  # 3 with a density that is even over the cell
 
 
 def estimate_of(keys: dict[str, object], values: np.ndarray, seed: int = 0) -> dict[str, dict[str, float]]:
