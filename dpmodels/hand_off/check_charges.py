@@ -69,6 +69,8 @@ def _check_total(manifest: Manifest, check: Verification) -> None:
     reckoned = _reckoned(manifest.lines, manifest.total_delta, check) if total else None
     if manifest.report is not None and manifest.report.ledger.charge == manifest.ledger.charge:
         check.faults.append("release and report name one charge, and each is paid by its own")
+    if manifest.report is not None and manifest.report.price.asked.delta != manifest.price.asked.delta:
+        check.faults.append("the report has another delta than the release, and both are priced at one")
     if total is None or reckoned is None:
         return
     if total.delta != manifest.total_delta or abs(reckoned - total.epsilon) > CLOSE:
@@ -85,6 +87,8 @@ def check_standings(manifest: Manifest, stood: Sequence[Standing], check: Verifi
         least = _reckoned(lines, float(one.delta), check, most=float(one.after))
         if least is not None and not least <= one.after * SLACK + CLOSE:
             check.faults.append(f"account {printable(one.account)} had spent less, after this, than this cost")
+        if one.before > one.after * SLACK + CLOSE:
+            check.faults.append(f"account {printable(one.account)} had spent more before this than after it")
         if one.after > one.cap * SLACK:
             check.faults.append(f"account {printable(one.account)} had spent more than its cap, which no ledger allows")
 

@@ -479,6 +479,24 @@ def test_a_client_that_had_spent_less_than_it_paid_is_a_fault(tmp_path: Path) ->
     assert fault == "account wards.south had spent less, after this, than this cost"
 
 
+def test_an_account_that_had_spent_more_before_this_than_after_it_is_a_fault(tmp_path: Path) -> None:
+    def lie(manifest: Json, report: Json, card: Json) -> None:
+        card["accounts"][1]["before"] = "50"
+
+    (fault,) = verify_hand_off(forged(FEDERATION, tmp_path / "own", lie)).faults
+    assert fault == "account wards.south had spent more before this than after it"
+
+
+def test_a_report_with_a_delta_of_its_own_is_a_fault(hand_off: Path) -> None:
+    """At a delta of a half its scores cost nothing, which the page would say."""
+
+    def lie(whole: Json) -> None:
+        whole["report"]["asked"]["delta"] = whole["report"]["spent"]["delta"] = 0.5
+        whole["report"]["spent"]["epsilon"] = "0"
+
+    assert any("another delta than the release" in fault for fault in faults(hand_off, lie))
+
+
 def test_a_report_of_a_stranger_takes_little_memory(tmp_path: Path) -> None:
     """One letter beyond the first planes makes four bytes of each, and a text was there several times at once."""
 
