@@ -33,7 +33,8 @@ def number_values(column: pa.Array | pa.ChunkedArray) -> Numbers:
     values = array.dictionary_encode()
     listed = _of_texts(values.dictionary) if is_text(array.type) else _of_moments(values.dictionary)
     places = values.indices.fill_null(len(listed)).to_numpy(zero_copy_only=False)
-    return np.append(listed, NULL)[places]
+    numbers: Numbers = np.append(listed, NULL)[places]
+    return numbers
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -63,7 +64,7 @@ def _of_texts(texts: pa.Array) -> Numbers:
     words = pd.Series(pc.utf8_trim_whitespace(texts).to_numpy(zero_copy_only=False), dtype=object)
     floats = pd.to_numeric(words, errors="coerce").astype(np.float64)
     floats = floats.fillna(words.str.lower().map(TRUTH).astype(np.float64))
-    numbers = np.where(floats.isna(), _of_words(words.to_numpy()), _of_floats(floats.to_numpy()))
+    numbers = np.where(floats.isna(), _of_words(words.to_numpy()), _of_floats(np.asarray(floats, np.float64)))
     days = words.str.fullmatch(DAY).to_numpy(dtype=bool)
     if days.any():
         moments = pd.to_datetime(words[days], errors="coerce", format="ISO8601", utc=True)

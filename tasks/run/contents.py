@@ -29,6 +29,7 @@ from pyarrow.fs import LocalFileSystem
 
 from dpmodels.artifact import aside, exclusive, sync, write_bytes
 from dpmodels.codec.fingerprint import Fingerprint, digest_of_documents
+from dpmodels.contract.discovery import Discovery
 from dpmodels.errors import ContentCharged, DataError, LedgerError
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyUnit
@@ -39,6 +40,7 @@ from tasks.engine.encoded import EncodedPart, EncodedTable
 from tasks.engine.engines import Threads, cores
 from tasks.run.folders import make_private
 from tasks.run.home import ledger_of
+from tasks.run.settings import Settings
 from tasks.run.source import files_of
 from tasks.run.store import Run
 
@@ -177,8 +179,8 @@ def _contents(run: Run, encoded: Path | None, secret: bytes) -> list[str]:
     for data in filter(None, ("" if settings.query else settings.data, settings.parents)):
         if is_local(data) or not is_encoded_table:
             contents |= _files(data, secret, each=bool(settings.federation))
-    if run.plan.release.contract.kind == "discovery":
-        contents.add(_raw_rows(run, secret))
+    if (contract := run.plan.release.contract).kind == "discovery":
+        contents.add(_raw_rows(settings, contract, secret))
     if encoded is not None:
         contents.update(_rows(run, encoded, secret))
         _write(encoded / CONTENTS, "\n".join(sorted(contents)).encode())
@@ -213,10 +215,9 @@ def _tables(data: str, query: str, secret: bytes) -> set[str]:
     return {hashlib.blake2b(whole + name.encode(), key=secret, digest_size=32).hexdigest() for name in names}
 
 
-def _raw_rows(run: Run, secret: bytes) -> str:
+def _raw_rows(settings: Settings, contract: Discovery, secret: bytes) -> str:
     """Hash all values of the columns that a discovery reads, whatever order the rows come in; of users every row."""
-    contract, settings, fingerprint = run.plan.release.contract, run.settings, Fingerprint(None, secret)
-    reading = contract.reading.model_copy(update={"unit": PrivacyUnit()})
+    fingerprint, reading = Fingerprint(None, secret), contract.reading.model_copy(update={"unit": PrivacyUnit()})
     for batch in RawRows(settings.source.rows, reading, settings.batch_rows):
         fingerprint.add_raw(batch, contract.wanted)
     return fingerprint.digest
