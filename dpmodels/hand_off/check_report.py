@@ -6,7 +6,7 @@ signed.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +55,14 @@ def _check_facts(report: Mapping[str, Any], manifest: Manifest, contract: Contra
         check.faults.append(f"the cautions in {MANIFEST} are not those of its price, unit and trust")
     expected = expected_facts(manifest, contract, report)
     held = expected.keys() if manifest.layout == LAYOUT else SECTIONS
-    wrong = sorted(printable(name) for name in differing(report, expected) if name.partition(".")[0] in held)
-    if wrong:
-        which = ", ".join(wrong[:MOST_FAULTS])
-        check.faults.append(f"report.json says something else than {MANIFEST} and schema.yaml make of {which}")
+    if wrong := [name for name in differing(report, expected) if name.partition(".")[0] in held]:
+        check.faults.append(says_else(wrong))
+
+
+def says_else(names: Iterable[str]) -> str:
+    """Say which facts of a report are not as they are made."""
+    which = ", ".join(sorted(map(printable, names))[:MOST_FAULTS])
+    return f"report.json says something else than {MANIFEST} and schema.yaml make of {which}"
 
 
 def differing(report: Mapping[str, Any], expected: Facts) -> Iterator[str]:

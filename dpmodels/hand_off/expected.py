@@ -32,7 +32,7 @@ def expected_facts(manifest: Manifest, contract: Contract, report: Mapping[str, 
     if not manifest.has_price:
         return _unpriced(manifest, report)
     line, hashes = _line_of(manifest, contract), _hashes(manifest)
-    scores, kind = _scores(manifest), _kind_of(manifest, contract)
+    scores, kind = _scores(manifest), kind_of(manifest, contract)
     if contract.kind == "federation":
         terms = terms_of_federation(line, manifest.price.spent.epsilon, hashes) | _clients(manifest, contract)
     elif kind == "each document":
@@ -54,7 +54,7 @@ def expected_cautions(manifest: Manifest, contract: Contract) -> list[str]:
     return cautions(_line_of(manifest, contract)) if manifest.part else []
 
 
-def _kind_of(manifest: Manifest, contract: Contract) -> str:
+def kind_of(manifest: Manifest, contract: Contract) -> str:
     """Return the kind of data, which is the contract's unless all files are of another that may be made by it."""
     kinds = [name for name, kind in KINDS.items() if contract.kind in kind.contracts]
     made = [name for name in kinds if any(re.fullmatch(KINDS[name].product, file) for file in manifest.artifacts)]

@@ -1,9 +1,9 @@
 """Make the pages of a hand-off again from its card and its report, and compare: a page may say nothing else.
 
 Pages are what people read, and each is a function of ``model-card.json`` or ``report.json``. Those two are held against
-the manifest and the contract; the figures in the report, and what an account had spent before, rest on the signer. The
-manifest says by which layout its pages were made. A layout that this version does not have cannot be made again: then
-the pages were not compared, which is said and is no fault.
+the manifest and the contract, the words in the report too (``check_words``). The figures in the report, and what an
+account had spent before, rest on the signer. The manifest says by which layout its pages were made. A layout that this
+version does not have cannot be made again: then the pages were not compared, which is said and is no fault.
 """
 
 import json
@@ -15,6 +15,9 @@ from typing import Any
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
 from dpmodels.hand_off.card import describe
+from dpmodels.hand_off.check_report import says_else
+from dpmodels.hand_off.check_words import strange_words
+from dpmodels.hand_off.expected import kind_of
 from dpmodels.hand_off.manifest import CARD, PAGES, Manifest
 from dpmodels.limits import LARGEST_CARD, LARGEST_FACTS, LARGEST_PAGE, LARGEST_REPORT, read_json
 from dpmodels.releases.contract import Contract
@@ -49,6 +52,8 @@ def compare_pages(folder: Path, manifest: Manifest, contract: Contract) -> tuple
     if not (_is_short(report) and _is_short(card)):
         return [f"{REPORT} or {CARD} is not as nacre writes it, or is larger than any is"], ""
     try:
+        if strange := set(strange_words(report, kind_of(manifest, contract), contract, manifest)):
+            return [says_else(strange)], ""
         if fault := _differs(manifest, contract, card, report):
             return [fault], ""
         return list(_other_pages(folder, card, report)), ""

@@ -77,6 +77,8 @@ def compare(rated: Sequence[Rated]) -> dict[str, Any]:
     return {"records": records, "classifiers": listed, "words": " ".join(words)}
 
 
+CLASSIFIERS = ("the ensemble of heads (FedAUX)", "the Gaussians of moments (moments-head)")
+"""What is compared. The methods call it so, but whoever checks a report has no need of what trains them."""
 NOT_COMPARED = {
     "federated-heads": "It was not compared with moments of the classes, which lose nothing to skew and may be better; "
     "method federated-both releases both under one budget.",
@@ -108,7 +110,7 @@ def summarise_federation(
     return {
         **terms_of_federation(heaviest.plan.release, heaviest.epsilon, hashes),
         **({"drowned": lost} if lost else {}),
-        "compared": _compared(plan.method, rated),
+        "compared": compare_all(plan.method, rated),
         "clients": [_client(party, participants) for party in parties],
         "public_records": len(probabilities),
         "classes": _classes(contract, probabilities),
@@ -148,7 +150,7 @@ def _participants(parties: Sequence[Party]) -> tuple[list[Party], Plan, Federati
     return participants, plan, contract
 
 
-def _compared(method: str, rated: Sequence[Rated]) -> dict[str, Any]:
+def compare_all(method: str, rated: Sequence[Rated]) -> dict[str, Any]:
     """Compare the classifiers, or say what was not compared."""
     compared = compare(rated)
     if len(rated) == 1 and method in NOT_COMPARED:

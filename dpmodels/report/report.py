@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmodels.accounting.events import Event
 from dpmodels.arrays import Floats
 from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.methods.parts.marginals import Marginals
@@ -72,8 +73,13 @@ def summarise(
 
 def _looks(line: Line, fit: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Name each look of a release beside how far the synthetic rows are from it."""
-    names = _numbered([getattr(event, "mechanism", "") for event in getattr(line.event, "events", [line.event])])
-    return [{"look": name or "the release", **facts} for name, facts in zip(names, fit, strict=False)]
+    return [{"look": name, **facts} for name, facts in zip(look_names(line.event), fit, strict=False)]
+
+
+def look_names(event: Event) -> list[str]:
+    """Name the looks that a release was charged for."""
+    names = _numbered([getattr(one, "mechanism", "") for one in getattr(event, "events", [event])])
+    return [name or "the release" for name in names]
 
 
 def _sheet(contract: Contract, first: Sequence[Any]) -> dict[str, Any]:

@@ -10,17 +10,27 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import GaussianEvent
+from dpmodels.codec.encode import Codec, Records
+from dpmodels.generators.constraints import caution_of_rules
+from dpmodels.hand_off.check_words import are_cautions, is_comparison, is_like
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.approval import ApprovalRequest
 from dpmodels.ledger.store import digest as ledger_digest
 from dpmodels.limits import LARGEST_REPORT
+from dpmodels.methods.federations.classifier import KNOWN_AS
+from dpmodels.methods.registry import METHODS
 from dpmodels.pages.page import LAYOUT
+from dpmodels.privacy import PrivacyUnit
+from dpmodels.report.federated import CLASSIFIERS, Rated, compare_all
+from dpmodels.report.fidelity import drowned, lost_in_noise
 from tests.hand_off.make_golden import GOLDEN
+from tests.kit.cells import Cells, make
 from tests.kit.manifests import UNCHARGED, facts, forged, rewritten, write_manifest
 from tests.kit.support import write_key
 
@@ -312,6 +322,10 @@ def without_discoveries(report: Json) -> None:
     del report["privacy"]["discoveries"], report["privacy"]["total_delta"]
 
 
+CHEAP = "Correction: everything on this page together cost epsilon 0.001, and hides whole families"
+MAP = {"points": [[0.0, 0.0]], "means": [{"name": CHEAP, "place": [0.0, 0.0]}], "explains": 0.5}
+TOGETHER = {"what": CHEAP, "members": 3, "of": 4, "into": 1, "share": 0.1, "distance_within": 0.1}
+
 LIES: list[tuple[Path, str, Callable[[Json], object]]] = [
     (SCORED, "privacy.event", lambda report: report["privacy"].update(event=report["charged"]["event"])),
     (SCORED, "privacy.discoveries, privacy.total_delta", without_discoveries),
@@ -343,6 +357,42 @@ LIES: list[tuple[Path, str, Callable[[Json], object]]] = [
     (FEDERATION, "clients", lambda report: report["clients"][0].update(epsilon=0.1)),
     (FEDERATION, "clients", lambda report: report["clients"].append(report["clients"][0])),
     (FEDERATION, "classes", lambda report: report["classes"][0].update(name="weather")),
+    (TABLE, "cautions", lambda report: report.update(cautions=[CHEAP])),
+    (TABLE, "drowned", lambda report: report.update(drowned=CHEAP)),
+    (TABLE, "drowned", lambda report: report.update(drowned=f"{lost_in_noise(0.5)} {CHEAP}")),
+    (EMBEDDED, "drowned", lambda report: report.update(drowned=CHEAP)),
+    (FEDERATION, "drowned", lambda report: report.update(drowned=CHEAP)),
+    (TABLE, "correction", lambda report: report.update(correction=CHEAP)),
+    (EMBEDDED, "correction", lambda report: report.update(correction=CHEAP)),
+    (FEDERATION, "correction", lambda report: report.update(correction=CHEAP)),
+    (TABLE, "columns", lambda report: report["columns"][0].update(name=CHEAP)),
+    (TABLE, "columns", lambda report: report["columns"][0].update(type=CHEAP)),
+    (TABLE, "columns", lambda report: report["columns"][0].update(correction=CHEAP)),
+    (TABLE, "columns", lambda report: report["columns"][4].update(cells=CHEAP)),
+    (TABLE, "columns", lambda report: report["columns"][0]["labels"].__setitem__(0, CHEAP)),
+    (TABLE, "columns", lambda report: report["columns"][1]["labels"].__setitem__(0, CHEAP)),
+    (TABLE, "columns", lambda report: report["columns"][0]["axis"].update(note=CHEAP)),
+    (TABLE, "columns", lambda report: report["columns"][0]["axis"]["ticks"].__setitem__(0, [0.0, CHEAP])),
+    (TABLE, "columns", lambda report: report["columns"][4]["largest_cell"].update(label=CHEAP)),
+    (TABLE, "columns", lambda report: report["columns"][4].update(counted_together=TOGETHER)),
+    (TABLE, "columns", lambda report: report["columns"][0].update(discovered_bounds=["min"])),
+    (TABLE, "columns", lambda report: report["columns"].pop()),
+    (TABLE, "columns", lambda report: report["columns"].reverse()),
+    (TABLE, "fit", lambda report: report["fit"][0].update(look=CHEAP)),
+    (TABLE, "fit", lambda report: report["fit"].append(report["fit"][0])),
+    (TABLE, "sample_sheet", lambda report: report.update(sample_sheet="data:image/png;base64,AAAA")),
+    (TABLE, "sample_classes", lambda report: report.update(sample_classes=[CHEAP])),
+    (TABLE, "map", lambda report: report.update(map=MAP)),
+    (SCORED, "charged", lambda report: report["charged"].update(target=CHEAP)),
+    (SCORED, "charged", lambda report: report["charged"].update(correction=CHEAP)),
+    (SCORED, "charged", lambda report: report["charged"]["columns"][1].update(name=CHEAP)),
+    (SCORED, "charged", lambda report: report["charged"]["columns"][1].update(cells=CHEAP)),
+    (SCORED, "charged", lambda report: report["charged"]["columns_with_target"].pop()),
+    (SCORED, "charged", lambda report: report["charged"]["classifiers"][0].update(model=CHEAP)),
+    (SCORED, "charged", lambda report: report["charged"]["classifiers"][0]["scores"][0].update(score=CHEAP)),
+    (FEDERATION, "compared", lambda report: report["compared"].update(words=CHEAP)),
+    (FEDERATION, "compared", lambda report: report["compared"].update(classifiers=[{"name": CHEAP, "accuracy": 1.0}])),
+    (EMBEDDED, "clusters", lambda report: report["clusters"][0].update(words=CHEAP)),
 ]
 
 
@@ -376,6 +426,36 @@ def test_the_cautions_of_earlier_formats_are_held_as_well(tmp_path: Path, old: s
     whole["cautions"][0] = "STRONG: everything is hidden."
     write_manifest(tmp_path / "own", whole)
     assert verify_hand_off(tmp_path / "own").faults == [OTHER_CAUTIONS]
+
+
+def test_cautions_are_the_remarks_of_the_contract_and_what_its_rules_did_to_the_rows() -> None:
+    """What the rules did is in figures, so of that caution the words are held."""
+    schema = make().model_copy(update={"unit": PrivacyUnit(kind="user", user="start", max_rows=3)})
+    rules = caution_of_rules(Never(schema), 300, 0)
+    assert schema.remarks and are_cautions([*schema.remarks, rules], schema) and are_cautions([*schema.remarks], schema)
+    for lies in ([rules], [*schema.remarks, rules, rules], [*schema.remarks, f"{rules} {CHEAP}"], [CHEAP], None, CHEAP):
+        assert not are_cautions(lies, schema), lies
+    assert are_cautions(None, make()) and not are_cautions([CHEAP], make())
+
+
+class Never(Cells):
+    """Draws nothing but stays that end before they begin."""
+
+    def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
+        return Codec(self.schema).from_cells(np.tile(np.array([[31, 0, 0]], dtype=np.int32), (rows, 1)), rng)
+
+
+def test_what_nacre_says_of_drowned_data_and_of_classifiers_is_no_lie() -> None:
+    sentences = [drowned([], 0, 1), lost_in_noise(0)]
+    for said in (drowned([], 1234, 56789.2), drowned([], -3, 10), lost_in_noise(1.2345)):
+        assert said and is_like(said, sentences) and not is_like(f"{said}. {CHEAP}", sentences)
+    assert set(KNOWN_AS.values()) == set(CLASSIFIERS)
+    rated = [Rated(name, np.arange(200) % number > 0) for number, name in enumerate(KNOWN_AS.values(), 3)]
+    for method in METHODS:
+        for some in (rated, rated[::-1], rated[:1], [Rated(one.name) for one in rated]):
+            compared = compare_all(method, some)
+            assert is_comparison(compared, method), compared["words"]
+            assert not is_comparison({**compared, "words": CHEAP}, method)
 
 
 def without_price(manifest: Json, report: Json) -> None:
@@ -497,13 +577,17 @@ def test_a_report_with_a_delta_of_its_own_is_a_fault(hand_off: Path) -> None:
     assert any("another delta than the release" in fault for fault in faults(hand_off, lie))
 
 
-def test_a_report_of_a_stranger_takes_little_memory(tmp_path: Path) -> None:
+@pytest.mark.parametrize("golden", [TABLE, FEDERATION], ids=lambda folder: folder.name)
+def test_a_report_of_a_stranger_takes_little_memory(tmp_path: Path, golden: Path) -> None:
     """One letter beyond the first planes makes four bytes of each, and a text was there several times at once."""
 
     def fill(manifest: Json, report: Json, card: Json) -> None:
-        report["more"] = "x" * (LARGEST_REPORT - 2**16) + "\U0001f600"
+        manifest["layout"] = LAYOUT
+        (report["gate"][0] if golden == TABLE else report["measurement"])["more"] = (
+            "x" * (LARGEST_REPORT - 2**16) + "\U0001f600"
+        )
 
-    folder = forged(TABLE, tmp_path / "own", fill)
+    folder = forged(golden, tmp_path / "own", fill)
     code = (
         "import re, sys; from pathlib import Path; from dpmodels.hand_off.verify import verify_hand_off\n"
         "found = verify_hand_off(Path(sys.argv[1]))\n"

@@ -1,0 +1,96 @@
+"""Check the columns of a report: they are the schema's, in its order, and their labels are of their values."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from dpmodels.contract.columns import Continuous, Modelled
+from dpmodels.contract.schema import Schema
+from dpmodels.hand_off.figures import are_figures, has_figures
+from dpmodels.releases.contract import Contract
+
+Facts = Mapping[str, Any]
+VALUE = r"[-+0-9:.,e ]{1,40}"
+LABEL = re.compile(rf"{VALUE}( to {VALUE})?|exactly 0|null")
+"""What is written of a cell of an interval: its values, or the state that it stands for."""
+TICK = re.compile(VALUE)
+NOTE = re.compile(
+    r"share per (bar of a logarithmic axis|[-+0-9.,e]{1,20}|([-+0-9.,e]{1,20} )?(day|hour|minute|second)s?)"
+)
+AXIS, LARGEST, TOGETHER = {"edges", "bars", "beyond"}, {"share"}, {"members", "of", "into", "share", "distance_within"}
+FIGURES = {
+    "values",
+    "ordered",
+    "synthetic",
+    "released",
+    "released_stddev",
+    "cells",
+    "expected_error_of_a_share",
+    "expected_distance",
+    "distance_to_release",
+    "clipped",
+    "resolved",
+}
+REQUIRED = {"name", "type", "labels", "values", "ordered", "synthetic"}
+ERRORS = {"estimate", "expected_error", "expected_error_if_thinning_out"}
+UNSEEN = {"records", "share", "means", "open", "quantile"}
+WORDS = {"axis", "largest_cell", "counted_together", "mean", "p99", "unseen", "warning", "avoid", "discovered_bounds"}
+
+
+def are_columns(columns: Any, table: Schema, contract: Contract) -> bool:
+    """Tell whether the columns of a report are those of a table that are modeled, as nacre describes them."""
+    return len(columns) == len(table.modelled) and all(
+        _is_column(facts, name, column, contract)
+        for facts, (name, column) in zip(columns, table.modelled.items(), strict=True)
+    )
+
+
+def _is_column(facts: Facts, name: str, column: Modelled, contract: Contract) -> bool:
+    """Tell whether facts are of a column: its name and type, labels of its values, and figures."""
+    from dpmodels.report.warned import FIGURES as DOUBTED
+    from dpmodels.report.warned import discovered_bounds
+
+    return (
+        REQUIRED <= facts.keys() <= REQUIRED | FIGURES | WORDS
+        and (facts["name"], facts["type"]) == (name, getattr(column, "type", ""))
+        and all(are_figures(facts[key]) for key in facts.keys() & FIGURES)
+        and all(are_figures(facts[key], ERRORS) for key in facts.keys() & {"mean", "p99"})
+        and are_figures(facts.get("unseen"), UNSEEN)
+        and _are_labels(facts["labels"], column)
+        and _is_axis(facts.get("axis"), column)
+        and _are_cells(facts, column)
+        and isinstance(facts.get("warning", ""), str)
+        and set(facts.get("avoid", ())) <= set(DOUBTED)
+        and facts.get("discovered_bounds", []) == discovered_bounds(column, name, contract)
+    )
+
+
+def _are_labels(labels: Any, column: Modelled) -> bool:
+    """Tell whether labels are those of a column's states, or are written as values of its interval are."""
+    from dpmodels.report.bins import Bins
+
+    if not isinstance(column, Continuous):
+        return bool(labels == list(Bins.of(column).labels))
+    return isinstance(labels, list) and all(LABEL.fullmatch(one) for one in labels)
+
+
+def _is_axis(axis: Any, column: Modelled) -> bool:
+    """Tell whether an axis is one of numbers or moments."""
+    if axis is None or not isinstance(column, Continuous):
+        return axis is None
+    return (
+        has_figures(axis, AXIS, "ticks", "note")
+        and NOTE.fullmatch(axis["note"]) is not None
+        and all(are_figures(at) and TICK.fullmatch(label) for at, label in axis["ticks"])
+    )
+
+
+def _are_cells(facts: Facts, column: Modelled) -> bool:
+    """Tell whether the largest cell and those that were counted together are called what nacre calls them."""
+    largest, together = facts.get("largest_cell"), facts.get("counted_together")
+    what = "intervals" if isinstance(column, Continuous) else "categories"
+    known = largest is None or (
+        has_figures(largest, LARGEST | (largest.keys() & {"part_of_range"}), "label")
+        and (bool(LABEL.fullmatch(largest["label"])) if what == "intervals" else largest["label"] in facts["labels"])
+    )
+    return known and (together is None or (has_figures(together, TOGETHER, "what") and together["what"] == what))

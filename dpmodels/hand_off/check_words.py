@@ -1,0 +1,243 @@
+"""Check the words of a report: each name and sentence is of the contract, of the plan, or one that nacre writes.
+
+Pages print them, and whoever makes a hand-off makes its pages of a report of their own. Figures rest on whoever signed,
+and so do two kinds of words, which rest on figures and settings that no manifest has: the warning of a column, and the
+names of the quantities that the noise was added to.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from dpmodels.contract.federation import Federation
+from dpmodels.contract.schema import Schema
+from dpmodels.hand_off.check_columns import are_columns
+from dpmodels.hand_off.figures import are_figures, has_figures
+from dpmodels.hand_off.manifest import Manifest
+from dpmodels.releases.contract import Contract, table_of
+
+Facts = Mapping[str, Any]
+NUMBER = re.compile(r"[0-9]+(,[0-9]{3})*(\.[0-9]+)?")
+PICTURE = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=]*")
+LONGEST = 1000
+"""Letters of a sentence that nacre writes with figures in it."""
+SHARED = {"format", "about", "data_set", "method", "privacy", "hashes", "not_promised", "drowned", "cautions"}
+TABLE = SHARED - {"about"} | {"rows_are", "noise_stddev", "synthetic_rows", "released_records", "columns", "pairs"}
+TABLE |= {"fit", "sample_sheet", "sample_classes", "charged", "gate", "map"}
+EMBEDDED = SHARED | {"documents", "dim", "candidates", "candidates_chosen", "policy", "map", "map_explains", "clusters"}
+FEDERATED = SHARED | {"unprotected", "trust", "sizes_are_public", "compared", "clients", "public_records", "classes"}
+FEDERATED |= {"measurement"}
+FIT = {"coordinates", "signal", "left", "explained"}
+SCORE, DISTANCE = {"value", "low", "high", "on_synthetic_rows"}, {"cells", "measured", "noise_alone", "low", "high"}
+CHARGED = {"status", "charged", "target_epsilon", "spent_epsilon", "delta", "event", "ledger_charge", "scores_sha256"}
+CHARGED_FIGURES = {
+    "noise_stddev_of_a_count",
+    "records",
+    "records_stddev",
+    "rows_trained_on",
+    "synthetic_rows_tested_on",
+}
+NAMED = {"target", "classifiers", "columns", "columns_with_target"}
+DRAWN_ANEW = "Of the rows that the generator draws, about {share} % keep {rules}; the others were drawn anew."
+MADE_TO_FIT = (
+    " That was not enough: about {share} % of the rows were made to fit, by setting columns of these rules to values "
+    "that the rules allow, so take nothing about these columns from the synthetic rows."
+)
+"""What ``caution_of_rules`` says, which is in the room of the generators."""
+PERCENT = r"[0-9.e+-]{1,12}"
+
+
+def strange_words(report: Facts, kind: str, contract: Contract, manifest: Manifest) -> Iterator[str]:
+    """Name the facts of a report of a kind that has words, or keys, which nacre does not write."""
+    if contract.kind == "federation":
+        yield from _strange_keys(report, FEDERATED)
+        yield from _of_federation(report, contract, manifest.method)
+    elif kind == "each document":
+        yield from _strange_keys(report, EMBEDDED)
+        yield from () if _is_drowned(report, _short_documents()) else ("drowned",)
+        figures = {name: report[name] for name in EMBEDDED - SHARED - {"policy"}}
+        yield from (name for name, value in figures.items() if not are_figures(value, {"documents", "x", "y"}))
+    elif kind in ("table", "images", "users", "documents"):
+        yield from _strange_keys(report, TABLE)
+        yield from _of_table(report, contract, manifest)
+
+
+def _strange_keys(report: Facts, known: set[str]) -> Iterator[str]:
+    yield from report.keys() - known
+
+
+def _of_table(report: Facts, contract: Contract, manifest: Manifest) -> Iterator[str]:
+    """Name the facts of a report on synthetic rows that have words of others."""
+    from dpmodels.codec.embedded import labels_of
+    from dpmodels.report.fidelity import drowned, lost_in_noise
+
+    table = labels_of(contract) if contract.kind == "documents" else table_of(contract).flat
+    follows = {
+        "cautions": are_cautions(report.get("cautions"), contract),
+        "drowned": _is_drowned(report, [drowned([], 0, 1), lost_in_noise(0)]),
+        "columns": are_columns(report["columns"], table, contract),
+        "fit": _are_looks(report["fit"], manifest),
+        "charged": _are_scores(report["charged"], contract, table),
+        "noise_stddev": has_figures(report["noise_stddev"], set(report["noise_stddev"])),
+        "pairs": are_figures(report["pairs"], {"expected_error_of_a_share", "cells_of_a_column"}),
+        "synthetic_rows": are_figures(report["synthetic_rows"]),
+        "released_records": are_figures(report["released_records"]),
+        "map": _is_map(report.get("map"), contract),
+        **_sheet(report, contract),
+    }
+    yield from (name for name, so in follows.items() if not so)
+
+
+def are_cautions(cautions: Any, contract: Contract) -> bool:
+    """Tell whether cautions are the contract's remarks and, at most, the one about its rules."""
+    remarks = list(contract.remarks)
+    if not isinstance(cautions, list):
+        return cautions is None and not remarks
+    if cautions[: len(remarks)] != remarks or not all(isinstance(one, str) for one in cautions):
+        return False
+    further = cautions[len(remarks) :]
+    return not further or (len(further) == 1 and contract.is_table and _is_of_rules(further[0], table_of(contract)))
+
+
+def _is_of_rules(caution: str, schema: Schema) -> bool:
+    """Tell whether a caution is the one about rules that a generator hardly keeps."""
+    rules = ", ".join(f"`{rule}`" for rule in (*schema.rules, *schema.implications))
+    text = re.escape(DRAWN_ANEW.format(share="@", rules=rules)).replace("@", PERCENT, 1)
+    more = re.escape(MADE_TO_FIT.format(share="@")).replace("@", PERCENT, 1)
+    return bool(rules and re.fullmatch(f"{text}({more})?", caution))
+
+
+def shape(text: str) -> str:
+    """Return a sentence without its figures."""
+    return NUMBER.sub("0", text)
+
+
+def _is_drowned(report: Facts, sentences: Sequence[str | None]) -> bool:
+    """Tell whether a report says nothing of drowned data, or one of these sentences, whatever its figures."""
+    return "drowned" not in report or is_like(report["drowned"], sentences)
+
+
+def is_like(text: Any, sentences: Sequence[str | None]) -> bool:
+    """Tell whether a text is one of some sentences but for the figures in them."""
+    if not isinstance(text, str) or len(text) > LONGEST:
+        return False
+    return shape(text) in {shape(one) for one in sentences if one}
+
+
+def _short_documents() -> list[str | None]:
+    from dpmodels.report.embedded import too_short
+
+    return [too_short(np.zeros(1, dtype=np.int64), 1)]
+
+
+def _are_looks(fit: Any, manifest: Manifest) -> bool:
+    """Tell whether the looks of a release are those that it was charged for, in their order."""
+    from dpmodels.report.report import look_names
+
+    (event,) = manifest.price.events
+    names = look_names(event)
+    return (
+        len(fit) <= len(names)
+        and all(has_figures(one, FIT, "look") for one in fit)
+        and [one["look"] for one in fit] == names[: len(fit)]
+    )
+
+
+def _are_scores(scores: Any, contract: Contract, table: Schema) -> bool:
+    """Tell whether charged scores name the contract's columns, and models and scores that nacre writes."""
+    from dpmodels.report.charged_facts import NAMES
+
+    if scores is None or scores["status"] == "lost":  # which has few words, all of them fixed
+        return True
+    names = [name for name in table.modelled if table.classes == 1 or name != table.target]
+    target = table.target if table.classes > 1 else None
+    of_target = names if target else []
+    models = [one["model"] for one in scores["classifiers"]]
+    distances = {key: [one["name"] for one in scores[key]] for key in ("columns", "columns_with_target")}
+    figures = {name: scores[name] for name in CHARGED_FIGURES}
+    return (
+        scores.keys() == CHARGED | CHARGED_FIGURES | NAMED
+        and all(map(are_figures, figures.values()))
+        and scores["target"] == target
+        and len(set(models)) == len(models)
+        and set(models) <= set(NAMES.values())
+        and all(_is_model(one, table.classes) for one in scores["classifiers"])
+        and all(has_figures(one, DISTANCE, "name") for key in distances for one in scores[key])
+        and distances["columns"] in ([], [target, *names] if of_target else names)
+        and distances["columns_with_target"] == (of_target if distances["columns"] else [])
+    )
+
+
+def _is_model(classifier: Facts, classes: int) -> bool:
+    scores = classifier["scores"]
+    names = ["AUROC", "accuracy"] if classes == 2 else ["accuracy"]
+    return (
+        classifier.keys() == {"model", "scores"}
+        and all(has_figures(one, SCORE, "score") for one in scores)
+        and [one["score"] for one in scores] == names
+    )
+
+
+def _sheet(report: Facts, contract: Contract) -> dict[str, bool]:
+    """Tell whether there are images exactly where the contract has some, and whether their classes are its own."""
+    from dpmodels.report.sheet import Sheet
+
+    picture, names = report["sample_sheet"], report["sample_classes"]
+    if not contract.image:
+        return {"sample_sheet": picture is None, "sample_classes": names == []}
+    return {
+        "sample_sheet": isinstance(picture, str) and PICTURE.fullmatch(picture) is not None,
+        "sample_classes": names == list(Sheet(table_of(contract)).names),
+    }
+
+
+def _is_map(drawn: Any, contract: Contract) -> bool:
+    """Tell whether a map is of synthetic documents, and names the contract's classes."""
+    if drawn is None or contract.kind != "documents":
+        return drawn is None
+    names = [one["name"] for one in drawn["means"]]
+    return (
+        drawn.keys() == {"points", "means", "explains"}
+        and are_figures([drawn["points"], drawn["explains"]])
+        and all(has_figures(one, {"place"}, "name") for one in drawn["means"])
+        and names == list(contract.classes)[: len(names)]
+    )
+
+
+def _of_federation(report: Facts, contract: Federation, method: str) -> Iterator[str]:
+    """Name the facts of a report on a federation that have words of others."""
+    from dpmodels.report.fidelity import lost_in_noise
+
+    clients = {"certainty", "leads"}
+    follows = {
+        "drowned": _is_drowned(report, [lost_in_noise(0)]),
+        "compared": is_comparison(report["compared"], method),
+        "public_records": are_figures(report["public_records"]),
+        "clients": all(are_figures([one[key] for key in one.keys() & clients]) for one in report["clients"]),
+        "classes": all(has_figures(one, {"share"}, "name") for one in report["classes"]),
+    }
+    yield from (name for name, so in follows.items() if not so)
+
+
+def is_comparison(compared: Facts, method: str) -> bool:
+    """Tell whether classifiers were compared in sentences that nacre writes, whatever their figures."""
+    from dpmodels.report.federated import CLASSIFIERS, Rated, compare_all
+
+    right, wrong = np.ones(1, dtype=np.bool_), np.zeros(1, dtype=np.bool_)
+    orders = [order for number in (1, 2) for order in permutations(CLASSIFIERS, number)]
+    ratings = [
+        [Rated(name, one) for name, one in zip(order, rating, strict=False)]
+        for order in orders
+        for rating in ((None, None), (right, right), (right, wrong))
+    ]
+    return (
+        compared.keys() == {"records", "classifiers", "words"}
+        and are_figures(compared["records"])
+        and all(
+            has_figures(one, {"accuracy"}, "name") and one["name"] in CLASSIFIERS for one in compared["classifiers"]
+        )
+        and is_like(compared["words"], [compare_all(method, rated)["words"] for rated in ratings])
+    )

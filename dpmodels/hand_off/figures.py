@@ -1,0 +1,20 @@
+"""Tell figures from words in facts that somebody else wrote."""
+
+from collections.abc import Collection
+from typing import Any
+
+
+def are_figures(value: Any, keys: Collection[str] = ()) -> bool:
+    """Tell whether a value is a number, none, or lists of these; mappings of these have no other keys than ``keys``."""
+    if isinstance(value, list):
+        return all(are_figures(one, keys) for one in value)
+    if isinstance(value, dict):
+        return value.keys() <= set(keys) and all(are_figures(one, keys) for one in value.values())
+    return value is None or isinstance(value, bool | int | float)
+
+
+def has_figures(facts: Any, keys: Collection[str], *words: str) -> bool:
+    """Tell whether a mapping has exactly these keys and words, and figures under the keys."""
+    if not isinstance(facts, dict) or facts.keys() != {*keys, *words}:
+        return False
+    return all(are_figures(facts[key]) for key in keys)
