@@ -167,6 +167,12 @@ def standings(folder: Path) -> list[Standing]:
         return _standings(read_json(file.read(LARGEST_CARD)))
 
 
+def balances_above(folder: Path) -> Any:
+    """Return what a card, which was found to be in order, says of the accounts above the one that paid."""
+    with open_plain(folder, folder / CARD) as file:
+        return read_json(file.read(LARGEST_CARD))["above"]
+
+
 def _standings(card: Mapping[str, Any]) -> list[Standing]:
     accounts = [Standing.model_validate({key: one[key] for key in Standing.model_fields}) for one in card["accounts"]]
     if any(

@@ -15,8 +15,6 @@ from dpmodels.hand_off.manifest import Manifest, digest_of_all, printable
 from dpmodels.hand_off.verification import Verification
 from dpmodels.keys import fingerprint
 from dpmodels.ledger.approval import Approval, ApprovalRequest
-from dpmodels.ledger.records import Standing
-from dpmodels.ledger.replay import SLACK
 from dpmodels.ledger.store import digest
 from dpmodels.privacy import Adjacency
 from dpmodels.releases.contract import Contract
@@ -80,17 +78,9 @@ def _check_total(manifest: Manifest, check: Verification) -> None:
         check.faults.append(f"{what} cost epsilon={reckoned} together{at}, the manifest says {amount}")
 
 
-def check_standings(manifest: Manifest, stood: Sequence[Standing], check: Verification) -> None:
-    """Hold what every account had spent after its charges to what these cost, and to the cap."""
-    payers = [(line,) for line in manifest.clients] if manifest.clients else [manifest.lines_of_run]
-    for one, lines in zip(stood, payers, strict=True):
-        least = _reckoned(lines, float(one.delta), check, most=float(one.after))
-        if least is not None and not least <= one.after * SLACK + CLOSE:
-            check.faults.append(f"account {printable(one.account)} had spent less, after this, than this cost")
-        if one.before > one.after * SLACK + CLOSE:
-            check.faults.append(f"account {printable(one.account)} had spent more before this than after it")
-        if one.after > one.cap * SLACK:
-            check.faults.append(f"account {printable(one.account)} had spent more than its cap, which no ledger allows")
+def least_spent(lines: Sequence[Line], delta: Decimal, most: Decimal, check: Verification) -> Decimal | None:
+    """Return what whoever paid for some lines has spent at least, at a delta; None, with a fault, if it is far more."""
+    return _reckoned(lines, float(delta), check, most=float(most))
 
 
 def check_discoveries(manifest: Manifest, contract: Contract, check: Verification) -> None:

@@ -17,14 +17,9 @@ from types import MappingProxyType
 
 from dpmodels import amounts
 from dpmodels.errors import ArtifactError
-from dpmodels.hand_off.card import differs, standings
-from dpmodels.hand_off.check_charges import (
-    check_all_named,
-    check_approved,
-    check_charges,
-    check_discoveries,
-    check_standings,
-)
+from dpmodels.hand_off.card import balances_above, differs, standings
+from dpmodels.hand_off.check_accounts import check_above, check_standings
+from dpmodels.hand_off.check_charges import check_all_named, check_approved, check_charges, check_discoveries
 from dpmodels.hand_off.check_files import check_classifier, check_files, check_schema
 from dpmodels.hand_off.check_report import check_report
 from dpmodels.hand_off.lines import ManifestError
@@ -93,9 +88,12 @@ def _check_card(folder: Path, manifest: Manifest, contract: Contract | None, che
         faults, note = compare_pages(folder, manifest, contract)
         check.faults += faults
         check.notes += [note] if note else []
-    if not check.faults and (stood := standings(folder)):
-        check_standings(manifest, stood, check)
-        check.account = _stood(stood)
+    if not check.faults:
+        stood = standings(folder)
+        check_above(manifest, stood, balances_above(folder), check)
+        if stood:
+            check_standings(manifest, stood, check)
+            check.account = _stood(stood)
 
 
 def check_signers(

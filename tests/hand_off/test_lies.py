@@ -567,6 +567,66 @@ def test_an_account_that_had_spent_more_before_this_than_after_it_is_a_fault(tmp
     assert fault == "account wards.south had spent more before this than after it"
 
 
+@pytest.mark.parametrize(
+    ("golden", "amounts", "fault"),
+    [
+        (TABLE, {"remaining": "100"}, "another amount left"),
+        (TABLE, {"remaining": "1.7"}, "another amount left"),
+        (TABLE, {"cap": "0.999999989119"}, "another amount left"),
+        (TABLE, {"cap": "1000000", "remaining": "1000.1"}, "another amount left"),
+        (TABLE, {"delta": "2"}, "a delta that no ledger has"),
+        (EMBEDDED, {"remaining": "1"}, "another amount left"),
+        (EMBEDDED, {"cap": "12"}, "another amount left"),
+        (EMBEDDED, {"before": "0.5"}, "another amount after this than before it and by this"),
+        (EMBEDDED, {"after": "11", "cap": "11"}, "another amount after this than before it and by this"),
+    ],
+)
+def test_what_an_account_has_left_is_what_its_cap_and_its_spending_leave(
+    tmp_path: Path, golden: Path, amounts: Json, fault: str
+) -> None:
+    """The statement for a data-protection officer lays these amounts out, and says why the rest is not cap - spent."""
+    faults = verify_hand_off(
+        forged(golden, tmp_path / "own", lambda manifest, report, card: card["accounts"][0].update(amounts))
+    ).faults
+    assert [fault in one for one in faults] == [True], faults
+
+
+PARENT = {"account": "wards", "cap": "3.0", "delta": "0.00001", "spent": "2.999999966254"}
+ABOVE: list[tuple[Path, list[Json], str]] = [
+    (
+        FEDERATION,
+        [PARENT | {"spent": "0.001"}],
+        "account wards, above the one that paid, has spent less",
+    ),
+    (FEDERATION, [PARENT | {"spent": "40"}], "account wards, above the one that paid, has spent more than its cap"),
+    (FEDERATION, [PARENT, PARENT], "model-card.json has one account twice among the payer and those above it"),
+    (FEDERATION, [PARENT | {"account": "wards.north"}], "model-card.json has one account twice among the payer and"),
+    (FEDERATION, [PARENT | {"account": "wards\nnorth"}], "model-card.json is not as nacre writes it"),
+    (FEDERATION, [PARENT | {"account": "w" * 501}], "model-card.json is not as nacre writes it"),
+    (FEDERATION, [PARENT | {"words": "any"}], "model-card.json is not as nacre writes it"),
+    (FEDERATION, [PARENT | {"delta": "1E+9"}], "model-card.json is not as nacre writes it"),
+    (FEDERATION, [PARENT | {"cap": "Infinity"}], "model-card.json is not as nacre writes it"),
+    (TABLE, [PARENT | {"spent": "0.5"}], "account wards, above the one that paid, has spent less"),
+]
+
+
+@pytest.mark.parametrize(("golden", "above", "fault"), ABOVE)
+def test_what_accounts_above_the_payer_had_spent_holds_what_this_cost(
+    tmp_path: Path, golden: Path, above: list[Json], fault: str
+) -> None:
+    folder = forged(golden, tmp_path / "own", lambda manifest, report, card: card.update(above=above))
+    (only,) = verify_hand_off(folder).faults
+    assert only.startswith(fault)
+
+
+def test_an_account_above_none_that_paid_is_a_fault(tmp_path: Path) -> None:
+    def lie(manifest: Json, report: Json, card: Json) -> None:
+        card |= {"accounts": [], "above": [PARENT]}
+
+    folder = forged(FEDERATION, tmp_path / "own", lie)
+    assert verify_hand_off(folder).faults == ["model-card.json has accounts above one that paid, and none that paid"]
+
+
 def test_a_report_with_a_delta_of_its_own_is_a_fault(hand_off: Path) -> None:
     """At a delta of a half its scores cost nothing, which the page would say."""
 

@@ -1,0 +1,111 @@
+"""Check what a card says of accounts: the figures of each hang together, and with what this hand-off cost."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from dpmodels.accounting.composition import LEAST, remaining_epsilon
+from dpmodels.accounting.tally import Tally
+from dpmodels.frozen import Frozen
+from dpmodels.hand_off.card import LARGEST_AMOUNT
+from dpmodels.hand_off.check_charges import CLOSE, least_spent
+from dpmodels.hand_off.lines import Line
+from dpmodels.hand_off.manifest import CARD, Manifest, printable
+from dpmodels.hand_off.verification import Verification
+from dpmodels.ledger.records import Standing, Text
+from dpmodels.ledger.replay import SLACK
+
+MOST_ABOVE = 100
+"""Accounts above one another, which is more than any ledger has."""
+LARGEST_CAP = Decimal(1000)
+"""The largest epsilon of any budget."""
+Amount = Annotated[Decimal, Field(ge=0, le=LARGEST_AMOUNT)]
+
+
+class Above(Frozen):
+    """What a card says of an account above the one that paid, as it was when the hand-off was made."""
+
+    account: Text
+    delta: Annotated[Decimal, Field(ge=0, lt=1)]
+    cap: Amount
+    spent: Amount
+
+
+ABOVE = TypeAdapter(Annotated[tuple[Above, ...], Field(max_length=MOST_ABOVE)])
+
+
+def check_standings(manifest: Manifest, stood: Sequence[Standing], check: Verification) -> None:
+    """Hold what every account had spent after its charges to what these cost, and to the cap."""
+    for one, lines in zip(stood, _payers(manifest), strict=True):
+        name = f"account {printable(one.account)}"
+        if one.delta >= 1:
+            check.faults.append(f"{name} has a delta that no ledger has")
+            continue
+        least = least_spent(lines, one.delta, one.after, check)
+        if least is not None and not least <= one.after * SLACK + CLOSE:
+            check.faults.append(f"{name} had spent less, after this, than this cost")
+        if one.before > one.after * SLACK + CLOSE:
+            check.faults.append(f"{name} had spent more before this than after it")
+        if least is not None and not _adds_up(one, least):
+            check.faults.append(f"{name} had spent another amount after this than before it and by this")
+        if one.after > one.cap * SLACK:
+            check.faults.append(f"{name} had spent more than its cap, which no ledger allows")
+        elif least is not None and not _remains(one, lines):
+            check.faults.append(f"{name} has another amount left than its cap and what was spent leave")
+
+
+def _payers(manifest: Manifest) -> list[tuple[Line, ...]]:
+    """Return the lines that each account paid for."""
+    return [(line,) for line in manifest.clients] if manifest.clients else [manifest.lines_of_run]
+
+
+def _adds_up(one: Standing, least: Decimal) -> bool:
+    """Tell whether costs add up where they do so by themselves, which is at a delta of 0."""
+    return bool(one.delta) or abs(one.before + least - one.after) <= one.after * (SLACK - 1) + CLOSE
+
+
+def _remains(one: Standing, lines: Sequence[Line]) -> bool:
+    """Tell whether what an account has left can be so: all of it at a delta of 0, else no more than this run leaves.
+
+    What was spent before is known as one epsilon alone, and releases together cost less than the sum of theirs. But an
+    account that has been charged for this run has no more left than one that was charged for nothing else.
+    """
+    left = one.cap - one.after
+    if left <= 0:
+        return one.remaining == 0
+    slack = one.cap * (SLACK - 1) + CLOSE
+    if not one.delta:
+        return abs(one.remaining - left) <= slack or (one.remaining == 0 and left < LEAST + slack)
+    if one.remaining > one.cap:
+        return False
+    tally = Tally.of(event for line in lines for event in line.price.events)
+    if tally.others:  # an hour of work, for a bound that is seldom near
+        return True
+    return one.remaining <= remaining_epsilon(tally, min(one.cap, LARGEST_CAP), one.delta) * SLACK + CLOSE
+
+
+def check_above(manifest: Manifest, stood: Sequence[Standing], above: Any, check: Verification) -> None:
+    """Hold what accounts above had spent to their caps, and to what this cost, which counts against each of them.
+
+    Charges of others that were given back since no longer count there, so what an account above has spent may be less
+    than what the paying account had spent after this.
+    """
+    try:
+        accounts = ABOVE.validate_python(above, strict=False)
+    except ValidationError:
+        check.faults.append(f"{CARD} is not as nacre writes it")
+        return
+    if not stood and accounts:
+        check.faults.append(f"{CARD} has accounts above one that paid, and none that paid")
+    names = [*(one.account for one in stood[:1]), *(one.account for one in accounts)]
+    if len(set(names)) < len(names):
+        check.faults.append(f"{CARD} has one account twice among the payer and those above it")
+    for one in accounts if stood else ():
+        name, lines = f"account {printable(one.account)}", _payers(manifest)[0]
+        least = least_spent(lines, one.delta, stood[0].after, check)
+        if least is not None and not least <= one.spent * SLACK + CLOSE:
+            check.faults.append(f"{name}, above the one that paid, has spent less than this cost")
+        if one.spent > one.cap * SLACK:
+            check.faults.append(f"{name}, above the one that paid, has spent more than its cap")
