@@ -21,6 +21,7 @@ from dpmodels.hand_off.card import balances_above, differs, standings
 from dpmodels.hand_off.check_accounts import check_above, check_standings
 from dpmodels.hand_off.check_charges import check_all_named, check_approved, check_charges, check_discoveries
 from dpmodels.hand_off.check_files import check_classifier, check_files, check_schema
+from dpmodels.hand_off.check_maker import check_maker, check_method
 from dpmodels.hand_off.check_report import check_report
 from dpmodels.hand_off.lines import ManifestError
 from dpmodels.hand_off.manifest import CARD, MANIFEST, Manifest, is_as_written, parse_manifest, printable, read_bytes
@@ -58,6 +59,7 @@ def verify_hand_off(
         return check
     check_files(folder, manifest.artifacts, elsewhere, check)
     check_charges(manifest, check)
+    check_maker(manifest, check)
     check_classifier(folder, manifest, check)
     contract = check_schema(folder, manifest, check)
     if contract is not None:
@@ -70,6 +72,7 @@ def verify_hand_off(
         check.notes.append(
             f"the pages of format {manifest.format} were not compared with the figures; they have their hashes"
         )
+    check_method(manifest, check)
     check.charge = _paid(manifest)
     check.budget = _spent(manifest)
     check.unit = f"{printable(manifest.unit)}, {manifest.adjacency}"

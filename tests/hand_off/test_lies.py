@@ -17,6 +17,7 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import GaussianEvent
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.generators.constraints import caution_of_rules
+from dpmodels.hand_off.check_maker import is_later, is_version
 from dpmodels.hand_off.check_words import are_cautions, is_comparison, is_like
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.hand_off.verify import verify_hand_off
@@ -635,6 +636,45 @@ def test_a_report_with_a_delta_of_its_own_is_a_fault(hand_off: Path) -> None:
         whole["report"]["spent"]["epsilon"] = "0"
 
     assert any("another delta than the release" in fault for fault in faults(hand_off, lie))
+
+
+@pytest.mark.parametrize("version", ["0.3.0", "0.1.0"])
+def test_a_method_that_nacre_never_had_is_a_fault_unless_a_later_version_made_it(tmp_path: Path, version: str) -> None:
+    def lie(manifest: Json, report: Json, card: Json) -> None:
+        manifest["method"] = report["method"] = "no noise at all"
+        manifest["nacre_version"] = version
+
+    check = verify_hand_off(forged(TABLE, tmp_path / "own", lie))
+    said = "no method of this version of nacre is called no noise at all"
+    assert (check.faults, said in check.notes) == (([], True) if version == "0.3.0" else ([said], False))
+
+
+@pytest.mark.parametrize("version", ["the one that hides families", "1." * 60 + "0", "0.2.0\u202e", "", "v"])
+def test_a_version_that_is_none_is_a_fault(tmp_path: Path, version: str) -> None:
+    shutil.copytree(TABLE, tmp_path / "own")
+    write_manifest(tmp_path / "own", facts(tmp_path / "own") | {"nacre_version": version})
+    assert any("nacre_version" in fault for fault in verify_hand_off(tmp_path / "own").faults)
+
+
+def test_versions_are_those_of_packages_and_ordered_by_their_numbers() -> None:
+    for version in ("0.1.0", "0.2.0", "1!2.0rc1", "0.3.0.dev4+g12ab34c", "2.0a1.post2"):
+        assert is_version(version), version
+    assert is_later("99.0") and is_later("0.10.0") and not is_later("0.2.0") and not is_later("0.1.9")
+
+
+@pytest.mark.parametrize("day", ["2026-02-30", "the day before", "20261124", "2026-11-24 or so", "2026-11-24T", ""])
+def test_a_day_that_is_none_is_a_fault(hand_off: Path, day: str) -> None:
+    assert any("day" in fault for fault in faults(hand_off, lambda w: w["ledger"]["entries"][1].update(day=day)))
+
+
+def test_days_that_run_backwards_are_noted(hand_off: Path) -> None:
+    """A clock may have been wrong, as the ledger's own check says too; so it is no fault."""
+    whole = facts()
+    whole["ledger"]["entries"][0]["day"] = "2999-01-01"
+    (hand_off / MANIFEST).write_text(json.dumps(whole))
+    check = verify_hand_off(hand_off)
+    assert not check.faults and any("run backwards" in note for note in check.notes)
+    assert not any("run backwards" in note for note in verify_hand_off(TABLE).notes)
 
 
 @pytest.mark.parametrize("golden", [TABLE, FEDERATION], ids=lambda folder: folder.name)
