@@ -30,6 +30,7 @@ from dpmodels.authoring.lint import load_schema
 from dpmodels.codec.encode import Codec
 from dpmodels.contract.columns import Integer, Number
 from dpmodels.contract.schema import Schema
+from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.methods.registry import create
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft
@@ -90,7 +91,9 @@ def _wide(column: object, times: int) -> object:
 
 def release(judge: LightJudge, schema: Schema, settings: dict[str, object], epsilon: float, seed: int) -> Verdict:
     """Measure, fit, sample and judge once."""
-    system, codec = create("nacre", settings, {}), Codec(schema)
+    training = {name: settings[name] for name in settings if name in MixtureSpec.model_fields}
+    measurement = {name: settings[name] for name in settings if name not in training}
+    system, codec = create("nacre", measurement, training), Codec(schema)
     records = codec.encode(pa.Table.from_pandas(judge.given, preserve_index=False))
     line = system.plan(schema, PrivacyBudget(epsilon=epsilon, delta=DELTA))
     with tempfile.TemporaryDirectory() as folder:

@@ -10,6 +10,7 @@ import tempfile
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ from dpmodels.releases.draw import Desk
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release, read_release
 from dpmodels.releases.state import DrawState
-from dpmodels.releases.steps import NoisySum
+from dpmodels.releases.steps import NoisySum, Step, Sum
 from dpmodels.releases.system import Craft
 
 Judge = Callable[[Records], float]
@@ -182,7 +183,12 @@ def model_so_far(method: PrivateTraining, plan: Line, state: DrawState) -> VaeMo
     system, vectors = method.of(plan), state.vectors()
     noise = [plan.noise_stddev(step, look.l2_sensitivity) for step, look in enumerate(system.looks)]
     looks = (NoisySum(*look) for look in zip(vectors, noise, strict=True))
-    built = system.networks(system.estimate(lambda _: next(looks, None)), start=False)
+
+    def answer(step: Step) -> NoisySum | None:
+        look = next(looks, None)
+        return replace(look, embedding=step.embedding) if look and isinstance(step, Sum) else look
+
+    built = system.networks(system.estimate(answer), start=False)
     objective, saved = built.objectives[0], state.training(0)
     with torch.no_grad():
         for index, parameter in enumerate(objective.parameters()):

@@ -7,7 +7,7 @@ family and leave it only where the release says so. The first two moments are cl
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,6 +18,7 @@ from dpmodels.codec.encode import Records
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.partition import Counts, Partition
+from dpmodels.generators.labels import LabelModel
 from dpmodels.generators.model_file import write_model
 from dpmodels.generators.randomness import cumulate, draw_block, spread
 from dpmodels.generators.sampling import Sampler
@@ -31,7 +32,8 @@ class MixtureModel(Sampler):
     """Draws the class by its released share, a component, a fine cell a column, a value within that.
 
     All but the last are drawn systematically (one random offset, equal steps), so that a batch holds each class,
-    component and cell of a component as often as its probability says, up to one row.
+    component and cell of a component as often as its probability says, up to one row. With ``labels`` the class of a
+    row is drawn anew once its cells are there.
 
     Shapes:
         probabilities [classes, K, D] float32; detail: for each column [classes, fine cells], of sum 1 within each cell;
@@ -47,14 +49,18 @@ class MixtureModel(Sampler):
     detail: list[Floats]
     class_counts: Tensor
     release_entry: str
+    labels: LabelModel | None = field(default=None, kw_only=True)
 
     def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
         shares = self.class_counts.clamp_min(0).numpy()
         sizes = spread(cumulate(shares[None]), np.array([rows]), rng)[0]
-        merged_cells = np.concatenate([self._draw_class(label, size, rng) for label, size in enumerate(sizes)], axis=1)
-        columns = list(merged_cells)
+        fine_cells = np.concatenate([self._draw_class(label, size, rng) for label, size in enumerate(sizes)], axis=1)
+        columns = list(fine_cells)
         if self.partition.class_column is not None:
-            columns.insert(self.partition.class_column, np.repeat(np.arange(len(sizes)), sizes))
+            label = np.repeat(np.arange(len(sizes)), sizes)
+            if self.labels:
+                label = self.labels.draw(fine_cells, rng)
+            columns.insert(self.partition.class_column, label)
         cells, order = np.empty((rows, len(columns)), dtype=np.int32, order="F"), rng.permutation(rows)
         for index, column in enumerate(columns):
             cells[:, index] = column[order]
@@ -85,6 +91,7 @@ class MixtureModel(Sampler):
             for index, column in enumerate(self.partition.columns)
             if isinstance(column, Continuous) and column.is_cut
         }
+        tensors |= self.labels.tensors() if self.labels else {}
         facts = {"most_cells": self.most_cells, "release_entry": self.release_entry}
         write_model(path, self.kind, self.schema, tensors, **facts)
 
@@ -99,4 +106,5 @@ class MixtureModel(Sampler):
         fine = fine.cut({index: edges.numpy() for index, edges in cut.items() if edges is not None})
         partition = Partition(fine.codec, merge, fine.classes, fine.class_column)
         counts, entry = tensors["class_counts"], facts["release_entry"]
-        return cls(schema, facts["most_cells"], partition, probabilities, detail, counts, entry)
+        labels = LabelModel.of(tensors, len(merge))
+        return cls(schema, facts["most_cells"], partition, probabilities, detail, counts, entry, labels=labels)

@@ -41,6 +41,7 @@ class MixtureSpec(LoopSpec):
         directions: dimension of the smooth family that the components start in.
         steps: at most, if the fit does not come as close as noise explains before.
         cooling: the last steps, in which the learning rate falls to nothing.
+        label_rows: rows of the fitted mixture that a model of their labels is fitted to, at most; 0 for none.
     """
 
     components: Annotated[int, Field(ge=1)] = 1000
@@ -49,6 +50,7 @@ class MixtureSpec(LoopSpec):
     learning_rate: Annotated[float, Field(gt=0)] = 0.05
     cooling: Annotated[int, Field(ge=1)] = 40
     checkpoint_every: Annotated[int, Field(ge=1)] = 100
+    label_rows: Annotated[int, Field(ge=0, le=2**24)] = 2**17
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@
                   r(x) = residuals of pairs of columns: all 2-way and label-3-way marginals that 1-way ones leave open
     denoise   average estimates of the same count, shrink what is noise    generators/denoise.py
     fit       a mixture of product distributions to the moments            generators/moment_matching.py
+              the label of a row anew, from its other columns              generators/label_fit.py
 
 Privacy: both looks get discrete Gaussian noise of one scale z * Delta, with Delta^2 = Delta_h^2 + Delta_s^2 (proofs:
 embeddings/moments.py and residuals.py). They are Gaussian mechanisms of mu_h = Delta_h / (z Delta) and
@@ -41,6 +42,7 @@ from dpmodels.embeddings.zoom import Zoom, ZoomCounts
 from dpmodels.errors import InvalidArgument
 from dpmodels.frozen import Frozen
 from dpmodels.generators.ends import Ends
+from dpmodels.generators.label_fit import label_model
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching
 from dpmodels.generators.targets import cut, details, ends_of, joined, moment_target
@@ -292,9 +294,11 @@ class Nacre(Synthesizer[Looks]):
         counted = first.unpack_cells(fine.vector)
         shares = details(merged, counted, first.partition.offsets, noise / first.one_way, ends)
         partition, shares = cut(merged, shares, ends)
-        return MixtureModel(
+        model = MixtureModel(
             looks.schema, looks.most_fine, partition, probabilities, shares, torch.from_numpy(counts), entry
         )
+        labels = label_model(model, target, moments.partition, self.training.label_rows, craft.seed)
+        return replace(model, labels=labels)
 
     def marginals(self, release: Release) -> Marginals:
         """Return every column's counts, averaged over both looks (post-processing)."""
