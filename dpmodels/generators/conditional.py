@@ -4,6 +4,7 @@ Given conditions on single columns, a mixture of product distributions is one ag
 probability of the conditions under it, and each cell as much as the part of it that meets them. So rows are drawn that
 a plain sample would hold, in the same shares among each other, however rare they are. Every other generator, and every
 schema whose rows are repaired after they are drawn, is sampled as ever and the rows that meet the conditions are kept.
+So are rows by their class where that is drawn after the other columns.
 
 Privacy: post-processing.
 """
@@ -53,7 +54,7 @@ class GivenMixture(MixtureModel):
         for column, conditions_of_one in conditions.by_column():
             cell_share = cell_shares(conditions_of_one, columns[column])
             if column == model.partition.class_column:
-                weights *= cell_share[:, None]
+                weights *= _class_weights(model, cell_share)[:, None]
                 continue
             index = column - (model.partition.class_column is not None and column > model.partition.class_column)
             coarse = model.probabilities[:, :, offsets[index] : offsets[index + 1]].numpy()
@@ -101,6 +102,16 @@ class GivenMixture(MixtureModel):
         return cells
 
 
+def _class_weights(model: MixtureModel, shares: Floats) -> Floats:
+    """Weigh the classes by the share of each that meets conditions on the class.
+
+    Where the class is drawn once the other columns are there, all weigh the same: rows are then kept by their class.
+    """
+    if model.labels is None:
+        return shares
+    return np.full(len(shares), float((shares[np.isfinite(model.labels.bias)] > 0).any()))
+
+
 def sample_where(
     model: Sampler, conditions: Conditions, rows: int, seed: int, device: str = "cpu"
 ) -> Iterator[tuple[Records, float]]:
@@ -110,18 +121,20 @@ def sample_where(
         Unsuitable: no row that the generator draws meets the conditions.
         DataError: too few of them do for rejection, within ``TRIES`` rows drawn for each one asked for.
     """
-    share = None
+    share, exact = 1.0, False
     if isinstance(model, MixtureModel) and not model.schema.constraints and not model.schema.null_limits:
         model = GivenMixture.of_mixture(model, conditions)
         share = model.share
+        exact = model.labels is None or model.partition.class_column not in dict(conditions.by_column())
     row_count, tries, most = 0, 0, max(TRIES * rows, LEAST_TRIES)
     while row_count < rows and tries < most:
-        size = model.batch_rows if share is None else min(model.batch_rows, rows - row_count)
+        size = min(model.batch_rows, rows - row_count) if exact else model.batch_rows
         (records,) = sample_valid(model, size, seed, device, first=tries // model.batch_rows)
         meeting = np.flatnonzero(conditions.hold(records))
         tries += len(records)
         if len(meeting):
-            yield records.take(meeting[: rows - row_count]), share or (row_count + len(meeting)) / tries
+            met = 1.0 if exact else (row_count + len(meeting)) / tries
+            yield records.take(meeting[: rows - row_count]), share * met
         row_count += len(meeting)
     if row_count < rows:
         facts = f"{row_count} of {tries} rows that were drawn meet {conditions}"

@@ -1,5 +1,6 @@
 """Rows under conditions are those of a plain sample that meet them, exactly and however rare they are."""
 
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -13,6 +14,7 @@ from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import DataError, Unsuitable
 from dpmodels.generators import conditional
 from dpmodels.generators.conditional import GivenMixture, sample_where
+from dpmodels.generators.labels import LabelModel
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.sampling import Sampler
 from tests.kit.errors import refused
@@ -47,6 +49,13 @@ def mixture(schema: Schema, components: int = 7, seed: int = 0) -> MixtureModel:
     return MixtureModel(schema, 6, partition, probabilities, detail, counts, "e")
 
 
+def labelled(schema: Schema) -> MixtureModel:
+    """Return the mixture with a class that is drawn once the other columns are there."""
+    model, rng = mixture(schema), np.random.default_rng(4)
+    weights = [rng.normal(0, 1, (model.partition.classes, len(merge))) for merge in model.partition.merge]
+    return replace(model, labels=LabelModel(np.array([0.5, 0.0, -np.inf]), weights))
+
+
 def drawn(model: Sampler, texts: list[str], rows: int, seed: int = 3) -> tuple[Records, float]:
     batches = list(sample_where(model, Conditions(model.schema, texts), rows, seed))
     return Records.concat([records for records, _ in batches]), batches[-1][1]
@@ -62,9 +71,10 @@ ASKED = [
 ]
 
 
+@pytest.mark.parametrize("made", [mixture, labelled], ids=["mixture", "labels drawn anew"])
 @pytest.mark.parametrize("texts", ASKED, ids=" ".join)
-def test_the_mixture_given_conditions_is_its_plain_sample_without_the_other_rows(texts):
-    model = mixture(wide())
+def test_the_mixture_given_conditions_is_its_plain_sample_without_the_other_rows(texts, made):
+    model = made(wide())
     plain = Records.concat(list(model.sample(700_000, 1)))
     met = plain.take(Conditions(model.schema, texts).hold(plain))
     records, share = drawn(model, texts, 100_000)
@@ -104,11 +114,12 @@ def test_the_same_seed_gives_the_same_rows():
     assert np.array_equal(one.values, two.values) and not np.array_equal(one.values, other.values)
 
 
-def test_a_class_that_was_released_as_empty_has_no_mass():
+@pytest.mark.parametrize("made", [mixture, labelled], ids=["mixture", "labels drawn anew"])
+def test_a_class_that_was_released_as_empty_has_no_mass(made):
     with pytest.raises(Unsuitable, match=r"no row that this generator draws meets `kind=c`"):
-        drawn(mixture(wide()), ["kind=c"], 10)
+        drawn(made(wide()), ["kind=c"], 10)
     with pytest.raises(Unsuitable, match="no row"):
-        drawn(mixture(wide()), ["income > 500", "income <= 500"], 10)
+        drawn(made(wide()), ["income > 500", "income <= 500"], 10)
 
 
 def test_a_schema_with_constraints_is_sampled_by_rejection_of_repaired_rows():
