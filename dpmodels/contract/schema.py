@@ -32,6 +32,7 @@ from dpmodels.contract.family import Users, flat_columns, users_faults
 from dpmodels.contract.implications import Implication, is_implication
 from dpmodels.contract.partition import Partition, narrowed, partition_faults
 from dpmodels.contract.remarks import remarks_of
+from dpmodels.contract.workload import Tables, workload_faults
 from dpmodels.errors import InvalidArgument, Unsuitable, near
 from dpmodels.frozen import Strict
 from dpmodels.limits import LONGEST_NAME, MOST_RULES
@@ -39,7 +40,7 @@ from dpmodels.privacy import Adjacency, PrivacyUnit
 
 PARTITION_NAME = re.compile(r"[a-z0-9_-]+")  # it becomes part of the data set's name
 UNMODELLED = ("identifier", "derived")
-ALONE = ("target", "constraints", "rows", "partition")
+ALONE = ("target", "constraints", "rows", "partition", "workload")
 """Keys that do not go with ``users``."""
 CONSTRAINT = "^(when .+ then .+|.+(<|>).+)$"
 VALUE_SUFFIX = ":value"  # of the encoded value that stands beside a continuous column's state
@@ -97,6 +98,15 @@ class Schema(Strict):
     users: Annotated[
         Users | None, _written("Which columns are the user's own, where users have rows of their own.")
     ] = None
+    workload: Annotated[
+        tuple[Tables, ...],
+        _written(
+            "What will be asked of the synthetic table, and is measured more closely.",
+            strict=False,
+            fail_fast=True,
+            max_length=MOST_RULES,
+        ),
+    ] = ()
     sources: Annotated[
         tuple[str, ...], _written("The public documents that bounds and categories are from.", strict=False)
     ] = ()
@@ -297,6 +307,7 @@ class Schema(Strict):
         kinds = {name: column.type for name, column in self.columns.items()}
         faults = name_faults(kinds, self.target, self.unit.user)
         faults = faults or constraint_faults(self.constraints, self.columns) or list(derived_faults(self.columns))
+        faults += workload_faults(self.workload, self.modelled, self.target, kinds)
         if self.partition is not None and not faults:
             faults = partition_faults(self.partition, self.columns, self.target, self.unit.user)
             faults += self._bound_to_parts(self.partition.column)

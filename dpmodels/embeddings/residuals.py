@@ -3,6 +3,7 @@
     r(x, y) = (m onehot(x) - 1)(k onehot(y) - 1)'               m and k: the cells of the two columns
 
     phi(record) = [ a * onehot(x)_i ]_i  (x)  e_class   +   [ s_ij * r(x_i, x_j) ]_{i<j}  (x)  (alpha e_class + beta 1)
+                  s_ij: a whole number for every two columns, larger where a workload asks for them
 
 Rows and columns of r sum to zero: all that first moments say of a pair is left out, so noise need not hide it twice.
 And since classes share most of how columns depend on each other, a record of any class adds to the blocks of all.
@@ -67,15 +68,19 @@ def mixed_stddevs(mix: Mix, classes: int) -> tuple[float, float]:
     return math.sqrt(squared * (1 - 1 / classes) / alpha**2 + whole / classes**2), math.sqrt(whole)
 
 
-def scaled_to(norm: int, partition: Partition, reach: int, one_way: int, two_way: int) -> tuple[int, int]:
+def scaled_to(
+    norm: int, partition: Partition, reach: int, one_way: int, two_way: int, weights: Counts | None = None
+) -> tuple[int, int]:
     """Scale the weights of residuals so that their squared norm is at most ``norm``, and hardly less.
 
     A residual needs (m - 1)(k - 1) / (m k) of the squared norm of a count, which merged cells decide. All divisions
     round towards a smaller norm.
     """
-    sizes = partition.sizes
-    pairs = [(m, k) for i, m in enumerate(sizes) for k in sizes[i + 1 : i + 1 + reach]]
-    needed = len(sizes) * one_way**2 + sum(-(-(two_way**2) * (m - 1) * (k - 1) // (m * k)) for m, k in pairs)
+    sizes, needed = partition.sizes, len(partition.sizes) * one_way**2
+    for i, m in enumerate(sizes):
+        for j, k in enumerate(sizes[i + 1 : i + 1 + reach], i + 1):
+            steps = two_way * (1 if weights is None else int(weights[i, j]))
+            needed += -(-(steps**2) * (m - 1) * (k - 1) // (m * k))
     scaled = math.isqrt(two_way**2 * norm // needed)
     return scaled * one_way // two_way, scaled
 
@@ -92,7 +97,7 @@ class Residuals(Moments):
     """First moments of ``one_way`` lattice steps a record, and residuals of pairs.
 
     ``two_way`` is the norm, in steps, that a residual of many cells has: s = two_way // (m k |factors of the blocks|).
-    ``mix`` is alpha and beta.
+    ``mix`` is alpha and beta; ``weights`` multiplies s of every two columns, as a workload asks. Shapes: [F, F].
     """
 
     counts_margins: ClassVar[bool] = False
@@ -105,19 +110,22 @@ class Residuals(Moments):
         max_rows: int,
         reach: int | None = None,
         mix: Mix = (1, 0),
+        weights: Counts | None = None,
     ) -> None:
-        self.mix = mix
+        self.mix, self.weights = mix, weights
         self.column_sizes = np.array(partition.sizes)
         super().__init__(partition, one_way, two_way, max_rows, reach)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.partition, self.one_way, self.two_way, self.max_rows, self.reach, self.mix)
+        parts = self.partition, self.one_way, self.two_way, self.max_rows, self.reach, self.mix, self.weights
+        return type(self), parts
 
     @cached_property
     def scales(self) -> Counts:
         """Return s for every two columns; 1 where it does not matter. Shapes: [F, F]."""
         products = np.outer(self.column_sizes, self.column_sizes)
-        scales = math.isqrt(self.two_way**2 // squared_mix(self.mix, self.partition.classes)) // products
+        steps = math.isqrt(self.two_way**2 // squared_mix(self.mix, self.partition.classes))
+        scales = (steps if self.weights is None else steps * self.weights) // products
         within = np.outer(self.column_sizes > 1, self.column_sizes > 1) & self.paired
         if not scales[within].all():
             raise Unsuitable(f"two_way is {self.two_way} steps, fewer than pairs of so many cells need; give more")

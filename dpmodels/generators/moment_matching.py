@@ -1,6 +1,7 @@
 """Fit a mixture of product distributions to the moments of every class, by the closed form of its own moments.
 
     min over the mixture   sum_class  | M - w P'P / K |^2 (measured pairs of columns)  +  | m - w mean_k p_k |^2
+                           each pair of columns times its weight, which evens out the noise
 
 M and m are the released (denoised) second and first moments as shares of all records, w the class's share and P the
 [K, D] component probabilities. Full batch and deterministic: a resumed run continues exactly where the killed one was.
@@ -59,8 +60,8 @@ class MomentTarget:
 
     Shapes: share [classes]; one_way [classes, D], each column summing to the class's share; two_way [classes, D, D],
     symmetric and denoised; noisy: the same with their noise, though the same one-way sums; noise: the standard
-    deviation of the noise of an entry; sizes: cells of each column; reach: columns further apart were not measured
-    together.
+    deviation of the noise of an entry of weight 1; sizes: cells of each column; reach: columns further apart were not
+    measured together; weights [F, F]: how many times less noise the entries of two columns have, 1 without them.
     """
 
     share: Tensor
@@ -70,10 +71,14 @@ class MomentTarget:
     noise: float
     sizes: list[int]
     reach: int
+    weights: Tensor | None = None
 
     @property
     def noise_norm(self) -> float:
-        """Return the expected norm of the noise in the noisy second moments, whose rows and columns have known sums."""
+        """Return the expected norm of the noise in the noisy second moments times their weights.
+
+        The rows and columns of a table have known sums.
+        """
         free = [size - 1 for size in self.sizes]
         pairs = sum(a * sum(free[i + 1 : i + 1 + self.reach]) for i, a in enumerate(free))
         return self.noise * math.sqrt(len(self.share) * max(pairs, 1))
@@ -88,12 +93,14 @@ class MomentTarget:
                 columns = measured.any(dim=0).nonzero().flatten()
                 start, stop = int(columns[0]), int(columns[-1]) + 1
                 mask = measured[:, start:stop].to(torch.float32)
+                if self.weights is not None:
+                    mask = mask * self.weights[column[rows]][:, column[start:stop]]
                 yield Strip(slice(int(rows[0]), int(rows[-1]) + 1), slice(start, stop), mask)
 
 
 @dataclass(frozen=True)
 class Strip:
-    """Some cells and all later cells that they were measured with. Shapes: mask [rows, columns] of 0 and 1."""
+    """Some cells and all later cells that they were measured with. Shapes: mask [rows, columns], 0 or the weight."""
 
     rows: slice
     columns: slice

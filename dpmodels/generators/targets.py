@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dpmodels.contract.columns import Continuous
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
-from dpmodels.embeddings.residuals import centered
+from dpmodels.embeddings.residuals import Residuals, centered
 from dpmodels.embeddings.zoom import Zoom
 from dpmodels.generators.denoise import denoise_pairs, independent, pool, project, split_by_halves, towards_mean
 from dpmodels.generators.ends import Ends
@@ -47,10 +47,13 @@ def moment_target(
     noisy = two_way + centered(pairs - two_way, offsets)
     less = np.array(moments.partition.sizes) - 1
     free = np.outer(less, less) * moments.paired  # how many entries of a table its margins leave free
-    stddev = math.sqrt(float((free * class_stddev**2).sum()) / max(int(free.sum()), 1))
+    weights = moments.weights if isinstance(moments, Residuals) else None
+    even = class_stddev if weights is None else class_stddev * weights
+    stddev = math.sqrt(float((free * even**2).sum()) / max(int(free.sum()), 1))
     shares, ones, clear, noised = (torch.from_numpy(part / total).float() for part in (counts, clean, two_way, noisy))
     sizes = moments.partition.sizes
-    return MomentTarget(shares, ones, clear, noised, stddev / total, sizes, moments.reach), counts
+    weighed = None if weights is None else torch.from_numpy(weights).float()
+    return MomentTarget(shares, ones, clear, noised, stddev / total, sizes, moments.reach, weighed), counts
 
 
 def column_estimates(moments: Moments, one_way: Floats, pairs: Floats, column: int) -> Estimates:

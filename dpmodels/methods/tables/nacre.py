@@ -32,6 +32,7 @@ from dpmodels.accounting.events import ComposedEvent, GaussianEvent
 from dpmodels.accounting.split import gaussians, noise_multiplier_of
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.schema import Schema
+from dpmodels.contract.workload import pair_weights
 from dpmodels.embeddings.base import VALUE_BITS
 from dpmodels.embeddings.cell_counts import STEP
 from dpmodels.embeddings.moments import Moments, pairs_within
@@ -152,11 +153,13 @@ class Looks:
         self.zoom_radius = self.zoom_counts(self.coarse, self.max_rows).l2_sensitivity
         self.zooms = spec.zooms if self.coarse.zoomed else 0
         self.mix = None if spec.pooled_share is None else mix_of(spec.pooled_share, classes)
-        self.two_way = 1 << (PAIR_BITS if self.mix else VALUE_BITS)
+        self.pair_weights = pair_weights(schema.workload, self.fine.names)
+        self.two_way = (1 << (PAIR_BITS if self.mix else VALUE_BITS)) // int(self.pair_weights.max())
         self.one_way = max(1, round(spec.one_way_weight * self.two_way))
         pairs = pairs_within(columns, self.reach)
         self.columns, self.pairs = columns, pairs
-        self.norm = columns * self.one_way**2 + pairs * self.two_way**2
+        self.squares = sum(int((np.diagonal(self.pair_weights, k) ** 2).sum()) for k in range(1, self.reach + 1))
+        self.norm = columns * self.one_way**2 + self.squares * self.two_way**2
         step = round(math.sqrt(spec.fine_share / (1 - spec.fine_share) * self.norm / columns))
         self.first = self.moments(self.fine, step, 0, self.max_rows)
         self.second_radius = self.max_rows * integer_radius(self.norm)
@@ -197,8 +200,9 @@ class Looks:
         partition = fine.merged(histograms, least, runs, self.most_cells)
         if self.mix is None:
             return self.moments(partition, one_way, two_way, self.max_rows, self.reach)
-        weights = scaled_to(self.norm, partition, self.reach, one_way, two_way)
-        return self.residuals(partition, *weights, self.max_rows, self.reach, self.mix)
+        weights = self.pair_weights if self.schema.workload else None
+        steps = scaled_to(self.norm, partition, self.reach, one_way, two_way, weights)
+        return self.residuals(partition, *steps, self.max_rows, self.reach, self.mix, weights)
 
     def weights(self, smallest: float, noise: float) -> tuple[int, int]:
         """Return the lattice steps of one record in a first and in a second moment, within the planned norm.
@@ -211,7 +215,7 @@ class Looks:
         spec = self.spec
         factor = min(max(spec.small_class * noise / max(smallest, noise), 1.0), spec.most_weight)
         one, two = round(factor * self.one_way), self.two_way
-        planned, squared = (self.columns * steps**2 + self.pairs * two**2 for steps in (self.one_way, one))
+        planned, squared = (self.columns * steps**2 + self.squares * two**2 for steps in (self.one_way, one))
         scaled = math.isqrt(two**2 * planned // squared)
         return scaled * one // two, scaled
 

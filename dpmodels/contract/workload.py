@@ -1,0 +1,78 @@
+"""What will be asked of the synthetic table, so that it is measured more closely than the rest.
+
+    workload:
+    - {by: region}                             tables of any column by region: every pair of region and another column
+    - {columns: [age, income, job], weight: 4} tables of these: every pair of them
+
+Pairs that are asked for get ``weight`` times less noise than the others, out of the same charge: whatever is not asked
+for gets a little more.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from dpmodels.arrays import Whole
+from dpmodels.errors import near
+from dpmodels.frozen import Strict
+
+MOST_WEIGHT = 10
+
+
+class Tables(Strict):
+    """Tables that will be asked for: of some columns together, or of any column by one."""
+
+    columns: Annotated[
+        tuple[str, ...],
+        Field(exclude_if=lambda names: not names, strict=False, description="Columns that are looked at together."),
+    ] = ()
+    by: Annotated[
+        str | None,
+        Field(exclude_if=lambda name: name is None, description="A column by whose values others are looked at."),
+    ] = None
+    weight: Annotated[
+        int, Field(ge=2, le=MOST_WEIGHT, description="How many times less noise these pairs of columns get.")
+    ] = 3
+
+    @property
+    def text(self) -> str:
+        """Name the tables, as a plan does."""
+        return f"any column by {self.by}" if self.by is not None else " by ".join(self.columns)
+
+    def pairs(self, names: Sequence[str]) -> Iterator[tuple[int, int]]:
+        """List the pairs of columns, by their places among ``names``; columns that are not there have none."""
+        if self.by in names:
+            at = names.index(str(self.by))
+            yield from ((min(at, other), max(at, other)) for other in range(len(names)) if other != at)
+        yield from combinations(sorted(names.index(name) for name in self.columns if name in names), 2)
+
+
+def pair_weights(workload: Sequence[Tables], names: Sequence[str]) -> Whole:
+    """Return the weight of every pair of columns: the largest that is asked for, else 1. Shapes: [F, F] symmetric."""
+    weights = np.ones((len(names), len(names)), dtype=np.int64)
+    for tables in workload:
+        for i, j in tables.pairs(names):
+            weights[i, j] = weights[j, i] = max(weights[i, j], tables.weight)
+    return weights
+
+
+def workload_faults(
+    workload: Sequence[Tables], modelled: Collection[str], target: str | None, kinds: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """List what is wrong with a workload, as (place in the file, why)."""
+    for index, tables in enumerate(workload):
+        place = f"workload.{index}"
+        if (tables.by is None) == (not tables.columns):
+            yield place, "must have either `by` or `columns`"
+        elif tables.columns and len(set(tables.columns)) < max(2, len(tables.columns)):
+            yield f"{place}.columns", "must name two columns or more, each once"
+        elif target is not None and target in (tables.by, *tables.columns):
+            yield place, f"names the target `{target}`, with which every column is measured anyway; leave it out"
+        for name in [name for name in (tables.by, *tables.columns) if name is not None]:
+            if name not in kinds:
+                yield place, f"`{name}` is no column of this schema{near(name, kinds)}"
+            elif name not in modelled:
+                yield place, f"`{name}` is not measured: it is an identifier, an image or derived"
