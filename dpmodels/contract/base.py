@@ -29,6 +29,7 @@ class CanonicalContract(Frozen):
     image: ClassVar[None] = None
     partition: ClassVar[None] = None
     discovered: ClassVar[tuple[()]] = ()
+    workload: ClassVar[tuple[()]] = ()
     sources: ClassVar[tuple[()]] = ()
     makes_rows_alone: ClassVar[bool] = False
     remarks: ClassVar[tuple[str, ...]] = ()

@@ -38,7 +38,7 @@ class MixtureSpec(LoopSpec):
 
     Attributes:
         components: of all classes together, though at least ``LEAST_COMPONENTS`` each; up to ``MORE`` times as many
-            where noise is so small that the moments show what each of them does.
+            where noise is so small that the moments show what each of them does, or a workload asks for some of them.
         directions: dimension of the smooth family that the components start in.
         steps: at most, if the fit does not come as close as noise explains before.
         cooling: the last steps, in which the learning rate falls to nothing.
@@ -107,13 +107,14 @@ class Strip:
     mask: Tensor
 
 
-def components(noise: float, spec: MixtureSpec) -> int:
+def components(noise: float, spec: MixtureSpec, weight: float = 1.0) -> int:
     """Return how many components a mixture has: the weight of each is at least two standard deviations of the noise.
 
-    ``noise`` is the standard deviation of a second moment's noise, as a share of all records.
+    ``noise`` is the standard deviation of a second moment's noise, as a share of all records; ``weight`` is how many
+    times less the noise of those is that a workload asks for, and so many times more components are the fewest.
     """
     number = spec.components if noise == 0 else round(min(1 / (2 * noise), MORE * spec.components))
-    return max(spec.components, number)
+    return max(round(min(weight, MORE) * spec.components), number)
 
 
 class MomentMatching(TrainingLoop):
@@ -129,7 +130,8 @@ class MomentMatching(TrainingLoop):
 
         super().__init__(spec)
         self.spec = spec
-        self.components = max(LEAST_COMPONENTS, components(target.noise, spec) // len(target.share))
+        weight = 1.0 if target.weights is None else float(target.weights.max())
+        self.components = max(LEAST_COMPONENTS, components(target.noise, spec, weight) // len(target.share))
         log_shares = (target.one_way / target.share[:, None].clamp_min(1e-9)).clamp_min(1e-5).log()
         self.mixture = MixtureNetwork(log_shares, target.sizes, self.components, spec.directions, seed).to(device)
         self.optimizer = torch.optim.Adam(self.mixture.parameters(), lr=spec.learning_rate, betas=BETAS)

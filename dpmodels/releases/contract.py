@@ -24,7 +24,8 @@ unit, adjacency: whose presence is hidden, and how two neighboring data sets dif
 kind: of data, by which methods say what they are for; ``about``: the same in words, of a few kinds together.
 client, whole: a client of a federation, and the contract of the federation.
 flat: the contract of the records that are encoded.
-is_table, users, image, partition, discovered, sources, makes_rows_alone, remarks: of tables; what is no table has none.
+is_table, users, image, partition, discovered, workload, sources, makes_rows_alone, remarks: of tables; what is no table
+    has none.
 """
 KINDS: dict[str, type[Contract]] = {model.written: model for model in get_args(Contract)}
 """The models by the word under which they are written down."""

@@ -69,6 +69,7 @@ class System(ABC, Generic[Design]):
         line: name of the line that the system plans; about: what contracts that the system is for are about.
         whole_units: whether parts that are measured side by side keep a unit whole whatever its rows hold.
         takes_users: whether the system measures users and their rows as two tables (the schema's key ``users``).
+        takes_workload: whether it measures more closely what will be asked for (the schema's key ``workload``).
     """
 
     method: str
@@ -77,6 +78,7 @@ class System(ABC, Generic[Design]):
     about: ClassVar[str] = "a table"
     whole_units: ClassVar[bool] = False
     takes_users: ClassVar[bool] = False
+    takes_workload: ClassVar[bool] = False
 
     @abstractmethod
     def design(self, spec: Any, contract: Any) -> Design:
@@ -139,6 +141,8 @@ class System(ABC, Generic[Design]):
             raise InvalidArgument("method", self.method, f"be one for {contract.about}")
         if contract.users and not self.takes_users:
             raise InvalidArgument("method", self.method, "be nacre for a schema with `users`")
+        if contract.workload and not self.takes_workload:
+            raise InvalidArgument("method", self.method, "be nacre for a schema with `workload`")
         spec = self.priced(self.settled(contract), contract, budget)
         design = self.design(spec, contract)
         check_contract(contract, budget)

@@ -13,6 +13,7 @@ from dpmodels.authoring.lint import KINDS, lint, parse
 from dpmodels.contract.family import Users
 from dpmodels.contract.partition import Partition
 from dpmodels.contract.schema import RowCount, Schema
+from dpmodels.contract.workload import Tables
 from dpmodels.privacy import PrivacyUnit
 from tests.kit.every_kind import EVERY_KIND, make
 from tests.kit.support import run_cli
@@ -31,7 +32,13 @@ columns:
 OF_FILE = [row for row in ROWS if len(row) == 3]
 OF_PARTS = [row for row in ROWS if len(row) == 4 and row[0].strip("`") in Schema.model_fields]
 OF_COLUMNS = [row for row in ROWS if len(row) == 4 and row not in OF_PARTS]
-PARTS: dict[str, type[BaseModel]] = {"unit": PrivacyUnit, "users": Users, "rows": RowCount, "partition": Partition}
+PARTS: dict[str, type[BaseModel]] = {
+    "unit": PrivacyUnit,
+    "users": Users,
+    "rows": RowCount,
+    "workload": Tables,
+    "partition": Partition,
+}
 
 
 def test_every_key_is_on_the_page_and_every_key_on_the_page_exists() -> None:

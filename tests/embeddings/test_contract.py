@@ -52,6 +52,11 @@ def residuals(max_rows: int) -> Embedding:
     return Residuals(Partition.fine(make_schema(), 16), 1 << 18, 1 << 20, max_rows, None, (8, 3))
 
 
+def weighed_residuals(max_rows: int) -> Embedding:
+    weights = np.array([[1, 3, 1, 1], [3, 1, 2, 1], [1, 2, 1, 10], [1, 1, 10, 1]])
+    return Residuals(Partition.fine(make_schema(), 16), 1 << 18, 1 << 20, max_rows, None, (8, 3), weights)
+
+
 def one_way(max_rows: int) -> Embedding:
     return Moments(Partition.fine(make_schema(), 64, conditional=False), 7, 0, max_rows)
 

@@ -21,8 +21,15 @@ ONE_WAY, TWO_WAY = 70_001, 1 << 20
 every_mix = pytest.mark.parametrize("mix", [(1, 0), (8, 3), (1, 5)], ids=str)
 
 
-def residuals(partition: Partition = CONDITIONAL, mix=(8, 3), reach: int | None = None, max_rows: int = 1) -> Residuals:
-    return Residuals(partition, ONE_WAY, TWO_WAY, max_rows, reach, mix)
+def residuals(
+    partition: Partition = CONDITIONAL, mix=(8, 3), reach: int | None = None, max_rows: int = 1, weights=None
+) -> Residuals:
+    return Residuals(partition, ONE_WAY, TWO_WAY, max_rows, reach, mix, weights)
+
+
+def random_weights(columns: int, seed: int = 0) -> np.ndarray:
+    upper = np.triu(np.random.default_rng(seed).integers(1, 11, (columns, columns)), 1)
+    return upper + upper.T + np.eye(columns, dtype=np.int64)
 
 
 def squared(vector: np.ndarray) -> int:
@@ -32,15 +39,17 @@ def squared(vector: np.ndarray) -> int:
 @every_mix
 @pytest.mark.parametrize("partition", [CONDITIONAL, WHOLE, ONE_CELL], ids=["conditional", "whole", "single cells"])
 @pytest.mark.parametrize("reach", [None, 1])
-def test_every_record_inserted_anywhere_moves_the_sum_by_one_norm(partition, mix, reach):
-    embedding, crowd = residuals(partition, mix, reach), make_records(60)
+@pytest.mark.parametrize("weighed", [False, True], ids=["all alike", "a workload"])
+def test_every_record_inserted_anywhere_moves_the_sum_by_one_norm(partition, mix, reach, weighed):
+    weights = random_weights(len(partition.sizes)) if weighed else None
+    embedding, crowd = residuals(partition, mix, reach, 1, weights), make_records(60)
     before, moved = embedding.lattice_sum(crowd).numpy(), set()
     for record in [*(make_records(40, seed=1).take(slice(i, i + 1)) for i in range(40)), *extremes()]:
         for place in (0, 30, 60):
             moved.add(squared(embedding.lattice_sum(inserted(crowd, record, place)).numpy() - before))
     assert moved == {embedding.squared_norm}
     assert (embedding.l2_sensitivity - 1) ** 2 < embedding.squared_norm <= embedding.l2_sensitivity**2
-    assert residuals(partition, mix, reach, max_rows=3).l2_sensitivity == 3 * embedding.l2_sensitivity
+    assert residuals(partition, mix, reach, 3, weights).l2_sensitivity == 3 * embedding.l2_sensitivity
 
 
 def extremes() -> list[Records]:
@@ -120,10 +129,21 @@ def test_weights_are_scaled_to_the_norm_that_was_planned_and_never_beyond(seed):
     histograms = [rng.integers(-50, 1 + 10 ** rng.integers(1, 5), size) for size in CONDITIONAL.sizes]
     partition = CONDITIONAL.merged(histograms, int(rng.integers(0, 2000)), 8, 100)
     one_way, planned = int(two_way * rng.uniform(0.1, 3)), int(two_way**2 * rng.uniform(3, 20))
-    weights = scaled_to(planned, partition, 3, one_way, two_way)
-    found = Residuals(partition, *weights, 1, 3, mix_of(rng.uniform(0.5, 0.95), 2)).squared_norm
-    assert 0.999 * planned < found <= planned
-    assert weights[0] / weights[1] == pytest.approx(one_way / two_way, rel=1e-6)
+    for weights in (None, random_weights(len(partition.sizes), seed)):
+        steps = scaled_to(planned, partition, 3, one_way, two_way, weights)
+        found = Residuals(partition, *steps, 1, 3, mix_of(rng.uniform(0.5, 0.95), 2), weights).squared_norm
+        assert 0.999 * planned < found <= planned
+        assert steps[0] / steps[1] == pytest.approx(one_way / two_way, rel=1e-6)
+
+
+def test_a_pair_of_weight_ten_has_a_tenth_of_the_noise_and_the_same_counts():
+    weights = random_weights(4)
+    plain, weighed = residuals(), residuals(weights=weights)
+    records, apart = make_records(500), weights[np.triu_indices(4, 1)]
+    for one, other in zip(plain.table_stddevs, weighed.table_stddevs, strict=True):
+        assert np.allclose((one / other)[np.triu_indices(4, 1)], apart, rtol=1e-3)
+    counts = [each.unpack(each.lattice_sum(records).numpy())[1] for each in (plain, weighed)]
+    assert np.allclose(*counts)
 
 
 def test_a_weight_that_is_no_whole_step_for_a_pair_is_refused():

@@ -293,3 +293,50 @@ def test_what_a_mixture_is_fitted_to_has_margins_that_agree_and_names_its_noise(
             tables = [t.sum(dim=1) for t in each[c].split(sizes, dim=1)]
             for j in range(1, len(sizes)):
                 assert torch.allclose(tables[j][: sizes[0]], one_way[: sizes[0]], atol=1e-5)
+
+
+ASKED = {"workload": [{"by": "ward", "weight": 4}]}
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "workload", [[{"by": "ward", "weight": 10}], [{"columns": ["age", "dose", "smoker"]}]], ids=str
+)
+def test_with_a_workload_the_second_bound_holds_whatever_the_first_look_says(seed, workload):
+    looks, rng = Looks(NacreMeasurement(), make_schema(workload=workload)), np.random.default_rng(seed)
+    first = rng.integers(-(10**9), 10**12, looks.first.dim)
+    second = looks.second(seen(looks, first, float(rng.uniform(1, 1e9))))
+    assert second.weights is not None and second.squared_norm <= looks.norm
+    assert 0.99 * looks.second_radius < second.l2_sensitivity <= looks.second_radius
+
+
+def test_what_a_workload_asks_for_has_less_noise_at_the_same_price_and_the_plan_says_how_much(tmp_path):
+    plain, asked = (NACRE.plan(make_schema(**more), BUDGET) for more in ({}, ASKED))
+    assert spent_epsilon([asked.event], Decimal("1e-5")) <= 1 and asked.fingerprint != plain.fingerprint
+    noise = [NACRE.noise(plan) for plan in (plain, asked)]
+    pair = "records in a pair of merged cells of two columns, about"
+    (by_ward,) = (value for name, value in noise[1].items() if "any column by ward" in name)
+    assert by_ward == pytest.approx(noise[1][pair] / 4) and by_ward < noise[0][pair] < noise[1][pair]
+    released, _ = measured(tmp_path, asked, make_records(2000))
+    *_, second = NACRE.answers(released.value)
+    names, shared = second.embedding.partition.names, second.embedding.table_stddevs[1] * second.noise_stddev
+    ward, others = names.index("ward"), [names.index(name) for name in ("age", "dose", "smoker")]
+    assert shared[ward, others[0]] == pytest.approx(by_ward, rel=0.35)  # a small class gives first moments more
+    assert shared[others[0], others[1]] == pytest.approx(4 * shared[ward, others[0]], rel=1e-3)
+    model = NACRE.fit(released, Craft(seed=0))
+    assert len(model.probabilities[0]) > len(
+        NACRE.fit(measured_plainly(tmp_path, plain), Craft(seed=0)).probabilities[0]
+    )
+
+
+def measured_plainly(tmp_path, plan: Line):
+    return measured(tmp_path / "plain", plan, make_records(2000))[0]
+
+
+def test_only_nacre_takes_a_workload_and_only_with_residuals():
+    schema = make_schema(**ASKED)
+    for method in ("privbayes", "pearl", "moments", "p3gm"):
+        with refused(InvalidArgument, "must be nacre for a schema with `workload`"):
+            create(method, {}, {}).plan(schema, BUDGET)
+    with refused(InvalidArgument, "be a share for a schema with `workload`"):
+        Nacre(NacreMeasurement(pooled_share=None)).plan(schema, BUDGET)

@@ -153,6 +153,8 @@ class Looks:
         self.zoom_radius = self.zoom_counts(self.coarse, self.max_rows).l2_sensitivity
         self.zooms = spec.zooms if self.coarse.zoomed else 0
         self.mix = None if spec.pooled_share is None else mix_of(spec.pooled_share, classes)
+        if schema.workload and not self.mix:
+            raise InvalidArgument("pooled_share", spec.pooled_share, "be a share for a schema with `workload`")
         self.pair_weights = pair_weights(schema.workload, self.fine.names)
         self.two_way = (1 << (PAIR_BITS if self.mix else VALUE_BITS)) // int(self.pair_weights.max())
         self.one_way = max(1, round(spec.one_way_weight * self.two_way))
@@ -248,6 +250,7 @@ class Nacre(Synthesizer[Looks]):
 
     method = "nacre"
     takes_users = True
+    takes_workload = True
     measurement: NacreMeasurement = field(default_factory=NacreMeasurement)
     training: MixtureSpec = field(default_factory=MixtureSpec)
 
@@ -332,6 +335,10 @@ class Nacre(Synthesizer[Looks]):
         if looks.mix:
             class_stddev, shared_stddev = mixed_stddevs(looks.mix, looks.fine.classes)
             pairs = {f"{pair} and class, about": class_stddev * unit, f"{pair}, about": shared_stddev * unit}
+            pairs |= {
+                f"{pair} that the workload asks for ({tables.text}), about": shared_stddev * unit / tables.weight
+                for tables in line.contract.workload
+            }
         return {
             **zooms,
             "records in a fine cell of one column and class": steps / looks.first.one_way,
@@ -345,6 +352,7 @@ class Nacre(Synthesizer[Looks]):
         rules: list[float | None] = [spec.small_class, spec.most_weight, spec.resolved, spec.least_runs]
         rules += [spec.pooled_share, *design.mix] if design.mix else []
         rules += [spec.zooms, spec.coarse_cells, spec.zoom_values, spec.zoom_noise] if design.zooms else []
+        rules += design.pair_weights.ravel().tolist() if design.schema.workload else []
         return fingerprint_of(*cells, design.first.one_way, design.one_way, design.two_way, *rules)
 
 

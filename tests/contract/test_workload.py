@@ -1,0 +1,60 @@
+"""A workload names columns of the schema, and weighs their pairs; a schema without one is what it was."""
+
+import numpy as np
+import pytest
+
+from dpmodels.contract.schema import Schema
+from dpmodels.contract.workload import pair_weights
+from tests.kit.support import make_schema
+
+NAMES = ["age", "ward", "dose", "smoker"]
+
+
+def asking(*tables: dict[str, object]) -> Schema:
+    return make_schema(workload=list(tables))
+
+
+def test_pairs_have_the_largest_weight_that_is_asked_for():
+    schema = asking({"by": "ward", "weight": 2}, {"columns": ["age", "ward", "smoker"], "weight": 5})
+    expected = np.array([[1, 5, 1, 5], [5, 1, 2, 5], [1, 2, 1, 1], [5, 5, 1, 1]])
+    assert np.array_equal(pair_weights(schema.workload, NAMES), expected)
+    assert np.array_equal(pair_weights((), NAMES), np.ones((4, 4)))
+
+
+def test_without_a_workload_a_schema_has_the_hash_and_the_text_that_it_had():
+    assert asking().hash == make_schema().hash and "workload" not in make_schema().to_yaml()
+    schema = asking({"by": "ward"})
+    assert schema.hash != make_schema().hash
+    assert "workload:\n- {by: ward}" in schema.to_yaml()
+    assert make_schema(workload=[{"by": "ward", "weight": 4}]).workload[0].weight == 4
+
+
+@pytest.mark.parametrize(
+    ("tables", "why"),
+    [
+        ({}, "must have either `by` or `columns`"),
+        ({"by": "ward", "columns": ["age", "dose"]}, "must have either `by` or `columns`"),
+        ({"columns": ["age"]}, "must name two columns or more, each once"),
+        ({"columns": ["age", "age"]}, "must name two columns or more, each once"),
+        ({"by": "sick"}, "names the target `sick`"),
+        ({"columns": ["sick", "age"]}, "names the target `sick`"),
+        ({"by": "wrad"}, "`wrad` is no column of this schema.*ward"),
+        ({"by": "patient"}, "`patient` is not measured"),
+        ({"by": "ward", "weight": 1}, "greater than or equal to 2"),
+        ({"by": "ward", "weight": 11}, "less than or equal to 10"),
+        ({"by": "ward", "share": 0.5}, "not permitted"),
+    ],
+)
+def test_a_workload_that_cannot_be_measured_is_a_fault(tables, why):
+    columns = {"patient": {"type": "identifier"}} | make_schema().model_dump()["columns"]
+    with pytest.raises(ValueError, match=why):
+        make_schema(columns=columns, workload=[tables])
+
+
+def test_users_with_rows_of_their_own_have_none():
+    numbers = {name: {"type": "integer", "min": 0, "max": 9} for name in ("age", "dose")}
+    columns = {"patient": {"type": "identifier", "keep": "regenerate"}, **numbers}
+    schema = {"name": "x", "unit": {"user": "patient", "max_rows": 3}, "users": {}, "columns": columns}
+    assert Schema.model_validate(schema)
+    with pytest.raises(ValueError, match="must be left out: it is not supported beside `users`"):
+        Schema.model_validate({**schema, "workload": [{"columns": ["age", "dose"]}]})
