@@ -11,11 +11,12 @@ delta of SmartNoise's is not stated; they were read off the archive and are not 
 """
 
 import json
+import sys
 import tempfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,8 @@ SETS = {
 }
 NUMBERS = {"AGEP": (), "POVPIP": ("N", "501"), "PINCP": ("N",)}
 """Columns that are cut, and their values that are not."""
+WORKLOAD = [{"by": "PUMA"}]
+"""What the score asks for: tables of two columns by PUMA."""
 CELLS, SEEDS, EPSILONS = 20, (0, 1, 2), (0.5, 1.0, 10.0)
 SHARES = (0.05, 0.2, 0.5)
 PUBLISHED = {
@@ -63,9 +66,10 @@ def dictionary() -> Mapping[str, Any]:
     return json.loads((data_dir() / "nist" / "data_dictionary.json").read_text(encoding="utf-8"))  # type: ignore[no-any-return]
 
 
-def schema_of(columns: Sequence[str]) -> dict[str, Any]:
-    """Write a schema from the data dictionary."""
-    return {"name": "national2019", "unit": "record", "columns": {name: column_of(name) for name in columns}}
+def schema_of(columns: Sequence[str], workload: bool = False) -> dict[str, Any]:
+    """Write a schema from the data dictionary; a workload says that tables by PUMA will be asked for."""
+    schema = {"name": "national2019", "unit": "record", "columns": {name: column_of(name) for name in columns}}
+    return {**schema, "workload": WORKLOAD} if workload and "PUMA" in columns else schema
 
 
 def column_of(name: str) -> dict[str, Any]:
@@ -127,14 +131,14 @@ def edges_of(values: Whole, cells: int) -> Whole:
     return np.unique([*percentiles, values.max()])
 
 
-def released(name: str, epsilon: float, seed: int) -> tuple[float, float]:
+def released(name: str, epsilon: float, workload: bool, seed: int) -> tuple[float, float]:
     """Synthesize a feature set, and return its score and the seconds of the run."""
     columns = SETS[name].split()
     kept = [column for column in columns if column != "DENSITY"]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         as_input(national()[kept]).to_parquet(folder / "national.parquet")
-        (folder / "schema.yaml").write_text(yaml.safe_dump(schema_of(kept), sort_keys=False))
+        (folder / "schema.yaml").write_text(yaml.safe_dump(schema_of(kept, workload), sort_keys=False))
         data, schema = str(folder / "national.parquet"), str(folder / "schema.yaml")
         outcome = synthesize(data, schema, "nacre", epsilon, seed, folder)
     made = as_text(outcome.table if outcome.table is not None else pd.DataFrame(columns=kept))
@@ -158,11 +162,13 @@ def table_of(args: Namespace) -> Table:
             for real in (as_text(national()[SETS[name].split()]) for name in args.sets)
         ]
         table.add(f"real rows, {100 * share:g} %", *scores, "–")
-    for epsilon in args.epsilons:
-        runs = [[released(name, epsilon, seed) for seed in args.seeds] for name in args.sets]
-        seconds = [one[1] for each in runs for one in each]
-        table.add(f"nacre, epsilon {epsilon:g}", *([one[0] for one in each] for each in runs), seconds)
-        print(table.lines()[-1], flush=True)
+    for epsilon, workload in product(args.epsilons, (False, True)):
+        sets = [name for name in args.sets if not workload or "PUMA" in SETS[name].split()]
+        runs = {name: [released(name, epsilon, workload, seed) for seed in args.seeds] for name in sets}
+        seconds = [one[1] for each in runs.values() for one in each]
+        cells = [[one[0] for one in runs[name]] if name in runs else "–" for name in args.sets]
+        table.add(f"nacre, epsilon {epsilon:g}{', workload by PUMA' if workload else ''}", *cells, seconds)
+        print(table.markdown().splitlines()[-1], file=sys.stderr, flush=True)
     for name, known in PUBLISHED.items():
         cells = dict(zip(SETS, known, strict=True))
         table.add(name, *("–" if cells[each] is None else str(cells[each]) for each in args.sets), "–")
