@@ -19,13 +19,14 @@ import pyarrow.parquet as pq
 
 from dpmodels.audit.audit import budget_finding, made, named_steps, neighbors_findings
 from dpmodels.audit.conduct import conduct_findings
+from dpmodels.audit.data import data_of, quick_plan
 from dpmodels.audit.findings import Finding
 from dpmodels.audit.gaussians import drawn, reach_finding
 from dpmodels.audit.naming import naming_findings
 from dpmodels.audit.optimum import optimum_findings
 from dpmodels.audit.replay import replayed
 from dpmodels.audit.selection import k_norm_findings, sampler_finding
-from dpmodels.audit.subjects import Subject, of_client, of_discovery, of_letters, of_method
+from dpmodels.audit.subjects import Subject, of_client, of_discovery, of_letters, of_line, of_method
 from dpmodels.audit.tap import replaced
 from dpmodels.audit.training import training_findings
 from dpmodels.codec.records import Records
@@ -33,12 +34,14 @@ from dpmodels.embeddings import summation
 from dpmodels.embeddings.image_moments import CODE_BITS, DIRECTION_BITS, ImageMoments
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.photo_moments import PhotoMoments
+from dpmodels.embeddings.residuals import Residuals
 from dpmodels.mechanisms import choices, gaussian, threshold
 from dpmodels.mechanisms.dp_sgd import randomness, training
 from dpmodels.mechanisms.dp_sgd.training import DpSgd
 from dpmodels.mechanisms.threshold import Bringing
 from dpmodels.methods.images.image_moments import ImageLooks, NacreImages
 from dpmodels.methods.images.photo_moments import PhotoLooks
+from dpmodels.methods.tables import nacre
 from dpmodels.methods.tables.thresholded_counts import Counting
 from dpmodels.releases import draw, walk
 from dpmodels.releases import steps as steps_room
@@ -170,6 +173,12 @@ def two_looks() -> Subject:
     return few(of_method("nacre"), 1)
 
 
+def asked() -> Subject:
+    """Return nacre under a workload, at a budget at which runs have cells to tell apart."""
+    schema = data_of("nacre").make_schema(workload=[{"by": "ward", "weight": 9}])
+    return few(of_line("nacre", quick_plan("nacre", schema)), 1)
+
+
 def trained() -> Subject:
     return few(of_method("dp-vae"), 1)
 
@@ -195,7 +204,9 @@ def sketches() -> Subject:
 
 
 TABLES = (table, pearl, images, photos, visits, users, trained, clustered)
-NEIGHBORS = {subject: neighbors_of(subject) for subject in (*TABLES, moments_of_a_client, heads_of_a_client, letters)}
+NEIGHBORS = {
+    subject: neighbors_of(subject) for subject in (*TABLES, asked, moments_of_a_client, heads_of_a_client, letters)
+}
 NOISE, TRAINING = noise_of(table), training_of(trained)
 CONDUCT = {subject: conduct_of(subject) for subject in (table, pearl, two_looks, visits)}
 CHOICES, SKETCHES = draws_of(letters), draws_of(sketches)
@@ -294,6 +305,14 @@ def a_user_counts_as_one_row(stack: ExitStack) -> None:
     """The sensitivity of a user's rows is that of one row."""
     real = Moments.__init__
     put(stack, Moments, "__init__", lambda own, cells, one, two, rows, *rest: real(own, cells, one, two, 1, *rest))
+
+
+@fault("sensitivity", NEIGHBORS[asked])
+def a_workload_weighs_nothing(stack: ExitStack) -> None:
+    """Pairs that a workload asks for have their weight in the sum, and not in the norm."""
+    real = nacre.scaled_to
+    put(stack, nacre, "scaled_to", lambda *given: real(*given[:5]))
+    put(stack, Residuals, "squared_norm", property(lambda own: Moments.squared_norm.__get__(own)))
 
 
 def with_records(stack: ExitStack, change: Callable[[Records], Records]) -> None:
