@@ -457,6 +457,8 @@ PARTS: dict[str, Callable[[Namespace, Sequence[int]], list[Table]]] = {
 def main() -> None:
     args = parse(__doc__, options)
     seeds = args.seeds or SEEDS[: 1 if args.quick else None]
+    if args.quick:
+        args.sets, args.epsilons = args.sets[:1], args.epsilons[-1:]
     report("dpkg", [table for part in args.parts for table in PARTS[part](args, seeds)], seeds, args)
 
 

@@ -102,6 +102,8 @@ def join(records: Sequence[dict[str, Any]]) -> list[Table]:
 
 def main() -> None:
     args = parse(__doc__, options)
+    if args.quick:
+        args.sets, args.epsilons = args.sets[:1], args.epsilons[:1]
     records = [json.loads(path.read_text()) for path in args.join or ()]
     tables = join(records) if records else [table_of(name, args) for name in args.sets]
     report("pearl", tables, [args.seed], args)
