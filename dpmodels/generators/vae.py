@@ -15,8 +15,8 @@ from torch.nn import functional
 
 from dpmodels.generators.heads import Head
 from dpmodels.generators.networks import initialise, linear
-from dpmodels.generators.operator_modules import OperatorModule
-from dpmodels.generators.operator_network import OperatorPart
+from dpmodels.generators.operators.modules import OperatorModule
+from dpmodels.generators.operators.network import OperatorPart
 from dpmodels.generators.randomness import stream
 from dpmodels.generators.sizes import VaeSpec
 from dpmodels.statistics.component_moments import Mixture

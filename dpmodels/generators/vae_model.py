@@ -13,7 +13,7 @@ from dpmodels.embeddings.vectors import Vectors
 from dpmodels.generators.checkpoint import filled, under
 from dpmodels.generators.heads import head_of
 from dpmodels.generators.model_file import write_model
-from dpmodels.generators.operator_network import NetworkShape, OperatorNetwork, OperatorPart
+from dpmodels.generators.operators.network import NetworkShape, OperatorNetwork, OperatorPart
 from dpmodels.generators.sampling import Sampler, draw_cells
 from dpmodels.late import Tensor, torch
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from dpmodels.gate.expectations import Verdicts
-from dpmodels.generators import operator_network
+from dpmodels.generators.operators import network as operator_network
 from dpmodels.methods.kinds import KINDS
 from dpmodels.methods.registry import METHODS
 from dpmodels.privacy import Sensitive

@@ -8,7 +8,7 @@ import yaml
 
 from dpmodels.audit.made import pictures
 from dpmodels.errors import InvalidArgument, ParameterRefused
-from dpmodels.generators import operator_network
+from dpmodels.generators.operators import network as operator_network
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.mechanisms.dp_sgd.training import DpSgd
 from dpmodels.methods.registry import create

@@ -10,7 +10,7 @@ from dpmodels.audit.made import pictures
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import ArtifactError, InvalidArgument, NacreError, Unsuitable
 from dpmodels.generators.load import load_generator
-from dpmodels.generators.operator_network import OperatorNetwork, bound
+from dpmodels.generators.operators.network import OperatorNetwork, bound
 from dpmodels.methods.registry import create, system_of
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.draw import check_line
@@ -172,7 +172,7 @@ def test_a_plan_holds_the_alias_and_the_digest_and_a_changed_source_is_refused_b
 def test_what_runs_is_the_source_that_was_hashed_whatever_was_imported_before(own):
     import brought_by_operator
 
-    from dpmodels.generators.operator_network import class_of
+    from dpmodels.generators.operators.network import class_of
 
     own.write_text("class Net:\n    mark = 2\n")
     with listing(mine="brought_by_operator:Net"):
@@ -204,7 +204,7 @@ def test_first_weights_are_those_of_the_public_seed_and_nothing_else_is_seeded()
         design = system.of(system.plan(make_schema(), BUDGET))
         torch.manual_seed(5)
         before = torch.random.get_rng_state()
-        from dpmodels.generators.operator_modules import OperatorModule
+        from dpmodels.generators.operators.modules import OperatorModule
 
         one, two = (OperatorModule(*design.operator) for _ in range(2))
         assert torch.equal(before, torch.random.get_rng_state())

@@ -8,7 +8,7 @@ import torch
 from opacus.layers import DPLSTM, DPMultiheadAttention
 from torch import Tensor, nn
 
-from dpmodels.generators import operator_network
+from dpmodels.generators.operators import network as operator_network
 
 
 @contextmanager

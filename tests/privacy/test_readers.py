@@ -38,7 +38,7 @@ LOADERS = {
 }  # fmt: skip
 HARMLESS = {("np", "load"): ("allow_pickle", False), ("torch", "load"): ("weights_only", True)}
 BETWEEN_PROCESSES = {"tasks/engine/cluster.py"}
-OPERATORS = {("dpmodels/generators/operator_network.py", "exec")}
+OPERATORS = {("dpmodels/generators/operators/network.py", "exec")}
 """Runs the source that the worker's own file names, which no file of data or of a run does."""
 """Here a function of ours goes to a worker of the operator's own Dask cluster, which unpickles all that it is sent."""
 

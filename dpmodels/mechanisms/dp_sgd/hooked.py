@@ -5,7 +5,7 @@ The flat vectors are clipped, rounded and added up as those of formed.py are. Li
 too, are multiplied as in products.py, so that they are the same bits wherever in a block a record lies.
 
 Privacy: a record's vector is its own if the network treats each record by itself. That is tried out on public random
-    records before anything is charged (generators/operator_modules.py), and bit by bit before the first step
+    records before anything is charged (generators/operators/modules.py), and bit by bit before the first step
     (places.py); the norm of what a record adds is checked on its integers whatever the network does.
 Source: Yousefpour et al., Opacus: User-Friendly Differential Privacy Library in PyTorch, 2021.
 """

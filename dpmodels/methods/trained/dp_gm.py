@@ -14,7 +14,7 @@ from pydantic import Field
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_designs
 from dpmodels.generators.heads import VALUE_STDDEV
-from dpmodels.generators.operator_network import OperatorNetwork
+from dpmodels.generators.operators.network import OperatorNetwork
 from dpmodels.generators.sizes import VaeSpec
 from dpmodels.late import torch
 from dpmodels.mechanisms.dp_sgd.spec import Rows, SgdSpec

@@ -15,7 +15,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.vectors import Vectors, transform_designs
 from dpmodels.frozen import Frozen
 from dpmodels.generators.heads import VALUE_STDDEV, head_of
-from dpmodels.generators.operator_network import NetworkShape, OperatorNetwork, OperatorPart
+from dpmodels.generators.operators.network import NetworkShape, OperatorNetwork, OperatorPart
 from dpmodels.generators.sizes import VaeSpec
 from dpmodels.late import torch
 from dpmodels.mechanisms.dp_sgd.spec import SgdSpec

@@ -17,7 +17,7 @@ from dpmodels.errors import Unsuitable
 from dpmodels.frozen import Frozen
 from dpmodels.generators.gan_model import Base, GanModel
 from dpmodels.generators.heads import head_of
-from dpmodels.generators.operator_network import NetworkShape, OperatorNetwork, OperatorPart
+from dpmodels.generators.operators.network import NetworkShape, OperatorNetwork, OperatorPart
 from dpmodels.generators.sizes import GanSpec
 from dpmodels.late import torch
 from dpmodels.mechanisms.dp_sgd.spec import Rows, SgdSpec
@@ -92,7 +92,7 @@ class Adversaries(Training[Counts]):
 
         adversary = self.networks(counts, start).objectives[index]
         if self.operator:
-            from dpmodels.generators.operator_modules import OperatorCritic
+            from dpmodels.generators.operators.modules import OperatorCritic
 
             adversary.critic = OperatorCritic(*self.operator)
         if base := self.base(counts):

@@ -34,7 +34,7 @@ from dpmodels.embeddings.vectors import (
 )
 from dpmodels.frozen import Frozen
 from dpmodels.generators.heads import CellHead, Head, head_of
-from dpmodels.generators.operator_network import OperatorNetwork
+from dpmodels.generators.operators.network import OperatorNetwork
 from dpmodels.generators.sizes import VaeSpec
 from dpmodels.generators.vae_start import inverse_log_shares
 from dpmodels.late import Tensor, torch

@@ -28,7 +28,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_vectors
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.frozen import Frozen
-from dpmodels.generators.operator_network import OperatorNetwork, OperatorPart, bound
+from dpmodels.generators.operators.network import OperatorNetwork, OperatorPart, bound
 from dpmodels.generators.sampling import Sampler
 from dpmodels.generators.vae_model import VaeModel
 from dpmodels.late import Tensor, torch
@@ -184,7 +184,7 @@ class PrivateTraining(Synthesizer[Training[Any]]):
         """Decide what to charge, once an operator's network has been tried out on public random records."""
         line = super().plan(contract, budget)
         if part := self.of(line).operator:
-            from dpmodels.generators.operator_modules import check_network
+            from dpmodels.generators.operators.modules import check_network
 
             check_network(part)
         return line

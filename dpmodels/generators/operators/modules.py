@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from dpmodels.errors import NacreError, Unsuitable
-from dpmodels.generators.operator_network import NetworkShape, OperatorNetwork, OperatorPart, class_of, in_a_line
+from dpmodels.generators.operators.network import NetworkShape, OperatorNetwork, OperatorPart, class_of, in_a_line
 from dpmodels.generators.randomness import stream
 from dpmodels.late import check_installed
 from dpmodels.mechanisms.dp_sgd.clipping import FACTOR_BITS

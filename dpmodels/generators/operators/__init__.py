@@ -1,0 +1,1 @@
+"""Networks that an operator brings: what they are bound to, and what is tried before a charge."""
