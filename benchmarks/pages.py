@@ -5,7 +5,7 @@
 
 A page names the record above a table, and which of its tables if it is not the first: ``<!-- results: adult -->``,
 ``<!-- results: tails 2 -->``. In a record a cell may quote others: ``{adult: moments: AUROC}`` is the mean of that
-column over the rows of the record ``adult`` that begin with ``moments``, to three digits.
+column over the rows of the record ``adult`` that begin with ``moments``, to three digits; above 1, to the whole number.
 """
 
 import json
@@ -38,7 +38,8 @@ def quoted(text: str) -> str:
 def _figure(source: Table, row: str, column: str) -> str:
     at = source.columns.index(column)
     shown = [cells for cells in map(source.shown, source.rows) if " ".join(cells).startswith(f"{row} ")]
-    return f"{mean(float(cells[at].split()[0].strip('*')) for cells in shown):.3f}".lstrip("0")
+    figure = mean(float(cells[at].split()[0].strip("*")) for cells in shown)
+    return f"{figure:.0f}" if figure > 1 else f"{figure:.3f}".lstrip("0")
 
 
 def main() -> None:
