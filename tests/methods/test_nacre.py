@@ -308,6 +308,8 @@ def test_with_a_workload_the_second_bound_holds_whatever_the_first_look_says(see
     second = looks.second(seen(looks, first, float(rng.uniform(1, 1e9))))
     assert second.weights is not None and second.squared_norm <= looks.norm
     assert 0.99 * looks.second_radius < second.l2_sensitivity <= looks.second_radius
+    shares = [each.columns * each.one_way**2 / each.norm for each in (looks, Looks(NacreMeasurement(), make_schema()))]
+    assert shares[0] == pytest.approx(shares[1], rel=1e-4)  # pairs share their own part among themselves
 
 
 def test_what_a_workload_asks_for_has_less_noise_at_the_same_price_and_the_plan_says_how_much(tmp_path):

@@ -157,10 +157,11 @@ class Looks:
             raise InvalidArgument("pooled_share", spec.pooled_share, "be a share for a schema with `workload`")
         self.pair_weights = pair_weights(schema.workload, self.fine.names)
         self.two_way = (1 << (PAIR_BITS if self.mix else VALUE_BITS)) // int(self.pair_weights.max())
-        self.one_way = max(1, round(spec.one_way_weight * self.two_way))
         pairs = pairs_within(columns, self.reach)
         self.columns, self.pairs = columns, pairs
         self.squares = sum(int((np.diagonal(self.pair_weights, k) ** 2).sum()) for k in range(1, self.reach + 1))
+        # first moments keep their share of the norm, whatever a workload gives to some pairs
+        self.one_way = max(1, round(spec.one_way_weight * self.two_way * math.sqrt(self.squares / max(pairs, 1))))
         self.norm = columns * self.one_way**2 + self.squares * self.two_way**2
         step = round(math.sqrt(spec.fine_share / (1 - spec.fine_share) * self.norm / columns))
         self.first = self.moments(self.fine, step, 0, self.max_rows)
