@@ -149,7 +149,10 @@ def joined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def laid_out(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Lay views of text, alone or in a dictionary, out as text: much of Arrow computes with no views."""
+    """Lay views of text out as text, also in a dictionary, and dictionaries of spans as spans.
+
+    Much of Arrow computes with no views, and Parquet keeps no unit of spans in a dictionary.
+    """
     types = types_laid_out(batch.schema)
     if types.equals(batch.schema):
         return batch
@@ -163,6 +166,8 @@ def types_laid_out(types: pa.Schema) -> pa.Schema:
 
 
 def _layout(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind) and pa.types.is_duration(kind.value_type):
+        return kind.value_type
     if pa.types.is_dictionary(kind):
         return pa.dictionary(kind.index_type, _layout(kind.value_type), kind.ordered)
     return pa.large_string() if pa.types.is_string_view(kind) else kind
@@ -172,7 +177,7 @@ def _laid_out(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if array.type == kind:
         return array
     if not pa.types.is_dictionary(kind):
-        return array.cast(kind)
+        return plain(array) if pa.types.is_dictionary(array.type) else array.cast(kind)
     return pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(kind.value_type), ordered=kind.ordered)
 
 

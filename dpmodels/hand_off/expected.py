@@ -7,6 +7,7 @@ from typing import Any
 from dpmodels.accounting.events import Event
 from dpmodels.contract.federation import Federation
 from dpmodels.gate.embedded_gate import EmbeddedGate
+from dpmodels.gate.expectations import Verdicts
 from dpmodels.gate.family_gate import FamilyGate
 from dpmodels.gate.suite import suite_for
 from dpmodels.hand_off.lines import Price
@@ -39,7 +40,7 @@ def expected_facts(manifest: Manifest, contract: Contract, report: Mapping[str, 
         terms = terms_of_documents(line, hashes["release_sha256"], manifest.charge)
     elif kind in ("table", "images", "users", "documents"):
         terms = terms_of_table(line, hashes["release_sha256"], manifest.charge, scores)
-        terms["gate"] = _checks(contract, report["synthetic_rows"])
+        terms["gate"] = _kept(expected_checks(contract, report["synthetic_rows"]))
     else:  # a kind that has no page of its own says in its own words what it does not promise
         return {**heading(contract, line.method), "privacy": privacy_of(line, scores), "hashes": hashes}
     return BESIDE | terms
@@ -110,7 +111,7 @@ def _clients(manifest: Manifest, contract: Federation) -> Facts:
     return {"clients": [*paid, *dropped], "classes": [{"name": name} for name in contract.classes]}
 
 
-def _checks(contract: Contract, rows: int) -> list[Facts]:
+def expected_checks(contract: Contract, rows: int) -> Verdicts:
     """Return the rules that so many synthetic rows were checked against, all of which they kept."""
     if contract.kind == "documents":
         rules = [outcome.rule for outcome in EmbeddedGate(contract, rows).outcomes]
@@ -118,10 +119,15 @@ def _checks(contract: Contract, rows: int) -> list[Facts]:
         rules = [outcome.rule for outcome in FamilyGate(table_of(contract), rows).outcomes]
     else:
         rules = suite_for(table_of(contract), raw=False, rows=rows)
-    return [
-        {"expectation": rule.expectation, "column": rule.column or None, "rule": rule.text, "success": True}
-        for rule in rules
-    ]
+    checks = Verdicts(contract, rules)  # type: ignore[arg-type]  # of a table or of documents, as above
+    for outcome in checks.outcomes:
+        outcome.checked = rows
+    return checks
+
+
+def _kept(checks: Verdicts) -> list[Facts]:
+    """List rules as a report does whose table keeps them."""
+    return [{**result, "success": True} for result in checks.results()]
 
 
 def _unpriced(manifest: Manifest, report: Mapping[str, Any]) -> Facts:

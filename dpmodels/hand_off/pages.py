@@ -15,15 +15,19 @@ from typing import Any
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
 from dpmodels.hand_off.card import describe
+from dpmodels.hand_off.check_maker import is_later
 from dpmodels.hand_off.check_report import says_else
 from dpmodels.hand_off.check_words import strange_words
-from dpmodels.hand_off.expected import kind_of
+from dpmodels.hand_off.expected import expected_checks, kind_of
 from dpmodels.hand_off.manifest import CARD, PAGES, Manifest
 from dpmodels.limits import LARGEST_CARD, LARGEST_FACTS, LARGEST_PAGE, LARGEST_REPORT, read_json
 from dpmodels.releases.contract import Contract
 
 REPORT = "report.json"
 REPORT_PAGE = "report.html"
+CHECKS = "checks.html"
+COUNT = re.compile(r'(?<=<td class="number">)[0-9\u202f]+(?=</td>)')
+"""How many rows were checked against a rule, and how many failed, which no other file says."""
 PICTURE = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=]*")
 OWN_WORDS = ("meaning", "accounts", "above")
 """Parts of a card that are not made again: the first is compared within rounding, the others are the signer's word."""
@@ -40,6 +44,8 @@ def compare_pages(folder: Path, manifest: Manifest, contract: Contract) -> tuple
 
     if not manifest.has_price:
         return [], "the pages of what has no price are made no more, and were not compared; they have their hashes"
+    if manifest.layout is not None and manifest.layout > LAYOUT and not is_later(manifest.nacre_version):
+        return [f"no version up to nacre {manifest.nacre_version} lays pages out by layout {manifest.layout}"], ""
     if manifest.layout != LAYOUT:
         maker = f"nacre {manifest.nacre_version}" if manifest.layout is None else f"layout {manifest.layout}"
         return [], f"the pages were laid out by {maker}, and were not compared with the figures; they have their hashes"
@@ -56,7 +62,7 @@ def compare_pages(folder: Path, manifest: Manifest, contract: Contract) -> tuple
             return [says_else(strange)], ""
         if fault := _differs(manifest, contract, card, report):
             return [fault], ""
-        return list(_other_pages(folder, card, report)), ""
+        return [*_other_pages(folder, card, report), *_other_checks(folder, manifest, contract, report)], ""
     except Exception:  # facts of any shape may lie there; whatever they break in a renderer, they are not ours
         return [f"{REPORT} or {CARD} is not as nacre writes it: no page can be made of it"], ""
 
@@ -85,6 +91,21 @@ def _other_pages(folder: Path, card: Mapping[str, Any], report: Mapping[str, Any
         page = render().encode()
         if len(page) > LARGEST_PAGE or _read(folder, name, LARGEST_PAGE) != page:
             yield f"{name} says something else than {REPORT if name == REPORT_PAGE else CARD}, of which it is made"
+
+
+def _other_checks(folder: Path, manifest: Manifest, contract: Contract, report: Mapping[str, Any]) -> Iterator[str]:
+    """Name the page of the checks if it differs from that of the contract's rules, all kept, in more than counts."""
+    from dpmodels.pages.checks import render_checks
+
+    if "gate" not in report:
+        return
+    if CHECKS not in manifest.artifacts:
+        yield f"{CHECKS} is missing, the page of the checks that {REPORT} names"
+        return
+    written = _read(folder, CHECKS, LARGEST_PAGE).decode(errors="replace")
+    expected = render_checks(expected_checks(contract, report["synthetic_rows"]))
+    if COUNT.sub("", written) != COUNT.sub("", expected):
+        yield f"{CHECKS} says something else than that all rules of schema.yaml hold"
 
 
 def _differs(manifest: Manifest, contract: Contract, card: Mapping[str, Any], report: Mapping[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """One file of a table as a stream of batches in bounded memory: Parquet, Arrow, CSV or JSON lines."""
 
+import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -89,6 +90,7 @@ def _parquet(file: DataFile, codec: Codec) -> list[Part]:
     with file.open() as source, pq.ParquetFile(source) as opened:
         types, metadata = opened.schema_arrow, opened.metadata
         check_types(file, types, codec)
+        _check_spans(metadata, codec)
     texts = tuple(
         column.name
         for column in types
@@ -104,6 +106,20 @@ def _parquet(file: DataFile, codec: Codec) -> list[Part]:
             parts.append(Part(file, codec.csv_types, groups=tuple(groups), texts=texts))
             groups, rows = [], 0
     return parts
+
+
+def _check_spans(metadata: pq.FileMetaData, codec: Codec) -> None:
+    """Refuse dictionaries of spans: Parquet has no spans, and Arrow then reads numbers of a unit that is not said."""
+    stored = (metadata.metadata or {}).get(b"ARROW:schema")
+    try:
+        types = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored))) if stored else pa.schema([])
+    except (ValueError, pa.ArrowException):
+        return  # whoever wrote it wrote no types of Arrow's, and none were read
+    for one in types:
+        spans = pa.types.is_dictionary(one.type) and pa.types.is_duration(one.type.value_type)
+        if spans and one.name in codec.columns:
+            why = "was written as categories of spans of time, whose unit a Parquet file does not keep"
+            raise DataError(one.name, f"{why}; write the column as spans, without categories")
 
 
 def _read_parquet(part: Part, batch_rows: int) -> Batches:

@@ -42,17 +42,20 @@ def _converted(data: Any) -> tuple[pa.RecordBatchReader | None, str]:
         if "polars" in (libraries := _libraries(data)) and hasattr(data, "collect"):  # a LazyFrame
             data = data.collect()
         if "pandas" in libraries and hasattr(data, "columns"):
-            return _of_pandas(data).to_reader(), ""
+            return _plain_batches(_of_pandas(data).to_reader()), ""
         if hasattr(data, "partitions") and hasattr(data, "npartitions"):
             return _of_dask(data), ""
         if hasattr(data, "__arrow_c_stream__"):
-            reader = pa.RecordBatchReader.from_stream(data)
-            return pa.RecordBatchReader.from_batches(types_laid_out(reader.schema), map(laid_out, reader)), ""
+            return _plain_batches(pa.RecordBatchReader.from_stream(data)), ""
         if isinstance(data, pa.RecordBatch):
-            return pa.Table.from_batches([data]).to_reader(), ""
+            return _plain_batches(pa.Table.from_batches([data]).to_reader()), ""
     except Exception:  # of any library, each of which has its own
         return None, MIXED
     return None, f"the data must be {KINDS}, and is none of them: {type(data).__name__}"
+
+
+def _plain_batches(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    return pa.RecordBatchReader.from_batches(types_laid_out(reader.schema), map(laid_out, reader))
 
 
 def _libraries(data: Any) -> set[str]:

@@ -706,3 +706,38 @@ def test_a_file_that_is_read_is_not_believed_by_its_digest_alone(tmp_path: Path)
     assert verify_hand_off(tmp_path / "own", elsewhere=elsewhere).faults == [
         "report.json is larger than any of its kind"
     ]
+
+
+@pytest.mark.parametrize("golden", [TABLE, EMBEDDED, SCORED], ids=lambda path: path.name)
+def test_the_page_of_the_checks_says_what_the_schema_asks_and_that_it_holds(tmp_path: Path, golden: Path) -> None:
+    forged(golden, tmp_path / "honest", lambda manifest, report, card: manifest.update(layout=LAYOUT))
+    if not (golden / "checks.html").exists():
+        return
+    count = b'<td class="number">'
+    changes: dict[str, Callable[[bytes], bytes]] = {
+        "other": lambda page: b"<h1>epsilon = 0.001, all 500 rules hold</h1><script>alert(1)</script>",
+        "verdict": lambda page: page.replace(b"all ", b"all 1", 1),
+        "cell": lambda page: page.replace(count, count + b"none of ", 1),
+    }
+    for name, change in changes.items():
+        folder = rewritten(TABLE, tmp_path / name, "checks.html", change)
+        found = verify_hand_off(folder).faults
+        assert found == ["checks.html says something else than that all rules of schema.yaml hold"], name
+
+
+def test_a_table_without_the_page_of_its_checks_is_a_fault(tmp_path: Path) -> None:
+    folder = tmp_path / "without"
+    shutil.copytree(TABLE, folder)
+    (folder / "checks.html").unlink()
+    manifest = facts(folder)
+    del manifest["artifacts"]["checks.html"]
+    write_manifest(folder, manifest)
+    assert verify_hand_off(folder).faults == ["checks.html is missing, the page of the checks that report.json names"]
+
+
+def test_a_layout_that_no_version_so_far_has_is_a_fault(tmp_path: Path) -> None:
+    assert verify_hand_off(forged(TABLE, tmp_path / "new", lambda m, r, c: m.update(layout=99))).faults == [
+        f"no version up to nacre {facts(TABLE)['nacre_version']} lays pages out by layout 99"
+    ]
+    later = forged(TABLE, tmp_path / "later", lambda m, r, c: m.update(layout=99, nacre_version="99.0.0"))
+    assert verify_hand_off(later).faults == []

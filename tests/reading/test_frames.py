@@ -13,9 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dpmodels.codec.encode import Codec
+from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.frames import load_given, transform_write, write_names
+from dpmodels.reading.load import load_parts
 from tests.kit.errors import refused
 
 FRAME = pd.DataFrame({"ward": ["north", "south"], "age": [1.0, None]}, index=["Anna", "Ben"])
@@ -171,3 +174,33 @@ def test_what_is_no_table_is_refused() -> None:
     for data in ([1, 2], {"a": [1]}, pa.array([1]), pa.array([{"a": 1}]), object()):
         with refused(DataError, r"must be a pandas DataFrame|cannot be read as a table", column=""):
             load_given(Sensitive(data))
+
+
+SPANS = Schema.model_validate(
+    {"name": "waits", "columns": {"wait": {"type": "integer", "dtype": "duration[s]", "min": 0, "max": 1000}}}
+)
+
+
+def seconds(path: Path) -> list[float]:
+    records = [Codec(SPANS).encode(batch) for part in load_parts(path, SPANS, 100) for batch in part.reveal()]
+    return (1000 * np.concatenate([batch.values[:, 0] for batch in records])).tolist()
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_spans_in_a_category_keep_their_unit_whoever_is_beside_them(tmp_path: Path, unit: str) -> None:
+    spans = pa.array([5, 7, 90], pa.duration("s")).cast(pa.duration(unit))
+    for name, column in {"plain": spans, "category": spans.dictionary_encode()}.items():
+        transform_write(load_given(Sensitive(pa.table({"wait": column}))), tmp_path / f"{name}.parquet")
+        assert seconds(tmp_path / f"{name}.parquet") == pytest.approx([5, 7, 90]), name
+    three = [pd.Timedelta(each, "s").as_unit("s") for each in (5, 7, 90)]
+    for place in (0, 1, 3):
+        crowd = pd.Categorical([*three[:place], timedelta(seconds=1), *three[place:]])
+        transform_write(load_given(Sensitive(pd.DataFrame({"wait": crowd}))), tmp_path / f"{place}.parquet")
+        assert sorted(seconds(tmp_path / f"{place}.parquet")) == pytest.approx([1, 5, 7, 90])
+
+
+def test_a_parquet_file_of_spans_in_a_category_is_refused(tmp_path: Path) -> None:
+    spans = pa.array([5000, 7000], pa.duration("ms")).dictionary_encode()
+    pq.write_table(pa.table({"wait": spans}), tmp_path / "waits.parquet")
+    with refused(DataError, "was written as categories of spans of time, whose unit a Parquet file does not keep"):
+        seconds(tmp_path / "waits.parquet")

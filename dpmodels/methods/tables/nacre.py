@@ -161,7 +161,8 @@ class Looks:
         self.columns, self.pairs = columns, pairs
         self.squares = sum(int((np.diagonal(self.pair_weights, k) ** 2).sum()) for k in range(1, self.reach + 1))
         # first moments keep their share of the norm, whatever a workload gives to some pairs
-        self.one_way = max(1, round(spec.one_way_weight * self.two_way * math.sqrt(self.squares / max(pairs, 1))))
+        average = math.sqrt(self.squares / pairs) if pairs else 1.0
+        self.one_way = max(1, round(spec.one_way_weight * self.two_way * average))
         self.norm = columns * self.one_way**2 + self.squares * self.two_way**2
         step = round(math.sqrt(spec.fine_share / (1 - spec.fine_share) * self.norm / columns))
         self.first = self.moments(self.fine, step, 0, self.max_rows)
