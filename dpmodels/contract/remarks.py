@@ -15,8 +15,8 @@ LEFT_OUT = (
     "(`outside: reject-row`): all figures are of the rows that remain"
 )
 COMPUTED = (
-    "of {names}, computed from other columns, no error is stated: means and totals are as far off as theirs, and what "
-    "those columns are warned of counts here too"
+    "of {names}, computed from other columns, no error is stated: what those columns are warned of counts here too, "
+    "and a difference or a product of two may be off by far more than either"
 )
 MOST_NAMES = 5
 COARSE_AT_ZERO = (
@@ -29,16 +29,16 @@ UNROUNDED = (
 )
 
 
-def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit) -> Iterator[str]:
-    """Say in a sentence each what is to be looked at again."""
+def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit, earlier: bool = False) -> Iterator[str]:
+    """Say in a sentence each what is to be looked at again.
+
+    ``earlier``: only what hand-offs of the same layout were told before further rows, rows that are left out, and
+    computed columns were remarked on.
+    """
     if unit.user is not None and unit.max_rows == 1:
         yield FIRST_ROWS
-    elif unit.user is not None:
-        yield MORE_ROWS.format(rows=unit.max_rows)
-    if left_out := [name for name, column in columns.items() if getattr(column, "outside", "") == "reject-row"]:
-        yield LEFT_OUT.format(names=_list(left_out, "or"))
-    if computed := [name for name, column in columns.items() if isinstance(column, Derived) and column.formula]:
-        yield COMPUTED.format(names=_list(computed, "and"))
+    if not earlier:
+        yield from _further(columns, unit)
     for name, column in columns.items():
         if isinstance(column, Integer | Number) and column.log and column.low < 0:
             yield COARSE_AT_ZERO.format(name=name, low=f"{column.low:.10g}")
@@ -46,6 +46,15 @@ def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit) -> Iterator[str]:
             decimals = [getattr(columns.get(operand), "decimals", None) or 0 for operand in column.operands]
             if all(decimals):
                 yield UNROUNDED.format(name=name, decimals=max(decimals))
+
+
+def _further(columns: Mapping[str, Any], unit: PrivacyUnit) -> Iterator[str]:
+    if unit.user is not None and unit.max_rows > 1:
+        yield MORE_ROWS.format(rows=unit.max_rows)
+    if left_out := [name for name, column in columns.items() if getattr(column, "outside", "") == "reject-row"]:
+        yield LEFT_OUT.format(names=_list(left_out, "or"))
+    if computed := [name for name, column in columns.items() if isinstance(column, Derived) and column.formula]:
+        yield COMPUTED.format(names=_list(computed, "and"))
 
 
 def _list(names: list[str], word: str) -> str:

@@ -69,7 +69,7 @@ def workload_faults(
             yield place, "must have either `by` or `columns`"
         elif tables.columns and len(set(tables.columns)) < max(2, len(tables.columns)):
             yield f"{place}.columns", "must name two columns or more, each once"
-        elif target is not None and target in (tables.by, *tables.columns):
+        elif kinds.get(str(target)) in ("categorical", "boolean") and target in (tables.by, *tables.columns):
             yield place, f"names the target `{target}`, with which every column is measured anyway; leave it out"
         for name in [name for name in (tables.by, *tables.columns) if name is not None]:
             if name not in kinds:

@@ -51,6 +51,11 @@ def test_a_workload_that_cannot_be_measured_is_a_fault(tables, why):
         make_schema(columns=columns, workload=[tables])
 
 
+def test_a_target_without_classes_is_a_column_like_others():
+    schema = make_schema(target="age", workload=[{"by": "age"}])
+    assert pair_weights(schema.workload, [*NAMES, "sick"])[0].tolist() == [1, 3, 3, 3, 3]
+
+
 def test_users_with_rows_of_their_own_have_none():
     numbers = {name: {"type": "integer", "min": 0, "max": 9} for name in ("age", "dose")}
     columns = {"patient": {"type": "identifier", "keep": "regenerate"}, **numbers}

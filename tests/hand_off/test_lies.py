@@ -16,6 +16,7 @@ import pytest
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import GaussianEvent
 from dpmodels.codec.encode import Codec, Records
+from dpmodels.contract.schema import Schema
 from dpmodels.generators.constraints import caution_of_rules
 from dpmodels.hand_off.check_maker import is_later, is_version
 from dpmodels.hand_off.check_words import are_cautions, is_comparison, is_like
@@ -431,7 +432,7 @@ def test_the_cautions_of_earlier_formats_are_held_as_well(tmp_path: Path, old: s
 
 def test_cautions_are_the_remarks_of_the_contract_and_what_its_rules_did_to_the_rows() -> None:
     """What the rules did is in figures, so of that caution the words are held."""
-    schema = make().model_copy(update={"unit": PrivacyUnit(kind="user", user="start", max_rows=3)})
+    schema = make().model_copy(update={"unit": PrivacyUnit(kind="user", user="start", max_rows=1)})
     rules = caution_of_rules(Never(schema), 300, 0)
     assert schema.remarks and are_cautions([*schema.remarks, rules], schema) and are_cautions([*schema.remarks], schema)
     for lies in ([rules], [*schema.remarks, rules, rules], [*schema.remarks, f"{rules} {CHEAP}"], [CHEAP], None, CHEAP):
@@ -741,3 +742,17 @@ def test_a_layout_that_no_version_so_far_has_is_a_fault(tmp_path: Path) -> None:
     ]
     later = forged(TABLE, tmp_path / "later", lambda m, r, c: m.update(layout=99, nacre_version="99.0.0"))
     assert verify_hand_off(later).faults == []
+
+
+def test_hand_offs_of_the_same_layout_that_were_made_before_a_remark_existed_are_in_order() -> None:
+    """The last version remarked neither on rows that are left out nor on computed columns."""
+    columns = {"fee": {"type": "integer", "min": -9, "max": 9, "scale": "log", "outside": "reject-row"}}
+    schema = Schema.model_validate(
+        {"name": "x", "columns": columns | {"twice": {"type": "derived", "formula": "2 * fee"}}}
+    )
+    left_out, computed, coarse = schema.remarks
+    assert are_cautions([left_out, computed, coarse], schema) and are_cautions([coarse], schema)
+    assert not any(are_cautions(one, schema) for one in ([left_out, coarse], [computed, coarse], [], None, [left_out]))
+    users = {"columns": {"who": {"type": "identifier"}, "age": {"type": "integer", "min": 0, "max": 9}}}
+    several = Schema.model_validate({"name": "x", "unit": {"user": "who", "max_rows": 3}, **users})
+    assert are_cautions(list(several.remarks), several) and are_cautions(None, several)

@@ -331,6 +331,13 @@ def test_what_a_workload_asks_for_has_less_noise_at_the_same_price_and_the_plan_
     )
 
 
+def test_a_workload_that_asks_for_columns_which_are_not_paired_is_refused_before_a_plan():
+    schema = make_schema(workload=[{"columns": ["age", "smoker"]}])
+    with refused(InvalidArgument, "paired_columns.*be 4 or more, since the workload asks for columns"):
+        Nacre(NacreMeasurement(paired_columns=2)).plan(schema, BUDGET)
+    assert Nacre(NacreMeasurement(paired_columns=4)).plan(schema, BUDGET)
+
+
 def measured_plainly(tmp_path, plan: Line):
     return measured(tmp_path / "plain", plan, make_records(2000))[0]
 

@@ -157,6 +157,9 @@ class Looks:
             raise InvalidArgument("pooled_share", spec.pooled_share, "be a share for a schema with `workload`")
         self.pair_weights = pair_weights(schema.workload, self.fine.names)
         self.two_way = (1 << (PAIR_BITS if self.mix else VALUE_BITS)) // int(self.pair_weights.max())
+        if np.triu(self.pair_weights, self.reach + 1).max(initial=0) > 1:
+            advice = f"be {columns} or more, since the workload asks for columns that are farther apart"
+            raise InvalidArgument("paired_columns", spec.paired_columns, advice)
         pairs = pairs_within(columns, self.reach)
         self.columns, self.pairs = columns, pairs
         self.squares = sum(int((np.diagonal(self.pair_weights, k) ** 2).sum()) for k in range(1, self.reach + 1))
