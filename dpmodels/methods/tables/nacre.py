@@ -32,13 +32,13 @@ from dpmodels.accounting.events import ComposedEvent, GaussianEvent
 from dpmodels.accounting.split import gaussians, noise_multiplier_of
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.schema import Schema
-from dpmodels.contract.workload import pair_weights
+from dpmodels.contract.workload import Tables, pair_weights
 from dpmodels.embeddings.base import VALUE_BITS
 from dpmodels.embeddings.cell_counts import STEP
 from dpmodels.embeddings.moments import Moments, pairs_within
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.per_user import UserMoments, UserResiduals, UserZoomCounts
-from dpmodels.embeddings.residuals import Residuals, mix_of, mixed_stddevs, scaled_to, squared_mix
+from dpmodels.embeddings.residuals import Residuals, mix_of, scaled_to, squared_mix
 from dpmodels.embeddings.zoom import Zoom, ZoomCounts
 from dpmodels.errors import InvalidArgument
 from dpmodels.frozen import Frozen
@@ -61,6 +61,9 @@ PAIR_BITS = 26
 """A residual weighs 2**26 lattice steps, to be divided by the numbers of cells of both columns. With default settings
 no coordinate of a record of up to 64 columns reaches 2**28.6, so a sum of 10**10 records stays below 2**62.
 """
+
+PAIR = "records in a pair of merged cells of two columns"
+SMALL_CLASS = f"{PAIR}, where a class is small"
 
 
 class NacreMeasurement(Frozen):
@@ -204,12 +207,25 @@ class Looks:
         runs = self.runs(float(records.sum()), noise_stddev / two_way)
         least = math.ceil(self.spec.least_noise * noise_stddev * self.first.one_way / two_way)
         histograms = np.split(counts.sum(axis=0), fine.offsets[1:-1])
-        partition = fine.merged(histograms, least, runs, self.most_cells)
+        return self.second_on(fine.merged(histograms, least, runs, self.most_cells), one_way, two_way)
+
+    def second_on(self, partition: Partition, one_way: int, two_way: int) -> Moments:
+        """Return the second embedding on merged cells, with weights within the planned norm."""
         if self.mix is None:
             return self.moments(partition, one_way, two_way, self.max_rows, self.reach)
         weights = self.pair_weights if self.schema.workload else None
         steps = scaled_to(self.norm, partition, self.reach, one_way, two_way, weights)
         return self.residuals(partition, *steps, self.max_rows, self.reach, self.mix, weights)
+
+    def expected_second(self, smallest: float, noise_stddev: float) -> Moments:
+        """Return the second embedding as it is likely to be: no category is thin, and intervals have middling runs.
+
+        Units: records; ``smallest`` is the size of the smallest class, and ``noise_stddev`` in lattice steps.
+        """
+        runs = math.isqrt(self.spec.runs * self.spec.least_runs)
+        even = [np.ones(size, dtype=np.int64) for size in self.fine.sizes]
+        partition = self.fine.merged(even, 0, runs, self.most_cells)
+        return self.second_on(partition, *self.weights(smallest, noise_stddev / self.two_way))
 
     def weights(self, smallest: float, noise: float) -> tuple[int, int]:
         """Return the lattice steps of one record in a first and in a second moment, within the planned norm.
@@ -334,22 +350,19 @@ class Nacre(Synthesizer[Looks]):
         steps = line.noise_stddev(looks.zooms, looks.first.l2_sensitivity)
         zoom = line.noise_stddev(0, looks.zoom_radius) / STEP
         zooms = {"records in a cell of one column, at each zoom": zoom} if looks.zooms else {}
-        unit = steps / looks.weights(0.0, steps / looks.two_way)[1]
-        pair = "records in a pair of merged cells of two columns"
-        pairs = {f"{pair} and class, at most": unit}
-        if looks.mix:
-            class_stddev, shared_stddev = mixed_stddevs(looks.mix, looks.fine.classes)
-            pairs = {f"{pair} and class, about": class_stddev * unit, f"{pair}, about": shared_stddev * unit}
-            pairs |= {
-                f"{pair} that the workload asks for ({tables.text}), about": shared_stddev * unit / tables.weight
-                for tables in line.contract.workload
-            }
         return {
             **zooms,
             "records in a fine cell of one column and class": steps / looks.first.one_way,
             "records in a merged cell of one column and class, at most": steps / looks.one_way,
-            **pairs,
+            **_planned_pairs(looks, steps, line.contract.workload),
         }
+
+    def released_noise(self, release: Release) -> dict[str, float]:
+        """Return the noise that pairs really have on the cells that the release led to, by the names of ``noise``."""
+        looks, second = self.of(release.line), self.answers(release)[-1]
+        if not looks.mix:
+            return {}
+        return _pair_noise(second.embedding, second.noise_stddev, release.line.contract.workload)
 
     def fingerprint(self, design: Looks) -> str:
         """Hash the fine cells, the weights, and the rules by which the first look sets those of the second."""
@@ -366,3 +379,25 @@ def _ends(looks: Looks, zooms: Sequence[NoisySum], fine: NoisySum, second: Noisy
     zoom_looks = [(look.embedding.zoom, look.embedding.unpack(look.vector), look.noise_stddev / STEP) for look in zooms]
     measured = [(look.embedding, look.vector, look.noise_stddev) for look in (fine, second)]
     return ends_of(zoom_looks, measured, looks.coarse.zoomed)
+
+
+def _planned_pairs(looks: Looks, steps: float, workload: Sequence[Tables]) -> dict[str, float]:
+    """Say what the noise of pairs will be about: more where a class is small, and so first moments weigh more."""
+    if not looks.mix:
+        return {f"{PAIR} and class, at most": steps / looks.weights(0.0, steps / looks.two_way)[1]}
+    usual, small = (looks.expected_second(smallest, steps) for smallest in (math.inf, 0.0))
+    return _pair_noise(usual, steps, workload) | {SMALL_CLASS: _pair_noise(small, steps, ())[f"{PAIR}, about"]}
+
+
+def _pair_noise(second: Moments, steps: float, workload: Sequence[Tables]) -> dict[str, float]:
+    """Return the mean noise of a count of a pair of cells: of those in general, and of each set that is asked for."""
+    names, (class_stddevs, stddevs) = second.partition.names, second.count_stddevs
+    paired = np.triu(second.paired)
+    weights = pair_weights(workload, names)
+    plain = paired & (weights == 1) if (paired & (weights == 1)).any() else paired
+    noise = {f"{PAIR} and class, about": float(class_stddevs[plain].mean())} if second.partition.classes > 1 else {}
+    noise |= {f"{PAIR}, about": float(stddevs[plain].mean())}
+    for tables in workload:
+        asked = tuple(np.array(list(tables.pairs(names))).T)
+        noise[f"{PAIR} that the workload asks for ({tables.text}), about"] = float(stddevs[asked].mean())
+    return {name: steps * stddev for name, stddev in noise.items()}
