@@ -18,6 +18,7 @@ from dpmodels.codec.encode import Records
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.partition import Counts, Partition
+from dpmodels.generators.coupling import Coupling
 from dpmodels.generators.labels import LabelModel
 from dpmodels.generators.model_file import write_model
 from dpmodels.generators.randomness import cumulate, draw_block, spread
@@ -33,7 +34,7 @@ class MixtureModel(Sampler):
 
     All but the last are drawn systematically (one random offset, equal steps), so that a batch holds each class,
     component and cell of a component as often as its probability says, up to one row. With ``labels`` the class of a
-    row is drawn anew once its cells are there.
+    row is drawn anew once its cells are there; with ``coupling`` values change places within their cells.
 
     Shapes:
         probabilities [classes, K, D] float32; detail: for each column [classes, fine cells], of sum 1 within each cell;
@@ -50,6 +51,7 @@ class MixtureModel(Sampler):
     class_counts: Tensor
     release_entry: str
     labels: LabelModel | None = field(default=None, kw_only=True)
+    coupling: Coupling | None = field(default=None, kw_only=True)
 
     def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
         shares = self.class_counts.clamp_min(0).numpy()
@@ -64,7 +66,8 @@ class MixtureModel(Sampler):
         cells, order = np.empty((rows, len(columns)), dtype=np.int32, order="F"), rng.permutation(rows)
         for index, column in enumerate(columns):
             cells[:, index] = column[order]
-        return self.partition.codec.from_cells(cells, rng)
+        records = self.partition.codec.from_cells(cells, rng)
+        return self.coupling.applied(records, self.partition, rng) if self.coupling else records
 
     def _draw_class(self, label: int, rows: int, rng: np.random.Generator) -> Counts:
         """Draw fine cells of one class, component by component. Shapes: [F, rows]."""
@@ -92,6 +95,7 @@ class MixtureModel(Sampler):
             if isinstance(column, Continuous) and column.is_cut
         }
         tensors |= self.labels.tensors() if self.labels else {}
+        tensors |= self.coupling.tensors() if self.coupling else {}
         facts = {"most_cells": self.most_cells, "release_entry": self.release_entry}
         write_model(path, self.kind, self.schema, tensors, **facts)
 
@@ -106,5 +110,5 @@ class MixtureModel(Sampler):
         fine = fine.cut({index: edges.numpy() for index, edges in cut.items() if edges is not None})
         partition = Partition(fine.codec, merge, fine.classes, fine.class_column)
         counts, entry = tensors["class_counts"], facts["release_entry"]
-        labels = LabelModel.of(tensors, len(merge))
-        return cls(schema, facts["most_cells"], partition, probabilities, detail, counts, entry, labels=labels)
+        further = {"labels": LabelModel.of(tensors, len(merge)), "coupling": Coupling.of(tensors)}
+        return cls(schema, facts["most_cells"], partition, probabilities, detail, counts, entry, **further)

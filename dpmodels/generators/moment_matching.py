@@ -43,6 +43,7 @@ class MixtureSpec(LoopSpec):
         steps: at most, if the fit does not come as close as noise explains before.
         cooling: the last steps, in which the learning rate falls to nothing.
         label_rows: rows of the fitted mixture that a model of their labels is fitted to, at most; 0 for none.
+        coupling: correlation of two numbers from which on values within their cells rise together; 1 for never.
     """
 
     components: Annotated[int, Field(ge=1)] = 1000
@@ -52,6 +53,7 @@ class MixtureSpec(LoopSpec):
     cooling: Annotated[int, Field(ge=1)] = 40
     checkpoint_every: Annotated[int, Field(ge=1)] = 100
     label_rows: Annotated[int, Field(ge=0, le=2**24)] = 2**17
+    coupling: Annotated[float, Field(ge=0.1, le=1)] = 0.5
 
 
 @dataclass(frozen=True)

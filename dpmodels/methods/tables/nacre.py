@@ -7,6 +7,7 @@
     denoise   average estimates of the same count, shrink what is noise    generators/denoise.py
     fit       a mixture of product distributions to the moments            generators/moment_matching.py
               the label of a row anew, from its other columns              generators/label_fit.py
+              numbers that rise together do so within cells too            generators/coupling.py
 
 Privacy: both looks get discrete Gaussian noise of one scale z * Delta, with Delta^2 = Delta_h^2 + Delta_s^2 (proofs:
 embeddings/moments.py and residuals.py). They are Gaussian mechanisms of mu_h = Delta_h / (z Delta) and
@@ -42,6 +43,8 @@ from dpmodels.embeddings.residuals import Residuals, mix_of, scaled_to, squared_
 from dpmodels.embeddings.zoom import Zoom, ZoomCounts
 from dpmodels.errors import InvalidArgument
 from dpmodels.frozen import Frozen
+from dpmodels.generators.coupling import ROWS as COUPLING_ROWS
+from dpmodels.generators.coupling import coupling_of
 from dpmodels.generators.ends import Ends
 from dpmodels.generators.label_fit import label_model
 from dpmodels.generators.mixture import MixtureModel
@@ -305,7 +308,9 @@ class Nacre(Synthesizer[Looks]):
         """
         line, answers = release.value.line, self.answers(release.value)
         model = self.fit_looks(self.of(line), *answers, craft=craft, entry=release.value.entry)
-        return UserModel(**{**vars(model), "schema": line.contract}) if line.contract.users else model
+        if line.contract.users:  # rows of a user share values, which cannot change places
+            return UserModel(**{**vars(model), "schema": line.contract, "coupling": None})
+        return model
 
     def fit_looks(self, looks: Looks, *released: NoisySum, craft: Craft, entry: str = "") -> MixtureModel:
         """Fit a mixture to what was released, look by look (post-processing)."""
@@ -326,7 +331,8 @@ class Nacre(Synthesizer[Looks]):
             looks.schema, looks.most_fine, partition, probabilities, shares, torch.from_numpy(counts), entry
         )
         labels = label_model(model, target, moments.partition, self.training.label_rows, craft.seed)
-        return replace(model, labels=labels)
+        drawn = model.draw(COUPLING_ROWS, np.random.default_rng(craft.seed))
+        return replace(model, labels=labels, coupling=coupling_of(partition, drawn, self.training.coupling))
 
     def marginals(self, release: Release) -> Marginals:
         """Return every column's counts, averaged over both looks (post-processing)."""

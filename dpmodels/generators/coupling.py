@@ -1,0 +1,199 @@
+"""Couple the values of two numbers within their cells, which a mixture draws independently of each other.
+
+A mixture says in which cells two columns fall together. Within a wide cell, as at the end of a column with a long tail,
+values of two columns that rise together do so still. So the values of the rows in a cell change places among each other:
+
+    m(x)     the line through the means of the following column in the cells of the leading one, x
+    s        how far values lie from that line, in the cells around
+    y        drawn from  N(m(x), s^2)  between the ends of the cell that the following column is in
+             the values of this cell and class are given to its rows in the order of y
+
+Nothing else changes: neither the counts of cells and of pairs of cells nor the values of a class in a cell. Columns are
+coupled along a maximum spanning tree of the correlations that the rows' cells show, so a column follows one other at most.
+
+Source: Chow and Liu, "Approximating discrete probability distributions with dependence trees" (1968), for the tree.
+Privacy: post-processing.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.special import ndtr, ndtri
+
+from dpmodels.arrays import Floats, Mask, Whole
+from dpmodels.codec.encode import Records
+from dpmodels.contract.columns import Continuous
+from dpmodels.embeddings.partition import Partition
+from dpmodels.late import torch
+
+ROWS = 2**16
+"""Rows that correlations and lines are read off."""
+LEAST_ROWS = 30
+"""Rows of a cell of which a mean is taken."""
+MOST = 0.999
+"""Bound on a correlation: means of cells can show more than there is."""
+LEAST_LEFT = 0.02
+"""Part of a cell's variance that no line explains, at least."""
+UNLIKELY = 1e-12
+"""Probability of a cell, given the leading value, below which the nearer end of the cell is taken."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """How a column follows another one, which have these places among the columns that have cells.
+
+    Shapes: ``knots`` [3, cells]: for some cells of the leading column its mean, the other's mean there, and the standard
+    deviation from the line through these means. Units: values in [0, 1] of a column's interval.
+    """
+
+    leading: int
+    following: int
+    knots: Floats
+
+    def center(self, x: Floats) -> Floats:
+        """Return the mean at ``x``; beyond the ends the line goes on as it came. Shapes: [rows] both."""
+        (at, mean), place = self.knots[:2], np.clip(np.searchsorted(self.knots[0], x), 1, self.knots.shape[1] - 1)
+        slope = np.diff(mean) / np.diff(at)
+        center: Floats = mean[place - 1] + slope[place - 1] * (x - at[place - 1])
+        return center
+
+    def spread(self, x: Floats) -> Floats:
+        """Return the standard deviation from the line at the nearest knot. Shapes: [rows] both."""
+        between = (self.knots[0, 1:] + self.knots[0, :-1]) / 2
+        spread: Floats = self.knots[2, np.searchsorted(between, x)]
+        return spread
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """Which columns follow which, in an order in which a column that leads has its values already."""
+
+    lines: tuple[Line, ...]
+
+    def applied(self, records: Records, partition: Partition, rng: np.random.Generator) -> Records:
+        """Let values change places within their cells and classes; states stay as they are."""
+        cells, values, label = partition.cells(records), records.values, records.labels(partition.class_column)
+        places = places_of(partition)
+        for line in self.lines:
+            leading, following = places[line.leading], places[line.following]
+            rows = np.flatnonzero((records.states[:, [leading, following]] == 0).all(axis=1))
+            x, given, cell = values[rows, leading], values[rows, following], cells[rows, line.following]
+            wish = _between(*_ends(cell, given), line.center(x), line.spread(x), rng)
+            group = label[rows].astype(np.int64) * (int(cell.max(initial=0)) + 1) + cell
+            values[rows[np.lexsort((wish, group))], following] = given[np.lexsort((given, group))]
+        return records
+
+    def tensors(self) -> dict[str, Any]:
+        """Name the arrays, as a model's file holds them."""
+        return {f"line/{one.leading}/{one.following}": torch.from_numpy(one.knots) for one in self.lines} | {
+            "lines": torch.tensor([(one.leading, one.following) for one in self.lines]).reshape(-1, 2)
+        }
+
+    @classmethod
+    def of(cls, tensors: Mapping[str, Any]) -> "Coupling | None":
+        """Read what ``tensors`` wrote, or None of a file in which no columns are coupled."""
+        if "lines" not in tensors:
+            return None
+        return cls(tuple(Line(a, b, tensors[f"line/{a}/{b}"].numpy()) for a, b in tensors["lines"].tolist()))
+
+
+def coupling_of(partition: Partition, records: Records, least: float) -> Coupling | None:
+    """Return how columns of drawn rows follow each other, or None: along a forest of those that correlate most.
+
+    ``least``: the correlation from which on two columns are coupled.
+    """
+    cells, places = partition.cells(records), places_of(partition)
+    numbers = [index for index, column in enumerate(partition.columns) if isinstance(column, Continuous)]
+    valued = {index: records.states[:, places[index]] == 0 for index in numbers}
+    scores = {index: _scores(cells[:, index], valued[index]) for index in numbers}
+    rho = np.zeros((len(partition.columns),) * 2)
+    for a, b in combinations(numbers, 2):
+        rho[a, b] = rho[b, a] = _correlation(scores[a], scores[b], valued[a] & valued[b])
+    lines = []
+    for a, b in _forest(np.where(np.abs(rho) >= least, rho, 0.0)):
+        both = valued[a] & valued[b]
+        knots = _knots(cells[both, a], records.values[both][:, [places[a], places[b]]])
+        if knots.shape[1] > 1:
+            lines.append(Line(a, b, knots))
+    return Coupling(tuple(lines)) if lines else None
+
+
+def places_of(partition: Partition) -> list[int]:
+    """Return the place among those of a record of every column that has cells."""
+    return [index for index in range(len(partition.codec.columns)) if index != partition.class_column]
+
+
+def _scores(cells: Whole, valued: Mask) -> Floats:
+    """Return the mean normal score of each row's cell, as of a normal that is cut where the cells are."""
+    counts = np.bincount(cells[valued], minlength=int(cells.max(initial=0)) + 1)
+    running = np.concatenate([[0.0], np.cumsum(counts)]) / max(int(counts.sum()), 1)
+    density = np.exp(-np.square(ndtri(np.clip(running, 0.0, 1.0))) / 2) / math.sqrt(2 * math.pi)
+    scores: Floats = (-np.diff(density) / np.maximum(np.diff(running), UNLIKELY))[cells]
+    return scores
+
+
+def _correlation(one: Floats, other: Floats, both: Mask) -> float:
+    """Return rho of a bivariate normal of which means of cells are known: their covariance over their variances."""
+    if both.sum() < LEAST_ROWS:
+        return 0.0
+    (a, c), (_, b) = np.cov(one[both], other[both])
+    return float(np.clip(c / (a * b), -MOST, MOST)) if a > 0 and b > 0 else 0.0
+
+
+def _forest(rho: Floats) -> Iterator[tuple[int, int]]:
+    """Yield the edges of a maximum spanning forest, each from the column that was reached before; 0 is no edge."""
+    weights = sparse.csr_matrix(np.where(rho != 0, 2 - np.abs(rho), 0.0))
+    forest, reached = sparse.csgraph.minimum_spanning_tree(weights), set[int]()
+    for root in range(len(rho)):
+        if root not in reached:
+            order, before = sparse.csgraph.breadth_first_order(forest, root, directed=False)
+            reached |= set(order.tolist())
+            yield from ((int(before[each]), int(each)) for each in order[1:])
+
+
+def _knots(cell: Whole, values: Floats) -> Floats:
+    """Return where the line goes through, and how far values lie from it; the end cells take that of their neighbors.
+
+    Shapes: the leading column's cells [rows]; the values of both [rows, 2].
+    """
+    sizes = np.bincount(cell)
+    enough = sizes[cell] >= LEAST_ROWS
+    values, cell = values[enough], np.unique(cell[enough], return_inverse=True)[1]
+    sizes = sizes[sizes >= LEAST_ROWS]
+    means, squares = (
+        np.stack([np.bincount(cell, side, minlength=len(sizes)) for side in table.T]) / sizes
+        for table in (values, np.square(values))
+    )
+    variances, order = squares - np.square(means), np.argsort(means[0])
+    (x, y), (of_x, of_y) = means[:, order], variances[:, order]
+    if len(x) < 2 or not np.diff(x).min() > 0:
+        return np.zeros((3, 0))
+    # within a cell the mixture draws y without regard to x: what the line explains there is part of its variance
+    spread = np.sqrt(np.maximum(of_y - np.square(np.gradient(y, x)) * of_x, LEAST_LEFT * of_y))
+    if len(x) > 3:
+        spread[[0, -1]] = spread[[1, -2]]
+    return np.stack([x, y, np.maximum(spread, UNLIKELY)])
+
+
+def _ends(cell: Whole, values: Floats) -> tuple[Floats, Floats]:
+    """Return between which values the cell of each row lies. Shapes: [rows] all."""
+    low, high = np.full(int(cell.max(initial=0)) + 1, np.inf), np.full(int(cell.max(initial=0)) + 1, -np.inf)
+    np.minimum.at(low, cell, values)
+    np.maximum.at(high, cell, values)
+    return low[cell], high[cell]
+
+
+def _between(low: Floats, high: Floats, center: Floats, spread: Floats, rng: np.random.Generator) -> Floats:
+    """Draw from N(center, spread^2) between ``low`` and ``high``. Shapes: [rows] all."""
+    upper: Mask = low > center  # there a normal's lower tail is the more exact one
+    ends = (low - center) / spread, (high - center) / spread
+    begin, end = (np.where(upper, -b, a) for a, b in (ends, ends[::-1]))
+    below, above = ndtr(begin), ndtr(end)
+    drawn = ndtri(below + rng.random(len(center)) * (above - below))
+    drawn = np.where(above - below > UNLIKELY, drawn, end)  # the end that is nearer to the center
+    return center + spread * np.where(upper, -drawn, drawn)
