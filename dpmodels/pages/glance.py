@@ -64,7 +64,8 @@ def clipped(columns: Sequence[Facts]) -> str:
 def worst_means(report: Facts) -> list[Facts]:
     """Return the number columns whose mean is known worst, relatively, the worst first; others are warned of."""
     with_mean = [one for one in report.get("columns", ()) if one.get("mean") and one["mean"]["estimate"]]
-    known = [one for one in with_mean if error_of(one, "mean") is not None and "mean" not in one.get("avoid", ())]
+    doubted = [one for one in with_mean if "mean" in one.get("avoid", ()) or "far" in one.get("unseen", {})]
+    known = [one for one in with_mean if error_of(one, "mean") is not None and one not in doubted]
     return sorted(known, key=lambda one: -_relative(one, "mean"))[:WORST]
 
 

@@ -25,6 +25,10 @@ HIDDEN_QUANTILE = (
     "its 99 % quantile is not known: by noise alone more than 1 % of the records may lie anywhere between it and the "
     "upper bound."
 )
+FAR_AWAY = (
+    "the error stated of its mean, {error}, holds where its values thin out towards the bounds; where a few lie far away "
+    "from the others, which noise would hide, its mean lies anywhere from {low} to {high}, and not at about {mean}."
+)
 ONE_CELL = "how its values lie in one wide cell decides its mean and its total: use neither."
 MOST_OF_MEAN = 0.25
 """Part of a mean by which values may be moved within the one cell that holds most before this is said."""
@@ -50,7 +54,7 @@ def warned(
     crowd = None if unresolved else crowded(column, noisy)
     remedy = REMEDY.format(thinner(column, noisy)) if doubted and errors and not (unresolved or crowd) else None
     said = joined(doubted.sentence if doubted else None, unresolved, remedy, crowd)
-    avoid = {"avoid": list(doubted.figures)} if doubted else {}
+    avoid = {"avoid": list(doubted.figures)} if doubted and doubted.figures else {}
     return said | avoid | ({"resolved": True} if said and not unresolved and errors else {})
 
 
@@ -119,6 +123,10 @@ def doubt(column: Modelled, errors: Facts) -> Doubt | None:
             FIGURES if quantile else FIGURES[:2],
             f"the expected error of its mean, {error}, exceeds it, {stated}: use no sum and no mean of it.",
         )
+    if unseen.get("far"):
+        (low, high), error = map(short, unseen["means"]), short(mean["expected_error"])
+        sentence = FAR_AWAY.format(mean=stated, error=error, low=low, high=high)
+        return Doubt(FIGURES[2:], f"{sentence} Also, {HIDDEN_QUANTILE}") if quantile else Doubt((), sentence)
     return Doubt(FIGURES[2:], HIDDEN_QUANTILE) if quantile else None
 
 
