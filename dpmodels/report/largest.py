@@ -24,6 +24,8 @@ MOST_ASSUMED = 0.5
 MOST_WITHIN = 0.25
 """Largest distance that noise may add among cells that are counted together without a warning."""
 ZEROS_APART = "declare zero_inflated: true (where many of them are exactly 0)"
+NARROWER = "declare narrower public bounds (not so narrow that a true value lies beyond them)"
+"""The one advice of narrower bounds: whoever follows it may set what lies beyond to a bound, or leave its rows out."""
 SETTINGS = ("fine_cells", "cells")
 """Settings of the methods that say into how many cells an interval is cut."""
 MOST_CELLS = 4096
@@ -69,7 +71,7 @@ def warning(
             f"{' or '.join(_advice(column, cell, measurement))}."
         )
     if together and together["distance_within"] > MOST_WITHIN:
-        help_ = "list fewer categories" if together["what"] == "categories" else narrower(column)
+        help_ = "list fewer categories" if together["what"] == "categories" else NARROWER
         return (
             f"{percent(together['share'])} of the records lie in {together['members']} {together['what']} too thin to "
             f"be counted alone. Together they are right; among one another the noise may put them "
@@ -97,12 +99,6 @@ def _ends(column: Continuous, cell: int) -> Floats:
     return np.array([bounds[cell] for bounds in column.grid.bounds], dtype=np.float64)
 
 
-def narrower(column: Modelled) -> str:
-    """Advise narrower bounds, and none that cut what is true where values beyond a bound are set to it."""
-    clips = getattr(column, "outside", "") == "clip"
-    return "declare narrower public bounds" + (" (not so narrow that a true value lies beyond them)" if clips else "")
-
-
 def _advice(column: Continuous, cell: int, measurement: Mapping[str, Any]) -> Iterator[str]:
     """Name what makes the cell narrower; more cells only where it is the setting that keeps them few."""
     ends, interval = _ends(column, cell), column.interval
@@ -111,7 +107,7 @@ def _advice(column: Continuous, cell: int, measurement: Mapping[str, Any]) -> It
         yield ZEROS_APART
         if interval.points is not None and np.ptp(ends) < 1.5 * interval.step:
             return  # of its two values one is 0, and nothing else would tell them apart
-    yield narrower(column)
+    yield NARROWER
     wider = np.ptp(replace(interval, log=True).to_unit(ends)) > np.ptp(interval.to_unit(ends))
     if isinstance(column, Scaled) and not column.log and wider:
         yield "declare scale: log" + (" (where few of them are)" if zeros else "")  # zeros crowd there by any scale

@@ -17,7 +17,7 @@ from dpmodels.pages.page import percent, short
 from dpmodels.releases.contract import Contract
 from dpmodels.releases.discoveries import discovered_keys
 from dpmodels.report.bins import written
-from dpmodels.report.largest import MOST_ASSUMED, ZEROS_APART, crowd_of, narrower, warning
+from dpmodels.report.largest import MOST_ASSUMED, NARROWER, ZEROS_APART, crowd_of, warning
 
 Facts = Mapping[str, Any]
 FIGURES = ("mean", "total", "p99")
@@ -64,8 +64,8 @@ def thinner(column: Modelled, noisy: Marginal) -> str:
     if share > MOST_ASSUMED and isinstance(column, Integer | Number) and not column.zero_inflated:
         low, high = (bounds[cell] for bounds in column.grid.bounds)
         if low <= 0 <= high:
-            return f"{ZEROS_APART}, {narrower(column)}"
-    return narrower(column)
+            return f"{ZEROS_APART}, {NARROWER}"
+    return NARROWER
 
 
 CROWDED = (
