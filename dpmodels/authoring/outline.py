@@ -12,8 +12,8 @@ PLAIN_NUMBER = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][-+]?[0-9]+)?|[-
 GROUPED = re.compile(r"[-+]?[1-9][0-9]{0,2}\.[0-9]{3}")
 """A number of which nobody knows, but by who wrote it, whether its point is before decimals or between thousands."""
 SPLIT = (
-    "begins with a digit, as keys do where a number has a comma: between { and } a comma ends a value, so write 1000000 "
-    "for 1,000,000 and 0.19 for 0,19"
+    "begins with a digit, as keys do where a number has a comma: between { and } a comma ends a value, so write "
+    "1000000 for 1,000,000 and 0.19 for 0,19"
 )
 SWITCHES = ("nullable", "zero_inflated")  # here yes and no can only be meant as true and false
 TODO = "is still TODO: write it from public documentation, never by looking at the data"

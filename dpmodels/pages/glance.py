@@ -22,6 +22,11 @@ EXPECTED = (
     "root mean squared errors to expect, by the values themselves, where these thin out towards the bounds as they do "
     "where they are counted"
 )
+MOST_CLIPPED = 5
+"""Columns whose bounds are named where there is little room; a report names all of them."""
+LEAST_ERROR = 1e-6
+"""Error of a figure, by the figure itself, below which it is one step of a column that has few values."""
+WITHIN_A_STEP = "within a step"
 MOST_WARNINGS = 10
 """Columns whose warnings are printed; the report shows all of them."""
 
@@ -42,10 +47,9 @@ def glance(report: Facts) -> dict[str, str]:
         lines["fit"] = _fit(report["fit"])
     if report.get("columns"):
         lines["worst columns"] = _worst(report)
-        if numbers := doubted(report):
-            lines["means"] = "; ".join(
-                filter(None, [f"{', '.join(numbers)} ({EXPECTED})", clipped(worst_means(report))])
-            )
+        known = f"{', '.join(numbers)} ({EXPECTED})" if (numbers := doubted(report)) else ""
+        if said := [*filter(None, [known, clipped(report["columns"], MOST_CLIPPED)])]:
+            lines["means"] = "; ".join(said)
     return lines
 
 
@@ -54,11 +58,13 @@ def doubted(report: Facts) -> list[str]:
     return [f"{one['name']} {_off(one, 'mean')}, its 99 % quantile {_off(one, 'p99')}" for one in worst_means(report)]
 
 
-def clipped(columns: Sequence[Facts]) -> str:
+def clipped(columns: Sequence[Facts], most: int | None = None) -> str:
     """Say of which columns values may have been set to a bound: no error is of those values."""
     cut = ["{:,.10g} to {:,.10g} of {}".format(*one["clipped"], one["name"]) for one in columns if "clipped" in one]
-    said = f"values beyond {', '.join(cut)}, if there were any, were set to the bound before anything was measured"
-    return f"{said}; these figures are of what was left" if cut else ""
+    more = [f"those of {len(cut[most:]):,} more columns"] if most and len(cut) > most else []
+    names = ", ".join([*cut[:most], *more])
+    said = f"values beyond {names}, if there were any, were set to the bound before anything was measured"
+    return f"{said}; the figures of these columns are of what was left" if cut else ""
 
 
 def worst_means(report: Facts) -> list[Facts]:
@@ -80,7 +86,15 @@ def error_of(column: Facts, figure: str) -> float | None:
 
 def _off(column: Facts, figure: str) -> str:
     least, relative = "at least " if column.get("discovered_bounds") else "", _relative(column, figure)
+    if is_within_a_step(column, figure):
+        return WITHIN_A_STEP
     return f"{least}\N{PLUS-MINUS SIGN}{percent(relative)}" if relative <= MOST_RELATIVE else "unknown"
+
+
+def is_within_a_step(column: Facts, figure: str) -> bool:
+    """Tell whether an error is so small that no other value of the column lies within it."""
+    error, estimate = error_of(column, figure), column[figure]["estimate"]
+    return error is not None and error <= LEAST_ERROR * abs(estimate) and not column.get("discovered_bounds")
 
 
 def _relative(column: Facts, figure: str) -> float:

@@ -203,10 +203,11 @@ class Spread:
         stddevs = self.shares * np.sqrt(self.spreads)
         for group, (tail, edges) in self.tails.items():
             stddevs[group] = self.shares[group] * math.hypot(tail.mean_stddev(edges), self.inside[group])
-        return mean, math.hypot(self.stddev_of(self.means), *stddevs.tolist(), self._made_mean - mean)
+        return mean, math.hypot(self.stddev_of(self.means), *stddevs.tolist(), self.made_mean - mean)
 
     @property
-    def _made_mean(self) -> float:
+    def made_mean(self) -> float:
+        """Return the mean of the synthetic column, by its cells."""
         return float(self.synthetic @ self.middles) / float(self.synthetic.sum())
 
     def quantile(self, level: float) -> tuple[float, float]:
@@ -288,6 +289,7 @@ def errors_of(column: Modelled, noisy: Marginal, synthetic: Floats) -> dict[str,
         return {}
     with np.errstate(over="ignore", invalid="ignore"):  # beyond what a square can be, nothing is said
         errors: dict[str, Any] = {"mean": _fact(column, *spread.mean()), "p99": _fact(column, *spread.quantile(HIGH))}
+        errors["mean"]["synthetic"] = float(f"{spread.made_mean:.6g}")
     if not all(map(math.isfinite, (x for fact in errors.values() for x in fact.values()))):
         return {}
     clip = {"clipped": [column.low, column.high]} if column.outside == "clip" else {}
@@ -341,8 +343,7 @@ def _inside(column: Continuous, value: float) -> float:
 
 def _unknown(fact: Mapping[str, float]) -> dict[str, float | None]:
     """State no error of a figure but the one that it has where values thin out towards the bounds."""
-    error = fact["expected_error"]
-    return {"estimate": fact["estimate"], "expected_error": None, "expected_error_if_thinning_out": error}
+    return {**fact, "expected_error": None, "expected_error_if_thinning_out": fact["expected_error"]}
 
 
 def _fact(column: Continuous, estimate: float, stddev: float) -> dict[str, float]:

@@ -95,9 +95,7 @@ def facts_of_unfinished(runs: Sequence[Run]) -> dict[str, str]:
     return {one.name: f"{one.data_set}, {one.method}, of {one.day}: {one.why}" for one in map(listed, runs)}
 
 
-def show_hand_off(
-    run: Run, as_json: bool = False, fail_on_checks: bool = False, printed: Collection[str] = ()
-) -> None:
+def show_hand_off(run: Run, as_json: bool = False, fail_on_checks: bool = False, printed: Collection[str] = ()) -> None:
     """Print where the files of a hand-off are; of a client's run, its release; of models that stay inside, a page.
 
     ``printed``: warnings that stand on the terminal already.

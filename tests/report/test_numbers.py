@@ -189,10 +189,31 @@ def test_a_mean_that_noise_leaves_open_is_warned_of_and_not_listed_beside_the_ot
     assert verdict.figures == ("mean", "total", "p99") and "anywhere from 195 to 9000" in verdict.sentence
     assert verdict.sentence.startswith("use no mean, total or 99 % quantile")
     row = number_row(columns[-1])
-    assert row == ("far", "200", "unknown", "200", "unknown", "195", "9000")
+    assert row == ("far", "200", "unknown", "", "200", "unknown", "195", "9000")
     assert number_row(columns[0] | {"discovered_bounds": ["max"]}) == (
-        "a", "200", "at least 10", "200", "at least 10", "", ""
+        "a", "200", "at least 10", "", "200", "at least 10", "", ""
     )  # fmt: skip
+
+
+def test_an_error_below_one_step_of_a_narrow_column_is_not_called_none() -> None:
+    rated, rng = Schema.model_validate(NARROW), np.random.default_rng(1)
+    records = Codec(rated).encode(pa.table({"x": rng.integers(1, 4, 5000), "y": rng.random(5000) < 0.5}))
+    marginals = Nacre().marginals(release_of(Nacre(), records, rated))
+    noisy, column = marginals.columns["x"], marginals.codec.columns["x"]
+    facts = errors_of(column, noisy, np.clip(noisy.counts, 0, None) / noisy.counts.sum())
+    row, (said,) = number_row({"name": "x", **facts}), doubted({"columns": [{"name": "x", **facts}]})
+    assert (row[4], row[5]) == ("3", "within a step") and said.endswith("its 99 % quantile within a step")
+    assert row[3] == f"{facts['mean']['synthetic']:.4g}" and float(row[3]) == pytest.approx(2, abs=0.1)
+
+
+NARROW = {"name": "t", "columns": {"x": {"type": "integer", "min": 1, "max": 3}, "y": {"type": "boolean"}}}
+
+
+def test_bounds_that_values_are_set_to_are_named_alike_and_as_far_as_there_is_room() -> None:
+    columns = [{"name": f"c{n}", "clipped": [0.0, n]} for n in range(7)]
+    said = clipped(columns, 5)
+    assert "0 to 4 of c4, those of 2 more columns, if there" in said and "c5" not in said
+    assert clipped(columns).count(" of c") == 7 and clipped(columns[:5], 5) == clipped(columns[:5])
 
 
 def crowd_of(keys: dict[str, object], values: np.ndarray) -> str:
