@@ -24,10 +24,11 @@ DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(T[0-9:.]{5,20}(Z|[+-][0-9]{2}:[0
 
 
 def check_maker(manifest: Manifest, check: Verification) -> None:
-    """Check that the version that is said to have made a hand-off is one, and that its entries have days."""
+    """Check that the version that is said to have made a hand-off is one, that its entries have days, and its words."""
     if not is_version(manifest.nacre_version):
         check.faults.append(f"the field nacre_version in {MANIFEST} is no version: {printable(manifest.nacre_version)}")
     _check_days(manifest, check)
+    _check_vocabulary(manifest, check)
 
 
 def check_method(manifest: Manifest, check: Verification) -> None:
@@ -44,7 +45,7 @@ def check_method(manifest: Manifest, check: Verification) -> None:
         (check.notes if is_later(manifest.nacre_version) else check.faults).append(sentence)
 
 
-def check_vocabulary(manifest: Manifest, check: Verification) -> None:
+def _check_vocabulary(manifest: Manifest, check: Verification) -> None:
     """Check that mechanisms and reasons are called what nacre calls them; later versions may have other words."""
     from dpmodels.pages.page import LAYOUT
 

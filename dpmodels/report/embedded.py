@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmodels.contract.documents import Documents
 from dpmodels.releases.plan import Line
 from dpmodels.report.fidelity import LOST
 from dpmodels.report.terms import terms_of_documents
@@ -32,7 +31,7 @@ POLICY = (
 )
 
 
-def policy_of(contract: Documents, method: str) -> list[str]:
+def policy_of(contract: Any, method: str) -> list[str]:
     """Say what becomes of documents that the mechanism cannot serve, in sentences."""
     policy = [WITHOUT_SENTENCES[method], *(sentence.format(most=contract.most_sentences) for sentence in POLICY)]
     if contract.user:

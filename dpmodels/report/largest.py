@@ -81,10 +81,8 @@ def warning(
         return IN_A_CELL.format(crowd=most, label=cell_label(column, cell), advice=advice)
     if together and together["distance_within"] > MOST_WITHIN:
         help_ = FEWER if together["what"] == "categories" else NARROWER
-        share, apart = percent(together["share"]), percent(together["distance_within"])
-        return TOO_THIN.format(
-            share=share, members=together["members"], what=together["what"], apart=apart, advice=help_
-        )
+        shares = {"share": percent(together["share"]), "apart": percent(together["distance_within"])}
+        return TOO_THIN.format(**shares, members=together["members"], what=together["what"], advice=help_)
     return None
 
 
