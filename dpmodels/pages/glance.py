@@ -24,9 +24,6 @@ EXPECTED = (
 )
 MOST_CLIPPED = 5
 """Columns whose bounds are named where there is little room; a report names all of them."""
-LEAST_ERROR = 1e-6
-"""Error of a figure, by the figure itself, below which it is one step of a column that has few values."""
-WITHIN_A_STEP = "within a step"
 MOST_WARNINGS = 10
 """Columns whose warnings are printed; the report shows all of them."""
 
@@ -86,15 +83,7 @@ def error_of(column: Facts, figure: str) -> float | None:
 
 def _off(column: Facts, figure: str) -> str:
     least, relative = "at least " if column.get("discovered_bounds") else "", _relative(column, figure)
-    if is_within_a_step(column, figure):
-        return WITHIN_A_STEP
     return f"{least}\N{PLUS-MINUS SIGN}{percent(relative)}" if relative <= MOST_RELATIVE else "unknown"
-
-
-def is_within_a_step(column: Facts, figure: str) -> bool:
-    """Tell whether an error is so small that no other value of the column lies within it."""
-    error, estimate = error_of(column, figure), column[figure]["estimate"]
-    return error is not None and error <= LEAST_ERROR * abs(estimate) and not column.get("discovered_bounds")
 
 
 def _relative(column: Facts, figure: str) -> float:

@@ -9,11 +9,9 @@ from dpmodels.pages.embedded import render_embedded
 from dpmodels.pages.facts import render_facts
 from dpmodels.pages.federated import render_federated
 from dpmodels.pages.glance import (
-    WITHIN_A_STEP,
     clipped,
     error_of,
     fits,
-    is_within_a_step,
     unresolved,
     warned_columns,
     worst_first,
@@ -94,7 +92,7 @@ def number_row(one: Mapping[str, Any]) -> tuple[str, ...]:
 def _error(one: Mapping[str, Any], figure: str) -> str:
     """Write the expected error of a figure."""
     error, least = error_of(one, figure), "at least " if one.get("discovered_bounds") else ""
-    return "unknown" if error is None else WITHIN_A_STEP if is_within_a_step(one, figure) else least + short(error)
+    return "unknown" if error is None else least + short(error)
 
 
 def _privacy_in_words(privacy: Mapping[str, Any], charged: Mapping[str, Any] | None) -> dict[str, str]:

@@ -37,6 +37,8 @@ before; of those whose mean a thin far group puts off by more than three stated 
 """
 BEYOND = 3.0
 """Stated errors of a quantile beyond which records that are counted contradict it."""
+NEAR = 0.1
+"""Part of a quantile by which such records lie beyond it at least: if nearer, they would move it by little."""
 POSSIBLE = 2.0
 """Standard deviations up to which a count may be too low."""
 STANDS = 4.0
@@ -233,7 +235,8 @@ class Spread:
         inside = self._within(int(order[at]), level)
         if order[at] < len(self.group):
             value, synthetic = self._point(float(value)), self._point(float(synthetic))
-        return float(value), math.hypot(float(high - low) / 2, *inside, float(synthetic - value))
+        error = math.hypot(float(high - low) / 2, *inside, float(synthetic - value))
+        return float(value), max(error, self.step / 2)  # nobody knows a value of a lattice to less than half a step
 
     def _point(self, place: float) -> float:
         """Return the last point of the column's lattice before a place between two edges; without one the place."""
@@ -308,7 +311,8 @@ def _unseen(spread: Spread, stated: Mapping[str, float], quantile: Mapping[str, 
     more records than lie beyond it could be there, unless it lies in a tail, whose fall the counts show; and where the
     counts show records far beyond it that may be as many.
     """
-    beyond = quantile["estimate"] + BEYOND * quantile["expected_error"]
+    apart = max(BEYOND * quantile["expected_error"], NEAR * abs(quantile["estimate"]))
+    beyond = quantile["estimate"] + apart
     hidden = {"quantile": True} if spread.may_lie_beyond(beyond, 1 - HIGH) else {}
     ends, (mean, error) = spread.ends, (spread.mean()[0], stated["expected_error"])
     records = []
