@@ -110,6 +110,11 @@ def refused(fault: "ValidationError", *above: str, whole: str = "") -> InvalidAr
     return InvalidArgument(".".join([*above, *map(str, first["loc"])]) or whole, first["input"], rule_of(first))
 
 
+LONGEST_NUMBER = 40
+MARKED = r"[-+]?([0-9]+|[0-9]{{1,3}}({0}[0-9]{{3}})+)({1}[0-9]+)?"
+"""A number with one mark between its thousands and another before its decimals."""
+
+
 def taken_for_text(value: object) -> str:
     """Say how a number must be written that YAML 1.1 takes for text, or nothing of any other value."""
     if isinstance(value, str) and (number := without_marks(value)):
@@ -124,6 +129,16 @@ def taken_for_text(value: object) -> str:
 def without_marks(text: str) -> str:
     """Return a number without the ``_`` between its thousands; empty for any other text."""
     return text.replace("_", "") if re.fullmatch(r"[-+]?\d{1,3}(_\d{1,3})+(\.\d*)?", text) else ""
+
+
+def without_commas(text: str) -> str:
+    """Return what a number may mean that has commas, or points between thousands; empty for any other text."""
+    if len(text) > LONGEST_NUMBER or not ("," in text or text.count(".") > 1):
+        return ""
+    comma, point = (re.fullmatch(MARKED.format(*marks), text) for marks in ((",", r"\."), (r"\.", ",")))
+    meant = [text.replace(",", "")] if comma else []
+    meant += [text.replace(".", "").replace(",", ".")] if point else []
+    return ", or ".join(meant)
 
 
 def near(word: str, candidates: Iterable[str]) -> str:

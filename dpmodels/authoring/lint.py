@@ -22,7 +22,7 @@ from dpmodels.contract.federation import Client, Federation
 from dpmodels.contract.partition import Partition
 from dpmodels.contract.schema import RowCount, Schema, name_faults
 from dpmodels.contract.sizes import size_fault
-from dpmodels.errors import ArtifactError, SchemaError, SchemaFault, Unsuitable, near, taken_for_text
+from dpmodels.errors import ArtifactError, SchemaError, SchemaFault, Unsuitable, near, taken_for_text, without_commas
 from dpmodels.files import read_at_most
 from dpmodels.limits import LARGEST_YAML
 from dpmodels.plain_yaml import DEEPEST, Place, YamlFault, read_yaml
@@ -31,6 +31,8 @@ from dpmodels.reading.data_files import FORMATS
 
 Finding = tuple[Place, Callable[[], str]]
 """Where a fault is, and what makes its sentence."""
+THOUSANDS = 3
+"""Digits between the marks of a large number."""
 MOST_FAULTS = 20
 """Faults that are listed; of the others the number is told."""
 MOST_ERRORS = 2**16
@@ -161,9 +163,16 @@ def _run_faults(contract: Schema | Documents, path: Path) -> list[SchemaFault]:
     if message := size_fault(contract):
         faults["columns",] = message
     outline = Outline()
-    if faults:
-        read_yaml(path.read_text(encoding="utf-8"), outline)
+    read_yaml(path.read_text(encoding="utf-8"), outline)
+    unclear = (place for place, text in outline.grouped.items() if _is_unclear(text, place, contract))
+    faults |= {place: f"is not clear: {outline.thousands(place)}" for place in unclear}
     return [SchemaFault(outline.line(key_path), ".".join(key_path), message) for key_path, message in faults.items()]
+
+
+def _is_unclear(text: str, place: Place, contract: Schema) -> bool:
+    """Tell whether 20.000 may be meant as thousands: nobody writes three zeros of decimals that a column has not."""
+    column = contract.columns.get(place[1]) if len(place) == 3 else None
+    return text.endswith(".000") and isinstance(column, Number) and column.decimals != THOUSANDS
 
 
 def parse(text: str) -> tuple[Schema | Documents | Federation | None, list[SchemaFault]]:
@@ -305,7 +314,9 @@ def _sentence(error: ErrorDetails, key_path: Place, data: Mapping[str, Any]) -> 
         return "must be text, a number, or true/false; put it in quotes to mean the text"
     if kind == "value_error":
         return str(context["error"])
-    return PHRASES.get(kind, error["msg"]).format(**context) + taken_for_text(error["input"])
+    sentence = PHRASES.get(kind, error["msg"]).format(**context) + taken_for_text(error["input"])
+    number = without_commas(str(error["input"])) if kind in ("int_type", "float_type") else ""
+    return sentence + (f"; write {number}" if number else "")
 
 
 def _keys(key_path: Place, data: Mapping[str, Any]) -> list[str]:
@@ -333,7 +344,8 @@ def _order(outline: Outline, findings: Iterator[Finding], waiting: list[SchemaFa
             continue
         _tell(where, reported, above)
         if len(faults) < MOST_KEPT:
-            faults.append(SchemaFault(line, where, message()))
+            meant = outline.thousands(key_path)
+            faults.append(SchemaFault(line, where, message() + (f"; {meant}" if meant else "")))
         else:
             more += 1
     return _first(faults, more)

@@ -9,6 +9,12 @@ from dpmodels.plain_yaml import Place, Scalar, Watch, YamlFault
 MOST_KEPT = 100
 """Faults that are kept; of the others the number is told."""
 PLAIN_NUMBER = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][-+]?[0-9]+)?|[-+]?\.[0-9]+([eE][-+]?[0-9]+)?")
+GROUPED = re.compile(r"[-+]?[1-9][0-9]{0,2}\.[0-9]{3}")
+"""A number of which nobody knows, but by who wrote it, whether its point is before decimals or between thousands."""
+SPLIT = (
+    "begins with a digit, as keys do where a number has a comma: between { and } a comma ends a value, so write "
+    "1000000 for 1,000,000 and 0.19 for 0,19"
+)
 SWITCHES = ("nullable", "zero_inflated")  # here yes and no can only be meant as true and false
 TODO = "is still TODO: write it from public documentation, never by looking at the data"
 
@@ -21,6 +27,8 @@ class Outline(Watch):
         self.faults: list[SchemaFault] = []
         self.more = 0
         """Faults that are counted and not kept."""
+        self.grouped: dict[Place, str] = {}
+        """Bounds of columns that may be meant as thousands, as they are written."""
         self.tangled = False  # aliases, impossible dates, keys that hide one another: the content is not read
 
     def line(self, key_path: Place) -> int:
@@ -29,9 +37,19 @@ class Outline(Watch):
             key_path = key_path[:-1]
         return self.lines[key_path]
 
+    def thousands(self, key_path: Place) -> str:
+        """Say what a bound may mean that has three digits after its point; nothing of any other place."""
+        text = self.grouped.get(key_path, "")
+        whole = text.replace(".", "")
+        return f"{text} may mean {float(text):g} or {whole}: write the one that is meant" if text else ""
+
     def on_key(self, key_path: Place, key: Scalar, first_line: int) -> bool:
         """Take note of a key; one that hides another, or is no text, is a fault."""
-        if key.kind != "str":
+        if key_path[:1] == ("columns",) and len(key_path) == 3 and key.text[:1].isdigit():
+            self.tangled = True
+            if not first_line:
+                self._fault(key_path, SPLIT, key.line)
+        elif key.kind != "str":
             self.tangled = True
             self._fault(key_path, "must be text: YAML reads this name as something else; put it in quotes", key.line)
         elif first_line:
@@ -53,6 +71,8 @@ class Outline(Watch):
 
     def on_scalar(self, key_path: Place, scalar: Scalar) -> Any:
         """Return a scalar's value; what a person would not expect of it is a fault."""
+        if scalar.kind == "float" and key_path[-1:] in (("min",), ("max",)) and GROUPED.fullmatch(scalar.text):
+            self.grouped[key_path] = scalar.text
         if scalar.is_plain and scalar.text == "TODO":
             self._fault(key_path[:-1] if key_path and key_path[-1].isdigit() else key_path, TODO, scalar.line)
         elif key_path and (trap := _trap(scalar, key_path[-1])):

@@ -19,6 +19,8 @@ from dpmodels.contract.numbers import Integer
 
 Operands = Mapping[str, Floats]
 ONLY = "may hold only numbers, names of columns, + - * / // %, parentheses and functions"
+COMMA = "has a comma in a number: decimals have a point, as in 0.19, and thousands no mark, as in 1000"
+ROUNDED = "gives `round` decimals, and it rounds to whole numbers; write `round: {decimals}` beside the formula"
 LONGEST = 200  # characters; so no formula is nested too deeply to be read
 MOST = 2**53
 SECONDS = {"D": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
@@ -105,6 +107,8 @@ def _check(node: ast.expr) -> None:
         if name not in FUNCTIONS:
             raise Misread(f"calls `{name}`; the functions are {', '.join(FUNCTIONS)}")
         arity = OF_NUMBERS[name][0] if name in OF_NUMBERS else 1 + (name in BETWEEN)
+        if name == "round" and len(node.args) == 2 and isinstance(node.args[1], ast.Constant):
+            raise Misread(ROUNDED.format(decimals=node.args[1].value))
         if len(node.args) != arity:
             raise Misread(f"gives `{name}` {len(node.args)} operand(s); it takes {arity}")
         for operand in node.args:
@@ -112,6 +116,8 @@ def _check(node: ast.expr) -> None:
     elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
         if abs(node.value) > MOST:  # type: ignore[arg-type]
             raise Misread("holds a number that is too large")
+    elif isinstance(node, ast.Tuple):
+        raise Misread(COMMA)
     elif not isinstance(node, ast.Name):
         raise Misread(ONLY)
 

@@ -32,21 +32,25 @@ FIGURES = {
     "resolved",
 }
 REQUIRED = {"name", "type", "labels", "values", "ordered", "synthetic"}
-ERRORS = {"estimate", "expected_error", "expected_error_if_thinning_out"}
-UNSEEN = {"records", "share", "means", "open", "quantile"}
+ERRORS = {"estimate", "expected_error", "expected_error_if_thinning_out", "synthetic"}
+UNSEEN = {"records", "share", "means", "open", "far", "quantile"}
 WORDS = {"axis", "largest_cell", "counted_together", "mean", "p99", "unseen", "warning", "avoid", "discovered_bounds"}
 
 
-def are_columns(columns: Any, table: Schema, contract: Contract) -> bool:
-    """Tell whether the columns of a report are those of a table that are modeled, as nacre describes them."""
+def are_columns(columns: Any, table: Schema, contract: Contract, later: bool = False) -> bool:
+    """Tell whether the columns of a report are those of a table that are modeled, as nacre describes them.
+
+    ``later``: a later version made it, which may warn in other words.
+    """
     return len(columns) == len(table.modelled) and all(
-        _is_column(facts, name, column, contract)
+        _is_column(facts, name, column, contract, later)
         for facts, (name, column) in zip(columns, table.modelled.items(), strict=True)
     )
 
 
-def _is_column(facts: Facts, name: str, column: Modelled, contract: Contract) -> bool:
+def _is_column(facts: Facts, name: str, column: Modelled, contract: Contract, later: bool) -> bool:
     """Tell whether facts are of a column: its name and type, labels of its values, and figures."""
+    from dpmodels.hand_off.check_warnings import is_warning
     from dpmodels.report.warned import FIGURES as DOUBTED
     from dpmodels.report.warned import discovered_bounds
 
@@ -59,7 +63,7 @@ def _is_column(facts: Facts, name: str, column: Modelled, contract: Contract) ->
         and _are_labels(facts["labels"], column)
         and _is_axis(facts.get("axis"), column)
         and _are_cells(facts, column)
-        and isinstance(facts.get("warning", ""), str)
+        and ("warning" not in facts or is_warning(facts["warning"], later))
         and set(facts.get("avoid", ())) <= set(DOUBTED)
         and facts.get("discovered_bounds", []) == discovered_bounds(column, name, contract)
     )

@@ -1,13 +1,17 @@
 """Check who is said to have made a hand-off, and when: the version, the method, and the days of the entries."""
 
 import re
+from collections.abc import Iterable, Iterator
 from datetime import date
 from importlib.metadata import version
 
+from dpmodels.accounting.events import Event
+from dpmodels.contract.dropped import WHY_DROPPED
 from dpmodels.contract.federation import ROUNDS
 from dpmodels.hand_off.lines import Entry, Line
 from dpmodels.hand_off.manifest import MANIFEST, Manifest, printable
 from dpmodels.hand_off.verification import Verification
+from dpmodels.hand_off.vocabulary import is_mechanism
 
 VERSION = re.compile(
     r"([0-9]+!)?([0-9]+(\.[0-9]+)*)((a|b|rc)[0-9]+)?(\.post[0-9]+)?(\.dev[0-9]+)?(\+[a-z0-9]+([._-][a-z0-9]+)*)?",
@@ -20,10 +24,11 @@ DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(T[0-9:.]{5,20}(Z|[+-][0-9]{2}:[0
 
 
 def check_maker(manifest: Manifest, check: Verification) -> None:
-    """Check that the version that is said to have made a hand-off is one, and that its entries have days."""
+    """Check that the version that is said to have made a hand-off is one, that its entries have days, and its words."""
     if not is_version(manifest.nacre_version):
         check.faults.append(f"the field nacre_version in {MANIFEST} is no version: {printable(manifest.nacre_version)}")
     _check_days(manifest, check)
+    _check_vocabulary(manifest, check)
 
 
 def check_method(manifest: Manifest, check: Verification) -> None:
@@ -38,6 +43,26 @@ def check_method(manifest: Manifest, check: Verification) -> None:
     if manifest.method not in {*METHODS, ROUNDS}:
         sentence = f"no method of this version of nacre is called {printable(manifest.method)}"
         (check.notes if is_later(manifest.nacre_version) else check.faults).append(sentence)
+
+
+def _check_vocabulary(manifest: Manifest, check: Verification) -> None:
+    """Check that mechanisms and reasons are called what nacre calls them; later versions may have other words."""
+    from dpmodels.pages.page import LAYOUT
+
+    if manifest.layout != LAYOUT or is_later(manifest.nacre_version):
+        return
+    lines: tuple[Line, ...] = (*(manifest.clients or ()), *(manifest.lines if manifest.has_price else ()))
+    if not all(is_mechanism(name) for line in lines for name in _mechanisms(line.price.events)):
+        check.faults.append(f"an event in {MANIFEST} is of a mechanism that no method of nacre has")
+    if manifest.has_price and not set((manifest.dropped or {}).values()) <= set(WHY_DROPPED):
+        check.faults.append(f"a client in {MANIFEST} was dropped for a reason that nacre does not give")
+
+
+def _mechanisms(events: Iterable[Event]) -> Iterator[str]:
+    """Return the names of mechanisms, those of events within others too."""
+    for event in events:
+        yield getattr(event, "mechanism", "")
+        yield from _mechanisms(getattr(event, "events", ()))
 
 
 def is_version(text: str) -> bool:

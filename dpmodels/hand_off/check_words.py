@@ -1,8 +1,9 @@
 """Check the words of a report: each name and sentence is of the contract, of the plan, or one that nacre writes.
 
 Pages print them, and whoever makes a hand-off makes its pages of a report of their own. Figures rest on whoever signed,
-and so do two kinds of words, which rest on figures and settings that no manifest has: the warning of a column, and the
-names of the quantities that the noise was added to.
+but for those that cannot be (``check_figures``). Two kinds of words rest on figures and settings that no manifest has,
+and are held to what nacre writes at all: the warning of a column (``check_warnings``), and the names of the quantities
+that the noise was added to (``vocabulary``).
 """
 
 import re
@@ -16,8 +17,11 @@ from dpmodels.contract.federation import Federation
 from dpmodels.contract.remarks import remarks_of
 from dpmodels.contract.schema import Schema
 from dpmodels.hand_off.check_columns import are_columns
+from dpmodels.hand_off.check_figures import impossible
+from dpmodels.hand_off.check_maker import is_later
 from dpmodels.hand_off.figures import are_figures, has_figures
 from dpmodels.hand_off.manifest import Manifest
+from dpmodels.hand_off.vocabulary import is_noise
 from dpmodels.releases.contract import Contract, table_of
 
 Facts = Mapping[str, Any]
@@ -59,11 +63,25 @@ def strange_words(report: Facts, kind: str, contract: Contract, manifest: Manife
     elif kind == "each document":
         yield from _strange_keys(report, EMBEDDED)
         yield from () if _is_drowned(report, _short_documents()) else ("drowned",)
+        yield from () if report["policy"] == _policy(contract, manifest) else ("policy",)
         figures = {name: report[name] for name in EMBEDDED - SHARED - {"policy"}}
         yield from (name for name, value in figures.items() if not are_figures(value, {"documents", "x", "y"}))
     elif kind in ("table", "images", "users", "documents"):
         yield from _strange_keys(report, TABLE)
         yield from _of_table(report, contract, manifest)
+
+
+def impossible_figures(report: Facts, kind: str, contract: Contract) -> Iterator[str]:
+    """Name the facts of a report on synthetic rows that hold figures which cannot be; its words are known."""
+    if contract.kind != "federation" and kind in ("table", "images", "users", "documents"):
+        yield from impossible(report, _labeled(contract))
+
+
+def _labeled(contract: Contract) -> Schema:
+    """Return the table whose columns a report on synthetic rows has."""
+    from dpmodels.codec.embedded import labels_of
+
+    return labels_of(contract) if contract.kind == "documents" else table_of(contract).flat
 
 
 def _strange_keys(report: Facts, known: set[str]) -> Iterator[str]:
@@ -72,17 +90,16 @@ def _strange_keys(report: Facts, known: set[str]) -> Iterator[str]:
 
 def _of_table(report: Facts, contract: Contract, manifest: Manifest) -> Iterator[str]:
     """Name the facts of a report on synthetic rows that have words of others."""
-    from dpmodels.codec.embedded import labels_of
     from dpmodels.report.fidelity import drowned, lost_in_noise
 
-    table = labels_of(contract) if contract.kind == "documents" else table_of(contract).flat
+    table = _labeled(contract)
     follows = {
         "cautions": are_cautions(report.get("cautions"), contract),
         "drowned": _is_drowned(report, [drowned([], 0, 1), lost_in_noise(0)]),
-        "columns": are_columns(report["columns"], table, contract),
+        "columns": are_columns(report["columns"], table, contract, is_later(manifest.nacre_version)),
         "fit": _are_looks(report["fit"], manifest),
         "charged": _are_scores(report["charged"], contract, table),
-        "noise_stddev": has_figures(report["noise_stddev"], set(report["noise_stddev"])),
+        "noise_stddev": _are_noises(report["noise_stddev"], contract, manifest),
         "pairs": are_figures(report["pairs"], {"expected_error_of_a_share", "cells_of_a_column"}),
         "synthetic_rows": are_figures(report["synthetic_rows"]),
         "released_records": are_figures(report["released_records"]),
@@ -90,6 +107,13 @@ def _of_table(report: Facts, contract: Contract, manifest: Manifest) -> Iterator
         **_sheet(report, contract),
     }
     yield from (name for name, so in follows.items() if not so)
+
+
+def _are_noises(noises: Any, contract: Contract, manifest: Manifest) -> bool:
+    """Tell whether noise was added to quantities of some method; a later version may have other methods."""
+    asked_for = tuple(tables.text for tables in contract.workload)
+    known = is_later(manifest.nacre_version) or all(is_noise(name, asked_for) for name in noises)
+    return known and has_figures(noises, set(noises))
 
 
 def are_cautions(cautions: Any, contract: Contract) -> bool:
@@ -131,6 +155,12 @@ def is_like(text: Any, sentences: Sequence[str | None]) -> bool:
     if not isinstance(text, str) or len(text) > LONGEST:
         return False
     return shape(text) in {shape(one) for one in sentences if one}
+
+
+def _policy(contract: Contract, manifest: Manifest) -> list[str]:
+    from dpmodels.report.embedded import policy_of
+
+    return policy_of(contract, manifest.method)
 
 
 def _short_documents() -> list[str | None]:

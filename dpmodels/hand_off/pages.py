@@ -17,9 +17,9 @@ from dpmodels.files import open_plain
 from dpmodels.hand_off.card import describe
 from dpmodels.hand_off.check_maker import is_later
 from dpmodels.hand_off.check_report import says_else
-from dpmodels.hand_off.check_words import strange_words
+from dpmodels.hand_off.check_words import impossible_figures, strange_words
 from dpmodels.hand_off.expected import expected_checks, kind_of
-from dpmodels.hand_off.manifest import CARD, PAGES, Manifest
+from dpmodels.hand_off.manifest import CARD, MOST_FAULTS, PAGES, Manifest, printable
 from dpmodels.limits import LARGEST_CARD, LARGEST_FACTS, LARGEST_PAGE, LARGEST_REPORT, read_json
 from dpmodels.releases.contract import Contract
 
@@ -58,8 +58,11 @@ def compare_pages(folder: Path, manifest: Manifest, contract: Contract) -> tuple
     if not (_is_short(report) and _is_short(card)):
         return [f"{REPORT} or {CARD} is not as nacre writes it, or is larger than any is"], ""
     try:
-        if strange := set(strange_words(report, kind_of(manifest, contract), contract, manifest)):
+        kind = kind_of(manifest, contract)
+        if strange := set(strange_words(report, kind, contract, manifest)):
             return [says_else(strange)], ""
+        if wrong := sorted({printable(one) for one in impossible_figures(report, kind, contract)}):
+            return [f"{REPORT} has figures that no release has: {', '.join(wrong[:MOST_FAULTS])}"], ""
         if fault := _differs(manifest, contract, card, report):
             return [fault], ""
         return [*_other_pages(folder, card, report), *_other_checks(folder, manifest, contract, report)], ""

@@ -72,7 +72,7 @@ def verify_hand_off(
         check.notes.append(
             f"the pages of format {manifest.format} were not compared with the figures; they have their hashes"
         )
-    check_method(manifest, check)
+    _check_last(folder, manifest, contract, check)
     check.charge = _paid(manifest)
     check.budget = _spent(manifest)
     check.unit = f"{printable(manifest.unit)}, {manifest.adjacency}"
@@ -81,6 +81,15 @@ def verify_hand_off(
     check.declared = {name: printable(words, 300) for name, words in manifest.operator_says.items()}
     check.cautions = [printable(one, 1000) for one in manifest.cautions or ()]
     return check
+
+
+def _check_last(folder: Path, manifest: Manifest, contract: Contract | None, check: Verification) -> None:
+    """Check what takes memory, of a hand-off without a fault: the footers of its product, and its method."""
+    if contract is not None and not check.faults:
+        from dpmodels.hand_off.check_product import check_product
+
+        check_product(folder, manifest, contract, check)
+    check_method(manifest, check)
 
 
 def _check_card(folder: Path, manifest: Manifest, contract: Contract | None, check: Verification) -> None:

@@ -1,6 +1,7 @@
 """The pages of a model card: one for whoever uses a hand-off, a sheet for an officer, and a data sheet."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 from dpmodels import amounts
 from dpmodels.accounting.meaning import in_words
 from dpmodels.pages import embedded, federated, report
-from dpmodels.pages.glance import clipped, doubted, worst_means
+from dpmodels.pages.glance import MOST_CLIPPED, clipped, doubted
 from dpmodels.pages.page import percent, render_page, short, thousands
 
 DONE = {**report.DONE, **embedded.DONE, **federated.DONE}
@@ -25,8 +26,11 @@ FEW_CLIENTS = 2
 """So many clients' accounts fit on the sheet; of more it names the heaviest, and the card has all."""
 
 
-MOST_NAMES, MOST_WARNINGS, MOST_WORDS = 600, 4, 110
-"""Letters of columns' names, warnings, and letters of a warning, for which a data sheet has room."""
+MOST_NAMES, MOST_WARNED, MOST_WORDS = 600, 440, 110
+"""Letters of columns' names, of warnings, and of one name or foreign word, for which a data sheet has room."""
+SENTENCE = re.compile(r"(?<=\.) (?=[A-Z])")
+ADVICE = "For the next release"
+"""Begins the sentence of a warning that is for whoever makes the next release, and not for whoever gets this one."""
 
 
 def render_card(facts: Mapping[str, Any]) -> str:
@@ -63,7 +67,8 @@ def render_sheet(facts: Mapping[str, Any]) -> str:
     """Lay the facts of a hand-off out on one sheet for whoever gets it: what it is, and what it is not for."""
     quality, content = facts["quality"], facts["content"]
     avoid = quality.get("avoid", {})
-    warned = [_cut(one) for one in quality["warnings"] if one.partition(": ")[0] not in avoid]
+    warnings = [one for one in quality["warnings"] if one.partition(": ")[0] not in avoid]
+    warned = list(_fitting(warnings))
     number_columns = {
         "columns": [
             {"name": name, "avoid": avoid.get(name, ()), **one} for name, one in quality.get("numbers", {}).items()
@@ -77,11 +82,23 @@ def render_sheet(facts: Mapping[str, Any]) -> str:
         left_out=_listed(content.get("left_out", ())),
         weakest=[f"{name} {percent(error)}" for name, error in quality["weakest"].items()],
         numbers=doubted(number_columns),
-        clipped=clipped(worst_means(number_columns)),
+        clipped=clipped(number_columns["columns"], MOST_CLIPPED),
         avoided=list(_avoided(avoid, quality.get("numbers", {}))),
-        warned=warned[:MOST_WARNINGS],
-        further=len(warned[MOST_WARNINGS:]),
+        warned=warned,
+        further=len(warnings) - len(warned),
     )
+
+
+def _fitting(warnings: Sequence[str]) -> Iterator[str]:
+    """Yield as many warnings as there is room for, in whole sentences, of which advice is left out."""
+    room = MOST_WARNED
+    for one in warnings:
+        words = " ".join(part for part in SENTENCE.split(one) if not part.startswith(ADVICE))
+        words = words if len(words) <= MOST_WARNED else f"{words[: MOST_WARNED - 1]}…"
+        if len(words) > room:
+            return
+        room -= len(words)
+        yield words
 
 
 def _avoided(avoid: Mapping[str, Sequence[str]], numbers: Mapping[str, Any]) -> Iterator[str]:

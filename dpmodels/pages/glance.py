@@ -22,6 +22,8 @@ EXPECTED = (
     "root mean squared errors to expect, by the values themselves, where these thin out towards the bounds as they do "
     "where they are counted"
 )
+MOST_CLIPPED = 5
+"""Columns whose bounds are named where there is little room; a report names all of them."""
 MOST_WARNINGS = 10
 """Columns whose warnings are printed; the report shows all of them."""
 
@@ -42,10 +44,9 @@ def glance(report: Facts) -> dict[str, str]:
         lines["fit"] = _fit(report["fit"])
     if report.get("columns"):
         lines["worst columns"] = _worst(report)
-        if numbers := doubted(report):
-            lines["means"] = "; ".join(
-                filter(None, [f"{', '.join(numbers)} ({EXPECTED})", clipped(worst_means(report))])
-            )
+        known = f"{', '.join(numbers)} ({EXPECTED})" if (numbers := doubted(report)) else ""
+        if said := [*filter(None, [known, clipped(report["columns"], MOST_CLIPPED)])]:
+            lines["means"] = "; ".join(said)
     return lines
 
 
@@ -54,17 +55,20 @@ def doubted(report: Facts) -> list[str]:
     return [f"{one['name']} {_off(one, 'mean')}, its 99 % quantile {_off(one, 'p99')}" for one in worst_means(report)]
 
 
-def clipped(columns: Sequence[Facts]) -> str:
+def clipped(columns: Sequence[Facts], most: int | None = None) -> str:
     """Say of which columns values may have been set to a bound: no error is of those values."""
     cut = ["{:,.10g} to {:,.10g} of {}".format(*one["clipped"], one["name"]) for one in columns if "clipped" in one]
-    said = f"values beyond {', '.join(cut)}, if there were any, were set to the bound before anything was measured"
-    return f"{said}; these figures are of what was left" if cut else ""
+    more = [f"those of {len(cut[most:]):,} more columns"] if most and len(cut) > most else []
+    names = ", ".join([*cut[:most], *more])
+    said = f"values beyond {names}, if there were any, were set to the bound before anything was measured"
+    return f"{said}; the figures of these columns are of what was left" if cut else ""
 
 
 def worst_means(report: Facts) -> list[Facts]:
     """Return the number columns whose mean is known worst, relatively, the worst first; others are warned of."""
     with_mean = [one for one in report.get("columns", ()) if one.get("mean") and one["mean"]["estimate"]]
-    known = [one for one in with_mean if error_of(one, "mean") is not None and "mean" not in one.get("avoid", ())]
+    doubted = [one for one in with_mean if "mean" in one.get("avoid", ()) or "far" in one.get("unseen", {})]
+    known = [one for one in with_mean if error_of(one, "mean") is not None and one not in doubted]
     return sorted(known, key=lambda one: -_relative(one, "mean"))[:WORST]
 
 

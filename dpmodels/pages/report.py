@@ -8,7 +8,14 @@ from dpmodels.accounting.meaning import factor_in_words, in_words, right_guesses
 from dpmodels.pages.embedded import render_embedded
 from dpmodels.pages.facts import render_facts
 from dpmodels.pages.federated import render_federated
-from dpmodels.pages.glance import clipped, error_of, fits, unresolved, warned_columns, worst_first
+from dpmodels.pages.glance import (
+    clipped,
+    error_of,
+    fits,
+    unresolved,
+    warned_columns,
+    worst_first,
+)
 from dpmodels.pages.page import percent, render_page, short
 from dpmodels.pages.plots import Figure, Shares, bars, histogram, meter, scatter
 
@@ -73,13 +80,19 @@ def render(facts: Mapping[str, Any]) -> str:
 
 
 def number_row(one: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return a line of the table of means: estimates and errors, and between what the mean is by noise alone."""
-    unseen, least = one.get("unseen", {}), "at least " if one.get("discovered_bounds") else ""
-    stated = []
+    """Return a line of the table of means: estimates, errors, synthetic mean, and its mean by noise alone."""
+    unseen, means = one.get("unseen", {}), []
     for figure in ("mean", "p99"):
-        error = error_of(one, figure)
-        stated += [short(one[figure]["estimate"]), "unknown" if error is None else least + short(error)]
-    return (one["name"], *stated, *map(short, unseen.get("means", ())), *("", "")[len(unseen.get("means", ())) :])
+        means += [short(one[figure]["estimate"]), _error(one, figure)]
+    synthetic = one["mean"].get("synthetic")  # reports of page layouts up to 6 have none
+    means[2:2] = ["" if synthetic is None else short(synthetic)]
+    return (one["name"], *means, *map(short, unseen.get("means", ())), *("", "")[len(unseen.get("means", ())) :])
+
+
+def _error(one: Mapping[str, Any], figure: str) -> str:
+    """Write the expected error of a figure."""
+    error, least = error_of(one, figure), "at least " if one.get("discovered_bounds") else ""
+    return "unknown" if error is None else least + short(error)
 
 
 def _privacy_in_words(privacy: Mapping[str, Any], charged: Mapping[str, Any] | None) -> dict[str, str]:

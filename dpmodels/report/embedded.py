@@ -4,7 +4,6 @@ Privacy: post-processing of the released choices and of public candidates.
 """
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,26 @@ Floats = NDArray[np.floating[Any]]
 CLUSTERS = 12
 MOST_POINTS = 1500
 """Points that a map shows: the candidates that most documents chose."""
+WITHOUT_SENTENCES = {
+    "deep-candidate": "A document without a sentence, or with a single one, has no depth: each candidate is chosen for "
+    "it with the same probability, so its embedding says nothing of it.",
+    "document-sketch": "The embedding of a document without a sentence is read off noise alone and says nothing of it.",
+}
+POLICY = (
+    "A sentence is what a public rule cuts from the text. Words with which the rule cuts elsewhere, such as an opened "
+    "quotation mark, change several sentences or how many there are, and that is not hidden as one sentence is.",
+    "Of a document longer than {most} sentences the first {most} are used, and of a sentence its first 10 000 signs.",
+    "A sentence in which the encoder finds nothing that it knows is the zero vector.",
+    "How many sentences a document has is public under this guarantee; it is not handed over.",
+)
+
+
+def policy_of(contract: Any, method: str) -> list[str]:
+    """Say what becomes of documents that the mechanism cannot serve, in sentences."""
+    policy = [WITHOUT_SENTENCES[method], *(sentence.format(most=contract.most_sentences) for sentence in POLICY)]
+    if contract.user:
+        policy.append(f"Of a user the first {contract.most_documents} documents are used; the rest were left out.")
+    return policy
 
 
 def too_short(counts: NDArray[np.int64], least: float) -> str | None:
@@ -39,7 +58,6 @@ def summarise_embedded(
     release_sha256: str,
     candidates: Floats,
     nearest: NDArray[np.int64],
-    policy: Sequence[str],
     lost: str | None = None,
 ) -> dict[str, Any]:
     """Collect the publishable facts of a run on documents.
@@ -50,7 +68,6 @@ def summarise_embedded(
         release_sha256: of the release's file.
         candidates: the public embeddings.
         nearest: for each document the index of the candidate that it was given, or that lies nearest to its embedding.
-        policy: what becomes of documents that the mechanism cannot serve, in sentences.
         lost: says that the release does not stand out of its noise, where it does not.
 
     Shapes: candidates [m, dim], nearest [documents].
@@ -63,7 +80,7 @@ def summarise_embedded(
         "dim": candidates.shape[1],
         "candidates": len(candidates),
         "candidates_chosen": int((counts > 0).sum()),
-        "policy": list(policy),
+        "policy": policy_of(line.contract, line.method),
         **_map(candidates, counts),
     }
 

@@ -23,7 +23,21 @@ MOST_ASSUMED = 0.5
 """Largest share of the records whose places within one cell a report may assume without a warning."""
 MOST_WITHIN = 0.25
 """Largest distance that noise may add among cells that are counted together without a warning."""
+IN_A_CELL = (
+    "{crowd} lie in one cell, {label}. How they lie within it is assumed: no released number says it, and no distance "
+    "stated here counts it. For the next release, {advice}."
+)
+TOO_THIN = (
+    "{share} of the records lie in {members} {what} too thin to be counted alone. Together they are right; among one "
+    "another the noise may put them {apart} apart from the truth. For the next release, {advice} or spend more."
+)
+FEWER = "list fewer categories"
+LOGARITHMIC = "declare scale: log"
+FEW_ZEROS = " (where few of them are)"
+MORE_CELLS = "ask for more cells (model.measurement.{setting}, now {members})"
 ZEROS_APART = "declare zero_inflated: true (where many of them are exactly 0)"
+NARROWER = "declare narrower public bounds (not so narrow that a true value lies beyond them)"
+"""The one advice of narrower bounds: whoever follows it may set what lies beyond to a bound, or leave its rows out."""
 SETTINGS = ("fine_cells", "cells")
 """Settings of the methods that say into how many cells an interval is cut."""
 MOST_CELLS = 4096
@@ -63,18 +77,12 @@ def warning(
             if apart
             else f"{percent(largest['share'])} of the records"
         )
-        return (
-            f"{most} lie in one cell, {cell_label(column, cell)}. How they lie within it "
-            f"is assumed: no released number says it, and no distance stated here counts it. For the next release, "
-            f"{' or '.join(_advice(column, cell, measurement))}."
-        )
+        advice = " or ".join(_advice(column, cell, measurement))
+        return IN_A_CELL.format(crowd=most, label=cell_label(column, cell), advice=advice)
     if together and together["distance_within"] > MOST_WITHIN:
-        help_ = "list fewer categories" if together["what"] == "categories" else narrower(column)
-        return (
-            f"{percent(together['share'])} of the records lie in {together['members']} {together['what']} too thin to "
-            f"be counted alone. Together they are right; among one another the noise may put them "
-            f"{percent(together['distance_within'])} apart from the truth. For the next release, {help_} or spend more."
-        )
+        help_ = FEWER if together["what"] == "categories" else NARROWER
+        shares = {"share": percent(together["share"]), "apart": percent(together["distance_within"])}
+        return TOO_THIN.format(**shares, members=together["members"], what=together["what"], advice=help_)
     return None
 
 
@@ -97,12 +105,6 @@ def _ends(column: Continuous, cell: int) -> Floats:
     return np.array([bounds[cell] for bounds in column.grid.bounds], dtype=np.float64)
 
 
-def narrower(column: Modelled) -> str:
-    """Advise narrower bounds, and none that cut what is true where values beyond a bound are set to it."""
-    clips = getattr(column, "outside", "") == "clip"
-    return "declare narrower public bounds" + (" (not so narrow that a true value lies beyond them)" if clips else "")
-
-
 def _advice(column: Continuous, cell: int, measurement: Mapping[str, Any]) -> Iterator[str]:
     """Name what makes the cell narrower; more cells only where it is the setting that keeps them few."""
     ends, interval = _ends(column, cell), column.interval
@@ -111,13 +113,13 @@ def _advice(column: Continuous, cell: int, measurement: Mapping[str, Any]) -> It
         yield ZEROS_APART
         if interval.points is not None and np.ptp(ends) < 1.5 * interval.step:
             return  # of its two values one is 0, and nothing else would tell them apart
-    yield narrower(column)
+    yield NARROWER
     wider = np.ptp(replace(interval, log=True).to_unit(ends)) > np.ptp(interval.to_unit(ends))
     if isinstance(column, Scaled) and not column.log and wider:
-        yield "declare scale: log" + (" (where few of them are)" if zeros else "")  # zeros crowd there by any scale
+        yield LOGARITHMIC + (FEW_ZEROS if zeros else "")  # zeros crowd there by any scale
     for name in SETTINGS:
         if measurement.get(name) == column.cells < MOST_CELLS:
-            yield f"ask for more cells (model.measurement.{name}, now {column.cells})"
+            yield MORE_CELLS.format(setting=name, members=column.cells)
 
 
 def counted_together(column: Modelled, noisy: Marginal, records: float) -> dict[str, Any] | None:

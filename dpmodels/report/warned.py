@@ -17,7 +17,7 @@ from dpmodels.pages.page import percent, short
 from dpmodels.releases.contract import Contract
 from dpmodels.releases.discoveries import discovered_keys
 from dpmodels.report.bins import written
-from dpmodels.report.largest import MOST_ASSUMED, ZEROS_APART, crowd_of, narrower, warning
+from dpmodels.report.largest import MOST_ASSUMED, NARROWER, ZEROS_APART, crowd_of, warning
 
 Facts = Mapping[str, Any]
 FIGURES = ("mean", "total", "p99")
@@ -25,11 +25,29 @@ HIDDEN_QUANTILE = (
     "its 99 % quantile is not known: by noise alone more than 1 % of the records may lie anywhere between it and the "
     "upper bound."
 )
+UNUSABLE = ("no mean and no total", "no mean, total or 99 % quantile")
+OPEN = (
+    "use {figures} of it unless you know that its values thin out towards the bounds and within their cells: by noise "
+    "alone its mean lies anywhere from {low} to {high}; where they do thin out, it is {mean}, with an expected error "
+    "of {error}."
+)
+EXCEEDED = "the expected error of its mean, {error}, exceeds it, {mean}: use no sum and no mean of it."
+CUT = (
+    "its {ends} {were} discovered, and values beyond were set to the bound before anything was measured; the discovery "
+    "said of what share of the rows that may be so. Mean, total and the quantiles near the bound may be {off} by more "
+    "than is stated here. For the next release, write a bound that is public."
+)
+ALSO = "Also, "
+FAR_AWAY = (
+    "the error stated of its mean, {error}, holds where its values thin out towards the bounds; where a few lie far "
+    "away from the others, which noise would hide, its mean lies anywhere from {low} to {high}, and not at about "
+    "{mean}."
+)
 ONE_CELL = "how its values lie in one wide cell decides its mean and its total: use neither."
 MOST_OF_MEAN = 0.25
 """Part of a mean by which values may be moved within the one cell that holds most before this is said."""
 LOST_VALUES = "its values do not stand out of their noise, so no error of a mean or a quantile is stated: use neither."
-REMEDY = "For the next release, {} or spend more."
+REMEDY = "For the next release, {advice} or spend more."
 CROWD = 2.0
 """Records in the cell at a bound, as a multiple of those beside it, from which on they may be there by clipping."""
 LEAST_CROWD = 0.005
@@ -48,9 +66,9 @@ def warned(
     if unresolved and errors and "open" not in errors.get("unseen", {}) and in_one_cell(column, noisy, errors):
         doubted = Doubt(FIGURES[:2], ONE_CELL)
     crowd = None if unresolved else crowded(column, noisy)
-    remedy = REMEDY.format(thinner(column, noisy)) if doubted and errors and not (unresolved or crowd) else None
+    remedy = REMEDY.format(advice=thinner(column, noisy)) if doubted and errors and not (unresolved or crowd) else None
     said = joined(doubted.sentence if doubted else None, unresolved, remedy, crowd)
-    avoid = {"avoid": list(doubted.figures)} if doubted else {}
+    avoid = {"avoid": list(doubted.figures)} if doubted and doubted.figures else {}
     return said | avoid | ({"resolved": True} if said and not unresolved and errors else {})
 
 
@@ -60,8 +78,8 @@ def thinner(column: Modelled, noisy: Marginal) -> str:
     if share > MOST_ASSUMED and isinstance(column, Integer | Number) and not column.zero_inflated:
         low, high = (bounds[cell] for bounds in column.grid.bounds)
         if low <= 0 <= high:
-            return f"{ZEROS_APART}, {narrower(column)}"
-    return narrower(column)
+            return f"{ZEROS_APART}, {NARROWER}"
+    return NARROWER
 
 
 CROWDED = (
@@ -109,16 +127,18 @@ def doubt(column: Modelled, errors: Facts) -> Doubt | None:
         (low, high), error = map(short, unseen["means"]), short(mean["expected_error_if_thinning_out"])
         return Doubt(
             FIGURES if quantile else FIGURES[:2],
-            f"use {'no mean, total or 99 % quantile' if quantile else 'no mean and no total'} of it unless you know "
-            "that its values thin out towards the bounds and within their cells: by noise alone its mean lies anywhere "
-            f"from {low} to {high}; where they do thin out, it is {stated}, with an expected error of {error}.",
+            OPEN.format(figures=UNUSABLE[bool(quantile)], low=low, high=high, mean=stated, error=error),
         )
     if not column.low < 0 < column.high and mean["expected_error"] > abs(mean["estimate"]):  # else it may well be 0
         error = short(mean["expected_error"])
         return Doubt(
             FIGURES if quantile else FIGURES[:2],
-            f"the expected error of its mean, {error}, exceeds it, {stated}: use no sum and no mean of it.",
+            EXCEEDED.format(error=error, mean=stated),
         )
+    if unseen.get("far"):
+        (low, high), error = map(short, unseen["means"]), short(mean["expected_error"])
+        sentence = FAR_AWAY.format(mean=stated, error=error, low=low, high=high)
+        return Doubt(FIGURES[2:], f"{sentence} {ALSO}{HIDDEN_QUANTILE}") if quantile else Doubt((), sentence)
     return Doubt(FIGURES[2:], HIDDEN_QUANTILE) if quantile else None
 
 
@@ -160,9 +180,5 @@ def cut(column: Modelled, bounds: Sequence[str]) -> str | None:
     if not isinstance(column, Integer | Number) or not bounds:
         return None
     ends = " and ".join(f"{key} {written(column, {'min': column.low, 'max': column.high}[key])}" for key in bounds)
-    return (
-        f"its {ends} {'were' if bounds[1:] else 'was'} discovered, and values beyond were set to the bound before "
-        "anything was measured; the discovery said of what share of the rows that may be so. Mean, total and the "
-        f"quantiles near the bound may be {' or '.join(SIDES[key] for key in bounds)} by more than is stated here. "
-        "For the next release, write a bound that is public."
-    )
+    off = " or ".join(SIDES[key] for key in bounds)
+    return CUT.format(ends=ends, were="were" if bounds[1:] else "was", off=off)

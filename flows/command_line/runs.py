@@ -114,10 +114,10 @@ def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: boo
     caution(config.privacy)
     with interruptible(lambda: UNCHARGED, refusals=False):
         run = start(config, may_open=MayOpen.YES if open_account else MayOpen.FIRST)
-    caution_of(run.plan.whole)
+    printed = caution_of(run.plan.whole)
     with resumable(run, begins=True):
         carry_out(run, config.runtime.prefect)
-        show_hand_off(run, as_json, fail_on_checks)
+        show_hand_off(run, as_json, fail_on_checks, printed)
 
 
 def _plan(config: Charged, explain: bool, as_json: bool, has_data: bool = True, out: str = "") -> None:

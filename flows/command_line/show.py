@@ -1,7 +1,7 @@
 """Output of the commands about runs: tables for people, all of them public."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -52,10 +52,12 @@ def caution(privacy: PrivacyConfig | PureConfig | ClientPrivacyConfig) -> None:
         echo(f"warning: {sentence}", err=True)
 
 
-def caution_of(contract: Contract) -> None:
-    """Warn of what a contract's synthetic rows are not."""
-    for sentence in cautions_about(contract):
+def caution_of(contract: Contract) -> list[str]:
+    """Warn of what a contract's synthetic rows are not; return what was said."""
+    sentences = list(cautions_about(contract))
+    for sentence in sentences:
         echo(f"warning: {sentence}", err=True)
+    return sentences
 
 
 def show_plan(facts: Mapping[str, str], quote: Quote | None, as_json: bool) -> None:
@@ -93,15 +95,18 @@ def facts_of_unfinished(runs: Sequence[Run]) -> dict[str, str]:
     return {one.name: f"{one.data_set}, {one.method}, of {one.day}: {one.why}" for one in map(listed, runs)}
 
 
-def show_hand_off(run: Run, as_json: bool = False, fail_on_checks: bool = False) -> None:
-    """Print where the files of a hand-off are; of a client's run, its release; of models that stay inside, a page."""
+def show_hand_off(run: Run, as_json: bool = False, fail_on_checks: bool = False, printed: Collection[str] = ()) -> None:
+    """Print where the files of a hand-off are; of a client's run, its release; of models that stay inside, a page.
+
+    ``printed``: warnings that stand on the terminal already.
+    """
     if run.settings.federation:
         return print_facts("released", {"run": run.name, "release": str(run.place("sanitize"))}, as_json)
     if stays_inside(run):
         folder = inside(run)
         facts = {"run": run.name, "models": f"{folder} (sensitive: stay inside)", "page": str(folder / "rounds.html")}
         return print_facts("finished", {**facts, "ledger": _payer(run)}, as_json)
-    with warned(run.place("validate") / "report.json", fail_on_checks):
+    with warned(run.place("validate") / "report.json", fail_on_checks, printed):
         print_facts("hand-off", hand_off(run), as_json)
         if not as_json:
             show_outcome(run)
@@ -257,8 +262,10 @@ def show_gate(gate: Verdicts, as_json: bool = False) -> None:
 
 
 @contextmanager
-def warned(report: Path, fail_on_checks: bool = False) -> Iterator[None]:
+def warned(report: Path, fail_on_checks: bool = False, printed: Collection[str] = ()) -> Iterator[None]:
     """Print the warning of a whole publishable report before what the block prints, and the other warnings after it.
+
+    Those that were printed when the run began are not repeated.
 
     Raises:
         Exit: there are warnings, and whoever called wanted that.
@@ -269,5 +276,6 @@ def warned(report: Path, fail_on_checks: bool = False) -> Iterator[None]:
         echo(f"WARNING: {first}", err=True)
     yield
     for line in rest:
-        echo(f"warning: {line}", err=True)
+        if line not in printed:
+            echo(f"warning: {line}", err=True)
     exit_on(fail_on_checks and bool(first or rest))

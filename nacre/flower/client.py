@@ -18,6 +18,7 @@ from flwr.clientapp import ClientApp
 from pydantic import Field
 
 from dpmodels.artifact import make_folder, write_whole
+from dpmodels.contract.dropped import DISAGREED, FAILED
 from dpmodels.contract.federation import Federation
 from dpmodels.errors import NacreError, Unsuitable
 from dpmodels.files import Place
@@ -28,8 +29,8 @@ from dpmodels.releases.plan import Line, Plan
 from flows.config import HandOverConfig
 from flows.planning import account_for, bind, make_budget, open_home
 from flows.sections import ClientPrivacyConfig
-from nacre.flower.messages import DISAGREED, Answer, Offer
-from tasks.kinds.clients import FAILED, shielded
+from nacre.flower.messages import Answer, Offer
+from tasks.kinds.clients import shielded
 from tasks.kinds.federation import PUBLIC, about
 from tasks.run.accounts import charges_of
 from tasks.run.home import ledger_of

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dpmodels.contract.dropped import UNPLANNED
 from dpmodels.errors import NacreError
 from dpmodels.hand_off import writer
 from dpmodels.hand_off.lines import ClientLine
@@ -32,7 +33,6 @@ from tasks.kinds.classifier import CLASSIFIER, SOFT_LABELS, Classified, made_of
 from tasks.kinds.federation import PUBLIC, RECORDS, about, create
 from tasks.run.accounts import charge_of
 from tasks.run.signing import passphrase_of
-from tasks.stages.federate import UNPLANNED
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,11 @@ from typing import Any
 
 from flwr.app import ConfigRecord, RecordDict
 
+from dpmodels.contract.dropped import ABSENT, CHARGED, DISAGREED, FAILED, REFUSED, UNFIT
 from dpmodels.methods.federations.public_part import PublicPart
 from dpmodels.releases.plan import Plan
-from tasks.kinds.clients import ABSENT, CHARGED, FAILED, REFUSED, UNFIT
 
 NAME = "nacre"
-DISAGREED = "it does not agree to what it was asked to release"
 REASONS = ("", ABSENT, CHARGED, DISAGREED, FAILED, REFUSED, UNFIT)
 """What a client may say of itself: the server takes no other words into a report."""
 

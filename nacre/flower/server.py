@@ -15,6 +15,7 @@ from typing import Any
 from flwr.app import Message
 from flwr.serverapp import ServerApp
 
+from dpmodels.contract.dropped import FAILED, LATE, TWICE
 from dpmodels.errors import NacreError, Unsuitable
 from dpmodels.reading.data_files import is_uri
 from flows.config import FederateConfig
@@ -22,11 +23,9 @@ from flows.kinds.federations import prepare
 from flows.kinds.prepared import Prepared
 from nacre.flower.hand_over import Taken, check_answer, hand_over
 from nacre.flower.messages import Answer, Offer
-from tasks.kinds.clients import FAILED, LATE
 from tasks.kinds.federation import PUBLIC
 from tasks.run.ready import check_ready
 
-TWICE = "it joined more than once"
 LOOK_SECONDS = 0.5
 
 

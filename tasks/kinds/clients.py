@@ -17,6 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from dpmodels.contract.dropped import ABSENT, CHARGED, FAILED, LATE, LOST, REFUSED, UNFIT
 from dpmodels.errors import (
     BudgetExhausted,
     ContentCharged,
@@ -30,13 +31,6 @@ from tasks.engine.engines import cores
 from tasks.engine.silence import silenced
 from tasks.run.store import Run
 
-LOST = "its process ended before it had released anything"
-LATE = "it did not release anything in time"
-REFUSED = "its account refused the charge"
-CHARGED = "its data were charged to another account"
-UNFIT = "its records are not what the contract says of them"
-ABSENT = "its data were not found"
-FAILED = "its process failed"
 WORKERS = ("auto", "dask", "here")
 START_SECONDS = 120.0
 

@@ -38,18 +38,6 @@ BATCH_ROWS = 256
 
 EMBEDDINGS = "embeddings"
 FILE_ROWS = 2**17
-WITHOUT_SENTENCES = {
-    "deep-candidate": "A document without a sentence, or with a single one, has no depth: each candidate is chosen for "
-    "it with the same probability, so its embedding says nothing of it.",
-    "document-sketch": "The embedding of a document without a sentence is read off noise alone and says nothing of it.",
-}
-POLICY = (
-    "A sentence is what a public rule cuts from the text. Words with which the rule cuts elsewhere, such as an opened "
-    "quotation mark, change several sentences or how many there are, and that is not hidden as one sentence is.",
-    "Of a document longer than {most} sentences the first {most} are used, and of a sentence its first 10 000 signs.",
-    "A sentence in which the encoder finds nothing that it knows is the zero vector.",
-    "How many sentences a document has is public under this guarantee; it is not handed over.",
-)
 
 
 def load_public(data: str, contract: Documents, recipe: Recipe) -> Candidates:
@@ -137,15 +125,11 @@ def refuse_overlap(documents: str, candidates: str) -> None:
 def facts(run: Run, release: Handle) -> dict[str, Any]:
     """Say what was released of the documents, of the choices and of the public candidates."""
     product, line = embedded(run), run.plan.release
-    contract = documents_of(line)
-    policy = [WITHOUT_SENTENCES[line.method], *(sentence.format(most=contract.most_sentences) for sentence in POLICY)]
-    if contract.user:
-        policy.append(f"Of a user the first {contract.most_documents} documents are used; the rest were left out.")
     charge = desk_of(run).charge.key
     lost = None
     if "sentences" in product.columns.column_names:  # releases of earlier versions do not have it
         lost = too_short(product.columns["sentences"].to_numpy(), system(run).least_units(line))
-    return summarise_embedded(line, charge, release.sha256, product.candidates.embeddings, product.chosen, policy, lost)
+    return summarise_embedded(line, charge, release.sha256, product.candidates.embeddings, product.chosen, lost)
 
 
 def write(run: Run, folder: Path) -> None:

@@ -19,6 +19,7 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 
 from dpmodels.artifact import write_text
+from dpmodels.contract.dropped import UNPLANNED
 from dpmodels.errors import NacreError, Unsuitable
 from dpmodels.releases.draw import Desk, check_line
 from dpmodels.statistics.class_moments import transform_all_moments
@@ -31,7 +32,7 @@ from tasks.run.contents import not_charged_since
 from tasks.run.folders import make_private
 from tasks.run.lock import waited_for
 from tasks.run.store import Handle, Run
-from tasks.stages.federate import UNPLANNED, ask_clients, give_back
+from tasks.stages.federate import ask_clients, give_back
 from tasks.stages.sanitize import reserve_run, seal
 from tasks.stages.stage import stage
 

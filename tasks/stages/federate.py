@@ -6,6 +6,7 @@ A client's stage is the only one that opens data, and opens that of its own run 
 from collections.abc import Callable
 
 from dpmodels.artifact import write_text
+from dpmodels.contract.dropped import UNPLANNED
 from dpmodels.errors import NacreError, Unsuitable
 from tasks.kinds.clients import Work, run_clients
 from tasks.kinds.federation import Round, create, examples, is_central, parties_of, release_of
@@ -15,8 +16,6 @@ from tasks.run.lock import waited_for
 from tasks.run.store import Handle, Run
 from tasks.stages.sanitize import measure
 from tasks.stages.stage import stage
-
-UNPLANNED = "its release is not the one that was planned"
 
 
 @stage("client", sensitive=True)

@@ -191,6 +191,7 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
     "LAYOUT-4": {"laid-out": declared},
     "LAYOUT-5": {"laid-out": declared},
     "LAYOUT-6": {"laid-out": declared},
+    "LAYOUT-7": {"laid-out": declared},
 }
 """A manifest with a charged report is beside the golden releases, and FORMAT-9, without a price, is made no more.
 What is made now is of the newest format."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpmodels.contract.dropped import FAILED
 from dpmodels.contract.federation import Federation
 from dpmodels.embeddings.frozen import FrozenFeatures
 from dpmodels.errors import FileDamaged, Unsuitable
@@ -18,7 +19,7 @@ from dpmodels.releases.plan import Former, Plan
 from dpmodels.statistics.class_moments import ClassMoments
 from dpmodels.statistics.component_moments import Points
 from dpmodels.statistics.logistic import Logistic, transform_optimum
-from tasks.kinds.clients import FAILED, shielded
+from tasks.kinds.clients import shielded
 from tasks.kinds.federation import PUBLIC, create
 from tasks.run.store import Run
 from tasks.stages.federate import take_part

@@ -8,10 +8,8 @@ from dpmodels.contract.documents import Documents, Encoder
 from dpmodels.pages.report import render
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.plan import Line
-from dpmodels.report.embedded import CLUSTERS, summarise_embedded
+from dpmodels.report.embedded import CLUSTERS, WITHOUT_SENTENCES, summarise_embedded
 from dpmodels.report.terms import cautions
-
-POLICY = ("A document with fewer than 2 sentences gets a candidate at random.",)
 
 
 def line_of(epsilon: float = 10.0, documents: int = 1) -> Line:
@@ -32,7 +30,7 @@ def line_of(epsilon: float = 10.0, documents: int = 1) -> Line:
 
 
 def facts_of(line: Line, candidates: np.ndarray, chosen: list[int]) -> dict:
-    return summarise_embedded(line, "the-entry", "0" * 64, candidates, np.array(chosen, dtype=np.int64), POLICY)
+    return summarise_embedded(line, "the-entry", "0" * 64, candidates, np.array(chosen, dtype=np.int64))
 
 
 def test_epsilon_is_told_for_a_sentence_and_for_a_document_and_the_warning_is_loud():
@@ -42,7 +40,11 @@ def test_epsilon_is_told_for_a_sentence_and_for_a_document_and_the_warning_is_lo
     assert facts["privacy"]["sentences"][-1]["factor"] == "3.75e+108" and facts["documents"] == 8
     page = render(facts)
     notice = page[page.index('class="notice"') : page.index("<header>")]
-    assert "WEAK FOR A WHOLE DOCUMENT" in notice and "--method moments" in page and POLICY[0] in page
+    assert (
+        "WEAK FOR A WHOLE DOCUMENT" in notice
+        and "--method moments" in page
+        and WITHOUT_SENTENCES["deep-candidate"][:60] in page
+    )
     assert "<script" not in page and page.count('class="point"') == facts["candidates_chosen"] == 3
 
 

@@ -14,7 +14,7 @@ from dpmodels.pages.glance import error_at_worst, glance, unresolved, worst_firs
 from dpmodels.pages.page import percent, thousands
 from dpmodels.pages.report import render
 from dpmodels.report.fidelity import Measured
-from dpmodels.report.largest import counted_together
+from dpmodels.report.largest import NARROWER, counted_together
 from tests.kit.every_kind import make
 from tests.kit.reports import facts_of, release_of
 
@@ -67,7 +67,7 @@ def test_a_column_in_one_cell_is_warned_of_and_listed_before_the_others() -> Non
     assert f"{share} of the records lie in one cell, 0 to 3905." in amount["warning"]
     assert (
         "declare zero_inflated: true (where many of them are exactly 0) or "
-        "declare narrower public bounds or declare scale: log (where few of them are) or "
+        f"{NARROWER} or declare scale: log (where few of them are) or "
         "ask for more cells (model.measurement.fine_cells, now 256)."
     ) in amount["warning"]
     least = [column | {"expected_distance": 0.0} if column is amount else column for column in facts["columns"]]
@@ -92,6 +92,13 @@ def test_zooms_end_it_and_what_is_drawn_has_the_shape_of_the_column() -> None:
     assert not unresolved(amount) and amount["largest_cell"]["share"] < 0.05
 
 
+@pytest.mark.parametrize("outside", ["refuse", "clip", "reject-row"])
+def test_who_is_advised_of_narrower_bounds_is_told_to_cut_no_true_value(outside: str) -> None:
+    facts, _, _ = report(f"{WIDE}, outside: {outside}")
+    said = column_of(facts)["warning"]
+    assert "narrower public bounds (not so narrow that a true value lies beyond them)" in said
+
+
 def test_the_advice_is_only_what_would_help() -> None:
     schema, real = planted(WIDE)
     few = column_of(facts_of(Nacre(NacreMeasurement(fine_cells=4096, zooms=0)), real, real, schema))
@@ -100,7 +107,7 @@ def test_the_advice_is_only_what_would_help() -> None:
     rows = Codec(spike).encode(pa.table({"x": np.full(40_000, 700.5), "y": np.zeros(40_000, dtype=bool)}))
     said = column_of(facts_of(NACRE, rows, rows, spike), "x")["warning"]
     assert float(said.partition(" of the records")[0].split()[-2]) > 99  # all of them, but for the noise
-    assert "scale" not in said and "narrower public bounds or ask for more cells" in said
+    assert "scale" not in said and f"{NARROWER} or ask for more cells" in said
 
 
 @pytest.mark.parametrize(
@@ -117,7 +124,7 @@ def test_zeros_in_a_cell_with_others_are_advised_to_be_a_state_of_their_own(colu
     said = column_of(facts_of(NACRE, rows, rows, schema), "x")["warning"]
     zero = "declare zero_inflated: true (where many of them are exactly 0)"
     more = "ask for more cells (model.measurement.fine_cells, now 256)"
-    expected = advice.format(zero=zero, narrow="declare narrower public bounds", more=more)
+    expected = advice.format(zero=zero, narrow=NARROWER, more=more)
     assert f"For the next release, {expected}" in said
 
 

@@ -20,8 +20,8 @@ from dpmodels.privacy import Released
 from dpmodels.releases.system import Craft
 from dpmodels.report.bins import CellTally
 from dpmodels.report.fidelity import Measured, drowned
-from dpmodels.report.numbers import errors_of
-from dpmodels.report.warned import crowded, cut, discovered_bounds, doubt, warned
+from dpmodels.report.numbers import Spread, _unseen, errors_of
+from dpmodels.report.warned import HIDDEN_QUANTILE, crowded, cut, discovered_bounds, doubt, warned
 from tests.kit.reports import release_of
 
 KEYS = {"type": "number", "round": 2, "min": 0, "max": 10_000_000, "scale": "log"}
@@ -189,10 +189,31 @@ def test_a_mean_that_noise_leaves_open_is_warned_of_and_not_listed_beside_the_ot
     assert verdict.figures == ("mean", "total", "p99") and "anywhere from 195 to 9000" in verdict.sentence
     assert verdict.sentence.startswith("use no mean, total or 99 % quantile")
     row = number_row(columns[-1])
-    assert row == ("far", "200", "unknown", "200", "unknown", "195", "9000")
+    assert row == ("far", "200", "unknown", "", "200", "unknown", "195", "9000")
     assert number_row(columns[0] | {"discovered_bounds": ["max"]}) == (
-        "a", "200", "at least 10", "200", "at least 10", "", ""
+        "a", "200", "at least 10", "", "200", "at least 10", "", ""
     )  # fmt: skip
+
+
+def test_an_error_of_a_quantile_is_half_a_step_of_its_column_at_least() -> None:
+    rated, rng = Schema.model_validate(NARROW), np.random.default_rng(1)
+    records = Codec(rated).encode(pa.table({"x": rng.integers(1, 4, 5000), "y": rng.random(5000) < 0.5}))
+    marginals = Nacre().marginals(release_of(Nacre(), records, rated))
+    noisy, column = marginals.columns["x"], marginals.codec.columns["x"]
+    facts = errors_of(column, noisy, np.clip(noisy.counts, 0, None) / noisy.counts.sum())
+    row = number_row({"name": "x", **facts})
+    assert (row[4], row[5]) == ("3", "0.5")
+    assert row[3] == f"{facts['mean']['synthetic']:.4g}" and float(row[3]) == pytest.approx(2, abs=0.1)
+
+
+NARROW = {"name": "t", "columns": {"x": {"type": "integer", "min": 1, "max": 3}, "y": {"type": "boolean"}}}
+
+
+def test_bounds_that_values_are_set_to_are_named_alike_and_as_far_as_there_is_room() -> None:
+    columns = [{"name": f"c{n}", "clipped": [0.0, n]} for n in range(7)]
+    said = clipped(columns, 5)
+    assert "0 to 4 of c4, those of 2 more columns, if there" in said and "c5" not in said
+    assert clipped(columns).count(" of c") == 7 and clipped(columns[:5], 5) == clipped(columns[:5])
 
 
 def crowd_of(keys: dict[str, object], values: np.ndarray) -> str:
@@ -281,6 +302,45 @@ def test_a_quantile_is_not_known_where_noise_may_hide_a_second_group_of_values()
         facts = errors_of(column, Marginal.plain(counts, stddev), counts / counts.sum())
         assert facts.get("unseen", {}).get("quantile", False) == hidden, facts
         assert ("p99" in getattr(doubt(column, facts), "figures", ())) == hidden
+
+
+@pytest.mark.parametrize(("high", "far"), [(10_000, True), (500, False)])
+def test_a_mean_that_a_few_values_far_away_would_move_is_warned_of_where_the_bounds_leave_room(
+    high: int, far: bool
+) -> None:
+    """Of 20,000 prices up to 500, .2 % at 9,000 would not show; a mean of 250 is stated to about 1."""
+    prices, rng = np.random.default_rng(3).uniform(0, 500, 20_000).round(2), np.random.default_rng(4)
+    column = number_column(0, high, 256)
+    counts = np.histogram(prices, 256, (0, high))[0].astype(np.float64)
+    covariance = 5.0**2 * np.eye(256)
+    counts += rng.normal(0, 5, 256)
+    noisy = replace(Marginal.plain(counts, 5.0), ends=Ends(column, Pooled(counts, covariance), np.ones(256)))
+    facts = errors_of(column, noisy, noisy.ends.expected)
+    said = warned(column, noisy, {}, None, {}, facts)
+    assert ("far" in facts.get("unseen", {})) == far, facts
+    assert [one["name"] for one in worst_means({"columns": [{"name": "x", **facts, **said}]})] == ([] if far else ["x"])
+    if not far:
+        assert said == {}
+        return
+    assert facts["unseen"].keys() >= {"means", "share"} and "open" not in facts["unseen"]
+    least, most = facts["unseen"]["means"]
+    assert f"its mean lies anywhere from {least:g} to {most:g}, and not at about 250" in said["warning"]
+    assert "narrower public bounds (not so narrow" in said["warning"] and said["resolved"]
+    assert said["avoid"] == ["p99"] and HIDDEN_QUANTILE in said["warning"].replace("Its", "its")
+
+
+def test_a_quantile_that_the_released_counts_contradict_is_not_known() -> None:
+    """Half a percent beyond the stated quantile is an error of it; 1.3 % in the last cells are another quantile."""
+    column, counts = number_column(0, 1000, 64), np.zeros(64)
+    counts[:3], counts[60:] = (30_000, 12_000, 7400), 160
+    fact = {"estimate": 38.8, "expected_error": 4.1}
+    spread = Spread.of(Ends(column, Pooled(counts, 27.0**2 * np.eye(64)), np.ones(64)), np.ones(65), 0.0, 0.0)
+    assert _unseen(spread, {"expected_error": 1e9}, fact) == {"quantile": True}
+    assert _unseen(spread, {"expected_error": 1e9}, fact | {"expected_error": 400.0}) == {}
+    assert _unseen(spread, {"expected_error": 1e9}, {"estimate": 950.0, "expected_error": 0.1}) == {}
+    counts[60:] = 20
+    spread = Spread.of(Ends(column, Pooled(counts, 27.0**2 * np.eye(64)), np.ones(64)), np.ones(65), 0.0, 0.0)
+    assert _unseen(spread, {"expected_error": 1e9}, fact) == {}
 
 
 def test_one_wide_cell_that_holds_most_has_no_mean_and_no_advice_to_widen_its_bounds() -> None:

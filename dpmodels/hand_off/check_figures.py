@@ -1,0 +1,83 @@
+"""Name figures of a report that no release has: shares above 1, errors below 0, a mean beyond the public bounds.
+
+What a figure is rests on whoever signed; what it cannot be is held here.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from dpmodels.contract.columns import Integer, Modelled, Number
+from dpmodels.contract.schema import Schema
+
+Facts = Mapping[str, Any]
+ROUNDED = 1e-5
+"""By how much a figure may be off by its rounding, relatively."""
+ERRORS = ("expected_error_of_a_share", "expected_distance", "distance_to_release", "cells", "released_stddev")
+SHARES = ("synthetic", "expected_distance", "distance_to_release")
+
+
+def impossible(report: Facts, table: Schema) -> Iterator[str]:
+    """Name the facts of a report on synthetic rows that hold figures which cannot be."""
+    for facts, column in zip(report["columns"], table.modelled.values(), strict=True):
+        yield from (f"columns.{facts['name']}.{key}" for key in _of_column(facts, column))
+    checks = {
+        "synthetic_rows": _are_between([report["synthetic_rows"]], 0),
+        "released_records": _are_between([report["released_records"]], 0),
+        "noise_stddev": _are_between(report["noise_stddev"].values(), 0),
+        "pairs": _are_between((report["pairs"] or {}).values(), 0),
+        "fit": all(_are_between([one[key] for key in one if key != "look"], 0) for one in report["fit"]),
+        "charged": _are_scores(report["charged"]),
+    }
+    yield from (name for name, sound in checks.items() if not sound)
+
+
+def _of_column(facts: Facts, column: Modelled) -> Iterator[str]:
+    yield from (key for key in ERRORS if not _are_between(_listed(facts.get(key)), 0))
+    yield from (key for key in SHARES if not _are_between(_listed(facts.get(key)), 0, 1 + ROUNDED))
+    largest, together = facts.get("largest_cell", {}), facts.get("counted_together", {})
+    if not _are_between([largest.get("share"), largest.get("part_of_range")], -1, 1 + ROUNDED):
+        yield "largest_cell"
+    if not _are_between([together.get("share"), together.get("distance_within")], 0, 1 + ROUNDED):
+        yield "counted_together"
+    unseen = facts.get("unseen", {})
+    if not _are_between([unseen.get("records"), unseen.get("share")], 0) or _descends(unseen.get("means", ())):
+        yield "unseen"
+    yield from (key for key in ("mean", "p99") if key in facts and not _is_figure(facts[key], column))
+
+
+def _is_figure(fact: Facts, column: Modelled) -> bool:
+    """Tell whether an estimate lies within the public bounds, and its error is none below 0."""
+    if not isinstance(column, Integer | Number):
+        return False
+    low, high = float(min(column.low, 0)), float(max(column.high, 0))
+    slack = ROUNDED * max(abs(low), abs(high))
+    errors = (fact.get(key) for key in ("expected_error", "expected_error_if_thinning_out"))
+    values = (fact["estimate"], fact.get("synthetic"))
+    return _are_between(errors, 0) and _are_between(values, low - slack, high + slack)
+
+
+def _are_scores(charged: Facts | None) -> bool:
+    """Tell whether charged scores are shares, and lie in their intervals' order."""
+    if charged is None or charged["status"] == "lost":
+        return True
+    scores = [one for model in charged["classifiers"] for one in model["scores"]]
+    distances = [*charged["columns"], *charged["columns_with_target"]]
+    keys = ("value", "low", "high", "on_synthetic_rows", "measured", "noise_alone")
+    return all(
+        _are_between((one.get(key) for key in keys), 0, 1) and not _descends([one["low"], one["high"]])
+        for one in (*scores, *distances)
+    )
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _descends(values: Iterable[float]) -> bool:
+    values = list(values)
+    return values != sorted(values)
+
+
+def _are_between(values: Iterable[Any], low: float, high: float = float("inf")) -> bool:
+    """Tell whether all numbers that are there lie between two."""
+    return all(one is None or low <= one <= high for one in values)

@@ -1,0 +1,99 @@
+"""Tell whether a column's warning is made of sentences that nacre writes, whatever the figures in them."""
+
+import re
+from functools import cache
+from string import Formatter
+
+from dpmodels.report.largest import (
+    FEW_ZEROS,
+    FEWER,
+    IN_A_CELL,
+    LOGARITHMIC,
+    MORE_CELLS,
+    NARROWER,
+    SETTINGS,
+    TOO_THIN,
+    ZEROS_APART,
+)
+from dpmodels.report.warned import (
+    ALSO,
+    CROWDED,
+    CUT,
+    EXCEEDED,
+    FAR_AWAY,
+    HIDDEN_QUANTILE,
+    LOST_VALUES,
+    MOST,
+    ONE_CELL,
+    OPEN,
+    REMEDY,
+    SIDES,
+    UNUSABLE,
+    WIDER,
+)
+
+SENTENCES = (
+    CROWDED,
+    CUT,
+    EXCEEDED,
+    FAR_AWAY,
+    HIDDEN_QUANTILE,
+    IN_A_CELL,
+    LOST_VALUES,
+    ONE_CELL,
+    OPEN,
+    REMEDY,
+    TOO_THIN,
+)
+"""Whoever changes a sentence leaves the earlier one here as well, or raises the layout."""
+LONGEST = 4000
+"""Letters of a warning."""
+FIGURE = "[-+0-9.,e:%\N{NO-BREAK SPACE} ]{1,45}"
+BOUND, OFF = f"(min|max) {FIGURE}", "|".join(SIDES.values())
+CROWD = f"{FIGURE} of the (records|values other than (zero|null|zero and null))"
+
+
+def is_warning(text: object, later: bool = False) -> bool:
+    """Tell whether a text is one or several sentences of a warning; of a later version it may be any short text."""
+    return isinstance(text, str) and len(text) <= LONGEST and (later or _warnings().fullmatch(text) is not None)
+
+
+@cache
+def _warnings() -> re.Pattern[str]:
+    one = f"({'|'.join(map(_pattern, SENTENCES))})"
+    return re.compile(f"{one}( ({ALSO})?{one})*")
+
+
+def _pattern(template: str) -> str:
+    """Return the expression of a sentence, which may begin with a capital, with others for what is filled in."""
+    parts = list(Formatter().parse(template))
+    texts = [re.escape(text) + (f"({_filler(field)})" if field else "") for text, field, _, _ in parts]
+    first = texts[0]
+    return (f"[{first[0]}{first[0].upper()}]{first[1:]}" if first[0].isalpha() else first) + "".join(texts[1:])
+
+
+@cache
+def _filler(field: str) -> str:
+    """Return the expression of what stands in a place of a sentence."""
+    fillers = {
+        "crowd": CROWD,
+        "label": f"{FIGURE}( to {FIGURE})?",
+        "what": "intervals|categories",
+        "advice": _advice(),
+        "figures": "|".join(map(re.escape, UNUSABLE)),
+        "key": "min|max",
+        "ends": f"{BOUND}( and {BOUND})?",
+        "were": "was|were",
+        "off": f"({OFF})( or ({OFF}))?",
+        "most": "|".join(MOST.values()),
+        "wider": "|".join(WIDER.values()),
+    }
+    return fillers.get(field, FIGURE)
+
+
+def _advice() -> str:
+    """Return the expression of what is advised for the next release."""
+    cells = [re.escape(MORE_CELLS.format(setting=name, members="@")).replace("@", "[0-9]{1,9}") for name in SETTINGS]
+    known = map(re.escape, (FEWER, LOGARITHMIC + FEW_ZEROS, LOGARITHMIC, NARROWER, ZEROS_APART))
+    one = f"({'|'.join([*known, *cells])})"
+    return f"{one}((, | or ){one}){{0,4}}"

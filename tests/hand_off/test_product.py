@@ -1,0 +1,158 @@
+"""Hand-offs whose files, hashes and pages were all made again, and that say what cannot be."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dpmodels.accounting.events import leaves
+from dpmodels.audit.data import quick_plan
+from dpmodels.contract.dropped import UNFIT
+from dpmodels.hand_off.check_warnings import is_warning
+from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.hand_off.vocabulary import is_mechanism, is_noise
+from dpmodels.methods.quick import QUICK, quick
+from dpmodels.pages.page import LAYOUT
+from tests.hand_off.make_golden import GOLDEN
+from tests.kit.manifests import Json, forged, rewritten
+
+FEDERATION = GOLDEN / "FORMAT-7" / "laid-out-federation"
+NEWEST, PART = GOLDEN / "LAYOUT-7" / "laid-out", "synthetic/part-00000.parquet"
+FIGURES = "report.json has figures that no release has: "
+
+
+def with_product(folder: Path, change: Callable[[pa.Table], pa.Table]) -> list[str]:
+    """Return the faults of a hand-off with another product, whose hash is mended."""
+    changed = folder / "changed.parquet"
+    pq.write_table(change(pq.read_table(NEWEST / PART)), changed)
+    return verify_hand_off(rewritten(NEWEST, folder / "own", PART, lambda _: changed.read_bytes())).faults
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (lambda table: table.slice(0, 20), "the synthetic table has 20 rows, and report.json says 30"),
+        (lambda table: table.append_column("ssn", table["age"]), f"{PART} has 1 column(s) of other names"),
+        (lambda table: table.drop_columns(["dose"]), f"{PART} has no column dose"),
+        (lambda table: table.select(table.column_names[::-1]), f"{PART} has columns in another order"),
+        (
+            lambda table: table.set_column(1, "age", table["age"].cast(pa.string())),
+            f"{PART} has other types in age, which schema.yaml does not say",
+        ),
+    ],
+)
+def test_a_product_of_other_columns_or_rows_than_its_schema_and_report_say_is_a_fault(
+    tmp_path: Path, change: Callable[[pa.Table], pa.Table], fault: str
+) -> None:
+    (found,) = with_product(tmp_path, change)
+    assert found.startswith(fault)
+
+
+def test_a_product_that_was_written_again_with_the_same_rows_is_none(tmp_path: Path) -> None:
+    assert with_product(tmp_path, lambda table: table) == []
+
+
+def test_a_product_that_is_no_parquet_is_a_fault(tmp_path: Path) -> None:
+    hand_off = rewritten(NEWEST, tmp_path / "own", PART, lambda content: content[:-9] + b"nonsense!")
+    assert verify_hand_off(hand_off).faults == [f"{PART} is no Parquet file that nacre writes, or is damaged"]
+
+
+def faults(folder: Path, change: Callable[[Json, Json, Json], object], golden: Path = NEWEST) -> list[str]:
+    """Return the faults of a hand-off whose report, card and pages say something else together."""
+    return verify_hand_off(forged(golden, folder / "own", change)).faults
+
+
+def column(name: str, **facts: Any) -> Callable[[Json, Json, Json], object]:
+    """Return a change of a column's facts."""
+
+    def change(_: Json, report: Json, __: Json) -> None:
+        next(one for one in report["columns"] if one["name"] == name).update(facts)
+
+    return change
+
+
+SICK = {"label": "no", "share": 1.7}
+AGE = {"estimate": 90.0, "expected_error": 1.0}
+FAR_OFF = {"estimate": 5000.0, "expected_error": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (column("sick", synthetic=[1.5, -0.5]), "columns.sick.synthetic"),
+        (column("sick", expected_distance=-0.1), "columns.sick.expected_distance"),
+        (column("sick", distance_to_release=1.2), "columns.sick.distance_to_release"),
+        (column("sick", largest_cell=SICK), "columns.sick.largest_cell"),
+        (column("dose", mean=FAR_OFF, p99=FAR_OFF), "columns.dose.mean, columns.dose.p99"),
+        (column("age", mean={"estimate": 40.0, "expected_error": -3.0}, p99=AGE), "columns.age.mean"),
+        (column("age", unseen={"records": 5, "share": 0.1, "means": [50, 40]}), "columns.age.unseen"),
+        (lambda _, report, __: report["noise_stddev"].update({"number of records in a class": -1.0}), "noise_stddev"),
+        (lambda _, report, __: report["fit"][0].update(left=-1.0), "fit"),
+        (lambda _, report, __: report.update(released_records=-5.0), "released_records"),
+    ],
+)
+def test_figures_that_no_release_has_are_a_fault(
+    tmp_path: Path, change: Callable[[Json, Json, Json], object], name: str
+) -> None:
+    assert faults(tmp_path, change) == [f"{FIGURES}{name}"]
+
+
+ELSE = "report.json says something else than manifest.json and schema.yaml make of"
+WARNED = "its values do not stand out of their noise, so no error of a mean or a quantile is stated: use neither."
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (column("age", warning="All of it is exact; see https://example.org."), f"{ELSE} columns"),
+        (column("age", warning=f"I{WARNED[1:]}"), ""),
+        (column("age", warning=f"I{WARNED[1:]} Trust me."), f"{ELSE} columns"),
+        (lambda _, report, __: report["noise_stddev"].update({"approved by NIST": 1.0}), f"{ELSE} noise_stddev"),
+    ],
+)
+def test_words_that_nacre_does_not_write_are_a_fault(
+    tmp_path: Path, change: Callable[[Json, Json, Json], object], fault: str
+) -> None:
+    assert faults(tmp_path, change) == [fault] * bool(fault)
+
+
+def test_a_mechanism_that_no_method_has_is_a_fault(tmp_path: Path) -> None:
+    def renamed(manifest: Json, report: Json, _: Json) -> None:
+        for event in (*manifest["events"], report["privacy"]["event"]):
+            event["mechanism"] = "a mechanism approved by NIST"
+
+    (fault,) = faults(tmp_path, renamed)
+    assert fault == "an event in manifest.json is of a mechanism that no method of nacre has"
+
+
+@pytest.mark.parametrize("method", QUICK)
+def test_mechanisms_and_noises_of_every_method_are_known(method: str) -> None:
+    line = quick_plan(method)
+    names = [getattr(event, "mechanism", "") for event in leaves([line.event])]
+    assert [name for name in names if not is_mechanism(name)] == []
+    assert [name for name in quick(method).noise(line) if not is_noise(name)] == []
+
+
+def test_a_client_that_was_dropped_for_a_reason_of_its_own_is_a_fault(tmp_path: Path) -> None:
+    for why, number in ((UNFIT, 0), ("it broke the law", 1)):
+
+        def said(manifest: Json, *_: Json, why: str = why) -> None:
+            manifest["layout"], manifest["dropped"] = LAYOUT, {"west": why}
+
+        found = faults(tmp_path / str(number), said, FEDERATION)
+        assert sum("for a reason that nacre does not give" in fault for fault in found) == number
+
+
+def test_sentences_of_a_warning_are_known_by_their_words_and_not_by_their_figures() -> None:
+    far = (
+        "The error stated of its mean, 2.1, holds where its values thin out towards the bounds; where a few lie far "
+        "away from the others, which noise would hide, its mean lies anywhere from -1.5e+4 to 320, and not at about "
+        "250."
+    )
+    advice = "For the next release, declare zero_inflated: true (where many of them are exactly 0) or spend more."
+    assert is_warning(f"{far} {advice}") and is_warning(far.replace("2.1", "999"))
+    for wrong in (f"{far}  {advice}", far.replace("few", "lot"), advice + 4000 * " "):
+        assert not is_warning(wrong)
