@@ -30,7 +30,7 @@ PICTURE = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=]*")
 LONGEST = 1000
 """Letters of a sentence that nacre writes with figures in it."""
 SHARED = {"format", "about", "data_set", "method", "privacy", "hashes", "not_promised", "drowned", "cautions"}
-TABLE = SHARED - {"about"} | {"rows_are", "noise_stddev", "synthetic_rows", "released_records", "columns", "pairs"}
+TABLE = SHARED - {"about"} | {"rows_are", "noise_stddev", "released_noise_stddev", "synthetic_rows", "released_records", "columns", "pairs"}
 TABLE |= {"fit", "sample_sheet", "sample_classes", "charged", "gate", "map"}
 EMBEDDED = SHARED | {"documents", "dim", "candidates", "candidates_chosen", "policy", "map", "map_explains", "clusters"}
 FEDERATED = SHARED | {"unprotected", "trust", "sizes_are_public", "compared", "clients", "public_records", "classes"}
@@ -100,6 +100,7 @@ def _of_table(report: Facts, contract: Contract, manifest: Manifest) -> Iterator
         "fit": _are_looks(report["fit"], manifest),
         "charged": _are_scores(report["charged"], contract, table),
         "noise_stddev": _are_noises(report["noise_stddev"], contract, manifest),
+        "released_noise_stddev": _are_noises(report.get("released_noise_stddev", {}), contract, manifest),
         "pairs": are_figures(report["pairs"], {"expected_error_of_a_share", "cells_of_a_column"}),
         "synthetic_rows": are_figures(report["synthetic_rows"]),
         "released_records": are_figures(report["released_records"]),

@@ -54,6 +54,7 @@ NOISES = {
     "records in a pair of merged cells of two columns and class, about",
     "records in a pair of merged cells of two columns and class, at most",
     "records in a pair of merged cells of two columns, about",
+    "records in a pair of merged cells of two columns, where a class is small",
     "score of a family, in records (Gumbel)",
     "sum of a coordinate over a class, where the clip norm is 1",
     "sum of a coordinate over all documents, whose norm is 1",

@@ -73,10 +73,21 @@ def render(facts: Mapping[str, Any]) -> str:
         numbers=[number_row(one) for one in facts["columns"] if "mean" in one],
         clipped=clipped([one for one in facts["columns"] if "mean" in one]),
         charged=_charged(facts.get("charged")),
-        noise=[(name, short(stddev)) for name, stddev in facts["noise_stddev"].items()],
+        noise=_noises(facts["noise_stddev"], facts.get("released_noise_stddev")),
         meter=meter,
         fits=fits,
     )
+
+
+def _noises(planned: Mapping[str, float], released: Mapping[str, float] | None) -> list[tuple[str, ...]]:
+    """Return what noise was planned, and what it became where the release decided that."""
+    if released is None:
+        return [(name, short(stddev)) for name, stddev in planned.items()]
+    return [
+        (name, short(stddev), short(released[name]) if name in released else "as planned")
+        for name, stddev in planned.items()
+        if name in released or "where a class is small" not in name
+    ]
 
 
 def number_row(one: Mapping[str, Any]) -> tuple[str, ...]:

@@ -104,6 +104,10 @@ class System(ABC, Generic[Design]):
     def noise(self, line: Line) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""
 
+    def released_noise(self, release: Any) -> dict[str, float]:
+        """Return, by the names of ``noise``, what could only be planned about and the release decided."""
+        return {}
+
     least_is_certain: ClassVar[bool] = True
     """Whether no fewer units than ``least_units`` stand out of their noise, whatever they hold."""
 

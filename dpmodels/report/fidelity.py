@@ -5,7 +5,7 @@ Privacy: reads released vectors, public noise scales and synthetic rows; no real
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,7 @@ class Measured:
     marginals: Marginals | None
     noise: dict[str, float]
     least_units: float | None = None
+    released_noise: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, release: Release) -> "Measured":
@@ -50,7 +51,8 @@ class Measured:
         line = release.line
         system = create(line.method, line.measurement, {})
         least = system.least_units(line) if system.least_is_certain else None
-        return cls(release, system.sums(release), system.marginals(release), system.noise(line), least)
+        sums, marginals, noise = system.sums(release), system.marginals(release), system.noise(line)
+        return cls(release, sums, marginals, noise, least, system.released_noise(release))
 
     @property
     def codec(self) -> Codec:

@@ -57,6 +57,7 @@ def summarise(
         **terms_of_table(line, release_sha256, release.entry, charged),
         **({"drowned": lost} if lost else {}),
         "noise_stddev": dict(measured.noise),
+        **({"released_noise_stddev": dict(measured.released_noise)} if measured.released_noise else {}),
         "synthetic_rows": tally.rows,
         "released_records": marginals.records if marginals else None,
         "columns": [
