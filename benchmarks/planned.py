@@ -24,11 +24,20 @@ from dpmodels.authoring.lint import load_schema
 from dpmodels.codec.encode import Codec
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.workload import pair_weights
+from dpmodels.methods.parts.pair_noise import ABOUT
 from dpmodels.methods.registry import create
-from dpmodels.methods.tables.nacre import PAIR
 from dpmodels.privacy import PrivacyBudget
 
-HEAD = ["table", "pairs", "number", "planned", "error", "error / planned, by pair", "within 20 %", "within 1.96 planned"]
+HEAD = [
+    "table",
+    "pairs",
+    "number",
+    "planned",
+    "error",
+    "error / planned, by pair",
+    "within 20 %",
+    "within 1.96 planned",
+]
 CLOSE, IN_95_OF_100 = 0.2, 1.96
 SETS = ("industry", "family", "simple")
 
@@ -41,7 +50,11 @@ def tables() -> Iterator[tuple[str, Schema, pd.DataFrame]]:
     """Yield the tables, each with a schema that has a workload."""
     for name in SETS:
         columns = [column for column in nist.SETS[name].split() if column != "DENSITY"]
-        yield f"NIST {name}", Schema.model_validate(nist.schema_of(columns, True)), nist.as_input(nist.national()[columns])
+        yield (
+            f"NIST {name}",
+            Schema.model_validate(nist.schema_of(columns, True)),
+            nist.as_input(nist.national()[columns]),
+        )
     adult = load_schema(SCHEMAS / "adult.yaml").model_dump() | {"workload": [{"by": "education"}]}
     yield "Adult", Schema.model_validate(adult), pd.read_parquet(data_dir() / "adult_train.parquet")
 
@@ -80,7 +93,7 @@ def main() -> None:
         paired = np.triu(np.ones((len(names),) * 2, dtype=bool), 1)
         asked = pair_weights(schema.workload, names) > 1
         (entry,) = (value for key, value in noise.items() if "the workload asks for" in key)
-        planned = np.where(asked, entry, noise[f"{PAIR}, about"])
+        planned = np.where(asked, entry, noise[ABOUT])
         made = [squares_by_pair(*errors_of(system, line, records), planned) for _ in range(releases)]
         error, within = np.sqrt(np.mean([one for one, _ in made], axis=0)), np.mean([one for _, one in made], axis=0)
         for kind, chosen in ((schema.workload[0].text, paired & asked), ("the others", paired & ~asked)):

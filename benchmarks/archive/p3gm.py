@@ -117,7 +117,8 @@ def adult_by_setting(title: str, what: str, rows: Mapping[str, Mapping[str, Any]
 
 def other_tables(args: Namespace, seeds: Sequence[int]) -> list[Table]:
     """ESR, Credit and ISOLET, each seed with its own split."""
-    return [tables.run_table(name, args.methods, BUDGET.epsilon, tuple(seeds)) for name in args.tables]
+    most = tables.QUICK_ROWS if args.quick else None
+    return [tables.run_table(name, args.methods, BUDGET.epsilon, tuple(seeds), most) for name in args.tables]
 
 
 def image_tables(args: Namespace, seeds: Sequence[int]) -> list[Table]:

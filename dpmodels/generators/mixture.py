@@ -18,10 +18,10 @@ from dpmodels.codec.encode import Records
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.partition import Counts, Partition
-from dpmodels.generators.coupling import Coupling
-from dpmodels.generators.labels import LabelModel
 from dpmodels.generators.model_file import write_model
 from dpmodels.generators.randomness import cumulate, draw_block, spread
+from dpmodels.generators.refinements.coupling import Coupling
+from dpmodels.generators.refinements.labels import LabelModel
 from dpmodels.generators.sampling import Sampler
 from dpmodels.late import Tensor, torch
 
@@ -110,5 +110,5 @@ class MixtureModel(Sampler):
         fine = fine.cut({index: edges.numpy() for index, edges in cut.items() if edges is not None})
         partition = Partition(fine.codec, merge, fine.classes, fine.class_column)
         counts, entry = tensors["class_counts"], facts["release_entry"]
-        further = {"labels": LabelModel.of(tensors, len(merge)), "coupling": Coupling.of(tensors)}
-        return cls(schema, facts["most_cells"], partition, probabilities, detail, counts, entry, **further)
+        most, labels, coupling = facts["most_cells"], LabelModel.of(tensors, len(merge)), Coupling.of(tensors)
+        return cls(schema, most, partition, probabilities, detail, counts, entry, labels=labels, coupling=coupling)

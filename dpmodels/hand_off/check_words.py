@@ -30,8 +30,8 @@ PICTURE = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=]*")
 LONGEST = 1000
 """Letters of a sentence that nacre writes with figures in it."""
 SHARED = {"format", "about", "data_set", "method", "privacy", "hashes", "not_promised", "drowned", "cautions"}
-TABLE = SHARED - {"about"} | {"rows_are", "noise_stddev", "released_noise_stddev", "synthetic_rows", "released_records", "columns", "pairs"}
-TABLE |= {"fit", "sample_sheet", "sample_classes", "charged", "gate", "map"}
+TABLE = SHARED - {"about"} | {"rows_are", "noise_stddev", "synthetic_rows", "released_records", "columns", "pairs"}
+TABLE |= {"released_noise_stddev", "fit", "sample_sheet", "sample_classes", "charged", "gate", "map"}
 EMBEDDED = SHARED | {"documents", "dim", "candidates", "candidates_chosen", "policy", "map", "map_explains", "clusters"}
 FEDERATED = SHARED | {"unprotected", "trust", "sizes_are_public", "compared", "clients", "public_records", "classes"}
 FEDERATED |= {"measurement"}

@@ -14,8 +14,8 @@ from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import DataError, Unsuitable
 from dpmodels.generators import conditional
 from dpmodels.generators.conditional import GivenMixture, sample_where
-from dpmodels.generators.labels import LabelModel
 from dpmodels.generators.mixture import MixtureModel
+from dpmodels.generators.refinements.labels import LabelModel
 from dpmodels.generators.sampling import Sampler
 from tests.kit.errors import refused
 from tests.kit.support import make_schema

@@ -10,8 +10,8 @@ from dpmodels.audit.made import shop
 from dpmodels.codec.encode import Records
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.partition import Partition
-from dpmodels.generators.coupling import Coupling, Line, coupling_of
 from dpmodels.generators.load import load_generator
+from dpmodels.generators.refinements.coupling import Coupling, Line, coupling_of
 from dpmodels.methods.registry import create
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft

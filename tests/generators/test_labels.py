@@ -8,11 +8,11 @@ import torch
 
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.partition import Partition
-from dpmodels.generators.label_fit import explained, fitted, label_model
-from dpmodels.generators.labels import LabelModel
 from dpmodels.generators.load import load_generator
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MomentTarget
+from dpmodels.generators.refinements.label_fit import explained, fitted, label_model
+from dpmodels.generators.refinements.labels import LabelModel
 from tests.kit.mixtures import model
 
 ROWS = 60_000

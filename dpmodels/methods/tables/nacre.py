@@ -6,8 +6,8 @@
                   r(x) = residuals of pairs of columns: all 2-way and label-3-way marginals that 1-way ones leave open
     denoise   average estimates of the same count, shrink what is noise    generators/denoise.py
     fit       a mixture of product distributions to the moments            generators/moment_matching.py
-              the label of a row anew, from its other columns              generators/label_fit.py
-              numbers that rise together do so within cells too            generators/coupling.py
+              the label of a row anew, from its other columns              generators/refinements/label_fit.py
+              numbers that rise together do so within cells too            generators/refinements/coupling.py
 
 Privacy: both looks get discrete Gaussian noise of one scale z * Delta, with Delta^2 = Delta_h^2 + Delta_s^2 (proofs:
 embeddings/moments.py and residuals.py). They are Gaussian mechanisms of mu_h = Delta_h / (z Delta) and
@@ -33,7 +33,7 @@ from dpmodels.accounting.events import ComposedEvent, GaussianEvent
 from dpmodels.accounting.split import gaussians, noise_multiplier_of
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.schema import Schema
-from dpmodels.contract.workload import Tables, pair_weights
+from dpmodels.contract.workload import pair_weights
 from dpmodels.embeddings.base import VALUE_BITS
 from dpmodels.embeddings.cell_counts import STEP
 from dpmodels.embeddings.moments import Moments, pairs_within
@@ -43,17 +43,18 @@ from dpmodels.embeddings.residuals import Residuals, mix_of, scaled_to, squared_
 from dpmodels.embeddings.zoom import Zoom, ZoomCounts
 from dpmodels.errors import InvalidArgument
 from dpmodels.frozen import Frozen
-from dpmodels.generators.coupling import ROWS as COUPLING_ROWS
-from dpmodels.generators.coupling import coupling_of
 from dpmodels.generators.ends import Ends
-from dpmodels.generators.label_fit import label_model
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching
+from dpmodels.generators.refinements.coupling import ROWS as COUPLING_ROWS
+from dpmodels.generators.refinements.coupling import coupling_of
+from dpmodels.generators.refinements.label_fit import label_model
 from dpmodels.generators.targets import cut, details, ends_of, joined, moment_target
 from dpmodels.generators.users import UserModel
 from dpmodels.late import torch
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.methods.parts.marginals import Marginals, NoisyTable, moment_tables, of_moments, with_pairs
+from dpmodels.methods.parts.pair_noise import ABOUT, PAIR, SMALL_CLASS, pair_noise
 from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
@@ -64,9 +65,6 @@ PAIR_BITS = 26
 """A residual weighs 2**26 lattice steps, to be divided by the numbers of cells of both columns. With default settings
 no coordinate of a record of up to 64 columns reaches 2**28.6, so a sum of 10**10 records stays below 2**62.
 """
-
-PAIR = "records in a pair of merged cells of two columns"
-SMALL_CLASS = f"{PAIR}, where a class is small"
 
 
 class NacreMeasurement(Frozen):
@@ -360,7 +358,7 @@ class Nacre(Synthesizer[Looks]):
             **zooms,
             "records in a fine cell of one column and class": steps / looks.first.one_way,
             "records in a merged cell of one column and class, at most": steps / looks.one_way,
-            **_planned_pairs(looks, steps, line.contract.workload),
+            **self._noise_of_pairs(looks, steps),
         }
 
     def released_noise(self, release: Release) -> dict[str, float]:
@@ -368,7 +366,14 @@ class Nacre(Synthesizer[Looks]):
         looks, second = self.of(release.line), self.answers(release)[-1]
         if not looks.mix:
             return {}
-        return _pair_noise(second.embedding, second.noise_stddev, release.line.contract.workload)
+        return pair_noise(second.embedding, second.noise_stddev, looks.schema.workload)
+
+    def _noise_of_pairs(self, looks: Looks, steps: float) -> dict[str, float]:
+        """Say what the noise of pairs will be about: more where a class is small, and so first moments weigh more."""
+        if not looks.mix:
+            return {f"{PAIR} and class, at most": steps / looks.weights(0.0, steps / looks.two_way)[1]}
+        usual, small = (looks.expected_second(smallest, steps) for smallest in (math.inf, 0.0))
+        return pair_noise(usual, steps, looks.schema.workload) | {SMALL_CLASS: pair_noise(small, steps, ())[ABOUT]}
 
     def fingerprint(self, design: Looks) -> str:
         """Hash the fine cells, the weights, and the rules by which the first look sets those of the second."""
@@ -385,25 +390,3 @@ def _ends(looks: Looks, zooms: Sequence[NoisySum], fine: NoisySum, second: Noisy
     zoom_looks = [(look.embedding.zoom, look.embedding.unpack(look.vector), look.noise_stddev / STEP) for look in zooms]
     measured = [(look.embedding, look.vector, look.noise_stddev) for look in (fine, second)]
     return ends_of(zoom_looks, measured, looks.coarse.zoomed)
-
-
-def _planned_pairs(looks: Looks, steps: float, workload: Sequence[Tables]) -> dict[str, float]:
-    """Say what the noise of pairs will be about: more where a class is small, and so first moments weigh more."""
-    if not looks.mix:
-        return {f"{PAIR} and class, at most": steps / looks.weights(0.0, steps / looks.two_way)[1]}
-    usual, small = (looks.expected_second(smallest, steps) for smallest in (math.inf, 0.0))
-    return _pair_noise(usual, steps, workload) | {SMALL_CLASS: _pair_noise(small, steps, ())[f"{PAIR}, about"]}
-
-
-def _pair_noise(second: Moments, steps: float, workload: Sequence[Tables]) -> dict[str, float]:
-    """Return the mean noise of a count of a pair of cells: of those in general, and of each set that is asked for."""
-    names, (class_stddevs, stddevs) = second.partition.names, second.count_stddevs
-    paired = np.triu(second.paired)
-    weights = pair_weights(workload, names)
-    plain = paired & (weights == 1) if (paired & (weights == 1)).any() else paired
-    noise = {f"{PAIR} and class, about": float(class_stddevs[plain].mean())} if second.partition.classes > 1 else {}
-    noise |= {f"{PAIR}, about": float(stddevs[plain].mean())}
-    for tables in workload:
-        asked = tuple(np.array(list(tables.pairs(names))).T)
-        noise[f"{PAIR} that the workload asks for ({tables.text}), about"] = float(stddevs[asked].mean())
-    return {name: steps * stddev for name, stddev in noise.items()}

@@ -1,7 +1,7 @@
 """Couple the values of two numbers within their cells, which a mixture draws independently of each other.
 
-A mixture says in which cells two columns fall together. Within a wide cell, as at the end of a column with a long tail,
-values of two columns that rise together do so still. So the values of the rows in a cell change places among each other:
+A mixture says in which cells two columns fall together. Within a wide cell, as at the end of a long tail, values of
+two columns that rise together do so still. So the values of the rows in a cell change places among each other:
 
     m(x)     the line through the means of the following column in the cells of the leading one, x
     s        how far values lie from that line, in the cells around
@@ -9,7 +9,7 @@ values of two columns that rise together do so still. So the values of the rows 
              the values of this cell and class are given to its rows in the order of y
 
 Nothing else changes: neither the counts of cells and of pairs of cells nor the values of a class in a cell. Columns are
-coupled along a maximum spanning tree of the correlations that the rows' cells show, so a column follows one other at most.
+coupled along a maximum spanning tree of the correlations that the rows' cells show: a column follows one other at most.
 
 Source: Chow and Liu, "Approximating discrete probability distributions with dependence trees" (1968), for the tree.
 Privacy: post-processing.
@@ -47,8 +47,8 @@ UNLIKELY = 1e-12
 class Line:
     """How a column follows another one, which have these places among the columns that have cells.
 
-    Shapes: ``knots`` [3, cells]: for some cells of the leading column its mean, the other's mean there, and the standard
-    deviation from the line through these means. Units: values in [0, 1] of a column's interval.
+    Shapes: ``knots`` [3, cells]: for some cells of the leading column its mean, the other's mean there, and the
+    standard deviation from the line through these means. Units: values in [0, 1] of a column's interval.
     """
 
     leading: int

@@ -19,9 +19,9 @@ from scipy import sparse
 
 from dpmodels.arrays import Floats, Whole
 from dpmodels.embeddings.partition import Partition
-from dpmodels.generators.labels import LabelModel
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MomentTarget
+from dpmodels.generators.refinements.labels import LabelModel
 
 MOST_CELLS = 2**23
 """Cells of all rows that a model is fitted to, times the classes: some seconds of one core."""

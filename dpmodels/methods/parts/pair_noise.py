@@ -1,0 +1,28 @@
+"""The noise of counts of pairs of merged cells, by the names that plans and reports give it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpmodels.contract.workload import Tables, pair_weights
+from dpmodels.embeddings.moments import Moments
+
+PAIR = "records in a pair of merged cells of two columns"
+ABOUT = f"{PAIR}, about"
+SMALL_CLASS = f"{PAIR}, where a class is small"
+
+
+def pair_noise(second: Moments, steps: float, workload: Sequence[Tables]) -> dict[str, float]:
+    """Return the mean noise_stddev of a count of a pair: of pairs in general, and of each set that is asked for.
+
+    ``steps``: the standard deviation of the noise, in lattice steps. Units: records.
+    """
+    names, (class_stddevs, stddevs), paired = second.partition.names, second.count_stddevs, np.triu(second.paired)
+    weights = pair_weights(workload, names)
+    plain = paired & (weights == 1) if (paired & (weights == 1)).any() else paired
+    noise = {f"{PAIR} and class, about": float(class_stddevs[plain].mean())} if second.partition.classes > 1 else {}
+    noise |= {ABOUT: float(stddevs[plain].mean())}
+    for tables in workload:
+        asked = tuple(np.array(list(tables.pairs(names))).T)
+        noise[f"{PAIR} that the workload asks for ({tables.text}), about"] = float(stddevs[asked].mean())
+    return {name: steps * stddev for name, stddev in noise.items()}
