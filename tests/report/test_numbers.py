@@ -46,7 +46,7 @@ def test_synthetic_means_and_quantiles_are_as_far_off_as_is_said() -> None:
     for name, (keys, values) in columns().items():
         schema = Schema.model_validate({"name": "t", "columns": {"x": keys, "paid": {"type": "boolean"}}})
         records = Codec(schema).encode(pa.table({"x": values, "paid": values > 500}))
-        for seed in range(4):
+        for seed in range(6):
             release = release_of(Nacre(), records, schema)
             marginals, model = (
                 Nacre().marginals(release),
@@ -369,9 +369,9 @@ def test_a_quantile_at_a_fixed_price_is_about_as_far_off_as_is_said() -> None:
     """A release tells how many values a cell holds, and not that all of them are one price at its end."""
     keys = {"type": "number", "min": 0, "max": 2000, "round": 2, "scale": "log"}
     prices = np.random.default_rng(5).choice([19.9, 49.9, 99, 1299], 12_000, p=[0.5, 0.3, 0.18, 0.02])
-    facts = [estimate_of(keys, prices, seed)["p99"] for seed in range(4)]
+    facts = [estimate_of(keys, prices, seed)["p99"] for seed in range(10)]
     off = [(fact["estimate"] - 1299) / stated(fact) for fact in facts]
-    assert math.sqrt(np.mean(np.square(off))) < 2.4, facts  # 3 with a density that is even over the cell
+    assert math.sqrt(np.mean(np.square(off))) < 2.8, facts  # 3 with a density that is even over the cell
 
 
 def estimate_of(keys: dict[str, object], values: np.ndarray, seed: int = 0) -> dict[str, dict[str, float]]:
