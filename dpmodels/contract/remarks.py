@@ -29,16 +29,11 @@ UNROUNDED = (
 )
 
 
-def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit, earlier: bool = False) -> Iterator[str]:
-    """Say in a sentence each what is to be looked at again.
-
-    ``earlier``: only what hand-offs of the same layout were told before further rows, rows that are left out, and
-    computed columns were remarked on.
-    """
+def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit) -> Iterator[str]:
+    """Say in a sentence each what is to be looked at again."""
     if unit.user is not None and unit.max_rows == 1:
         yield FIRST_ROWS
-    if not earlier:
-        yield from _further(columns, unit)
+    yield from _further(columns, unit)
     for name, column in columns.items():
         if isinstance(column, Integer | Number) and column.log and column.low < 0:
             yield COARSE_AT_ZERO.format(name=name, low=f"{column.low:.10g}")

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from dpmodels.contract.federation import Federation
-from dpmodels.contract.remarks import remarks_of
 from dpmodels.contract.schema import Schema
 from dpmodels.hand_off.check_columns import are_columns
 from dpmodels.hand_off.check_figures import impossible
@@ -118,13 +117,8 @@ def _are_noises(noises: Any, contract: Contract, manifest: Manifest) -> bool:
 
 
 def are_cautions(cautions: Any, contract: Contract) -> bool:
-    """Tell whether cautions are the contract's remarks, now or earlier, and at most the one about its rules."""
-    remarked = table_of(contract) if contract.is_table else None
-    earlier = list(remarks_of(remarked.columns, remarked.unit, earlier=True)) if remarked else list(contract.remarks)
-    return any(_are_remarks(cautions, remarks, contract) for remarks in (list(contract.remarks), earlier))
-
-
-def _are_remarks(cautions: Any, remarks: list[str], contract: Contract) -> bool:
+    """Tell whether cautions are the contract's remarks, and at most the one about its rules."""
+    remarks = list(contract.remarks)
     if not isinstance(cautions, list):
         return cautions is None and not remarks
     if cautions[: len(remarks)] != remarks or not all(isinstance(one, str) for one in cautions):

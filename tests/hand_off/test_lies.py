@@ -744,15 +744,18 @@ def test_a_layout_that_no_version_so_far_has_is_a_fault(tmp_path: Path) -> None:
     assert verify_hand_off(later).faults == []
 
 
-def test_hand_offs_of_the_same_layout_that_were_made_before_a_remark_existed_are_in_order() -> None:
-    """The last version remarked neither on rows that are left out nor on computed columns."""
+def test_every_remark_is_told_and_hand_offs_of_an_earlier_layout_that_were_told_less_are_in_order(
+    tmp_path: Path,
+) -> None:
     columns = {"fee": {"type": "integer", "min": -9, "max": 9, "scale": "log", "outside": "reject-row"}}
     schema = Schema.model_validate(
         {"name": "x", "columns": columns | {"twice": {"type": "derived", "formula": "2 * fee"}}}
     )
     left_out, computed, coarse = schema.remarks
-    assert are_cautions([left_out, computed, coarse], schema) and are_cautions([coarse], schema)
-    assert not any(are_cautions(one, schema) for one in ([left_out, coarse], [computed, coarse], [], None, [left_out]))
-    users = {"columns": {"who": {"type": "identifier"}, "age": {"type": "integer", "min": 0, "max": 9}}}
-    several = Schema.model_validate({"name": "x", "unit": {"user": "who", "max_rows": 3}, **users})
-    assert are_cautions(list(several.remarks), several) and are_cautions(None, several)
+    assert are_cautions([left_out, computed, coarse], schema)
+    assert not any(are_cautions(one, schema) for one in ([left_out, coarse], [coarse], [], None, [left_out]))
+
+    def told(manifest: Json, report: Json, _: Json) -> None:
+        manifest["layout"], report["cautions"] = LAYOUT - 1, ["what an earlier version said"]
+
+    assert verify_hand_off(forged(TABLE, tmp_path / "own", told)).faults == []
