@@ -16,6 +16,7 @@ import tempfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib.metadata import version
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ import pandas as pd
 import yaml
 
 from benchmarks.adult import DELTA, synthesize
-from benchmarks.common import Table, data_dir, parse, report
+from benchmarks.common import Table, commit, data_dir, parse, report
 from dpmodels.arrays import Whole
 
 SETS = {
@@ -156,8 +157,8 @@ def pairs_alone(real: pd.DataFrame, seed: int) -> float:
     return 1000 * (1 - float(np.mean(distances)))
 
 
-def released(name: str, epsilon: float, workload: bool, seed: int) -> tuple[float, float]:
-    """Synthesize a feature set, and return its score and the seconds of the run."""
+def released(name: str, epsilon: float, workload: bool, seed: int, submitted: Path | None) -> tuple[float, float]:
+    """Synthesize a feature set, and return its score and the seconds of the run; write what the archive takes."""
     columns = SETS[name].split()
     kept = [column for column in columns if column != "DENSITY"]
     with tempfile.TemporaryDirectory() as place:
@@ -169,13 +170,48 @@ def released(name: str, epsilon: float, workload: bool, seed: int) -> tuple[floa
     made = as_text(outcome.table if outcome.table is not None else pd.DataFrame(columns=kept))
     if "DENSITY" in columns:
         made["DENSITY"] = made["PUMA"].map(national().groupby("PUMA")["DENSITY"].first())
-    return score(as_text(national()[columns]), made[columns]), outcome.seconds
+    scored = score(as_text(national()[columns]), made[columns])
+    if submitted:
+        write_submission(submitted, made[columns], name, epsilon, workload, seed, scored)
+    return scored, outcome.seconds
+
+
+def write_submission(
+    folder: Path, made: pd.DataFrame, name: str, epsilon: float, workload: bool, seed: int, scored: float
+) -> None:
+    """Write a release as NIST's walkthrough asks for it: a table of its own codes, and what its form asks about it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    variant = "workload-by-puma" if workload else "default"
+    path = folder / f"nacre-national2019-{name}-epsilon-{epsilon:g}-{variant}-{seed}"
+    made.to_csv(path.with_name(f"{path.name}.csv"), index=False)
+    facts = {
+        "target dataset": "national2019",
+        "feature subset": name,
+        "features": list(made),
+        "technique": "nacre",
+        "library": "nacre",
+        "library version": version("nacre"),
+        "code": commit(),
+        "privacy": "differential privacy, a record is added or removed",
+        "epsilon": epsilon,
+        "delta": DELTA,
+        "parameters": "defaults" + (", tables by PUMA get three times less noise" if workload else ""),
+        "tuning": "weights of a workload were chosen on this data, and nothing else"
+        if workload
+        else "none on this data",
+        "not synthesized": "DENSITY, which is public and follows from PUMA" if "DENSITY" in made else "",
+        "k-marginal score, re-implemented": round(scored, 1),
+    }
+    path.with_name(f"{path.name}.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
 
 
 def options(parser: ArgumentParser) -> None:
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--epsilons", nargs="*", type=float, default=list(EPSILONS))
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
+    parser.add_argument(
+        "--submission", type=Path, metavar="DIR", help="write the releases as NIST's archive takes them"
+    )
 
 
 def table_of(args: Namespace) -> Table:
@@ -191,7 +227,9 @@ def table_of(args: Namespace) -> Table:
     table.add("exact pairs, no interaction of three columns", *exact, "–")
     for epsilon, workload in product(args.epsilons, (False, True)):
         sets = [name for name in args.sets if not workload or "PUMA" in SETS[name].split()]
-        runs = {name: [released(name, epsilon, workload, seed) for seed in args.seeds] for name in sets}
+        runs = {
+            name: [released(name, epsilon, workload, seed, args.submission) for seed in args.seeds] for name in sets
+        }
         seconds = [one[1] for each in runs.values() for one in each]
         cells = [[one[0] for one in runs[name]] if name in runs else "–" for name in args.sets]
         table.add(f"nacre, epsilon {epsilon:g}{', workload by PUMA' if workload else ''}", *cells, seconds)

@@ -1,5 +1,8 @@
 """The k-marginal score: equal tables have all of it, tables that share nothing none, and one moved pair its part."""
 
+import json
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
@@ -48,3 +51,13 @@ def test_a_schema_follows_from_the_dictionary(monkeypatch: pytest.MonkeyPatch) -
     assert columns["PUMA"] == {"type": "categorical", "values": ["01-01301"]}
     assert columns["NOC"]["values"] == ["N", "0", "1", "2", "3"]
     assert columns["POVPIP"] == {"type": "integer", "min": 0, "max": 501, "nullable": True}
+
+
+def test_a_submission_has_the_table_in_its_own_codes_and_says_what_was_done(tmp_path: Path) -> None:
+    made = pd.DataFrame({"PUMA": ["01-01301"] * 2, "SEX": ["1", "2"], "PINCP": ["N", "500"], "DENSITY": ["9", "9"]})
+    nist.write_submission(tmp_path / "new", made, "simple", 0.5, True, 2, 901.26)
+    name = "nacre-national2019-simple-epsilon-0.5-workload-by-puma-2"
+    facts = json.loads((tmp_path / "new" / f"{name}.json").read_text())
+    again = pd.read_csv(tmp_path / "new" / f"{name}.csv", dtype=str, keep_default_na=False)
+    assert again.equals(made) and facts["features"] == list(made) and facts["epsilon"] == 0.5
+    assert facts["k-marginal score, re-implemented"] == 901.3 and "DENSITY" in facts["not synthesized"]
