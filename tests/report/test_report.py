@@ -217,7 +217,7 @@ def test_the_page_says_beneath_the_means_what_was_clipped(facts):
     assert "set to the bound" not in render(facts)
     columns = [one | ({"clipped": [0, 2000]} if "mean" in one else {}) for one in facts["columns"]]
     page = render({**facts, "columns": columns}).replace("\n", " ")
-    assert page.index("Means and large values") < page.index("figures of these columns are of what was left")
+    assert page.index("Means and large values") < page.index("the figures of these columns are of what was left")
 
 
 def test_names_and_categories_are_text_and_never_markup():
