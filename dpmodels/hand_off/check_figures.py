@@ -4,6 +4,7 @@ What a figure is rests on whoever signed; what it cannot be is held here.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from math import inf
 from typing import Any
 
 from dpmodels.contract.columns import Integer, Modelled, Number
@@ -35,8 +36,9 @@ def _of_column(facts: Facts, column: Modelled) -> Iterator[str]:
     yield from (key for key in ERRORS if not _are_between(_listed(facts.get(key)), 0))
     yield from (key for key in SHARES if not _are_between(_listed(facts.get(key)), 0, 1 + ROUNDED))
     largest, together = facts.get("largest_cell", {}), facts.get("counted_together", {})
-    if not _are_between([largest.get("share"), largest.get("part_of_range")], -1, 1 + ROUNDED):
-        yield "largest_cell"
+    part = largest.get("part_of_range")
+    if not (_are_between([largest.get("share")], -inf, 1 + ROUNDED) and _are_between([part], 0, 1 + ROUNDED)):
+        yield "largest_cell"  # noise can make the largest count of a lost column as low as it likes
     if not _are_between([together.get("share"), together.get("distance_within")], 0, 1 + ROUNDED):
         yield "counted_together"
     unseen = facts.get("unseen", {})
@@ -78,6 +80,6 @@ def _descends(values: Iterable[float]) -> bool:
     return values != sorted(values)
 
 
-def _are_between(values: Iterable[Any], low: float, high: float = float("inf")) -> bool:
+def _are_between(values: Iterable[Any], low: float, high: float = inf) -> bool:
     """Tell whether all numbers that are there lie between two."""
     return all(one is None or low <= one <= high for one in values)

@@ -11,6 +11,7 @@ import pytest
 from dpmodels.accounting.events import leaves
 from dpmodels.audit.data import quick_plan
 from dpmodels.contract.dropped import UNFIT
+from dpmodels.hand_off.check_figures import impossible
 from dpmodels.hand_off.check_warnings import is_warning
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.hand_off.vocabulary import is_mechanism, is_noise
@@ -18,6 +19,7 @@ from dpmodels.methods.quick import QUICK, quick
 from dpmodels.pages.page import LAYOUT
 from tests.hand_off.make_golden import GOLDEN
 from tests.kit.manifests import Json, forged, rewritten
+from tests.kit.support import make_schema
 
 FEDERATION = GOLDEN / "FORMAT-7" / "laid-out-federation"
 NEWEST, PART = GOLDEN / "LAYOUT-7" / "laid-out", "synthetic/part-00000.parquet"
@@ -156,3 +158,14 @@ def test_sentences_of_a_warning_are_known_by_their_words_and_not_by_their_figure
     assert is_warning(f"{far} {advice}") and is_warning(far.replace("2.1", "999"))
     for wrong in (f"{far}  {advice}", far.replace("few", "lot"), advice + 4000 * " "):
         assert not is_warning(wrong)
+
+
+def test_a_column_that_noise_has_lost_is_no_fault() -> None:
+    """The largest of noisy counts may be far below zero, as the share of it then is."""
+    table = make_schema()
+    facts = {"name": "smoker", "largest_cell": {"label": "true", "share": -60.0, "part_of_range": 0.5}}
+    report = {"synthetic_rows": 9, "released_records": 1, "noise_stddev": {}, "pairs": None, "fit": [], "charged": None}
+    for share, part, faults in ((-60.0, 0.5, 0), (1.5, 0.5, 1), (0.5, -0.5, 1)):
+        facts["largest_cell"] |= {"share": share, "part_of_range": part}
+        columns = [{**facts, "name": name} if name == "smoker" else {"name": name} for name in table.modelled]
+        assert len(list(impossible({**report, "columns": columns}, table))) == faults

@@ -18,6 +18,8 @@ def pair_noise(second: Moments, steps: float, workload: Sequence[Tables]) -> dic
     ``steps``: the standard deviation of the noise, in lattice steps. Units: records.
     """
     names, (class_stddevs, stddevs), paired = second.partition.names, second.count_stddevs, np.triu(second.paired)
+    if not paired.any():
+        return {}
     weights = pair_weights(workload, names)
     plain = paired & (weights == 1) if (paired & (weights == 1)).any() else paired
     noise = {f"{PAIR} and class, about": float(class_stddevs[plain].mean())} if second.partition.classes > 1 else {}

@@ -373,7 +373,8 @@ class Nacre(Synthesizer[Looks]):
         if not looks.mix:
             return {f"{PAIR} and class, at most": steps / looks.weights(0.0, steps / looks.two_way)[1]}
         usual, small = (looks.expected_second(smallest, steps) for smallest in (math.inf, 0.0))
-        return pair_noise(usual, steps, looks.schema.workload) | {SMALL_CLASS: pair_noise(small, steps, ())[ABOUT]}
+        if_small = {SMALL_CLASS: stddev for name, stddev in pair_noise(small, steps, ()).items() if name == ABOUT}
+        return pair_noise(usual, steps, looks.schema.workload) | if_small
 
     def fingerprint(self, design: Looks) -> str:
         """Hash the fine cells, the weights, and the rules by which the first look sets those of the second."""
