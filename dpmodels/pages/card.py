@@ -66,12 +66,12 @@ def render_statement(facts: Mapping[str, Any]) -> str:
 def render_sheet(facts: Mapping[str, Any]) -> str:
     """Lay the facts of a hand-off out on one sheet for whoever gets it: what it is, and what it is not for."""
     quality, content = facts["quality"], facts["content"]
-    avoid = quality.get("avoid", {})
-    warnings = [one for one in quality["warnings"] if one.partition(": ")[0] not in avoid]
+    avoid, numbers = quality.get("avoid", {}), quality.get("numbers", {})
+    warnings = [one for one in quality["warnings"] if not _is_told(one.partition(": ")[0], avoid, numbers)]
     warned = list(_fitting(warnings))
     number_columns = {
         "columns": [
-            {"name": name, "avoid": avoid.get(name, ()), **one} for name, one in quality.get("numbers", {}).items()
+            {"name": name, "avoid": avoid.get(name, ()), **one} for name, one in numbers.items()
         ]
     }
     return render_page(
@@ -83,10 +83,16 @@ def render_sheet(facts: Mapping[str, Any]) -> str:
         weakest=[f"{name} {percent(error)}" for name, error in quality["weakest"].items()],
         numbers=doubted(number_columns),
         clipped=clipped(number_columns["columns"], MOST_CLIPPED),
-        avoided=list(_avoided(avoid, quality.get("numbers", {}))),
+        avoided=list(_avoided(avoid, numbers)),
         warned=warned,
         further=len(warnings) - len(warned),
     )
+
+
+def _is_told(name: str, avoid: Mapping[str, Sequence[str]], numbers: Mapping[str, Any]) -> bool:
+    """Tell whether all that a column is warned of is said by naming the figures of it that are not to be used."""
+    is_far = "far" in numbers.get(name, {}).get("unseen", {})
+    return name in avoid and not (is_far and "mean" not in avoid[name])
 
 
 def _fitting(warnings: Sequence[str]) -> Iterator[str]:

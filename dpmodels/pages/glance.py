@@ -113,7 +113,8 @@ def warnings_of(report: Facts) -> list[str]:
     warned = warned_columns(report)
     lines = [f"column {column['name']}: {column['warning']}" for column in warned[:MOST_WARNINGS]]
     if left := len(warned[MOST_WARNINGS:]):
-        lines.append(f"{left:,} more columns have a warning, which the report shows beside each")
+        have = "column has" if left == 1 else "columns have"
+        lines.append(f"{left:,} more {have} a warning, which the report shows beside each")
     return [*lines, *report.get("cautions", ())]
 
 

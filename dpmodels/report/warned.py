@@ -50,6 +50,8 @@ LOST_VALUES = "its values do not stand out of their noise, so no error of a mean
 REMEDY = "For the next release, {advice} or spend more."
 CROWD = 2.0
 """Records in the cell at a bound, as a multiple of those beside it, from which on they may be there by clipping."""
+NARROW = 0.001
+"""Width of a cell, as a part of the bound that it lies at, up to which all of it is at the bound."""
 LEAST_CROWD = 0.005
 """Share of the records that they must be."""
 SIDES = {"min": "too high", "max": "too low"}
@@ -162,7 +164,9 @@ def crowded(column: Modelled, noisy: Marginal) -> str | None:
         margin = SIGNIFICANT * math.hypot(float(stddev[0]), float(stddev[1]))
         spike = counts[0] > max(CROWD * counts[1], LEAST_CROWD * total) and counts[0] - counts[1] > margin
         inner = abs(bound) < max(abs(column.low), abs(column.high)) and not column.low < 0 < column.high
-        if spike and bound != 0 and not (inner and counts[1] + margin > counts[2:].max()):
+        first, last = (bounds[0 if step > 0 else column.cells - 1] for bounds in column.grid.bounds)
+        piled = counts[0] > total / 2 and abs(last - first) <= NARROW * abs(bound)  # no amounts thin out like that
+        if spike and bound != 0 and (piled or not (inner and counts[1] + margin > counts[2:].max())):
             at, share = written(column, bound), percent(min(counts[0] / total, 1.0))
             said.append(CROWDED.format(share=share, key=key, at=at, off=SIDES[key], most=MOST[key], wider=WIDER[key]))
     return " ".join(said) or None

@@ -30,3 +30,14 @@ def test_bounds_are_named_of_columns_that_are_warned_of_too() -> None:
     fact = {"estimate": 2.0, "expected_error": None, "expected_error_if_thinning_out": 1.0}
     page = sheet(x={"mean": fact, "p99": fact, "clipped": [0.0, 1000.0], "unseen": {"open": True, "quantile": True}})
     assert "Values beyond 0 to 1,000 of x, if there were any, were set to the bound" in page
+
+
+def test_the_warning_of_a_mean_stands_beside_that_of_a_quantile() -> None:
+    fact = {"estimate": 2.0, "expected_error": 0.1}
+    numbers = {"x": {"mean": fact, "p99": fact, "unseen": {"far": True, "quantile": True}}}
+    card = json.loads((GOLDEN / "LAYOUT-7" / "laid-out" / "model-card.json").read_text())
+    card["quality"] |= {"warnings": [f"x: {FAR}"], "numbers": numbers, "avoid": {"x": ["p99"]}}
+    page = " ".join(render_sheet(card).split())
+    assert "Use no 99 % quantile of x" in page and FAR in page
+    card["quality"]["avoid"] = {"x": ["mean", "total", "p99"]}
+    assert FAR not in " ".join(render_sheet(card).split())

@@ -241,6 +241,8 @@ def test_values_that_crowd_at_a_bound_are_said_to_be_set_to_it_and_others_are_no
     assert crowd_of({"min": 0, "max": 100}, rng.uniform(0, 100, 5000)) == "None"
     assert crowd_of({"min": 0.01, "max": 99_999}, amounts) == "None"
     assert crowd_of({"min": 0, "max": 150, "outside": "reject-row"}, amounts) == "None"
+    thousandths = np.where(rng.random(5000) < 0.002, 50_000, 52.345)  # read as amounts far below the min
+    assert "at its min, 20000.00" in crowd_of({"min": 20_000, "max": 400_000, "scale": "log"}, thousandths)
 
 
 REFUND = {"type": "number", "round": 2, "min": 0, "max": 5000, "outside": "clip", "zero_inflated": True}

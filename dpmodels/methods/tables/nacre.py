@@ -373,8 +373,8 @@ class Nacre(Synthesizer[Looks]):
         if not looks.mix:
             return {f"{PAIR} and class, at most": steps / looks.weights(0.0, steps / looks.two_way)[1]}
         usual, small = (looks.expected_second(smallest, steps) for smallest in (math.inf, 0.0))
-        if_small = {SMALL_CLASS: stddev for name, stddev in pair_noise(small, steps, ()).items() if name == ABOUT}
-        return pair_noise(usual, steps, looks.schema.workload) | if_small
+        noise, if_small = pair_noise(usual, steps, looks.schema.workload), pair_noise(small, steps, ())
+        return noise | ({SMALL_CLASS: if_small[ABOUT]} if if_small else {})
 
     def fingerprint(self, design: Looks) -> str:
         """Hash the fine cells, the weights, and the rules by which the first look sets those of the second."""
