@@ -69,11 +69,7 @@ def render_sheet(facts: Mapping[str, Any]) -> str:
     avoid, numbers = quality.get("avoid", {}), quality.get("numbers", {})
     warnings = [one for one in quality["warnings"] if not _is_told(one.partition(": ")[0], avoid, numbers)]
     warned = list(_fitting(warnings))
-    number_columns = {
-        "columns": [
-            {"name": name, "avoid": avoid.get(name, ()), **one} for name, one in numbers.items()
-        ]
-    }
+    number_columns = {"columns": [{"name": name, "avoid": avoid.get(name, ()), **one} for name, one in numbers.items()]}
     return render_page(
         "data-sheet.html",
         **_told(facts),
