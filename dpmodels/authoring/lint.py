@@ -84,8 +84,8 @@ PHRASES = {  # pydantic's error types, in the words of someone who writes YAML
 
 def lint(path: str | Path) -> list[SchemaFault]:
     """List the faults of a contract's file by line; an empty list means it can be used for a new run."""
-    contract, faults = read(path)
-    return faults if contract is None or contract.kind == "federation" else _run_faults(contract, Path(path))
+    contract, faults, text = _read(path)
+    return faults if contract is None or contract.kind == "federation" else _run_faults(contract, text)
 
 
 def load_for_run(path: str | Path) -> Schema | Documents:
@@ -94,8 +94,8 @@ def load_for_run(path: str | Path) -> Schema | Documents:
     Raises:
         SchemaError: the file has faults; every one is in it, with its line.
     """
-    contract = load_contract(path)
-    if faults := _run_faults(contract, Path(path)):
+    contract, text = _load(path)
+    if faults := _run_faults(contract, text):
         raise SchemaError(str(path), faults)
     return contract
 
@@ -106,12 +106,17 @@ def load_contract(path: str | Path) -> Schema | Documents:
     Raises:
         SchemaError: the file has faults; every one is in it, with its line.
     """
-    contract, faults = read(path)
+    return _load(path)[0]
+
+
+def _load(path: str | Path) -> tuple[Schema | Documents, str]:
+    """Return the contract of a file beside its text: a pipe can be read once, and a file may change meanwhile."""
+    contract, faults, text = _read(path)
     if contract is None:
         raise SchemaError(str(path), faults)
     if contract.kind == "federation":
         raise SchemaError(str(path), [SchemaFault(1, "file", "describes a federation, whose contract is no input")])
-    return contract
+    return contract, text
 
 
 def load_schema(path: str | Path, needs: str = "this needs the schema of a table") -> Schema:
@@ -131,25 +136,31 @@ def load_schema(path: str | Path, needs: str = "this needs the schema of a table
 
 def read(path: str | Path) -> tuple[Schema | Documents | Federation | None, list[SchemaFault]]:
     """Read a contract's file: the contract, or None and every fault found."""
-    contract, faults = _read(path)
-    if contract is None and Path(path).suffix.lower() in TABLES and Path(path).is_file():
-        return None, [SchemaFault(0, "file", "is a table and no schema; `nacre schema init DATA` drafts one")]
-    return contract, faults
+    return _read(path)[:2]
 
 
-def _read(path: str | Path) -> tuple[Schema | Documents | Federation | None, list[SchemaFault]]:
+def _read(path: str | Path) -> tuple[Schema | Documents | Federation | None, list[SchemaFault], str]:
     try:
         text = read_at_most(Path(path), LARGEST_YAML).decode()
     except FileNotFoundError:
-        return None, [SchemaFault(0, "file", "does not exist; `nacre schema init DATA` drafts one")]
+        fault = "does not exist; `nacre schema init DATA` drafts one"
     except (OSError, UnicodeDecodeError):
-        return None, [SchemaFault(0, "file", "cannot be read as UTF-8 text")]
+        fault = "cannot be read as UTF-8 text"
     except ArtifactError:
-        return None, [SchemaFault(0, "file", TOO_LARGE)]
-    return parse(text)
+        fault = TOO_LARGE
+    else:
+        contract, faults = parse(text)
+        if contract is not None or not _is_table(path):
+            return contract, faults, text
+    fault = "is a table and no schema; `nacre schema init DATA` drafts one" if _is_table(path) else fault
+    return None, [SchemaFault(0, "file", fault)], ""
 
 
-def _run_faults(contract: Schema | Documents, path: Path) -> list[SchemaFault]:
+def _is_table(path: str | Path) -> bool:
+    return Path(path).suffix.lower() in TABLES and Path(path).is_file()
+
+
+def _run_faults(contract: Schema | Documents, text: str) -> list[SchemaFault]:
     """List what a new run refuses in a contract that can be read."""
     if not contract.is_table:
         return []
@@ -163,7 +174,7 @@ def _run_faults(contract: Schema | Documents, path: Path) -> list[SchemaFault]:
     if message := size_fault(contract):
         faults["columns",] = message
     outline = Outline()
-    read_yaml(path.read_text(encoding="utf-8"), outline)
+    read_yaml(text, outline)
     unclear = (place for place, text in outline.grouped.items() if _is_unclear(text, place, contract))
     faults |= {place: f"is not clear: {outline.thousands(place)}" for place in unclear}
     return [SchemaFault(outline.line(key_path), ".".join(key_path), message) for key_path, message in faults.items()]
@@ -225,13 +236,12 @@ def load_draft(path: str | Path) -> tuple[str, Discovery]:
     Raises:
         SchemaError: the draft has other faults, or leaves nothing to be discovered.
     """
-    contract, faults = read(path)
+    contract, faults, text = _read(path)
     if contract is None and not all(fault.message == WAITING for fault in faults):
         raise SchemaError(str(path), [fault for fault in faults if fault.message != WAITING])
     if contract is not None:
         message = f"marks nothing with `{WORD}`, such as `values: {WORD}` or `min: {WORD}` (docs/schema.md)"
         raise SchemaError(str(path), [SchemaFault(0, "file", message)])
-    text = Path(path).read_text(encoding="utf-8")
     data = read_yaml(text)
     checked = Schema.model_validate(stand_in(data))
     if checked.image:

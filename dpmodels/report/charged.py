@@ -148,6 +148,7 @@ class Scores(System[ScoreTables]):
 
     method = METHOD
     line = REPORT
+    takes_workload = True  # scores are of the rows, whatever the release looked at more closely
     measurement: ScoreMeasurement = field(default_factory=ScoreMeasurement)
     synthetic: Iterable[Records] = ()
     seed: int = 0

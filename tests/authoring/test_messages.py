@@ -1,5 +1,7 @@
 """What a newcomer gets wrong is named by its cause, and with what to do about it."""
 
+import os
+import threading
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -203,3 +205,14 @@ def test_a_number_as_other_countries_write_it_is_told_from_what_yaml_reads(
     (tmp_path / "t.yaml").write_text(f"name: t\ncolumns:\n{columns}")
     faults = [str(fault) for fault in lint(tmp_path / "t.yaml")]
     assert len(faults) == bool(cause) and all(fault.startswith("line 4: ") and cause in fault for fault in faults)
+
+
+@pytest.mark.parametrize("bound", ["20.000", "20"])
+def test_a_contract_is_read_once_so_that_one_from_a_pipe_is_held_to_the_same(tmp_path: Path, bound: str) -> None:
+    pipe = tmp_path / "schema.yaml"
+    os.mkfifo(pipe)
+    text = f"name: t\ncolumns:\n  a: {{type: number, min: 0, max: {bound}}}\n"
+    writer = threading.Thread(target=pipe.write_text, args=(text,), daemon=True)
+    writer.start()
+    assert [fault.message.partition(":")[0] for fault in lint(pipe)] == ["is not clear"] * (bound == "20.000")
+    writer.join(10)

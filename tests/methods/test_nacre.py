@@ -376,3 +376,15 @@ def test_only_nacre_takes_a_workload_and_only_with_residuals():
             create(method, {}, {}).plan(schema, BUDGET)
     with refused(InvalidArgument, "be a share for a schema with `workload`"):
         Nacre(NacreMeasurement(pooled_share=None)).plan(schema, BUDGET)
+
+
+@pytest.mark.parametrize("workload", [(), ({"by": "a"},)], ids=str)
+@pytest.mark.parametrize("target", ["t", None])
+def test_of_one_column_no_noise_of_pairs_is_planned_or_said(tmp_path, target, workload):
+    columns = {"a": {"type": "integer", "min": 0, "max": 9}}
+    columns |= {"t": {"type": "categorical", "values": ["x", "y"]}} if target else {}
+    schema = Schema.model_validate({"name": "one", "target": target, "columns": columns, "workload": list(workload)})
+    line = NACRE.plan(schema, BUDGET)
+    records = Codec(schema).encode(pa.table({"a": np.arange(90) % 10, "t": ["x", "y", "y"] * 30}))
+    released, _ = measured(tmp_path, line, records)
+    assert not NACRE.released_noise(released.value) and not any("pair" in name for name in NACRE.noise(line))

@@ -208,3 +208,9 @@ def test_impossible_settings_are_refused_by_name(name, value):
 def test_a_report_of_nothing_is_refused():
     with pytest.raises(Unsuitable, match="name at least one score"):
         scores_of(make_records(20), make_schema(target=None), marginals=False)
+
+
+def test_scores_are_planned_beside_a_workload_which_they_do_not_read() -> None:
+    plain, asked = (make_schema(**more) for more in ({}, {"workload": [{"by": "ward"}]}))
+    budget = PrivacyBudget(epsilon=1, delta=1e-5)
+    assert Scores().plan(asked, budget).event == Scores().plan(plain, budget).event

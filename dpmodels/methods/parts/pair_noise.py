@@ -25,6 +25,9 @@ def pair_noise(second: Moments, steps: float, workload: Sequence[Tables]) -> dic
     noise = {f"{PAIR} and class, about": float(class_stddevs[plain].mean())} if second.partition.classes > 1 else {}
     noise |= {ABOUT: float(stddevs[plain].mean())}
     for tables in workload:
-        asked = tuple(np.array(list(tables.pairs(names))).T)
+        asked = np.zeros_like(paired)
+        asked[tuple(np.array(list(tables.pairs(names)), dtype=int).reshape(-1, 2).T)] = True
+        if not (asked & paired).any():
+            continue
         noise[f"{PAIR} that the workload asks for ({tables.text}), about"] = float(stddevs[asked].mean())
     return {name: steps * stddev for name, stddev in noise.items()}
