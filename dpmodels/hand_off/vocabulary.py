@@ -1,7 +1,7 @@
 """Names that a version of nacre gives to mechanisms and to the quantities that noise is added to.
 
 Pages print them, and no manifest has the settings that they follow from; so each has a place here, which a test holds
-against what every method plans (tests/hand_off/test_vocabulary.py).
+against what every method plans (tests/hand_off/test_product.py).
 """
 
 import re

@@ -18,7 +18,6 @@ Privacy: post-processing.
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -31,8 +30,10 @@ from dpmodels.contract.columns import Continuous
 from dpmodels.embeddings.partition import Partition
 from dpmodels.late import torch
 
-ROWS = 2**16
-"""Rows that correlations and lines are read off."""
+MOST_VALUES, MOST_ROWS = 2**22, 2**16
+"""Values, and rows, that correlations and lines are read off."""
+MOST_LINES = 64
+"""Lines along which columns are coupled: each sorts all rows of a batch."""
 LEAST_ROWS = 30
 """Rows of a cell of which a mean is taken."""
 MOST = 0.999
@@ -109,17 +110,15 @@ def coupling_of(partition: Partition, records: Records, least: float) -> Couplin
     """
     cells, places = partition.cells(records), places_of(partition)
     numbers = [index for index, column in enumerate(partition.columns) if isinstance(column, Continuous)]
-    valued = {index: records.states[:, places[index]] == 0 for index in numbers}
-    scores = {index: _scores(cells[:, index], valued[index]) for index in numbers}
-    rho = np.zeros((len(partition.columns),) * 2)
-    for a, b in combinations(numbers, 2):
-        rho[a, b] = rho[b, a] = _correlation(scores[a], scores[b], valued[a] & valued[b])
+    valued = records.states[:, [places[index] for index in numbers]] == 0
+    scores = [_scores(cells[:, index], valued[:, at]) for at, index in enumerate(numbers)]
+    rho = _correlations(np.stack(scores, axis=1), valued) if len(numbers) > 1 else np.zeros((1, 1))
     lines = []
     for a, b in _forest(np.where(np.abs(rho) >= least, rho, 0.0)):
-        both = valued[a] & valued[b]
-        knots = _knots(cells[both, a], records.values[both][:, [places[a], places[b]]])
+        both, leading, following = valued[:, a] & valued[:, b], numbers[a], numbers[b]
+        knots = _knots(cells[both, leading], records.values[both][:, [places[leading], places[following]]])
         if knots.shape[1] > 1:
-            lines.append(Line(a, b, knots))
+            lines.append(Line(leading, following, knots))
     return Coupling(tuple(lines)) if lines else None
 
 
@@ -137,18 +136,29 @@ def _scores(cells: Whole, valued: Mask) -> Floats:
     return scores
 
 
-def _correlation(one: Floats, other: Floats, both: Mask) -> float:
-    """Return rho of a bivariate normal of which means of cells are known: their covariance over their variances."""
-    if both.sum() < LEAST_ROWS:
-        return 0.0
-    (a, c), (_, b) = np.cov(one[both], other[both])
-    return float(np.clip(c / (a * b), -MOST, MOST)) if a > 0 and b > 0 else 0.0
+def _correlations(scores: Floats, valued: Mask) -> Floats:
+    """Return rho of bivariate normals of which means of cells are known: their covariances over their variances.
+
+    Of every two columns over the rows in which both have a value; 0 on the diagonal. Shapes: [rows, C] both -> [C, C].
+    """
+    ones, known = valued.astype(np.float64), np.where(valued, scores, 0.0)
+    rows = np.maximum(ones.T @ ones, 1.0)
+    means = known.T @ ones / rows  # of a row's column, where that of the column has a value too
+    variances = np.square(known).T @ ones / rows - np.square(means)
+    covariances = known.T @ known / rows - means * means.T
+    sound = (rows >= LEAST_ROWS) & (variances > 0) & (variances.T > 0) & ~np.eye(len(rows), dtype=bool)
+    rho = np.divide(covariances, variances * variances.T, out=np.zeros_like(rows), where=sound)
+    return np.clip(rho, -MOST, MOST)
 
 
 def _forest(rho: Floats) -> Iterator[tuple[int, int]]:
-    """Yield the edges of a maximum spanning forest, each from the column that was reached before; 0 is no edge."""
-    weights = sparse.csr_matrix(np.where(rho != 0, 2 - np.abs(rho), 0.0))
-    forest, reached = sparse.csgraph.minimum_spanning_tree(weights), set[int]()
+    """Yield the edges of a maximum spanning forest, each from the column that was reached before; 0 is no edge.
+
+    Of more than ``MOST_LINES`` the largest are kept.
+    """
+    tree = sparse.csgraph.minimum_spanning_tree(sparse.csr_matrix(np.where(rho != 0, 2 - np.abs(rho), 0.0))).tocoo()
+    kept, reached = np.argsort(tree.data, kind="stable")[:MOST_LINES], set[int]()
+    forest = sparse.csr_matrix((tree.data[kept], (tree.row[kept], tree.col[kept])), shape=tree.shape)
     for root in range(len(rho)):
         if root not in reached:
             order, before = sparse.csgraph.breadth_first_order(forest, root, directed=False)

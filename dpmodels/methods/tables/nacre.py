@@ -46,8 +46,7 @@ from dpmodels.frozen import Frozen
 from dpmodels.generators.ends import Ends
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching
-from dpmodels.generators.refinements.coupling import ROWS as COUPLING_ROWS
-from dpmodels.generators.refinements.coupling import coupling_of
+from dpmodels.generators.refinements.coupling import MOST_ROWS, MOST_VALUES, coupling_of
 from dpmodels.generators.refinements.label_fit import label_model
 from dpmodels.generators.targets import cut, details, ends_of, joined, moment_target
 from dpmodels.generators.users import UserModel
@@ -329,7 +328,7 @@ class Nacre(Synthesizer[Looks]):
             looks.schema, looks.most_fine, partition, probabilities, shares, torch.from_numpy(counts), entry
         )
         labels = label_model(model, target, moments.partition, self.training.label_rows, craft.seed)
-        drawn = model.draw(COUPLING_ROWS, np.random.default_rng(craft.seed))
+        drawn = model.draw(min(MOST_ROWS, MOST_VALUES // looks.columns), np.random.default_rng(craft.seed))
         return replace(model, labels=labels, coupling=coupling_of(partition, drawn, self.training.coupling))
 
     def marginals(self, release: Release) -> Marginals:
