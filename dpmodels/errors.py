@@ -131,14 +131,17 @@ def without_marks(text: str) -> str:
     return text.replace("_", "") if re.fullmatch(r"[-+]?\d{1,3}(_\d{1,3})+(\.\d*)?", text) else ""
 
 
-def without_commas(text: str) -> str:
-    """Return what a number may mean that has commas, or points between thousands; empty for any other text."""
+def without_commas(text: str, whole: bool = False) -> str:
+    """Return what a number may mean that has commas, or points between thousands; empty for any other text.
+
+    ``whole``: it can mean no number with decimals.
+    """
     if len(text) > LONGEST_NUMBER or not ("," in text or text.count(".") > 1):
         return ""
     comma, point = (re.fullmatch(MARKED.format(*marks), text) for marks in ((",", r"\."), (r"\.", ",")))
     meant = [text.replace(",", "")] if comma else []
     meant += [text.replace(".", "").replace(",", ".")] if point else []
-    return ", or ".join(meant)
+    return ", or ".join(number for number in meant if not (whole and "." in number))
 
 
 def near(word: str, candidates: Iterable[str]) -> str:

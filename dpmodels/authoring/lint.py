@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from dpmodels.authoring.outline import MOST_KEPT, Outline
+from dpmodels.authoring.outline import MOST_KEPT, Outline, mantissa
 from dpmodels.contract.base import ColumnFaults
 from dpmodels.contract.columns import Boolean, Categorical, Datetime, Derived, Identifier, Image, Integer, Number
 from dpmodels.contract.discovery import WAITING, WORD, Discovery, contract_of, is_derived, marks, stand_in
@@ -183,7 +183,7 @@ def _run_faults(contract: Schema | Documents, text: str) -> list[SchemaFault]:
 def _is_unclear(text: str, place: Place, contract: Schema) -> bool:
     """Tell whether 20.000 may be meant as thousands: nobody writes three zeros of decimals that a column has not."""
     column = contract.columns.get(place[1]) if len(place) == 3 else None
-    return text.endswith(".000") and isinstance(column, Number) and column.decimals != THOUSANDS
+    return mantissa(text).endswith(".000") and isinstance(column, Number) and column.decimals != THOUSANDS
 
 
 def parse(text: str) -> tuple[Schema | Documents | Federation | None, list[SchemaFault]]:
@@ -325,7 +325,7 @@ def _sentence(error: ErrorDetails, key_path: Place, data: Mapping[str, Any]) -> 
     if kind == "value_error":
         return str(context["error"])
     sentence = PHRASES.get(kind, error["msg"]).format(**context) + taken_for_text(error["input"])
-    number = without_commas(str(error["input"])) if kind in ("int_type", "float_type") else ""
+    number = without_commas(str(error["input"]), kind == "int_type") if kind in ("int_type", "float_type") else ""
     return sentence + (f"; write {number}" if number else "")
 
 

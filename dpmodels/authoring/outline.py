@@ -9,7 +9,7 @@ from dpmodels.plain_yaml import Place, Scalar, Watch, YamlFault
 MOST_KEPT = 100
 """Faults that are kept; of the others the number is told."""
 PLAIN_NUMBER = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][-+]?[0-9]+)?|[-+]?\.[0-9]+([eE][-+]?[0-9]+)?")
-GROUPED = re.compile(r"[-+]?[1-9][0-9]{0,2}\.[0-9]{3}")
+GROUPED = re.compile(r"([-+]?[1-9][0-9]{0,2}\.[0-9]{3})([eE][-+]?0+)?")
 """A number of which nobody knows, but by who wrote it, whether its point is before decimals or between thousands."""
 SPLIT = (
     "begins with a digit, as keys do where a number has a comma: between { and } a comma ends a value, so write "
@@ -40,7 +40,7 @@ class Outline(Watch):
     def thousands(self, key_path: Place) -> str:
         """Say what a bound may mean that has three digits after its point; nothing of any other place."""
         text = self.grouped.get(key_path, "")
-        whole = text.replace(".", "")
+        whole = mantissa(text).replace(".", "")
         return f"{text} may mean {float(text):g} or {whole}: write the one that is meant" if text else ""
 
     def on_key(self, key_path: Place, key: Scalar, first_line: int) -> bool:
@@ -91,6 +91,11 @@ class Outline(Watch):
             self.faults.append(SchemaFault(line, ".".join(key_path), message))
         else:
             self.more += 1
+
+
+def mantissa(text: str) -> str:
+    """Return what stands before the exponent of a number."""
+    return text.lower().partition("e")[0]
 
 
 def _trap(scalar: Scalar, key: str) -> str:

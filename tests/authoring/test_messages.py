@@ -183,6 +183,9 @@ def test_types_are_named_in_words() -> None:
         ("{type: number, min: 0, max: 20.000}", "columns.a.max: is not clear: 20.000 may mean 20 or 20000"),
         ("{type: number, min: -5.000, max: 2, round: 2}", "-5.000 may mean -5 or -5000"),
         ("{type: integer, min: 0, max: 20.000}", "must be a whole number; 20.000 may mean 20 or 20000"),
+        ("{type: number, min: 0, max: 20.000E+0}", "is not clear: 20.000E+0 may mean 20 or 20000"),
+        ("{type: number, min: 0, max: 20.000e-00}", "is not clear: 20.000e-00 may mean 20 or 20000"),
+        ("{type: integer, min: 0, max: '4,000'}", "must be a whole number; write 4000"),
         ("{type: number, min: 0, max: 1,000,000}", "write 1000000 for 1,000,000"),
         ("{type: number, min: 0, max: 1,500}", "a comma ends a value"),
         ("{type: number, min: 0, max: '1,000,000'}", "must be a number; write 1000000"),
@@ -193,6 +196,7 @@ def test_types_are_named_in_words() -> None:
         ("{type: derived, formula: 0,19 * net}", "and 0.19 for 0,19"),
         ("{type: derived, formula: 'round(net * 0.19, 2)'}", "write `round: 2` beside the formula"),
         ("{type: number, min: 0, max: 20.0}", ""),
+        ("{type: number, min: 0, max: 20.000E+3}", ""),
         ("{type: number, min: 0.125, max: 1.500}", ""),
         ("{type: number, min: 1.000, max: 20.000, round: 3}", ""),
         ("{type: number, min: 0.000, max: 20000}", ""),
@@ -205,6 +209,7 @@ def test_a_number_as_other_countries_write_it_is_told_from_what_yaml_reads(
     (tmp_path / "t.yaml").write_text(f"name: t\ncolumns:\n{columns}")
     faults = [str(fault) for fault in lint(tmp_path / "t.yaml")]
     assert len(faults) == bool(cause) and all(fault.startswith("line 4: ") and cause in fault for fault in faults)
+    assert not any("4.000" in fault for fault in faults)  # which is no whole number
 
 
 @pytest.mark.parametrize("bound", ["20.000", "20"])
