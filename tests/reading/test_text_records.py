@@ -24,6 +24,7 @@ from dpmodels.reading.text_files import cast_text, csv_form, guarded, read_csv
 from dpmodels.reading.text_records import Malformed, Plain, Quoted, RuledText, TextRule
 from dpmodels.text.reading import load_documents
 from tests.kit.errors import refused
+from tests.kit.inputs import FORMATS
 
 SCHEMA = parse(
     """
@@ -271,3 +272,13 @@ def test_a_day_that_is_written_otherwise_is_told_how_it_is_read() -> None:
     with refused(DataError, "written as 2026-12-31", column="day") as caught:
         cast_text(pa.array(["31.12.2026"]), pa.timestamp("us"), "day")
     assert "31.12" not in str(caught.value)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_number_with_more_decimals_than_its_column_keeps_is_rounded_alike_in_every_format(
+    tmp_path: Path, form: str
+) -> None:
+    """Three digits after the point are decimals everywhere, and thousands nowhere; bounds hold what is written."""
+    schema = parse("name: t\ncolumns:\n  x: {type: number, min: 0, max: 60, round: 2, outside: reject-row}\n")[0]
+    source = FORMATS[form](tmp_path / "t", pa.table({"x": [52.345, 52.355, 59.999, 60.001, 0.004, 52.3]}))
+    assert [row[-1] * 60 for row in states(source, schema)] == pytest.approx([52.34, 52.36, 60, 0, 52.3], abs=1e-9)
