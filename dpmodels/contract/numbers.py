@@ -85,7 +85,9 @@ class Number(Scaled):
     type: Annotated[Literal["number"], Field(description="Numbers between two bounds.")]
     min: Annotated[float, Field(description=MIN)]
     max: Annotated[float, Field(description=MAX)]
-    round: Annotated[int | None, Field(ge=0, le=12, description="Decimals that the numbers keep; those with more are rounded.")] = None
+    round: Annotated[
+        int | None, Field(ge=0, le=12, description="Decimals that the numbers keep; those with more are rounded.")
+    ] = None
     dtype: Annotated[NumberType | None, Field(description=DTYPE)] = None
 
     @property

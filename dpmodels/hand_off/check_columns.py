@@ -33,7 +33,7 @@ FIGURES = {
 }
 REQUIRED = {"name", "type", "labels", "values", "ordered", "synthetic"}
 ERRORS = {"estimate", "expected_error", "expected_error_if_thinning_out", "synthetic"}
-UNSEEN = {"records", "share", "means", "open", "far", "quantile"}
+UNSEEN = {"records", "share", "means", "open", "far", "quantile", "quantiles"}
 WORDS = {"axis", "largest_cell", "counted_together", "mean", "p99", "unseen", "warning", "avoid", "discovered_bounds"}
 
 

@@ -42,7 +42,8 @@ def _of_column(facts: Facts, column: Modelled) -> Iterator[str]:
     if not _are_between([together.get("share"), together.get("distance_within")], 0, 1 + ROUNDED):
         yield "counted_together"
     unseen = facts.get("unseen", {})
-    if not _are_between([unseen.get("records"), unseen.get("share")], 0) or _descends(unseen.get("means", ())):
+    ranges = [unseen.get(key, ()) for key in ("means", "quantiles")]
+    if not _are_between([unseen.get("records"), unseen.get("share")], 0) or any(map(_descends, ranges)):
         yield "unseen"
     yield from (key for key in ("mean", "p99") if key in facts and not _is_figure(facts[key], column))
 

@@ -21,17 +21,22 @@ from dpmodels.report.warned import (
     CUT,
     EXCEEDED,
     FAR_AWAY,
-    HIDDEN_QUANTILE,
     LOST_VALUES,
     MOST,
     ONE_CELL,
     OPEN,
+    OPEN_QUANTILE,
     REMEDY,
     SIDES,
     UNUSABLE,
     WIDER,
 )
 
+HIDDEN_QUANTILE = (
+    "its 99 % quantile is not known: by noise alone more than 1 % of the records may lie anywhere between it and the "
+    "upper bound."
+)
+"""What nacre wrote before it wrote between what the quantile lies."""
 SENTENCES = (
     CROWDED,
     CUT,
@@ -42,6 +47,7 @@ SENTENCES = (
     LOST_VALUES,
     ONE_CELL,
     OPEN,
+    OPEN_QUANTILE,
     REMEDY,
     TOO_THIN,
 )

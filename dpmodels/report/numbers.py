@@ -16,8 +16,9 @@ from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.columns import Continuous, Integer, Modelled, Number
 from dpmodels.generators.denoise import SPLIT_NOISE, correlated, split_by_halves
 from dpmodels.generators.ends import Ends, values_at
-from dpmodels.generators.tails import PLAUSIBLE, SIGNIFICANT, Pooled, Tail
+from dpmodels.generators.tails import SIGNIFICANT, Pooled, Tail
 from dpmodels.methods.parts.marginals import Marginal
+from dpmodels.report.posterior import Places, places
 
 HIGH = 0.99
 """The quantile whose error is reckoned."""
@@ -36,11 +37,15 @@ Of ordinary columns with bounds up to twice as wide as their values, 3 % of rele
 before; of those whose mean a thin far group puts off by more than three stated errors, 96 % are, where 15 % were.
 """
 BEYOND = 3.0
-"""Stated errors of a quantile beyond which records that are counted contradict it."""
+"""Stated errors of a quantile beyond which it may not lie where it is stated."""
 NEAR = 0.1
-"""Part of a quantile by which such records lie beyond it at least: if nearer, they would move it by little."""
-POSSIBLE = 2.0
-"""Standard deviations up to which a count may be too low."""
+"""Part of a quantile by which it may lie elsewhere before that is said."""
+POSSIBLE = 1.5
+"""Standard deviations of the noise up to which a quantile may lie elsewhere; chosen while looking at made columns.
+
+Of 700 columns of which .6 to 2 % lie far away, 34 had a 99 % quantile that was wrong by more than three stated errors
+and not warned of, by the rules before; 3 have one. Of 600 ordinary columns 230 were warned of, and 222 are.
+"""
 STANDS = 4.0
 """Standard deviations by which the number of values must stand out of its noise for anything to be estimated."""
 
@@ -140,18 +145,10 @@ class Spread:
             tails[len(self.shares) - 2] = upper, beyond
         return tails
 
-    def is_in_tail(self, value: float) -> bool:
-        """Tell whether a value lies in the upper tail."""
-        tail = self.ends.upper
-        return tail is not None and value >= float(self.ends.edges[tail.begin])
-
-    def may_lie_beyond(self, value: float, share: float) -> bool:
-        """Tell whether records are counted beyond a value, and may be more than a share of all."""
-        cells, zeros = (self.ends.edges[:-1] > value).astype(np.float64), float(value < 0)
-        count = float(cells @ self.ends.pooled.counts) + zeros * float(self.noisy.counts[-1])
-        variance = float(cells @ self.ends.pooled.covariance @ cells) + zeros * float(self.noisy.covariance[-1, -1])
-        stddev = math.sqrt(max(variance, 0.0))
-        return count > PLAUSIBLE * stddev and count + POSSIBLE * stddev > share * self.total
+    def places(self, share: float, shaped: bool) -> Places:
+        """Return where the quantile may lie beyond which a share of all values lies."""
+        zeros = float(self.noisy.counts[-1]), float(self.noisy.covariance[-1, -1])
+        return places(self.ends, zeros, share, shaped)
 
     @property
     def moved(self) -> Floats:
@@ -223,19 +220,18 @@ class Spread:
         at = min(int((below < level).sum()), len(tops) - 1)
         beyond = np.append(self.edges[:-1] >= tops[at], tops[at] < 0).astype(np.float64)
         above = np.append(np.bincount(self.group, self.within * beyond[:-1]), beyond[-1])
-        stddev, expected = self.stddev_of(above), max(float(above @ self.shares), 1e-300)
+        expected = max(float(above @ self.shares), 1e-300)
         more = (
             min(max(self.seen(above), 0.0), 1.0) / expected
         )  # beyond the value, by how much the shares say too little
         if more > 1:
-            level, stddev = 1 - (1 - level) / more, stddev / more
+            level = 1 - (1 - level) / more
             at = min(int((below < level).sum()), len(tops) - 1)
-        low, high = (np.interp(np.clip(each, 0, 1), below, tops) for each in (level - stddev, level + stddev))
         value, synthetic = np.interp(level, below, tops), np.interp(HIGH, synthetic_below / synthetic_below[-1], tops)
         inside = self._within(int(order[at]), level)
         if order[at] < len(self.group):
             value, synthetic = self._point(float(value)), self._point(float(synthetic))
-        error = math.hypot(float(high - low) / 2, *inside, float(synthetic - value))
+        error = math.hypot(self.places(1 - HIGH, True).error(float(value)), *inside, float(synthetic - value))
         return float(value), max(error, self.step / 2)  # nobody knows a value of a lattice to less than half a step
 
     def _point(self, place: float) -> float:
@@ -307,13 +303,9 @@ def _unseen(spread: Spread, stated: Mapping[str, float], quantile: Mapping[str, 
     """Say how many records could lie at either bound without showing in the noise, and between what the mean would be.
 
     The errors rest on densities that fall; nothing that was released contradicts a few records far away, nor that all
-    values of a cell, or of a tail beyond the last cell that stands out, lie at one end of it. A quantile is open where
-    more records than lie beyond it could be there, unless it lies in a tail, whose fall the counts show; and where the
-    counts show records far beyond it that may be as many.
+    values of a cell, or of a tail beyond the last cell that stands out, lie at one end of it.
     """
-    apart = max(BEYOND * quantile["expected_error"], NEAR * abs(quantile["estimate"]))
-    beyond = quantile["estimate"] + apart
-    hidden = {"quantile": True} if spread.may_lie_beyond(beyond, 1 - HIGH) else {}
+    hidden = _open_quantile(spread, quantile)
     ends, (mean, error) = spread.ends, (spread.mean()[0], stated["expected_error"])
     records = []
     for pooled, tail in ((ends.pooled.mirrored, ends.lower), (ends.pooled, ends.upper)):
@@ -326,10 +318,6 @@ def _unseen(spread: Spread, stated: Mapping[str, float], quantile: Mapping[str, 
         return hidden
     share = float(f"{max(records) / spread.total:.2g}")
     is_open, is_far = reach > max(OPEN * error, spread.size), reach > FAR * error
-    higher = records[1] / spread.total > 1 - HIGH
-    far_off = float(ends.edges[-1]) - quantile["estimate"] > NOTABLE * quantile["expected_error"]
-    if higher and far_off and (is_open or is_far or not spread.is_in_tail(quantile["estimate"])):
-        hidden = {"quantile": True}
     widened = _inside(ends.column, means[0] - error), _inside(ends.column, means[1] + error)  # what shows is off too
     return {
         "records": float(f"{max(records):.2g}"),
@@ -338,6 +326,25 @@ def _unseen(spread: Spread, stated: Mapping[str, float], quantile: Mapping[str, 
         **({"open": True} if is_open else {"far": True} if is_far else {}),
         **hidden,
     }
+
+
+def _open_quantile(spread: Spread, stated: Mapping[str, float]) -> dict[str, Any]:
+    """Say between what a quantile lies, where by noise alone it may lie further away than its error says.
+
+    So it is where more records than lie beyond it could be at a place far away, or where those that were counted there
+    may be fewer; and where it is known to no more than its own size.
+    """
+    value, error = stated["estimate"], stated["expected_error"]
+    places = spread.places(1 - HIGH, shaped=False)
+    low, high = places.reach(POSSIBLE)
+    is_known = max(high - value, value - low) <= max(BEYOND * error, NEAR * abs(value))
+    if is_known and (error <= abs(value) or spread.ends.column.low < 0 < spread.ends.column.high):
+        return {}
+    low, high = places.reach(BEYOND)
+    edges = spread.ends.edges
+    first, last = edges[edges <= low].max(), edges[edges >= high].min()  # a value may lie anywhere in its cell
+    ends = [_inside(spread.ends.column, float(end)) for end in (first, last)]
+    return {"quantile": True, "quantiles": [float(f"{end:.4g}") for end in ends]}
 
 
 def _inside(column: Continuous, value: float) -> float:

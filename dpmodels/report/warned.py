@@ -21,10 +21,7 @@ from dpmodels.report.largest import MOST_ASSUMED, NARROWER, ZEROS_APART, crowd_o
 
 Facts = Mapping[str, Any]
 FIGURES = ("mean", "total", "p99")
-HIDDEN_QUANTILE = (
-    "its 99 % quantile is not known: by noise alone more than 1 % of the records may lie anywhere between it and the "
-    "upper bound."
-)
+OPEN_QUANTILE = "its 99 % quantile is not known: by noise alone it lies anywhere from {low} to {high}."
 UNUSABLE = ("no mean and no total", "no mean, total or 99 % quantile")
 OPEN = (
     "use {figures} of it unless you know that its values thin out towards the bounds and within their cells: by noise "
@@ -124,7 +121,7 @@ def doubt(column: Modelled, errors: Facts) -> Doubt | None:
     if not errors:
         return Doubt(FIGURES, LOST_VALUES)
     mean, unseen = errors["mean"], errors.get("unseen", {})
-    stated, quantile = short(mean["estimate"]), unseen.get("quantile")
+    stated, quantile = short(mean["estimate"]), _open_quantile(unseen)
     if unseen.get("open"):
         (low, high), error = map(short, unseen["means"]), short(mean["expected_error_if_thinning_out"])
         return Doubt(
@@ -132,16 +129,23 @@ def doubt(column: Modelled, errors: Facts) -> Doubt | None:
             OPEN.format(figures=UNUSABLE[bool(quantile)], low=low, high=high, mean=stated, error=error),
         )
     if not column.low < 0 < column.high and mean["expected_error"] > abs(mean["estimate"]):  # else it may well be 0
-        error = short(mean["expected_error"])
-        return Doubt(
-            FIGURES if quantile else FIGURES[:2],
-            EXCEEDED.format(error=error, mean=stated),
-        )
+        sentence = EXCEEDED.format(error=short(mean["expected_error"]), mean=stated)
+        if quantile:
+            return Doubt(FIGURES, f"{sentence} {ALSO}{quantile}")
+        return Doubt(FIGURES[:2], sentence)
     if unseen.get("far"):
         (low, high), error = map(short, unseen["means"]), short(mean["expected_error"])
         sentence = FAR_AWAY.format(mean=stated, error=error, low=low, high=high)
-        return Doubt(FIGURES[2:], f"{sentence} {ALSO}{HIDDEN_QUANTILE}") if quantile else Doubt((), sentence)
-    return Doubt(FIGURES[2:], HIDDEN_QUANTILE) if quantile else None
+        return Doubt(FIGURES[2:], f"{sentence} {ALSO}{quantile}") if quantile else Doubt((), sentence)
+    return Doubt(FIGURES[2:], quantile) if quantile else None
+
+
+def _open_quantile(unseen: Facts) -> str | None:
+    """Say between what the 99 % quantile lies, where it is not known."""
+    if not unseen.get("quantile"):
+        return None
+    low, high = map(short, unseen["quantiles"])
+    return OPEN_QUANTILE.format(low=low, high=high)
 
 
 def crowded(column: Modelled, noisy: Marginal) -> str | None:

@@ -21,7 +21,8 @@ from dpmodels.releases.system import Craft
 from dpmodels.report.bins import CellTally
 from dpmodels.report.fidelity import Measured, drowned
 from dpmodels.report.numbers import Spread, _unseen, errors_of
-from dpmodels.report.warned import HIDDEN_QUANTILE, crowded, cut, discovered_bounds, doubt, warned
+from dpmodels.report.posterior import places
+from dpmodels.report.warned import crowded, cut, discovered_bounds, doubt, warned
 from tests.kit.reports import release_of
 
 KEYS = {"type": "number", "round": 2, "min": 0, "max": 10_000_000, "scale": "log"}
@@ -182,7 +183,7 @@ def test_a_mean_that_noise_leaves_open_is_warned_of_and_not_listed_beside_the_ot
     assert (
         all("anywhere" not in words for words in doubted({"columns": columns})) and doubt(column, columns[-1]) is None
     )
-    columns[-1]["unseen"] |= {"means": [195.0, 9000.0], "open": True, "quantile": True}
+    columns[-1]["unseen"] |= {"means": [195.0, 9000.0], "open": True, "quantile": True, "quantiles": [200.0, 8000.0]}
     assert [one["name"] for one in worst_means({"columns": columns})] == ["a", "b", "c"]
     columns[-1]["mean"] |= {"expected_error": None, "expected_error_if_thinning_out": 11.0}
     verdict = doubt(column, columns[-1])
@@ -328,7 +329,7 @@ def test_a_mean_that_a_few_values_far_away_would_move_is_warned_of_where_the_bou
     least, most = facts["unseen"]["means"]
     assert f"its mean lies anywhere from {least:g} to {most:g}, and not at about 250" in said["warning"]
     assert "narrower public bounds (not so narrow" in said["warning"] and said["resolved"]
-    assert said["avoid"] == ["p99"] and HIDDEN_QUANTILE in said["warning"].replace("Its", "its")
+    assert said["avoid"] == ["p99"] and "99 % quantile is not known: by noise alone it lies" in said["warning"]
 
 
 def test_a_quantile_that_the_released_counts_contradict_is_not_known() -> None:
@@ -337,12 +338,44 @@ def test_a_quantile_that_the_released_counts_contradict_is_not_known() -> None:
     counts[:3], counts[60:] = (30_000, 12_000, 7400), 160
     fact = {"estimate": 38.8, "expected_error": 4.1}
     spread = Spread.of(Ends(column, Pooled(counts, 27.0**2 * np.eye(64)), np.ones(64)), np.ones(65), 0.0, 0.0)
-    assert _unseen(spread, {"expected_error": 1e9}, fact) == {"quantile": True}
-    assert _unseen(spread, {"expected_error": 1e9}, fact | {"expected_error": 400.0}) == {}
+    assert _unseen(spread, {"expected_error": 1e9}, fact)["quantiles"][1] > 900
+    assert _unseen(spread, {"expected_error": 1e9}, {"estimate": 400.0, "expected_error": 300.0}) == {}
+    assert _unseen(spread, {"expected_error": 1e9}, {"estimate": 400.0, "expected_error": 401.0})["quantile"]
     assert _unseen(spread, {"expected_error": 1e9}, {"estimate": 950.0, "expected_error": 0.1}) == {}
     counts[60:] = 20
     spread = Spread.of(Ends(column, Pooled(counts, 27.0**2 * np.eye(64)), np.ones(64)), np.ones(65), 0.0, 0.0)
     assert _unseen(spread, {"expected_error": 1e9}, fact) == {}
+
+
+LUMPS = [(share, noise, off) for share in (0.008, 0.012) for noise in (0.0015, 0.003) for off in (-2, -1, 0, 1, 2)]
+
+
+@pytest.mark.parametrize(("share", "noise", "off"), LUMPS)
+def test_a_quantile_beside_a_far_amount_that_one_percent_may_have_is_off_by_as_much_or_not_known(
+    share: float, noise: float, off: int
+) -> None:
+    """Of 10,000 values, about a hundred are 75,000 and the others below 500; noise decides what the release says."""
+    column, counts = number_column(0, 80_000, 64), np.zeros(64)
+    counts[0], counts[60] = 10_000 * (1 - share), 10_000 * (share + off * noise)
+    pooled = Pooled(counts, (10_000 * noise) ** 2 * np.eye(64) / 8)  # the sum of the cells in between has more
+    pooled.covariance[60, 60] *= 8
+    noisy = replace(Marginal.plain(counts, 10_000 * noise), ends=Ends(column, pooled, np.ones(64)))
+    facts = errors_of(column, noisy, noisy.ends.expected)
+    truth = 75_000 if share > 0.01 else 500
+    is_told = abs(facts["p99"]["estimate"] - truth) <= max(3 * (facts["p99"]["expected_error"] or 0), 1250)
+    assert is_told or "p99" in doubt(column, facts).figures, facts
+    if facts.get("unseen", {}).get("quantile"):
+        least, most = facts["unseen"]["quantiles"]
+        assert least <= truth <= most + 1250
+
+
+def test_a_quantile_that_noise_moves_from_one_group_to_another_has_the_way_between_them_in_its_error() -> None:
+    pooled = Pooled(np.array([989.0, 0, 0, 11]), 1.0 * np.eye(4))
+    column = number_column(0, 400, 4)
+    far = places(Ends(column, pooled, np.ones(4)), (0.0, 0.0), 0.01, shaped=False)
+    chance = 0.159  # of fewer than 10, where 11 are counted with a noise of 1
+    assert far.error(350.0) == pytest.approx(math.sqrt(chance) * 280, rel=0.1)
+    assert far.reach(0.5)[0] >= 300 and far.reach(2)[0] <= 100 and far.reach(2)[1] > 380
 
 
 def test_one_wide_cell_that_holds_most_has_no_mean_and_no_advice_to_widen_its_bounds() -> None:
