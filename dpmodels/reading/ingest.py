@@ -56,7 +56,8 @@ def check_passed(rows: bool, *gates: Gate, of_users: bool = False) -> None:
         DataError: see above; every broken expectation is named.
     """
     if broken := [rule for gate in gates for rule in gate.broken]:
-        raise DataError("", "; ".join(map(str, broken)), [f"{rule}; {rule.fix(of_users)}" for rule in broken])
+        faults = [f"{rule}; {rule.fix(of_users)}" for rule in broken]
+        raise DataError("", "; ".join(faults), faults)
     if not rows:
         raise DataError("", "the data holds no rows that the schema admits")
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from dpmodels.errors import NacreError, SchemaError
+from dpmodels.errors import DataError, NacreError, SchemaError
 from dpmodels.escapes import escaped
 from flows.command_line import audits, deployments, free, ledger, reports, runs, schemas
 from flows.command_line.options import WIDE
@@ -134,6 +134,10 @@ def _say(error: NacreError) -> None:
         echo(f"error: schema {error.source} has {len(faults)} faults", err=True)
     else:
         name, text = getattr(error, "name", ""), str(error)
+        if isinstance(error, DataError):  # whose sentence has its faults; several stand below it
+            faults = faults if len(faults) > 1 else ()
+            if faults:
+                text = text.replace("; ".join(faults), f"the data breaks {len(faults)} rules of its schema")
         dashes = "--" if text.startswith(f"{name}=") and _is_option(name) else ""
         echo(f"error: {dashes}{text.replace(name, name.replace('_', '-'), 1) if dashes else text}", err=True)
         faults = () if isinstance(error, SchemaError) else faults

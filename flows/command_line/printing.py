@@ -39,8 +39,9 @@ def interruptible(charged: Callable[[], str], refusals: bool = True) -> Iterator
     except KeyboardInterrupt:
         raise Interrupted(charged()) from None
     except Exception as error:
-        if unwritten(error) is not None or (refusals and isinstance(error, NacreError)):
-            error.add_note(charged())
+        told = unwritten(error) is not None or (refusals and isinstance(error, NacreError))
+        if told and (said := charged()) not in str(error):
+            error.add_note(said)
         raise
 
 

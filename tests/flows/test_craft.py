@@ -3,6 +3,7 @@
 import json
 import logging
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
@@ -11,8 +12,12 @@ import yaml
 from typer.main import get_command
 
 from dpmodels.audit.made.clinic import make_table
+from dpmodels.errors import DataError
+from dpmodels.gate.suite import Rule
+from dpmodels.reading.ingest import check_passed
 from flows.command_line import app
 from flows.planning import cautions_of
+from tests.kit.errors import refused
 from tests.kit.imports import HEAVY
 from tests.kit.imports import run as run_child
 from tests.kit.support import charges, digest, run_cli, synthesize_words, write_clinic
@@ -158,6 +163,21 @@ def test_faults_of_a_gate_stand_one_a_line_with_what_to_do(tmp_path):
     lines = [line for line in err.splitlines() if line.startswith("  column ")]
     assert len(lines) == 2 and all("to fix it: " in line for line in lines)
     assert "outside: clip" in lines[0] and "add to `values` what is public" in lines[1]
+    assert err.count("must lie between 0 and 99") == err.count("to `values`") == err.count("nothing was charged") == 1
+    assert "error: the data breaks 2 rules of its schema; nothing was charged; " in err
+
+
+def test_the_one_fault_of_a_gate_stands_in_its_sentence_with_what_to_do(tmp_path):
+    data, _, _ = write_clinic(tmp_path)
+    table = make_table(200)
+    pq.write_table(table.set_column(1, "age", [[8675309, *table["age"].to_pylist()[1:]]]), data)
+    code, _, err = run_cli("-q", *synthesize_words(tmp_path))
+    assert code == 1 and err.count("age must lie between") == err.count("nothing was charged") == 1
+    assert "to fix it: correct the values" in err and not [line for line in err.splitlines() if line.startswith("  ")]
+    rule = Rule("ExpectColumnValuesToNotBeNull", {"column": "age"}, "must not be null")
+    broken = SimpleNamespace(broken=[rule, rule])
+    with refused(DataError, "age must not be null .*to fix it: .*age must not be null .*to fix it: "):
+        check_passed(True, broken)  # which is what Python says
 
 
 def test_faults_of_a_schema_stand_one_a_line(tmp_path):
