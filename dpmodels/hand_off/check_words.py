@@ -52,6 +52,8 @@ MADE_TO_FIT = (
 )
 """What ``caution_of_rules`` says, which is in the room of the generators."""
 PERCENT = r"[0-9.e+-]{1,12}"
+CHECKED = ("expectation", "column", "rule")
+"""What is said in words of an expectation that held."""
 
 
 def strange_words(report: Facts, kind: str, contract: Contract, manifest: Manifest) -> Iterator[str]:
@@ -100,6 +102,7 @@ def _of_table(report: Facts, contract: Contract, manifest: Manifest) -> Iterator
         "charged": _are_scores(report["charged"], contract, table),
         "noise_stddev": _are_noises(report["noise_stddev"], contract, manifest),
         "released_noise_stddev": _are_noises(report.get("released_noise_stddev", {}), contract, manifest),
+        "gate": all(has_figures(one, {"success"}, *CHECKED) for one in report["gate"]),
         "pairs": are_figures(report["pairs"], {"expected_error_of_a_share", "cells_of_a_column"}),
         "synthetic_rows": are_figures(report["synthetic_rows"]),
         "released_records": are_figures(report["released_records"]),
@@ -242,12 +245,12 @@ def _of_federation(report: Facts, contract: Federation, method: str) -> Iterator
     """Name the facts of a report on a federation that have words of others."""
     from dpmodels.report.fidelity import lost_in_noise
 
-    clients = {"certainty", "leads"}
+    figures, words = {"certainty", "leads", "epsilon"}, {"name", "account", "dropped"}
     follows = {
         "drowned": _is_drowned(report, [lost_in_noise(0)]),
         "compared": is_comparison(report["compared"], method),
         "public_records": are_figures(report["public_records"]),
-        "clients": all(are_figures([one[key] for key in one.keys() & clients]) for one in report["clients"]),
+        "clients": all(has_figures(one, one.keys() & figures, *words & one.keys()) for one in report["clients"]),
         "classes": all(has_figures(one, {"share"}, "name") for one in report["classes"]),
     }
     yield from (name for name, so in follows.items() if not so)
