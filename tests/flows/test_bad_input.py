@@ -25,7 +25,7 @@ Change = Callable[[pa.Table], pa.Table]
 def refused(folder: Path, **options: object) -> str:
     """Run, expect a refusal that spent nothing, and return its one sentence."""
     code, out, err = run_cli(*synthesize_words(folder, **options))
-    sentence = next(line for line in err.splitlines() if line.startswith("error: "))
+    sentence = "".join(line for line in err.splitlines() if line.startswith(("error: ", "  ")))
     assert code == 1
     assert err.count("error: ") == 1 and "Traceback" not in err + out
     assert not any(value in out + err for value in PRIVATE)
