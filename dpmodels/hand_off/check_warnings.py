@@ -13,6 +13,7 @@ from dpmodels.report.largest import (
     NARROWER,
     SETTINGS,
     TOO_THIN,
+    UNCUT,
     ZEROS_APART,
 )
 from dpmodels.report.warned import (
@@ -21,6 +22,7 @@ from dpmodels.report.warned import (
     CUT,
     EXCEEDED,
     FAR_AWAY,
+    FEW_AMOUNTS,
     LOST_VALUES,
     MOST,
     ONE_CELL,
@@ -42,6 +44,7 @@ SENTENCES = (
     CUT,
     EXCEEDED,
     FAR_AWAY,
+    FEW_AMOUNTS,
     HIDDEN_QUANTILE,
     IN_A_CELL,
     LOST_VALUES,
@@ -100,6 +103,6 @@ def _filler(field: str) -> str:
 def _advice() -> str:
     """Return the expression of what is advised for the next release."""
     cells = [re.escape(MORE_CELLS.format(setting=name, members="@")).replace("@", "[0-9]{1,9}") for name in SETTINGS]
-    known = map(re.escape, (FEWER, LOGARITHMIC + FEW_ZEROS, LOGARITHMIC, NARROWER, ZEROS_APART))
+    known = map(re.escape, (FEWER, LOGARITHMIC + FEW_ZEROS, LOGARITHMIC, NARROWER, ZEROS_APART, *UNCUT.values()))
     one = f"({'|'.join([*known, *cells])})"
     return f"{one}((, | or ){one}){{0,4}}"

@@ -36,6 +36,10 @@ LOGARITHMIC = "declare scale: log"
 FEW_ZEROS = " (where few of them are)"
 MORE_CELLS = "ask for more cells (model.measurement.{setting}, now {members})"
 ZEROS_APART = "declare zero_inflated: true (where many of them are exactly 0)"
+UNCUT = {
+    "min": "write a smaller min (where values below 0 were set to it)",
+    "max": "write a larger max (where values above 0 were set to it)",
+}
 NARROWER = "declare narrower public bounds (not so narrow that a true value lies beyond them)"
 """The one advice of narrower bounds: whoever follows it may set what lies beyond to a bound, or leave its rows out."""
 SETTINGS = ("fine_cells", "cells")
@@ -108,6 +112,10 @@ def _ends(column: Continuous, cell: int) -> Floats:
 def _advice(column: Continuous, cell: int, measurement: Mapping[str, Any]) -> Iterator[str]:
     """Name what makes the cell narrower; more cells only where it is the setting that keeps them few."""
     ends, interval = _ends(column, cell), column.interval
+    if column.outside == "clip":
+        yield from (
+            UNCUT[key] for key, bound in zip(UNCUT, (column.low, column.high), strict=True) if bound == 0 and 0 in ends
+        )
     zeros = isinstance(column, Scaled) and not column.zero_inflated and bool(ends[0] <= 0 <= ends[1])
     if zeros and column.low < column.high:
         yield ZEROS_APART

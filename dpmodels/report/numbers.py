@@ -332,19 +332,19 @@ def _open_quantile(spread: Spread, stated: Mapping[str, float]) -> dict[str, Any
     """Say between what a quantile lies, where by noise alone it may lie further away than its error says.
 
     So it is where more records than lie beyond it could be at a place far away, or where those that were counted there
-    may be fewer; and where it is known to no more than its own size.
+    may be fewer; and where its error exceeds it, in a column that is never negative.
     """
     value, error = stated["estimate"], stated["expected_error"]
     places = spread.places(1 - HIGH, shaped=False)
     low, high = places.reach(POSSIBLE)
-    is_known = max(high - value, value - low) <= max(BEYOND * error, NEAR * abs(value))
-    if is_known and (error <= abs(value) or spread.ends.column.low < 0 < spread.ends.column.high):
-        return {}
+    elsewhere = max(high - value, value - low) > max(BEYOND * error, NEAR * abs(value))
     low, high = places.reach(BEYOND)
     edges = spread.ends.edges
-    first, last = edges[edges <= low].max(), edges[edges >= high].min()  # a value may lie anywhere in its cell
-    ends = [_inside(spread.ends.column, float(end)) for end in (first, last)]
-    return {"quantile": True, "quantiles": [float(f"{end:.4g}") for end in ends]}
+    first, last = float(edges[edges <= low].max()), float(edges[edges >= high].min())  # values lie anywhere in a cell
+    exceeded = spread.ends.column.low >= 0 and last - first > error > max(abs(value), spread.step)
+    if not (elsewhere or exceeded):
+        return {}
+    return {"quantile": True, "quantiles": [float(f"{_inside(spread.ends.column, end):.4g}") for end in (first, last)]}
 
 
 def _inside(column: Continuous, value: float) -> float:

@@ -67,6 +67,8 @@ def warned(
     crowd = None if unresolved else crowded(column, noisy)
     remedy = REMEDY.format(advice=thinner(column, noisy)) if doubted and errors and not (unresolved or crowd) else None
     said = joined(doubted.sentence if doubted else None, unresolved, remedy, crowd)
+    if said and isinstance(column, Integer | Number) and crowd_of(column, noisy)[1] > ALL_ALIKE:
+        said = joined(said["warning"], FEW_AMOUNTS)
     avoid = {"avoid": list(doubted.figures)} if doubted and doubted.figures else {}
     return said | avoid | ({"resolved": True} if said and not unresolved and errors else {})
 
@@ -81,6 +83,12 @@ def thinner(column: Modelled, noisy: Marginal) -> str:
     return NARROWER
 
 
+ALL_ALIKE = 0.9
+"""Share of a column's values in one cell from which on they may be one amount."""
+FEW_AMOUNTS = (
+    "For the next release, if its values are a few amounts that are public, as a fee that is paid or not, declare "
+    "type: categorical and list them in values."
+)
 CROWDED = (
     "{share} of its values lie in the cell at its {key}, {at}, and far fewer beside it. If values beyond the bound "
     "were set to it, its mean, its total and the quantiles near it are {off} by more than is stated here. Unless {at} "

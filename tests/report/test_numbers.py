@@ -12,6 +12,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.generators.ends import Ends
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.tails import Pooled
+from dpmodels.hand_off.check_warnings import is_warning
 from dpmodels.methods.parts.marginals import Marginal
 from dpmodels.methods.tables.nacre import Nacre
 from dpmodels.pages.glance import clipped, doubted, glance, worst_means
@@ -20,10 +21,11 @@ from dpmodels.privacy import Released
 from dpmodels.releases.system import Craft
 from dpmodels.report.bins import CellTally
 from dpmodels.report.fidelity import Measured, drowned
+from dpmodels.report.largest import UNCUT, warning
 from dpmodels.report.numbers import Spread, _unseen, errors_of
 from dpmodels.report.posterior import places
-from dpmodels.report.warned import crowded, cut, discovered_bounds, doubt, warned
-from tests.kit.reports import release_of
+from dpmodels.report.warned import FEW_AMOUNTS, crowded, cut, discovered_bounds, doubt, warned
+from tests.kit.reports import facts_of, release_of
 
 KEYS = {"type": "number", "round": 2, "min": 0, "max": 10_000_000, "scale": "log"}
 
@@ -421,3 +423,46 @@ def estimate_of(keys: dict[str, object], values: np.ndarray, seed: int = 0) -> d
     tally = CellTally(marginals.codec)
     tally.add(next(iter(model.sample(len(values), seed))))
     return errors_of(marginals.codec.columns["x"], marginals.columns["x"], tally.cells[0] / tally.rows)
+
+
+def told_of(keys: dict[str, object], values: np.ndarray) -> str:
+    """Return the warning of a column, by a release of it."""
+    columns = {"x": {"round": 2, "outside": "clip", "type": "number", **keys}, "y": {"type": "boolean"}}
+    schema = Schema.model_validate({"name": "t", "columns": columns})
+    held = values.clip(schema.columns["x"].low, schema.columns["x"].high) if "min" in keys else values
+    records = Codec(schema).encode(pa.table({"x": held, "y": values > np.median(values)}))
+    facts = facts_of(Nacre(), records, records, schema)
+    return str(facts["columns"][0].get("warning", ""))
+
+
+@pytest.mark.parametrize("key", ["min", "max"])
+def test_values_that_were_cut_at_zero_are_not_taken_for_zeros_alone(key: str) -> None:
+    """Of temperatures most lie beyond a bound of 0, and are set to it."""
+    keys = {"type": "number", "round": 2, "outside": "clip", **dict(zip(("min", "max"), CUT_AT[key], strict=True))}
+    column = Codec(Schema.model_validate({"name": "t", "columns": {"x": {**keys, "cells": 8}}})).columns["x"]
+    counts = np.array([8000.0, 500, 300, 100, 50, 20, 10, 5])[:: 1 if key == "min" else -1]
+    said = str(warning(column, Marginal.plain(counts, 5.0), {"share": 0.89}, None, {}))
+    assert "declare zero_inflated: true" in said and UNCUT[key] in said and is_warning(said)
+    kept = column.model_copy(update={"outside": "reject-row"})
+    assert UNCUT[key] not in str(warning(kept, Marginal.plain(counts, 5.0), {"share": 0.89}, None, {}))
+
+
+CUT_AT = {"min": (0, 200), "max": (-200, 0)}
+
+
+def test_a_quantile_of_zero_that_is_certain_is_known() -> None:
+    column, counts = number_column(-200, 0, 8), np.zeros(8)
+    counts[7] = 8000
+    facts = errors_of(column, Marginal.plain(counts, 2.0), counts / counts.sum())
+    assert "quantile" not in facts.get("unseen", {})
+
+
+def test_a_fixed_amount_can_be_declared_so_that_its_warning_ends() -> None:
+    fees = np.where(np.random.default_rng(2).random(3000) < 0.6, 0, 250.0)
+    for high in (250, 1000):
+        said = told_of({"min": 0, "max": high, "zero_inflated": True}, fees)
+        assert said.endswith(FEW_AMOUNTS) and is_warning(said)
+    columns = {"x": {"type": "categorical", "values": [0, 250], "dtype": "float64"}, "y": {"type": "boolean"}}
+    schema = Schema.model_validate({"name": "t", "columns": columns})
+    records = Codec(schema).encode(pa.table({"x": fees, "y": fees > 0}))
+    assert "warning" not in facts_of(Nacre(), records, records, schema)["columns"][0]
