@@ -29,8 +29,8 @@ FEW_CLIENTS = 2
 MOST_NAMES, MOST_WARNED, MOST_WORDS = 600, 440, 110
 """Letters of columns' names, of warnings, and of one name or foreign word, for which a data sheet has room."""
 SENTENCE = re.compile(r"(?<=\.) (?=[A-Z])")
-ADVICE = "For the next release"
-"""Begins the sentence of a warning that is for whoever makes the next release, and not for whoever gets this one."""
+ADVICE = ("For the next release", "If its values are a few amounts")
+"""Begin the sentences of a warning that are for whoever makes the next release, and not for whoever gets this one."""
 
 
 def render_card(facts: Mapping[str, Any]) -> str:

@@ -86,7 +86,7 @@ def thinner(column: Modelled, noisy: Marginal) -> str:
 ALL_ALIKE = 0.9
 """Share of a column's values in one cell from which on they may be one amount."""
 FEW_AMOUNTS = (
-    "For the next release, if its values are a few amounts that are public, as a fee that is paid or not, declare "
+    "If its values are a few amounts that are public, as a fee that is paid or not, declare "
     "type: categorical and list them in values."
 )
 CROWDED = (
