@@ -92,7 +92,7 @@ class TreeRecords:
         first = (position := self.positions(table)) == 1
         codes.append(position - 1)
         columns = dict(zip(branch.modelled, self.codes[table], strict=True))
-        for name in branch.follows:
+        for name in self.tree.followed(table):
             before = np.roll(columns[name], 1).astype(np.int64)
             codes.append(np.where(first, _null_code(branch.modelled[name]), before))
         return codes

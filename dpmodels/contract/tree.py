@@ -119,6 +119,12 @@ class Tree(CanonicalContract):
         branch = self.tables[name]
         return 1 if branch.parent is None else branch.most * self.rows_of_a_unit(branch.parent)
 
+    def followed(self, name: str) -> tuple[str, ...]:
+        """List the columns of a table that depend on those of the row before; a unique order always does."""
+        branch = self.tables[name]
+        by_order = (branch.order,) if branch.unique and branch.order and branch.order not in branch.follows else ()
+        return (*branch.follows, *by_order)
+
     def is_part(self, name: str) -> bool:
         """Tell whether a table is part of its parent's flat table: at most one row each, and no children."""
         branch = self.tables[name]
@@ -154,7 +160,7 @@ class Tree(CanonicalContract):
             columns |= self.attributes(table)
         if branch.parent is not None:
             columns[f"{name}.{POSITION}"] = _count(1, branch.most)
-        for column in branch.follows:
+        for column in self.followed(name):
             columns[f"{name}.{column}.{PREVIOUS}"] = branch.modelled[column].model_copy(update={"nullable": True})
         return columns
 

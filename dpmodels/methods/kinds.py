@@ -6,6 +6,7 @@ A method says which kind it is for (``registry``). A new kind is one module and 
 from typing import NamedTuple
 
 TABLE = r"synthetic/part-[0-9]{5}\.parquet|synthetic\.(csv|arrow|jsonl)"
+TREE = r"synthetic/[a-z][a-z0-9_]*/part-[0-9]{5}\.parquet"
 USERS = r"synthetic/(parents|children)/part-[0-9]{5}\.parquet"
 EMBEDDINGS, CLASSIFIER = r"embeddings/part-[0-9]{5}\.parquet", r"classifier\.safetensors|soft-labels\.parquet"
 NOTHING = r"(?!)"
@@ -32,6 +33,7 @@ KINDS: dict[str, Kind] = {
     "table": Kind("tables", TABLE),
     "images": Kind("tables", TABLE),
     "users": Kind("users", USERS),
+    "tree": Kind("trees", TREE, ("tree",)),
     "documents": Kind("documents", TABLE, ("documents",)),
     "each document": Kind("each_document", EMBEDDINGS, ("each document",), "embed-documents"),
     "federation": Kind("classifier", CLASSIFIER, ("federation",), "federate"),

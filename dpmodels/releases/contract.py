@@ -12,10 +12,11 @@ from dpmodels.contract.discovery import Discovery
 from dpmodels.contract.documents import Documents
 from dpmodels.contract.federation import Federation
 from dpmodels.contract.schema import Schema
+from dpmodels.contract.tree import Tree
 from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
 
-Contract = Schema | Documents | Federation | Discovery
+Contract = Schema | Tree | Documents | Federation | Discovery
 """Everything public about one data set; each model says these of itself, so nobody asks which of them it is.
 
 name, part, hash: of the data set, under which its account is opened; for a part, such as a night, the kind of part; the

@@ -281,8 +281,12 @@ class Nacre(Synthesizer[Looks]):
         return looks(spec, without_image(contract, self.method).flat)
 
     def event(self, design: Looks, budget: PrivacyBudget) -> ComposedEvent:
+        """Charge what one Gaussian of the budget's noise multiplier costs."""
+        return self.event_at(design, gaussian_noise_multiplier(budget))
+
+    def event_at(self, design: Looks, z: float) -> ComposedEvent:
         """Charge every zoom its share, and two Gaussians of one scale for the rest: z times the norm of both looks."""
-        z, share = gaussian_noise_multiplier(budget), design.spec.zoom_share
+        share = design.spec.zoom_share
         zooms = gaussians(z, {"zoom": share}) * design.zooms
         scale = noise_multiplier_of(1 - share * design.zooms, z) * design.l2_sensitivity
         parts = (("fine one-way", design.first.l2_sensitivity), ("one- and two-way", design.second_radius))
@@ -333,10 +337,14 @@ class Nacre(Synthesizer[Looks]):
 
     def marginals(self, release: Release) -> Marginals:
         """Return every column's counts, averaged over both looks (post-processing)."""
-        *zooms, fine, second = self.answers(release)
+        return self.marginals_in(self.of(release.line), self.answers(release))
+
+    def marginals_in(self, looks: Looks, released: Sequence[NoisySum]) -> Marginals:
+        """Return the same of looks and what they released (post-processing)."""
+        *zooms, fine, second = released
         once = of_moments(fine.embedding, fine.vector, fine.noise_stddev)
         marginals = with_pairs(once, fine.embedding, fine.vector, second.embedding, second.vector, fine.noise_stddev)
-        names, ends = fine.embedding.partition.names, _ends(self.of(release.line), zooms, fine, second)
+        names, ends = fine.embedding.partition.names, _ends(looks, zooms, fine, second)
         pooled = {names[index]: replace(marginals.columns[names[index]], ends=each) for index, each in ends.items()}
         return replace(marginals, columns=marginals.columns | pooled)
 
@@ -349,9 +357,12 @@ class Nacre(Synthesizer[Looks]):
         return chain(moment_tables(fine), moment_tables(second))
 
     def noise(self, line: Line) -> dict[str, float]:
-        looks = self.of(line)
-        steps = line.noise_stddev(looks.zooms, looks.first.l2_sensitivity)
-        zoom = line.noise_stddev(0, looks.zoom_radius) / STEP
+        return self.noise_in(self.of(line), line, 0)
+
+    def noise_in(self, looks: Looks, line: Line, first: int) -> dict[str, float]:
+        """Name the same of looks of which the earliest takes event number ``first`` of a line."""
+        steps = line.noise_stddev(first + looks.zooms, looks.first.l2_sensitivity)
+        zoom = line.noise_stddev(first, looks.zoom_radius) / STEP
         zooms = {"records in a cell of one column, at each zoom": zoom} if looks.zooms else {}
         return {
             **zooms,
@@ -362,7 +373,11 @@ class Nacre(Synthesizer[Looks]):
 
     def released_noise(self, release: Release) -> dict[str, float]:
         """Return the noise that pairs really have on the cells that the release led to, by the names of ``noise``."""
-        looks, second = self.of(release.line), self.answers(release)[-1]
+        return self.released_noise_in(self.of(release.line), self.answers(release))
+
+    def released_noise_in(self, looks: Looks, released: Sequence[NoisySum]) -> dict[str, float]:
+        """Return the same of looks and what they released."""
+        second = released[-1]
         if not looks.mix:
             return {}
         return pair_noise(second.embedding, second.noise_stddev, looks.schema.workload)
