@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from dpmodels.arrays import Whole
 from dpmodels.codec.codes import Codes, check_codes, code_count, code_type, from_codes
 from dpmodels.codec.convert import decode_column
 from dpmodels.codec.derive import derive
 from dpmodels.codec.encode import Codec, Records
-from dpmodels.codec.nested import nest, nested_type, unnest
+from dpmodels.codec.stacked import stack, stacked_type, unstack
 from dpmodels.contract.columns import Derived, Identifier
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree import Tree
@@ -39,6 +40,10 @@ class TreeRecords:
     def rows(self, table: str) -> int:
         """Count the rows of a table."""
         return len(self.codes[table][0])
+
+    def of(self, table: str) -> Records:
+        """Return the rows of one table by themselves."""
+        return Records.coded(list(self.tree.tables[table].modelled.values()), self.codes[table])
 
     def take(self, index: Any) -> "TreeRecords":
         """Select units, in their order, by a slice, a mask or rising positions, with all their rows."""
@@ -70,9 +75,9 @@ class TreeRecords:
         counts, above = self.counts(table), self.parents[table]
         return np.arange(len(above)) - (np.cumsum(counts) - counts)[above] + 1
 
-    def attributes(self, table: str) -> list[Codes]:
+    def attributes(self, table: str) -> list[NDArray[Any]]:
         """Return the codes of what a flat table says of the rows of a table (``Tree.attributes``)."""
-        codes = list(self.codes[table])
+        codes: list[NDArray[Any]] = list(self.codes[table])
         codes += [self.counts(child) for child in self.tree.children(table)]
         for part in self.tree.parts(table):
             for column, values in zip(self.tree.tables[part].modelled.values(), self.codes[part], strict=True):
@@ -80,9 +85,9 @@ class TreeRecords:
                 null[self.parents[part]] = values
         return codes
 
-    def given(self, table: str) -> list[Codes]:
+    def given(self, table: str) -> list[NDArray[Any]]:
         """Return the codes of what is known of the rows of a table before they are drawn (``Tree.given``)."""
-        branch, codes = self.tree.tables[table], list[Codes]()
+        branch, codes = self.tree.tables[table], list[NDArray[Any]]()
         if branch.parent is None:
             return codes
         below, rows = table, np.arange(self.rows(table))
@@ -111,13 +116,13 @@ def _null_code(column: Any) -> int:
 
 
 class TreeCodec:
-    """The encoding of a tree: nested tables to records and back; a unit's codes depend on that unit's rows alone."""
+    """The encoding of a tree: stacked tables to records and back; a unit's codes depend on that unit's rows alone."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
         self.codecs = {name: Codec(tree.schema_of(name)) for name in tree.tables}
-        self.arrow_schema = nested_type(tree, {name: codec.arrow_schema for name, codec in self.codecs.items()})
-        self.output_schema = nested_type(tree, {name: self.output_of(name) for name in tree.tables})
+        self.arrow_schema = stacked_type({name: codec.arrow_schema for name, codec in self.codecs.items()})
+        self.output_schema = stacked_type({name: self.output_of(name) for name in tree.tables})
 
     def output_of(self, table: str) -> pa.Schema:
         """Return the columns of a table as it is handed over: without those that are dropped, but with all keys."""
@@ -133,12 +138,12 @@ class TreeCodec:
         return pa.schema(fields)
 
     def to_arrow(self, records: TreeRecords) -> pa.RecordBatch:
-        """Lay records out as a nested table of codes, the form in which they are stored."""
+        """Lay records out as a stacked table of codes, the form in which they are stored."""
         columns = {
             table: {name: pa.array(codes) for name, codes in zip(codec.columns, records.codes[table], strict=True)}
             for table, codec in self.codecs.items()
         }
-        return self._nested(columns, records, self.arrow_schema)
+        return self._stacked(columns, records, self.arrow_schema)
 
     def from_arrow(self, batch: pa.RecordBatch) -> TreeRecords:
         """Read records back from their stored form.
@@ -148,7 +153,7 @@ class TreeCodec:
         """
         if not batch.schema.equals(self.arrow_schema):
             raise DataError("", "the encoded data does not belong to this schema")
-        tables, parents = unnest(self.tree, batch)
+        tables, parents = unstack(self.tree, batch)
         codes = {
             name: [check_codes(column, _numbers(tables[name], key)) for key, column in codec.columns.items()]
             for name, codec in self.codecs.items()
@@ -156,12 +161,12 @@ class TreeCodec:
         return TreeRecords(self.tree, codes, parents)
 
     def encode(self, batch: pa.RecordBatch | pa.Table) -> TreeRecords:
-        """Encode a nested table.
+        """Encode a stacked table of whole units.
 
         Raises:
             DataError: a value is not what the tree admits.
         """
-        tables, parents = unnest(self.tree, batch)
+        tables, parents = unstack(self.tree, batch)
         return self.encode_tables(tables, parents)
 
     def encode_tables(self, tables: Mapping[str, pa.Table], parents: Mapping[str, Whole]) -> TreeRecords:
@@ -174,7 +179,7 @@ class TreeCodec:
         return TreeRecords(self.tree, codes, {name: parents[name] for name in self.tree.tables if name in parents})
 
     def decode(self, records: TreeRecords, first_unit: int = 0) -> pa.Table:
-        """Decode records to a nested table; keys are made from the numbers of the units, from ``first_unit`` on."""
+        """Decode records to a stacked table; keys are made from the numbers of the units, from ``first_unit`` on."""
         numbers = {self.tree.root: np.arange(first_unit, first_unit + len(records))}
         for table, above in records.parents.items():
             branch = self.tree.tables[table]
@@ -190,12 +195,20 @@ class TreeCodec:
                 elif isinstance(column, Identifier) and column.keep != "drop":
                     made[table][name] = column.make_at(numbers[table])
         columns = {table: {name: made[table][name] for name in self.output_of(table).names} for table in self.codecs}
-        return pa.Table.from_batches([self._nested(columns, records, self.output_schema)])
+        return pa.Table.from_batches([self._stacked(columns, records, self.output_schema)])
 
-    def _nested(self, columns: Any, records: TreeRecords, types: pa.Schema) -> pa.RecordBatch:
+    def stacked(self, tables: Mapping[str, pa.Table], parents: Mapping[str, Whole]) -> pa.Table:
+        """Put tables as they are handed over into one stacked table; arguments as of ``encode_tables``."""
+        columns = {
+            name: {key: tables[name].column(key).combine_chunks() for key in self.output_of(name).names}
+            for name in self.tree.tables
+        }
+        arrays = stack(self.tree, columns, parents, {name: len(tables[name]) for name in self.tree.tables})
+        return pa.table(arrays, names=self.output_schema.names)
+
+    def _stacked(self, columns: Any, records: TreeRecords, types: pa.Schema) -> pa.RecordBatch:
         rows = {table: records.rows(table) for table in self.tree.tables}
-        nested = nest(self.tree, columns, records.parents, rows)
-        return pa.RecordBatch.from_arrays(nested.flatten(), schema=types)
+        return pa.RecordBatch.from_arrays(stack(self.tree, columns, records.parents, rows), schema=types)
 
 
 def _modelled(schema: Schema, codes: Sequence[Codes]) -> dict[str, pa.Array]:

@@ -18,14 +18,15 @@ Privacy: what a unit's rows are in any flat table depends on that unit's own row
     a unit weighs at most 1 in each flat table, whatever it holds (embeddings/branch.py has the proof).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
 
+import yaml
 from pydantic import Field, field_validator, model_validator
 
 from dpmodels.contract.base import CanonicalContract, ColumnFaults, Modelled
-from dpmodels.contract.columns import Column, Continuous, Derived, Identifier, Image, derived_faults
+from dpmodels.contract.columns import Column, Continuous, Identifier, Image, derived_faults
 from dpmodels.contract.numbers import Integer
 from dpmodels.contract.schema import Schema
 from dpmodels.frozen import Strict
@@ -35,7 +36,7 @@ from dpmodels.privacy import Adjacency, PrivacyUnit
 ROWS, POSITION, PREVIOUS = "rows", "position", "previous"
 """Last parts of the names of columns that only flat tables have; no column of a table may be called so."""
 MOST_ROWS = 1000
-"""Upper bound on the rows of a unit in a table: lattice steps are whole, and a row of so many keeps 99 % of its weight."""
+"""Upper bound on the rows of a unit in a table: lattice steps are whole, and one of so many rows keeps 99 % of its."""
 MOST_TABLES = 50
 TABLE_NAME = r"^[a-z][a-z0-9_]*$"
 
@@ -45,12 +46,18 @@ Names = Annotated[tuple[str, ...], Field(strict=False)]
 class Branch(Strict):
     """One table of a tree: whose rows its rows are of, how many there may be, and its columns."""
 
-    parent: Annotated[str | None, Field(description="The table that the rows belong to; none for the table of units.")] = None
+    parent: Annotated[
+        str | None, Field(description="The table that the rows belong to; none for the table of units.")
+    ] = None
     key: Annotated[Names, Field(description="The columns that name a row, where other tables refer to it.")] = ()
-    on: Annotated[Names, Field(description="The columns that name the parent's row. (default: called as its key is)")] = ()
+    on: Annotated[
+        Names, Field(description="The columns that name the parent's row. (default: called as its key is)")
+    ] = ()
     most: Annotated[int, Field(ge=1, le=MOST_ROWS, description="The most rows of one parent that are used.")] = 1
     order: Annotated[str | None, Field(description="The column by which the rows of one parent are in order.")] = None
-    unique: Annotated[bool, Field(description="Whether no two rows of one parent have the same value of `order`.")] = False
+    unique: Annotated[bool, Field(description="Whether no two rows of one parent have the same value of `order`.")] = (
+        False
+    )
     follows: Annotated[Names, Field(description="The columns that depend on those of the row before.")] = ()
     orphans: Annotated[
         Literal["refuse", "drop"], Field(description="What becomes of rows that name no row of the parent.")
@@ -77,12 +84,19 @@ class Tree(CanonicalContract):
 
     name: Annotated[
         str,
-        Field(pattern=r"^[a-z0-9_-]+$", max_length=LONGEST_NAME, description="The name of the data set and its account."),
+        Field(
+            pattern=r"^[a-z0-9_-]+$", max_length=LONGEST_NAME, description="The name of the data set and its account."
+        ),
     ]
     tables: Annotated[
         dict[Annotated[str, Field(pattern=TABLE_NAME, max_length=LONGEST_NAME)], Branch],
         Field(min_length=1, max_length=MOST_TABLES, description="The tables, a parent before its children."),
     ]
+
+    def to_yaml(self) -> str:
+        """Write the contract as the YAML that reads back equal to it."""
+        content = self.model_dump(exclude_defaults=True)
+        return yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
 
     @property
     def root(self) -> str:
@@ -125,6 +139,11 @@ class Tree(CanonicalContract):
         by_order = (branch.order,) if branch.unique and branch.order and branch.order not in branch.follows else ()
         return (*branch.follows, *by_order)
 
+    @property
+    def rows_below(self) -> int:
+        """Return the most rows that a unit has in all tables together."""
+        return sum(self.rows_of_a_unit(name) for name in self.tables)
+
     def is_part(self, name: str) -> bool:
         """Tell whether a table is part of its parent's flat table: at most one row each, and no children."""
         branch = self.tables[name]
@@ -143,9 +162,27 @@ class Tree(CanonicalContract):
         """Return the schema of one table's files."""
         return Schema(name=f"{self.name}-{name}".replace("_", "-")[:LONGEST_NAME], columns=self.tables[name].columns)
 
-    def attributes(self, name: str) -> dict[str, Modelled]:
+    def handed_over(self, name: str) -> Schema:
+        """Return the schema of one table as it is handed over: the columns that name its parent are there too."""
+        branch, keys = self.tables[name], self.keys_of(name)
+        made = {key: Identifier(type="identifier", keep="regenerate") for key in keys}
+        return Schema(name=self.schema_of(name).name, columns={**branch.columns, **made})
+
+    @property
+    def handed_over_columns(self) -> dict[str, Column]:
+        """Return the columns of all tables that are handed over, by the names of table and column."""
+        columns = {(name, key): one for name in self.tables for key, one in self.handed_over(name).columns.items()}
+        return {f"{name}.{key}": one for (name, key), one in columns.items() if not _is_left_out(one)}
+
+    @property
+    def left_out(self) -> list[str]:
+        """Name the columns of all tables that are not handed over."""
+        every = [f"{name}.{key}" for name, branch in self.tables.items() for key in branch.columns]
+        return [key for key in every if key not in self.handed_over_columns]
+
+    def attributes(self, name: str) -> dict[str, Any]:
         """Return what a flat table says of rows of a table themselves: columns, children, and tables that are part."""
-        columns: dict[str, Modelled] = {f"{name}.{column}": one for column, one in self.tables[name].modelled.items()}
+        columns: dict[str, Any] = {f"{name}.{column}": one for column, one in self.tables[name].modelled.items()}
         for child in self.children(name):
             columns[f"{child}.{ROWS}"] = _count(0, self.tables[child].most)
         for part in self.parts(name):
@@ -153,9 +190,9 @@ class Tree(CanonicalContract):
                 columns[f"{part}.{column}"] = one.model_copy(update={"nullable": True})
         return columns
 
-    def given(self, name: str) -> dict[str, Modelled]:
+    def given(self, name: str) -> dict[str, Any]:
         """Return what is known of a row of a table before it is drawn: the rows above, its place, the row before."""
-        branch, columns = self.tables[name], dict[str, Modelled]()
+        branch, columns = self.tables[name], dict[str, Any]()
         for table in self.above(name):
             columns |= self.attributes(table)
         if branch.parent is not None:
@@ -211,7 +248,10 @@ class Tree(CanonicalContract):
             one = branch.columns.get(column)
             by_order = branch.unique and column == branch.order
             if not by_order and not (isinstance(one, Identifier) and not _is_dropped(one)):
-                yield "key", f"`{column}` must be an identifier with `keep: regenerate` or a pattern, or a unique `order`"
+                yield (
+                    "key",
+                    f"`{column}` must be an identifier with `keep: regenerate` or a pattern, or a unique `order`",
+                )
         if branch.key and not set(branch.key) - set(self.keys_of(name)):
             yield "key", "must have a column of its own, besides those that name the parent"
         if branch.parent is None:
@@ -232,9 +272,9 @@ def _column_faults(branch: Branch) -> Iterator[tuple[str, str]]:
         yield "order", f"`{branch.order}` must be a number or a datetime of this table that is never null or inflated"
     if branch.unique and not branch.order:
         yield "unique", "goes with `order`, whose values it is about"
-    for column in branch.follows:
-        if column not in branch.modelled:
-            yield "follows", f"`{column}` must be a column of this table that is neither an identifier nor derived"
+    for name in branch.follows:
+        if name not in branch.modelled:
+            yield "follows", f"`{name}` must be a column of this table that is neither an identifier nor derived"
     if not branch.modelled:
         yield "columns", "must have at least one that is neither an identifier nor derived"
     for name, column in branch.columns.items():
@@ -255,10 +295,9 @@ def _count(low: int, high: int) -> Integer:
     return Integer(type="integer", min=low, max=max(high, low + 1))
 
 
+def _is_left_out(column: Any) -> bool:
+    return isinstance(column, Identifier) and column.keep == "drop"
+
+
 def _is_dropped(column: Identifier) -> bool:
     return column.keep == "drop" or column.keep.startswith("text:")
-
-
-def derived_of(columns: Mapping[str, Column]) -> dict[str, Derived]:
-    """Return the columns that follow from others of their row."""
-    return {name: column for name, column in columns.items() if isinstance(column, Derived)}

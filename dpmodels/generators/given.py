@@ -89,5 +89,6 @@ def _draw_each(weights: Floats, allowed: Mask, rng: np.random.Generator) -> Indi
     empty = weights.sum(axis=1) <= 0
     weights[empty] = allowed[empty]
     running = cumulate(weights)
-    chosen: Indices = (running < rng.random(len(running))[:, None]).sum(axis=1).astype(np.int32)
-    return np.minimum(chosen, weights.shape[1] - 1)
+    chosen = (running < rng.random(len(running))[:, None]).sum(axis=1)
+    cells: Indices = np.minimum(chosen, weights.shape[1] - 1).astype(np.int32)
+    return cells

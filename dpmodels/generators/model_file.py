@@ -16,9 +16,7 @@ ABOUT: dict[str, type[About]] = {"schema": Schema, "documents": Documents, "tree
 """The contracts that a generator can be about, by the key of the header that holds one."""
 
 
-def write_model(
-    path: Path, kind: str, contract: About, tensors: Mapping[str, Tensor], **facts: Any
-) -> None:
+def write_model(path: Path, kind: str, contract: About, tensors: Mapping[str, Tensor], **facts: Any) -> None:
     """Write a generator of one kind; the same content gives the same bytes."""
     from safetensors.torch import save_file
 

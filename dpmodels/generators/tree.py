@@ -77,7 +77,7 @@ class TreeModel(Sampler):
     release_entry: str
 
     @property
-    def class_counts(self) -> Tensor:  # type: ignore[override]
+    def class_counts(self) -> Tensor:
         """The released number of units."""
         return self.models[self.schema.root].class_counts
 
@@ -134,9 +134,9 @@ class TreeModel(Sampler):
                 rows.states[key], rows.values[key] = drawn[name].states[key][above], drawn[name].values[key][above]
             above = drawn[name].parents[above]
         position = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows.parents] + 1
-        place = tree.flat_of(table).modelled[f"{table}.{POSITION}"]
+        place: Any = tree.flat_of(table).modelled[f"{table}.{POSITION}"]
         rows.states[f"{table}.{POSITION}"] = np.zeros(len(rows), dtype=np.int32)
-        rows.values[f"{table}.{POSITION}"] = place.interval.to_unit(position.astype(np.float64))  # type: ignore[attr-defined]
+        rows.values[f"{table}.{POSITION}"] = place.interval.to_unit(position.astype(np.float64))
         return self._in_turn(table, rows, position, rng)
 
     def _in_turn(self, table: str, rows: Rows, position: Whole, rng: np.random.Generator) -> Rows:

@@ -11,6 +11,8 @@ USERS = r"synthetic/(parents|children)/part-[0-9]{5}\.parquet"
 EMBEDDINGS, CLASSIFIER = r"embeddings/part-[0-9]{5}\.parquet", r"classifier\.safetensors|soft-labels\.parquet"
 NOTHING = r"(?!)"
 TABLES = ("table", "images", "users")
+SYNTHESIZED = (*TABLES, "tree", "documents")
+"""Kinds of contract that one method of synthesis after the other may be for."""
 
 
 class Kind(NamedTuple):

@@ -28,8 +28,8 @@ from dpmodels.methods.tables.moments import MomentsMeasurement, MomentsSystem
 from dpmodels.methods.tables.nacre import Nacre, NacreMeasurement
 from dpmodels.methods.tables.pearl import Pearl, PearlMeasurement
 from dpmodels.methods.tables.privbayes import PrivBayes, PrivBayesTraining
-from dpmodels.methods.tables.tree import NacreTree, TreeMeasurement
 from dpmodels.methods.tables.thresholded_counts import DiscoveryMeasurement, DiscoverySystem
+from dpmodels.methods.tables.tree import NacreTree, TreeMeasurement
 from dpmodels.methods.trained.dp_gan import DpGanMeasurement, dp_gan
 from dpmodels.methods.trained.dp_gm import DpGmMeasurement, dp_gm
 from dpmodels.methods.trained.dp_vae import DpVaeMeasurement, dp_vae

@@ -57,6 +57,17 @@ def table_of(contract: Contract) -> Schema:
     return contract
 
 
+def tree_of(contract: Contract) -> Tree:
+    """Return the contract of a tree of tables.
+
+    Raises:
+        ArtifactError: the contract is about something else.
+    """
+    if contract.kind != "tree":
+        raise ArtifactError(f"{contract.name} is about {contract.about}, and this needs the schema of a tree of tables")
+    return contract
+
+
 def write_contract(contract: Contract) -> dict[str, Any]:
     """Write a contract as ``{kind: content}``."""
     return {contract.written: contract.model_dump(mode="json")}

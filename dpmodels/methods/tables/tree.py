@@ -14,23 +14,23 @@ together cost no more than one of noise multiplier z (Dong, Roth and Su 2019, co
 """
 
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from pydantic import Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent
 from dpmodels.contract.tree import Tree
-from dpmodels.embeddings.branch import BranchSum
+from dpmodels.embeddings.branch import BranchSum, Weighed
 from dpmodels.errors import InvalidArgument
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.tree import TreeModel
 from dpmodels.methods.parts.marginals import Marginals
 from dpmodels.methods.tables.nacre import Looks, Nacre, NacreMeasurement
 from dpmodels.privacy import PrivacyBudget, Released
+from dpmodels.releases.contract import tree_of
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.releases.steps import NoisySum, Programme, Sum
@@ -90,7 +90,7 @@ class NacreTree(Synthesizer[TreeLooks]):
         z = gaussian_noise_multiplier(budget)
         parts = [self.rows.event_at(looks, z / math.sqrt(design.shares[name])) for name, looks in design.looks.items()]
         named = [
-            event.model_copy(update={"mechanism": f"{name}: {event.mechanism}"})
+            event.model_copy(update={"mechanism": f"{name}: {getattr(event, 'mechanism', '')}"})
             for name, part in zip(design.looks, parts, strict=True)
             for event in part.events
         ]
@@ -113,11 +113,11 @@ class NacreTree(Synthesizer[TreeLooks]):
             models[name] = self.rows.fit_looks(design.looks[name], *answers, craft=own, entry=release.value.entry)
         for name in models if craft.checkpoint else ():
             _beside(craft.checkpoint, name).unlink(missing_ok=True)
-        return TreeModel(line.contract, models, release.value.entry)
+        return TreeModel(tree_of(line.contract), models, release.value.entry)
 
     def marginals(self, release: Release) -> Marginals:
         """Return the counts of the columns of the root, whose rows are the units (post-processing)."""
-        return self.marginals_of(release)[release.line.contract.root]
+        return self.marginals_of(release)[tree_of(release.line.contract).root]
 
     def marginals_of(self, release: Release) -> dict[str, Marginals]:
         """Return for each measured table the counts of its flat table's columns (post-processing)."""
@@ -144,7 +144,7 @@ class NacreTree(Synthesizer[TreeLooks]):
         """Hash the looks at each table; how the budget is divided is in the event."""
         return fingerprint_of(*[(name, self.rows.fingerprint(looks)) for name, looks in design.looks.items()])
 
-    def _by_table(self, release: Release) -> dict[str, Sequence[NoisySum]]:
+    def _by_table(self, release: Release) -> dict[str, list[NoisySum]]:
         """Return what the looks at each table released, as looks at a table of its own."""
         by_table: dict[str, list[NoisySum]] = {}
         for answer in self.answers(release):
@@ -152,11 +152,12 @@ class NacreTree(Synthesizer[TreeLooks]):
         return by_table
 
 
-def _through(table: str, programme: Programme) -> Iterator[Sum]:
-    """Take the steps of a programme for one table as sums over that table of a tree."""
+def _through(table: str, programme: Programme) -> Programme:
+    """Take the sums of a programme for one table as sums over that table of a tree."""
     step = next(programme)
     while True:
-        answer = yield Sum.of(BranchSum(table, step.embedding), step.l2_sensitivity)
+        assert isinstance(step, Sum)
+        answer = yield Sum.of(BranchSum(table, cast(Weighed, step.embedding)), step.l2_sensitivity)
         try:
             step = programme.send(_alone(answer))
         except StopIteration:
