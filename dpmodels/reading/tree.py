@@ -108,7 +108,7 @@ def _read(
     branch, on = tree.tables[name], tree.keys_of(name)
     above = dict(zip(on, tree.tables[branch.parent].key, strict=True)) if branch.parent else {}
     codes: dict[str, list[Codes]] = {column: [] for column in branch.modelled}
-    keys: dict[str, list[NDArray[Any]]] = {column: [] for column in (*branch.key, *on)}
+    keys: dict[str, list[NDArray[Any]]] = {column: [] for column in tree.joins(name)}
     batches: Iterator[pa.RecordBatch] = chain.from_iterable(part.reveal() for part in parts)
     for batch, records in encode_checked(batches, gate):
         for column, values in zip(branch.modelled, records.codes or (), strict=True):

@@ -36,19 +36,14 @@ LEAST_UNITS = 1024
 def check_columns(contract: Tree, data: str, parents: str) -> None:
     """Hold the columns of each table's first file to the schema."""
     for name in contract.tables:
-        check_first(place_of(data, name), contract.schema_of(name), keys_in(contract, name))
-
-
-def keys_in(tree: Tree, name: str) -> tuple[str, ...]:
-    """List the columns that join a table with others."""
-    return (*tree.tables[name].key, *tree.keys_of(name))
+        check_first(place_of(data, name), contract.schema_of(name), contract.joins(name))
 
 
 def encode(run: Run, folder: Path) -> None:
     """Read all tables, join and encode them, and leave the gates' results in the sensitive zone."""
     tree, settings = tree_of(run.plan.release.contract), run.settings
     tables = {
-        name: load_parts(place_of(settings.data, name), tree.schema_of(name), settings.batch_rows, keys_in(tree, name))
+        name: load_parts(place_of(settings.data, name), tree.schema_of(name), settings.batch_rows, tree.joins(name))
         for name in tree.tables
     }
     gates = {name: Gate(tree.schema_of(name), raw=True) for name in tree.tables}

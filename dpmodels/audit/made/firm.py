@@ -1,0 +1,103 @@
+"""A small firm and its tree of tables: customers with an address at most, their orders, and the items of these."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import yaml
+
+from dpmodels.codec.encode import Codec
+from dpmodels.codec.tree import TreeRecords
+from dpmodels.contract.tree import Tree
+from dpmodels.reading.tree import Raw, joined
+
+SCHEMA_TEXT = """
+name: firm
+tables:
+  customer:
+    key: customer
+    columns:
+      customer: {type: identifier, keep: regenerate}
+      age: {type: integer, min: 18, max: 89}
+  address:
+    parent: customer
+    columns:
+      customer: {type: identifier}
+      town: {type: categorical, values: [north, south], nullable: true}
+  purchase:
+    parent: customer
+    most: 3
+    key: number
+    order: day
+    follows: [kind]
+    columns:
+      number: {type: identifier, keep: "pattern:P[0-9]{7}"}
+      customer: {type: identifier}
+      day: {type: datetime, min: 2024-01-01, max: 2024-12-31, resolution: day}
+      kind: {type: categorical, values: [books, games, tools]}
+  item:
+    parent: purchase
+    on: purchase
+    most: 4
+    columns:
+      purchase: {type: identifier}
+      price: {type: number, min: 0, max: 100, round: 2, nullable: true}
+"""
+
+
+def make_schema(**changes: object) -> Tree:
+    """Return the firm's schema, with top-level keys replaced."""
+    return Tree.model_validate({**yaml.safe_load(SCHEMA_TEXT), **changes})
+
+
+def make_tables(customers: int, seed: int = 0) -> dict[str, pa.Table]:
+    """Return the tables, their rows in no order; kinds stay among a customer's purchases, and prices go with the age."""
+    rng = np.random.default_rng(seed)
+    age = rng.integers(18, 90, customers)
+    there = rng.random(customers) < 0.5
+    number = np.minimum(rng.poisson(age / 40), 3)
+    who = np.repeat(np.arange(customers), number)
+    place = np.arange(len(who)) - (np.cumsum(number) - number)[who]
+    kind = rng.integers(0, 3, len(who))
+    for at in (1, 2):
+        rows = np.flatnonzero((place == at) & (rng.random(len(who)) < 0.8))
+        kind[rows] = kind[rows - 1]
+    day = np.minimum(rng.integers(0, 100, len(who)) + 90 * place, 365)
+    items = np.repeat(np.arange(len(who)), np.array([1, 2, 4])[kind])
+    price = np.round(np.clip(age[who][items] + rng.normal(0, 5, len(items)), 0, 100), 2)
+    tables = {
+        "customer": pa.table({"customer": np.arange(customers), "age": age}),
+        "address": pa.table(
+            {"customer": np.flatnonzero(there), "town": np.where(age[there] > 50, "north", "south").astype(object)}
+        ),
+        "purchase": pa.table(
+            {
+                "number": [f"N{row}" for row in range(len(who))],
+                "customer": who,
+                "day": np.datetime64("2024-01-01") + day,
+                "kind": np.array(["books", "games", "tools"], dtype=object)[kind],
+            }
+        ),
+        "item": pa.table(
+            {
+                "purchase": pa.array([f"N{row}" for row in items], pa.string()),
+                "price": pa.array(price, mask=rng.random(len(items)) < 0.1),
+            }
+        ),
+    }
+    return {name: table.take(pa.array(rng.permutation(len(table)))) for name, table in tables.items()}
+
+
+def records_of(tree: Tree, tables: Mapping[str, pa.Table]) -> TreeRecords:
+    """Return tables that keep their schemas, encoded and joined."""
+    raw = {}
+    for name, table in tables.items():
+        codes = Codec(tree.schema_of(name)).encode(table).codes or ()
+        keys = {key: table.column(key).to_numpy().astype(object) for key in tree.joins(name)}
+        raw[name] = Raw(list(codes), keys)
+    return joined(tree, raw)
+
+
+def make_records(customers: int, seed: int = 0) -> TreeRecords:
+    """Return the firm's rows, encoded."""
+    return records_of(make_schema(), make_tables(customers, seed))
