@@ -5,7 +5,8 @@
 The bank is that of PKDD'99 (Berka), of which the first ten transactions of each account count that are in its file;
 the panel is "nlswork" of sampleSelection, whose unit is a person. The targets: keys 100 % valid, no orphans; children
 per parent at a distance of .02; of aggregates of an account, a classifier that tells real from made ones at an AUROC
-of .75 at most; the panel's transitions at a distance of .05, and the correlation of a wage with the one before within 20 %.
+of .75 at most; the panel's transitions at a distance of .05, and the correlation of a wage with the one before within
+20 %.
 """
 
 import sys
@@ -205,7 +206,9 @@ def judged_panel(tree: Tree, real: Frames, made: Frames) -> dict[str, float]:
     years = [each["wave"][["idcode", "year"]].duplicated().mean() for each in (real, made)]
     figures["years named twice"] = float(years[1])
     for frames, words in ((real, "real"), (made, "made")):
-        figures[f"correlation of a log wage with the one before, {words}"] = float(steps(frames, "ln_wage").corr().iloc[0, 1])
+        figures[f"correlation of a log wage with the one before, {words}"] = float(
+            steps(frames, "ln_wage").corr().iloc[0, 1]
+        )
     return figures
 
 
@@ -221,7 +224,9 @@ def main() -> None:
             root = tree.tables[tree.root].key[0]
             few = data[tree.root].slice(0, 500)
             data = {
-                each: table if each == tree.root else table.filter(pa.compute.is_in(table[root], few[root].combine_chunks()))
+                each: table
+                if each == tree.root
+                else table.filter(pa.compute.is_in(table[root], few[root].combine_chunks()))
                 for each, table in data.items()
             } | {tree.root: few}
         real, judge, figures = as_read(tree, data), judged_bank if name == "bank" else judged_panel, []

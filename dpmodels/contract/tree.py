@@ -130,7 +130,10 @@ class Tree(CanonicalContract):
 
     def joins(self, name: str) -> tuple[str, ...]:
         """List the columns that join a table with others."""
-        return (*self.tables[name].key, *(column for column in self.keys_of(name) if column not in self.tables[name].key))
+        return (
+            *self.tables[name].key,
+            *(column for column in self.keys_of(name) if column not in self.tables[name].key),
+        )
 
     def rows_of_a_unit(self, name: str) -> int:
         """Return the most rows that a unit has in a table."""

@@ -17,6 +17,7 @@ from dpmodels.arrays import Floats, Indices, Mask, Whole
 from dpmodels.codec.encode import Records
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.randomness import cumulate, draw_grouped
+from dpmodels.generators.refinements.coupling import Coupling
 
 LEAST = 1e-30
 BLOCK = 2**23
@@ -48,7 +49,7 @@ class GivenColumns:
             if names[index] in present:
                 self.fine[index][:, -1] = 0
                 start += np.log(np.maximum(self.fine[index].sum(axis=1), LEAST)).astype(np.float32)
-        self.start = start
+        self.start, self.coupling = start, _of_drawn(model.coupling, self.drawn)
 
     def draw(self, records: Records, rng: np.random.Generator, allowed: dict[int, Mask] | None = None) -> Records:
         """Draw the columns of rows whose given columns are known; the other columns of ``records`` are not read.
@@ -71,7 +72,12 @@ class GivenColumns:
                 cells[:, index] = _draw_each(self.fine[index][component] * allowed[index], allowed[index], rng)
             else:
                 cells[:, index] = draw_grouped(cumulate(self.fine[index]), component, rng)
-        return self.partition.codec.from_cells(cells, rng)
+        fresh = self.partition.codec.from_cells(cells, rng)
+        if self.coupling is None:
+            return fresh
+        states, values = records.states.copy(), records.values.copy()
+        states[:, self.drawn], values[:, self.drawn] = fresh.states[:, self.drawn], fresh.values[:, self.drawn]
+        return self.coupling.applied(Records(states, values), self.partition, rng)
 
     def _weights(self, cells: Whole) -> Iterator[tuple[slice, NDArray[np.float32]]]:
         """Yield blocks of rows with the weights of components, up to a factor. Shapes: [block, K]."""
@@ -82,6 +88,12 @@ class GivenColumns:
             for column in self.given:
                 weights += self.logs[offsets[column] + cells[block, column]]
             yield block, np.exp(weights - weights.max(axis=1, keepdims=True))
+
+
+def _of_drawn(coupling: Coupling | None, drawn: Collection[int]) -> Coupling | None:
+    """Return the lines of columns that are drawn."""
+    lines = tuple(line for line in coupling.lines if line.following in drawn) if coupling else ()
+    return Coupling(lines) if lines else None
 
 
 def _draw_each(weights: Floats, allowed: Mask, rng: np.random.Generator) -> Indices:

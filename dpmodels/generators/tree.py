@@ -145,6 +145,7 @@ class TreeModel(Sampler):
         names, followed = self._attributes(table), tree.followed(table)
         parts = {name for name in tree.attributes(table) if name not in names}
         draw, keep = GivenColumns(self.models[table], names, parts), np.ones(len(rows), dtype=np.bool_)
+        last = np.flatnonzero(np.diff(rows.parents, append=-1) != 0)[np.unique(rows.parents, return_inverse=True)[1]]
         for name in names:
             rows.states[name], rows.values[name] = np.zeros(len(rows), dtype=np.int32), np.zeros(len(rows))
         for turn in range(1, int(position.max(initial=0)) + 1) if followed else (0,):
@@ -155,8 +156,8 @@ class TreeModel(Sampler):
             part, allowed = rows.take(here), None
             for name in followed:
                 self._follow(table, name, rows, part, here, turn)
-            if turn > 1 and tree.tables[table].order in followed:
-                allowed = self._allowed(table, draw, part)
+            if tree.tables[table].order in followed:
+                allowed = self._allowed(table, draw, part, last[here] - here)
                 keep[here] = next(iter(allowed.values())).any(axis=1)
             if len(here):
                 fresh = draw.draw(part.records(flat), rng, allowed)
@@ -177,17 +178,26 @@ class TreeModel(Sampler):
                 each[f"{table}.{name}"][here - 1] for each in (rows.states, rows.values)
             )
 
-    def _allowed(self, table: str, draw: GivenColumns, part: Rows) -> dict[int, Mask]:
-        """Say which fine cells of the order column come after the row before. Shapes: [B, cells]."""
+    def _allowed(self, table: str, draw: GivenColumns, part: Rows, after: Whole) -> dict[int, Mask]:
+        """Say which fine cells of the order column come after the row before. Shapes: [B, cells].
+
+        ``after``: how many rows of the same parent come after; unique values leave room for them.
+        """
         branch, name = self.schema.tables[table], f"{table}.{self.schema.tables[table].order}"
         index = draw.partition.names.index(name)
         column = draw.partition.columns[index]
         assert isinstance(column, Continuous)
-        before = column.grid.of(part.values[f"{name}.{PREVIOUS}"])[:, None]
+        started = part.states[f"{name}.{PREVIOUS}"] == 0
+        before = np.where(started, column.grid.of(part.values[f"{name}.{PREVIOUS}"]), 0)
         first, last = column.grid.bounds
+        single = (first == last)[before] & branch.unique
+        lowest = (before + (single & started))[:, None]
+        highest = np.full(len(after), column.cells - 1)
+        if branch.unique and column.interval.points is not None:
+            place = np.maximum(column.interval.points - 1 - after, 0)
+            highest = column.grid.of(column.interval.unit_at(place.astype(np.float64)))
         cells = np.arange(column.size)
-        single = (first == last)[np.minimum(before, column.cells - 1)] if branch.unique else np.zeros_like(before, bool)
-        return {index: np.where(single, cells > before, cells >= before) & (cells < column.cells)}
+        return {index: (lowest <= cells) & (cells <= highest[:, None])}
 
     def _ordered(self, table: str, rows: Rows) -> Rows:
         """Sort the values of the order column within each parent, and leave out repeated ones if they are unique."""

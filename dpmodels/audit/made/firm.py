@@ -51,7 +51,7 @@ def make_schema(**changes: object) -> Tree:
 
 
 def make_tables(customers: int, seed: int = 0) -> dict[str, pa.Table]:
-    """Return the tables, their rows in no order; kinds stay among a customer's purchases, and prices go with the age."""
+    """Return the tables, their rows in no order; a customer's purchases stay of a kind, and prices go with the age."""
     rng = np.random.default_rng(seed)
     age = rng.integers(18, 90, customers)
     there = rng.random(customers) < 0.5

@@ -31,6 +31,7 @@ from pydantic import Field
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent
 from dpmodels.accounting.split import gaussians, noise_multiplier_of
+from dpmodels.arrays import Whole
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.workload import pair_weights
@@ -158,7 +159,7 @@ class Looks:
         self.mix = None if spec.pooled_share is None else mix_of(spec.pooled_share, classes)
         if schema.workload and not self.mix:
             raise InvalidArgument("pooled_share", spec.pooled_share, "be a share for a schema with `workload`")
-        self.pair_weights = pair_weights(schema.workload, self.fine.names)
+        self.pair_weights = self.weights_of_pairs()
         self.two_way = (1 << (PAIR_BITS if self.mix else VALUE_BITS)) // int(self.pair_weights.max())
         if np.triu(self.pair_weights, self.reach + 1).max(initial=0) > 1:
             advice = f"be {columns} or more, since the workload asks for columns that are farther apart"
@@ -175,6 +176,22 @@ class Looks:
         self.second_radius = self.max_rows * integer_radius(self.norm)
         self._check_steps()
         self.l2_sensitivity = integer_radius(self.first.l2_sensitivity**2 + self.second_radius**2)
+
+    def weights_of_pairs(self) -> Whole:
+        """Return how much more closely each pair of columns is measured: as the workload asks. Shapes: [F, F]."""
+        return pair_weights(self.schema.workload, self.fine.names)
+
+    usual_weight = 1
+    """Weight of the pairs whose noise decides how finely intervals are cut."""
+
+    def leasts(self, least: float) -> int | list[int]:
+        """Return what a merged cell should hold at least, where a pair that weighs 1 asks for ``least``."""
+        return math.ceil(least)
+
+    @property
+    def is_weighed(self) -> bool:
+        """Whether some pairs of columns are measured more closely than others."""
+        return bool(self.pair_weights.max() > 1)
 
     def _check_steps(self) -> None:
         """Refuse settings with which a residual could have so many cells that less than a step is left for each."""
@@ -204,16 +221,16 @@ class Looks:
         counts = once.vector.reshape(fine.classes, -1)
         records = counts.sum(axis=1) / (len(fine.sizes) * self.first.one_way)
         one_way, two_way = self.weights(float(records.min()), noise_stddev / self.two_way)
-        runs = self.runs(float(records.sum()), noise_stddev / two_way)
-        least = math.ceil(self.spec.least_noise * noise_stddev * self.first.one_way / two_way)
+        runs = self.runs(float(records.sum()), noise_stddev / (two_way * self.usual_weight))
+        least = self.spec.least_noise * noise_stddev * self.first.one_way / two_way
         histograms = np.split(counts.sum(axis=0), fine.offsets[1:-1])
-        return self.second_on(fine.merged(histograms, least, runs, self.most_cells), one_way, two_way)
+        return self.second_on(fine.merged(histograms, self.leasts(least), runs, self.most_cells), one_way, two_way)
 
     def second_on(self, partition: Partition, one_way: int, two_way: int) -> Moments:
         """Return the second embedding on merged cells, with weights within the planned norm."""
         if self.mix is None:
             return self.moments(partition, one_way, two_way, self.max_rows, self.reach)
-        weights = self.pair_weights if self.schema.workload else None
+        weights = self.pair_weights if self.is_weighed else None
         steps = scaled_to(self.norm, partition, self.reach, one_way, two_way, weights)
         return self.residuals(partition, *steps, self.max_rows, self.reach, self.mix, weights)
 
@@ -396,7 +413,7 @@ class Nacre(Synthesizer[Looks]):
         rules: list[float | None] = [spec.small_class, spec.most_weight, spec.resolved, spec.least_runs]
         rules += [spec.pooled_share, *design.mix] if design.mix else []
         rules += [spec.zooms, spec.coarse_cells, spec.zoom_values, spec.zoom_noise] if design.zooms else []
-        rules += design.pair_weights.ravel().tolist() if design.schema.workload else []
+        rules += design.pair_weights.ravel().tolist() if design.is_weighed else []
         return fingerprint_of(*cells, design.first.one_way, design.one_way, design.two_way, *rules)
 
 

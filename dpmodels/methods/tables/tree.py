@@ -18,14 +18,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, cast
 
+import numpy as np
 from pydantic import Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent
-from dpmodels.contract.tree import Tree
+from dpmodels.arrays import Whole
+from dpmodels.contract.tree import PREVIOUS, Tree
 from dpmodels.embeddings.branch import BranchSum, Weighed
 from dpmodels.errors import InvalidArgument
+from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec
+from dpmodels.generators.refinements.coupling import MOST_ROWS, MOST_VALUES, coupling_with
 from dpmodels.generators.tree import TreeModel
 from dpmodels.methods.parts.marginals import Marginals
 from dpmodels.methods.tables.nacre import Looks, Nacre, NacreMeasurement
@@ -44,16 +48,43 @@ class TreeMeasurement(NacreMeasurement):
 
     Attributes:
         shares: by table what part of the budget (mu squared) its looks take, in proportion; 1 for those not named.
+        drawn_weight: how many times less noise pairs with a column of the table itself get than pairs of columns that
+            are given when its rows are drawn; step_weight: the same of a column and that of the row before.
     """
 
     shares: Shares = Field(default={})
+    drawn_weight: Annotated[int, Field(ge=1, le=10)] = 2
+    step_weight: Annotated[int, Field(ge=1, le=10)] = 10
+
+
+class BranchLooks(Looks):
+    """The looks at the flat table of one table; pairs with a column that is drawn there are measured more closely."""
+
+    def __init__(self, spec: TreeMeasurement, tree: Tree, table: str) -> None:
+        self.usual_weight = spec.drawn_weight if tree.given(table) else 1
+        self.weighing, self.order = spec, f"{table}.{tree.tables[table].order}"
+        self.drawn, self.steps = tree.attributes(table).keys(), {f"{table}.{each}" for each in tree.followed(table)}
+        super().__init__(spec, tree.flat_of(table))
+
+    def leasts(self, least: float) -> int | list[int]:
+        """Return for each column what a cell should hold for the pairs of it that are measured most closely."""
+        return [math.ceil(least / weight) for weight in self.pair_weights.max(axis=0)]
+
+    def weights_of_pairs(self) -> Whole:
+        drawn = np.array([name in self.drawn for name in self.fine.names])
+        weighs = (drawn | drawn[:, None]) if not drawn.all() else np.zeros((len(drawn),) * 2, dtype=np.bool_)
+        weights = np.where(weighs, self.weighing.drawn_weight, 1).astype(np.int64)
+        for name in self.steps:
+            pair = [self.fine.names.index(each) for each in (name, f"{name}.{PREVIOUS}")]
+            weights[pair, pair[::-1]] = self.weighing.step_weight
+        return weights
 
 
 @dataclass(frozen=True)
 class TreeLooks:
     """The looks at each flat table, and the share of the budget that they take."""
 
-    looks: dict[str, Looks]
+    looks: dict[str, BranchLooks]
     shares: dict[str, float]
 
 
@@ -82,7 +113,7 @@ class NacreTree(Synthesizer[TreeLooks]):
             raise InvalidArgument("shares", sorted(strange)[0], rule)
         shares = {name: spec.shares.get(name, 1.0) for name in contract.measured}
         total = math.fsum(shares.values())
-        looks = {name: Looks(spec, contract.flat_of(name)) for name in contract.measured}
+        looks = {name: BranchLooks(spec, contract, name) for name in contract.measured}
         return TreeLooks(looks, {name: share / total for name, share in shares.items()})
 
     def event(self, design: TreeLooks, budget: PrivacyBudget) -> ComposedEvent:
@@ -107,13 +138,23 @@ class NacreTree(Synthesizer[TreeLooks]):
         Privacy: post-processing.
         """
         line = release.value.line
-        design, models = self.of(line), {}
+        tree, design, models = tree_of(line.contract), self.of(line), {}
         for name, answers in self._by_table(release.value).items():
             own = replace(craft, checkpoint=craft.checkpoint and _beside(craft.checkpoint, name))
-            models[name] = self.rows.fit_looks(design.looks[name], *answers, craft=own, entry=release.value.entry)
+            model = self.rows.fit_looks(design.looks[name], *answers, craft=own, entry=release.value.entry)
+            models[name] = model if name == tree.root else self._coupled(model, design.looks[name], craft.seed)
         for name in models if craft.checkpoint else ():
             _beside(craft.checkpoint, name).unlink(missing_ok=True)
-        return TreeModel(tree_of(line.contract), models, release.value.entry)
+        return TreeModel(tree, models, release.value.entry)
+
+    def _coupled(self, model: MixtureModel, looks: BranchLooks, seed: int) -> MixtureModel:
+        """Couple values that are drawn within their cells with those that are given."""
+        drawn = replace(model, coupling=None).draw(
+            min(MOST_ROWS, MOST_VALUES // looks.columns), np.random.default_rng(seed)
+        )
+        return replace(
+            model, coupling=coupling_with(model.partition, drawn, self.training.coupling, looks.drawn - {looks.order})
+        )
 
     def marginals(self, release: Release) -> Marginals:
         """Return the counts of the columns of the root, whose rows are the units (post-processing)."""
