@@ -50,7 +50,7 @@ class Branch(Strict):
         str | None, Field(description="The table that the rows belong to; none for the table of units.")
     ] = None
     key: Annotated[Names, Field(description="The columns that name a row, where other tables refer to it.")] = ()
-    on: Annotated[
+    parent_key: Annotated[
         Names, Field(description="The columns that name the parent's row. (default: called as its key is)")
     ] = ()
     most: Annotated[int, Field(ge=1, le=MOST_ROWS, description="The most rows of one parent that are used.")] = 1
@@ -64,7 +64,7 @@ class Branch(Strict):
     ] = "refuse"
     columns: Annotated[dict[str, Column], Field(min_length=1, description="The columns, in their order.")]
 
-    @field_validator("key", "on", mode="before")
+    @field_validator("key", "parent_key", mode="before")
     @classmethod
     def _read_one(cls, names: Any) -> Any:
         return (names,) if isinstance(names, str) else names
@@ -126,7 +126,7 @@ class Tree(CanonicalContract):
     def keys_of(self, name: str) -> tuple[str, ...]:
         """List the columns of a table that hold its parent's key."""
         branch = self.tables[name]
-        return branch.on or (self.tables[branch.parent].key if branch.parent else ())
+        return branch.parent_key or (self.tables[branch.parent].key if branch.parent else ())
 
     def joins(self, name: str) -> tuple[str, ...]:
         """List the columns that join a table with others."""
@@ -262,15 +262,21 @@ class Tree(CanonicalContract):
         if branch.key and not set(branch.key) - set(self.keys_of(name)):
             yield "key", "must have a column of its own, besides those that name the parent"
         if branch.parent is None:
-            if branch.on or branch.order or branch.follows or branch.unique or branch.most != 1:
-                yield "parent", "is missing: `on`, `most`, `order`, `unique` and `follows` are of rows of a parent"
+            if branch.parent_key or branch.order or branch.follows or branch.unique or branch.most != 1:
+                yield (
+                    "parent",
+                    "is missing: `parent_key`, `most`, `order`, `unique` and `follows` are of rows of a parent",
+                )
             return
         on, key = self.keys_of(name), self.tables[branch.parent].key
         if len(on) != len(key):
-            yield "on", f"must name as many columns as the key of `{branch.parent}` has, which is {', '.join(key)}"
+            yield (
+                "parent_key",
+                f"must name as many columns as the key of `{branch.parent}` has, which is {', '.join(key)}",
+            )
         for column in on:
             if not isinstance(branch.columns.get(column), Identifier):
-                yield "on", f"`{column}` must be a column of this table, of type identifier"
+                yield "parent_key", f"`{column}` must be a column of this table, of type identifier"
 
 
 def _column_faults(branch: Branch) -> Iterator[tuple[str, str]]:

@@ -37,7 +37,7 @@ tables:
       kind: {type: categorical, values: [books, games, tools]}
   item:
     parent: purchase
-    on: purchase
+    parent_key: purchase
     most: 4
     columns:
       purchase: {type: identifier}
