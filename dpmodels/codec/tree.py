@@ -46,17 +46,30 @@ class TreeRecords:
         return Records.coded(list(self.tree.tables[table].modelled.values()), self.codes[table])
 
     def take(self, index: Any) -> "TreeRecords":
-        """Select units, in their order, by a slice, a mask or rising positions, with all their rows."""
-        chosen = {self.tree.root: np.arange(len(self))[index]}
-        parents = dict[str, Whole]()
-        for table, above in self.parents.items():
+        """Select units with all their rows, by anything numpy indexes rows with: positions, a mask, a slice."""
+        chosen, parents = {self.tree.root: np.arange(len(self))[index]}, dict[str, Whole]()
+        for table in self.parents:
             parent = str(self.tree.tables[table].parent)
-            number = np.full(self.rows(parent), -1)
-            number[chosen[parent]] = np.arange(len(chosen[parent]))
-            chosen[table] = np.flatnonzero(number[above] >= 0)
-            parents[table] = number[above[chosen[table]]]
+            counts = self.counts(table)
+            begin, each = (np.cumsum(counts) - counts)[chosen[parent]], counts[chosen[parent]]
+            parents[table] = np.repeat(np.arange(len(each)), each)
+            chosen[table] = np.arange(len(parents[table])) - np.repeat(np.cumsum(each) - each - begin, each)
         codes = {table: [column[chosen[table]] for column in columns] for table, columns in self.codes.items()}
         return TreeRecords(self.tree, codes, parents)
+
+    @classmethod
+    def concat(cls, parts: Sequence["TreeRecords"]) -> "TreeRecords":
+        """Join the units of at least one part, in order."""
+        tree, parents = parts[0].tree, dict[str, Whole]()
+        for table in parts[0].parents:
+            above = [part.rows(str(tree.tables[table].parent)) for part in parts]
+            before = np.cumsum(above) - above
+            parents[table] = np.concatenate([part.parents[table] + n for part, n in zip(parts, before, strict=True)])
+        codes = {
+            table: [np.concatenate(columns) for columns in zip(*(part.codes[table] for part in parts), strict=True)]
+            for table in parts[0].codes
+        }
+        return cls(tree, codes, parents)
 
     @cached_property
     def shares(self) -> dict[str, Whole]:

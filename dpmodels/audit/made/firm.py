@@ -1,13 +1,15 @@
 """A small firm and its tree of tables: customers with an address at most, their orders, and the items of these."""
 
 from collections.abc import Mapping
+from datetime import date
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import yaml
 
 from dpmodels.codec.encode import Codec
-from dpmodels.codec.tree import TreeRecords
+from dpmodels.codec.tree import TreeCodec, TreeRecords
 from dpmodels.contract.tree import Tree
 from dpmodels.reading.tree import Raw, joined
 
@@ -98,6 +100,49 @@ def records_of(tree: Tree, tables: Mapping[str, pa.Table]) -> TreeRecords:
     return joined(tree, raw)
 
 
+def make_table(customers: int, seed: int = 0) -> pa.Table:
+    """Return the firm's rows as a stacked table."""
+    return TreeCodec(make_schema()).decode(make_records(customers, seed))
+
+
+def _extremes() -> dict[str, list[Any]]:
+    """Return customers at the ends of what the schema allows: with all rows there may be, alike or not, and with few."""
+    tree, most = make_schema(), make_schema().tables
+    rows = (most["purchase"].most, most["item"].most)
+    frames: dict[str, list[tuple[Any, ...]]] = {name: [] for name in tree.tables}
+    for customer, (age, town, purchases, items) in enumerate(
+        [(89, "north", *rows), (18, None, *rows), (89, "south", 1, 0), (18, "", 0, 0), (18, "south", rows[0], 1)]
+    ):
+        frames["customer"].append((customer, age))
+        if town != "":
+            frames["address"].append((customer, town))
+        for purchase in range(purchases):
+            day = date(2024, 12, 31) if customer % 2 == 0 else date(2024, 1, 1)
+            number = f"P{customer}{purchase}"
+            frames["purchase"].append((number, customer, day, ("books", "tools")[customer % 2]))
+            frames["item"] += [(number, (100.0, 0.0, None)[item % 3] if customer else 100.0) for item in range(items)]
+    tables = {
+        name: pa.table(
+            [
+                pa.array(column, _kept_type(tree, name, key))
+                for key, column in zip(branch.columns, zip(*frames[name], strict=True), strict=True)
+            ],
+            names=list(branch.columns),
+        )
+        for name, branch in tree.tables.items()
+    }
+    stacked: dict[str, list[Any]] = TreeCodec(tree).decode(records_of(tree, tables)).to_pydict()
+    return stacked
+
+
+def _kept_type(tree: Tree, table: str, column: str) -> pa.DataType | None:
+    """Return the type of a column that is handed over; of a key what its values are."""
+    return None if column in tree.joins(table) else TreeCodec(tree).output_of(table).field(column).type
+
+
 def make_records(customers: int, seed: int = 0) -> TreeRecords:
     """Return the firm's rows, encoded."""
     return records_of(make_schema(), make_tables(customers, seed))
+
+
+EXTREMES: dict[str, list[Any]] = _extremes()
