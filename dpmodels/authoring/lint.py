@@ -23,7 +23,7 @@ from dpmodels.contract.federation import Client, Federation
 from dpmodels.contract.partition import Partition
 from dpmodels.contract.schema import RowCount, Schema, name_faults
 from dpmodels.contract.sizes import size_fault
-from dpmodels.contract.tree import Tree
+from dpmodels.contract.tree import Branch, Tree
 from dpmodels.errors import ArtifactError, SchemaError, SchemaFault, Unsuitable, near, taken_for_text, without_commas
 from dpmodels.files import read_at_most
 from dpmodels.limits import LARGEST_YAML
@@ -337,6 +337,10 @@ def _keys(key_path: Place, data: Mapping[str, Any]) -> list[str]:
     """List the keys that there are below a place."""
     if key_path == ():
         return list(_kind_of(data).model_fields)
+    if key_path[0] == "tables" and len(key_path) > 3:
+        return _keys(key_path[2:], data["tables"][key_path[1]])
+    if key_path[0] == "tables":
+        return list(Branch.model_fields)
     model = PARTS[key_path[0]] if key_path[0] in PARTS else KINDS[data["columns"][key_path[1]]["type"]]
     return list(model.model_fields)
 

@@ -18,6 +18,8 @@ Privacy: what a unit's rows are in any flat table depends on that unit's own row
     a unit weighs at most 1 in each flat table, whatever it holds (embeddings/branch.py has the proof).
 """
 
+import hashlib
+import json
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -97,6 +99,12 @@ class Tree(CanonicalContract):
         """Write the contract as the YAML that reads back equal to it."""
         content = self.model_dump(exclude_defaults=True)
         return yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
+
+    @cached_property
+    def hash(self) -> str:
+        """Return the SHA-256 of the contract's canonical JSON; the order of tables and of columns counts."""
+        content = json.dumps(self.model_dump(mode="json"), separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(content.encode()).hexdigest()
 
     @property
     def root(self) -> str:
@@ -237,16 +245,12 @@ class Tree(CanonicalContract):
             before.add(name)
 
     def _faults(self) -> Iterator[tuple[str, str]]:
-        names = [key for name in self.tables for key in (*self.given(name), *self.attributes(name))]
         for name, branch in self.tables.items():
             for key, message in (*self._key_faults(name, branch), *_column_faults(branch)):
                 yield f"tables.{name}.{key}", message
             if self.rows_of_a_unit(name) > MOST_ROWS:
                 rows = self.rows_of_a_unit(name)
                 yield f"tables.{name}.most", f"lets a unit have {rows} rows of this table, and {MOST_ROWS} is the most"
-            mine = set(self.attributes(name))
-            if any(names.count(key) > 1 for key in mine if "." in key.partition(".")[2]):
-                yield f"tables.{name}.columns", "must have names that stay apart from those of other tables"
 
     def _key_faults(self, name: str, branch: Branch) -> Iterator[tuple[str, str]]:
         if self.children(name) and not branch.key:
@@ -254,7 +258,11 @@ class Tree(CanonicalContract):
         for column in branch.key:
             one = branch.columns.get(column)
             by_order = branch.unique and column == branch.order
-            if not by_order and not (isinstance(one, Identifier) and not _is_dropped(one)):
+            if (
+                not by_order
+                and column not in self.keys_of(name)
+                and not (isinstance(one, Identifier) and not _is_dropped(one))
+            ):
                 yield (
                     "key",
                     f"`{column}` must be an identifier with `keep: regenerate` or a pattern, or a unique `order`",
@@ -292,7 +300,7 @@ def _column_faults(branch: Branch) -> Iterator[tuple[str, str]]:
         yield "columns", "must have at least one that is neither an identifier nor derived"
     for name, column in branch.columns.items():
         key = f"columns.{name}"
-        if name in (ROWS, POSITION, PREVIOUS) or not name.isprintable() or not name.strip():
+        if name.rpartition(".")[2] in (ROWS, POSITION, PREVIOUS) or not name.isprintable() or not name.strip():
             yield key, f"must have another name: flat tables have columns called {ROWS}, {POSITION} and {PREVIOUS}"
         if isinstance(column, Image):
             yield f"{key}.type", "must be another: there are no images in a tree of tables"

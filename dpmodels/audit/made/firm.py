@@ -106,7 +106,7 @@ def make_table(customers: int, seed: int = 0) -> pa.Table:
 
 
 def _extremes() -> dict[str, list[Any]]:
-    """Return customers at the ends of what the schema allows: with all rows there may be, alike or not, and with few."""
+    """Return customers at the ends of what the schema allows: with all the rows there may be, or few."""
     tree, most = make_schema(), make_schema().tables
     rows = (most["purchase"].most, most["item"].most)
     frames: dict[str, list[tuple[Any, ...]]] = {name: [] for name in tree.tables}
