@@ -92,7 +92,7 @@ def findings_of(subject: Subject, folder: Path, full: bool = False) -> Found:
         findings += optimum_findings()
     if subject.name in QUICK:
         findings += attack_findings(subject, made(folder / "attack"), full)
-        if not QUICK[subject.name].trained:
+        if not QUICK[subject.name].trained and subject.line.budget.unit.user is None:
             findings += users_findings(subject, made(folder / "users"))
     return findings, recovered
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpmodels.audit.made import clinic, colors, mails, pictures
+from dpmodels.audit.made import clinic, colors, firm, mails, pictures
 from dpmodels.codec.embedded import codec_of
 from dpmodels.methods.quick import quick
 from dpmodels.privacy import PrivacyBudget
@@ -13,7 +13,12 @@ from dpmodels.releases.plan import Line
 
 OTHERS = 30
 """Records of a crowd that are not alike."""
-DATA: dict[str, ModuleType] = {"nacre-images": pictures, "nacre-photos": colors, "document-moments": mails}
+DATA: dict[str, ModuleType] = {
+    "nacre-images": pictures,
+    "nacre-photos": colors,
+    "document-moments": mails,
+    "nacre-tree": firm,
+}
 """What makes the data of a method that is not for plain tables."""
 
 

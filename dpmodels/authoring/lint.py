@@ -1,6 +1,7 @@
 """Find every fault of a contract's file and say on which line it is and what to write instead.
 
-A file with ``columns`` is the schema of a table; one with ``encoder``, ``text`` or ``embedding`` describes documents.
+A file with ``columns`` is the schema of a table, one with ``tables`` that of a tree of them; one with ``encoder``,
+``text`` or ``embedding`` describes documents.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +23,7 @@ from dpmodels.contract.federation import Client, Federation
 from dpmodels.contract.partition import Partition
 from dpmodels.contract.schema import RowCount, Schema, name_faults
 from dpmodels.contract.sizes import size_fault
+from dpmodels.contract.tree import Branch, Tree
 from dpmodels.errors import ArtifactError, SchemaError, SchemaFault, Unsuitable, near, taken_for_text, without_commas
 from dpmodels.files import read_at_most
 from dpmodels.limits import LARGEST_YAML
@@ -88,7 +90,7 @@ def lint(path: str | Path) -> list[SchemaFault]:
     return faults if contract is None or contract.kind == "federation" else _run_faults(contract, text)
 
 
-def load_for_run(path: str | Path) -> Schema | Documents:
+def load_for_run(path: str | Path) -> Schema | Documents | Tree:
     """Read a contract's file for a new run, which may not do all that a release of an earlier version did.
 
     Raises:
@@ -100,7 +102,7 @@ def load_for_run(path: str | Path) -> Schema | Documents:
     return contract
 
 
-def load_contract(path: str | Path) -> Schema | Documents:
+def load_contract(path: str | Path) -> Schema | Documents | Tree:
     """Read the file of a table's schema or of a contract of documents; what it holds tells which.
 
     Raises:
@@ -109,7 +111,7 @@ def load_contract(path: str | Path) -> Schema | Documents:
     return _load(path)[0]
 
 
-def _load(path: str | Path) -> tuple[Schema | Documents, str]:
+def _load(path: str | Path) -> tuple[Schema | Documents | Tree, str]:
     """Return the contract of a file beside its text: a pipe can be read once, and a file may change meanwhile."""
     contract, faults, text = _read(path)
     if contract is None:
@@ -134,12 +136,12 @@ def load_schema(path: str | Path, needs: str = "this needs the schema of a table
     return contract
 
 
-def read(path: str | Path) -> tuple[Schema | Documents | Federation | None, list[SchemaFault]]:
+def read(path: str | Path) -> tuple[Schema | Documents | Federation | Tree | None, list[SchemaFault]]:
     """Read a contract's file: the contract, or None and every fault found."""
     return _read(path)[:2]
 
 
-def _read(path: str | Path) -> tuple[Schema | Documents | Federation | None, list[SchemaFault], str]:
+def _read(path: str | Path) -> tuple[Schema | Documents | Federation | Tree | None, list[SchemaFault], str]:
     try:
         text = read_at_most(Path(path), LARGEST_YAML).decode()
     except FileNotFoundError:
@@ -160,7 +162,7 @@ def _is_table(path: str | Path) -> bool:
     return Path(path).suffix.lower() in TABLES and Path(path).is_file()
 
 
-def _run_faults(contract: Schema | Documents, text: str) -> list[SchemaFault]:
+def _run_faults(contract: Schema | Documents | Tree, text: str) -> list[SchemaFault]:
     """List what a new run refuses in a contract that can be read."""
     if not contract.is_table:
         return []
@@ -186,7 +188,7 @@ def _is_unclear(text: str, place: Place, contract: Schema) -> bool:
     return mantissa(text).endswith(".000") and isinstance(column, Number) and column.decimals != THOUSANDS
 
 
-def parse(text: str) -> tuple[Schema | Documents | Federation | None, list[SchemaFault]]:
+def parse(text: str) -> tuple[Schema | Documents | Federation | Tree | None, list[SchemaFault]]:
     """Parse a contract's YAML text: the contract, or None and the first faults found, with the number of others."""
     if len(text) > LARGEST_YAML:
         return None, [SchemaFault(0, "file", TOO_LARGE)]
@@ -251,7 +253,7 @@ def load_draft(path: str | Path) -> tuple[str, Discovery]:
     return text, contract_of(data, checked)
 
 
-def load_named(path: str | Path) -> Schema | Documents | Discovery:
+def load_named(path: str | Path) -> Schema | Documents | Tree | Discovery:
     """Read a contract of which only name, unit and adjacency count; the draft of a schema has these as well.
 
     Raises:
@@ -262,10 +264,12 @@ def load_named(path: str | Path) -> Schema | Documents | Discovery:
     return load_draft(path)[1] if waits else load_contract(path)
 
 
-def _kind_of(data: Mapping[str, Any]) -> type[Schema] | type[Documents] | type[Federation]:
+def _kind_of(data: Mapping[str, Any]) -> type[Schema] | type[Documents] | type[Federation] | type[Tree]:
     """Tell what a file describes by the keys that it has."""
     if "columns" not in data and "clients" in data:
         return Federation
+    if "columns" not in data and "tables" in data:
+        return Tree
     return Documents if "columns" not in data and data.keys() & {"encoder", "text", "embedding"} else Schema
 
 
@@ -301,7 +305,7 @@ def _place(loc: tuple[int | str, ...], data: Any) -> Place:
     key_path: list[str] = []
     for position, part in enumerate(loc):
         last = position == len(loc) - 1
-        if position == 2 and loc[0] == "columns":
+        if (position == 2 and loc[0] == "columns") or (position == 4 and (loc[0], loc[2]) == ("tables", "columns")):
             continue
         inside = part in data if isinstance(data, dict) else isinstance(data, list) and isinstance(part, int)
         if inside:
@@ -333,6 +337,10 @@ def _keys(key_path: Place, data: Mapping[str, Any]) -> list[str]:
     """List the keys that there are below a place."""
     if key_path == ():
         return list(_kind_of(data).model_fields)
+    if key_path[0] == "tables" and len(key_path) > 3:
+        return _keys(key_path[2:], data["tables"][key_path[1]])
+    if key_path[0] == "tables":
+        return list(Branch.model_fields)
     model = PARTS[key_path[0]] if key_path[0] in PARTS else KINDS[data["columns"][key_path[1]]["type"]]
     return list(model.model_fields)
 

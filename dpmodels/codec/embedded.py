@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.codec.flat import FlatCodec
+from dpmodels.codec.tree import TreeCodec
 from dpmodels.contract.documents import Documents
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
@@ -107,6 +108,8 @@ class EmbeddedCodec:
 
 def codec_of(contract: Any) -> Any:
     """Return what writes and reads the rows of a contract."""
+    if contract.kind == "tree":
+        return TreeCodec(contract)
     if not contract.is_table:
         return EmbeddedCodec(contract)
     return FlatCodec(contract) if contract.users else Codec(contract)

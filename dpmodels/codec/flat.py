@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dpmodels.arrays import Whole
 from dpmodels.codec.convert import joined
 from dpmodels.codec.encode import Codec, Records
+from dpmodels.codec.stacked import unstack
 from dpmodels.contract.columns import Identifier
 from dpmodels.contract.family import CHILDREN, POSITION, Users
 from dpmodels.contract.schema import Schema
@@ -26,6 +27,8 @@ def numbers_of(schema: Schema, name: str, records: Records) -> Whole:
 
 def tables_of(contract: Any) -> tuple[str, ...]:
     """Name the folders of the tables that a contract's synthetic data is handed over as; none for one table."""
+    if contract.kind == "tree":
+        return tuple(contract.tables)
     if contract.users is None:
         return ()
     return TABLES if contract.users.columns else TABLES[1:]
@@ -64,8 +67,13 @@ class FlatCodec(Codec):
         return identifier.make(first_row * most, users * most).take(indices)
 
 
-def split(contract: Schema, flat: pa.Table) -> dict[str, pa.Table]:
-    """Cut rows of a flat table into those of the parents' table, if there is one, and of the children's."""
+def split(contract: Any, flat: pa.Table) -> dict[str, pa.Table]:
+    """Cut rows of a flat table into those of the parents' table, if there is one, and of the children's.
+
+    Of a tree the rows are stacked (codec/stacked.py), and what they are cut into are its tables.
+    """
+    if contract.kind == "tree":
+        return unstack(contract, flat)[0]
     position, names = flat.column(POSITION), flat.column_names
     tables = {
         "children": flat.filter(pc.greater(position, 0)).select([n for n in contract.children.columns if n in names])

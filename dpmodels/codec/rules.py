@@ -13,9 +13,7 @@ from dpmodels.codec.convert import as_numbers, plain, states_of
 from dpmodels.codec.records import Records
 from dpmodels.contract.columns import Continuous, Discrete
 from dpmodels.contract.conditions import Condition, hold, numbers_of, read_condition
-from dpmodels.contract.documents import Documents
 from dpmodels.contract.implications import Implication
-from dpmodels.contract.schema import Schema
 from dpmodels.errors import Unsuitable
 
 
@@ -26,7 +24,7 @@ class Conditions:
         Unsuitable: one is none, or no row can meet it as it is written; or there are no columns to set them on.
     """
 
-    def __init__(self, schema: Schema | Documents, texts: Sequence[str]) -> None:
+    def __init__(self, schema: Any, texts: Sequence[str]) -> None:
         if not schema.is_table:
             raise Unsuitable(
                 "embedded documents have no columns, so no conditions can be set on them; leave --where out"

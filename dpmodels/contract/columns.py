@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
 
+from dpmodels.arrays import Whole
 from dpmodels.contract.base import DTYPE, OUTSIDE, ColumnFaults, Modelled, overflow
 from dpmodels.contract.continuous import Continuous
 from dpmodels.contract.datetimes import Datetime
@@ -56,13 +57,21 @@ class Identifier(Strict):
         Raises:
             DataError: the pattern has fewer identifiers than there are rows.
         """
+        return self.make_at(np.arange(first_row, first_row + rows, dtype=np.int64))
+
+    def make_at(self, numbers: Whole) -> pa.Array:
+        """Make the column of synthetic rows that have these numbers; the same number makes the same identifier.
+
+        Raises:
+            DataError: the pattern has fewer identifiers than the numbers ask for.
+        """
         if self.keep == "regenerate":
-            return pa.array(np.arange(first_row + 1, first_row + 1 + rows, dtype=np.int64))
+            return pa.array(numbers + 1)
         if self.pattern is None:
-            return pa.repeat(self.keep.removeprefix(TEXT), rows)
-        if first_row + rows > self.pattern.most:
+            return pa.repeat(self.keep.removeprefix(TEXT), len(numbers))
+        if len(numbers) and int(numbers.max()) >= self.pattern.most:
             raise DataError("", f"`{self.keep}` makes {self.pattern.most} identifiers; {FEWER}")
-        return self.pattern.write(first_row, rows)
+        return self.pattern.write_at(numbers.astype(np.uint64))
 
     @model_validator(mode="after")
     def _check(self) -> Self:

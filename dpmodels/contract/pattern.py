@@ -45,12 +45,16 @@ class Pattern:
         return math.prod(size for _, _, size in self.groups[:2])
 
     def write(self, first_row: int, rows: int) -> pa.Array:
-        """Return the identifiers of rows that follow each other.
+        """Return the identifiers of rows that follow each other."""
+        return self.write_at(np.arange(first_row, first_row + rows, dtype=np.uint64))
+
+    def write_at(self, number: Numbers) -> pa.Array:
+        """Return the identifiers of rows by their numbers.
 
         The last run of places is the row's number times a whole number without a common divisor, so it is one to one;
         the run before it counts how often that went round, from a start that depends on it. Further runs are free.
         """
-        number = np.arange(first_row, first_row + rows, dtype=np.uint64)
+        rows = len(number)
         characters = np.empty((rows, len(self.alphabets)), dtype="<U1")
         mixed, times = np.zeros(rows, dtype=np.uint64), number
         for index, (begin, end, size) in enumerate(self.groups):

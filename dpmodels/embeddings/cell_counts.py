@@ -34,9 +34,13 @@ class CellCounts(Embedding):
         self.l2_sensitivity = max_rows * integer_radius(len(self.sizes) * STEP**2)
 
     def lattice_sum(self, records: Records, device: "str | torch.device" = "cpu") -> Tensor:
+        return self.weighed_sum(records, device, 1)
+
+    def weighed_sum(self, records: Records, device: "str | torch.device", share: int) -> Tensor:
+        """Sum the features of a batch with every step divided by ``share``, rounded down."""
         cells = self.read(records)
         parts = [np.bincount(cells[:, t], minlength=size) for t, size in enumerate(self.sizes)]
-        return torch.from_numpy(np.concatenate(parts)) * STEP
+        return torch.from_numpy(np.concatenate(parts)) * (STEP // share)
 
     def unpack(self, vector: Whole) -> list[Floats]:
         """Split a vector of lattice steps into the counts of each table, in records (post-processing)."""

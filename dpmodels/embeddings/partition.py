@@ -5,7 +5,7 @@ cells, or a set of rare categories, becomes one cell until it holds enough to st
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -112,21 +112,22 @@ class Partition:
         pairs = zip(self.runs, self.codes(records), strict=True)
         return np.stack([runs.cells(codes) for runs, codes in pairs], axis=1)
 
-    def merged(self, histograms: list[Whole], least: int, runs: int, most_cells: int) -> "Partition":
+    def merged(self, histograms: list[Whole], least: int | Sequence[int], runs: int, most_cells: int) -> "Partition":
         """Merge thin cells of a fine partition, by released histograms over all classes.
 
         Args:
             histograms: one a column, in any unit; may be negative.
-            least: what a cell should hold at least, in that unit.
+            least: what a cell should hold at least, in that unit; of all columns, or one number a column.
             runs: cells that the values of an interval column should be cut into, if each can hold ``least``.
             most_cells: bound on the cells of all columns together, unless the fewest possible already exceed it.
         """
         most = _water_level(self.sizes, most_cells)
+        bounds = [least] * len(self.columns) if isinstance(least, int) else least
         merge = tuple(
-            _merge_interval(counts, column.cells, least, min(runs, most - (column.states - 1)))
+            _merge_interval(counts, column.cells, bound, min(runs, most - (column.states - 1)))
             if isinstance(column, Continuous)
-            else _merge_rare(counts, least, most)
-            for column, counts in zip(self.columns, histograms, strict=True)
+            else _merge_rare(counts, bound, most)
+            for column, counts, bound in zip(self.columns, histograms, bounds, strict=True)
         )
         return Partition(self.codec, merge, self.classes, self.class_column)
 

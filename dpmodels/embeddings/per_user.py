@@ -18,7 +18,6 @@ from dpmodels.codec.flat import numbers_of
 from dpmodels.codec.records import Records
 from dpmodels.contract.family import CHILDREN
 from dpmodels.contract.schema import Schema
-from dpmodels.embeddings.cell_counts import STEP
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.residuals import Residuals
 from dpmodels.embeddings.zoom import ZoomCounts
@@ -53,6 +52,6 @@ class UserZoomCounts(ZoomCounts):
 
     def lattice_sum(self, records: Records, device: "str | torch.device" = "cpu") -> Tensor:
         def share(rows: Records, each: int) -> Tensor:
-            return ZoomCounts.lattice_sum(self, rows) // STEP * (STEP // each)
+            return self.weighed_sum(rows, device, each)
 
         return _shared(self.zoom.partition.codec.schema, records, share, self.dim)

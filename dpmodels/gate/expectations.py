@@ -21,6 +21,7 @@ from dpmodels.contract.columns import Continuous, Datetime, Derived, Discrete, I
 from dpmodels.contract.documents import Documents
 from dpmodels.contract.implications import HELD
 from dpmodels.contract.schema import Schema
+from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
 from dpmodels.gate.suite import NOT_NULL, ROW_COUNT, Rule, suite_for
 from dpmodels.gate.witnesses import Witnesses, gap
@@ -53,7 +54,7 @@ class Outcome:
 class Verdicts:
     """What has come of every rule of a contract, for a stream of batches that must keep them as a whole."""
 
-    def __init__(self, contract: Schema | Documents, rules: Sequence[Rule], raw: bool = False) -> None:
+    def __init__(self, contract: Schema | Documents | Tree, rules: Sequence[Rule], raw: bool = False) -> None:
         self.contract, self.raw, self.outcomes = contract, raw, tuple(map(Outcome, rules))
 
     @property

@@ -14,6 +14,7 @@ from dpmodels.generators.photos import PhotoModel
 from dpmodels.generators.pictures import PictureModel
 from dpmodels.generators.points import PointModel
 from dpmodels.generators.tabular import TabularModel
+from dpmodels.generators.tree import TreeModel
 from dpmodels.generators.users import UserModel
 from dpmodels.generators.vae_model import VaeModel
 from dpmodels.late import Tensor
@@ -27,6 +28,7 @@ Model = (
     | PictureModel
     | PointModel
     | TabularModel
+    | TreeModel
     | VaeModel
 )
 KINDS: dict[str, type[Model]] = {
@@ -38,6 +40,7 @@ KINDS: dict[str, type[Model]] = {
     "photos": PhotoModel,
     "pictures": PictureModel,
     "points": PointModel,
+    "tree": TreeModel,
     "users": UserModel,
     "vae": VaeModel,
 }

@@ -86,6 +86,11 @@ class MixtureModel(Sampler):
         return cells
 
     def save(self, path: Path) -> None:
+        facts = {"most_cells": self.most_cells, "release_entry": self.release_entry}
+        write_model(path, self.kind, self.schema, self.tensors(), **facts)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return all that the file of a generator holds besides its facts."""
         tensors = {"probabilities": self.probabilities, "class_counts": self.class_counts}
         for index, (merge, detail) in enumerate(zip(self.partition.merge, self.detail, strict=True)):
             tensors |= {f"merge/{index}": torch.from_numpy(merge), f"detail/{index}": torch.from_numpy(detail)}
@@ -95,9 +100,7 @@ class MixtureModel(Sampler):
             if isinstance(column, Continuous) and column.is_cut
         }
         tensors |= self.labels.tensors() if self.labels else {}
-        tensors |= self.coupling.tensors() if self.coupling else {}
-        facts = {"most_cells": self.most_cells, "release_entry": self.release_entry}
-        write_model(path, self.kind, self.schema, tensors, **facts)
+        return tensors | (self.coupling.tensors() if self.coupling else {})
 
     @classmethod
     def of(cls, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> "MixtureModel":

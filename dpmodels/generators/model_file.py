@@ -7,16 +7,16 @@ from typing import Any
 
 from dpmodels.contract.documents import Documents
 from dpmodels.contract.schema import Schema
+from dpmodels.contract.tree import Tree
 from dpmodels.errors import FileDamaged
 from dpmodels.late import Tensor
 
-ABOUT: dict[str, type[Schema] | type[Documents]] = {"schema": Schema, "documents": Documents}
+About = Schema | Documents | Tree
+ABOUT: dict[str, type[About]] = {"schema": Schema, "documents": Documents, "tree": Tree}
 """The contracts that a generator can be about, by the key of the header that holds one."""
 
 
-def write_model(
-    path: Path, kind: str, contract: Schema | Documents, tensors: Mapping[str, Tensor], **facts: Any
-) -> None:
+def write_model(path: Path, kind: str, contract: About, tensors: Mapping[str, Tensor], **facts: Any) -> None:
     """Write a generator of one kind; the same content gives the same bytes."""
     from safetensors.torch import save_file
 

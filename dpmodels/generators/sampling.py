@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpmodels.contract.documents import Documents
 from dpmodels.contract.schema import Schema
+from dpmodels.contract.tree import Tree
 from dpmodels.errors import InvalidArgument
 from dpmodels.late import Tensor, torch
 
@@ -70,7 +71,7 @@ def spread_classes(counts: NDArray[np.float64], rows: int, rng: np.random.Genera
 class Sampler(ABC):
     """A generator that draws its rows batch by batch."""
 
-    schema: Schema | Documents
+    schema: Schema | Documents | Tree
     class_counts: Any  # an array or a tensor, noisy as released
     batch_rows: ClassVar[int] = 65_536
     """Rows sampled at a time: part of what a seed means."""

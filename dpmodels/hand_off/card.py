@@ -216,6 +216,15 @@ def _content(contract: Contract, report: Mapping[str, Any]) -> dict[str, Any]:
     if contract.kind == "documents":
         classes = list(contract.classes)
         return {"about": "documents", "rows": report["synthetic_rows"], "dim": contract.encoder.dim, "classes": classes}
+    if contract.kind == "tree":
+        return {
+            "about": "tree",
+            "rows": report["synthetic_rows"],
+            "target": None,
+            "tables": list(contract.tables),
+            "columns": [{"name": name, "type": column.type} for name, column in contract.handed_over_columns.items()],
+            "left_out": contract.left_out,
+        }
     if not contract.is_table:
         raise ArtifactError(f"the contract {contract.name} is of a kind that no model card is written for")
     columns = {name: one for name, one in contract.columns.items() if not _is_dropped(one)}

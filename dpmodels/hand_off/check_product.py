@@ -12,23 +12,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpmodels.codec.embedded import codec_of
-from dpmodels.codec.flat import split
+from dpmodels.codec.flat import split, tables_of
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
 from dpmodels.hand_off.manifest import MOST_FAULTS, Manifest
 from dpmodels.hand_off.verification import Verification
 from dpmodels.limits import LARGEST_REPORT, read_json
+from dpmodels.methods.kinds import SYNTHESIZED
 from dpmodels.parquet_footer import read_footer
 from dpmodels.releases.contract import Contract
 
-PART = re.compile(r"synthetic/(parents/|children/)?part-[0-9]{5}\.parquet")
+PART = re.compile(r"synthetic/([a-z][a-z0-9_]*/)?part-[0-9]{5}\.parquet")
 Types = list[tuple[str, pa.DataType]]
 
 
 def check_product(folder: Path, manifest: Manifest, contract: Contract, check: Verification) -> None:
     """Hold the files of synthetic rows that lie in the folder to the schema and the report, while there is no fault."""
     parts = [name for name in manifest.artifacts if PART.fullmatch(name) and (folder / name).exists()]
-    if check.faults or not parts or not (contract.is_table or contract.kind == "documents"):
+    if check.faults or not parts or contract.kind not in SYNTHESIZED:
         return
     check.faults += _faults(folder, parts, contract, whole=len(parts) == len(_listed(manifest)))
 
@@ -57,7 +58,8 @@ def _faults(folder: Path, parts: list[str], contract: Contract, whole: bool) -> 
             return
         rows[table] = rows.get(table, 0) + footer.num_rows
     stated = _stated(folder)
-    counted = rows.get("", rows.get("parents"))  # without a table of users nobody counts them here
+    of_units = contract.root if contract.kind == "tree" else "parents"
+    counted = rows.get("", rows.get(of_units))  # without a table of users nobody counts them here
     if whole and counted is not None and counted != stated:
         yield f"the synthetic table has {counted:,} rows, and report.json says {stated:,}"
 
@@ -70,7 +72,7 @@ def _stated(folder: Path) -> int:
 def _types_of(contract: Contract) -> dict[str, Types]:
     """Return the columns of each table of a product, as Parquet itself tells them."""
     rows = codec_of(contract).output_schema.empty_table()
-    tables = split(contract, rows) if contract.is_table and contract.users else {"": rows}
+    tables = split(contract, rows) if tables_of(contract) else {"": rows}
     return {name: _stored(table.schema) for name, table in tables.items()}
 
 

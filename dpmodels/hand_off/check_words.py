@@ -21,6 +21,7 @@ from dpmodels.hand_off.check_maker import is_later
 from dpmodels.hand_off.figures import are_figures, has_figures
 from dpmodels.hand_off.manifest import Manifest
 from dpmodels.hand_off.vocabulary import is_noise
+from dpmodels.methods.kinds import SYNTHESIZED
 from dpmodels.releases.contract import Contract, table_of
 
 Facts = Mapping[str, Any]
@@ -67,14 +68,14 @@ def strange_words(report: Facts, kind: str, contract: Contract, manifest: Manife
         yield from () if report["policy"] == _policy(contract, manifest) else ("policy",)
         figures = {name: report[name] for name in EMBEDDED - SHARED - {"policy"}}
         yield from (name for name, value in figures.items() if not are_figures(value, {"documents", "x", "y"}))
-    elif kind in ("table", "images", "users", "documents"):
+    elif kind in SYNTHESIZED:
         yield from _strange_keys(report, TABLE)
         yield from _of_table(report, contract, manifest)
 
 
 def impossible_figures(report: Facts, kind: str, contract: Contract) -> Iterator[str]:
     """Name the facts of a report on synthetic rows that hold figures which cannot be; its words are known."""
-    if contract.kind != "federation" and kind in ("table", "images", "users", "documents"):
+    if contract.kind != "federation" and kind in SYNTHESIZED:
         yield from impossible(report, _labeled(contract))
 
 
@@ -82,6 +83,8 @@ def _labeled(contract: Contract) -> Schema:
     """Return the table whose columns a report on synthetic rows has."""
     from dpmodels.codec.embedded import labels_of
 
+    if contract.kind == "tree":
+        return contract.overview
     return labels_of(contract) if contract.kind == "documents" else table_of(contract).flat
 
 

@@ -10,9 +10,10 @@ from dpmodels.gate.embedded_gate import EmbeddedGate
 from dpmodels.gate.expectations import Verdicts
 from dpmodels.gate.family_gate import FamilyGate
 from dpmodels.gate.suite import suite_for
+from dpmodels.gate.tree_gate import TreeGate
 from dpmodels.hand_off.lines import Price
 from dpmodels.hand_off.manifest import Manifest
-from dpmodels.methods.kinds import KINDS
+from dpmodels.methods.kinds import KINDS, SYNTHESIZED
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.contract import Contract, table_of
 from dpmodels.releases.plan import Former, Line
@@ -38,7 +39,7 @@ def expected_facts(manifest: Manifest, contract: Contract, report: Mapping[str, 
         terms = terms_of_federation(line, manifest.price.spent.epsilon, hashes) | _clients(manifest, contract)
     elif kind == "each document":
         terms = terms_of_documents(line, hashes["release_sha256"], manifest.charge)
-    elif kind in ("table", "images", "users", "documents"):
+    elif kind in SYNTHESIZED:
         terms = terms_of_table(line, hashes["release_sha256"], manifest.charge, scores)
         terms["gate"] = _kept(expected_checks(contract, report["synthetic_rows"]))
     else:  # a kind that has no page of its own says in its own words what it does not promise
@@ -115,6 +116,8 @@ def expected_checks(contract: Contract, rows: int) -> Verdicts:
     """Return the rules that so many synthetic rows were checked against, all of which they kept."""
     if contract.kind == "documents":
         rules = [outcome.rule for outcome in EmbeddedGate(contract, rows).outcomes]
+    elif contract.kind == "tree":
+        rules = [outcome.rule for outcome in TreeGate(contract, rows).outcomes]
     elif contract.users:
         rules = [outcome.rule for outcome in FamilyGate(table_of(contract), rows).outcomes]
     else:

@@ -7,6 +7,7 @@ against what every method plans (tests/hand_off/test_product.py).
 import re
 
 from dpmodels.contract.federation import CENTRAL
+from dpmodels.contract.tree import TABLE_NAME
 
 MECHANISMS = {
     "",
@@ -66,15 +67,17 @@ NOISES = {
     f"gradient of a step{WITHIN}",
 }
 ASKED_FOR = "records in a pair of merged cells of two columns that the workload asks for ({text}), about"
+OF_TABLE = re.compile(f"{TABLE_NAME[:-1]}: ")
 
 
 def is_mechanism(text: str) -> bool:
-    """Tell whether a mechanism of some method has this name."""
+    """Tell whether a mechanism of some method has this name, at a table of a tree with the table's name before it."""
+    text = OF_TABLE.sub("", text)
     return text in MECHANISMS or NUMBERED.fullmatch(text) is not None
 
 
 def is_noise(text: str, workload: tuple[str, ...] = ()) -> bool:
     """Tell whether some method adds noise to a quantity of this name; ``workload``: texts of the contract's tables."""
-    asked_for = {ASKED_FOR.format(text=one) for one in workload}
+    text, asked_for = OF_TABLE.sub("", text), {ASKED_FOR.format(text=one) for one in workload}
     of_look = text.endswith(WITHIN) and is_mechanism(text.removesuffix(WITHIN))
     return text in NOISES | asked_for or of_look

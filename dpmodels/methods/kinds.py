@@ -6,10 +6,13 @@ A method says which kind it is for (``registry``). A new kind is one module and 
 from typing import NamedTuple
 
 TABLE = r"synthetic/part-[0-9]{5}\.parquet|synthetic\.(csv|arrow|jsonl)"
+TREE = r"synthetic/[a-z][a-z0-9_]*/part-[0-9]{5}\.parquet"
 USERS = r"synthetic/(parents|children)/part-[0-9]{5}\.parquet"
 EMBEDDINGS, CLASSIFIER = r"embeddings/part-[0-9]{5}\.parquet", r"classifier\.safetensors|soft-labels\.parquet"
 NOTHING = r"(?!)"
 TABLES = ("table", "images", "users")
+SYNTHESIZED = (*TABLES, "tree", "documents")
+"""Kinds of contract that one method of synthesis after the other may be for."""
 
 
 class Kind(NamedTuple):
@@ -32,6 +35,7 @@ KINDS: dict[str, Kind] = {
     "table": Kind("tables", TABLE),
     "images": Kind("tables", TABLE),
     "users": Kind("users", USERS),
+    "tree": Kind("trees", TREE, ("tree",)),
     "documents": Kind("documents", TABLE, ("documents",)),
     "each document": Kind("each_document", EMBEDDINGS, ("each document",), "embed-documents"),
     "federation": Kind("classifier", CLASSIFIER, ("federation",), "federate"),

@@ -40,6 +40,7 @@ QUICK = {
     "nacre": Quick({"fine_cells": 16}, MIXTURE),
     "nacre-images": Quick({"coefficients": 12, "directions": 5}, {"rounds": 1, "images": 100}),
     "nacre-photos": Quick({"coefficients": 12}),
+    "nacre-tree": Quick({"fine_cells": 16, "zooms": 1}, MIXTURE),
     "document-moments": Quick({}),
     "dp-gan": Quick(GAN),
     "dp-gm": Quick({"latent": 4, "clusters": 2, "iterations": 2, **SGD}),

@@ -29,6 +29,7 @@ from dpmodels.methods.tables.nacre import Nacre, NacreMeasurement
 from dpmodels.methods.tables.pearl import Pearl, PearlMeasurement
 from dpmodels.methods.tables.privbayes import PrivBayes, PrivBayesTraining
 from dpmodels.methods.tables.thresholded_counts import DiscoveryMeasurement, DiscoverySystem
+from dpmodels.methods.tables.tree import NacreTree, TreeMeasurement
 from dpmodels.methods.trained.dp_gan import DpGanMeasurement, dp_gan
 from dpmodels.methods.trained.dp_gm import DpGmMeasurement, dp_gm
 from dpmodels.methods.trained.dp_vae import DpVaeMeasurement, dp_vae
@@ -62,6 +63,7 @@ METHODS: dict[str, Method] = {
     "nacre": Method(Nacre, NacreMeasurement, MixtureSpec, generators={"mixture", "users"}),
     "nacre-images": Method(NacreImages, ImageMeasurement, MatchingSpec, generators={"images"}),
     "nacre-photos": Method(NacrePhotos, PhotoMeasurement, PhotoTraining, generators={"photos"}),
+    "nacre-tree": Method(NacreTree, TreeMeasurement, MixtureSpec, generators={"tree"}),
     "document-moments": Method(DocumentMomentsSystem, DocumentMeasurement, Untrained, generators={"points"}),
     "dp-gan": Method(dp_gan, DpGanMeasurement, Untrained, generators={"gan"}),
     "dp-gm": Method(dp_gm, DpGmMeasurement, Untrained, generators={"vae"}),
@@ -87,6 +89,8 @@ def method_for(contract: Contract, method: str | None = None) -> str:
     """Name the method for a contract: the one that is asked for, or the contract's default."""
     if contract.about == "documents":
         return "document-moments" if method in (None, "moments") else method
+    if contract.about == "a tree of tables":
+        return "nacre-tree" if method in (None, "nacre") else method
     if method or not contract.image:
         return method or "nacre"
     return "nacre-photos" if contract.image[1].is_color else "nacre-images"

@@ -227,6 +227,9 @@ def _made(content: Mapping[str, Any]) -> str:
         return f"{rows} synthetic images with their labels, drawn from a model; none was copied"
     if about == "users":
         return f"{rows} synthetic users and their rows, as tables that join by a made key; none was copied"
+    if about == "tree":
+        tables = len(content["tables"])
+        return f"{rows} synthetic units and all their rows in {tables} tables that join by made keys; none was copied"
     return f"{rows} synthetic rows of {len(content['columns'])} columns, drawn from a model; none was copied"
 
 

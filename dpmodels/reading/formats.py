@@ -1,7 +1,7 @@
 """One file of a table as a stream of batches in bounded memory: Parquet, Arrow, CSV or JSON lines."""
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,24 +63,24 @@ class Part:
                 yield pa.RecordBatch.from_arrays(arrays, [*piece.schema.names, *keys])
 
 
-def parts_of(file: DataFile, codec: Codec, key: str = "") -> list[Part]:
+def parts_of(file: DataFile, codec: Codec, keys: Sequence[str] = ()) -> list[Part]:
     """Open a file, hold its names and types to the schema, and cut it into parts; only Parquet has more than one.
 
-    JSON lines are read for what is modeled, and for a ``key`` that joins the table with another.
+    JSON lines are read for what is modeled, and for the ``keys`` that join the table with others.
 
     Raises:
         DataError: the file is damaged or not what its name says, or has other columns than the schema.
     """
-    part = _opened(file, codec, key)
+    part = _opened(file, codec, keys)
     if part is None:
         raise DataError("", f"{file.uri} cannot be read: {fault_of(file)}")
     return part
 
 
-def _opened(file: DataFile, codec: Codec, key: str) -> list[Part] | None:
+def _opened(file: DataFile, codec: Codec, keys: Sequence[str]) -> list[Part] | None:
     """Return the parts, or None where the file cannot be read; errors of readers may quote it."""
     try:
-        return _json(file, codec, key) if file.format == "json" else OPENERS[file.format](file, codec)
+        return _json(file, codec, keys) if file.format == "json" else OPENERS[file.format](file, codec)
     except FAILURES:
         return None
 
@@ -157,10 +157,10 @@ def _read_csv(part: Part, _: int) -> Batches:
     yield from (parsed(batch, part.kinds) for batch in read_csv(part.file, form, form.names, LONGEST_RECORD))
 
 
-def _json(file: DataFile, codec: Codec, key: str = "") -> list[Part]:
+def _json(file: DataFile, codec: Codec, keys: Sequence[str] = ()) -> list[Part]:
     """Open a file of one object a line; a column that is looked at is read as what its first value is, others not."""
     kinds, row, apart = codec.csv_types, first_object(file), codec.schema.partition
-    explicit, parts, key_columns = [], [], (codec.schema.unit.user, key, apart and apart.column)
+    explicit, parts, key_columns = [], [], (codec.schema.unit.user, *keys, apart and apart.column)
     for name, value in ((name, row.get(name)) for name in kinds if name not in dict(file.keys)):
         if isinstance(value, dict | list) and name in codec.columns:
             parts.append((name, pa.array([value]).type))

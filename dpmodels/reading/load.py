@@ -1,7 +1,7 @@
 """Read a table from files, from images or from a database, as a stream of batches in bounded memory."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -47,12 +47,14 @@ def are_apart(source: str | Path | Query, schema: Schema) -> bool:
     return is_uri(str(source)) or not is_pictures(Path(source))
 
 
-def load_parts(source: str | Path | Query, schema: Schema, batch_rows: int, key: str = "") -> list[Sensitive[Batches]]:
+def load_parts(
+    source: str | Path | Query, schema: Schema, batch_rows: int, keys: Sequence[str] = ()
+) -> list[Sensitive[Batches]]:
     """Open a table and check its columns, as parts that can be read at the same time, in reading order.
 
     The rows are read as they are asked for. Parquet files are cut between row groups; any other file is one part, and
     so is whatever must be read from front to back: images, the answer to a query, and tables of users, whose first
-    rows are the ones that stay. ``key`` joins the table with another.
+    rows are the ones that stay. ``keys`` are the columns that join the table with others.
 
     Memory: a part holds one batch, and a few megabytes of its file, at a time, whatever the size of a row group. Of an
         Arrow file it holds a batch as large as it was written.
@@ -71,20 +73,20 @@ def load_parts(source: str | Path | Query, schema: Schema, batch_rows: int, key:
         types, pictures = read_pictures(Path(source), schema, batch_rows)
         codec.check_types(types)
         return [Sensitive(_kept(pictures, schema))]
-    parts = [part for file in find_files(str(source)) for part in parts_of(file, codec, key)]
+    parts = [part for file in find_files(str(source)) for part in parts_of(file, codec, keys)]
     if schema.unit.user is not None:
         return [Sensitive(_kept(chain.from_iterable(part.read(batch_rows) for part in parts), schema))]
     return [Sensitive(FileRows(part, schema, batch_rows)) for part in parts]
 
 
-def check_first(source: str | Path, schema: Schema, key: str = "") -> None:
+def check_first(source: str | Path, schema: Schema, keys: Sequence[str] = ()) -> None:
     """Open the first file of a table, and hold the names and types of its columns to the schema; reads no rows.
 
     Raises:
         DataError: as for ``load_parts``.
     """
     if is_uri(str(source)) or not is_pictures(Path(source)):
-        parts_of(find_files(str(source))[0], Codec(schema), key)
+        parts_of(find_files(str(source))[0], Codec(schema), keys)
 
 
 class RawRows:

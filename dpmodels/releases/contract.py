@@ -12,10 +12,11 @@ from dpmodels.contract.discovery import Discovery
 from dpmodels.contract.documents import Documents
 from dpmodels.contract.federation import Federation
 from dpmodels.contract.schema import Schema
+from dpmodels.contract.tree import Tree
 from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
 
-Contract = Schema | Documents | Federation | Discovery
+Contract = Schema | Tree | Documents | Federation | Discovery
 """Everything public about one data set; each model says these of itself, so nobody asks which of them it is.
 
 name, part, hash: of the data set, under which its account is opened; for a part, such as a night, the kind of part; the
@@ -53,6 +54,17 @@ def table_of(contract: Contract) -> Schema:
     """
     if not contract.is_table:
         raise ArtifactError(f"{contract.name} is about {contract.about}, and this needs the schema of a table")
+    return contract
+
+
+def tree_of(contract: Contract) -> Tree:
+    """Return the contract of a tree of tables.
+
+    Raises:
+        ArtifactError: the contract is about something else.
+    """
+    if contract.kind != "tree":
+        raise ArtifactError(f"{contract.name} is about {contract.about}, and this needs the schema of a tree of tables")
     return contract
 
 

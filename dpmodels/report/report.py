@@ -61,7 +61,7 @@ def summarise(
         "synthetic_rows": tally.rows,
         "released_records": marginals.records if marginals else None,
         "columns": [
-            _with_cut(_column(name, column, cells / max(tally.rows, 1), marginals, line.measurement), column, line)
+            _with_cut(column_facts(name, column, cells / max(tally.rows, 1), marginals, line.measurement), column, line)
             for (name, column), cells in zip(tally.codec.columns.items(), tally.cells, strict=True)
         ],
         "pairs": _pairs(marginals),
@@ -98,7 +98,7 @@ def _numbered(names: list[str]) -> list[str]:
     return [f"{name} {names[:at].count(name) + 1}" if names.count(name) > 1 else name for at, name in enumerate(names)]
 
 
-def _column(
+def column_facts(
     name: str, column: Modelled, shares: Floats, marginals: Marginals | None, measurement: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Describe one column: its bins, the synthetic shares, and the released ones where there are any."""

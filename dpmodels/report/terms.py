@@ -74,7 +74,13 @@ def terms_of_table(line: Line, release_sha256: str, entry: str, charged: Mapping
         **heading(line.contract, line.method),
         "privacy": privacy_of(line, charged),
         "hashes": hashes_of(line, release_sha256, entry) | sealed,
-        **({"rows_are": "users"} if line.contract.users else {}),
+        **(
+            {"rows_are": "users"}
+            if line.contract.users
+            else {"rows_are": "units"}
+            if line.contract.kind == "tree"
+            else {}
+        ),
         "not_promised": _not_promised(line.contract, charged),
     }
 

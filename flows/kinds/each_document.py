@@ -77,8 +77,8 @@ def contract_of(config: EmbedConfig) -> Documents:
     if columns:
         raise Unsuitable(f"give a contract, or what it would say ({', '.join(columns)}), and not both")
     contract = load_contract(config.contract)
-    if contract.is_table:
-        raise Unsuitable(f"{config.contract} is the schema of a table; embedding needs a contract of documents")
+    if contract.kind == "tree" or contract.is_table:
+        raise Unsuitable(f"{config.contract} is about {contract.about}; embedding needs a contract of documents")
     if contract.protects != "sentence":
         raise Unsuitable(HIDES_NO_SENTENCES.format(contract.protects))
     return contract

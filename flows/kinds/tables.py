@@ -1,6 +1,7 @@
 """Tables, tables of users, images and collections of documents: what is synthesized, prepared of a schema."""
 
 from dpmodels.authoring.lint import load_for_run
+from dpmodels.codec.flat import tables_of
 from dpmodels.errors import InvalidArgument
 from dpmodels.methods.registry import method_for, synthesized, system_of
 from dpmodels.releases.discoveries import check_priced
@@ -31,8 +32,10 @@ def prepare(config: SynthesizeConfig, partition: str = "") -> Prepared:
     contract = load_for_run(config.table_schema)
     if contract.is_table and partition:
         contract = contract.of_partition(partition)
-    if config.format and contract.users:
-        raise InvalidArgument("format", config.format, "be left out: there are two tables, of users and of their rows")
+    if config.format and tables_of(contract):
+        raise InvalidArgument("format", config.format, "be left out: what is handed over are several tables")
+    if config.query and contract.kind == "tree":
+        raise InvalidArgument("query", config.query, "be left out: a tree of tables is read from files, a table each")
     name = method_for(contract, config.model.method)
     method = system_of(name, config.model.measurement, config.model.training, among=synthesized())
     if contract.is_table and config.rows and (faults := contract.too_few(config.rows)):

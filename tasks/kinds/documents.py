@@ -84,7 +84,7 @@ def file_check(contract: Documents, rows: int | None, batch_rows: int, measured:
     return EmbeddedCheck(contract, rows, batch_rows, measured is not None)
 
 
-def further_facts(measured: Measured, first: Sequence[Any]) -> dict[str, Any]:
+def further_facts(measured: Measured, first: Sequence[Any], tally: Any) -> dict[str, Any]:
     """Return the map of the synthetic embeddings."""
     line = measured.release.line
     system = DocumentMomentsSystem(DocumentMeasurement.model_validate(line.measurement))

@@ -7,7 +7,7 @@ from typing import Any, Protocol, cast
 
 from dpmodels.gate.expectations import Verdicts
 from dpmodels.generators.operators import network as operator_network
-from dpmodels.methods.kinds import KINDS
+from dpmodels.methods.kinds import KINDS, SYNTHESIZED
 from dpmodels.methods.registry import METHODS
 from dpmodels.privacy import Sensitive
 from dpmodels.releases.contract import Contract
@@ -20,9 +20,6 @@ from tasks.run.networks import listed
 from tasks.run.store import Handle, Run
 
 operator_network.listing = listed
-
-SYNTHESIZED = ("table", "images", "users", "documents")
-"""Kinds of contract that one method of synthesis after the other may be for."""
 
 
 class FileCheck(Protocol):
@@ -78,8 +75,11 @@ class SynthesizedKind(Kind, Protocol):
     def file_check(self, contract: Any, rows: int | None, batch_rows: int, measured: Measured | None) -> FileCheck:
         """Return the check of a file; with ``measured``, it counts the rows on the cells that the report shows."""
 
-    def further_facts(self, measured: Measured, first: Sequence[Any]) -> dict[str, Any]:
-        """Return facts for the publishable report that only this kind has, of released objects alone."""
+    def further_facts(self, measured: Measured, first: Sequence[Any], tally: Any) -> dict[str, Any]:
+        """Return facts for the publishable report that only this kind has, of released objects alone.
+
+        ``first`` are some synthetic rows, and ``tally`` counts all of them on the cells that the report shows.
+        """
 
 
 def kind_of(contract: Contract) -> SynthesizedKind:

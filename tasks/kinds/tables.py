@@ -86,6 +86,6 @@ def file_check(contract: Schema, rows: int | None, batch_rows: int, measured: Me
     return TableCheck(contract, rows, batch_rows, measured.codec if measured else None)
 
 
-def further_facts(measured: Measured, first: Sequence[Any]) -> dict[str, Any]:
+def further_facts(measured: Measured, first: Sequence[Any], tally: Any) -> dict[str, Any]:
     """Return nothing: the report on a table has no other facts than any report."""
     return {}

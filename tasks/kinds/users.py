@@ -35,7 +35,7 @@ def check_columns(contract: Schema, data: str, parents: str) -> None:
     """Hold the columns of both tables' first files to the schema."""
     check_first(data, contract.children if parents else contract.joined)
     if parents:
-        check_first(parents, contract.parents, str(contract.unit.user))
+        check_first(parents, contract.parents, [str(contract.unit.user)])
 
 
 def encode(run: Run, folder: Path) -> None:
@@ -45,7 +45,7 @@ def encode(run: Run, folder: Path) -> None:
     if settings.parents:
         parts.append((schema.parents, settings.parents))
     key = str(schema.unit.user)
-    tables = [load_parts(uri, part, settings.batch_rows, key) for part, uri in parts]
+    tables = [load_parts(uri, part, settings.batch_rows, [key]) for part, uri in parts]
     gates = [Gate(part, raw=True) for part, _ in parts]
     try:
         transform_join(schema, tables[0], tables[1] if settings.parents else None, gates, folder, settings.batch_rows)
@@ -99,7 +99,7 @@ def file_check(contract: Schema, rows: int | None, batch_rows: int, measured: Me
     return FlatCheck(contract, rows, batch_rows, measured.codec if measured else None)
 
 
-def further_facts(measured: Measured, first: Sequence[Any]) -> dict[str, Any]:
+def further_facts(measured: Measured, first: Sequence[Any], tally: Any) -> dict[str, Any]:
     """Return nothing: how many children a user has is a column of the report."""
     return {}
 

@@ -32,10 +32,13 @@ from dpmodels.codec.fingerprint import Fingerprint, digest_of_documents
 from dpmodels.contract.discovery import Discovery
 from dpmodels.errors import ContentCharged, DataError, LedgerError
 from dpmodels.ledger.ledger import Ledger
+from dpmodels.methods.kinds import TABLES
 from dpmodels.privacy import PrivacyUnit
 from dpmodels.reading.data_files import DataFile, is_local
 from dpmodels.reading.database import Query, tables_of
 from dpmodels.reading.load import RawRows
+from dpmodels.reading.tree_files import places_of
+from dpmodels.releases.contract import tree_of
 from tasks.engine.encoded import EncodedPart, EncodedTable
 from tasks.engine.engines import Threads, cores
 from tasks.run.folders import make_private
@@ -173,13 +176,15 @@ def _contents(run: Run, encoded: Path | None, secret: bytes) -> list[str]:
     if encoded is not None and (encoded / CONTENTS).exists():
         return (encoded / CONTENTS).read_text(encoding="utf-8").split()
     settings, contents = run.settings, set[str]()
-    is_encoded_table = encoded is not None and run.plan.release.contract.is_table
+    contract = run.plan.release.contract
+    is_encoded_table = encoded is not None and (contract.is_table or contract.kind == "tree")
     if settings.query and settings.data:
         contents |= _tables(settings.data, settings.query, secret)
-    for data in filter(None, ("" if settings.query else settings.data, settings.parents)):
+    data_places = () if settings.query else places_of(settings.data, contract)
+    for data in filter(None, (*data_places, settings.parents)):
         if is_local(data) or not is_encoded_table:
             contents |= _files(data, secret, each=bool(settings.federation))
-    if (contract := run.plan.release.contract).kind == "discovery":
+    if contract.kind == "discovery":
         contents.add(_raw_rows(settings, contract, secret))
     if encoded is not None:
         contents.update(_rows(run, encoded, secret))
@@ -226,22 +231,26 @@ def _raw_rows(settings: Settings, contract: Discovery, secret: bytes) -> str:
 def _rows(run: Run, encoded: Path, secret: bytes) -> list[str]:
     """Hash the encoded rows of a table or of documents, whatever order they come in.
 
-    Rows of a table have two hashes: by the order of the schema's columns, which earlier versions remembered, and by
-    that of their names.
+    Rows of a table, and of each table of a tree, have two hashes: by the order of the schema's columns, which earlier
+    versions remembered, and by that of their names.
     """
     contract = run.plan.release.contract
-    if not contract.is_table:
+    if contract.kind not in (*TABLES, "tree"):
         return [digest_of_documents(encoded, secret)]
-    schema = run.plan.release.table
+    is_tree = contract.kind == "tree"
+    tables = tree_of(contract).tables if is_tree else ("",)
+    schemas = {name: tree_of(contract).schema_of(name) if is_tree else run.plan.release.table for name in tables}
 
     def both() -> list[Fingerprint]:
-        return [Fingerprint(schema, secret, by_name) for by_name in (False, True)]
+        return [Fingerprint(schema, secret, by_name) for schema in schemas.values() for by_name in (False, True)]
 
     def read(part: EncodedPart) -> list[Fingerprint]:
         fingerprints = both()
         for records in part:
-            for fingerprint in fingerprints:
-                fingerprint.add(records)
+            parts = [records.of(name) for name in schemas] if is_tree else [records]
+            for table, *pair in zip(parts, fingerprints[::2], fingerprints[1::2], strict=True):
+                for fingerprint in pair:
+                    fingerprint.add(table)
         return fingerprints
 
     wholes = both()

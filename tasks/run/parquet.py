@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dpmodels.codec.embedded import EmbeddedCodec, codec_of
+from dpmodels.codec.embedded import codec_of
+from dpmodels.codec.stacked import whole_units
 from dpmodels.contract.base import described, is_text
 from dpmodels.errors import DataError
 from dpmodels.parquet_pages import LETTERS, PACKED, check_file
@@ -38,15 +39,18 @@ def parquet_files(path: Path) -> list[Path]:
 def read_batches(file: Path, batch_rows: int, contract: Any, rows: int | None = None) -> Iterator[pa.RecordBatch]:
     """Read a Parquet file that somebody else may have written, with one batch in memory.
 
-    A batch has fewer rows where these hold long texts.
+    A batch has fewer rows where these hold long texts. Of a tree it holds whole units, which ``rows`` counts.
 
     Raises:
         DataError: the file does not exist, is damaged, has more than ``rows`` rows, or unpacks to more than rows of
             the contract take.
     """
+    is_tree = contract.kind == "tree"
+    most = rows * contract.rows_below if is_tree and rows is not None else rows
     try:
         with pa.OSFile(str(file)) as source:
-            yield from _batches(source, batch_rows, contract, rows)
+            batches = _batches(source, batch_rows, contract, most)
+            yield from whole_units(contract, batches) if is_tree else batches
     except (OSError, pa.ArrowException, UnicodeDecodeError):
         raise DataError("", f"{file} does not exist, is no Parquet file, or is damaged") from None
     except ValueError:
@@ -55,6 +59,8 @@ def read_batches(file: Path, batch_rows: int, contract: Any, rows: int | None = 
 
 def list_length(contract: Any) -> int:
     """Return how many numbers a list in a contract's table has at most."""
+    if contract.kind == "tree":
+        return 0
     if not contract.is_table:
         return int(contract.encoder.dim)
     return contract.image[1].numbers if contract.image else 0
@@ -73,7 +79,7 @@ def _check_types(types: pa.Schema, contract: Any) -> int:
         columns = {*contract.columns, *contract.flat.columns}
         lists = contract.image[0] if contract.image else ""
     else:
-        columns = set(EmbeddedCodec(contract).output_schema.names)
+        columns = set(codec_of(contract).output_schema.names)
     if extra := sum(name not in columns for name in types.names):
         raise DataError("", f"the data has {extra} column(s) that the schema lacks")
     if twice := [name for name, times in Counter(types.names).items() if times > 1]:

@@ -11,6 +11,7 @@ from dpmodels.errors import DataError, NacreError
 from dpmodels.reading.data_files import DataFile, check_place, find_files, is_local, is_there, is_uri, settled
 from dpmodels.reading.database import Query, check_query, settled_database
 from dpmodels.reading.statement import tied
+from dpmodels.reading.tree_files import NAME
 from tasks.engine.progress import LOG
 
 PASSWORD = "NACRE_DATABASE_PASSWORD"
@@ -41,7 +42,7 @@ class Source:
                 LOG.warning(TIED, " and ".join(f"`{word}`" for word in words))
             return
         check_place(self.data, name)
-        if not is_uri(self.data) and "*" not in self.data and not Path(self.data).exists():
+        if not (is_uri(self.data) or "*" in self.data or NAME in self.data or Path(self.data).exists()):
             raise DataError("", f"{self.data} does not exist")
 
     @property

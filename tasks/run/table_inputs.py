@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpmodels.codec.encode import Codec
-from dpmodels.contract.documents import Documents
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.privacy import PrivacyUnit
@@ -21,7 +21,7 @@ BATCH_ROWS = 65_536
 
 
 @contextmanager
-def as_parquet(data: str | Path, contract: Schema | Documents, private: Path | None = None) -> Iterator[Path]:
+def as_parquet(data: str | Path, contract: Any, private: Path | None = None) -> Iterator[Path]:
     """Lend a table, wherever it lies, as Parquet: itself, or a copy in a private folder that is deleted afterwards.
 
     Raises:

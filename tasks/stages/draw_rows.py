@@ -71,7 +71,7 @@ def draw_rows(
         model = read_generator(handle.path, handle.sha256)
         codec = codec_of(model.schema)
         facts = Drawn(run.name, model.release_entry, run.plan.release.method, seed, tuple(where))
-        if where and model.schema.users:
+        if where and tables_of(model.schema):
             raise Unsuitable("users are drawn with all their rows, so no condition can be set; filter the tables")
         if where:
             batches = sample_where(model, Conditions(model.schema, where), rows, seed, device)

@@ -9,8 +9,6 @@ from typing import Any
 
 from dpmodels.authoring.lint import load_contract
 from dpmodels.codec.embedded import codec_of
-from dpmodels.contract.documents import Documents
-from dpmodels.contract.schema import Schema
 from dpmodels.errors import ArtifactError, DataError, FileMissing, Unsuitable
 from dpmodels.gate.expectations import Verdicts
 from dpmodels.generators.constraints import caution_of_rules
@@ -19,6 +17,7 @@ from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from dpmodels.methods.registry import METHODS
 from dpmodels.pages.checks import render_checks
 from dpmodels.pages.report import render
+from dpmodels.releases.contract import Contract
 from dpmodels.releases.plan import REPORT
 from dpmodels.releases.release import read_release
 from dpmodels.report.bins import CellTally
@@ -28,6 +27,7 @@ from dpmodels.report.report import summarise
 from tasks.engine.engines import Engine, Threads, cores, open_engine
 from tasks.engine.progress import progress_bar
 from tasks.kinds.protocol import FileCheck, direct_kind_of, kind_of
+from tasks.kinds.trees import check_tree
 from tasks.kinds.users import check_tables
 from tasks.run.accounts import desk_of
 from tasks.run.bucket import Bucket, Fetched
@@ -81,7 +81,7 @@ def _judge(run: Run, release: Handle, received: Received) -> Handle:
     with received.here(most=1) as folder:  # a file holds more rows than are read
         first = first_records(folder, contract, FIT_ROWS)
     facts = summarise(measured, tally, first, gate.results(), release.sha256, charged_section(run))
-    facts |= kind.further_facts(measured, first)
+    facts |= kind.further_facts(measured, first, tally)
     if cautions := [*contract.remarks, *filter(None, [caution_of_rules(model, rows, settings.seed)])]:
         facts["cautions"] = cautions
     return _finish(run, facts, checks)
@@ -171,7 +171,9 @@ def check_hand_off(data: str | Path, schema_file: Path | None) -> Verdicts:
     return _checked(folder / MADE["sample"], contract, rows)
 
 
-def _checked(path: Path, contract: Schema | Documents, rows: int | None) -> Verdicts:
+def _checked(path: Path, contract: Contract, rows: int | None) -> Verdicts:
+    if contract.kind == "tree":
+        return check_tree(path, contract, rows)
     if contract.users:
         return check_tables(path, contract, rows)
     return check_table(path, kind_of(contract).file_check(contract, rows, BATCH_ROWS, None), Threads(cores()))[0]

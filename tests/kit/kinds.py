@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import yaml
 
-from dpmodels.audit.made import pictures, shop
+from dpmodels.audit.made import firm, pictures, shop
 from tests.kit import drafts, letters, mails, wards
 from tests.kit.inputs import FORMATS, TEXT
 from tests.kit.support import make_schema, make_table
@@ -89,6 +89,20 @@ def users(folder: Path, form: Write, name: str) -> Words:
     (folder / "shop.yaml").write_text(shop.make_schema(name=name).to_yaml())
     quick = {"measurement": {"fine_cells": 16}, "training": {"components": 16, "directions": 2, "steps": 5}}
     return [given, "--parents", parents, "--schema", folder / "shop.yaml", *configured(folder, quick), *BUDGET]
+
+
+def tree(folder: Path, form: Write, name: str) -> Words:
+    """Write a firm's customers and what belongs to them, at a place each; a customer is called by the private value."""
+    place = ""
+    for table, rows in firm.make_tables(40).items():
+        if "customer" in rows.column_names:
+            names = pa.array([f"{CANARY}-{customer}" for customer in rows["customer"].to_pylist()])
+            rows = rows.set_column(rows.schema.get_field_index("customer"), "customer", names)
+        place = str(form(folder / table, rows))
+    before, _, ending = place.rpartition("item")
+    (folder / "firm.yaml").write_text(firm.make_schema(name=name).to_yaml())
+    quick = {"measurement": {"fine_cells": 16}, "training": {"components": 16, "directions": 2, "steps": 5}}
+    return [f"{before}{{table}}{ending}", "--schema", folder / "firm.yaml", *configured(folder, quick), *BUDGET]
 
 
 def configured(folder: Path, model: object) -> Words:
@@ -173,6 +187,7 @@ def discovery(folder: Path, form: Write, name: str) -> Words:
 KINDS = [
     Kind("table", table, queried=True),
     Kind("users", users),
+    Kind("tree", tree),
     Kind("images", images, formats=FORMATS.keys() - TEXT),
     Kind("images of pearl", images_of_pearl, formats=FORMATS.keys() - TEXT),
     Kind("documents", documents, queried=True),

@@ -16,8 +16,9 @@ Privacy: post-processing.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -108,13 +109,42 @@ def coupling_of(partition: Partition, records: Records, least: float) -> Couplin
 
     ``least``: the correlation from which on two columns are coupled.
     """
+    return _coupled(partition, records, least, _forest)
+
+
+def coupling_with(partition: Partition, records: Records, least: float, drawn: Collection[str]) -> Coupling | None:
+    """Return the same where some columns are ``drawn`` given the others: each follows the one that it correlates with
+    most among those given and those drawn before it.
+    """
+    names = [
+        name for name, column in zip(partition.names, partition.columns, strict=True) if isinstance(column, Continuous)
+    ]
+    order = [index for index, name in enumerate(names) if name not in drawn]
+
+    def edges(rho: Floats) -> Iterator[tuple[int, int]]:
+        for index in (index for index, name in enumerate(names) if name in drawn):
+            best = max(order, key=partial(_strength, rho, index), default=None)
+            if best is not None and rho[best, index]:
+                yield best, index
+            order.append(index)
+
+    return _coupled(partition, records, least, edges)
+
+
+def _strength(rho: Floats, column: int, other: int) -> float:
+    return abs(float(rho[other, column]))
+
+
+def _coupled(
+    partition: Partition, records: Records, least: float, edges: Callable[[Floats], Iterable[tuple[int, int]]]
+) -> Coupling | None:
     cells, places = partition.cells(records), places_of(partition)
     numbers = [index for index, column in enumerate(partition.columns) if isinstance(column, Continuous)]
     valued = records.states[:, [places[index] for index in numbers]] == 0
     scores = [_scores(cells[:, index], valued[:, at]) for at, index in enumerate(numbers)]
     rho = _correlations(np.stack(scores, axis=1), valued) if len(numbers) > 1 else np.zeros((1, 1))
     lines = []
-    for a, b in _forest(np.where(np.abs(rho) >= least, rho, 0.0)):
+    for a, b in edges(np.where(np.abs(rho) >= least, rho, 0.0)):
         both, leading, following = valued[:, a] & valued[:, b], numbers[a], numbers[b]
         knots = _knots(cells[both, leading], records.values[both][:, [places[leading], places[following]]])
         if knots.shape[1] > 1:

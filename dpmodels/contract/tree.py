@@ -1,0 +1,324 @@
+"""A tree of tables: one table of units, and tables whose rows each belong to one row of another.
+
+    customer ──▶ order ──▶ item            the unit is a customer, with all orders and all items of these orders
+             └─▶ complaint
+
+The schema of all tables is one file, whose key ``tables`` names them. The one without a parent is the root. Everything
+is measured and drawn table by table. For each table there is a flat schema, whose rows are those of the table:
+
+    flat   all columns of the rows above (parent, its parent, ...), and how many children of each kind they have;
+           POSITION: which of its parent's rows the row is; of the columns in ``follows`` those of the row before;
+           its own columns, and how many children of each kind it has
+
+A table of at most one row a parent that has no children of its own, such as a customer's address, is part of its
+parent's flat table: its columns are null where there is none. So other tables are drawn given these columns too.
+
+Privacy: what a unit's rows are in any flat table depends on that unit's own rows alone. A row weighs one over the
+    number of rows that its parent has in the table, times what its parent weighs; a unit's row in the root weighs 1. So
+    a unit weighs at most 1 in each flat table, whatever it holds (embeddings/branch.py has the proof).
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import yaml
+from pydantic import Field, field_validator, model_validator
+
+from dpmodels.contract.base import CanonicalContract, ColumnFaults, Modelled
+from dpmodels.contract.columns import Column, Continuous, Identifier, Image, derived_faults
+from dpmodels.contract.numbers import Integer
+from dpmodels.contract.schema import Schema
+from dpmodels.frozen import Strict
+from dpmodels.limits import LONGEST_NAME
+from dpmodels.privacy import Adjacency, PrivacyUnit
+
+ROWS, POSITION, PREVIOUS = "rows", "position", "previous"
+"""Last parts of the names of columns that only flat tables have; no column of a table may be called so."""
+MOST_ROWS = 1000
+"""Upper bound on the rows of a unit in a table: lattice steps are whole, and one of so many rows keeps 99 % of its."""
+MOST_TABLES = 50
+TABLE_NAME = r"^[a-z][a-z0-9_]*$"
+
+Names = Annotated[tuple[str, ...], Field(strict=False)]
+
+
+class Branch(Strict):
+    """One table of a tree: whose rows its rows are of, how many there may be, and its columns."""
+
+    parent: Annotated[
+        str | None, Field(description="The table that the rows belong to; none for the table of units.")
+    ] = None
+    key: Annotated[Names, Field(description="The columns that name a row, where other tables refer to it.")] = ()
+    parent_key: Annotated[
+        Names, Field(description="The columns that name the parent's row. (default: called as its key is)")
+    ] = ()
+    most: Annotated[int, Field(ge=1, le=MOST_ROWS, description="The most rows of one parent that are used.")] = 1
+    order: Annotated[str | None, Field(description="The column by which the rows of one parent are in order.")] = None
+    unique: Annotated[bool, Field(description="Whether no two rows of one parent have the same value of `order`.")] = (
+        False
+    )
+    follows: Annotated[Names, Field(description="The columns that depend on those of the row before.")] = ()
+    orphans: Annotated[
+        Literal["refuse", "drop"], Field(description="What becomes of rows that name no row of the parent.")
+    ] = "refuse"
+    columns: Annotated[dict[str, Column], Field(min_length=1, description="The columns, in their order.")]
+
+    @field_validator("key", "parent_key", mode="before")
+    @classmethod
+    def _read_one(cls, names: Any) -> Any:
+        return (names,) if isinstance(names, str) else names
+
+    @cached_property
+    def modelled(self) -> dict[str, Modelled]:
+        """Return the columns that are measured and drawn."""
+        return {name: column for name, column in self.columns.items() if isinstance(column, Modelled)}
+
+
+class Tree(CanonicalContract):
+    """The public contract of a tree of tables; everything in it is public by declaration."""
+
+    written: ClassVar[str] = "tree"
+    about: ClassVar[Literal["a tree of tables"]] = "a tree of tables"
+    kind: ClassVar[Literal["tree"]] = "tree"
+
+    name: Annotated[
+        str,
+        Field(
+            pattern=r"^[a-z0-9_-]+$", max_length=LONGEST_NAME, description="The name of the data set and its account."
+        ),
+    ]
+    tables: Annotated[
+        dict[Annotated[str, Field(pattern=TABLE_NAME, max_length=LONGEST_NAME)], Branch],
+        Field(min_length=1, max_length=MOST_TABLES, description="The tables, a parent before its children."),
+    ]
+
+    def to_yaml(self) -> str:
+        """Write the contract as the YAML that reads back equal to it."""
+        content = self.model_dump(exclude_defaults=True)
+        return yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
+
+    @cached_property
+    def hash(self) -> str:
+        """Return the SHA-256 of the contract's canonical JSON; the order of tables and of columns counts."""
+        content = json.dumps(self.model_dump(mode="json"), separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    @property
+    def root(self) -> str:
+        """The table of units."""
+        return next(name for name, branch in self.tables.items() if branch.parent is None)
+
+    @property
+    def unit(self) -> PrivacyUnit:
+        """Whose presence is hidden: a row of the root with all rows below it, in every table."""
+        rows = max(self.rows_of_a_unit(name) for name in self.tables)
+        return PrivacyUnit(user=" ".join(self.tables[self.root].key) or self.root, max_rows=rows)
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """How two neighboring trees differ."""
+        return Adjacency.ADD_OR_REMOVE_ONE
+
+    def above(self, name: str) -> tuple[str, ...]:
+        """List the tables above one, from the root on."""
+        parent = self.tables[name].parent
+        return () if parent is None else (*self.above(parent), parent)
+
+    def children(self, name: str) -> tuple[str, ...]:
+        """List the tables whose rows belong to rows of one."""
+        return tuple(child for child, branch in self.tables.items() if branch.parent == name)
+
+    def keys_of(self, name: str) -> tuple[str, ...]:
+        """List the columns of a table that hold its parent's key."""
+        branch = self.tables[name]
+        return branch.parent_key or (self.tables[branch.parent].key if branch.parent else ())
+
+    def joins(self, name: str) -> tuple[str, ...]:
+        """List the columns that join a table with others."""
+        return (
+            *self.tables[name].key,
+            *(column for column in self.keys_of(name) if column not in self.tables[name].key),
+        )
+
+    def rows_of_a_unit(self, name: str) -> int:
+        """Return the most rows that a unit has in a table."""
+        branch = self.tables[name]
+        return 1 if branch.parent is None else branch.most * self.rows_of_a_unit(branch.parent)
+
+    def followed(self, name: str) -> tuple[str, ...]:
+        """List the columns of a table that depend on those of the row before; a unique order always does."""
+        branch = self.tables[name]
+        by_order = (branch.order,) if branch.unique and branch.order and branch.order not in branch.follows else ()
+        return (*branch.follows, *by_order)
+
+    @property
+    def rows_below(self) -> int:
+        """Return the most rows that a unit has in all tables together."""
+        return sum(self.rows_of_a_unit(name) for name in self.tables)
+
+    def is_part(self, name: str) -> bool:
+        """Tell whether a table is part of its parent's flat table: at most one row each, and no children."""
+        branch = self.tables[name]
+        return branch.parent is not None and branch.most == 1 and not self.children(name)
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """List the tables that have a flat table of their own."""
+        return tuple(name for name in self.tables if not self.is_part(name))
+
+    def parts(self, name: str) -> tuple[str, ...]:
+        """List the tables that are part of one's flat table."""
+        return tuple(child for child in self.children(name) if self.is_part(child))
+
+    def schema_of(self, name: str) -> Schema:
+        """Return the schema of one table's files."""
+        return Schema(name=f"{self.name}-{name}".replace("_", "-")[:LONGEST_NAME], columns=self.tables[name].columns)
+
+    def handed_over(self, name: str) -> Schema:
+        """Return the schema of one table as it is handed over: the columns that name its parent are there too."""
+        branch, keys = self.tables[name], self.keys_of(name)
+        made = {key: Identifier(type="identifier", keep="regenerate") for key in keys}
+        return Schema(name=self.schema_of(name).name, columns={**branch.columns, **made})
+
+    @property
+    def handed_over_columns(self) -> dict[str, Column]:
+        """Return the columns of all tables that are handed over, by the names of table and column."""
+        columns = {(name, key): one for name in self.tables for key, one in self.handed_over(name).columns.items()}
+        return {f"{name}.{key}": one for (name, key), one in columns.items() if not _is_left_out(one)}
+
+    @property
+    def left_out(self) -> list[str]:
+        """Name the columns of all tables that are not handed over."""
+        every = [f"{name}.{key}" for name, branch in self.tables.items() for key in branch.columns]
+        return [key for key in every if key not in self.handed_over_columns]
+
+    def attributes(self, name: str) -> dict[str, Any]:
+        """Return what a flat table says of rows of a table themselves: columns, children, and tables that are part."""
+        columns: dict[str, Any] = {f"{name}.{column}": one for column, one in self.tables[name].modelled.items()}
+        for child in self.children(name):
+            columns[f"{child}.{ROWS}"] = _count(0, self.tables[child].most)
+        for part in self.parts(name):
+            for column, one in self.tables[part].modelled.items():
+                columns[f"{part}.{column}"] = one.model_copy(update={"nullable": True})
+        return columns
+
+    def given(self, name: str) -> dict[str, Any]:
+        """Return what is known of a row of a table before it is drawn: the rows above, its place, the row before."""
+        branch, columns = self.tables[name], dict[str, Any]()
+        for table in self.above(name):
+            columns |= self.attributes(table)
+        if branch.parent is not None:
+            columns[f"{name}.{POSITION}"] = _count(1, branch.most)
+        for column in self.followed(name):
+            columns[f"{name}.{column}.{PREVIOUS}"] = branch.modelled[column].model_copy(update={"nullable": True})
+        return columns
+
+    def flat_of(self, name: str) -> Schema:
+        """Return the schema of a table's flat table, in which a unit weighs at most one record."""
+        return Schema(name=self.schema_of(name).name, columns={**self.given(name), **self.attributes(name)})
+
+    @cached_property
+    def overview(self) -> Schema:
+        """Return the schema of all attributes of all tables, as a report lists them."""
+        columns = {key: column for name in self.measured for key, column in self.attributes(name).items()}
+        return Schema(name=self.name, columns=columns)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if faults := list(self._tree_faults()) or list(self._faults()):
+            raise ColumnFaults(faults)
+        return self
+
+    def _tree_faults(self) -> Iterator[tuple[str, str]]:
+        """List what makes the tables no tree."""
+        roots = [name for name, branch in self.tables.items() if branch.parent is None]
+        if len(roots) != 1:
+            named = ", ".join(roots) or "none"
+            yield "tables", f"must have one table without `parent`, that of the units; here it is {named}"
+        before = set[str]()
+        for name, branch in self.tables.items():
+            if branch.parent is not None and branch.parent not in before:
+                yield f"tables.{name}.parent", f"`{branch.parent}` must be a table that stands before `{name}`"
+            before.add(name)
+
+    def _faults(self) -> Iterator[tuple[str, str]]:
+        for name, branch in self.tables.items():
+            for key, message in (*self._key_faults(name, branch), *_column_faults(branch)):
+                yield f"tables.{name}.{key}", message
+            if self.rows_of_a_unit(name) > MOST_ROWS:
+                rows = self.rows_of_a_unit(name)
+                yield f"tables.{name}.most", f"lets a unit have {rows} rows of this table, and {MOST_ROWS} is the most"
+
+    def _key_faults(self, name: str, branch: Branch) -> Iterator[tuple[str, str]]:
+        if self.children(name) and not branch.key:
+            yield "key", "must name the columns that other tables refer to"
+        for column in branch.key:
+            one = branch.columns.get(column)
+            by_order = branch.unique and column == branch.order
+            if (
+                not by_order
+                and column not in self.keys_of(name)
+                and not (isinstance(one, Identifier) and not _is_dropped(one))
+            ):
+                yield (
+                    "key",
+                    f"`{column}` must be an identifier with `keep: regenerate` or a pattern, or a unique `order`",
+                )
+        if branch.key and not set(branch.key) - set(self.keys_of(name)):
+            yield "key", "must have a column of its own, besides those that name the parent"
+        if branch.parent is None:
+            if branch.parent_key or branch.order or branch.follows or branch.unique or branch.most != 1:
+                yield (
+                    "parent",
+                    "is missing: `parent_key`, `most`, `order`, `unique` and `follows` are of rows of a parent",
+                )
+            return
+        on, key = self.keys_of(name), self.tables[branch.parent].key
+        if len(on) != len(key):
+            yield (
+                "parent_key",
+                f"must name as many columns as the key of `{branch.parent}` has, which is {', '.join(key)}",
+            )
+        for column in on:
+            if not isinstance(branch.columns.get(column), Identifier):
+                yield "parent_key", f"`{column}` must be a column of this table, of type identifier"
+
+
+def _column_faults(branch: Branch) -> Iterator[tuple[str, str]]:
+    order = branch.columns.get(branch.order) if branch.order else None
+    if branch.order and not (isinstance(order, Continuous) and not order.nullable and order.zero_state is None):
+        yield "order", f"`{branch.order}` must be a number or a datetime of this table that is never null or inflated"
+    if branch.unique and not branch.order:
+        yield "unique", "goes with `order`, whose values it is about"
+    for name in branch.follows:
+        if name not in branch.modelled:
+            yield "follows", f"`{name}` must be a column of this table that is neither an identifier nor derived"
+    if not branch.modelled:
+        yield "columns", "must have at least one that is neither an identifier nor derived"
+    for name, column in branch.columns.items():
+        key = f"columns.{name}"
+        if name.rpartition(".")[2] in (ROWS, POSITION, PREVIOUS) or not name.isprintable() or not name.strip():
+            yield key, f"must have another name: flat tables have columns called {ROWS}, {POSITION} and {PREVIOUS}"
+        if isinstance(column, Image):
+            yield f"{key}.type", "must be another: there are no images in a tree of tables"
+        if getattr(column, "outside", "") == "reject-row":
+            yield f"{key}.outside", "must be another policy: in a tree of tables no row is rejected"
+        if getattr(column, "max_null_share", None) is not None:
+            yield f"{key}.max_null_share", "must be left out: in a tree of tables no share of nulls is held to"
+    yield from derived_faults(branch.columns)
+
+
+def _count(low: int, high: int) -> Integer:
+    """Return a column of whole numbers from ``low`` to ``high``."""
+    return Integer(type="integer", min=low, max=max(high, low + 1))
+
+
+def _is_left_out(column: Any) -> bool:
+    return isinstance(column, Identifier) and column.keep == "drop"
+
+
+def _is_dropped(column: Identifier) -> bool:
+    return column.keep == "drop" or column.keep.startswith("text:")

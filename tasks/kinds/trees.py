@@ -1,0 +1,132 @@
+"""Trees of tables in the stages: tables are read and joined, and taken apart again in the hand-off."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpmodels.arrays import Whole
+from dpmodels.codec.stacked import matched
+from dpmodels.codec.tree import TreeCodec
+from dpmodels.contract.tree import Tree
+from dpmodels.errors import DataError
+from dpmodels.gate.expectations import Gate, Verdicts
+from dpmodels.gate.tree_gate import TreeGate
+from dpmodels.reading.load import check_first, load_parts
+from dpmodels.reading.tree import transform_tree
+from dpmodels.reading.tree_files import place_of
+from dpmodels.releases.contract import tree_of
+from dpmodels.report.fidelity import Measured
+from dpmodels.report.trees import TreeTally, facts_of_tables
+from tasks.kinds.gate_page import keep_gate, refused_input
+from tasks.kinds.synthesized import records as records
+from tasks.kinds.synthesized import system as system
+from tasks.run.parquet import parquet_files, read_batches
+from tasks.run.store import Run
+
+SYNTHESIZED, COMPARED = True, False
+LEAST_UNITS = 1024
+"""Units of a batch of encoded rows, at least."""
+
+
+def check_columns(contract: Tree, data: str, parents: str) -> None:
+    """Hold the columns of each table's first file to the schema."""
+    for name in contract.tables:
+        check_first(place_of(data, name), contract.schema_of(name), contract.joins(name))
+
+
+def encode(run: Run, folder: Path) -> None:
+    """Read all tables, join and encode them, and leave the gates' results in the sensitive zone."""
+    tree, settings = tree_of(run.plan.release.contract), run.settings
+    tables = {
+        name: load_parts(place_of(settings.data, name), tree.schema_of(name), settings.batch_rows, tree.joins(name))
+        for name in tree.tables
+    }
+    gates = {name: Gate(tree.schema_of(name), raw=True) for name in tree.tables}
+    try:
+        transform_tree(tree, tables, gates, folder, max(LEAST_UNITS, settings.batch_rows // 16))
+    except DataError as fault:
+        raise refused_input(run, fault, _of_all(gates.values())) from None
+    keep_gate(run, _of_all(gates.values()))
+
+
+def _of_all(gates: Iterable[Gate]) -> Verdicts:
+    first, *others = gates
+    both = Verdicts(first.schema, [], raw=True)
+    both.outcomes = tuple(outcome for gate in (first, *others) for outcome in gate.outcomes)
+    return both
+
+
+@dataclass(frozen=True)
+class TreeCheck:
+    """Checks one file of stacked rows, and counts them by cell if asked to, each unit as one."""
+
+    tree: Tree
+    rows: int | None
+    batch_rows: int
+    measured: Measured | None = None
+
+    def gate(self) -> TreeGate:
+        """Return the rules of all tables and of their keys."""
+        return TreeGate(self.tree, self.rows)
+
+    def tally(self) -> TreeTally | None:
+        """Return a count of no rows, if rows are counted."""
+        return None if self.measured is None else TreeTally.of(self.measured)
+
+    def __call__(self, file: Path) -> tuple[TreeGate, TreeTally | None]:
+        """Check a file from its first row to its last."""
+        gate, codec, tally = self.gate(), TreeCodec(self.tree), self.tally()
+        for batch in read_batches(file, self.batch_rows, self.tree, self.rows):
+            if gate.check(batch) and tally is not None:
+                tally.add_units(codec.encode(batch))
+        return gate, tally
+
+
+def file_check(contract: Tree, rows: int | None, batch_rows: int, measured: Measured | None) -> TreeCheck:
+    """Return the check of a file of stacked rows."""
+    return TreeCheck(contract, rows, batch_rows, measured)
+
+
+def further_facts(measured: Measured, first: Sequence[Any], tally: Any) -> dict[str, Any]:
+    """Return what was released of every table, beside what the synthetic rows hold."""
+    return facts_of_tables(measured, tally)
+
+
+def check_tree(folder: Path, contract: Tree, rows: int | None) -> TreeGate:
+    """Check the tables of a hand-off, joined by their keys.
+
+    Raises:
+        DataError: a table is missing or damaged, or a row names no row of its parent's table.
+    """
+    tables = {name: _read(folder / name, contract, name) for name in contract.tables}
+    gate, parents, codec = TreeGate(contract, rows), dict[str, Whole](), TreeCodec(contract)
+    for name, branch in contract.tables.items():
+        if branch.parent is not None:
+            keys = [_values(tables[branch.parent], key) for key in contract.tables[branch.parent].key]
+            parents[name] = matched(keys, [_values(tables[name], key) for key in contract.keys_of(name)])
+            if len(parents[name]) and parents[name].min() < 0:
+                raise DataError(f"{name}.{contract.keys_of(name)[0]}", f"names a row that table {branch.parent} lacks")
+            order = np.argsort(parents[name], kind="stable")
+            tables[name], parents[name] = tables[name].take(pa.array(order)), parents[name][order]
+    gate.check(codec.stacked(tables, parents))
+    gate.settle()
+    return gate
+
+
+def _values(table: pa.Table, name: str) -> NDArray[Any]:
+    values: NDArray[Any] = table.column(name).to_numpy()
+    return values
+
+
+def _read(folder: Path, tree: Tree, name: str) -> pa.Table:
+    schema, types = tree.handed_over(name), TreeCodec(tree).output_of(name)
+    batches = [batch for file in parquet_files(folder) for batch in read_batches(file, 2**16, schema)]
+    table = pa.Table.from_batches(batches).unify_dictionaries()
+    if missing := [column for column in types.names if column not in table.column_names]:
+        raise DataError(f"{name}.{missing[0]}", "must be in the table")
+    return table.select(types.names)

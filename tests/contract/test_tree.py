@@ -1,0 +1,93 @@
+"""What a tree of tables may say, and that every fault is named at its place."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from dpmodels.audit.made import firm
+from dpmodels.authoring.lint import parse
+from dpmodels.contract.tree import MOST_ROWS, Tree
+
+
+def changed(**changes: Any) -> str:
+    """Return the firm's schema as text, with keys of tables replaced; None takes a key out."""
+    content = yaml.safe_load(firm.SCHEMA_TEXT)
+    for place, value in changes.items():
+        *path, last = place.split("__")
+        at = content["tables"]
+        for part in path:
+            at = at[part]
+        if value is None:
+            del at[last]
+        else:
+            at[last] = value
+    return yaml.safe_dump(content, sort_keys=False)
+
+
+def test_a_schema_is_read_back_as_it_was_written_and_keeps_its_hash():
+    tree, faults = parse(firm.SCHEMA_TEXT)
+    assert faults == [] and isinstance(tree, Tree)
+    again, _ = parse(tree.to_yaml())
+    assert again == tree and again.hash == tree.hash == Tree.model_validate_json(tree.model_dump_json()).hash
+
+
+def test_the_unit_is_a_row_of_the_root_with_all_its_rows_and_their_most_is_what_it_may_have():
+    tree = firm.make_schema()
+    assert (tree.unit.user, tree.unit.max_rows) == ("customer", 12)
+    assert tree.measured == ("customer", "purchase", "item") and tree.parts("customer") == ("address",)
+
+
+def test_a_flat_table_has_what_is_known_of_a_row_and_then_what_is_drawn():
+    tree = firm.make_schema()
+    assert list(tree.flat_of("customer").columns) == ["customer.age", "address.rows", "purchase.rows", "address.town"]
+    known = ["customer.age", "address.rows", "purchase.rows", "address.town"]
+    steps = ["purchase.position", "purchase.kind.previous"]
+    assert list(tree.given("purchase")) == [*known, *steps]
+    assert list(tree.attributes("purchase")) == ["purchase.day", "purchase.kind", "item.rows"]
+    assert "purchase.kind" in tree.given("item") and "purchase.position" not in tree.given("item")
+
+
+@pytest.mark.parametrize(
+    ("place", "says", "changes"),
+    [
+        ("tables", "one table without `parent`", {"item__parent": None}),
+        ("tables.address.parent", "stands before", {"address__parent": "purchase"}),
+        ("tables.customer.key", "must name the columns", {"customer__key": []}),
+        ("tables.customer.key", "must be an identifier", {"customer__key": "age"}),
+        ("tables.customer.key", "keep: regenerate", {"customer__columns__customer": {"type": "identifier"}}),
+        ("tables.purchase.order", "number or a datetime", {"purchase__order": "kind"}),
+        ("tables.purchase.follows", "neither an identifier", {"purchase__follows": ["number"]}),
+        ("tables.item.most", f"{MOST_ROWS} is the most", {"item__most": 400}),
+        ("tables.item.parent_key", "as many columns", {"item__parent_key": ["purchase", "price"]}),
+        ("tables.item.parent_key", "of type identifier", {"item__parent_key": "price"}),
+        ("tables.item.unique", "goes with `order`", {"item__unique": True}),
+        ("tables.customer.parent", "is missing", {"customer__most": 2}),
+        ("tables.address.columns", "at least one", {"address__columns": {"customer": {"type": "identifier"}}}),
+        ("tables.customer.columns.rows", "another name", {"customer__columns__rows": {"type": "boolean"}}),
+        ("tables.customer.columns.age.min", "is missing", {"customer__columns__age": {"type": "integer", "max": 3}}),
+        ("tables.customer.ages", "no key here", {"customer__ages": 3}),
+        ("tables.customer.columns.age.maxx", "no key here", {"customer__columns__age__maxx": 3}),
+    ],
+)
+def test_what_is_wrong_is_said_at_its_place(place, says, changes):
+    contract, faults = parse(changed(**changes))
+    assert contract is None
+    (fault,) = [fault for fault in faults if fault.where == place]
+    assert says in fault.message and fault.line > 0
+
+
+@pytest.mark.parametrize("name", ["rows", "age.position", "kind.previous", " "])
+def test_names_that_only_flat_tables_have_are_refused(name):
+    content = yaml.safe_load(firm.SCHEMA_TEXT)
+    content["tables"]["purchase"]["columns"][name] = {"type": "boolean"}
+    contract, faults = parse(yaml.safe_dump(content, sort_keys=False))
+    assert contract is None and ["another name" in fault.message for fault in faults] == [True]
+
+
+def test_tables_and_columns_in_another_order_are_another_contract():
+    content = yaml.safe_load(firm.SCHEMA_TEXT)
+    tables = content["tables"]
+    others = {"customer": tables["customer"], "purchase": tables["purchase"], "address": tables["address"]}
+    again = Tree.model_validate({**content, "tables": {**others, "item": tables["item"]}})
+    assert again.hash != firm.make_schema().hash

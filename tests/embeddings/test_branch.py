@@ -1,0 +1,114 @@
+"""Whatever a unit holds, it moves the sum over any table of a tree as one record does at most (embeddings/branch.py)."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from dpmodels.audit.made import firm
+from dpmodels.codec.codes import code_count, code_type
+from dpmodels.codec.tree import TreeRecords
+from dpmodels.contract.tree import Tree
+from dpmodels.embeddings.branch import BranchSum
+from dpmodels.embeddings.moments import Moments
+from dpmodels.embeddings.partition import Partition
+from dpmodels.embeddings.zoom import Zoom, ZoomCounts
+from dpmodels.methods.tables.tree import BranchLooks, TreeMeasurement
+
+ONE_WAY, TWO_WAY = 1 << 20, 1 << 18
+
+
+def some_tree(rng: np.random.Generator) -> Tree:
+    """Return a tree of two to five tables of any shape, of few columns each."""
+    tables: dict[str, Any] = {}
+    for number in range(int(rng.integers(2, 6))):
+        name, parent = f"t{number}", f"t{rng.integers(0, number)}" if number else None
+        if parent is not None and depth(tables, parent) > 2:
+            parent = "t0"
+        key: dict[str, Any] = {f"k{number}": {"type": "identifier", "keep": "regenerate"}}
+        columns = {f"a{n}": {"type": "integer", "min": 0, "max": int(rng.integers(1, 6))} for n in range(2)}
+        tables[name] = {"key": f"k{number}", "columns": {**key, **columns}}
+        if parent is not None:
+            tables[name]["columns"][tables[parent]["key"]] = {"type": "identifier"}
+            tables[name] |= {"parent": parent, "most": int(rng.integers(1, 5))}
+            tables[name] |= {"follows": ["a0"]} if rng.random() < 0.5 else {}
+    return Tree.model_validate({"name": "some", "tables": tables})
+
+
+def depth(tables: dict[str, Any], name: str) -> int:
+    parent = tables[name].get("parent")
+    return 1 + depth(tables, parent) if parent else 0
+
+
+def some_units(tree: Tree, units: int, rng: np.random.Generator, full: bool = False) -> TreeRecords:
+    """Return units with any number of rows, or with all the rows there may be."""
+    rows, parents = {tree.root: units}, {}
+    for name, branch in tree.tables.items():
+        if branch.parent is not None:
+            counts = np.full(rows[branch.parent], branch.most)
+            counts = counts if full else rng.integers(0, branch.most + 1, rows[branch.parent])
+            parents[name] = np.repeat(np.arange(rows[branch.parent]), counts)
+            rows[name] = len(parents[name])
+    codes = {
+        name: [rng.integers(0, code_count(one), rows[name]).astype(code_type(one)) for one in branch.modelled.values()]
+        for name, branch in tree.tables.items()
+    }
+    return TreeRecords(tree, codes, parents)
+
+
+def sums_of(tree: Tree) -> list[BranchSum]:
+    """Return moments of every flat table, with all pairs, as nacre weighs them, and of cells that are zoomed into."""
+    sums = []
+    for name in tree.measured:
+        looks = BranchLooks(TreeMeasurement(), tree, name)
+        fine = Partition.fine(tree.flat_of(name), 8)
+        sums.append(BranchSum(name, Moments(fine, ONE_WAY, TWO_WAY, 1)))
+        sums.append(BranchSum(name, looks.second_on(fine, looks.one_way, looks.two_way)))
+        sums.append(BranchSum(name, ZoomCounts(Zoom.coarse(fine, 2, 1), 1)))
+    return sums
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_unit_of_any_tree_moves_every_sum_as_one_record_does_wherever_it_is_put(seed):
+    rng = np.random.default_rng(seed)
+    tree = some_tree(rng)
+    crowd = some_units(tree, 6, rng)
+    for unit in (some_units(tree, 1, rng), some_units(tree, 1, rng, full=True)):
+        worlds = [TreeRecords.concat([crowd.take(slice(0, at)), unit, crowd.take(slice(at, None))]) for at in (0, 3, 6)]
+        for each in sums_of(tree):
+            without, alone = each.lattice_sum(crowd), each.lattice_sum(unit)
+            for world in worlds:
+                moved = each.lattice_sum(world) - without
+                assert torch.equal(moved, alone)  # a unit adds the same in any company, at any place
+                assert squared(moved) <= each.l2_sensitivity**2
+
+
+def squared(vector: torch.Tensor) -> int:
+    return sum(int(x) ** 2 for x in vector.tolist())
+
+
+def test_alike_rows_of_a_unit_reach_the_bound_and_rows_that_all_weigh_one_pass_it():
+    tree = firm.make_schema()
+    unit = some_units(tree, 1, np.random.default_rng(0), full=True)
+    codes = {name: [np.full_like(each, 1) for each in unit.codes[name]] for name in unit.codes}
+    alike = TreeRecords(tree, codes, unit.parents)
+    each = BranchSum("item", Moments(Partition.fine(tree.flat_of("item"), 8), ONE_WAY, 0, 1))
+    reach = squared(each.lattice_sum(alike)) ** 0.5 / each.l2_sensitivity
+    assert 0.8 < reach <= 1  # places among the rows differ
+    unweighed = each.rows.weighed_sum(alike.flat("item"), "cpu", 1)
+    assert squared(unweighed) > (5 * each.l2_sensitivity) ** 2
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_weights_of_a_units_rows_add_up_to_one_in_every_table_that_it_has_rows_in(seed):
+    rng = np.random.default_rng(seed)
+    tree = some_tree(rng)
+    units = some_units(tree, 5, rng)
+    unit = {tree.root: np.arange(5)}
+    for name, above in units.parents.items():
+        unit[name] = unit[str(tree.tables[name].parent)][above]
+        weight = np.bincount(unit[name], 1 / units.shares[name], minlength=5)
+        assert (weight <= 1 + 1e-9).all()
+        direct = tree.tables[name].parent == tree.root
+        assert not direct or np.allclose(weight[weight > 0], 1)
