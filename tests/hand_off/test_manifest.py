@@ -42,6 +42,8 @@ SAYS = {
     "laid-out-embedded": {"approved", "approved_as", "part", "cautions"},
     "laid-out-federation": {"part", "cautions", "clients", "dropped"},
     "approved-clients": {"part", "cautions", "clients"},
+    "contract": {"approved", "declared"},
+    "contract-users": set(),
     "discovered": {"report", "discoveries", "total_spent"},
     "sheet-federation": {"part", "cautions", "clients", "dropped"},
 }
