@@ -231,6 +231,10 @@ class Manifest(Line, _Head):
             )
         if self.unit == str(PrivacyUnit(kind="sentence")) and self.cautions is None:
             raise ValueError("lacks the field cautions, without which nobody may rely on what hides one sentence")
+        return self
+
+    @model_validator(mode="after")
+    def _lists_its_files(self) -> "Manifest":
         pages = {CARD, *PAGES}
         if self.artifacts.keys() & pages not in (set(), pages - {SHEET}, pages):
             raise ValueError(f"lists one of {', '.join((CARD, *PAGES))} without the others, and they belong together")

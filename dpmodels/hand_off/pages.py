@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dpmodels.contract.schema import Schema
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
 from dpmodels.hand_off.card import describe
@@ -102,7 +101,7 @@ def _other_pages(folder: Path, card: Mapping[str, Any], report: Mapping[str, Any
 
 def _other_contract(folder: Path, manifest: Manifest, contract: Contract) -> Iterator[str]:
     """Name the contract if it is not what schema and manifest make; earlier versions handed none over."""
-    if CONTRACT not in manifest.artifacts or not isinstance(contract, Schema):
+    if CONTRACT not in manifest.artifacts or not contract.is_table:
         return
     if _read(folder, CONTRACT, LARGEST_CARD) != render_contract(manifest, contract).encode():
         yield f"{CONTRACT} says something else than the manifest and schema.yaml, of which it is made"

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from dpmodels.artifact import aside, make_folder, replace_folder, sha256_of
-from dpmodels.contract.schema import Schema
 from dpmodels.hand_off.card import describe
 from dpmodels.hand_off.manifest import APPROVED_CLIENTS, CARD, CONTRACT, LAID_OUT, MANIFEST, NEWEST, PAGES, Manifest
 from dpmodels.hand_off.odcs import render_contract
@@ -100,7 +99,7 @@ def hand_over(
         part.mkdir()
         elsewhere = write(part) or {}
         (part / "schema.yaml").write_text(hand_off.contract.to_yaml(), encoding="utf-8")
-        if isinstance(hand_off.contract, Schema):
+        if hand_off.contract.is_table:
             (part / CONTRACT).write_text(render_contract(hand_off.manifest, hand_off.contract), encoding="utf-8")
         _lay_out(part, hand_off)
         artifacts = {**_digests(part), **elsewhere}
