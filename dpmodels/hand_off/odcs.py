@@ -44,7 +44,6 @@ Facts = dict[str, Any]
 
 def render_contract(manifest: Manifest, contract: Schema) -> str:
     """Return the text of ``contract.odcs.yaml``; it repeats nothing that only another file or the ledger knows."""
-    named = {name: getattr(contract, name) for name in tables_of(contract)} or {contract.name: contract}
     path = f"synthetic/{'{model}/' if contract.users else ''}{PARTS}"
     cautions = " ".join([SYNTHETIC, *(manifest.cautions or ())])
     said = manifest.operator_says
@@ -58,10 +57,16 @@ def render_contract(manifest: Manifest, contract: Schema) -> str:
         "description": {**({"purpose": said["purpose"]} if "purpose" in said else {}), "limitations": cautions},
         "tags": ["synthetic", "differential-privacy"],
         "servers": [{"server": "hand-off", "type": "local", "path": path, "format": "parquet"}],
-        "schema": [_table(contract, name, table) for name, table in named.items()],
+        "schema": tables(contract),
         "customProperties": [{"property": name, "value": value} for name, value in _price(manifest).items()],
     }
     return yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
+
+
+def tables(contract: Schema) -> list[Facts]:
+    """State the tables that are handed over: the one, or those of the users and of their rows."""
+    named = {name: getattr(contract, name) for name in tables_of(contract)} or {contract.name: contract}
+    return [_table(contract, name, table) for name, table in named.items()]
 
 
 def _price(manifest: Manifest) -> Facts:
