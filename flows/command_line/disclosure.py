@@ -33,8 +33,8 @@ def disclose(
     from tasks.stages.disclose import disclose as write
     from tasks.stages.disclose import hand_off_of
 
-    folder, answers = hand_off_of(home or HOME, hand_off), Answers(curator, use, region, why)
-    paths = [str(path) for path in write(folder, out, answers, url)]
+    (folder, bucket), answers = hand_off_of(home or HOME, hand_off), Answers(curator, use, region, why)
+    paths = [str(path) for path in write(folder, out, answers, url, bucket)]
     left = [name for name in answers.left if name != "use" or "intended_use: TODO" in Path(paths[0]).read_text("utf-8")]
     if left and not as_json:
         echo(f"{paths[0]} has a TODO left, which only a person can answer: {', '.join(left)}", err=True)
