@@ -49,7 +49,7 @@ def test_the_schema_says_what_it_was_discovered_with(made: Path) -> None:
 def test_the_manifest_has_a_line_for_it_and_the_total_is_of_both(made: Path) -> None:
     manifest = read_manifest(made / "out")
     (line,) = manifest.discoveries
-    assert manifest.format == 8 and line.run.startswith("discover-")
+    assert manifest.format == 11 and line.run.startswith("discover-")
     assert [entry.kind for entry in line.ledger.entries] == ["reserve", "draw", "seal", "commit"]
     events = [*manifest.price.events, *line.price.events]
     assert manifest.total_spent.delta == 1.1e-5
