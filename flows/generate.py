@@ -21,7 +21,7 @@ from tasks.stages.sample import sample
 from tasks.stages.train import train
 
 LOG = logging.getLogger("nacre.train-worker")
-SECRETS = ("PREFECT_API", "NACRE_LEDGER", "NACRE_DASK", "PGPASS", "PGHOST", "PGSERVICE")
+SECRETS = ("PREFECT_API", "OPENLINEAGE", "NACRE_LEDGER", "NACRE_DASK", "PGPASS", "PGHOST", "PGSERVICE")
 """How the names of variables begin that would let this process ask others for something."""
 TRIES, BEAT_SECONDS, LOOK = 3, 30.0, 2.0
 

@@ -114,8 +114,8 @@ class StatementConfig(Declaration):
     )
     retention: Said = Field(
         default="",
-        description="How long the sensitive zone is kept; public.",
-        examples=["The sensitive zone is deleted after 30 days."],
+        description="How long the sensitive zone is kept; a day in it is the last (remove --expired); public.",
+        examples=["The sensitive zone is kept until 2027-03-01."],
     )
     again: Said = Field(
         default="",

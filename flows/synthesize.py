@@ -10,6 +10,7 @@ from typing import Any
 from dpmodels.errors import InvalidArgument, Unsuitable
 from flows.building import NOTHING_LEAVES
 from flows.config import SynthesizeConfig
+from flows.lineage import told
 from flows.start import start as start
 from flows.with_prefect.approval import ask_approver
 from flows.with_prefect.budget import balances, publish_budget
@@ -33,6 +34,11 @@ from tasks.stages.validate import validate
 
 def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:
     """Run every stage that has not finished yet; ``call`` decides how a stage is run."""
+    with told(run, call) as noted:
+        return _stages(run, noted)
+
+
+def _stages(run: Run, call: Callable[..., Handle]) -> Handle:
     if run.settings.federation or stays_inside(run):
         from flows import federate  # it needs torch, which not every installation has
 

@@ -22,7 +22,7 @@ from tests.kit.buckets import ENVIRONMENT, Bucket
 
 # Before torch and OpenBLAS are imported, whatever the shell that starts the tests asks for; workers of xdist too.
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", DO_NOT_TRACK="1")
-for name in [name for name in os.environ if name.startswith(("PREFECT_", "NACRE_", "PG"))]:
+for name in [name for name in os.environ if name.startswith(("PREFECT_", "NACRE_", "OPENLINEAGE_", "PG"))]:
     if name != "NACRE_DATA":
         del os.environ[name]
 # A ledger waits for the disk after each of its steps. Where there is room, the tests' disk is memory.
@@ -121,6 +121,7 @@ LONGEST = [
         "methods/test_nacre",
         "accounting/test_events",
         "methods/test_users",
+        "flows/test_lineage",
     ]
 ]
 """Files that take five seconds of a processor or more, the longest first: one that comes last leaves workers idle.

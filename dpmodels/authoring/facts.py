@@ -1,5 +1,6 @@
 """What a public document says of one column: the one object that every kind of documentation is read into."""
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -117,6 +118,13 @@ def between(low: Any, high: Any, low_open: bool = False, high_open: bool = False
             f"bound {limit}" for limit, read in ((low, least), (high, most)) if (limit is None) < (read is None)
         ),
     )
+
+
+def stepping(step: Any) -> Facts:
+    """Return the fact that numbers are multiples of a step, where it is a power of ten and so says their decimals."""
+    if not isinstance(step, float) or not 0 < step < 1 or math.log10(step) != round(math.log10(step)):
+        return Facts()
+    return Facts(decimals=-round(math.log10(step)))
 
 
 def bound(limit: Any) -> int | float | Moment | None:

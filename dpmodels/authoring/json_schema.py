@@ -1,11 +1,10 @@
 """A JSON Schema of a row: an object with properties, or a list of such objects."""
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from dpmodels.authoring.facts import Facts, Tables, between, joined, listed
+from dpmodels.authoring.facts import Facts, Tables, between, joined, listed, stepping
 
 TYPES = {"integer": "integer", "number": "number", "boolean": "boolean", "string": "text"}
 FORMATS = {"date": "date", "date-time": "moment", "uuid": "identifier"}
@@ -61,9 +60,7 @@ def _facts(schema: Any, document: Mapping[str, Any], depth: int) -> Iterator[Fac
     for opened, low, high in ((False, "minimum", "maximum"), (True, "exclusiveMinimum", "exclusiveMaximum")):
         yield between(_number(resolved.get(low)), _number(resolved.get(high)), opened, opened)
     yield between(resolved.get("formatMinimum"), resolved.get("formatMaximum"))
-    step = resolved.get("multipleOf")
-    if isinstance(step, float) and 0 < step < 1 and math.log10(step) == round(math.log10(step)):
-        yield Facts(decimals=-round(math.log10(step)))
+    yield stepping(resolved.get("multipleOf"))
     yield from _alternatives(resolved, document, depth)
 
 

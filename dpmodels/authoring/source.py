@@ -13,6 +13,7 @@ from dpmodels.authoring.dictionary import read_dictionary
 from dpmodels.authoring.expectation_suite import is_suite, read_suite
 from dpmodels.authoring.facts import Columns, Tables
 from dpmodels.authoring.json_schema import is_json_schema, read_json_schema
+from dpmodels.authoring.odcs import is_data_contract, read_data_contract
 from dpmodels.authoring.pandera import is_pandera, read_pandera
 from dpmodels.authoring.sample import read_sample
 from dpmodels.errors import ArtifactError, NacreError, Unsuitable
@@ -22,13 +23,14 @@ from dpmodels.plain_yaml import read_yaml
 
 Known = tuple[str, Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Tables]]
 STRUCTURED: tuple[Known, ...] = (
+    ("a data contract", is_data_contract, read_data_contract),
     ("a dbt schema", is_dbt, read_dbt),
     ("a Great Expectations suite", is_suite, read_suite),
     ("a pandera schema", is_pandera, read_pandera),
     ("a JSON Schema", is_json_schema, read_json_schema),
 )
-KINDS = "a data dictionary (.csv), SQL that creates tables (.sql), or, as YAML or JSON, a dbt schema, a JSON Schema, a \
-pandera schema or a Great Expectations suite"
+KINDS = "a data dictionary (.csv), SQL that creates tables (.sql), or, as YAML or JSON, a data contract (ODCS), a \
+dbt schema, a JSON Schema, a pandera schema or a Great Expectations suite"
 
 
 @dataclass(frozen=True)

@@ -127,14 +127,14 @@ def _column_rules(name: str, column: Modelled, outside: str) -> Iterator[Rule]:
     if outside != "refuse":
         return
     if isinstance(column, Continuous):
-        low, high = _moments(column) if isinstance(column, Datetime) else (column.low, column.high)
+        low, high = moments(column) if isinstance(column, Datetime) else (column.low, column.high)
         bounds = {"column": name, "min_value": low, "max_value": high}
         yield Rule("ExpectColumnValuesToBeBetween", bounds, column.rule)
     elif isinstance(column, Discrete):
         yield Rule("ExpectColumnValuesToBeInSet", {"column": name, "value_set": column.keys}, column.rule)
 
 
-def _moments(column: Datetime) -> Any:
+def moments(column: Datetime) -> Any:
     """Return the first and the last tick as datetimes."""
     ticks = np.array([column.low, column.high]).astype(np.int64)
     return ticks.astype(f"datetime64[{column.tick}]").astype("datetime64[s]").tolist()

@@ -9,18 +9,21 @@ from pathlib import Path
 from dpmodels.authoring.lint import parse
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain, sha256_plain, size_plain
-from dpmodels.hand_off.manifest import CARD, MANIFEST, MOST_FAULTS, Manifest, printable
+from dpmodels.hand_off.manifest import CARD, CONTRACT, MANIFEST, MOST_FAULTS, Manifest, printable
 from dpmodels.hand_off.signature import SIGNATURE
 from dpmodels.hand_off.verification import Verification
 from dpmodels.limits import LARGEST_CARD, LARGEST_PAGE, LARGEST_REPORT, LARGEST_YAML, read_json
 from dpmodels.methods.kinds import KINDS, Kind
 from dpmodels.releases.contract import Contract
 
-TOLD = r"schema\.yaml|report\.json|model-card\.json|(report|checks|model-card|statement|data-sheet)\.html"
+TOLD = (
+    r"schema\.yaml|contract\.odcs\.yaml|report\.json|model-card\.json"
+    r"|(report|checks|model-card|statement|data-sheet)\.html"
+)
 ALWAYS = ("schema.yaml", "report.json")
 """What every hand-off has, and what a check holds against the manifest."""
 DEEPEST = 2
-LARGEST = {"schema.yaml": LARGEST_YAML, "report.json": LARGEST_REPORT, CARD: LARGEST_CARD}
+LARGEST = {"schema.yaml": LARGEST_YAML, "report.json": LARGEST_REPORT, CARD: LARGEST_CARD, CONTRACT: LARGEST_CARD}
 """What is read whole; pages have a limit as well. Tables and models are as large as whoever sent them made them."""
 MOST_STRANGE = 10_000
 """Files that somebody added are counted so far."""
@@ -113,6 +116,7 @@ def _check_kind(manifest: Manifest, contract: Contract, check: Verification) -> 
     part = "client" if by_client else "" if contract.is_table else contract.part
     kinds = [kind for kind in KINDS.values() if contract.kind in kind.contracts]
     strange = [name for name in manifest.artifacts if is_handed_over(name) and not is_handed_over(name, kinds)]
+    strange += [CONTRACT] if CONTRACT in manifest.artifacts and not contract.is_table else []
     check.faults += [f"{name} is no file that is made by this schema.yaml" for name in strange[:MOST_FAULTS]]
     if manifest.part and (manifest.part != part or (part == "client" and manifest.clients is None)):
         check.faults.append(f"the price is for each {manifest.part}, and nothing here is charged for each by itself")

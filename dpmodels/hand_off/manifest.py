@@ -19,6 +19,7 @@ Its format is numbered, and each manifest is written in the oldest format that c
     9   any of 7 that are of a federation of which nothing was released under differential privacy. ``uncharged`` names
         the clients that took part; there is no plan, release, charge or epsilon, and ``unprotected`` says why
     10  any of 7 that are of a federation for a client of which an officer signed: the signature is in the client's line
+    11  any of 7 or 8 that are of a table, with its contract of the Open Data Contract Standard among the files
 """
 
 import json
@@ -56,11 +57,12 @@ from dpmodels.releases.discoveries import joint_delta
 
 MANIFEST = "manifest.json"
 CARD = "model-card.json"
+CONTRACT = "contract.odcs.yaml"
 SHEET = "data-sheet.html"
 PAGES = ("model-card.html", "statement.html", SHEET)
 """The pages that lay out the facts of the card: for a user, for a data-protection officer, and for whoever gets it."""
-NEWEST, DISCOVERED, LAID_OUT = 10, 8, 7
-"""Of clients with officers; of a schema that was discovered; and of what else is written now."""
+NEWEST, APPROVED_CLIENTS, LAID_OUT = 11, 10, 7
+"""Of a table; of clients with officers; and of what else is written now."""
 MOST_FAULTS = 10
 LEFT_OUT = (
     "The release came as a file, without the ledger that paid for it. Its footer names the charge. The account, the "
@@ -179,6 +181,8 @@ class Manifest(Line, _Head):
     @property
     def oldest_format(self) -> int:
         """The oldest format that can hold the manifest's content."""
+        if CONTRACT in self.artifacts:
+            return 11
         if any(line.approved for line in self.clients or ()):
             return 10
         if self.uncharged is not None:
@@ -227,6 +231,10 @@ class Manifest(Line, _Head):
             )
         if self.unit == str(PrivacyUnit(kind="sentence")) and self.cautions is None:
             raise ValueError("lacks the field cautions, without which nobody may rely on what hides one sentence")
+        return self
+
+    @model_validator(mode="after")
+    def _lists_its_files(self) -> "Manifest":
         pages = {CARD, *PAGES}
         if self.artifacts.keys() & pages not in (set(), pages - {SHEET}, pages):
             raise ValueError(f"lists one of {', '.join((CARD, *PAGES))} without the others, and they belong together")
@@ -234,6 +242,8 @@ class Manifest(Line, _Head):
             raise ValueError(f"has the field declared, and lists no {SHEET}, which says it to whoever gets this")
         if (self.layout is None) != (self.sha256 is None):
             raise ValueError("has one of the fields layout and sha256, which belong together")
+        if CONTRACT in self.artifacts and (self.layout is None or self.clients is not None or not self.is_charged):
+            raise ValueError(f"lists {CONTRACT}, which only a table's manifest with the field layout does")
         if self.layout is not None and SHEET not in self.artifacts:
             raise ValueError(f"has the field layout, and lists no {SHEET}, which is made by it")
         if self.format != self.oldest_format:

@@ -1,9 +1,10 @@
 """Make the pages of a hand-off again from its card and its report, and compare: a page may say nothing else.
 
-Pages are what people read, and each is a function of ``model-card.json`` or ``report.json``. Those two are held against
-the manifest and the contract, the words in the report too (``check_words``). The figures in the report, and what an
-account had spent before, rest on the signer. The manifest says by which layout its pages were made. A layout that this
-version does not have cannot be made again: then the pages were not compared, which is said and is no fault.
+Pages are what people read, and each is a function of ``model-card.json`` or ``report.json``; the contract that programs
+read is one of ``schema.yaml`` and the manifest. Card and report are held against these two, the words in the report too
+(``check_words``). The figures in the report, and what an account had spent before, rest on the signer. The manifest
+says by which layout its pages were made. A layout that this version does not have cannot be made again: then neither
+pages nor contract were compared, which is said and is no fault.
 """
 
 import json
@@ -19,7 +20,8 @@ from dpmodels.hand_off.check_maker import is_later
 from dpmodels.hand_off.check_report import says_else
 from dpmodels.hand_off.check_words import impossible_figures, strange_words
 from dpmodels.hand_off.expected import expected_checks, kind_of
-from dpmodels.hand_off.manifest import CARD, MOST_FAULTS, PAGES, Manifest, printable
+from dpmodels.hand_off.manifest import CARD, CONTRACT, MOST_FAULTS, PAGES, Manifest, printable
+from dpmodels.hand_off.odcs import render_contract
 from dpmodels.limits import LARGEST_CARD, LARGEST_FACTS, LARGEST_PAGE, LARGEST_REPORT, read_json
 from dpmodels.releases.contract import Contract
 
@@ -65,7 +67,8 @@ def compare_pages(folder: Path, manifest: Manifest, contract: Contract) -> tuple
             return [f"{REPORT} has figures that no release has: {', '.join(wrong[:MOST_FAULTS])}"], ""
         if fault := _differs(manifest, contract, card, report):
             return [fault], ""
-        return [*_other_pages(folder, card, report), *_other_checks(folder, manifest, contract, report)], ""
+        others = [*_other_pages(folder, card, report), *_other_checks(folder, manifest, contract, report)]
+        return [*others, *_other_contract(folder, manifest, contract)], ""
     except Exception:  # facts of any shape may lie there; whatever they break in a renderer, they are not ours
         return [f"{REPORT} or {CARD} is not as nacre writes it: no page can be made of it"], ""
 
@@ -94,6 +97,14 @@ def _other_pages(folder: Path, card: Mapping[str, Any], report: Mapping[str, Any
         page = render().encode()
         if len(page) > LARGEST_PAGE or _read(folder, name, LARGEST_PAGE) != page:
             yield f"{name} says something else than {REPORT if name == REPORT_PAGE else CARD}, of which it is made"
+
+
+def _other_contract(folder: Path, manifest: Manifest, contract: Contract) -> Iterator[str]:
+    """Name the contract if it is not what schema and manifest make; earlier versions handed none over."""
+    if CONTRACT not in manifest.artifacts or not contract.is_table:
+        return
+    if _read(folder, CONTRACT, LARGEST_CARD) != render_contract(manifest, contract).encode():
+        yield f"{CONTRACT} says something else than the manifest and schema.yaml, of which it is made"
 
 
 def _other_checks(folder: Path, manifest: Manifest, contract: Contract, report: Mapping[str, Any]) -> Iterator[str]:

@@ -15,7 +15,8 @@ from typing import Any
 
 from dpmodels.artifact import aside, make_folder, replace_folder, sha256_of
 from dpmodels.hand_off.card import describe
-from dpmodels.hand_off.manifest import CARD, DISCOVERED, LAID_OUT, MANIFEST, NEWEST, PAGES, Manifest
+from dpmodels.hand_off.manifest import APPROVED_CLIENTS, CARD, CONTRACT, LAID_OUT, MANIFEST, NEWEST, PAGES, Manifest
+from dpmodels.hand_off.odcs import render_contract
 from dpmodels.hand_off.pages import REPORT, render_pages
 from dpmodels.hand_off.signature import sign_manifest
 from dpmodels.ledger.declared import Declaration
@@ -26,8 +27,8 @@ from dpmodels.releases.contract import Contract
 from dpmodels.releases.plan import Line
 
 DAY = 86_400
-TO_COME = {"artifacts": dict.fromkeys((CARD, *PAGES), 64 * "0"), "layout": LAYOUT, "sha256": 64 * "0"}
-"""Stands for the files of a hand-off until they are written, and for the manifest's digest of itself."""
+TO_COME = {"layout": LAYOUT, "sha256": 64 * "0"}
+"""The layout of the pages, and what stands for the manifest's digest of itself until it is written."""
 Digests = Mapping[str, str]
 """The SHA-256 of files by their paths in the hand-off."""
 
@@ -59,7 +60,7 @@ def manifest_of(line: Line, contract: Contract, statement: Declaration, **fields
     """
     signed = any(client.approved for client in fields.get("clients", ()))
     content = {
-        "format": NEWEST if signed else DISCOVERED if "discoveries" in fields else LAID_OUT,
+        "format": NEWEST if contract.is_table else APPROVED_CLIENTS if signed else LAID_OUT,
         "nacre_version": version("nacre"),
         "data_set": contract.name,
         "schema_sha256": contract.hash,
@@ -68,7 +69,8 @@ def manifest_of(line: Line, contract: Contract, statement: Declaration, **fields
         "unit": str(line.budget.unit),
         **({"declared": statement.said} if statement.said else {}),
     }
-    return Manifest.model_validate({**content, **fields, **TO_COME})
+    artifacts = dict.fromkeys((CARD, *PAGES, *((CONTRACT,) if contract.is_table else ())), 64 * "0")
+    return Manifest.model_validate({**content, **fields, **TO_COME, "artifacts": artifacts})
 
 
 def hand_over(
@@ -97,6 +99,8 @@ def hand_over(
         part.mkdir()
         elsewhere = write(part) or {}
         (part / "schema.yaml").write_text(hand_off.contract.to_yaml(), encoding="utf-8")
+        if hand_off.contract.is_table:
+            (part / CONTRACT).write_text(render_contract(hand_off.manifest, hand_off.contract), encoding="utf-8")
         _lay_out(part, hand_off)
         artifacts = {**_digests(part), **elsewhere}
         whole = hand_off.manifest.model_copy(update={"artifacts": artifacts})

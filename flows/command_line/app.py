@@ -14,7 +14,7 @@ import typer
 
 from dpmodels.errors import DataError, NacreError, SchemaError
 from dpmodels.escapes import escaped
-from flows.command_line import audits, deployments, free, ledger, reports, runs, schemas
+from flows.command_line import audits, deployments, disclosure, free, ledger, removal, reports, runs, schemas
 from flows.command_line.options import WIDE
 from flows.command_line.printing import UNCHARGED, Interrupted, echo, unwind, unwritten
 from tasks.engine.progress import Terminal
@@ -28,7 +28,7 @@ app = typer.Typer(
     help="Turn sensitive data into synthetic data under one cumulative privacy account.",
     epilog="Each command has an example: nacre COMMAND --help. Shell completion: nacre --install-completion.",
 )
-for commands in (runs, free, reports, audits, deployments):
+for commands in (runs, removal, free, reports, disclosure, audits, deployments):
     app.add_typer(commands.app)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(schemas.app, name="schema")

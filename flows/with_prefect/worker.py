@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 from prefect import flow, runtime
+from prefect.context import FlowRunContext
 
 from dpmodels.errors import InvalidArgument, in_words_of
 from flows.config import HandOverConfig
@@ -59,6 +60,13 @@ def name_flow_run(run: Run) -> None:
 def scheduled() -> datetime:
     """Return the time for which the present flow run was scheduled."""
     return cast(datetime, runtime.flow_run.scheduled_start_time)
+
+
+def nominal() -> datetime | None:
+    """Return the time for which a schedule asked for the present flow run; None where no schedule did."""
+    context = FlowRunContext.get()
+    flow_run = context.flow_run if context else None
+    return flow_run.expected_start_time if flow_run is not None and flow_run.auto_scheduled else None
 
 
 def run_here(name: str) -> Run:

@@ -36,6 +36,18 @@ def charged_for(run: Run) -> list[Reservation]:
     return [charge for key in sorted(keys) if (charge := ledger.find(key)) is not None]
 
 
+def remove_private(run: Run) -> None:
+    """Delete a run's folder in the sensitive zone alone; its release, its hand-off and its charges stay.
+
+    Raises:
+        LedgerError: a charge is open, and its draw needs these files.
+        ArtifactError: a process works on the run.
+    """
+    with alone(run):
+        _check_settled(run)
+        _remove(run.sensitive)
+
+
 def remove(run: Run) -> None:
     """Delete a run's folders in all three zones, and those of a federation's clients; what was handed over stays.
 
@@ -48,18 +60,21 @@ def remove(run: Run) -> None:
         ArtifactError: a process works on the run.
     """
     with alone(run):
-        for charge in charged_for(run):
-            if charge.state not in SETTLED:
-                advice = ADVICE.get(charge.state, "nacre ledger recover").format(run=run.name, key=charge.key[:12])
-                raise LedgerError(
-                    f"charge {charge.key[:12]} of run {charge.charge.run} is {charge.state}, so its files stay; "
-                    f"{advice}"
-                )
+        _check_settled(run)
         if uri := run.settings.bucket:
             Bucket(uri).abandon(run.name)
         sweep_beside(run)
         for folder in folders_of(run):
             _remove(folder)
+
+
+def _check_settled(run: Run) -> None:
+    for charge in charged_for(run):
+        if charge.state not in SETTLED:
+            advice = ADVICE.get(charge.state, "nacre ledger recover").format(run=run.name, key=charge.key[:12])
+            raise LedgerError(
+                f"charge {charge.key[:12]} of run {charge.charge.run} is {charge.state}, so its files stay; {advice}"
+            )
 
 
 def took_charge(run: Run) -> bool:

@@ -1,9 +1,10 @@
 """The runs of a home: what each is about, how far it is, why it stopped there, and how it goes on."""
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from dpmodels.artifact import settle, sha256_of
@@ -142,6 +143,21 @@ def sort_unfinished(home: Path, ledger_url: str | None = None) -> tuple[list[Run
         elif one.state == AT_WORK:
             reasons[run.name] = "a process works on it"
     return removable, reasons
+
+
+def sort_expired(home: Path, today: date) -> tuple[list[Run], dict[str, str]]:
+    """Return the runs whose private files were to be kept until a day before today, and by name why others stay.
+
+    A retention that names no day is a person's to obey.
+    """
+    expired, reasons = list[Run](), dict[str, str]()
+    for run in runs_of(home):
+        days = run.settings.declared.days if os.path.lexists(run.sensitive) else []
+        if len(set(days)) > 1:
+            reasons[run.name] = "its retention names more than one day: delete its private files by hand"
+        elif days and days[0] < today:
+            expired.append(run)
+    return expired, reasons
 
 
 def _reason_to_stay(run: Run) -> str:

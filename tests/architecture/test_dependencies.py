@@ -21,9 +21,10 @@ NAMES = {
 UNNAMED = {"sentence_transformers"}
 """An optional package that the page names in its text."""
 NETWORK = {"socket", "http", "urllib", "ssl", "ftplib", "smtplib", "requests", "httpx", "aiohttp", "websockets"}
-CONNECTS = {"flows/with_prefect/server.py", "flows/with_prefect/api_process.py"}
-"""The one asks whether the Prefect server that it started on this machine is up; the other is that server."""
-READS_URLS = {"dpmodels/reading/data_files.py", "dpmodels/tokens.py"}
+CONNECTS = {"flows/with_prefect/server.py", "flows/with_prefect/api_process.py", "flows/lineage.py"}
+"""The one asks whether the Prefect server that it started on this machine is up; the other is that server. The third
+sends lineage, only where the operator of a worker names a server."""
+READS_URLS = {"dpmodels/reading/data_files.py", "dpmodels/tokens.py", "tasks/run/lineage.py"}
 """They take URIs apart, by ``urllib.parse``; Arrow and fsspec connect."""
 
 

@@ -37,7 +37,7 @@ def test_every_kind_of_document_says_the_same_of_a_column(tmp_path: Path, name: 
     assert not any(facts.unread for facts in columns.values())
     if name != "suite.json":
         assert age.description == "Age in years"
-    if name in ("dictionary.csv", "schema.json", "table.sql", "pandera.yaml"):
+    if name in ("dictionary.csv", "schema.json", "table.sql", "pandera.yaml", "patients.odcs.yaml"):
         assert (age.nullable, state.nullable, born.nullable) == (False, True, False)
 
 

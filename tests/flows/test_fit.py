@@ -77,7 +77,7 @@ def test_a_release_is_fitted_again_for_nothing_and_the_manifest_says_who_paid(ru
     assert entries(run) == before and pq.read_table(tmp_path / "fitted" / "synthetic").num_rows == 50
     manifest, first = read_manifest(tmp_path / "fitted"), read_manifest(run.settings.out)
     assert (manifest.run, manifest.ledger, manifest.spent) == (run.name, first.ledger, first.spent)
-    assert manifest.fitted_again_as not in (None, run.name) and manifest.format == 7 and not manifest.left_out
+    assert manifest.fitted_again_as not in (None, run.name) and manifest.format == 11 and not manifest.left_out
     assert verify_hand_off(tmp_path / "fitted").faults == [] and run_cli("validate", tmp_path / "fitted")[0] == 0
     assert run_cli("ledger", "verify", "--home", run.home)[0] == 0
     figures = json.loads((tmp_path / "fitted" / "report.json").read_text())

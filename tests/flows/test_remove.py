@@ -110,3 +110,43 @@ def test_a_federation_with_an_open_charge_of_one_client_stays_whole(tmp_path: Pa
     code, _, err = remove(run, "--yes")
     assert code == 1 and f"of run {run.parties[1].name} is reserved" in err
     assert all(all(folders(own)) for own in [run, *run.parties])
+
+
+def kept_until(run: Run, words: str) -> Run:
+    run.settle(run.settings.model_copy(update={"retention": words}))
+    return run
+
+
+def test_what_is_expired_loses_its_private_files_and_nothing_else(tmp_path: Path) -> None:
+    done = kept_until(carry_out(begun(tmp_path), prefect=False), "Until 2026-01-31, by the board's decision.")
+    words = ("remove", "--expired", "--yes", "--home", done.home)
+    for name, text in [("soon", "Until 2999-12-31."), ("never", "A month."), ("two", "2026-01-01 or 2026-02-01")]:
+        ledger = Ledger(done.ledger)
+        ledger.change_cap("clinic", reason="room", epsilon=float(ledger.account("clinic").cap.epsilon) + 2)
+        config = SynthesizeConfig.build(
+            placed({"data": tmp_path / "clinic.parquet", "schema": tmp_path / "clinic.yaml", "out": tmp_path / name}
+                   | {"target_epsilon": 1, "delta": 1e-5, "home": done.home, "again": "another study"}),
+            tmp_path / "config.yaml",
+        )  # fmt: skip
+        kept_until(start(config, name), text)
+    code, out, _ = run_cli(*words)
+    assert code == 0 and "gone: the private files of the-run" in out
+    assert "two: stays, its retention names more than one day" in out and "soon" not in out and "never" not in out
+    assert folders(done) == [False, True, True]
+    assert all((done.home / "sensitive" / name).exists() for name in ("soon", "never", "two"))
+    assert (run_cli("verify", tmp_path / "out")[0], run_cli("ledger", "verify", "--home", done.home)[0]) == (3, 0)
+    assert run_cli("sample", "the-run", "--rows", 5, "--out", tmp_path / "m.csv", "--home", done.home)[0] == 0
+    assert "nothing to remove" in run_cli(*words)[1]
+
+
+def test_what_is_expired_and_still_drawn_stays(tmp_path: Path) -> None:
+    run = kept_until(begun(tmp_path), "2026-01-31")
+    ingest(run)
+    reserve(run)
+    code, out, _ = run_cli("remove", "--expired", "--yes", "--home", run.home)
+    assert code == 0 and "the-run: stays, charge" in out and "is reserved" in out and folders(run) == [True] * 3
+
+
+def test_only_one_of_the_ways_to_remove_is_named(tmp_path: Path) -> None:
+    for words in [(), ("--expired", "--unfinished"), ("RUN", "--expired")]:
+        assert run_cli("remove", *words, "--home", tmp_path)[0] == 2

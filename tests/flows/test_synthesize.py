@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from dpmodels.codec.encode import Codec
-from dpmodels.hand_off.manifest import CARD, PAGES
+from dpmodels.hand_off.manifest import CARD, CONTRACT, PAGES
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.methods.registry import create
 from dpmodels.methods.tables.pearl import Pearl
@@ -48,6 +48,7 @@ def test_the_hand_off_accounts_for_itself(clinic):
     assert code == 0 and "synthetic table" in out
     hand_off = clinic / "out"
     files = {"synthetic", "manifest.json", "schema.yaml", "report.html", "report.json", "checks.html", CARD, *PAGES}
+    files.add(CONTRACT)
     assert {path.name for path in hand_off.iterdir()} == files
     table = pq.read_table(hand_off / "synthetic")
     assert table.num_rows == 150 and table.schema.equals(Codec(make_schema()).output_schema)

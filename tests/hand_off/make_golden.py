@@ -13,6 +13,7 @@ from types import MappingProxyType
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dpmodels.audit.made import shop
 from dpmodels.authoring.lint import load_schema
 from dpmodels.ledger.ledger import Ledger
 from flows import federate
@@ -147,6 +148,22 @@ def fitter(folder: Path) -> Path:
     return folder / "fitter.yaml"
 
 
+def of_users(folder: Path) -> Path:
+    """Make two tables, of customers and of their orders."""
+    customers, orders = shop.make_tables(60)
+    paths = [folder / "customers.parquet", folder / "orders.parquet"]
+    for table, path in zip((customers, orders), paths, strict=True):
+        pq.write_table(table, path)
+    (folder / "shop.yaml").write_text(shop.make_schema().to_yaml())
+    quick = {"measurement": {"fine_cells": 16}, "training": {"components": 16, "directions": 2, "steps": 5}}
+    (folder / "config.yaml").write_text(json.dumps({"model": quick}))
+    words = ("synthesize", paths[1], "--parents", paths[0], "--schema", folder / "shop.yaml", "--rows", ROWS)
+    words += ("--config", folder / "config.yaml", "--epsilon", 2, "--delta", 1e-5, "--no-prefect")
+    code, out, err = run_cli(*words, "--out", folder / "out", "--home", folder / "home", "--open")
+    assert code == 0, out + err
+    return folder / "out"
+
+
 def discovered(folder: Path) -> Path:
     """Make a table by a schema that a discovery completed, with a charged report."""
     data, schema, file = write_clinic(folder, rows=3000)
@@ -186,6 +203,7 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
     "FORMAT-7": {"laid-out": declared, "laid-out-embedded": embedded, "laid-out-federation": federation},
     "FORMAT-8": {"discovered": discovered},
     "FORMAT-10": {"approved-clients": approved_clients},
+    "FORMAT-11": {"contract": declared, "contract-users": of_users},
     "LAYOUT-2": {"laid-out": declared},
     "LAYOUT-3": {"laid-out": declared},
     "LAYOUT-4": {"laid-out": declared},

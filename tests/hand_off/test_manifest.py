@@ -42,6 +42,8 @@ SAYS = {
     "laid-out-embedded": {"approved", "approved_as", "part", "cautions"},
     "laid-out-federation": {"part", "cautions", "clients", "dropped"},
     "approved-clients": {"part", "cautions", "clients"},
+    "contract": {"approved", "declared"},
+    "contract-users": set(),
     "discovered": {"report", "discoveries", "total_spent"},
     "sheet-federation": {"part", "cautions", "clients", "dropped"},
 }
@@ -221,7 +223,7 @@ def test_a_price_for_each_of_what_is_not_charged_apart_is_refused(hand_off: Path
         (json.dumps(facts()).encode("utf-16"), "no JSON"),
         (b"\xff\xfe{}", "no JSON"),
         ("{" + " " * (100 * 2**20), "larger than 4 MiB"),
-        ('{"format": 11}', "of format 11, later than 10: use a newer nacre"),
+        ('{"format": 12}', "of format 12, later than 11: use a newer nacre"),
         ('{"format": 1' + "0" * 4000 + "}", "of format 100000000, later"),
         ('{"format": true}', "the field format"),
     ],

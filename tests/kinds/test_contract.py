@@ -26,6 +26,7 @@ from tests.kit.buckets import Bucket
 from tests.kit.deaths import killed_anew
 from tests.kit.inputs import FORMATS, KEY
 from tests.kit.kinds import CANARY, KINDS, Kind, Words, Write
+from tests.kit.lineage import read_events
 from tests.kit.support import digest, run_cli, write_key
 
 pytestmark = pytest.mark.processes
@@ -53,6 +54,10 @@ class Site:
         """Write all that a run needs."""
         words = kind.words(folder, form, name)
         return cls(**{"kind": kind, "words": words, "home": folder / "home", "out": folder / "out", **fields})
+
+    @property
+    def lineage(self) -> Path:
+        return self.home.parent / "out-lineage.jsonl"
 
     @property
     def ledger(self) -> Ledger:
@@ -128,7 +133,8 @@ def heard() -> Iterator[list[str]]:
 def ended(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Ended:
     """Plan a run, run it, and keep what was said."""
     site, planned = Site.of(kind, tmp_path_factory.mktemp("ended")).open_if_needed(), ""
-    with heard() as lines:
+    with heard() as lines, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NACRE_LINEAGE", str(site.lineage))
         if kind.plan:
             code, planned, err = run_cli(*site.where(*kind.plan, *site.words))
             assert code == 0 and not site.home.exists(), err
@@ -175,9 +181,21 @@ def test_what_is_private_is_in_nothing_that_leaves(ended: Ended) -> None:
     site = ended.site
     files = {path for path in [*site.home.rglob("*"), *site.out.rglob("*"), site.out] if path.is_file()}
     leaving = {path for path in files if site.home / "sensitive" not in path.parents}
+    leaving |= {site.lineage} if site.kind.hands_over else set()
     assert len(leaving) > 5 and CANARY not in ended.said
     assert [path for path in leaving if names_somebody(path)] == []
     assert any(map(names_somebody, {path for path in site.home.parent.iterdir() if path.is_file()} - leaving))
+
+
+def test_its_lineage_says_what_was_charged_and_handed_over(ended: Ended) -> None:
+    if not ended.site.kind.hands_over:
+        assert not ended.site.lineage.exists()  # a schema is completed by whoever asked for it
+        return
+    whole = read_events(ended.site.lineage.read_bytes())[-1]
+    charged = whole["run"]["facets"]["nacre_privacyCharge"]["charges"]
+    assert len(charged) == ended.site.kind.charges and whole["eventType"] == "COMPLETE" and whole["outputs"]
+    lines = ended.manifest.clients or [ended.manifest]
+    assert {one["charge"] for one in charged} == {line.ledger.charge for line in lines}
 
 
 def names_somebody(path: Path) -> bool:

@@ -83,6 +83,34 @@ columns:
 """
 
 
+ODCS = """
+apiVersion: v3.1.0
+kind: DataContract
+id: patients
+version: 1.0.0
+status: active
+schema:
+  - name: patients
+    properties:
+      - name: age
+        description: Age in years
+        logicalType: integer
+        physicalType: int
+        required: true
+        logicalTypeOptions: {minimum: 0, exclusiveMaximum: 121}
+      - name: state
+        logicalType: string
+        required: false
+        quality: [{metric: invalidValues, arguments: {validValues: [new, paid, void]}, mustBe: 0}]
+      - {name: fee, physicalType: "decimal(8, 2)", logicalTypeOptions: {minimum: 0, maximum: 999.99}}
+      - name: born
+        logicalType: date
+        logicalTypeOptions: {minimum: "1900-01-01", maximum: "2020-12-31"}
+        quality: [{type: library, metric: nullValues, mustBe: 0}]
+  - {name: other, properties: [{name: x, logicalType: string}]}
+"""
+
+
 def expectation(name: str, column: str, **more: object) -> dict[str, object]:
     return {"type": name, "kwargs": {"column": column, **more}}
 
@@ -113,5 +141,6 @@ WRITTEN = {
     "table.sql": DDL,
     "pandera.yaml": PANDERA,
     "pandera.json": json.dumps(yaml.safe_load(PANDERA), default=str),
+    "patients.odcs.yaml": ODCS,
     "suite.json": json.dumps(SUITE),
 }

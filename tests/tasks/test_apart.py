@@ -126,7 +126,9 @@ def test_nobody_is_waited_for_for_ever(run: Run, monkeypatch: pytest.MonkeyPatch
     assert list(requests(run.home)) == []
 
 
-@pytest.mark.parametrize("variable", ["PREFECT_API_URL", "PREFECT_API_AUTH_STRING", "NACRE_LEDGER", "PGPASSWORD"])
+@pytest.mark.parametrize(
+    "variable", ["PREFECT_API_URL", "PREFECT_API_AUTH_STRING", "OPENLINEAGE_URL", "NACRE_LEDGER", "PGPASSWORD"]
+)
 def test_a_train_worker_that_could_ask_somebody_does_not_start(
     run: Run, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:

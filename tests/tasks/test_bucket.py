@@ -73,6 +73,8 @@ def test_workers_write_the_hand_off_that_a_folder_would_hold(tmp_path, store):
     assert names(system, f"{bucket}/{PLACE}") == {*read_manifest(there).artifacts, "manifest.json", "manifest.sig"}
     code, out, err = run_cli("verify", place.format(PLACE))
     assert code == 3 and f"{len(read_manifest(there).artifacts)} as the manifest has them" in out, err
+    code, _, err = run_cli("disclose", run.name, "--out", tmp_path / "records", "--home", tmp_path / "home")
+    assert code == 0 and place.format(PLACE) in (tmp_path / "records" / "croissant.json").read_text(), err
     put(system, f"{bucket}/{PLACE}/synthetic/part-00000.parquet")
     put(system, f"{bucket}/{PLACE}/b/more.txt")
     code, _, err = run_cli("verify", place.format(PLACE))

@@ -1,0 +1,217 @@
+"""The contract of a hand-off as the Open Data Contract Standard writes it, made of schema.yaml and the manifest alone.
+
+It states each column's types, bounds, values and nulls, and every rule that the gate held the synthetic rows to: as a
+bound or a metric where the standard has one, as SQL where that says the same, and in words otherwise. What was spent,
+by whom, and of whose presence the budget speaks are custom properties, in the manifest's words.
+
+Source: Open Data Contract Standard 3.1.0, https://bitol-io.github.io/open-data-contract-standard/v3.1.0/
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import yaml
+
+from dpmodels.codec.embedded import codec_of
+from dpmodels.codec.flat import tables_of
+from dpmodels.contract.base import Modelled, zone_of
+from dpmodels.contract.columns import Boolean, Categorical, Continuous, Datetime, Derived, Identifier, Image
+from dpmodels.contract.constraints import Constraint
+from dpmodels.contract.implications import Implication
+from dpmodels.contract.schema import Schema
+from dpmodels.gate.sql import STAND_IN, TABLE, counting, quoted
+from dpmodels.gate.suite import moments
+from dpmodels.hand_off.manifest import Manifest
+
+VERSION = "v3.1.0"
+PARTS = "part-*.parquet"
+SYNTHETIC = (
+    "Every row is synthetic: drawn from a release under differential privacy. report.html says how far off its "
+    "figures may be, and what is not promised."
+)
+REFERENCE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""A name that the standard's short references take."""
+PHYSICAL = {
+    "bool": "BOOLEAN", "int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "BIGINT",
+    "uint8": "SMALLINT", "uint16": "INTEGER", "uint32": "BIGINT", "float": "FLOAT", "double": "DOUBLE",
+    "string": "VARCHAR", "large_string": "VARCHAR", "date32[day]": "DATE",
+}  # fmt: skip
+"""SQL types that hold a Parquet column, by words that engines and checkers share, so without unsigned ones."""
+Facts = dict[str, Any]
+
+
+def render_contract(manifest: Manifest, contract: Schema) -> str:
+    """Return the text of ``contract.odcs.yaml``; it repeats nothing that only another file or the ledger knows."""
+    path = f"synthetic/{'{model}/' if contract.users else ''}{PARTS}"
+    cautions = " ".join([SYNTHETIC, *(manifest.cautions or ())])
+    said = manifest.operator_says
+    content = {
+        "apiVersion": VERSION,
+        "kind": "DataContract",
+        "id": f"{manifest.data_set}-{manifest.made_by}" if manifest.made_by else manifest.data_set,
+        "name": manifest.data_set,
+        "version": manifest.made_by or "1",
+        "status": "active",
+        "description": {**({"purpose": said["purpose"]} if "purpose" in said else {}), "limitations": cautions},
+        "tags": ["synthetic", "differential-privacy"],
+        "servers": [{"server": "hand-off", "type": "local", "path": path, "format": "parquet"}],
+        "schema": tables(contract),
+        "customProperties": [{"property": name, "value": value} for name, value in _price(manifest).items()],
+    }
+    return yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
+
+
+def tables(contract: Schema) -> list[Facts]:
+    """State the tables that are handed over: the one, or those of the users and of their rows."""
+    named = {name: getattr(contract, name) for name in tables_of(contract)} or {contract.name: contract}
+    return [_table(contract, name, table) for name, table in named.items()]
+
+
+def _price(manifest: Manifest) -> Facts:
+    """Return what was spent, by whom, on whom, and of which release, as the manifest writes it."""
+    spent, said = manifest.whole_cost, manifest.operator_says
+    stated = {
+        "epsilon": str(spent.epsilon),
+        "delta": spent.delta,
+        "unit": manifest.unit,
+        "adjacency": manifest.adjacency.value,
+        "account": manifest.ledger.account,
+        "charge": manifest.ledger.charge,
+        "run": manifest.made_by or None,
+        "method": manifest.method,
+        "schemaSha256": manifest.schema_sha256,
+        "releaseSha256": manifest.release_sha256,
+        **{name: said.get(name) for name in ("license", "recipient")},
+        "nacreVersion": manifest.nacre_version,
+    }
+    return {name: value for name, value in stated.items() if value is not None}
+
+
+def _table(contract: Schema, name: str, table: Schema) -> Facts:
+    """State one table: its columns as they are handed over, and the rules of several of them."""
+    types = codec_of(contract).output_schema
+    columns = {key: column for key, column in table.columns.items() if key in types.names}
+    properties = [_column(key, column, types.field(key).type) for key, column in columns.items()]
+    if contract.users:
+        _join(contract, name, {one["name"]: one for one in properties})
+    rules = [*_rules(table), *(_numbered(contract) if name == "children" and contract.users else ())]
+    said = {"name": name, "physicalType": "table", "properties": properties}
+    return said | ({"quality": rules} if rules else {})
+
+
+def _column(name: str, column: Any, kind: pa.DataType) -> Facts:
+    said: Facts = {"name": name, "logicalType": _logical(kind), "physicalType": _physical(kind)}
+    if isinstance(column, Modelled):
+        options = dict(_options(column, kind))
+        said |= {"required": not column.nullable} | ({"logicalTypeOptions": options} if options else {})
+        if isinstance(column, Datetime) and column.resolution != "day":
+            said["customProperties"] = [{"property": "resolution", "value": column.resolution}]
+    elif isinstance(column, Identifier):
+        said["customProperties"] = [{"property": "identifier", "value": True}]
+    elif isinstance(column, Image):
+        options = {"minItems": column.numbers, "maxItems": column.numbers}
+        inner = {
+            "logicalType": "integer",
+            "physicalType": "SMALLINT",
+            "logicalTypeOptions": {"minimum": 0, "maximum": 255},
+        }
+        said |= {"logicalTypeOptions": options, "items": inner}
+    elif isinstance(column, Derived):
+        said |= _derived(column)
+    quality = list(_quality(column))
+    return said | ({"quality": quality} if quality else {})
+
+
+def _logical(kind: pa.DataType) -> str:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    tests = {
+        "boolean": pa.types.is_boolean, "integer": pa.types.is_integer, "number": pa.types.is_floating,
+        "date": pa.types.is_date, "timestamp": pa.types.is_timestamp, "time": pa.types.is_time,
+        "array": pa.types.is_fixed_size_list,
+    }  # fmt: skip
+    if pa.types.is_decimal(kind):
+        return "number"
+    if pa.types.is_duration(kind):
+        return "integer"
+    return next((name for name, test in tests.items() if test(kind)), "string")
+
+
+def _physical(kind: pa.DataType) -> str:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision}, {kind.scale})"
+    if pa.types.is_timestamp(kind):
+        return "TIMESTAMP_NTZ" if kind.tz is None else "TIMESTAMP_TZ"
+    if pa.types.is_fixed_size_list(kind):
+        return "ARRAY"
+    return PHYSICAL.get(str(kind), "TIME" if pa.types.is_time(kind) else "BIGINT")  # a duration counts its units
+
+
+def _options(column: Modelled, kind: pa.DataType) -> Iterator[tuple[str, Any]]:
+    """State bounds where the standard has them: not of times of day, which nacre counts in a unit."""
+    if not isinstance(column, Continuous) or pa.types.is_time(kind):
+        return
+    if isinstance(column, Datetime):
+        zone = zone_of(column.resolved_dtype)
+        for key, moment in zip(("minimum", "maximum"), moments(column), strict=True):
+            yield key, f"{moment.isoformat()[: 10 if pa.types.is_date(kind) else 19]}{'Z' if zone else ''}"
+        if zone:
+            yield from (("timezone", True), ("defaultTimezone", zone))
+        return
+    whole = pa.types.is_integer(kind) or pa.types.is_duration(kind)
+    for key, end in (("minimum", column.low), ("maximum", column.high)):
+        yield key, int(end) if whole else end
+    if not whole and column.decimals is not None:
+        yield "multipleOf", float(f"1e-{column.decimals}")
+
+
+def _derived(column: Derived) -> Facts:
+    said: Facts = {"transformSourceObjects": list(column.operands)}
+    if column.formula is not None:
+        return said | {"transformLogic": column.formula}
+    return said | {"customProperties": [{"property": "lookup", "value": dict(column.values or {})}]}
+
+
+def _quality(column: Any) -> Iterator[Facts]:
+    """State what the gate asks of one column and no option or flag of the standard says."""
+    if isinstance(column, Modelled) and column.max_null_share is not None:
+        share = 100 * column.max_null_share
+        yield {"metric": "nullValues", "unit": "percent", "mustBeLessOrEqualTo": share}
+    if isinstance(column, Categorical) and column.kind != "boolean":
+        yield {"metric": "invalidValues", "arguments": {"validValues": list(column.values)}, "mustBe": 0}
+    elif isinstance(column, Image | Derived) or (
+        isinstance(column, Modelled) and not isinstance(column, Boolean) and column.resolved_dtype.startswith("time")
+        and not isinstance(column, Datetime)
+    ):  # fmt: skip
+        yield _words(column.rule)
+
+
+def _rules(table: Schema) -> Iterator[Facts]:
+    rules: list[Constraint | Implication] = [*table.rules, *table.implications]
+    for rule in rules:
+        query, words = counting(rule, table.columns), f"`{str(rule).strip()}` must hold in every row"
+        yield {"type": "sql", "query": query, "mustBe": 0, "description": words} if query else _words(words)
+
+
+def _words(text: str) -> Facts:
+    return {"type": "text", "description": text}
+
+
+def _join(contract: Schema, name: str, properties: dict[str, Facts]) -> None:
+    """Say by which column the tables are joined: it names each user once, and each row one of the users."""
+    key = str(contract.unit.user)
+    if name == "parents":
+        properties[key] |= {"primaryKey": True, "primaryKeyPosition": 1}
+    elif "parents" in tables_of(contract) and REFERENCE.fullmatch(key):
+        properties[key]["relationships"] = [{"type": "foreignKey", "to": f"parents.{key}"}]
+
+
+def _numbered(contract: Schema) -> Iterator[Facts]:
+    """State how many rows a user may have."""
+    key, most = str(contract.unit.user), contract.unit.max_rows
+    words = f"no {key} has more than {most} rows"
+    crowded = f"SELECT {quoted(key)} FROM {TABLE} GROUP BY {quoted(key)} HAVING COUNT(*) > {most}"
+    query = f"SELECT COUNT(*) FROM ({crowded}) AS crowded"
+    yield (_words(words) if STAND_IN & set(key) else {"type": "sql", "query": query, "mustBe": 0, "description": words})
