@@ -12,7 +12,7 @@ from dpmodels.codec.convert import plain
 from dpmodels.codec.encode import Codec
 from dpmodels.codec.stacked import unstack
 from dpmodels.codec.tree import TreeCodec
-from dpmodels.contract.columns import Continuous, Identifier
+from dpmodels.contract.columns import Identifier
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate, Outcome, Verdicts
@@ -106,8 +106,6 @@ class TreeGate(Verdicts):
         counts = np.bincount(above, minlength=len(parent))
         self._count(self.own["rows", f"{name}"], int((counts > branch.most).sum()), len(counts))
         if branch.order:
-            column = branch.columns[branch.order]
-            assert isinstance(column, Continuous)
             codes = self.codec.codecs[name].encode(table.select(list(branch.modelled))).codes or ()
             order = codes[list(branch.modelled).index(branch.order)].astype(np.int64)
             step, same_parent = np.diff(order), np.diff(above) == 0

@@ -14,7 +14,7 @@ from dpmodels.generators.photos import PhotoModel
 from dpmodels.generators.pictures import PictureModel
 from dpmodels.generators.points import PointModel
 from dpmodels.generators.tabular import TabularModel
-from dpmodels.generators.tree import TreeModel
+from dpmodels.generators.trees.tree import TreeModel
 from dpmodels.generators.users import UserModel
 from dpmodels.generators.vae_model import VaeModel
 from dpmodels.late import Tensor

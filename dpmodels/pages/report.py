@@ -23,6 +23,9 @@ DONE = {
     "nacre": "Noisy histograms of every column were released first, to find where its values lie and how many they "
     "are; thin cells were merged, and noisy counts of all pairs of columns (given the target) were released on the "
     "merged cells. A mixture of product distributions was fitted to all of these, and the rows were drawn from it.",
+    "nacre-tree": "For every table, noisy histograms of its columns and of those of the rows above were released, each "
+    "unit weighing one; then noisy counts of pairs of them, on merged cells. A mixture was fitted for each table. "
+    "Units were drawn first, then the rows below them, each given what is known of it.",
     "moments": "Noisy counts of all pairs of columns (given the target) were released on cells known in advance, a "
     "mixture of product distributions was fitted to them, and the rows were drawn from it.",
     "nacre-images": "Noisy moments of all images gave a basis, noisy moments of each class in that basis were "

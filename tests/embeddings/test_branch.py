@@ -1,4 +1,4 @@
-"""Whatever a unit holds, it moves the sum over any table of a tree as one record does at most (embeddings/branch.py)."""
+"""Whatever a unit holds, it moves the sum over a table of a tree as one record does at most (embeddings/branch.py)."""
 
 from typing import Any
 

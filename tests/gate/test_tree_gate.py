@@ -8,10 +8,11 @@ import pytest
 
 from dpmodels.audit.made import firm
 from dpmodels.codec.flat import split
-from dpmodels.codec.stacked import BACK, TABLE, whole_units
+from dpmodels.codec.stacked import BACK, DAMAGED, TABLE, whole_units
 from dpmodels.codec.tree import TreeCodec
 from dpmodels.errors import DataError
 from dpmodels.gate.tree_gate import TreeGate
+from tests.kit.errors import refused
 
 TREE = firm.make_schema()
 ROWS = firm.make_table(30)
@@ -80,7 +81,7 @@ def test_rows_that_do_not_stand_below_a_parent_are_refused(back):
     values = np.array(ROWS.column(BACK).to_numpy())
     values[np.flatnonzero(ROWS.column(TABLE).to_numpy() == 3)[: len(back)]] = back
     damaged = ROWS.set_column(1, BACK, pa.array(values))
-    with pytest.raises(DataError, match="not in their order"):
+    with refused(DataError, rule=DAMAGED):
         TreeGate(TREE, None).check(damaged)
 
 

@@ -5,7 +5,7 @@
     fit      for each table the mixture of nacre
     sample   units from the mixture of the root, with how many rows they have in each table below;
              these rows one after another, from the mixture of their table given what is known of each
-                                                                                          generators/tree.py
+                                                                                          generators/trees/tree.py
 
 Privacy: unit and adjacency are a row of the root with all rows below it, added or removed. Every look is a Gaussian
 mechanism whose L2 sensitivity is that of one record (embeddings/branch.py), and may be chosen from what was released
@@ -30,7 +30,7 @@ from dpmodels.errors import InvalidArgument
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.refinements.coupling import MOST_ROWS, MOST_VALUES, coupling_with
-from dpmodels.generators.tree import TreeModel
+from dpmodels.generators.trees.tree import TreeModel
 from dpmodels.methods.parts.marginals import Marginals
 from dpmodels.methods.tables.nacre import Looks, Nacre, NacreMeasurement
 from dpmodels.privacy import PrivacyBudget, Released
@@ -195,12 +195,11 @@ class NacreTree(Synthesizer[TreeLooks]):
 
 def _through(table: str, programme: Programme) -> Programme:
     """Take the sums of a programme for one table as sums over that table of a tree."""
-    step = next(programme)
+    step = cast(Sum, next(programme))
     while True:
-        assert isinstance(step, Sum)
         answer = yield Sum.of(BranchSum(table, cast(Weighed, step.embedding)), step.l2_sensitivity)
         try:
-            step = programme.send(_alone(answer))
+            step = cast(Sum, programme.send(_alone(answer)))
         except StopIteration:
             return
 

@@ -5,7 +5,7 @@
               columns of all rows above it, its place among the rows of its parent, and the row before it
     part      the columns of a table of at most one row a parent: from the mixture of the parent's table
 
-What is given enters exactly (generators/given.py). Rows that follow each other are drawn place by place. Values of the
+What is given enters exactly (generators/trees/given.py). Rows that follow each other are drawn place by place. Values of the
 order column never fall within a parent, and rise where they are unique; rows that would break this are left out.
 
 Privacy: post-processing.
@@ -14,7 +14,7 @@ Privacy: post-processing.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -26,10 +26,10 @@ from dpmodels.contract.columns import Continuous
 from dpmodels.contract.continuous import decode_numbers
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree import POSITION, PREVIOUS, ROWS, Tree
-from dpmodels.generators.given import GivenColumns
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.model_file import write_model
 from dpmodels.generators.sampling import Sampler
+from dpmodels.generators.trees.given import GivenColumns
 from dpmodels.late import Tensor
 
 
@@ -185,8 +185,7 @@ class TreeModel(Sampler):
         """
         branch, name = self.schema.tables[table], f"{table}.{self.schema.tables[table].order}"
         index = draw.partition.names.index(name)
-        column = draw.partition.columns[index]
-        assert isinstance(column, Continuous)
+        column = cast(Continuous, draw.partition.columns[index])
         started = part.states[f"{name}.{PREVIOUS}"] == 0
         before = np.where(started, column.grid.of(part.values[f"{name}.{PREVIOUS}"]), 0)
         first, last = column.grid.bounds
@@ -204,8 +203,7 @@ class TreeModel(Sampler):
         branch = self.schema.tables[table]
         if branch.order is None:
             return rows
-        name, column = f"{table}.{branch.order}", branch.modelled[branch.order]
-        assert isinstance(column, Continuous)
+        name, column = f"{table}.{branch.order}", cast(Continuous, branch.modelled[branch.order])
         numbers = decode_numbers(column, rows.states[name], rows.values[name])
         order = np.lexsort((numbers, rows.parents))
         rows.states[name], rows.values[name] = rows.states[name][order], rows.values[name][order]
@@ -236,8 +234,7 @@ class TreeModel(Sampler):
 
 def _numbers(schema: Schema, name: str, rows: Rows) -> Whole:
     """Return the whole numbers of a column. Shapes: [rows]."""
-    column = schema.modelled[name]
-    assert isinstance(column, Continuous)
+    column = cast(Continuous, schema.modelled[name])
     return np.rint(decode_numbers(column, rows.states[name], rows.values[name])).astype(np.int64)
 
 
