@@ -80,10 +80,11 @@ def weights(name: str, auxiliary: str, architecture: Architecture, steps: int, m
 
 
 def labeled_features(name: str, auxiliary: str, steps: int, most: int = 60_000) -> tuple[np.ndarray, ...]:
-    """Return features and labels of all clients' images, and of the test images."""
-    task, state = TASKS[name], weights(name, auxiliary or "mnist", "resnet8", steps, most)
-    network = loaded("resnet8", task.model, state).extractor
-    frozen = FrozenFeatures.of_public(network, public_images(name, auxiliary or "mnist", most)[:10_000], FEATURES)
+    """Return features and labels of all clients' images, and of the test images; a network needs some public ones."""
+    task = TASKS[name]
+    public = auxiliary or next(each for each, (file, _) in AUXILIARY.items() if file == task.auxiliary)
+    network = loaded("resnet8", task.model, weights(name, public, "resnet8", steps, most)).extractor
+    frozen = FrozenFeatures.of_public(network, public_images(name, public, most)[:10_000], FEATURES)
     labeled = [images(file, task.shape, most) for file in (task.own, task.test)]
     return tuple(part for inputs, labels in labeled for part in (frozen.whole(inputs), labels))
 
