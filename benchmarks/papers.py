@@ -8,7 +8,7 @@ from argparse import Namespace
 from benchmarks.common import ROOT, parse
 
 PAPERS = {
-    "pearl": ("adult --protocols p3gm pearl --methods pearl dp-merf", "archive.pearl", "archive.modes"),
+    "pearl": ("adult --protocols p3gm pearl --methods pearl dp-merf", "archive.merf", "archive.pearl", "archive.modes"),
     "p3gm": (
         "archive.p3gm",
         "tables --tables creditcard --methods p3gm dp-vae --epsilon 1000",
