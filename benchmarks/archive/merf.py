@@ -9,8 +9,10 @@ bounds. The paper's bandwidth is the median distance of two private records: her
 charge, beside the public one of 1. For public data only.
 """
 
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -19,7 +21,7 @@ from torch import Tensor, nn
 
 from benchmarks.adult import DELTA, EPSILON, PUBLISHED, SCHEMAS, official_judge
 from benchmarks.common import Table, data_dir, parse, report
-from benchmarks.judge import hard_label_scores
+from benchmarks.judge import Verdict, hard_label_scores
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.authoring.lint import load_schema
 from dpmodels.contract.columns import Categorical
@@ -156,15 +158,16 @@ def tables_of(args: Namespace, seeds: Sequence[int], steps: int) -> list[Table]:
     scores = Table(f"Adult, official split, scores of four classifiers, {at}", columns, 4)
     few, few_test = (pd.read_parquet(data_dir() / f"adult_pearl_{part}.parquet") for part in ("train", "test"))
     judge, full = official_judge(), pd.read_parquet(data_dir() / "adult_train.parquet")
-    for name in (PUBLIC, MEDIAN):
-        labels, verdicts = [], []
-        for seed in seeds:
-            made = synthesized(few, "adult_pearl.yaml", name == MEDIAN, EPSILON, seed, steps)
-            labels.append(np.mean(hard_label_scores(made, few_test, "label"), axis=0))
-            verdicts.append(judge.judge(synthesized(full, "adult.yaml", name == MEDIAN, EPSILON, seed, steps)))
-            print(f"{name}, seed {seed}: {labels[-1]} {verdicts[-1]}", flush=True)
-        hard.add(f"its kernel, {name}", *np.transpose(labels).tolist())
-        found = [[getattr(v, each) for v in verdicts] for each in ("auroc", "auprc", "tvd_1_way", "tvd_2_way")]
+    labels: dict[str, list[np.ndarray]] = {name: [] for name in (PUBLIC, MEDIAN)}
+    verdicts: dict[str, list[Verdict]] = {name: [] for name in labels}
+    for seed, name in product(seeds, labels):
+        made = synthesized(few, "adult_pearl.yaml", name == MEDIAN, EPSILON, seed, steps)
+        labels[name].append(np.mean(hard_label_scores(made, few_test, "label"), axis=0))
+        verdicts[name].append(judge.judge(synthesized(full, "adult.yaml", name == MEDIAN, EPSILON, seed, steps)))
+        print(f"{name}, seed {seed}: {labels[name][-1]} {verdicts[name][-1]}", file=sys.stderr, flush=True)
+    for name in labels:
+        hard.add(f"its kernel, {name}", *np.transpose(labels[name]).tolist())
+        found = [[getattr(v, each) for v in verdicts[name]] for each in ("auroc", "auprc", "tvd_1_way", "tvd_2_way")]
         scores.add(f"its kernel, {name}", *found)
     return [hard, scores]
 
