@@ -34,7 +34,7 @@ from benchmarks.archive.fedaux_data import (
     prepared,
     weights,
 )
-from benchmarks.archive.fedaux_rounds import Course, Setting, Wards, one_shot
+from benchmarks.archive.fedaux_rounds import QUICK, Course, Setting, Wards, one_shot
 from benchmarks.common import Table, parse, plot_sweep, report
 from benchmarks.dirichlet import dirichlet_split
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
@@ -248,7 +248,7 @@ def targets(table: Table) -> Table:
 
 def rounds(data: Arrays, pretrained: Any, seeds: Sequence[int], quick: bool) -> Table:
     """Return the comparison of whole networks, in the reduced setting that its title names."""
-    setting = Setting(200, 100, 1, 1) if quick else Setting(10_000, 5000, 4, 4)
+    setting = QUICK if quick else Setting(10_000, 5000, 4, 4)
     alphas = 0.01, 100.0
     columns = [f"{what}, alpha {alpha:g}" for alpha in alphas for what in ("server", "ensemble")]
     table = Table(
@@ -271,7 +271,7 @@ def cells(runs: Sequence[Mapping[str, tuple[float, float | None]]], name: str) -
 
 def participation(data: Arrays, pretrained: Any, seeds: Sequence[int], quick: bool) -> Table:
     """Return what several rounds give at shares of the clients that the paper has."""
-    setting, number = (Setting(200, 100, 1, 1), 2) if quick else (Setting(4000, 2000, 2, 2), 8)
+    setting, number = (QUICK, 2) if quick else (Setting(4000, 2000, 2, 2), 8)
     table = Table(
         f"Share C of 20 clients in each of {number} rounds, alpha .01, Fashion-MNIST, without privacy ({setting})",
         ["method", *(f"{what}, C = {share:g}" for share in SHARES for what in ("server", "last ensemble"))],
@@ -289,7 +289,7 @@ def mixed(data: Arrays, pretrained: Any, seeds: Sequence[int], steps: int, quick
 
     Of fewer records and public images than in ``rounds``, for three networks are trained, distilled and judged.
     """
-    setting = Setting(200, 100, 1, 1) if quick else Setting(4000, 2000, 4, 4)
+    setting = QUICK if quick else Setting(4000, 2000, 4, 4)
     table = Table(
         f"Clients of three architectures in turn ({', '.join(ARCHITECTURES)}), Fashion-MNIST, one round ({setting})",
         ["method", *(f"{what}, alpha {alpha:g}" for alpha in (0.01, 100.0) for what in ("servers", "ensemble"))],
