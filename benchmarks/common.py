@@ -42,6 +42,13 @@ def parse(
     return parser.parse_args(argv)
 
 
+def first_alone(args: argparse.Namespace, **everything: list[str]) -> None:
+    """Take the first of what an option names by default, for a quick run; what was named on the command line stays."""
+    for name, names in everything.items():
+        if getattr(args, name) == names:
+            setattr(args, name, names[:1])
+
+
 def data_dir() -> Path:
     """Return where the public data sets lie: ``NACRE_DATA``, else ``shared/data`` beside the checkout."""
     folder = Path(os.environ.get("NACRE_DATA", ROOT.parent / "shared" / "data"))

@@ -3,7 +3,8 @@
 Every part but ``speed`` judges synthetic data against real test data; all rows of a table are made in one run by one
 setting. ``--setting reduced`` is what two CPU cores finish, ``--setting full`` is for a GPU. Numbers of two settings
 must not be put beside each other. ``--kept FOLDER`` keeps what was found of each release of images, so that a run that
-was cut off goes on, and a table can be given more seeds; use a new folder after a change of the code.
+was cut off goes on, and a table can be given more seeds; use a new folder after a change of the code. ``--quick`` runs
+some of the rows, which go every way through the code.
 
     table       Inception Score's formula with a LeNet, accuracy of a CNN, LeNet-FID, and what two attacks find that see
                 as many images as the CNN: who was in the training set, and who in the test set?
@@ -98,6 +99,7 @@ METHODS: dict[str, tuple[str, Changes]] = {
     "dpkg, warm (paper's rate)": ("dpkg", {**CLUSTERS, **WARM, "sgd": {"schedule": "dpkg"}}),
     "nacre-images": ("nacre-images", {}),
 }
+QUICK_METHODS = ["dp-gan", "dpkg"]
 UNTOLD = "without classes"
 WITHOUT_CLASSES = f"dp-gan, {UNTOLD}"
 """As the papers' are: the target is a column as any other."""
@@ -116,6 +118,7 @@ ADULT: dict[str, tuple[str, Changes]] = {
     "nacre": ("nacre", {}),
 }
 """Rows of the part on Adult. Counted bounds with a warm start and one cluster are the paper's baseline [8]."""
+QUICK_VARIANTS = ["dp-gan", WITHOUT_CLASSES, "dpkg, counted bounds, warm"]
 IDEAS = {"cluster first": "clusters", "clip per group": "groups", "adapt the bounds": "bounds", "decay": "schedule"}
 """The paper's ideas and the parameter that each is; the last three are those of DP-SGD."""
 PLAIN = {"clusters": 1, "groups": "one", "bounds": "fixed", "schedule": "constant"}
@@ -127,8 +130,8 @@ def options(parser: ArgumentParser) -> None:
     parser.add_argument("--setting", default="reduced", choices=list(SETTINGS))
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--epsilons", nargs="+", type=float, default=[4.0, 10.0])
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS), help="of the table")
-    parser.add_argument("--variants", nargs="+", default=list(ADULT), choices=list(ADULT), help="rows of Adult")
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), help="of the table")
+    parser.add_argument("--variants", nargs="+", choices=list(ADULT), help="rows of Adult")
     parser.add_argument("--kept", type=Path, help="folder of what was found of each release of images")
     parser.add_argument("--rows", type=int, help="of the ablation, from the first; all of them if left out")
     parser.add_argument("--seeds", nargs="+", type=int, help="of each row; one is no result")
@@ -336,7 +339,7 @@ def ablation(args: Namespace, seeds: Sequence[int]) -> list[Table]:
         judges = Judges(data, setting, args.kept)
         title = f"{data}, the ideas one by one, epsilon={epsilon:g}, {setting.steps or 'all'} steps, {args.setting}"
         table = Table(title, ["row", "clusters", "groups", "bounds", "rate", "told the class", *COLUMNS])
-        for name, ideas in list(combinations().items())[: args.rows]:
+        for name, ideas in list(combinations().items())[: args.rows : 5 if args.quick else 1]:
             first = {"steps": setting.steps} if setting.steps else {}
             sgd = {**first, **{key: ideas[key] for key in ("groups", "bounds", "schedule")}}
             method = "dp-gan" if ideas["clusters"] == 1 else "dpkg"
@@ -457,6 +460,8 @@ PARTS: dict[str, Callable[[Namespace, Sequence[int]], list[Table]]] = {
 def main() -> None:
     args = parse(__doc__, options)
     seeds = args.seeds or SEEDS[: 1 if args.quick else None]
+    args.methods = args.methods or (QUICK_METHODS if args.quick else list(METHODS))
+    args.variants = args.variants or (QUICK_VARIANTS if args.quick else list(ADULT))
     if args.quick:
         args.sets, args.epsilons = args.sets[:1], args.epsilons[-1:]
     report("dpkg", [table for part in args.parts for table in PARTS[part](args, seeds)], seeds, args)

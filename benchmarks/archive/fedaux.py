@@ -12,9 +12,11 @@ optimum or sum is computed once, and the product's mechanism adds the noise of e
 """
 
 import math
+import sys
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +25,16 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.archive import fedaux_dask
-from benchmarks.archive.fedaux_data import AUXILIARY, CLASSES, Arrays, labeled_features, prepared, weights
-from benchmarks.archive.fedaux_rounds import Course, Setting, Wards, one_shot
+from benchmarks.archive.fedaux_data import (
+    AUXILIARY,
+    CLASSES,
+    Arrays,
+    embedded_texts,
+    labeled_features,
+    prepared,
+    weights,
+)
+from benchmarks.archive.fedaux_rounds import QUICK, Course, Setting, Wards, one_shot
 from benchmarks.common import Table, parse, plot_sweep, report
 from benchmarks.dirichlet import dirichlet_split
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
@@ -58,11 +68,14 @@ PRIVATE += [f"moments {trust}, one covariance" for trust in ("local", "central")
 FREE_MOMENTS = ["moments, no noise", "moments, one covariance, no noise"]
 HEAD = ["alpha", *(f"{name}, no noise" for name in WITHOUT), *FREE_MOMENTS, *PRIVATE, "sharp, distilled"]
 DISTILLED = 5000
-PARTS = ["heads", "rounds", "participation", "mixed", "linear", "dask"]
+PARTS = ["heads", "rounds", "participation", "mixed", "linear", "texts", "dask"]
 SHARES = (0.2, 0.4, 0.8)
+RANDOM = "none: random weights"
 ARCHITECTURES: tuple[Architecture, ...] = ("resnet8", "mobilenet", "shufflenet")
 BEGUN = ("FedAvg+P", "FedProx+P", "FedDF+P", "FedBE+P", "FedAUX, power 1", "FedAUX (default)")
 """Methods that begin with the pre-trained networks."""
+MIXED = ("FedDF", "FedAvg+P", "FedDF+P", "FedAUX, power 1", "FedAUX (default)")
+"""Methods that the paper has where clients' networks are of several architectures."""
 
 
 def distil_head(z: Whole, soft: Floats, strength: float = 1e-4, bias: float = 0.3) -> tuple[Logistic, Floats]:
@@ -96,14 +109,15 @@ class Split:
         self, data: Arrays, alpha: float, seed: int, shared: dict[tuple[int, float, int, bool], list[float]]
     ) -> None:
         self.seed, self.shared = seed, shared
-        self.data, self.parts = data, dirichlet_split(data["y"], CLIENTS, alpha, seed)
+        self.clients, self.classes = int(data.get("clients", CLIENTS)), int(data.get("classes", CLASSES))
+        self.data, self.parts = data, dirichlet_split(data["y"], self.clients, alpha, seed)
         self.negatives = data["auxiliary"][: len(data["auxiliary"]) // 5]
         self.found: dict[tuple[int, float], list[np.ndarray]] = {}
 
     @cached_property
     def contract(self) -> Federation:
-        names = [{"name": f"c{place}"} for place in range(CLIENTS)]
-        own = {"features": self.data["z"].shape[1], "classes": [str(label) for label in range(CLASSES)]}
+        names = [{"name": f"c{place}"} for place in range(self.clients)]
+        own = {"features": self.data["z"].shape[1], "classes": [str(label) for label in range(self.classes)]}
         own |= {"most_records": min(len(self.data["y"]), MOST_RECORDS)}
         public = {"negatives": len(self.negatives), "auxiliary": digest_of(self.negatives)}
         return Federation(name="bench", clients=names, extractor=str(self.data["extractor"]), **own, **public)
@@ -124,7 +138,7 @@ class Split:
 
     def heads(self, budget: PrivacyBudget, noise: bool = True, **given: float) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return every client's certainty and classifying head as they would be released, or without noise."""
-        system = FederatedHeads(HeadsMeasurement(records=len(self.data["y"]) // CLIENTS, **given), self.negatives)
+        system = FederatedHeads(HeadsMeasurement(records=len(self.data["y"]) // self.clients, **given), self.negatives)
         line = system.plan(self.contract.of("c0"), budget)
         problems, found = system.of(line), []
         events = [each for each in leaves([line.event]) if isinstance(each, GaussianEvent)]
@@ -141,7 +155,7 @@ class Split:
             return kept[0]
         spec = ClientMoments(pooled=pooled)
         weights = spec.count_weight, spec.mean_weight
-        moments = ClassMoments(CLASSES, self.data["z"].shape[1], *weights, pooled=pooled)
+        moments = ClassMoments(self.classes, self.data["z"].shape[1], *weights, pooled=pooled)
         multiplier = gaussian_noise_multiplier(budget) if budget else 0.0
         drawn = moments.total(self.data["z"], self.data["y"])
         for _ in range(releases):
@@ -152,7 +166,7 @@ class Split:
 
     def all_gaussians(self, budget: PrivacyBudget) -> list[float]:
         """Return the accuracies of all moments of ``PRIVATE``."""
-        return [self.gaussians(budget, number, pooled) for pooled in (False, True) for number in (CLIENTS, 1)]
+        return [self.gaussians(budget, number, pooled) for pooled in (False, True) for number in (self.clients, 1)]
 
     def ensemble(self, heads: Sequence[tuple[np.ndarray, np.ndarray]], z: np.ndarray, power: float) -> np.ndarray:
         """Return what an ensemble says of vectors; power 0 weighs all clients alike."""
@@ -234,7 +248,7 @@ def targets(table: Table) -> Table:
 
 def rounds(data: Arrays, pretrained: Any, seeds: Sequence[int], quick: bool) -> Table:
     """Return the comparison of whole networks, in the reduced setting that its title names."""
-    setting = Setting(200, 100, 1, 1) if quick else Setting(10_000, 5000, 4, 4)
+    setting = QUICK if quick else Setting(10_000, 5000, 4, 4)
     alphas = 0.01, 100.0
     columns = [f"{what}, alpha {alpha:g}" for alpha in alphas for what in ("server", "ensemble")]
     table = Table(
@@ -257,7 +271,7 @@ def cells(runs: Sequence[Mapping[str, tuple[float, float | None]]], name: str) -
 
 def participation(data: Arrays, pretrained: Any, seeds: Sequence[int], quick: bool) -> Table:
     """Return what several rounds give at shares of the clients that the paper has."""
-    setting, number = (Setting(200, 100, 1, 1), 2) if quick else (Setting(4000, 2000, 2, 2), 8)
+    setting, number = (QUICK, 2) if quick else (Setting(4000, 2000, 2, 2), 8)
     table = Table(
         f"Share C of 20 clients in each of {number} rounds, alpha .01, Fashion-MNIST, without privacy ({setting})",
         ["method", *(f"{what}, C = {share:g}" for share in SHARES for what in ("server", "last ensemble"))],
@@ -271,8 +285,11 @@ def participation(data: Arrays, pretrained: Any, seeds: Sequence[int], quick: bo
 
 
 def mixed(data: Arrays, pretrained: Any, seeds: Sequence[int], steps: int, quick: bool) -> Table:
-    """Return the one-shot comparison where the clients' networks are of three architectures."""
-    setting = Setting(200, 100, 1, 1) if quick else Setting(10_000, 5000, 4, 4)
+    """Return the one-shot comparison where the clients' networks are of three architectures.
+
+    Of fewer records and public images than in ``rounds``, for three networks are trained, distilled and judged.
+    """
+    setting = QUICK if quick else Setting(4000, 2000, 4, 4)
     table = Table(
         f"Clients of three architectures in turn ({', '.join(ARCHITECTURES)}), Fashion-MNIST, one round ({setting})",
         ["method", *(f"{what}, alpha {alpha:g}" for alpha in (0.01, 100.0) for what in ("servers", "ensemble"))],
@@ -281,23 +298,18 @@ def mixed(data: Arrays, pretrained: Any, seeds: Sequence[int], steps: int, quick
     starts = {"resnet8": pretrained} | {
         each: weights("fashion", "mnist", each, steps, 2000 if quick else 60_000) for each in ARCHITECTURES[1:]
     }
-    runs = {
-        alpha: [
-            one_shot(Wards("fashion", data, starts, alpha, seed, setting), Course(architectures=ARCHITECTURES), BEGUN)
-            for seed in seeds
-        ]
-        for alpha in (0.01, 100.0)
-    }
-    for name in BEGUN:
+    course = Course(architectures=ARCHITECTURES)
+    runs: dict[float, list[dict[str, tuple[float, float | None]]]] = {alpha: [] for alpha in (0.01, 100.0)}
+    for seed, alpha in product(seeds, runs):
+        runs[alpha].append(one_shot(Wards("fashion", data, starts, alpha, seed, setting), course, MIXED))
+        print(f"mixed, alpha {alpha:g}, seed {seed}: {runs[alpha][-1]}", file=sys.stderr, flush=True)
+    for name in MIXED:
         table.add(name, *(cell for alpha in runs for cell in cells(runs[alpha], name)))
     return table
 
 
-def linear(sets: Sequence[str], steps: int, quick: bool) -> Table:
-    """Return what a linear classifier of all labels reaches on features of several public sets, which are the ceiling.
-
-    Also one shot of FedAUX without noise, whose certainty tells records from the public set.
-    """
+def linear(sets: Sequence[str], public: Sequence[str], steps: int, quick: bool) -> Table:
+    """Return what a linear classifier of all labels reaches on features of public sets, which is the ceiling."""
     most = 2000 if quick else 60_000
     table = Table(
         f"Linear evaluation: features of networks pre-trained for {steps} steps on public images, all labels, per cent",
@@ -305,10 +317,12 @@ def linear(sets: Sequence[str], steps: int, quick: bool) -> Table:
         digits=1,
     )
     for name in sets:
-        for auxiliary in (*AUXILIARY, ""):
-            z, y, z_test, y_test = labeled_features(name, auxiliary, steps if auxiliary else 0, most)
+        for auxiliary in public:
+            known, taken = ("", 0) if auxiliary == RANDOM else (auxiliary, steps)
+            z, y, z_test, y_test = labeled_features(name, known, taken, most)
             classifier = LogisticRegression(C=1.0, max_iter=300).fit(z, y)
-            table.add(name, auxiliary or "none: random weights", 100 * float(classifier.score(z_test, y_test)))
+            table.add(name, auxiliary, 100 * float(classifier.score(z_test, y_test)))
+            print(f"linear: {table.rows[-1]}", file=sys.stderr, flush=True)
     return table
 
 
@@ -317,8 +331,20 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--cache", type=Path, metavar="FOLDER", help="keep features there")
     parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
     parser.add_argument("--sets", nargs="+", default=["fashion", "cifar"], choices=["fashion", "cifar"])
+    parser.add_argument("--public", nargs="+", default=[*AUXILIARY, RANDOM], choices=[*AUXILIARY, RANDOM])
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS), help="of splits and noise")
     parser.add_argument("--plots", type=Path, metavar="FOLDER", help="draw accuracy against epsilon at alpha 0.01")
+
+
+def texts(seeds: Sequence[int], quick: bool) -> Table:
+    """Return the accuracies of one shot on frozen embeddings of texts (the paper's Figure 4 has a transformer)."""
+    data, shared = embedded_texts(500 if quick else None), {}
+    table = Table("AG News: accuracy on test texts at epsilon 1, per cent", HEAD, digits=1)
+    for alpha in (0.01, 1.0):
+        rows = [compare(Split(data, alpha, seed, shared)) for seed in seeds]
+        table.add(f"{alpha:g}", *map(list, zip(*rows, strict=True)))
+        print(table.markdown().splitlines()[-1], file=sys.stderr, flush=True)
+    return table
 
 
 def of_heads(name: str, data: Arrays, seeds: Sequence[int], plots: Path | None) -> list[Table]:
@@ -357,7 +383,9 @@ def main() -> None:
         if "mixed" in args.parts and name == "fashion":
             tables.append(mixed(data, pretrained, seeds, steps, args.quick))
     if "linear" in args.parts:
-        tables.append(linear(args.sets, steps, args.quick))
+        tables.append(linear(args.sets, args.public, steps, args.quick))
+    if "texts" in args.parts:
+        tables.append(texts(seeds, args.quick))
     if "dask" in args.parts:
         tables.append(fedaux_dask.measured(args.quick))
     report("fedaux", tables, seeds, args)

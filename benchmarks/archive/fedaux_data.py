@@ -2,6 +2,7 @@
 
     fashion    Fashion-MNIST, 60,000 images over the clients;  MNIST without labels is public
     cifar      CIFAR-10, a sample of 15,000 images;            CIFAR-100 without labels, a sample of 7,000, is public
+    texts      AG News, a sample of 11,300;                    20 Newsgroups without labels is public
 
 A ResNet-8 is pre-trained on the public images alone, so what it makes of any image may be kept: features cost minutes,
 and everything that is fitted to them costs seconds.
@@ -12,15 +13,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import torch
+from torch import nn
 
 from benchmarks.common import data_dir
 from dpmodels.embeddings.frozen import FrozenFeatures
 from dpmodels.methods.federations.models import Architecture, ModelSpec, State, build, loaded, state_of
 from dpmodels.methods.federations.pretraining import PretrainingSpec, pretrain
+from dpmodels.text.encoders import describe_encoder, load_encoder
 
 CLASSES, FEATURES = 10, 64
+TEXTS, LETTERS = ("agnews_train11300", "agnews_test7600", "newsgroups20_train"), 250
+"""Files of clients' texts, of test texts, and of public ones, of which the first letters are embedded."""
 Arrays = Mapping[str, np.ndarray]
 
 
@@ -80,12 +86,25 @@ def weights(name: str, auxiliary: str, architecture: Architecture, steps: int, m
 
 
 def labeled_features(name: str, auxiliary: str, steps: int, most: int = 60_000) -> tuple[np.ndarray, ...]:
-    """Return features and labels of all clients' images, and of the test images."""
-    task, state = TASKS[name], weights(name, auxiliary or "mnist", "resnet8", steps, most)
-    network = loaded("resnet8", task.model, state).extractor
-    frozen = FrozenFeatures.of_public(network, public_images(name, auxiliary or "mnist", most)[:10_000], FEATURES)
+    """Return features and labels of all clients' images, and of the test images; a network needs some public ones."""
+    task = TASKS[name]
+    public = auxiliary or next(each for each, (file, _) in AUXILIARY.items() if file == task.auxiliary)
+    network = loaded("resnet8", task.model, weights(name, public, "resnet8", steps, most)).extractor
+    frozen = FrozenFeatures.of_public(network, public_images(name, public, most)[:10_000], FEATURES)
     labeled = [images(file, task.shape, most) for file in (task.own, task.test)]
     return tuple(part for inputs, labels in labeled for part in (frozen.whole(inputs), labels))
+
+
+def embedded_texts(most: int | None) -> Arrays:
+    """Return embeddings of AG News for ten clients, and of texts of 20 Newsgroups without labels, which are public."""
+    encoder = load_encoder(describe_encoder("wordllama"))
+    files = [pd.read_parquet(data_dir() / f"{file}.parquet")[:most] for file in TEXTS]
+    vectors = [torch.from_numpy(np.asarray(encoder(list(rows["text"].str[:LETTERS])), np.float32)) for rows in files]
+    frozen = FrozenFeatures.of_public(nn.Identity(), vectors[2], FEATURES)
+    own, test, public = (frozen.whole(each) for each in vectors)
+    labels = {"y": files[0]["label"].to_numpy(np.int64), "y_test": files[1]["label"].to_numpy(np.int64)}
+    sizes = {"clients": np.array(10), "classes": np.array(4), "extractor": np.array(frozen.sha256)}
+    return {"z": own, "z_test": test, "auxiliary": public, **labels, **sizes}
 
 
 def prepared(name: str, steps: int, cache: Path | None, most: int = 60_000) -> tuple[Arrays, State]:

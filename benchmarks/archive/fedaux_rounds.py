@@ -71,12 +71,16 @@ METHODS = {
 
 
 class Setting(NamedTuple):
-    """The reduced setting: records of all clients, public records to distill on, and epochs of either training."""
+    """The reduced setting: records of all clients, public ones to distill on, epochs of either training, and tests."""
 
     records: int
     public: int
     local_epochs: int
     distilling_epochs: int
+    tests: int = 10_000
+
+
+QUICK = Setting(200, 100, 1, 1, 500)
 
 
 class Course(NamedTuple):
@@ -117,7 +121,7 @@ class Wards:
     @cached_property
     def test(self) -> Examples:
         """Return the test images."""
-        inputs, labels = images(TASKS[self.task].test, TASKS[self.task].shape)
+        inputs, labels = images(TASKS[self.task].test, TASKS[self.task].shape, self.setting.tests)
         return Examples(inputs, torch.from_numpy(labels))
 
     @property
@@ -151,7 +155,7 @@ class Wards:
             negatives = self.distilled_on.start
             heads = certainty_heads(self.data, [self.rows[part] for part in self.parts], negatives, method.by_record)
             on_public = certainties(names, heads, self.data["auxiliary"][self.distilled_on])
-            on_test = certainties(names, heads, self.data["z_test"][:FEW])
+            on_test = certainties(names, heads, self.data["z_test"][: self.setting.tests][:FEW])
         for number in range(course.rounds):
             taking = select(names, course.participation, number, self.seed)
             sent = [self._sent(server, names.index(name), spec, method, course) for name in taking]

@@ -2,7 +2,8 @@
 
 The tables are the paper's data sets; Credit and ISOLET are the partial public files unless NACRE_DATA holds full ones
 (benchmarks/tables.py names the files).
-Images are judged by a CNN on 60,000 synthetic ones, with --quick on fewer.
+Images are judged by a CNN on 60,000 synthetic ones, with --quick on fewer; and --quick runs the first method, set and
+table alone unless others are named.
 """
 
 import sys
@@ -25,7 +26,7 @@ from sklearn.preprocessing import StandardScaler
 from xgboost import XGBClassifier
 
 from benchmarks import adult, images, tables
-from benchmarks.common import ROOT, Table, data_dir, parse, report
+from benchmarks.common import ROOT, Table, data_dir, first_alone, parse, report
 from benchmarks.judge_images import ImageJudge
 from benchmarks.trainings import exact
 from dpmodels.accounting.composition import pld_epsilon, renyi_epsilon
@@ -51,12 +52,12 @@ Judge = Callable[[Records], float]
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
 AT = f"epsilon={BUDGET.epsilon}, delta={BUDGET.delta}"
 SCHEMAS = ROOT / "benchmarks" / "schemas"
-METHODS = ["p3gm", "p3gm-ae", "dp-vae", "dp-gm"]
+METHODS, SETS = ["p3gm", "p3gm-ae", "dp-vae", "dp-gm"], ["mnist", "fashion_mnist"]
 SEEDS = (0, 1, 2)
 LOOK_ROWS = 4000
 """Synthetic records that are judged after each epoch."""
 MEASURE = {"adult": "AUROC of boosted trees", "mnist": "accuracy of logistic regression"}
-CURVE_STEPS = {"adult": 600, "mnist": 300}
+CURVE_STEPS, QUICK_STEPS = {"adult": 600, "mnist": 300}, 100
 PUBLISHED = {
     "adult": {"P3GM": (0.8321, 0.5917), "PrivBayes": (0.8530, 0.6374), "DP-GM": (0.7806, 0.4502)},
     "mnist": {"P3GM": 0.7946, "DP-GM": 0.4973, "VAE without privacy": 0.8571},
@@ -67,7 +68,7 @@ PUBLISHED = {
 def options(parser: ArgumentParser) -> None:
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS))
     parser.add_argument("--methods", nargs="+", default=METHODS)
-    parser.add_argument("--sets", nargs="+", default=["mnist", "fashion_mnist"])
+    parser.add_argument("--sets", nargs="+", default=SETS)
     parser.add_argument("--tables", nargs="+", default=list(tables.TASKS))
     parser.add_argument("--curves", nargs="+", default=list(MEASURE), choices=list(MEASURE), help="of convergence")
     parser.add_argument("--seeds", nargs="+", type=int, help="of each row; one is no result")
@@ -91,7 +92,7 @@ def warm_start(args: Namespace, seeds: Sequence[int]) -> list[Table]:
 
 def mixtures(args: Namespace, seeds: Sequence[int]) -> list[Table]:
     """Adult by the components that DP-EM has in each class, and by its iterations, at the same whole budget."""
-    sizes = ((1, 1), (2, 5), (3, 5), (3, 20), (10, 20))
+    sizes = ((1, 1), (2, 5), (3, 5), (3, 20), (10, 20))[:: 3 if args.quick else 1]
     rows = {f"{k}, {n}": {"components": k, "iterations": n} for k, n in sizes}
     return [adult_by_setting("Adult, P3GM by its mixture", "components, iterations", rows, seeds)]
 
@@ -202,7 +203,7 @@ def convergence(args: Namespace, seeds: Sequence[int]) -> list[Table]:
     judges = {"adult": _judge_adult, "mnist": _judge_images}
     made = []
     for name in args.curves:
-        judge = judges[name]()
+        judge, steps = judges[name](), QUICK_STEPS if args.quick else CURVE_STEPS[name]
         schema = load_schema(SCHEMAS / f"{name}.yaml")
         records = Codec(schema).encode(pq.read_table(data_dir() / f"{name}_train.parquet"))
         curves: dict[str, list[float]] = {}
@@ -213,7 +214,7 @@ def convergence(args: Namespace, seeds: Sequence[int]) -> list[Table]:
                 scores.append(judge(Records.concat(list(model.sample(LOOK_ROWS, seed=0)))))
 
             with tempfile.TemporaryDirectory() as folder:
-                measure(method, schema, records, Path(folder), look, sgd={"steps": CURVE_STEPS[name]})
+                measure(method, schema, records, Path(folder), look, sgd={"steps": steps})
         table = Table(
             f"{name}: {MEASURE[name]} by epoch, on {LOOK_ROWS} synthetic records", ["epoch", *curves], digits=4
         )
@@ -338,6 +339,8 @@ PARTS: dict[str, Callable[[Namespace, Sequence[int]], list[Table]]] = {
 def main() -> None:
     args = parse(__doc__, options)
     seeds = args.seeds or SEEDS[: 1 if args.quick else None]
+    if args.quick:
+        first_alone(args, methods=METHODS, sets=SETS, tables=list(tables.TASKS), curves=list(MEASURE))
     report("p3gm", [table for part in args.parts for table in PARTS[part](args, seeds)], seeds, args)
 
 

@@ -3,14 +3,19 @@
 import json
 import re
 from datetime import date
+from functools import cache
+from importlib.util import find_spec
 
 import pytest
 
 from benchmarks.common import RESULTS, ROOT, Table, dump
 from benchmarks.pages import MARKED, PAGES, quoted, rendered
+from benchmarks.papers import PAPERS
 
 RECORDS = sorted(RESULTS.glob("*.json"))
 MEASURED = [ROOT / "README.md", *sorted(ROOT.glob("docs/benchmarks*.md"))]
+FIVE = ROOT / "docs" / "papers.md"
+LINK, FIGURE = re.compile(r"\((benchmarks[\w-]*\.md)#([^)]+)\)"), re.compile(r"(?<![\w.])\d*\.\d+(?!\w)")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -53,3 +58,52 @@ def test_a_record_reads_back_and_has_a_line_for_each_row() -> None:
     text = dump({"date": "2026-11-23", "tables": [table, table]})
     assert json.loads(text)["tables"] == [table, table] and text.count("\n") == 3 + 2 * 4 + 2
     assert Table(**table).lines()[-1] == '| b, "c" | 1 | 0.30 ± 0.10 |'
+
+
+@cache
+def section(page: str, anchor: str) -> str:
+    """Return the part of a page below the heading of an anchor, with all parts inside of it."""
+    depth, lines = 0, []
+    for line in (ROOT / "docs" / page).read_text(encoding="utf-8").splitlines():
+        heading = re.match(r"(#+) (.*)", line)
+        if heading and len(heading[1]) <= (depth or 9):
+            named = re.sub(r"[^\w -]", "", heading[2].lower()).replace(" ", "-") == anchor
+            depth = len(heading[1]) if named else 0
+        lines += [line] if depth else []
+    assert lines, f"{page}#{anchor}"
+    return "\n".join(lines)
+
+
+def unsupported(text: str) -> list[str]:
+    """Return the figures of ours that are neither said nor shown, to their digits, in the sections that a row names.
+
+    A row without a link is printed by the section of the row above it.
+    """
+    missing, links = [], []
+    for row in (line.strip("|").split("|") for line in text.splitlines() if line.startswith("| ")):
+        links = LINK.findall("|".join(row)) or links
+        shown = [float(each) for page, anchor in links for each in re.findall(r"\d*\.?\d+", section(page, anchor))]
+        for figure in FIGURE.findall(row[4]):
+            half = 0.5001 * 10.0 ** -len(figure.split(".")[1])
+            missing += [] if any(abs(each - float(figure)) <= half for each in shown) else [figure]
+    return missing
+
+
+def test_figures_of_the_five_papers_are_those_of_the_sections_that_print_them() -> None:
+    text = FIVE.read_text(encoding="utf-8")
+    assert not unsupported(text)
+    assert len(FIGURE.findall(text)) > 100
+    assert unsupported(text.replace("| .8880, .7110 |", "| .8895, .7110 |")) == [".8895"]
+
+
+def test_the_five_papers_have_no_row_of_what_is_missing() -> None:
+    text = FIVE.read_text(encoding="utf-8")
+    assert not re.findall(r"not printed|not built|\| N \|", text, re.IGNORECASE)
+    rows = [line for line in text.splitlines() if line.startswith("| ") and not line.startswith("| ---")]
+    assert all(line.count("|") == 7 for line in rows) and len(rows) > 30
+
+
+def test_every_command_of_a_paper_is_a_module() -> None:
+    names = [words.split()[0] for commands in PAPERS.values() for words in commands]
+    assert {"archive.pearl", "archive.p3gm", "archive.dpkg", "sentdp", "archive.fedaux"} <= set(names)
+    assert all(find_spec(f"benchmarks.{name}") for name in names)
