@@ -31,14 +31,16 @@ from pydantic import Field
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent
 from dpmodels.accounting.split import gaussians, noise_multiplier_of
+from dpmodels.arrays import Whole
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.workload import pair_weights
 from dpmodels.embeddings.base import VALUE_BITS
 from dpmodels.embeddings.cell_counts import STEP
-from dpmodels.embeddings.moments import Moments, pairs_within
+from dpmodels.embeddings.moments import Moments, band, pairs_within
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.per_user import UserMoments, UserResiduals, UserZoomCounts
+from dpmodels.embeddings.products import Products, UserProducts, halves_of
 from dpmodels.embeddings.residuals import Residuals, mix_of, scaled_to, squared_mix
 from dpmodels.embeddings.zoom import Zoom, ZoomCounts
 from dpmodels.errors import InvalidArgument
@@ -64,6 +66,10 @@ PAIR_BITS = 26
 """A residual weighs 2**26 lattice steps, to be divided by the numbers of cells of both columns. With default settings
 no coordinate of a record of up to 64 columns reaches 2**28.6, so a sum of 10**10 records stays below 2**62.
 """
+
+
+WIDE_BITS = 2
+"""Bits fewer where all pairs of a wide table, of up to 512 columns, are measured: first moments weigh so much more."""
 
 
 class NacreMeasurement(Frozen):
@@ -95,6 +101,8 @@ class NacreMeasurement(Frozen):
         square_limit: upper bound on the square of the number of cells, added up over the classes; it bounds memory.
         paired_columns: number of columns up to which every column is paired with every other; in wider tables the
             noise would drown that many pairs.
+        product_share: share of the squared norm of the second look that products of halves take in a wider table, where
+            tables of all its pairs would drown; None pairs its columns with the few that follow them.
     """
 
     zooms: Annotated[int, Field(ge=0, le=4)] = 3
@@ -116,6 +124,7 @@ class NacreMeasurement(Frozen):
     pair_limit: Annotated[int, Field(ge=16, le=2**24)] = 2**19
     square_limit: Annotated[int, Field(ge=16, le=2**26)] = 2**23
     paired_columns: Annotated[int, Field(ge=2, le=4096)] = 64
+    product_share: Annotated[float, Field(ge=0.01, le=0.99)] | None = 0.4
 
     def square(self, columns: int, paired: int) -> int:
         """Return the square of the number of cells, added up over the classes, that the limits leave room for."""
@@ -130,23 +139,34 @@ class NacreMeasurement(Frozen):
         most = self.paired_columns
         return columns - 1 if columns <= most else max(1, most * (most - 1) // 2 // columns)
 
+    def takes_products(self, columns: int, classes: int) -> bool:
+        """Tell whether all pairs of a wide table are measured: by a product each, or by tables where records are many.
+
+        Public numbers decide: how many columns there are, and whether the limits leave room for all of their pairs.
+        """
+        wide = columns > self.paired_columns and self.product_share is not None and self.pooled_share is not None
+        return wide and classes * (2 * columns) ** 2 <= self.square(columns, columns)
+
 
 class Looks:
     """The embeddings of a plan; each exists once those before it are released."""
 
     moments: ClassVar[type[Moments]] = Moments
+    products: ClassVar[type[Products]] = Products
     residuals: ClassVar[type[Residuals]] = Residuals
     zoom_counts: ClassVar[type[ZoomCounts]] = ZoomCounts
 
     def __init__(self, spec: NacreMeasurement, schema: Schema) -> None:
         columns, labelled = len(schema.modelled), schema.classes > 1
-        self.reach = spec.reach(columns - labelled)
+        self.all_pairs = spec.takes_products(columns - labelled, schema.classes)
+        self.reach = columns if self.all_pairs else spec.reach(columns - labelled)
         square = spec.square(columns - labelled, self.reach)
         conditional = columns > labelled and schema.classes * (2 * (columns - labelled)) ** 2 <= square
         if labelled and not conditional:  # the target is then an ordinary column, paired with every other
             self.reach = columns - 1
             square = spec.square(columns, self.reach)
         columns -= labelled and conditional
+        self.reach = min(self.reach, columns - 1) if self.all_pairs else self.reach
         classes = schema.classes if conditional else 1
         self.spec, self.schema, self.max_rows = spec, schema, schema.unit.max_rows
         self.most_fine = min(spec.fine_cells, max(16, spec.fine_limit // (classes * columns)))
@@ -159,7 +179,8 @@ class Looks:
         if schema.workload and not self.mix:
             raise InvalidArgument("pooled_share", spec.pooled_share, "be a share for a schema with `workload`")
         self.pair_weights = pair_weights(schema.workload, self.fine.names)
-        self.two_way = (1 << (PAIR_BITS if self.mix else VALUE_BITS)) // int(self.pair_weights.max())
+        bits = PAIR_BITS - WIDE_BITS * self.all_pairs if self.mix else VALUE_BITS
+        self.two_way = (1 << bits) // int(self.pair_weights.max())
         if np.triu(self.pair_weights, self.reach + 1).max(initial=0) > 1:
             advice = f"be {columns} or more, since the workload asks for columns that are farther apart"
             raise InvalidArgument("paired_columns", spec.paired_columns, advice)
@@ -207,15 +228,39 @@ class Looks:
         runs = self.runs(float(records.sum()), noise_stddev / two_way)
         least = math.ceil(self.spec.least_noise * noise_stddev * self.first.one_way / two_way)
         histograms = np.split(counts.sum(axis=0), fine.offsets[1:-1])
+        if self.all_pairs and self.drowns(float(records.sum()), noise_stddev / two_way, self.spec.least_runs):
+            return self.products_on(once, histograms)
         return self.second_on(fine.merged(histograms, least, runs, self.most_cells), one_way, two_way)
+
+    def products_on(self, once: NoisySum, histograms: list[Whole]) -> Products:
+        """Return products of the halves of every two columns, and cells that only their own noise bounds from below.
+
+        Their squared norm is F a^2 + sum s^2 for the steps below, at most the planned one: divisions round down.
+        """
+        least = math.ceil(self.spec.least_noise * once.noise_stddev)
+        most = math.isqrt(self.spec.square_limit // self.fine.classes)
+        partition = once.embedding.partition.merged(histograms, least, 2 * self.spec.least_runs, most)
+        merged = [np.zeros(size, dtype=np.int64) for size in partition.sizes]
+        for counts, merge, fine in zip(merged, partition.merge, histograms, strict=True):
+            np.add.at(counts, merge, fine)
+        return self.products_in(partition, halves_of(merged))
+
+    def products_in(self, partition: Partition, halves: tuple[Whole, ...]) -> Products:
+        """Return products with weights within the planned norm."""
+        share = self.spec.product_share or 0.0
+        two_way = math.isqrt(int(share * self.norm) // self.squares)
+        one_way = math.isqrt((self.norm - self.squares * two_way**2) // self.columns)
+        weights = self.pair_weights if self.schema.workload else None
+        return self.products(partition, halves, one_way, two_way, self.max_rows, weights)
 
     def second_on(self, partition: Partition, one_way: int, two_way: int) -> Moments:
         """Return the second embedding on merged cells, with weights within the planned norm."""
         if self.mix is None:
-            return self.moments(partition, one_way, two_way, self.max_rows, self.reach)
+            return self.moments(partition, one_way, two_way, self.max_rows, band(self.columns, self.reach))
         weights = self.pair_weights if self.schema.workload else None
-        steps = scaled_to(self.norm, partition, self.reach, one_way, two_way, weights)
-        return self.residuals(partition, *steps, self.max_rows, self.reach, self.mix, weights)
+        paired = band(self.columns, self.reach)
+        steps = scaled_to(self.norm, partition, paired, one_way, two_way, weights)
+        return self.residuals(partition, *steps, self.max_rows, paired, self.mix, weights)
 
     def expected_second(self, smallest: float, noise_stddev: float) -> Moments:
         """Return the second embedding as it is likely to be: no category is thin, and intervals have middling runs.
@@ -226,6 +271,12 @@ class Looks:
         even = [np.ones(size, dtype=np.int64) for size in self.fine.sizes]
         partition = self.fine.merged(even, 0, runs, self.most_cells)
         return self.second_on(partition, *self.weights(smallest, noise_stddev / self.two_way))
+
+    def expected_products(self) -> Products:
+        """Return the products that stand in for the tables of pairs where records are few."""
+        even = [np.ones(size, dtype=np.int64) for size in self.fine.sizes]
+        partition = self.fine.merged(even, 0, 2 * self.spec.least_runs, self.most_cells)
+        return self.products_in(partition, halves_of([np.ones(size, dtype=np.int64) for size in partition.sizes]))
 
     def weights(self, smallest: float, noise: float) -> tuple[int, int]:
         """Return the lattice steps of one record in a first and in a second moment, within the planned norm.
@@ -251,16 +302,21 @@ class Looks:
 
         Units: records; ``noise`` is the standard deviation of the noise of a second moment.
         """
-        runs, resolved = self.spec.runs, self.spec.resolved
-        while runs > self.spec.least_runs and runs**3 * (2 * noise) ** 2 > (resolved * max(records, 0.0)) ** 2:
+        runs = self.spec.runs
+        while runs > self.spec.least_runs and self.drowns(records, noise, runs):
             runs -= 1
         return runs
+
+    def drowns(self, records: float, noise: float, runs: int) -> bool:
+        """Tell whether the noise of tables of so many runs hides the association that should stand out."""
+        return runs**3 * (2 * noise) ** 2 > (self.spec.resolved * max(records, 0.0)) ** 2
 
 
 class UserLooks(Looks):
     """The looks at the flat table of users and their rows, in which each user weighs one (embeddings/per_user.py)."""
 
     moments = UserMoments
+    products = UserProducts
     residuals = UserResiduals
     zoom_counts = UserZoomCounts
 
@@ -372,8 +428,9 @@ class Nacre(Synthesizer[Looks]):
         if not looks.mix:
             return {f"{PAIR} and class, at most": steps / looks.weights(0.0, steps / looks.two_way)[1]}
         usual, small = (looks.expected_second(smallest, steps) for smallest in (math.inf, 0.0))
+        products = pair_noise(looks.expected_products(), steps, ()) if looks.all_pairs else {}
         noise, if_small = pair_noise(usual, steps, looks.schema.workload), pair_noise(small, steps, ())
-        return noise | ({SMALL_CLASS: if_small[ABOUT]} if if_small else {})
+        return noise | products | ({SMALL_CLASS: if_small[ABOUT]} if if_small else {})
 
     def fingerprint(self, design: Looks) -> str:
         """Hash the fine cells, the weights, and the rules by which the first look sets those of the second."""
@@ -381,6 +438,7 @@ class Nacre(Synthesizer[Looks]):
         rules: list[float | None] = [spec.small_class, spec.most_weight, spec.resolved, spec.least_runs]
         rules += [spec.pooled_share, *design.mix] if design.mix else []
         rules += [spec.zooms, spec.coarse_cells, spec.zoom_values, spec.zoom_noise] if design.zooms else []
+        rules += [spec.product_share] if design.all_pairs else []
         rules += design.pair_weights.ravel().tolist() if design.schema.workload else []
         return fingerprint_of(*cells, design.first.one_way, design.one_way, design.two_way, *rules)
 
