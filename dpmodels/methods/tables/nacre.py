@@ -124,7 +124,7 @@ class NacreMeasurement(Frozen):
     pair_limit: Annotated[int, Field(ge=16, le=2**24)] = 2**19
     square_limit: Annotated[int, Field(ge=16, le=2**26)] = 2**23
     paired_columns: Annotated[int, Field(ge=2, le=4096)] = 64
-    product_share: Annotated[float, Field(ge=0.01, le=0.99)] | None = 0.4
+    product_share: Annotated[float, Field(ge=0.01, le=0.99)] | None = 0.35
 
     def square(self, columns: int, paired: int) -> int:
         """Return the square of the number of cells, added up over the classes, that the limits leave room for."""
@@ -233,11 +233,11 @@ class Looks:
         return self.second_on(fine.merged(histograms, least, runs, self.most_cells), one_way, two_way)
 
     def products_on(self, once: NoisySum, histograms: list[Whole]) -> Products:
-        """Return products of the halves of every two columns, and cells that only their own noise bounds from below.
+        """Return products of the halves of every two columns, on cells that may be half as thin as those of tables.
 
         Their squared norm is F a^2 + sum s^2 for the steps below, at most the planned one: divisions round down.
         """
-        least = math.ceil(self.spec.least_noise * once.noise_stddev)
+        least = math.ceil(self.spec.least_noise * once.noise_stddev / 2)
         most = math.isqrt(self.spec.square_limit // self.fine.classes)
         partition = once.embedding.partition.merged(histograms, least, 2 * self.spec.least_runs, most)
         merged = [np.zeros(size, dtype=np.int64) for size in partition.sizes]
