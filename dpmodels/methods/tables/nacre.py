@@ -238,8 +238,8 @@ class Looks:
         Their squared norm is F a^2 + sum s^2 for the steps below, at most the planned one: divisions round down.
         """
         least = math.ceil(self.spec.least_noise * once.noise_stddev / 2)
-        most = math.isqrt(self.spec.square_limit // self.fine.classes)
-        partition = once.embedding.partition.merged(histograms, least, 2 * self.spec.least_runs, most)
+        runs, most = 2 * self.spec.least_runs, 2 * self.most_cells  # they have no tables that would bound them
+        partition = once.embedding.partition.merged(histograms, least, runs, most)
         merged = [np.zeros(size, dtype=np.int64) for size in partition.sizes]
         for counts, merge, fine in zip(merged, partition.merge, histograms, strict=True):
             np.add.at(counts, merge, fine)
@@ -275,7 +275,7 @@ class Looks:
     def expected_products(self) -> Products:
         """Return the products that stand in for the tables of pairs where records are few."""
         even = [np.ones(size, dtype=np.int64) for size in self.fine.sizes]
-        partition = self.fine.merged(even, 0, 2 * self.spec.least_runs, self.most_cells)
+        partition = self.fine.merged(even, 0, 2 * self.spec.least_runs, 2 * self.most_cells)
         return self.products_in(partition, halves_of([np.ones(size, dtype=np.int64) for size in partition.sizes]))
 
     def weights(self, smallest: float, noise: float) -> tuple[int, int]:
