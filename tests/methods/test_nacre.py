@@ -480,3 +480,12 @@ def test_the_noise_of_halves_is_planned_and_what_the_release_has(of_one_factor):
     assert all(map(is_noise, planned))
     tables = [table for table in WIDE.tables(release) if len(table.names) == 2]
     assert len(tables) == 24 * 23 / 2 and WIDE.marginals(release).pair_cells == 2
+
+
+@pytest.mark.parametrize("rows", [0, 1, 30])
+def test_hardly_any_records_of_a_wide_table_with_missing_values_give_a_table(tmp_path, rows):
+    system = Nacre(NacreMeasurement(paired_columns=2), MixtureSpec(components=64, steps=5, label_rows=500))
+    released, _ = measured(tmp_path, system.plan(make_schema(), BUDGET), make_records(30).take(slice(rows)), system)
+    assert isinstance(system.answers(released.value)[-1].embedding, Products)
+    (drawn,) = system.fit(released, Craft(seed=0)).sample(50, 0)
+    assert len(drawn) == 50 and system.marginals(released.value).records >= 1
