@@ -137,7 +137,8 @@ class MomentMatching(TrainingLoop):
         super().__init__(spec)
         self.spec = spec
         weight = 1.0 if target.weights is None else float(target.weights.max())
-        self.components = max(LEAST_COMPONENTS, components(target.noise, spec, weight) // len(target.share))
+        noise = target.noise if target.tolerance == 1 else math.inf  # what is tolerated asks for no more components
+        self.components = max(LEAST_COMPONENTS, components(noise, spec, weight) // len(target.share))
         log_shares = (target.one_way / target.share[:, None].clamp_min(1e-9)).clamp_min(1e-5).log()
         self.mixture = MixtureNetwork(log_shares, target.sizes, self.components, spec.directions, seed).to(device)
         self.optimizer = torch.optim.Adam(self.mixture.parameters(), lr=spec.learning_rate, betas=BETAS)

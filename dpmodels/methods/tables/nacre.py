@@ -4,13 +4,14 @@
               cells = merge(h)                                             released     thin cells merged, from h alone
               s = sum_x [ a onehot(x) (x) e_class ; b r(x) (x) (alpha e_class + beta 1) ]  + noise
                   r(x) = residuals of pairs of columns: all 2-way and label-3-way marginals that 1-way ones leave open
+                  in a wide table with few records b h_i(x) h_j(x): one product of two halves for every two columns
     denoise   average estimates of the same count, shrink what is noise    generators/denoise.py
     fit       a mixture of product distributions to the moments            generators/moment_matching.py
               the label of a row anew, from its other columns              generators/refinements/label_fit.py
               numbers that rise together do so within cells too            generators/refinements/coupling.py
 
 Privacy: both looks get discrete Gaussian noise of one scale z * Delta, with Delta^2 = Delta_h^2 + Delta_s^2 (proofs:
-embeddings/moments.py and residuals.py). They are Gaussian mechanisms of mu_h = Delta_h / (z Delta) and
+embeddings/moments.py, residuals.py and products.py). They are Gaussian mechanisms of mu_h = Delta_h / (z Delta) and
 mu_s = Delta_s / (z Delta); the second may depend on the released first, and mu_h^2 + mu_s^2 <= 1 / z^2: together they
 cost no more than one Gaussian of noise multiplier z (Dong, Roth and Su 2019, corollary 3.3).
 
