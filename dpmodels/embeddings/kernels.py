@@ -66,13 +66,14 @@ def count_moments(
     label: Array,
     offsets: Array,
     before: Array,
-    reach: int,
+    place: Array,
     width: int,
     out: Array,
 ) -> None:
-    """Count each record's cells, and each pair of cells of columns within ``reach``, in its class.
+    """Count each record's cells, and each pair of cells of paired columns, in its class.
 
-    Shapes: cells [F, B]; label [B]; offsets [F + 1]; before [D], pairs before each cell's; out [classes * width].
+    Shapes: cells [F, B]; label [B]; offsets [F + 1]; before [D], pairs before each cell's; place [F, F], where among
+    the pairs of a cell those with another column begin, -1 for none; out [classes * width].
     """
     columns, rows = cells.shape
     total = offsets[columns]
@@ -85,10 +86,12 @@ def count_moments(
             for row in range(block):
                 cell, base = offsets[i] + left_cells[row], classes[row] * width
                 out[base + cell] += 1
-                left[row] = base + total + before[cell] - offsets[i + 1]
-            for j in range(i + 1, min(columns, i + 1 + reach)):
+                left[row] = base + total + before[cell]
+            for j in range(i + 1, columns):
+                if place[i, j] < 0:
+                    continue
                 # addresses first, then additions: the first loop is done many rows at a time
-                other, offset = cells[j, start : start + block], np.uint32(offsets[j])
+                other, offset = cells[j, start : start + block], np.uint32(place[i, j])
                 for row in range(block):
                     index[row] = left[row] + offset + other[row]
                 for row in range(block):

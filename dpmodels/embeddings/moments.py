@@ -2,8 +2,8 @@
 
     phi(x) = [ a * onehot(x)_i ]_i  +  [ b * onehot(x)_i onehot(x)_j ]_{i<j, of different columns}     (x)  e_class(x)
 
-A wide table has too many pairs of columns for its number of rows. There a column is paired with the next few columns
-only, in the schema's order, which is public.
+A wide table has too many pairs of columns for its number of rows. There only some are measured: those of columns that
+follow each other in the schema's order, which is public, or those that a look before chose.
 
 Privacy: a record has one cell in each of its F columns, and one in the table of each of P pairs of columns: exactly F
 first and P second moments are not zero, all in the block of its class. ||phi(x)||^2 = F a^2 + P b^2 for *every* record,
@@ -31,6 +31,7 @@ BLOCK_ROWS = 4096
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 
 def pairs_within(columns: int, reach: int) -> int:
@@ -39,19 +40,30 @@ def pairs_within(columns: int, reach: int) -> int:
     return reach * columns - reach * (reach + 1) // 2
 
 
-def _paired_cells(partition: Partition, reach: int) -> tuple[Counts, Counts]:
-    """List the pairs of cells of columns at most ``reach`` apart, row by row."""
-    columns, offsets = len(partition.sizes), partition.offsets
-    furthest = np.minimum(np.arange(columns) + reach, columns - 1)
-    start, stop = (np.repeat(offsets[last + 1], partition.sizes) for last in (np.arange(columns), furthest))
-    first = np.repeat(np.arange(len(start)), stop - start)
-    return first, np.concatenate([np.zeros(0, dtype=np.int64), *map(np.arange, start, stop)])
+def band(columns: int, reach: int) -> Mask:
+    """Return the pairs of columns that are at most ``reach`` apart. Shapes: [F, F] symmetric."""
+    apart = np.abs(np.arange(columns)[:, None] - np.arange(columns))
+    paired: Mask = (apart > 0) & (apart <= reach)
+    return paired
+
+
+def _paired_cells(partition: Partition, paired: Mask) -> tuple[Counts, Counts]:
+    """List the pairs of cells of paired columns, row by row."""
+    sizes, offsets = partition.sizes, partition.offsets
+    first, second = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    for index, later in enumerate(np.triu(paired)):
+        cells = [np.arange(offsets[other], offsets[other + 1]) for other in np.flatnonzero(later)]
+        if cells:
+            row = np.concatenate(cells)
+            first.append(np.repeat(np.arange(offsets[index], offsets[index + 1]), len(row)))
+            second.append(np.tile(row, sizes[index]))
+    return np.concatenate(first), np.concatenate(second)
 
 
 class Moments(Embedding):
     """First moments of ``one_way`` lattice steps a record and second moments of ``two_way`` (0: none).
 
-    ``reach``: how many of the next columns a column is paired with; without it, all of them.
+    ``paired``: which two columns are measured together, [F, F] symmetric; without it, all of them.
 
     Shapes: the vector is [classes, D + P] flattened: D cells, then P pairs of cells of paired columns, row by row.
 
@@ -62,40 +74,31 @@ class Moments(Embedding):
     counts_margins: ClassVar[bool] = True
 
     def __init__(
-        self, partition: Partition, one_way: int, two_way: int, max_rows: int, reach: int | None = None
+        self, partition: Partition, one_way: int, two_way: int, max_rows: int, paired: Mask | None = None
     ) -> None:
         if one_way < 1 or two_way < 0:
             raise Unsuitable(f"counts weigh {one_way} and {two_way} steps one way and two way; give at least 1 and 0")
         self.partition, self.one_way, self.two_way, self.max_rows = partition, one_way, two_way, max_rows
         columns = len(partition.sizes)
-        self.reach = 0 if not two_way else columns - 1 if reach is None else min(reach, columns - 1)
+        self.paired = band(columns, columns if two_way else 0) if paired is None or not two_way else paired
         self.cells = int(partition.offsets[-1])
-        self.first, self.second = _paired_cells(partition, self.reach)
+        self.first, self.second = _paired_cells(partition, self.paired)
         self.dim = partition.classes * (self.cells + len(self.first))
         self.l2_sensitivity = max_rows * integer_radius(self.squared_norm)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel as what it is made of, a hundredth of the size."""
-        return type(self), (self.partition, self.one_way, self.two_way, self.max_rows, self.reach)
+        return type(self), (self.partition, self.one_way, self.two_way, self.max_rows, self.paired)
 
     @property
     def squared_norm(self) -> int:
         """Return the squared norm of one record's features, the same for every record, in lattice steps."""
-        columns = len(self.partition.sizes)
-        return columns * self.one_way**2 + pairs_within(columns, self.reach) * self.two_way**2
+        return len(self.partition.sizes) * self.one_way**2 + int(np.triu(self.paired).sum()) * self.two_way**2
 
     @cached_property
     def steps(self) -> Counts:
         """Return the lattice steps that a whole number among the features stands for. Shapes: [D + P]."""
         return np.repeat([self.one_way, self.two_way], [self.cells, len(self.first)])
-
-    @property
-    def paired(self) -> NDArray[np.bool_]:
-        """Tell which two columns were measured together. Shapes: [F, F] symmetric."""
-        index = np.arange(len(self.partition.sizes))
-        apart = np.abs(index[:, None] - index)
-        paired: NDArray[np.bool_] = (apart > 0) & (apart <= self.reach)
-        return paired
 
     @property
     def table_stddevs(self) -> tuple[Floats, Floats]:
@@ -140,8 +143,10 @@ class Moments(Embedding):
         label, offsets = records.labels(self.partition.class_column), self.partition.offsets
         pair_counts = np.bincount(self.first, minlength=self.cells)  # pairs that begin with each cell
         before, width = np.cumsum(pair_counts) - pair_counts, self.dim // self.partition.classes
+        later = np.triu(self.paired) * np.array(self.partition.sizes)
+        place = np.where(later > 0, np.cumsum(later, axis=1) - later, -1)  # of the pairs with another column's cells
         vector = np.zeros(self.dim, dtype=np.int64)
-        compiled(count_moments)(cells, label, offsets, before, self.reach, width, vector)
+        compiled(count_moments)(cells, label, offsets, before, place, width, vector)
         return vector
 
     @cached_property

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpmodels.embeddings.moments import Counts, Floats, Moments
+from dpmodels.embeddings.moments import Counts, Floats, Mask, Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import Unsuitable
 
@@ -69,7 +69,7 @@ def mixed_stddevs(mix: Mix, classes: int) -> tuple[float, float]:
 
 
 def scaled_to(
-    norm: int, partition: Partition, reach: int, one_way: int, two_way: int, weights: Counts | None = None
+    norm: int, partition: Partition, paired: Mask, one_way: int, two_way: int, weights: Counts | None = None
 ) -> tuple[int, int]:
     """Scale the weights of residuals so that their squared norm is at most ``norm``, and hardly less.
 
@@ -77,10 +77,10 @@ def scaled_to(
     round towards a smaller norm.
     """
     sizes, needed = partition.sizes, len(partition.sizes) * one_way**2
-    for i, m in enumerate(sizes):
-        for j, k in enumerate(sizes[i + 1 : i + 1 + reach], i + 1):
-            steps = two_way * (1 if weights is None else int(weights[i, j]))
-            needed += -(-(steps**2) * (m - 1) * (k - 1) // (m * k))
+    for i, j in np.argwhere(np.triu(paired)).tolist():
+        m, k = sizes[i], sizes[j]
+        steps = two_way * (1 if weights is None else int(weights[i, j]))
+        needed += -(-(steps**2) * (m - 1) * (k - 1) // (m * k))
     scaled = math.isqrt(two_way**2 * norm // needed)
     return scaled * one_way // two_way, scaled
 
@@ -108,16 +108,16 @@ class Residuals(Moments):
         one_way: int,
         two_way: int,
         max_rows: int,
-        reach: int | None = None,
+        paired: Mask | None = None,
         mix: Mix = (1, 0),
         weights: Counts | None = None,
     ) -> None:
         self.mix, self.weights = mix, weights
         self.column_sizes = np.array(partition.sizes)
-        super().__init__(partition, one_way, two_way, max_rows, reach)
+        super().__init__(partition, one_way, two_way, max_rows, paired)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        parts = self.partition, self.one_way, self.two_way, self.max_rows, self.reach, self.mix, self.weights
+        parts = self.partition, self.one_way, self.two_way, self.max_rows, self.paired, self.mix, self.weights
         return type(self), parts
 
     @cached_property

@@ -73,17 +73,21 @@ def shrink(residual: Floats, noise_stddev: float) -> Floats:
 
 
 def denoise_pairs(
-    pairs: Floats, one_way: Floats, offsets: NDArray[np.int64], reach: int, noise_stddevs: tuple[Floats, Floats]
+    pairs: Floats,
+    one_way: Floats,
+    offsets: NDArray[np.int64],
+    paired: NDArray[np.bool_],
+    noise_stddevs: tuple[Floats, Floats],
 ) -> Floats:
     """Rebuild the two-way tables of every class from its one-way counts, what the classes share, and its own residual.
 
     Shapes: pairs [classes, D, D] symmetric, one_way [classes, D] non-negative -> [classes, D, D], zero within a column
-    and between columns more than ``reach`` apart; noise_stddevs: of a class's tables and of their sum, [F, F] both.
+    and between columns that are not paired; noise_stddevs: of a class's tables and of their sum, [F, F] both.
     """
     blocks = [slice(a, b) for a, b in pairwise(offsets.tolist())]
     clean = np.zeros_like(pairs)
     for j, columns in enumerate(blocks):
-        for i in range(max(j - reach, 0), j):
+        for i in np.flatnonzero(paired[:j, j]):
             margins = [(m[blocks[i]], m[columns]) for m in one_way]
             class_stddev, shared_stddev = (float(each[i, j]) for each in noise_stddevs)
             clean[:, blocks[i], columns] = _denoise_classes(

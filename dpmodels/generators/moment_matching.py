@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmodels.generators.checkpoint import Part
@@ -62,8 +64,9 @@ class MomentTarget:
 
     Shapes: share [classes]; one_way [classes, D], each column summing to the class's share; two_way [classes, D, D],
     symmetric and denoised; noisy: the same with their noise, though the same one-way sums; noise: the standard
-    deviation of the noise of an entry of weight 1; sizes: cells of each column; reach: columns further apart were not
-    measured together; weights [F, F]: how many times less noise the entries of two columns have, 1 without them.
+    deviation of the noise of an entry of weight 1; sizes: cells of each column; paired [F, F]: which columns were
+    measured together; weights [F, F]: how many times less noise the entries of two columns have, 1 without them;
+    tolerance: part of the noise's norm that a fit may be off.
     """
 
     share: Tensor
@@ -72,25 +75,26 @@ class MomentTarget:
     noisy: Tensor
     noise: float
     sizes: list[int]
-    reach: int
+    paired: NDArray[np.bool_]
     weights: Tensor | None = None
+    tolerance: float = 1.0
 
     @property
     def noise_norm(self) -> float:
-        """Return the expected norm of the noise in the noisy second moments times their weights.
+        """Return the expected norm of the noise in the noisy second moments times their weights, or what is tolerated.
 
         The rows and columns of a table have known sums.
         """
-        free = [size - 1 for size in self.sizes]
-        pairs = sum(a * sum(free[i + 1 : i + 1 + self.reach]) for i, a in enumerate(free))
-        return self.noise * math.sqrt(len(self.share) * max(pairs, 1))
+        free = np.array(self.sizes) - 1
+        pairs = int((np.outer(free, free) * np.triu(self.paired)).sum())
+        return self.tolerance * self.noise * math.sqrt(len(self.share) * max(pairs, 1))
 
     def strips(self) -> Iterator["Strip"]:
         """Cut the pairs of cells into strips, each pair once."""
+        later = torch.from_numpy(np.triu(self.paired))
         column = torch.arange(len(self.sizes)).repeat_interleave(torch.tensor(self.sizes))
         for rows in torch.split(torch.arange(len(column)), STRIP_CELLS):
-            later = column[None, :] - column[rows, None]
-            measured = (later > 0) & (later <= self.reach)
+            measured = later[column[rows]][:, column]
             if measured.any():
                 columns = measured.any(dim=0).nonzero().flatten()
                 start, stop = int(columns[0]), int(columns[-1]) + 1
@@ -133,7 +137,8 @@ class MomentMatching(TrainingLoop):
         super().__init__(spec)
         self.spec = spec
         weight = 1.0 if target.weights is None else float(target.weights.max())
-        self.components = max(LEAST_COMPONENTS, components(target.noise, spec, weight) // len(target.share))
+        noise = target.noise if target.tolerance == 1 else math.inf  # what is tolerated asks for no more components
+        self.components = max(LEAST_COMPONENTS, components(noise, spec, weight) // len(target.share))
         log_shares = (target.one_way / target.share[:, None].clamp_min(1e-9)).clamp_min(1e-5).log()
         self.mixture = MixtureNetwork(log_shares, target.sizes, self.components, spec.directions, seed).to(device)
         self.optimizer = torch.optim.Adam(self.mixture.parameters(), lr=spec.learning_rate, betas=BETAS)

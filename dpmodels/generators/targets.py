@@ -9,17 +9,21 @@ from numpy.typing import NDArray
 from dpmodels.contract.columns import Continuous
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
+from dpmodels.embeddings.products import Products
 from dpmodels.embeddings.residuals import Residuals, centered
 from dpmodels.embeddings.zoom import Zoom
 from dpmodels.generators.denoise import denoise_pairs, independent, pool, project, split_by_halves, towards_mean
 from dpmodels.generators.ends import Ends
 from dpmodels.generators.moment_matching import MomentTarget
+from dpmodels.generators.products import product_tables
 from dpmodels.generators.tails import Pooled
 from dpmodels.late import torch
 
 Floats = NDArray[np.float64]
 Estimates = tuple[list[Floats], list[Floats]]
 """Unbiased estimates of the same counts, and their variances."""
+OFF_PRODUCTS = 0.15
+"""How far a fit may be from tables that follow from products, where 1 is as far as the noise of these."""
 
 
 def moment_target(
@@ -42,8 +46,10 @@ def moment_target(
             clean[label, offsets[column] : offsets[column + 1]] = pool(*estimates)
     counts = _agree(clean, moments.partition.sizes)
     total = max(float(counts.sum()), 1.0)
+    if isinstance(moments, Products):
+        return _of_products(moments, vector[begin:], counts, clean, noise), counts
     class_stddev, shared_stddev = (noise * each for each in moments.table_stddevs)
-    two_way = denoise_pairs(pairs, clean, offsets, moments.reach, (class_stddev, shared_stddev))
+    two_way = denoise_pairs(pairs, clean, offsets, moments.paired, (class_stddev, shared_stddev))
     noisy = two_way + centered(pairs - two_way, offsets)
     less = np.array(moments.partition.sizes) - 1
     free = np.outer(less, less) * moments.paired  # how many entries of a table its margins leave free
@@ -53,7 +59,18 @@ def moment_target(
     shares, ones, clear, noised = (torch.from_numpy(part / total).float() for part in (counts, clean, two_way, noisy))
     sizes = moments.partition.sizes
     weighed = None if weights is None else torch.from_numpy(weights).float()
-    return MomentTarget(shares, ones, clear, noised, stddev / total, sizes, moments.reach, weighed), counts
+    return MomentTarget(shares, ones, clear, noised, stddev / total, sizes, moments.paired, weighed), counts
+
+
+def _of_products(
+    moments: Products, released: NDArray[np.int64], counts: Floats, clean: Floats, noise: float
+) -> MomentTarget:
+    """Return tables that follow from products; they are denoised, and a fit comes closer to them than to the noise."""
+    two_way, stddev = product_tables(moments, released, clean, noise)
+    total = max(float(counts.sum()), 1.0)
+    shares, ones, clear = (torch.from_numpy(part / total).float() for part in (counts, clean, two_way))
+    sizes, off = moments.partition.sizes, OFF_PRODUCTS
+    return MomentTarget(shares, ones, clear, clear, stddev / total, sizes, moments.paired, tolerance=off)
 
 
 def column_estimates(moments: Moments, one_way: Floats, pairs: Floats, column: int) -> Estimates:
@@ -62,7 +79,7 @@ def column_estimates(moments: Moments, one_way: Floats, pairs: Floats, column: i
     cells = slice(offsets[column], offsets[column + 1])
     estimates, variances = [one_way[cells]], [np.full(sizes[column], moments.one_way**-2.0)]
     for other, size in enumerate(sizes):
-        if moments.counts_margins and 0 < abs(other - column) <= moments.reach:
+        if moments.counts_margins and moments.paired[column, other]:
             estimates.append(pairs[cells, offsets[other] : offsets[other + 1]].sum(axis=1))
             variances.append(np.full(sizes[column], size / moments.two_way**2))
     return estimates, variances

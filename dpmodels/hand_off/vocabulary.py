@@ -56,6 +56,7 @@ NOISES = {
     "records in a pair of merged cells of two columns and class, at most",
     "records in a pair of merged cells of two columns, about",
     "records in a pair of merged cells of two columns, where a class is small",
+    "records in two halves of two columns, about",
     "score of a family, in records (Gumbel)",
     "sum of a coordinate over a class, where the clip norm is 1",
     "sum of a coordinate over all documents, whose norm is 1",

@@ -24,8 +24,9 @@ from dpmodels.methods.images.photo_moments import NacrePhotos, PhotoMeasurement,
 from dpmodels.methods.kinds import KINDS
 from dpmodels.methods.tables.bayes_structure import PrivBayesMeasurement
 from dpmodels.methods.tables.dp_merf import DpMerfMeasurement, DpMerfTraining, dp_merf
+from dpmodels.methods.tables.looks import NacreMeasurement
 from dpmodels.methods.tables.moments import MomentsMeasurement, MomentsSystem
-from dpmodels.methods.tables.nacre import Nacre, NacreMeasurement
+from dpmodels.methods.tables.nacre import Nacre
 from dpmodels.methods.tables.pearl import Pearl, PearlMeasurement
 from dpmodels.methods.tables.privbayes import PrivBayes, PrivBayesTraining
 from dpmodels.methods.tables.thresholded_counts import DiscoveryMeasurement, DiscoverySystem

@@ -39,6 +39,8 @@ _P3GM = {
     },
 }
 NACRE_OF_2: dict[str, Any] = {
+    "product_share": None,
+    "product_columns": 160,
     "pooled_share": None,
     "zooms": 0,
     "zoom_values": 64,
@@ -47,7 +49,7 @@ NACRE_OF_2: dict[str, Any] = {
     "zoom_noise": 3.0,
 }
 """Parameters of nacre that lines of formats 1 and 2 lack where they were planned before nacre zoomed, or measured
-residuals.
+residuals, or products in wide tables.
 """
 RULES_OF_1: dict[str, dict[str, Any]] = {
     "nacre": {

@@ -34,6 +34,7 @@ from dpmodels.embeddings import summation
 from dpmodels.embeddings.image_moments import CODE_BITS, DIRECTION_BITS, ImageMoments
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.photo_moments import PhotoMoments
+from dpmodels.embeddings.products import Products
 from dpmodels.embeddings.residuals import Residuals
 from dpmodels.mechanisms import choices, gaussian, threshold
 from dpmodels.mechanisms.dp_sgd import randomness, training
@@ -41,8 +42,12 @@ from dpmodels.mechanisms.dp_sgd.training import DpSgd
 from dpmodels.mechanisms.threshold import Bringing
 from dpmodels.methods.images.image_moments import ImageLooks, NacreImages
 from dpmodels.methods.images.photo_moments import PhotoLooks
-from dpmodels.methods.tables import nacre
+from dpmodels.methods.quick import QUICK
+from dpmodels.methods.registry import create
+from dpmodels.methods.tables import looks as nacre_looks
+from dpmodels.methods.tables.looks import Looks
 from dpmodels.methods.tables.thresholded_counts import Counting
+from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases import draw, walk
 from dpmodels.releases import steps as steps_room
 from dpmodels.releases import system as system_room
@@ -179,6 +184,14 @@ def asked() -> Subject:
     return few(of_line("nacre", quick_plan("nacre", schema, epsilon=100.0)), 1)
 
 
+def wide() -> Subject:
+    """Return nacre on a table that counts as a wide one, at a budget at which it still measures products."""
+    system = create("nacre", {**QUICK["nacre"].measurement, "paired_columns": 2}, {})
+    schema = data_of("nacre").make_schema(workload=[{"by": "ward", "weight": 3}])
+    line = system.plan(schema, PrivacyBudget(epsilon=1.0, delta=1e-5))
+    return few(replace(of_line("nacre", line), system=system), 1)
+
+
 def trained() -> Subject:
     return few(of_method("dp-vae"), 1)
 
@@ -205,7 +218,8 @@ def sketches() -> Subject:
 
 TABLES = (table, pearl, images, photos, visits, users, trained, clustered)
 NEIGHBORS = {
-    subject: neighbors_of(subject) for subject in (*TABLES, asked, moments_of_a_client, heads_of_a_client, letters)
+    subject: neighbors_of(subject)
+    for subject in (*TABLES, asked, wide, moments_of_a_client, heads_of_a_client, letters)
 }
 NOISE, TRAINING = noise_of(table), training_of(trained)
 CONDUCT = {subject: conduct_of(subject) for subject in (table, pearl, two_looks, visits)}
@@ -310,9 +324,34 @@ def a_user_counts_as_one_row(stack: ExitStack) -> None:
 @fault("sensitivity", NEIGHBORS[asked])
 def a_workload_weighs_nothing(stack: ExitStack) -> None:
     """Pairs that a workload asks for have their weight in the sum, and not in the norm."""
-    real = nacre.scaled_to
-    put(stack, nacre, "scaled_to", lambda *given: real(*given[:5]))
+    real = nacre_looks.scaled_to
+    put(stack, nacre_looks, "scaled_to", lambda *given: real(*given[:5]))
     put(stack, Residuals, "squared_norm", property(lambda own: Moments.squared_norm.__get__(own)))
+
+
+@fault("sensitivity", NEIGHBORS[wide])
+def products_of_half_the_norm(stack: ExitStack) -> None:
+    """A product adds its steps and a half to the sum, and its steps to the norm."""
+    real = Products.__init__
+
+    def half(own: Products, *given: Any, **named: Any) -> None:
+        real(own, *given, **named)
+        own.scales = own.scales * 3 // 2
+
+    put(stack, Products, "__init__", half)
+
+
+@fault("sensitivity", NEIGHBORS[wide])
+def products_that_a_workload_weighs_for_nothing(stack: ExitStack) -> None:
+    """Products that a workload asks for have their weight in the sum, and not in the planned norm."""
+    real = Looks.products_in
+
+    def unscaled(own: Looks, *given: Any) -> Products:
+        own.squares = own.pairs
+        return real(own, *given)
+
+    put(stack, Looks, "products_in", unscaled)
+    put(stack, Products, "squared_norm", property(lambda own: 1))
 
 
 def with_records(stack: ExitStack, change: Callable[[Records], Records]) -> None:
@@ -364,6 +403,19 @@ def a_mean_without_noise(stack: ExitStack) -> None:
     """What is kept beside the noisy sums follows from the exact ones."""
     kept, real = with_exact_sum(stack), ImageLooks.choose
     put(stack, ImageLooks, "choose", lambda own, first, noise: real(own, kept[-1], noise))
+
+
+@fault("sensitivity", NEIGHBORS[wide])
+def halves_by_what_was_not_released(stack: ExitStack) -> None:
+    """The halves of a column are chosen by the exact counts of the first look."""
+    kept, real = with_exact_sum(stack), nacre_looks.halves_of
+
+    def chosen(histograms: list[np.ndarray]) -> tuple[np.ndarray, ...]:
+        first, *others = real(histograms)
+        odd = int((kept[-1] // kept[-1][kept[-1] > 0].min()).sum()) // len(histograms) % 2 if kept else 0
+        return first * (1 - 2 * odd), *others
+
+    put(stack, nacre_looks, "halves_of", chosen)
 
 
 @fault("sensitivity", NEIGHBORS[images])

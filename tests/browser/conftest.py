@@ -23,7 +23,8 @@ from dpmodels.methods.federations.heads_and_moments import BothMeasurement, Head
 from dpmodels.methods.federations.scores import FederatedScores
 from dpmodels.methods.images.image_moments import ImageMeasurement, NacreImages
 from dpmodels.methods.images.photo_moments import NacrePhotos, PhotoMeasurement
-from dpmodels.methods.tables.nacre import Nacre, NacreMeasurement
+from dpmodels.methods.tables.looks import NacreMeasurement
+from dpmodels.methods.tables.nacre import Nacre
 from dpmodels.pages.audit import render_audit
 from dpmodels.pages.card import render_card, render_sheet, render_statement
 from dpmodels.pages.checks import render_checks

@@ -16,7 +16,7 @@ from dpmodels.embeddings.characteristic import CharacteristicFunction, Frequency
 from dpmodels.embeddings.fourier import FourierFeatures, FourierSpec
 from dpmodels.embeddings.image_moments import DIRECTION_BITS, ClipSpec, ImageCode, ImageMoments
 from dpmodels.embeddings.joint import ConditionalEmbedding
-from dpmodels.embeddings.moments import Moments
+from dpmodels.embeddings.moments import Moments, band
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.photo_moments import PhotoCode, PhotoMoments
 from dpmodels.embeddings.pixels import ImageLayout, PixelFunction, PixelSpec
@@ -45,7 +45,7 @@ def moments(max_rows: int) -> Embedding:
 
 
 def neighbours(max_rows: int) -> Embedding:
-    return Moments(Partition.fine(make_schema(), 16), 3, 5, max_rows, reach=1)
+    return Moments(Partition.fine(make_schema(), 16), 3, 5, max_rows, band(len(make_schema().modelled) - 1, 1))
 
 
 def residuals(max_rows: int) -> Embedding:

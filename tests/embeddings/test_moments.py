@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from dpmodels.codec.encode import Codec
-from dpmodels.embeddings.moments import Moments, pairs_within
+from dpmodels.embeddings.moments import Moments, band, pairs_within
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.summation import check_repeatable
 from dpmodels.errors import Unsuitable
@@ -32,7 +32,7 @@ def test_every_record_reaches_the_bound_and_none_passes_it(partition, weights):
 
 @pytest.mark.parametrize("reach", [1, 2, 3, 9])
 def test_a_column_is_paired_with_the_next_few_only(reach):
-    whole, some = Moments(CONDITIONAL, 3, 7, 1), Moments(CONDITIONAL, 3, 7, 1, reach)
+    whole, some = Moments(CONDITIONAL, 3, 7, 1), Moments(CONDITIONAL, 3, 7, 1, band(4, reach))
     records = make_records(100)
     assert {squared(some.lattice_sum(records.take(slice(i, i + 1)))) for i in range(50)} == {some.squared_norm}
     assert pairs_within(4, reach) == {1: 3, 2: 5}.get(reach, 6)

@@ -8,6 +8,7 @@ from dpmodels.audit.made import shop
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.per_user import UserMoments, UserResiduals, UserZoomCounts
+from dpmodels.embeddings.products import UserProducts, halves_of
 from dpmodels.embeddings.zoom import Zoom
 from tests.kit.records import SCHEMA, user_of
 
@@ -16,6 +17,7 @@ EMBEDDINGS = {
     "counts": UserMoments(FINE, 70_001, 0, 1),
     "pairs": UserMoments(FINE, 70_001, 65_537, 1),
     "residuals": UserResiduals(FINE, 70_001, 65_537 << 4, 1, None, (8, 3)),
+    "products": UserProducts(FINE, halves_of([np.ones(size, int) for size in FINE.sizes]), 70_001, 65_537, 1),
     "zoom": UserZoomCounts(Zoom.coarse(FINE, 4, 16), 1),
 }
 

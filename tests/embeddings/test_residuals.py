@@ -8,7 +8,7 @@ import pytest
 
 from dpmodels.audit.data import inserted
 from dpmodels.codec.records import Records
-from dpmodels.embeddings.moments import Moments
+from dpmodels.embeddings.moments import Moments, band
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.residuals import Residuals, centered, mix_of, scaled_to, squared_mix
 from dpmodels.errors import Unsuitable
@@ -24,7 +24,11 @@ every_mix = pytest.mark.parametrize("mix", [(1, 0), (8, 3), (1, 5)], ids=str)
 def residuals(
     partition: Partition = CONDITIONAL, mix=(8, 3), reach: int | None = None, max_rows: int = 1, weights=None
 ) -> Residuals:
-    return Residuals(partition, ONE_WAY, TWO_WAY, max_rows, reach, mix, weights)
+    return Residuals(partition, ONE_WAY, TWO_WAY, max_rows, paired(partition, reach), mix, weights)
+
+
+def paired(partition: Partition, reach: int | None) -> np.ndarray | None:
+    return None if reach is None else band(len(partition.sizes), reach)
 
 
 def random_weights(columns: int, seed: int = 0) -> np.ndarray:
@@ -85,7 +89,7 @@ def test_without_noise_the_counts_are_read_as_they_were(partition, mix, reach):
     records = make_records(300)
     found, true = (
         each.unpack(each.lattice_sum(records).numpy())
-        for each in (residuals(partition, mix, reach), Moments(partition, 1, 1, 1, reach))
+        for each in (residuals(partition, mix, reach), Moments(partition, 1, 1, 1, paired(partition, reach)))
     )
     assert np.array_equal(found[0], true[0])
     assert np.allclose(found[1], true[1], atol=1e-9)
@@ -130,8 +134,8 @@ def test_weights_are_scaled_to_the_norm_that_was_planned_and_never_beyond(seed):
     partition = CONDITIONAL.merged(histograms, int(rng.integers(0, 2000)), 8, 100)
     one_way, planned = int(two_way * rng.uniform(0.1, 3)), int(two_way**2 * rng.uniform(3, 20))
     for weights in (None, random_weights(len(partition.sizes), seed)):
-        steps = scaled_to(planned, partition, 3, one_way, two_way, weights)
-        found = Residuals(partition, *steps, 1, 3, mix_of(rng.uniform(0.5, 0.95), 2), weights).squared_norm
+        steps = scaled_to(planned, partition, band(4, 3), one_way, two_way, weights)
+        found = Residuals(partition, *steps, 1, None, mix_of(rng.uniform(0.5, 0.95), 2), weights).squared_norm
         assert 0.999 * planned < found <= planned
         assert steps[0] / steps[1] == pytest.approx(one_way / two_way, rel=1e-6)
 

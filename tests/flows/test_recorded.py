@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from dpmodels.errors import NacreError
-from dpmodels.methods.tables.nacre import Nacre, NacreMeasurement
+from dpmodels.methods.tables.looks import NacreMeasurement
+from dpmodels.methods.tables.nacre import Nacre
 from flows.with_prefect.artifacts import MOST_PICTURES, report_in_short
 from flows.with_prefect.recorded import run_as_flow, run_stage
 from flows.with_prefect.server import prefect_server

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from dpmodels.contract.schema import Schema
+from dpmodels.embeddings.moments import band
 from dpmodels.embeddings.partition import Partition
 from dpmodels.generators.load import load_generator
 from dpmodels.generators.mixture import MixtureModel
@@ -72,7 +73,7 @@ def target_of(table: np.ndarray, noise: float, seed: int = 0) -> MomentTarget:
     two_way += two_way.transpose(0, 2, 1)
     one_way = np.concatenate([table.sum(axis=2), table.sum(axis=1)], axis=1)
     share, ones, noisy = (torch.from_numpy(part).float() for part in (table.sum(axis=(1, 2)), one_way, two_way))
-    return MomentTarget(share, ones, noisy, noisy, noise, [2, 2], 1)
+    return MomentTarget(share, ones, noisy, noisy, noise, [2, 2], band(2, 1))
 
 
 XOR = np.array([[[0.2, 0.05], [0.05, 0.2]], [[0.05, 0.2], [0.2, 0.05]]])
@@ -151,7 +152,7 @@ def test_the_truth_is_explained_by_the_noise_it_was_measured_with_and_not_by_les
             block = np.ix_(range(2), range(12 * i, 12 * i + 12), range(12 * j, 12 * j + 12))
             two_way[block] = raw + truth[None, 12 * i : 12 * i + 12, 12 * j : 12 * j + 12]
     two_way = torch.from_numpy(two_way + two_way.transpose(0, 2, 1)).float()
-    target = MomentTarget(torch.ones(2) / 2, torch.zeros(2, 36), two_way, two_way, claimed * noise, sizes, 2)
+    target = MomentTarget(torch.ones(2) / 2, torch.zeros(2, 36), two_way, two_way, claimed * noise, sizes, band(3, 2))
     assert explained(target, cells, shares) == accepted
 
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from dpmodels.codec.encode import Records
+from dpmodels.embeddings.moments import band
 from dpmodels.embeddings.residuals import centered
 from dpmodels.errors import ArtifactError, FileDamaged, InvalidArgument
 from dpmodels.generators.denoise import (
@@ -34,13 +35,13 @@ def target() -> MomentTarget:
     two_way[0, :2, 2:] = 0.6 * torch.tensor([[0.5, 0.0], [0.0, 0.5]])
     two_way[1, :2, 2:] = 0.4 * torch.outer(torch.tensor([0.9, 0.1]), torch.tensor([0.3, 0.7]))
     two_way = two_way + two_way.transpose(1, 2)
-    return MomentTarget(share, one_way, two_way, two_way, 0.0, [2, 2], 1)
+    return MomentTarget(share, one_way, two_way, two_way, 0.0, [2, 2], band(2, 1))
 
 
 def test_strips_hold_every_measured_pair_of_cells_once():
     sizes, reach = [30, 50, 20, 5, 40], 2
     zero = torch.zeros(1, 145, 145)
-    target = MomentTarget(torch.ones(1), torch.zeros(1, 145), zero, zero, 0.0, sizes, reach)
+    target = MomentTarget(torch.ones(1), torch.zeros(1, 145), zero, zero, 0.0, sizes, band(5, reach))
     seen = torch.zeros(145, 145)
     for strip in target.strips():
         seen[strip.rows, strip.columns] += strip.mask
@@ -81,7 +82,7 @@ def noisy_target(stddev: float) -> MomentTarget:
     noise += noise.transpose(0, 2, 1)
     noise = centered(noise, np.array([0, 8, 16]))
     second, noisy = (torch.from_numpy(truth + part * noise).float() for part in (0.5, 1.0))
-    return MomentTarget(torch.ones(1), torch.full((1, 16), 0.125), second, noisy, stddev, [8, 8], 1)
+    return MomentTarget(torch.ones(1), torch.full((1, 16), 0.125), second, noisy, stddev, [8, 8], band(2, 1))
 
 
 def test_training_cools_down_once_noise_explains_the_distance_and_goes_on_where_there_is_none():
@@ -216,7 +217,7 @@ def test_denoised_pairs_are_nearer_to_the_truth_than_what_was_measured():
     p, q = rng.dirichlet(np.ones(10)), rng.dirichlet(np.ones(15))
     truth = two_way(1e4 * np.outer(p, q))
     noisy = truth + two_way(rng.normal(0, 20, (10, 15)))
-    (clean,) = denoise_pairs(noisy[None], 1e4 * np.concatenate([p, q])[None], offsets, 1, noise_of(20.0, 1))
+    (clean,) = denoise_pairs(noisy[None], 1e4 * np.concatenate([p, q])[None], offsets, band(2, 1), noise_of(20.0, 1))
     assert np.linalg.norm(clean - truth) < 0.5 * np.linalg.norm(noisy - truth)
     assert np.array_equal(clean, clean.T) and not clean[:10, :10].any()
 
@@ -239,8 +240,8 @@ def test_a_small_class_learns_the_shape_of_its_tables_from_a_large_one():
     truth = np.stack([two_way(n * near / near.sum()) for n in (1e5, 1e3)])
     noisy = truth + np.stack([two_way(rng.normal(0, 20, (10, 15))) for _ in range(2)])
     one_way = np.stack([np.concatenate([t[:10].sum(axis=1), t[10:].sum(axis=1)]) for t in truth])
-    together = denoise_pairs(noisy, one_way, offsets, 1, noise_of(20.0, 2))[1]
-    alone = denoise_pairs(noisy[1:], one_way[1:], offsets, 1, noise_of(20.0, 1))[0]
+    together = denoise_pairs(noisy, one_way, offsets, band(2, 1), noise_of(20.0, 2))[1]
+    alone = denoise_pairs(noisy[1:], one_way[1:], offsets, band(2, 1), noise_of(20.0, 1))[0]
     assert np.linalg.norm(together - truth[1]) < 0.7 * np.linalg.norm(alone - truth[1])
 
 

@@ -14,17 +14,22 @@ from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.workload import pair_weights
 from dpmodels.embeddings.moments import Moments, pairs_within
+from dpmodels.embeddings.products import Products
 from dpmodels.embeddings.residuals import centered
 from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.targets import moment_target
+from dpmodels.hand_off.vocabulary import is_noise
 from dpmodels.methods.parts.marginals import moment_tables
-from dpmodels.methods.parts.pair_noise import PAIR, SMALL_CLASS
+from dpmodels.methods.parts.pair_noise import HALVES, PAIR, SMALL_CLASS
 from dpmodels.methods.registry import create
-from dpmodels.methods.tables.nacre import Looks, Nacre, NacreMeasurement
-from dpmodels.privacy import PrivacyBudget
-from dpmodels.releases.plan import Line
+from dpmodels.methods.tables.looks import Looks, NacreMeasurement
+from dpmodels.methods.tables.nacre import Nacre
+from dpmodels.privacy import PrivacyBudget, Released
+from dpmodels.releases.formats import read_plan
+from dpmodels.releases.plan import Line, Plan
+from dpmodels.releases.release import Release
 from dpmodels.releases.steps import NoisySum
 from dpmodels.releases.system import Craft
 from tests.kit import support
@@ -112,7 +117,7 @@ def test_settings_that_leave_no_whole_step_for_a_residual_are_refused_before_any
 
 def test_a_sum_of_ten_billion_records_is_within_what_can_be_added_up():
     number = {"type": "number", "min": -1.0, "max": 1.0}
-    for columns in (2, 64):
+    for columns in (2, 64, 512):
         names = {f"x{i}": number for i in range(columns)}
         looks = Looks(NacreMeasurement(), Schema.model_validate({"name": "w", "columns": names}))
         most = math.isqrt(
@@ -212,7 +217,9 @@ def test_wide_tables_stay_within_the_public_limits(columns, classes):
     cells, conditional = sum(second.partition.sizes), second.partition.classes == classes
     assert second.partition.classes * cells**2 <= spec.square_limit or (not conditional and cells <= 2 * (columns + 1))
     assert len(second.first) * second.partition.classes <= spec.pair_limit or not conditional
-    assert second.reach >= columns - 1 if columns <= spec.paired_columns or not conditional else second.reach in (3, 11)
+    reach = int(second.paired[0].sum())
+    assert reach == len(second.paired) - 1 if looks.all_pairs or columns <= 64 or not conditional else reach == 3
+    assert looks.all_pairs == (columns == 178)
 
 
 def test_no_more_pairs_are_measured_than_the_widest_table_that_is_wholly_paired_has():
@@ -361,7 +368,8 @@ def test_what_a_workload_asks_for_has_less_noise_at_the_same_price_and_the_plan_
 def test_a_workload_that_asks_for_columns_which_are_not_paired_is_refused_before_a_plan():
     schema = make_schema(workload=[{"columns": ["age", "smoker"]}])
     with refused(InvalidArgument, "paired_columns.*be 4 or more, since the workload asks for columns"):
-        Nacre(NacreMeasurement(paired_columns=2)).plan(schema, BUDGET)
+        Nacre(NacreMeasurement(paired_columns=2, product_share=None)).plan(schema, BUDGET)
+    assert Nacre(NacreMeasurement(paired_columns=2)).plan(schema, BUDGET)  # each pair has a product
     assert Nacre(NacreMeasurement(paired_columns=4)).plan(schema, BUDGET)
 
 
@@ -388,3 +396,97 @@ def test_of_one_column_no_noise_of_pairs_is_planned_or_said(tmp_path, target, wo
     records = Codec(schema).encode(pa.table({"a": np.arange(90) % 10, "t": ["x", "y", "y"] * 30}))
     released, _ = measured(tmp_path, line, records)
     assert not NACRE.released_noise(released.value) and not any("pair" in name for name in NACRE.noise(line))
+
+
+def wide_schema(columns: int, classes: int = 1, **more: object) -> Schema:
+    fields = {f"x{i}": {"type": "integer", "min": 0, "max": 9} for i in range(columns)}
+    label = {"y": {"type": "categorical", "values": list("abcdefgh"[:classes])}} if classes > 1 else {}
+    target = {"target": "y"} if label else {}
+    return Schema.model_validate({"name": "wide", "columns": fields | label, **target, **more})
+
+
+@pytest.mark.parametrize(
+    ("columns", "classes", "all_pairs"),
+    [(64, 1, False), (65, 1, True), (512, 1, True), (513, 1, False), (363, 2, False)],
+)
+def test_public_numbers_decide_whether_all_pairs_of_a_wide_table_are_measured(columns, classes, all_pairs):
+    looks = Looks(NacreMeasurement(), wide_schema(columns, classes))
+    assert looks.all_pairs == all_pairs and looks.pairs == pairs_within(columns, looks.reach)
+    assert (looks.reach >= columns - 1) == (all_pairs or columns <= 64)
+    before = Looks(NacreMeasurement(product_share=None), wide_schema(columns, classes))
+    assert (before.norm == looks.norm) == (not all_pairs)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("share", [0.05, 0.4, 0.95])
+@pytest.mark.parametrize("workload", [[], [{"by": "x3", "weight": 7}]], ids=str)
+def test_the_bound_of_products_holds_whatever_the_first_look_says(seed, share, workload):
+    looks = Looks(NacreMeasurement(paired_columns=3, product_share=share), wide_schema(6, 2, workload=workload))
+    rng = np.random.default_rng(seed)
+    first = rng.integers(-(10**9), 10**12, looks.first.dim)
+    second = looks.second(seen(looks, first, float(rng.uniform(1e9, 1e12))))
+    assert isinstance(second, Products) and 0.999 * looks.norm < second.squared_norm <= looks.norm
+    assert second.squared_norm - looks.columns * second.one_way**2 == pytest.approx(share * looks.norm, rel=1e-3)
+
+
+def test_where_a_wide_table_has_many_records_its_pairs_are_measured_in_full():
+    looks = Looks(NacreMeasurement(paired_columns=3), wide_schema(6))
+    fine = [np.full(looks.first.dim, rows * looks.first.one_way) for rows in (1, 10**4)]
+    few, many = (looks.second(seen(looks, counts, 1e8)) for counts in fine)
+    assert isinstance(few, Products) and not isinstance(many, Products)
+    assert many.paired.sum() == 30 and max(few.l2_sensitivity, many.l2_sensitivity) <= looks.second_radius
+
+
+def test_a_plan_of_a_wide_table_from_before_has_no_products_and_the_same_cells():
+    schema = wide_schema(70)
+    old, new = (Nacre(NacreMeasurement(product_share=share)).plan(schema, BUDGET) for share in (None, 0.4))
+    measurement = {key: value for key, value in old.measurement.items() if key != "product_share"}
+    begun = old.model_copy(update={"measurement": measurement})
+    read = read_plan(Plan(lines=(begun,)).model_dump_json()).release
+    assert read.measurement == old.measurement and read.fingerprint == old.fingerprint != new.fingerprint
+    assert read.hash == begun.hash and NACRE.of(read).reach == 28
+
+
+WIDE = Nacre(NacreMeasurement(paired_columns=8), NACRE.training)
+
+
+@pytest.fixture(scope="module")
+def of_one_factor(tmp_path_factory) -> tuple[Released[Release], np.ndarray]:
+    """Release a table of 24 columns, every fourth of which follows one factor, and some of these the other way."""
+    rng = np.random.default_rng(0)
+    factor, states = rng.normal(size=8000), rng.normal(size=(8000, 24))
+    states[:, ::4] = 0.6 * states[:, ::4] + 0.8 * factor[:, None] * np.array([-1, 1, 1, -1, 1, -1])
+    digits = np.clip(np.floor(5 + 2 * states), 0, 9)
+    schema = wide_schema(24)
+    records = Codec(schema).encode(pa.table({f"x{i}": digits[:, i].astype(int) for i in range(24)}))
+    released, _ = measured(tmp_path_factory.mktemp("wide"), WIDE.plan(schema, BUDGET), records, WIDE)
+    return released, digits
+
+
+def test_columns_far_apart_that_one_factor_moves_do_so_in_the_synthetic_rows(of_one_factor):
+    released, digits = of_one_factor
+    (rows,) = WIDE.fit(released, Craft(seed=0)).sample(8000, 0)
+    made = Codec(wide_schema(24)).decode(rows).to_pandas().to_numpy()
+    apart = np.triu_indices(24, 1)
+    true, found = (np.corrcoef(each.T)[apart] for each in (digits, made))
+    linked = np.abs(true) > 0.3
+    assert linked.sum() == 15 and np.abs(found - true).max() < 0.2
+
+
+def test_the_noise_of_halves_is_planned_and_what_the_release_has(of_one_factor):
+    release = of_one_factor[0].value
+    assert isinstance(WIDE.answers(release)[-1].embedding, Products)
+    planned, real = WIDE.noise(release.line), WIDE.released_noise(release)
+    assert real.keys() == {HALVES} and planned[HALVES] == pytest.approx(real[HALVES], rel=0.1)
+    assert all(map(is_noise, planned))
+    tables = [table for table in WIDE.tables(release) if len(table.names) == 2]
+    assert len(tables) == 24 * 23 / 2 and WIDE.marginals(release).pair_cells == 2
+
+
+@pytest.mark.parametrize("rows", [0, 1, 30])
+def test_hardly_any_records_of_a_wide_table_with_missing_values_give_a_table(tmp_path, rows):
+    system = Nacre(NacreMeasurement(paired_columns=2), MixtureSpec(components=64, steps=5, label_rows=500))
+    released, _ = measured(tmp_path, system.plan(make_schema(), BUDGET), make_records(30).take(slice(rows)), system)
+    assert isinstance(system.answers(released.value)[-1].embedding, Products)
+    (drawn,) = system.fit(released, Craft(seed=0)).sample(50, 0)
+    assert len(drawn) == 50 and system.marginals(released.value).records >= 1

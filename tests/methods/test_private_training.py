@@ -24,7 +24,7 @@ from dpmodels.generators.load import load_generator
 from dpmodels.mechanisms import gaussian
 from dpmodels.mechanisms.dp_sgd import training as dp_sgd
 from dpmodels.methods.registry import create
-from dpmodels.methods.tables.nacre import NacreMeasurement
+from dpmodels.methods.tables.looks import NacreMeasurement
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit, Sensitive
 from dpmodels.releases.state import DrawState
 from dpmodels.releases.steps import Data

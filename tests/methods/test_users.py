@@ -16,7 +16,7 @@ from dpmodels.audit.replay import is_charged_for, replayed
 from dpmodels.audit.subjects import Subject, World, of_method
 from dpmodels.codec.flat import FlatCodec, split
 from dpmodels.errors import InvalidArgument
-from dpmodels.methods.quick import quick
+from dpmodels.methods.quick import QUICK, quick
 from dpmodels.methods.registry import create, of_kind
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft
@@ -39,16 +39,18 @@ def test_the_audit_holds_whatever_it_looks_at(tmp_path):
     assert {one.check for one in found} >= {"neighbors", "sensitivity", "noise", "resume", "order", "seeds"}
 
 
-def test_with_the_release_copied_users_of_all_their_rows_leave_one_file_and_move_no_step_too_far(tmp_path):
+@pytest.mark.parametrize("measurement", [{}, {"paired_columns": 2}], ids=["tables of pairs", "products"])
+def test_with_the_release_copied_users_of_all_their_rows_leave_one_file_and_move_no_step_too_far(tmp_path, measurement):
     """Neighbors with a user of the most rows, alike or at the ends, inserted first, in the middle and last."""
-    line, crowd = quick_plan("nacre"), shop.make_records(60)
+    system = create("nacre", {**QUICK["nacre"].measurement, **measurement}, {})
+    line, crowd = system.plan(SCHEMA, quick_plan("nacre").budget), shop.make_records(60)
     places = {"first": 0, "in the middle": len(crowd) // 2, "last": len(crowd)}
     worlds = [World("D", [crowd])]
     for number in (0, 1, 2, SCHEMA.unit.max_rows):
         for alike in (True, False):
             user = user_of(number, alike)
             worlds += [World(f"{number} rows {where}", [inserted(crowd, user, at)]) for where, at in places.items()]
-    replay = replayed(Subject("nacre", quick("nacre"), line, worlds), tmp_path)
+    replay = replayed(Subject("nacre", system, line, worlds), tmp_path)
     assert replay.differing == []
     for step in replay.steps:
         assert step.reach <= step.hidden and step.is_charged, step

@@ -9,7 +9,8 @@ import pytest
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.schema import Schema
 from dpmodels.methods.parts.marginals import fine_codec
-from dpmodels.methods.tables.nacre import Nacre, NacreMeasurement
+from dpmodels.methods.tables.looks import NacreMeasurement
+from dpmodels.methods.tables.nacre import Nacre
 from dpmodels.pages.glance import error_at_worst, glance, unresolved, worst_first
 from dpmodels.pages.page import percent, thousands
 from dpmodels.pages.report import render

@@ -13,7 +13,8 @@ from dpmodels.embeddings.vectors import transform_vectors
 from dpmodels.gate.expectations import Gate
 from dpmodels.mechanisms.gaussian import measure_gaussian
 from dpmodels.methods.registry import create, of_kind
-from dpmodels.methods.tables.nacre import Nacre, NacreMeasurement
+from dpmodels.methods.tables.looks import NacreMeasurement
+from dpmodels.methods.tables.nacre import Nacre
 from dpmodels.methods.tables.pearl import Pearl, PearlMeasurement
 from dpmodels.methods.tables.privbayes import PrivBayes
 from dpmodels.pages.checks import render_checks

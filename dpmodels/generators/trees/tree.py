@@ -6,7 +6,7 @@
     part      the columns of a table of at most one row a parent: from the mixture of the parent's table
 
 What is given enters exactly (generators/trees/given.py). Rows that follow each other are drawn place by place. Values of
-the order column never fall within a parent, and rise where they are unique; rows that would break this are left out.
+the order column never fall within a parent, and rise where they are unique; rows that would break it are left out.
 
 Privacy: post-processing.
 """

@@ -16,6 +16,7 @@ from dpmodels.codec.encode import Codec
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
+from dpmodels.embeddings.products import Products
 from dpmodels.generators.ends import Ends
 from dpmodels.generators.targets import column_estimates, with_fine_counts
 from dpmodels.releases.steps import NoisySum
@@ -123,7 +124,7 @@ def moment_tables(once: NoisySum) -> Iterator[NoisyTable]:
     label = () if partition.class_column is None else (list(codec.columns)[partition.class_column],)
     classes = () if partition.class_column is None else (np.arange(partition.classes),)
     one_way, pairs = moments.unpack(once.vector)
-    stddevs = once.noise_stddev * moments.count_stddevs[0] if moments.reach else np.zeros((1, 1))
+    stddevs = once.noise_stddev * moments.count_stddevs[0] if moments.paired.any() else np.zeros((1, 1))
     cells = [slice(a, b) for a, b in pairwise(partition.offsets)]
 
     def table(counts: Floats, columns: tuple[int, ...], stddev: float) -> NoisyTable:
@@ -133,9 +134,25 @@ def moment_tables(once: NoisySum) -> Iterator[NoisyTable]:
 
     for i in range(len(names)):
         yield table(one_way[:, cells[i]], (i,), once.noise_stddev / moments.one_way)
+    if isinstance(moments, Products):
+        yield from _tables_of_halves(moments, once, names)
+        return
     for i in range(len(names)):
-        for j in range(i + 1, min(i + moments.reach + 1, len(names))):
+        for j in (i + 1 + np.flatnonzero(moments.paired[i, i + 1 :])).tolist():
             yield table(pairs[:, cells[i], cells[j]], (i, j), float(stddevs[i, j]))
+
+
+def _tables_of_halves(moments: Products, once: NoisySum, names: Sequence[str]) -> Iterator[NoisyTable]:
+    """Yield the counts of the halves of every two columns, which their margins and one product give."""
+    (sums, _), (margins, records) = moments.unpack_products(once.vector), moments.unpack_halves(once.vector)
+    signs = np.array([-1.0, 1.0])
+    stddevs = once.noise_stddev * moments.count_stddevs[0]
+    cells = zip(moments.halves, moments.partition.merge, strict=True)
+    halves = [(half[merge] > 0).astype(np.int64) for half, merge in cells]
+    for i, j in np.stack(moments.pairs, axis=1).tolist():
+        sides = signs[:, None] * margins[i] + signs * margins[j] + np.outer(signs, signs) * sums[i, j]
+        counts = ((records[i] + records[j]) / 2 + sides) / 4
+        yield NoisyTable((names[i], names[j]), (halves[i], halves[j]), counts, float(stddevs[i, j]))
 
 
 def with_pairs(
@@ -162,8 +179,9 @@ def with_pairs(
         once = marginals.columns[name]
         stddev = steps * np.sqrt(variance)
         columns[name] = Marginal(once.counts, once.stddev, partition.merge[index], total, stddev)
-    pair_stddev = steps * float(moments.count_stddevs[1][moments.paired].mean()) if moments.reach else None
-    return Marginals(marginals.codec, columns, pair_stddev, float(np.mean(partition.sizes)))
+    pair_stddev = steps * float(moments.count_stddevs[1][moments.paired].mean()) if moments.paired.any() else None
+    cells = 2.0 if isinstance(moments, Products) else float(np.mean(partition.sizes))
+    return Marginals(marginals.codec, columns, pair_stddev, cells)
 
 
 def pooled(estimates: Sequence[Floats], variances: Sequence[Floats]) -> tuple[Floats, Floats]:

@@ -6,10 +6,12 @@ import numpy as np
 
 from dpmodels.contract.workload import Tables, pair_weights
 from dpmodels.embeddings.moments import Moments
+from dpmodels.embeddings.products import Products
 
 PAIR = "records in a pair of merged cells of two columns"
 ABOUT = f"{PAIR}, about"
 SMALL_CLASS = f"{PAIR}, where a class is small"
+HALVES = "records in two halves of two columns, about"
 
 
 def pair_noise(second: Moments, steps: float, workload: Sequence[Tables]) -> dict[str, float]:
@@ -17,6 +19,8 @@ def pair_noise(second: Moments, steps: float, workload: Sequence[Tables]) -> dic
 
     ``steps``: the standard deviation of the noise, in lattice steps. Units: records.
     """
+    if isinstance(second, Products):
+        return {HALVES: steps * float(second.count_stddevs[0][second.pairs].mean())}
     names, (class_stddevs, stddevs), paired = second.partition.names, second.count_stddevs, np.triu(second.paired)
     if not paired.any():
         return {}

@@ -4,13 +4,14 @@
               cells = merge(h)                                             released     thin cells merged, from h alone
               s = sum_x [ a onehot(x) (x) e_class ; b r(x) (x) (alpha e_class + beta 1) ]  + noise
                   r(x) = residuals of pairs of columns: all 2-way and label-3-way marginals that 1-way ones leave open
+                  in a wide table with few records b h_i(x) h_j(x): one product of two halves for every two columns
     denoise   average estimates of the same count, shrink what is noise    generators/denoise.py
     fit       a mixture of product distributions to the moments            generators/moment_matching.py
               the label of a row anew, from its other columns              generators/refinements/label_fit.py
               numbers that rise together do so within cells too            generators/refinements/coupling.py
 
 Privacy: both looks get discrete Gaussian noise of one scale z * Delta, with Delta^2 = Delta_h^2 + Delta_s^2 (proofs:
-embeddings/moments.py and residuals.py). They are Gaussian mechanisms of mu_h = Delta_h / (z Delta) and
+embeddings/moments.py, residuals.py and products.py). They are Gaussian mechanisms of mu_h = Delta_h / (z Delta) and
 mu_s = Delta_s / (z Delta); the second may depend on the released first, and mu_h^2 + mu_s^2 <= 1 / z^2: together they
 cost no more than one Gaussian of noise multiplier z (Dong, Roth and Su 2019, corollary 3.3).
 
@@ -23,27 +24,14 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Annotated, ClassVar
 
 import numpy as np
-from pydantic import Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent
 from dpmodels.accounting.split import gaussians, noise_multiplier_of
-from dpmodels.arrays import Whole
-from dpmodels.contract.columns import Continuous
 from dpmodels.contract.schema import Schema
-from dpmodels.contract.workload import pair_weights
-from dpmodels.embeddings.base import VALUE_BITS
 from dpmodels.embeddings.cell_counts import STEP
-from dpmodels.embeddings.moments import Moments, pairs_within
-from dpmodels.embeddings.partition import Partition
-from dpmodels.embeddings.per_user import UserMoments, UserResiduals, UserZoomCounts
-from dpmodels.embeddings.residuals import Residuals, mix_of, scaled_to, squared_mix
-from dpmodels.embeddings.zoom import Zoom, ZoomCounts
-from dpmodels.errors import InvalidArgument
-from dpmodels.frozen import Frozen
 from dpmodels.generators.ends import Ends
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching
@@ -52,234 +40,14 @@ from dpmodels.generators.refinements.label_fit import label_model
 from dpmodels.generators.targets import cut, details, ends_of, joined, moment_target
 from dpmodels.generators.users import UserModel
 from dpmodels.late import torch
-from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.methods.parts.marginals import Marginals, NoisyTable, moment_tables, of_moments, with_pairs
 from dpmodels.methods.parts.pair_noise import ABOUT, PAIR, SMALL_CLASS, pair_noise
+from dpmodels.methods.tables.looks import Looks, NacreMeasurement, UserLooks
 from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.releases.steps import NoisySum, Programme, Sum
 from dpmodels.releases.system import Craft, Synthesizer, fingerprint_of, without_image
-
-PAIR_BITS = 26
-"""A residual weighs 2**26 lattice steps, to be divided by the numbers of cells of both columns. With default settings
-no coordinate of a record of up to 64 columns reaches 2**28.6, so a sum of 10**10 records stays below 2**62.
-"""
-
-
-class NacreMeasurement(Frozen):
-    """What is measured: public parameters that decide the release and so are part of the plan.
-
-    Attributes:
-        zooms: number of looks at single columns before the first, each on the cells that the one before led to; a table
-            without a column that is zoomed into has none.
-        zoom_values: number of values that an interval column may have without being zoomed into.
-        zoom_share: share of the budget (mu squared) that each zoom takes.
-        coarse_cells: number of equal cells that the first zoom cuts an interval column into.
-        zoom_noise: what a part of a cell that is cut should hold, in standard deviations of a zoom's noise.
-        fine_cells: number of cells that the first look cuts an interval column into; a zoom cuts into so many at most.
-        fine_share: share of the squared sensitivity of first and second look (so of the budget that zooms leave) that
-            the first look takes.
-        one_way_weight: weight of a first moment at the second look, where a second moment has 1.
-        pooled_share: share of a pair's squared norm at the second look that the residual of all classes together takes,
-            about; None measures counts of pairs instead of residuals, each in the class of the record alone.
-        small_class: size below which a class is small, in standard deviations of a second moment's noise.
-        most_weight: upper bound on the extra weight of first moments where the first look finds a small class.
-        runs: number of merged cells that the values of an interval column are cut into, where mass and noise allow.
-        least_runs: lower bound on that number of cells, however large the noise is.
-        resolved: association of two columns, cut into runs of equal mass, that should stand out of the noise of their
-            second moments; columns are cut into fewer runs until it does.
-        least_noise: mass that a merged cell should hold at least, in standard deviations of a second moment's noise.
-        fine_limit: upper bound on the number of fine cells, over all classes and columns.
-        pair_limit: upper bound on the number of second moments of all classes; it bounds the number of noise draws and
-            the time of a training step.
-        square_limit: upper bound on the square of the number of cells, added up over the classes; it bounds memory.
-        paired_columns: number of columns up to which every column is paired with every other; in wider tables the
-            noise would drown that many pairs.
-    """
-
-    zooms: Annotated[int, Field(ge=0, le=4)] = 3
-    zoom_share: Annotated[float, Field(ge=0.001, le=0.2)] = 0.03
-    coarse_cells: Annotated[int, Field(ge=2, le=4096)] = 16
-    zoom_values: Annotated[int, Field(ge=2, le=2**53)] = 64
-    zoom_noise: Annotated[float, Field(ge=0, le=100)] = 3.0
-    fine_cells: Annotated[int, Field(ge=2, le=4096)] = 256
-    fine_share: Annotated[float, Field(ge=0.01, le=0.9)] = 0.3
-    one_way_weight: Annotated[float, Field(ge=0.01, le=100)] = 1.0
-    pooled_share: Annotated[float, Field(ge=0, le=0.95)] | None = 0.75
-    small_class: Annotated[int, Field(ge=0, le=10**6)] = 60
-    most_weight: Annotated[int, Field(ge=1, le=100)] = 3
-    runs: Annotated[int, Field(ge=2, le=4096)] = 32
-    least_runs: Annotated[int, Field(ge=1, le=4096)] = 8
-    resolved: Annotated[float, Field(ge=0, le=100)] = 0.25
-    least_noise: Annotated[float, Field(ge=0, le=100)] = 2.0
-    fine_limit: Annotated[int, Field(ge=16, le=2**24)] = 2**17
-    pair_limit: Annotated[int, Field(ge=16, le=2**24)] = 2**19
-    square_limit: Annotated[int, Field(ge=16, le=2**26)] = 2**23
-    paired_columns: Annotated[int, Field(ge=2, le=4096)] = 64
-
-    def square(self, columns: int, paired: int) -> int:
-        """Return the square of the number of cells, added up over the classes, that the limits leave room for."""
-        return min(self.square_limit, self.pair_limit * columns**2 // max(pairs_within(columns, paired), 1))
-
-    def reach(self, columns: int) -> int:
-        """Return with how many of the columns that follow it a column is paired, within the limit on all pairs.
-
-        In a wide table (a signal, a spectrum, a questionnaire) the schema's order is public and says which columns are
-        likely to depend on each other.
-        """
-        most = self.paired_columns
-        return columns - 1 if columns <= most else max(1, most * (most - 1) // 2 // columns)
-
-
-class Looks:
-    """The embeddings of a plan; each exists once those before it are released."""
-
-    moments: ClassVar[type[Moments]] = Moments
-    residuals: ClassVar[type[Residuals]] = Residuals
-    zoom_counts: ClassVar[type[ZoomCounts]] = ZoomCounts
-
-    def __init__(self, spec: NacreMeasurement, schema: Schema) -> None:
-        columns, labelled = len(schema.modelled), schema.classes > 1
-        self.reach = spec.reach(columns - labelled)
-        square = spec.square(columns - labelled, self.reach)
-        conditional = columns > labelled and schema.classes * (2 * (columns - labelled)) ** 2 <= square
-        if labelled and not conditional:  # the target is then an ordinary column, paired with every other
-            self.reach = columns - 1
-            square = spec.square(columns, self.reach)
-        columns -= labelled and conditional
-        classes = schema.classes if conditional else 1
-        self.spec, self.schema, self.max_rows = spec, schema, schema.unit.max_rows
-        self.most_fine = min(spec.fine_cells, max(16, spec.fine_limit // (classes * columns)))
-        self.most_cells = math.isqrt(square // classes)
-        self.fine = Partition.fine(schema, self.most_fine, conditional)
-        self.coarse = Zoom.coarse(self.fine, spec.coarse_cells, spec.zoom_values)
-        self.zoom_radius = self.zoom_counts(self.coarse, self.max_rows).l2_sensitivity
-        self.zooms = spec.zooms if self.coarse.zoomed else 0
-        self.mix = None if spec.pooled_share is None else mix_of(spec.pooled_share, classes)
-        if schema.workload and not self.mix:
-            raise InvalidArgument("pooled_share", spec.pooled_share, "be a share for a schema with `workload`")
-        self.pair_weights = self.weights_of_pairs()
-        self.two_way = (1 << (PAIR_BITS if self.mix else VALUE_BITS)) // int(self.pair_weights.max())
-        if np.triu(self.pair_weights, self.reach + 1).max(initial=0) > 1:
-            advice = f"be {columns} or more, since the workload asks for columns that are farther apart"
-            raise InvalidArgument("paired_columns", spec.paired_columns, advice)
-        pairs = pairs_within(columns, self.reach)
-        self.columns, self.pairs = columns, pairs
-        self.squares = sum(int((np.diagonal(self.pair_weights, k) ** 2).sum()) for k in range(1, self.reach + 1))
-        # first moments keep their share of the norm, whatever a workload gives to some pairs
-        average = math.sqrt(self.squares / pairs) if pairs else 1.0
-        self.one_way = max(1, round(spec.one_way_weight * self.two_way * average))
-        self.norm = columns * self.one_way**2 + self.squares * self.two_way**2
-        step = round(math.sqrt(spec.fine_share / (1 - spec.fine_share) * self.norm / columns))
-        self.first = self.moments(self.fine, step, 0, self.max_rows)
-        self.second_radius = self.max_rows * integer_radius(self.norm)
-        self._check_steps()
-        self.l2_sensitivity = integer_radius(self.first.l2_sensitivity**2 + self.second_radius**2)
-
-    def weights_of_pairs(self) -> Whole:
-        """Return how much more closely each pair of columns is measured: as the workload asks. Shapes: [F, F]."""
-        return pair_weights(self.schema.workload, self.fine.names)
-
-    usual_weight = 1
-    """Weight of the pairs whose noise decides how finely intervals are cut."""
-
-    def leasts(self, least: float) -> int | list[int]:
-        """Return what a merged cell should hold at least, where a pair that weighs 1 asks for ``least``."""
-        return math.ceil(least)
-
-    @property
-    def is_weighed(self) -> bool:
-        """Whether some pairs of columns are measured more closely than others."""
-        return bool(self.pair_weights.max() > 1)
-
-    def _check_steps(self) -> None:
-        """Refuse settings with which a residual could have so many cells that less than a step is left for each."""
-        if not self.mix:
-            return
-        columns = zip(self.fine.columns, self.fine.sizes, strict=True)
-        most = [self.spec.runs + c.states - 1 if isinstance(c, Continuous) else size for c, size in columns]
-        cells = min(math.prod(sorted(most)[-2:]), (self.most_cells // 2) ** 2)
-        if cells * self.spec.most_weight * math.isqrt(4 * squared_mix(self.mix, self.fine.classes)) > 2 * self.two_way:
-            advice = "be smaller, or most_weight or pooled_share be less"
-            raise InvalidArgument("square_limit", self.spec.square_limit, advice)
-
-    def zoom(self, counted: NoisySum, cells: Zoom) -> Zoom:
-        """Return the cells of the next zoom or of the first look (post-processing)."""
-        return cells.cut(counted.vector, math.ceil(self.spec.zoom_noise * counted.noise_stddev), self.most_fine)
-
-    def first_in(self, cells: Zoom) -> Moments:
-        """Return the first look on zoomed cells; its norm is that of ``first``, whatever they are."""
-        return self.moments(cells.partition, self.first.one_way, 0, self.max_rows)
-
-    def second(self, once: NoisySum) -> Moments:
-        """Return the second embedding, on cells merged and with weights set by the released first vector.
-
-        Privacy: post-processing of the first look; whatever that released, the norm stays within ``second_radius``.
-        """
-        fine, noise_stddev = once.embedding.partition, once.noise_stddev
-        counts = once.vector.reshape(fine.classes, -1)
-        records = counts.sum(axis=1) / (len(fine.sizes) * self.first.one_way)
-        one_way, two_way = self.weights(float(records.min()), noise_stddev / self.two_way)
-        runs = self.runs(float(records.sum()), noise_stddev / (two_way * self.usual_weight))
-        least = self.spec.least_noise * noise_stddev * self.first.one_way / two_way
-        histograms = np.split(counts.sum(axis=0), fine.offsets[1:-1])
-        return self.second_on(fine.merged(histograms, self.leasts(least), runs, self.most_cells), one_way, two_way)
-
-    def second_on(self, partition: Partition, one_way: int, two_way: int) -> Moments:
-        """Return the second embedding on merged cells, with weights within the planned norm."""
-        if self.mix is None:
-            return self.moments(partition, one_way, two_way, self.max_rows, self.reach)
-        weights = self.pair_weights if self.is_weighed else None
-        steps = scaled_to(self.norm, partition, self.reach, one_way, two_way, weights)
-        return self.residuals(partition, *steps, self.max_rows, self.reach, self.mix, weights)
-
-    def expected_second(self, smallest: float, noise_stddev: float) -> Moments:
-        """Return the second embedding as it is likely to be: no category is thin, and intervals have middling runs.
-
-        Units: records; ``smallest`` is the size of the smallest class, and ``noise_stddev`` in lattice steps.
-        """
-        runs = math.isqrt(self.spec.runs * self.spec.least_runs)
-        even = [np.ones(size, dtype=np.int64) for size in self.fine.sizes]
-        partition = self.fine.merged(even, 0, runs, self.most_cells)
-        return self.second_on(partition, *self.weights(smallest, noise_stddev / self.two_way))
-
-    def weights(self, smallest: float, noise: float) -> tuple[int, int]:
-        """Return the lattice steps of one record in a first and in a second moment, within the planned norm.
-
-        Where the smallest class is small, first moments get a larger part of that norm.
-
-        Units: records; ``smallest`` is the size of the smallest class, ``noise`` the standard deviation of the noise of
-        a second moment.
-        """
-        spec = self.spec
-        factor = min(max(spec.small_class * noise / max(smallest, noise), 1.0), spec.most_weight)
-        one, two = round(factor * self.one_way), self.two_way
-        planned, squared = (self.columns * steps**2 + self.squares * two**2 for steps in (self.one_way, one))
-        scaled = math.isqrt(two**2 * planned // squared)
-        return scaled * one // two, scaled
-
-    def runs(self, records: float, noise: float) -> int:
-        """Return how many runs an interval column is cut into: fewer where second moments would drown in their noise.
-
-        The second moments of two columns of k runs each and association rho differ from those of independent columns by
-        one direction of norm rho records / k, and the noise of the k x k moments reaches 2 noise sqrt(k) in some
-        direction.
-
-        Units: records; ``noise`` is the standard deviation of the noise of a second moment.
-        """
-        runs, resolved = self.spec.runs, self.spec.resolved
-        while runs > self.spec.least_runs and runs**3 * (2 * noise) ** 2 > (resolved * max(records, 0.0)) ** 2:
-            runs -= 1
-        return runs
-
-
-class UserLooks(Looks):
-    """The looks at the flat table of users and their rows, in which each user weighs one (embeddings/per_user.py)."""
-
-    moments = UserMoments
-    residuals = UserResiduals
-    zoom_counts = UserZoomCounts
 
 
 @dataclass(frozen=True)
@@ -404,8 +172,9 @@ class Nacre(Synthesizer[Looks]):
         if not looks.mix:
             return {f"{PAIR} and class, at most": steps / looks.weights(0.0, steps / looks.two_way)[1]}
         usual, small = (looks.expected_second(smallest, steps) for smallest in (math.inf, 0.0))
+        products = pair_noise(looks.expected_products(), steps, ()) if looks.all_pairs else {}
         noise, if_small = pair_noise(usual, steps, looks.schema.workload), pair_noise(small, steps, ())
-        return noise | ({SMALL_CLASS: if_small[ABOUT]} if if_small else {})
+        return noise | products | ({SMALL_CLASS: if_small[ABOUT]} if if_small else {})
 
     def fingerprint(self, design: Looks) -> str:
         """Hash the fine cells, the weights, and the rules by which the first look sets those of the second."""
@@ -413,6 +182,7 @@ class Nacre(Synthesizer[Looks]):
         rules: list[float | None] = [spec.small_class, spec.most_weight, spec.resolved, spec.least_runs]
         rules += [spec.pooled_share, *design.mix] if design.mix else []
         rules += [spec.zooms, spec.coarse_cells, spec.zoom_values, spec.zoom_noise] if design.zooms else []
+        rules += [spec.product_share] if design.all_pairs else []
         rules += design.pair_weights.ravel().tolist() if design.is_weighed else []
         return fingerprint_of(*cells, design.first.one_way, design.one_way, design.two_way, *rules)
 

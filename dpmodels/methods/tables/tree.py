@@ -32,7 +32,8 @@ from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.refinements.coupling import MOST_ROWS, MOST_VALUES, coupling_with
 from dpmodels.generators.trees.tree import TreeModel
 from dpmodels.methods.parts.marginals import Marginals
-from dpmodels.methods.tables.nacre import Looks, Nacre, NacreMeasurement
+from dpmodels.methods.tables.looks import Looks, NacreMeasurement
+from dpmodels.methods.tables.nacre import Nacre
 from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.releases.contract import tree_of
 from dpmodels.releases.plan import Line
@@ -52,6 +53,8 @@ class TreeMeasurement(NacreMeasurement):
             are given when its rows are drawn; step_weight: the same of a column and that of the row before.
     """
 
+    paired_columns: Annotated[int, Field(ge=2, le=4096)] = 512
+    product_share: None = None
     shares: Shares = Field(default={})
     drawn_weight: Annotated[int, Field(ge=1, le=10)] = 2
     step_weight: Annotated[int, Field(ge=1, le=10)] = 10

@@ -22,7 +22,7 @@ from dpmodels.generators.sizes import GanSpec
 from dpmodels.late import torch
 from dpmodels.mechanisms.dp_sgd.spec import Rows, SgdSpec
 from dpmodels.methods.images.image_moments import ImageMeasurement
-from dpmodels.methods.tables.nacre import NacreMeasurement
+from dpmodels.methods.tables.looks import NacreMeasurement
 from dpmodels.methods.trained.clusters import Counts
 from dpmodels.methods.trained.private_training import Networks, Training
 from dpmodels.methods.trained.warm_start import WarmStart

@@ -39,7 +39,7 @@ from dpmodels.generators.sizes import VaeSpec
 from dpmodels.generators.vae_start import inverse_log_shares
 from dpmodels.late import Tensor, torch
 from dpmodels.mechanisms.dp_sgd.spec import SgdSpec
-from dpmodels.methods.tables.nacre import NacreMeasurement
+from dpmodels.methods.tables.looks import NacreMeasurement
 from dpmodels.methods.trained.dp_vae import decoder_part
 from dpmodels.methods.trained.private_training import Look, Networks, PrivateTraining, Reader, Training, Untrained
 from dpmodels.methods.trained.warm_start import WarmStart

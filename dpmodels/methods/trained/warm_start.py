@@ -17,7 +17,8 @@ from dpmodels.generators.image_matching import MatchingSpec
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.sampling import Sampler
 from dpmodels.methods.images.image_moments import ImageMeasurement, NacreImages
-from dpmodels.methods.tables.nacre import Nacre, NacreMeasurement
+from dpmodels.methods.tables.looks import NacreMeasurement
+from dpmodels.methods.tables.nacre import Nacre
 from dpmodels.methods.trained.private_training import Look
 from dpmodels.releases.steps import NoisySum, Step, Sum
 from dpmodels.releases.system import Craft
