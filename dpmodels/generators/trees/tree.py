@@ -5,8 +5,8 @@
               columns of all rows above it, its place among the rows of its parent, and the row before it
     part      the columns of a table of at most one row a parent: from the mixture of the parent's table
 
-What is given enters exactly (generators/trees/given.py). Rows that follow each other are drawn place by place.
-Values of the order column never fall within a parent, and rise where they are unique; rows that would break it are left out.
+What is given enters exactly (trees/given.py). Rows that follow each other are drawn place by place. Values of the order
+column never fall within a parent, and rise where they are unique; rows that would break it are left out.
 
 Privacy: post-processing.
 """
