@@ -114,6 +114,8 @@ LONGEST = [
         "embeddings/test_contract",
         "crash/test_damage",
         "flows/test_price_of_discovery",
+        "generators/test_trees",
+        "embeddings/test_branch",
         "text/test_candidates",
         "mechanisms/test_exponential",
         "mechanisms/test_dp_sgd_formed",
