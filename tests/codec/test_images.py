@@ -202,6 +202,12 @@ def test_a_draft_proposes_an_image_for_a_column_of_lists(tmp_path):
     assert "picture: {type: image, height: TODO, width: TODO}" in draft(tmp_path / "a.parquet")
 
 
+def test_a_draft_says_how_large_the_images_of_an_archive_and_of_a_folder_are(tmp_path):
+    np.savez(tmp_path / "a.npz", picture=np.zeros((4, 12, 10), np.uint8), kind=np.array(["foo", "bar"] * 2))
+    assert "picture: {type: image, height: 12, width: 10}" in draft(tmp_path / "a.npz")
+    assert "foo" not in draft(tmp_path / "a.npz")
+
+
 def npy(shape: tuple[int, ...], dtype: str, size: int) -> bytes:
     """Return an array file whose header claims a shape, followed by so many zeros."""
     sink = io.BytesIO()
