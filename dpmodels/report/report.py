@@ -14,7 +14,7 @@ from dpmodels.accounting.events import Event
 from dpmodels.arrays import Floats
 from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.methods.parts.marginals import Marginals
-from dpmodels.releases.contract import Contract, table_of
+from dpmodels.releases.contract import Contract, table_of, tree_of
 from dpmodels.releases.plan import Line
 from dpmodels.report.axis import axis_of
 from dpmodels.report.bins import Bins, CellTally
@@ -52,7 +52,7 @@ def summarise(
     """
     release, line, marginals = measured.release, measured.release.line, measured.marginals
     fit = compare_with_release(line, measured.sums, first) if measured.sums else []
-    lost = drowned(fit, marginals.records if marginals else None, measured.least_units)
+    lost = drowned(_deciding(line, fit), marginals.records if marginals else None, measured.least_units)
     return {
         **terms_of_table(line, release_sha256, release.entry, charged),
         **({"drowned": lost} if lost else {}),
@@ -70,6 +70,12 @@ def summarise(
         "charged": charged,
         "gate": gate,
     }
+
+
+def _deciding(line: Line, fit: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the looks that say whether a release stands out of its noise; of a tree those at the table of units."""
+    of_units = f"{tree_of(line.contract).root}: " if line.contract.kind == "tree" else ""
+    return [facts for name, facts in zip(look_names(line.event), fit, strict=False) if name.startswith(of_units)]
 
 
 def _looks(line: Line, fit: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
