@@ -108,8 +108,10 @@ class Result:
         from dpmodels.authoring.lint import load_contract
         from dpmodels.codec.flat import tables_of
 
-        of_one = self.manifest.part or self.manifest.clients
-        return () if of_one else tables_of(load_contract(self.folder / "schema.yaml"))
+        synthetic = self.folder / "synthetic"
+        if not synthetic.is_dir() or not any(path.is_dir() for path in synthetic.iterdir()):
+            return ()
+        return tables_of(load_contract(self.folder / "schema.yaml"))
 
     @cached_property
     def parents(self) -> "pd.DataFrame":

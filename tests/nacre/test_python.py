@@ -19,7 +19,6 @@ from tests.kit.errors import refused, shown
 from tests.kit.support import SCHEMA_TEXT, charges, make_schema, make_table, run_cli, write_clinic, write_key
 
 pytestmark = pytest.mark.filterwarnings("ignore::nacre.ReleaseWarning")  # chance decides whether so few rows stand out
-ROOT = Path(__file__).parents[2]
 PLANTED = "zQ7-unmistakable-Xw9"
 QUICK = {
     "method": "pearl",

@@ -13,7 +13,8 @@ import pytest
 
 import nacre
 from dpmodels.audit.made import firm
-from dpmodels.errors import DataError, Unsuitable
+from dpmodels.errors import DataError, InvalidArgument, Unsuitable
+from tasks.run.database_file import write_database
 from tests.kit.errors import refused, shown
 from tests.kit.support import SCHEMA_TEXT, charges, make_table, run_cli
 from tests.releases.make_golden import GOLDEN
@@ -97,6 +98,45 @@ def test_more_units_are_drawn_as_a_dictionary_for_nothing(finished: nacre.Result
     assert charges(home) == ["reserve", "draw", "seal", "commit"]
 
 
+def test_a_database_holds_the_tables_and_their_keys(finished: nacre.Result, tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb", reason="needs pip install duckdb")
+    finished.export("firm.duckdb")
+    with duckdb.connect("firm.duckdb", read_only=True) as database:
+        for name, frame in finished.tables.items():
+            rows = database.execute(f"SELECT * FROM {name}").fetchall()
+            assert len(rows) == len(frame) and [one[0] for one in database.description] == list(frame)
+        keys = database.execute("SELECT table_name, constraint_text FROM duckdb_constraints()").fetchall()
+        joined = database.execute(
+            "SELECT count(*) FROM item JOIN purchase ON purchase = number JOIN customer USING (customer)"
+        )
+        assert joined.fetchone() == (len(finished.tables["item"]),)
+    texts = {(name, text) for name, text in keys if "KEY" in text}
+    assert texts == {
+        ("customer", "PRIMARY KEY(customer)"),
+        ("purchase", "PRIMARY KEY(number)"),
+        ("address", "FOREIGN KEY (customer) REFERENCES customer(customer)"),
+        ("purchase", "FOREIGN KEY (customer) REFERENCES customer(customer)"),
+        ("item", "FOREIGN KEY (purchase) REFERENCES purchase(number)"),
+    }
+    assert [path.name for path in tmp_path.iterdir() if "firm" in path.name or path.name[0] == "."] == ["firm.duckdb"]
+
+
+@pytest.mark.parametrize("to", ["firm.csv", "firm", "s3://bucket/firm.duckdb"])
+def test_several_tables_go_to_a_database_alone(finished: nacre.Result, tmp_path: Path, to: str) -> None:
+    with refused(InvalidArgument, name="to"):
+        finished.export(to)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_database_that_breaks_its_keys_is_none_and_quotes_no_row(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb", reason="needs pip install duckdb")
+    tree = firm.make_schema()
+    rows = {name: pa.table({column: ["7"] * 2 for column in tree.handed_over(name).columns}) for name in tree.tables}
+    with refused(DataError, "table customer cannot be written", column="") as caught:
+        write_database(tree, lambda name: iter(rows[name].to_batches()), tmp_path / "firm.duckdb")
+    assert "7" not in str(caught.value) and caught.value.__context__ is None
+
+
 def test_a_run_that_was_cut_off_goes_on_without_the_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr("flows.synthesize.ingest", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
@@ -123,6 +163,18 @@ def test_tables_that_were_half_written_are_removed(tmp_path: Path, monkeypatch: 
         patch.setattr("pyarrow.parquet.ParquetWriter.write_batch", once)
         nacre.synthesize(frames(), firm.SCHEMA_TEXT, **ASKED)
     assert len(written) == 3 and rows_left(tmp_path / ".nacre") == []
+
+
+def test_a_table_that_fails_on_the_way_is_not_quoted_and_leaves_none_of_the_others(tmp_path: Path) -> None:
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield TABLES["item"].to_batches()[0]
+        raise ValueError(PLANTED)
+
+    item = pa.RecordBatchReader.from_batches(TABLES["item"].schema, batches())
+    with refused(DataError, "cannot be written as Parquet", column="") as caught:
+        nacre.synthesize({**frames(), "item": item}, firm.SCHEMA_TEXT, **ASKED)
+    assert PLANTED not in shown(caught.value) and rows_left(tmp_path) == []
+    assert charges(tmp_path / ".nacre") == []
 
 
 class Hostile(Mapping[str, Any]):
