@@ -53,7 +53,13 @@ def export(hand_off: Path, to: str, by: Sequence[str] = (), png: bool = False) -
         raise ArtifactError(f"the hand-off {hand_off} has {len(faults)} fault(s), and is not exported: {faults[0]}")
     contract, _ = read(hand_off / "schema.yaml")
     if contract is not None and contract.kind == "tree":
-        return _to_database(contract, table, to, bool(by or png))
+        _to_database(contract, table, to, bool(by or png))
+    else:
+        _export_table(hand_off, table, to, by, png)
+
+
+def _export_table(hand_off: Path, table: Path, to: str, by: Sequence[str], png: bool) -> None:
+    """Write one table, once its hand-off was verified."""
     schema = load_schema(
         hand_off / "schema.yaml", f"only tables are exported or compared: copy the files of {hand_off} as they are"
     )
