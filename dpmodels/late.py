@@ -27,6 +27,7 @@ EXTRAS = {
     "prefect": "prefect",
     "pkcs11": "pkcs11",
     "opacus": "opacus",
+    "duckdb": "duckdb",
 }
 """Packages that a base installation leaves out, and the extra of nacre that brings each."""
 SYNTHESIS = [package for package, extra in EXTRAS.items() if extra in ("validate", "synthesize")]

@@ -7,15 +7,13 @@ discoveries. Nothing here reads a row, and nothing is charged.
 from collections.abc import Mapping
 from dataclasses import asdict
 from importlib import import_module
-from typing import cast
-
-import pyarrow as pa
+from typing import Any, cast
 
 from dpmodels.errors import Unsuitable
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Account, Charge, Quote
 from dpmodels.privacy import Sensitive
-from dpmodels.reading.frames import transform_write
+from dpmodels.reading.frames import load_tables, transform_write, transform_write_tables
 from dpmodels.releases.contract import Contract
 from flows.config import Charged, EmbedConfig, FederateConfig, HandOverConfig, SynthesizeConfig
 from flows.kinds.prepared import Preparation, Prepared
@@ -31,7 +29,7 @@ from flows.planning import (
 )
 from tasks.engine.progress import LOG
 from tasks.run.accounts import accounts_to_open, charge_of
-from tasks.run.in_memory import GIVEN
+from tasks.run.in_memory import GIVEN, GIVEN_TABLES
 from tasks.run.ready import check_out, check_ready, check_writable
 from tasks.run.runs import inside
 from tasks.run.settings import Opening, Settings
@@ -68,14 +66,14 @@ def start(
     config: Charged,
     name: str = "",
     partition: str = "",
-    given: Sensitive[pa.RecordBatchReader] | None = None,
+    given: Sensitive[Any] | None = None,
     may_open: MayOpen = MayOpen.FIRST,
 ) -> Run:
     """Check everything public, ask the ledger, and create the run; reads no rows and charges nothing.
 
     Of files the names and types of columns are read, so that a table of another shape leaves no run behind. Rows
-    ``given`` in memory are written to the run's sensitive folder once it is created, so a refusal leaves no rows on
-    the disk.
+    ``given`` in memory, one frame or a dictionary of a tree's, are written to the run's sensitive folder once it is
+    created, so a refusal leaves no rows on the disk.
 
     A partition is the rows with one value in the schema's partition column: it is a data set and has an account of its
     own, under the named account.
@@ -90,12 +88,16 @@ def start(
     kind.check_paths(config, has_data=given is None)
     check_ready(runtime.device, config.out, runtime.signing_key)
     prepared = kind.prepare(config, partition)
+    names = tuple(prepared.contract.tables) if prepared.contract.kind == "tree" else ()
+    tables = {} if given is None else load_tables(given, names)
     settings = admitted(config, prepared, run, partition, may_open)
     if given is None:
         kind.check_data(config, prepared)
     create(run, prepared, settings)
-    if given is not None:
-        transform_write(given, run.sensitive / GIVEN)
+    if names and given is not None:
+        transform_write_tables(tables, run.sensitive / GIVEN_TABLES)
+    elif given is not None:
+        transform_write(tables[""], run.sensitive / GIVEN)
     if before := released_before(run):
         LOG.warning(before)
     return run

@@ -19,12 +19,14 @@ def sample(
     seed: int | None = None,
     device: str = "auto",
     home: Place | None = None,
-) -> "pd.DataFrame":
+) -> "pd.DataFrame | dict[str, pd.DataFrame]":
     """Draw rows from the generator of a finished run, if you like only such as meet conditions; charges nothing.
+
+    Of a tree of tables, units are drawn with all their rows: a dictionary with a frame for each table.
 
     Args:
         run: the run's name, or what ``nacre.synthesize`` returned.
-        rows: rows to draw.
+        rows: rows to draw, or units of a tree.
         where: conditions such as ``"age>60"`` or ``"ward!=north"``, with ``=``, ``!=``, ``<``, ``<=``, ``>`` or ``>=``;
             all must hold. As in SQL, a null meets none but ``"COLUMN=null"``.
         seed: the same seed draws the same rows; by default the one after the run's, for other rows than the run's own.
@@ -36,13 +38,16 @@ def sample(
     """
     import pyarrow as pa
 
+    from dpmodels.codec.flat import split
     from tasks.stages.draw_rows import draw_rows
 
     stored_run = Run.find(home_of(home), name_of(run))
     conditions = (where,) if isinstance(where, str) else tuple(map(str, where))
-    frame: pd.DataFrame = pa.concat_tables(
-        table for table, _ in draw_rows(stored_run, rows, conditions, seed, device)
-    ).to_pandas()
+    drawn = pa.concat_tables(table for table, _ in draw_rows(stored_run, rows, conditions, seed, device))
+    contract = stored_run.plan.release.contract
+    if contract.kind == "tree":
+        return {name: table.to_pandas() for name, table in split(contract, drawn).items()}
+    frame: pd.DataFrame = drawn.to_pandas()
     return frame
 
 

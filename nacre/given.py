@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from dpmodels.authoring import draft, lint
+from dpmodels.authoring import draft, lint, tree_draft
 from dpmodels.contract.schema import Schema as Schema
 from dpmodels.errors import NacreError, SchemaError, Unsuitable
 from dpmodels.privacy import Sensitive
-from dpmodels.reading.frames import load_given, write_names
+from dpmodels.reading.frames import write_all_names
 from dpmodels.reading.header import RULE, DoubtfulNames
 from nacre.ledgers import Place
 
@@ -37,7 +37,7 @@ def load_schema(schema: SchemaLike) -> Schema:
 
 
 def draft_schema(
-    data: "pd.DataFrame | pa.Table | Place",
+    data: "pd.DataFrame | pa.Table | Place | Mapping[str, Any]",
     *,
     header: bool = False,
     document: Place | None = None,
@@ -46,6 +46,9 @@ def draft_schema(
     accept_suggestions: bool = False,
 ) -> str:
     """Write the YAML of a schema from column names and types; what nothing public says is left as a TODO.
+
+    Of a dictionary of frames, or of a folder with a file for each of several tables, it is the schema of a tree; how
+    these join is proposed by the names of their columns alone, as a TODO.
 
     With ``header`` you say that you have seen that the first row holds names. Without it, names that may be values of
     the data are not written. ``document`` is public documentation of the columns (docs/schema.md), of ``table`` where
@@ -59,14 +62,13 @@ def draft_schema(
     documented, public = (None if file is None else Path(file) for file in (document, sample))
     sources = draft.PublicFacts(documented, public, table, accept_suggestions)
     if (path := path_of(data)) is not None:
-        return draft.draft(path, header, sources)
+        return tree_draft.draft_all(path, header, sources)
     sensitive = Sensitive(data)
     del data  # a traceback of what follows shows no rows
-    rows = load_given(sensitive)
     with TemporaryDirectory() as folder:
-        file, text = write_names(rows, Path(folder) / "data.parquet"), ""
+        place, text = write_all_names(sensitive, Path(folder), header), ""
         with suppress(DoubtfulNames):
-            text = draft.draft(file, header, sources)
+            text = tree_draft.draft_all(place, header, sources, several=place.is_dir())
     if not text:
         because = f"a name should {RULE}"
         raise NacreError(f"the column names may be values: {because}; if you know them for names, say header=True")

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ParamSpec, TypedDict, TypeVar
 
 from dpmodels.privacy import Sensitive
-from dpmodels.reading.frames import load_given
+from dpmodels.reading.frames import are_tables
 from flows.building import spoken
 from flows.config import EmbedConfig, HandOverConfig, SynthesizeConfig
 from flows.planning import MayOpen
 from flows.settings import from_environment, placed, settings_of
 from flows.start import start
 from nacre.ledgers import Place, home_of, url_of
-from tasks.run.in_memory import GIVEN
+from tasks.run.in_memory import GIVEN, GIVEN_TABLES
 from tasks.run.store import Run, new_name
 
 P = ParamSpec("P")
@@ -128,14 +128,13 @@ def started(
         private: what the caller gave.
         fields: settings by their names, and whole sections.
     """
-    reader = load_given(private) if path is None else None
     name, terms = new_name(), terms_of(fields)
-    terms[source] = path or terms["home"] / "sensitive" / name / GIVEN
+    terms[source] = path or terms["home"] / "sensitive" / name / (GIVEN_TABLES if are_tables(private) else GIVEN)
     terms["out"] = terms.get("out") or terms["home"] / "hand-offs" / name
     may_open = MayOpen.YES if terms.pop("open", False) else MayOpen.FIRST
     sections = {key: value for key, value in terms.items() if key in model.model_fields}
     config = model.build({**sections, **placed(terms, model)})
-    return start(config, name, given=reader, may_open=may_open)
+    return start(config, name, given=None if path else private, may_open=may_open)
 
 
 def terms_of(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dpmodels.errors import ArtifactError
+from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.hand_off.manifest import read_manifest
 from dpmodels.hand_off.verification import Verification
 from nacre.ledgers import Place
@@ -86,10 +86,32 @@ class Result:
     def table(self) -> "pd.DataFrame":
         """The synthetic rows, or the embedded documents, read from the hand-off when they are first asked for.
 
-        Of users and their rows these are the rows; ``parents`` are the users.
+        Of users and their rows these are the rows; ``parents`` are the users. A tree has ``tables`` instead.
         """
+        if len(names := self._folders) > 1 and "children" not in names:
+            raise Unsuitable(f"the hand-off has {len(names)} tables ({', '.join(names)}); read them by `tables`")
         folder = self.folder / ("embeddings" if self.manifest.part else "synthetic")
         return _read_table(folder / "children" if (folder / "children").is_dir() else folder)
+
+    @cached_property
+    def tables(self) -> "dict[str, pd.DataFrame]":
+        """The synthetic rows of every table of a tree by its name, read when they are first asked for.
+
+        Users and their rows are ``parents`` and ``children``; a single table has the name of the data set.
+        """
+        folders = {name: self.folder / "synthetic" / name for name in self._folders}
+        return {name: _read_table(path) for name, path in folders.items()} or {self.manifest.data_set: self.table}
+
+    @cached_property
+    def _folders(self) -> tuple[str, ...]:
+        """The folders of tables that the synthetic data consists of; none of a single table."""
+        from dpmodels.authoring.lint import load_contract
+        from dpmodels.codec.flat import tables_of
+
+        synthetic = self.folder / "synthetic"
+        if not synthetic.is_dir() or not any(path.is_dir() for path in synthetic.iterdir()):
+            return ()
+        return tables_of(load_contract(self.folder / "schema.yaml"))
 
     @cached_property
     def parents(self) -> "pd.DataFrame":

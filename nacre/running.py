@@ -1,6 +1,7 @@
 """Make synthetic data: the pipeline that the command line runs, called from Python."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -14,7 +15,7 @@ from nacre.given import SchemaLike, path_of, schema_file
 from nacre.keywords import SampledSettings, SynthesisSettings, started, takes_settings, terms_of
 from nacre.ledgers import Place, home_of, url_of
 from nacre.result import Result, name_of
-from tasks.run.in_memory import GIVEN, forget_given
+from tasks.run.in_memory import are_given, forget_given
 from tasks.run.runs import inside, is_out_lost, stays_inside
 from tasks.run.store import Run, new_name
 
@@ -25,18 +26,19 @@ if TYPE_CHECKING:
 
 @takes_settings(SynthesizeConfig, "data", "schema")
 def synthesize(
-    data: "pd.DataFrame | pa.Table | Place | Any",
+    data: "pd.DataFrame | pa.Table | Place | Mapping[str, Any] | Any",
     schema: SchemaLike,
     *,
     epsilon: float,
     delta: float,
     **settings: Unpack[SynthesisSettings],
 ) -> Result:
-    """Make a synthetic copy of a table: ingest, sanitize (the charge), train, sample, validate, hand off.
+    """Make a synthetic copy of tables: ingest, sanitize (the charge), train, sample, validate, hand off.
 
     Args:
         data: a pandas DataFrame (its index is left out), a polars or Dask DataFrame, a pyarrow Table or reader, or
-            whatever else gives Arrow batches; or the path, the pattern or the URI of files. Private.
+            whatever else gives Arrow batches; or the path, the pattern or the URI of files. Of a schema with ``tables``
+            a dictionary with one of these frames for each table, or a folder with a file for each. Private.
         schema: a path, YAML text, a dictionary or a ``Schema``. Public; nothing of it may be taken from the data.
         epsilon: of the release, 0.001 to 1000; ``delta`` lies above 0 and, unless ``allow_large_delta``, is at most
             0.001. It is charged to the account once, before any noise is drawn, and nothing gives it back.
@@ -45,11 +47,12 @@ def synthesize(
             ``HOME/hand-offs/RUN``.
 
     Privacy:
-        Rows given in memory are written, unchanged, to ``HOME/sensitive/RUN/given.parquet`` (the folder has mode 0700,
-        the file 0600) once the ledger has said that it would accept the charge. So a run that is cut off can be resumed
-        by a process that no longer has the rows. The file is removed when the run was handed over, or when the rows do
-        not fit the schema; a run that fails otherwise keeps it until ``resume`` reaches its end. Removed means
-        unlinked: a disk may keep what was written, so put the home where the rows themselves may lie. The encoded rows
+        Rows given in memory are written, unchanged, to ``HOME/sensitive/RUN/given.parquet``, or several tables to a
+        folder ``given`` there (folders have mode 0700, files 0600), once the ledger has said that it would accept the
+        charge. So a run that is cut off can be resumed by a process that no longer has the rows. The files are removed
+        when the run was handed over, or when the rows do not fit the schema; a run that fails otherwise keeps them
+        until ``resume`` reaches its end. Removed means unlinked: a disk may keep what was written, so put the home
+        where the rows themselves may lie. The encoded rows
         stay in the same folder, as with the command, for exact comparisons inside the sensitive zone; the folder may be
         deleted at any time.
 
@@ -127,7 +130,7 @@ def _finished(run: Run) -> Run:
     try:
         return carry_out(run, prefect=False)
     except BaseException as error:
-        if run.exists and isinstance(error, DataError) and run.settings.data == str(run.sensitive / GIVEN):
+        if run.exists and isinstance(error, DataError) and are_given(run):
             forget_given(run)  # rows that do not fit their schema will not fit it later
         elif run.exists:
             elsewhere = ", out=OUT" if is_out_lost(run) else ""

@@ -29,6 +29,8 @@ TYPES = {
 """The kinds of column that documents tell apart, and a schema's types for them."""
 NUMBERS = ("integer", "number")
 MOST_DECIMALS = 12  # that a schema's `round` may keep
+SUGGESTED = "suggested, as "
+"""How a remark begins that suggests keys."""
 Keys = dict[str, Any]
 
 
@@ -61,7 +63,7 @@ def drafted(name: str, dtype: pa.DataType | None, facts: Facts, accept: bool = F
         remarks += [f"a suggestion that was accepted: {suggested.because}", *faults]
     elif suggested:
         words = yaml.safe_dump(dict(suggested.keys), default_flow_style=True, sort_keys=False, width=10_000).strip()
-        remarks.append(f"suggested, as {suggested.because}: {words}; to confirm it, write it")
+        remarks.append(f"{SUGGESTED}{suggested.because}: {words}; to confirm it, write it")
     return ColumnDraft(keys, tuple(remarks))
 
 

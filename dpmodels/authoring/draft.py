@@ -19,7 +19,7 @@ from dpmodels.reading.database import Query, check_database, names_of_query
 from dpmodels.reading.header import check_names, names_in
 from dpmodels.reading.pictures import is_pictures, npz_arrays
 
-HEADER = """\
+INTRODUCTION = """\
 # A draft from names and types alone: a CSV file's first line, which is taken as names, or what a file says of itself.
 # If a name below is a value, the file has no header: throw this draft away. Replace every TODO from what is public (a
 # codebook, a form, a law), never by looking at the data: a bound or a list taken from the data is a leak.
@@ -29,12 +29,17 @@ HEADER = """\
 #                (both: zero_inflated: true where many of them are exactly 0, as of refunds)
 #   datetime     min, max; resolution: day       identifier  keep: drop (always for users), regenerate,
 #   "pattern:[A-Z]{2}[0-9]{6}" (made, one for each row) or "text:left out" (in every row; for free text)
+"""
+HEADER = (
+    INTRODUCTION
+    + """\
 #   image        height, width; channels: 3 in color (beside it one categorical or boolean column, the target)
 # Any of them but identifier: nullable: true (and max_null_share: 0.1); outside: refuse, reject-row, clip (intervals) or
 # other (categories). Beside columns, rules every row keeps and the rows the file has: constraints: [start <= end,
 # when sick then fee > 0]; rows: {min: 100, max: 1000}; and the column whose days or values are partitions:
 # partition: COLUMN.
 """
+)
 DOCUMENTED = """\
 # What is filled in below stands in the document that `sources` names. That document must be public itself: one that a
 # tool made by profiling this data, or a sample of this data that nobody published, is a leak.
@@ -99,7 +104,7 @@ def draft(
         if not affirmed:
             check_names(str(data), list(columns))
         return "\n".join(_lines(title_of(str(data).removesuffix(".npz")), columns, [], editor))
-    title, location, types, least = _named(data)
+    title, location, types, least = named(data)
     sources = public_facts.sources(None if isinstance(data, Query) else str(data))
     facts: dict[str, Facts] = {}
     for source in sources:
@@ -142,25 +147,31 @@ def _lines(title: str, columns: Mapping[str, ColumnDraft], origins: list[str], e
     yield "unit: record  # or {user: ID_COLUMN, max_rows: N} when one person may have several rows"
     yield "# target: COLUMN  # the label, if the synthetic rows are to teach how to predict one column from the others"
     if origins:
-        yield _yaml({"sources": origins}).rstrip()
-    yield "columns:"
-    for name, column in columns.items():
-        yield from (f"  # {_line(remark)}" for remark in column.remarks)
-        yield textwrap.indent(_yaml({name: dict(column.keys)}).rstrip(), "  ")
+        yield yaml_text({"sources": origins}).rstrip()
+    yield from column_lines(columns)
     yield ""
 
 
-def _yaml(content: object) -> str:
+def column_lines(columns: Mapping[str, ColumnDraft]) -> Iterator[str]:
+    """Yield the lines of columns, each after what its author should read."""
+    yield "columns:"
+    for name, column in columns.items():
+        yield from (f"  # {comment(remark)}" for remark in column.remarks)
+        yield textwrap.indent(yaml_text({name: dict(column.keys)}).rstrip(), "  ")
+
+
+def yaml_text(content: object) -> str:
+    """Write what is easy to read and to change."""
     return yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=118, allow_unicode=True)
 
 
-def _line(words: str) -> str:
+def comment(words: str) -> str:
     """Write words as one line of a comment."""
     printable = "".join(letter if letter.isprintable() else " " for letter in words)
     return textwrap.shorten(printable, 300, placeholder=" ...")
 
 
-def _named(data: str | Path | Query) -> tuple[str, str, dict[str, pa.DataType | None], int]:
+def named(data: str | Path | Query) -> tuple[str, str, dict[str, pa.DataType | None], int]:
     """Return the title of a table, its place, its columns with what is known of their types, and how few may be names.
 
     A single column of a CSV file may be anything, so names are two at least.

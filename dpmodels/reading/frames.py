@@ -1,6 +1,8 @@
 """Rows that were given in memory: taken over as they are, and written into the sensitive zone for a run to read."""
 
 import os
+import re
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -9,20 +11,65 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpmodels.artifact import write_whole
+from dpmodels.artifact import aside, settle, write_whole
 from dpmodels.codec.convert import laid_out, mixes, types_laid_out
+from dpmodels.contract.tree import TABLE_NAME
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
 
-KINDS = "a pandas DataFrame, one of polars or Dask, a pyarrow Table, other Arrow batches, or a path or URI of files"
+KINDS = "a pandas DataFrame, one of polars or Dask, a pyarrow Table, other Arrow batches"
 MIXED = (
-    "the data cannot be read as a table: a column mixes types, or two columns have one name; give every column "
-    "one type, as the schema has it"
+    "{} cannot be read as a table: a column mixes types, or two columns have one name; give every column one type, as "
+    "the schema has it"
 )
+FAILING = "the tables cannot be read: the dictionary fails when it is asked for them"
+Rows = Sensitive[pa.RecordBatchReader]
 
 
-def load_given(data: Sensitive[Any]) -> Sensitive[pa.RecordBatchReader]:
+def are_tables(data: Sensitive[Any]) -> bool:
+    """Tell whether what was given in memory is a dictionary of several tables, by its type alone."""
+    return isinstance(data.reveal(), Mapping)
+
+
+def load_tables(data: Sensitive[Any], tables: Sequence[str]) -> dict[str, Rows]:
+    """Take the frames of a dictionary over, one for each of ``tables``; without tables, one frame by the empty name.
+
+    Privacy: Sensitive. No message quotes a key of the dictionary: what a caller groups rows by is a value.
+
+    Raises:
+        DataError: a table is missing or one too many, or no table at all.
+    """
+    if not tables and not are_tables(data):
+        return {"": load_given(data)}
+    frames, fault = _apart(data.reveal(), tables)
+    if fault:
+        raise DataError("", fault)
+    return {name: load_given(frame, f"table {name}") for name, frame in frames.items()}
+
+
+def _apart(data: Any, tables: Sequence[str]) -> tuple[dict[str, Sensitive[Any]], str]:
+    """Return the frame of each table, or what is wrong."""
+    if not tables:
+        return {}, "the schema has one table: give one frame, and no dictionary"
+    if not isinstance(data, Mapping):
+        return {}, f"the schema has {len(tables)} tables: give a dictionary with a frame for each, or a folder of files"
+    try:
+        frames = {name: Sensitive(data[name]) for name in tables if name in data}
+        strange = sum(name not in tables for name in data)
+    except Exception:  # of any mapping, whose message may quote what it holds
+        return {}, FAILING
+    if missing := [name for name in tables if name not in frames]:
+        lacking = f"table{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
+        return {}, f"the data lacks {lacking} of the schema; give a frame for each of its tables"
+    if strange:
+        return {}, f"the data has {strange} table(s) that the schema lacks, whose tables are {', '.join(tables)}"
+    return frames, ""
+
+
+def load_given(data: Sensitive[Any], name: str = "") -> Rows:
     """Take rows over as a stream of batches, which is read once; the index of a DataFrame is left out.
+
+    Messages call the rows by their ``name``, if they have one.
 
     Privacy: Sensitive. What the libraries say of a value that they cannot take quotes it, so it is not passed on, and
         nothing is raised where the rows are at hand: debuggers and notebooks show what a failed function held.
@@ -30,13 +77,13 @@ def load_given(data: Sensitive[Any]) -> Sensitive[pa.RecordBatchReader]:
     Raises:
         DataError: it is something else, or a column mixes types.
     """
-    reader, fault = _converted(data.reveal())
+    reader, fault = _converted(data.reveal(), name)
     if reader is None:
         raise DataError("", fault)
     return Sensitive(reader)
 
 
-def _converted(data: Any) -> tuple[pa.RecordBatchReader | None, str]:
+def _converted(data: Any, name: str) -> tuple[pa.RecordBatchReader | None, str]:
     """Return the batches, or what is wrong."""
     try:
         if "polars" in (libraries := _libraries(data)) and hasattr(data, "collect"):  # a LazyFrame
@@ -50,8 +97,9 @@ def _converted(data: Any) -> tuple[pa.RecordBatchReader | None, str]:
         if isinstance(data, pa.RecordBatch):
             return _plain_batches(pa.Table.from_batches([data]).to_reader()), ""
     except Exception:  # of any library, each of which has its own
-        return None, MIXED
-    return None, f"the data must be {KINDS}, and is none of them: {type(data).__name__}"
+        return None, MIXED.format(name or "the data")
+    kinds = KINDS if name else f"{KINDS}, or a path or URI of files"
+    return None, f"{name or 'the data'} must be {kinds}, and is none of them: {type(data).__name__}"
 
 
 def _plain_batches(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
@@ -98,7 +146,20 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def transform_write(rows: Sensitive[pa.RecordBatchReader], path: Path) -> None:
+def transform_write_tables(tables: Mapping[str, Rows], folder: Path) -> None:
+    """Write the rows of several tables to a folder of a Parquet file each, which is whole or absent.
+
+    Raises:
+        DataError: as for ``transform_write``.
+    """
+    with aside(folder) as part:
+        part.mkdir(mode=0o700)
+        for name, rows in tables.items():
+            transform_write(rows, part / f"{name}.parquet")
+        settle(part, folder)
+
+
+def transform_write(rows: Rows, path: Path) -> None:
     """Write rows to a Parquet file that is whole or absent, which its owner alone can read.
 
     Memory: one batch, or one partition of a Dask DataFrame.
@@ -127,7 +188,48 @@ def transform_write(rows: Sensitive[pa.RecordBatchReader], path: Path) -> None:
         )
 
 
-def write_names(rows: Sensitive[pa.RecordBatchReader], path: Path) -> Path:
+def write_all_names(data: Sensitive[Any], folder: Path, affirmed: bool) -> Path:
+    """Write a Parquet file of no rows for a frame, or a folder of one for each frame of a dictionary; return its place.
+
+    Privacy: no message quotes a key: whoever groups rows by a column has its values there. So frames with the same
+        columns are tables only if it is ``affirmed`` that the names are names.
+
+    Raises:
+        DataError: as for ``load_given``, or the keys cannot be the names of tables.
+    """
+    if not are_tables(data):
+        return write_names(load_given(data), folder / "data.parquet")
+    tables, fault = _described(data.reveal(), affirmed)
+    if fault:
+        raise DataError("", fault)
+    (folder / "data").mkdir()
+    for name, types in tables.items():
+        pq.write_table(types.empty_table(), folder / "data" / f"{name}.parquet")
+    return folder / "data"
+
+
+def _described(data: Mapping[Any, Any], affirmed: bool) -> tuple[dict[str, pa.Schema], str]:
+    """Return the columns of each frame of a dictionary, or what is wrong."""
+    try:
+        frames = dict(data)
+    except Exception:  # of any mapping, whose message may quote what it holds
+        return {}, FAILING
+    if len(frames) < 2 or not all(isinstance(name, str) and re.fullmatch(TABLE_NAME, name) for name in frames):
+        rule = "have the names of two tables at least as its keys, of lowercase letters, digits and _"
+        return {}, f"the dictionary must {rule}; of one table give its frame alone"
+    tables = {}
+    for name, frame in frames.items():
+        reader, fault = _converted(frame, "a table")
+        if reader is None:
+            return {}, fault
+        tables[name] = reader.schema
+    if not affirmed and len({frozenset(types.names) for types in tables.values()}) == 1:
+        same = "the frames have all the same columns, as parts of one table have"
+        return {}, f"{same}: give one frame; if each is a table, and the keys are their names, say header=True"
+    return tables, ""
+
+
+def write_names(rows: Rows, path: Path) -> Path:
     """Write a Parquet file of no rows, with the names and types of these."""
     pq.write_table(rows.reveal().schema.empty_table(), path)
     return path

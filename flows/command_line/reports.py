@@ -39,7 +39,10 @@ def export(
     hand_off: Annotated[Path, typer.Argument(help="Hand-off whose synthetic table is copied.")],
     to: Annotated[
         str,
-        typer.Argument(help="New file (.csv, .parquet, .arrow, .jsonl), folder, or URI such as s3://bucket/folder."),
+        typer.Argument(
+            help="New file (.csv, .parquet, .arrow, .jsonl; .duckdb of a tree of tables), folder, or URI such as "
+            "s3://bucket/folder."
+        ),
     ],
     by: Annotated[list[str] | None, typer.Option(help="Column, or several, whose values are folders.")] = None,
     as_json: AsJson = False,

@@ -23,6 +23,7 @@ FROM = (
 )
 SAMPLE = "Rows that are public (.csv, .parquet): bounds and categories are read off them, and the schema says so."
 ACCEPT = "Take the suggestions by name and type, such as 0 to 120 for an age, for what is not documented."
+TABLES = "Each file of the folder is a table of its own, called as the file is. (default: if their columns differ)"
 EDITOR = "Begin with a line that tells editors where the output of `nacre schema json-schema` is."
 app = typer.Typer(no_args_is_help=True, help="Draft and check schemas, the public contract of a table.")
 
@@ -37,29 +38,47 @@ def schema_init(
     table: Annotated[str, typer.Option(help="The table, where the documentation describes several.")] = "",
     accept: Annotated[bool, typer.Option("--accept-suggestions", help=ACCEPT)] = False,
     editor: Annotated[str, typer.Option(metavar="PATH", help=EDITOR)] = "",
+    tables: Annotated[bool, typer.Option("--tables", help=TABLES)] = False,
 ) -> None:
     """Draft a schema from column names and types, and from public documentation; the rest is left for you to fill in.
 
+    Of a folder with a file for each of several tables, keys are proposed by the names of columns alone.
+
     Example: nacre schema init flights.parquet --from dictionary.csv > flights.yaml
     """
-    from dpmodels.authoring.draft import PublicFacts, draft
-    from dpmodels.authoring.lint import parse
+    from dpmodels.authoring.draft import PublicFacts
+    from dpmodels.authoring.tree_draft import draft_all, places_in
     from dpmodels.reading.header import DoubtfulNames
     from tasks.run.source import Source
 
     source = Source(data, query).rows
     sources = PublicFacts(document, sample, table, accept)
     try:
-        text = draft(source, header, sources, editor)
+        text = draft_all(source, header, sources, editor, tables)
     except DoubtfulNames as doubt:
         if not sys.stdin.isatty() or not typer.confirm(escaped(f"{doubt}. Print them as names?"), err=True):
             raise
-        text = draft(source, True, sources, editor)
+        text = draft_all(source, True, sources, editor, tables)
     echo(f"{_names_from(data, query)} is taken as names: check them", err=True)
+    if several := places_in(source, tables):
+        why = "as --tables says" if tables else "since the columns of its files differ"
+        echo(f"the folder is taken as {len(several)} tables, {why}; how they join is proposed by names alone", err=True)
     echo(text, nl=False)
-    unfinished = len({fault.where.split(".")[1] for fault in parse(text)[1] if fault.where.startswith("columns.")})
-    left = f"columns with a TODO left: {unfinished}; nacre schema lint names them" if unfinished else "no TODO is left"
-    echo(left, err=True)
+    echo(_left(text), err=True)
+
+
+def _left(text: str) -> str:
+    """Say how many columns of a draft have a TODO, and how many keys of its tables."""
+    from dpmodels.authoring.facts import TODO
+    from dpmodels.plain_yaml import read_yaml
+
+    content = read_yaml(text)
+    tables = content.get("tables", {"": content}).values()
+    columns = sum(TODO in column.values() for table in tables for column in table["columns"].values())
+    keys = sum(value == TODO for table in tables for value in table.values())
+    left = [f"columns with a TODO left: {columns}"] if columns else []
+    left += [f"keys of tables with a TODO left: {keys}"] if keys else []
+    return "; ".join([*left, "nacre schema lint names them"]) if left else "no TODO is left"
 
 
 def _names_from(data: str, query: str) -> str:

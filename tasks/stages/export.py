@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
 from dpmodels.artifact import aside, left_by, settle, sweep, write_whole
-from dpmodels.authoring.lint import load_schema
+from dpmodels.authoring.lint import load_schema, read
 from dpmodels.contract.columns import Discrete
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import ArtifactError, DataError, InvalidArgument, Unsuitable
@@ -21,12 +22,13 @@ from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.reading.data_files import FAILURES, is_uri, open_system, settled
 from dpmodels.reading.pictures import write_pictures
 from tasks.run.bucket import check_there
+from tasks.run.database_file import ENDING, write_database
 from tasks.run.parquet import parquet_files, read_batches
 from tasks.run.ready import check_free, check_new_file
 from tasks.run.store import MADE
 from tasks.run.table_file import check_ending, write_table
 
-PICTURES = 1024
+PICTURES, BATCH_ROWS = 1024, 65_536
 EXPORT = "export"
 DONE = "_SUCCESS"
 """The file that an object store gets last: without it, the rest is not whole."""
@@ -49,6 +51,15 @@ def export(hand_off: Path, to: str, by: Sequence[str] = (), png: bool = False) -
     check_there(hand_off)
     if faults := verify_hand_off(hand_off).faults:
         raise ArtifactError(f"the hand-off {hand_off} has {len(faults)} fault(s), and is not exported: {faults[0]}")
+    contract, _ = read(hand_off / "schema.yaml")
+    if contract is not None and contract.kind == "tree":
+        _to_database(contract, table, to, bool(by or png))
+    else:
+        _export_table(hand_off, table, to, by, png)
+
+
+def _export_table(hand_off: Path, table: Path, to: str, by: Sequence[str], png: bool) -> None:
+    """Write one table, once its hand-off was verified."""
     schema = load_schema(
         hand_off / "schema.yaml", f"only tables are exported or compared: copy the files of {hand_off} as they are"
     )
@@ -76,6 +87,23 @@ def export(hand_off: Path, to: str, by: Sequence[str] = (), png: bool = False) -
         written = _to_folder(_batches(table, schema), Path(settled(to)), by, schema if png else None)
     if not written:
         raise DataError("", f"{to} cannot be written: check that it may be, and the credentials in the environment")
+
+
+def _to_database(tree: Any, folder: Path, to: str, is_apart: bool) -> None:
+    """Write the tables of a tree to a database, the one file that can hold several."""
+    place = Path(settled(to.removeprefix("file://")))
+    if is_uri(to.removeprefix("file://")) or place.suffix.lower() != ENDING or is_apart:
+        rule = (
+            f"end in {ENDING}, without --by and --png: these are several tables, whose folders you may copy as they are"
+        )
+        raise InvalidArgument("to", to, rule)
+    check_new_file(place)
+
+    def batches(name: str) -> Iterator[pa.RecordBatch]:
+        for file in parquet_files(folder / name):
+            yield from read_batches(file, BATCH_ROWS, tree.handed_over(name))
+
+    write_whole(place, lambda part: write_database(tree, batches, part))
 
 
 def is_file(to: str) -> bool:

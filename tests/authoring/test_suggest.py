@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpmodels.authoring.column import drafted
-from dpmodels.authoring.draft import PublicFacts, _line, draft
+from dpmodels.authoring.draft import PublicFacts, comment, draft
 from dpmodels.authoring.facts import Bound, Facts
 from dpmodels.authoring.lint import parse
 from tests.kit.every_kind import make
@@ -51,7 +51,7 @@ def test_no_bound_is_suggested_of_what_is_paid_or_counted_but_how_to_choose_one(
         made = drafted(name, found, Facts(), accept=accept)
         assert "TODO" in made.keys.values() and not any(isinstance(value, int | float) for value in made.keys.values())
         assert "public documents" in made.remarks[-1] and "suggested, as" not in made.remarks[-1]
-        assert _line(made.remarks[-1]) == made.remarks[-1]  # a comment that is too long is cut off in mid-sentence
+        assert comment(made.remarks[-1]) == made.remarks[-1]  # a comment that is too long is cut off in mid-sentence
     half = drafted(name, NUMBER, Facts(low=Bound(5)), accept=accept)
     assert half.keys == {"type": "number", "min": 5.0, "max": "TODO"}
     whole = drafted(name, NUMBER, Facts(low=Bound(5), high=Bound(10)), accept=accept)

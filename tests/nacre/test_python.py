@@ -15,11 +15,10 @@ import pytest
 
 import nacre
 from dpmodels.errors import ArtifactError, BudgetExhausted, DataError
-from tests.kit.errors import refused
+from tests.kit.errors import refused, shown
 from tests.kit.support import SCHEMA_TEXT, charges, make_schema, make_table, run_cli, write_clinic, write_key
 
 pytestmark = pytest.mark.filterwarnings("ignore::nacre.ReleaseWarning")  # chance decides whether so few rows stand out
-ROOT = Path(__file__).parents[2]
 PLANTED = "zQ7-unmistakable-Xw9"
 QUICK = {
     "method": "pearl",
@@ -136,15 +135,6 @@ def test_rows_that_do_not_fit_are_refused_removed_and_never_shown(frame, tmp_pat
     assert shown(caught.value) and PLANTED not in shown(caught.value)
     assert private_files(tmp_path) == [] and charges(tmp_path / ".nacre") == []
     assert not [path for path in (tmp_path / ".nacre" / "control").iterdir() if path.is_dir()]
-
-
-def shown(error: BaseException) -> str:
-    """Write an error as a debugger would, with what every function of the product held."""
-    found = traceback.TracebackException.from_exception(error, capture_locals=True)
-    ours = [
-        f"{frame.name} {frame.locals}" for frame in found.stack if not frame.filename.startswith(str(ROOT / "tests"))
-    ]
-    return "\n".join([*ours, str(error), *getattr(error, "__notes__", [])]) + repr(error.__context__)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,234 @@
+"""Draft the schema of several tables, one of each file of a folder; keys are proposed by the names of columns alone."""
+
+import re
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import pyarrow as pa
+import yaml
+
+from dpmodels.authoring.column import SUGGESTED, ColumnDraft, drafted
+from dpmodels.authoring.draft import (
+    DOCUMENTED,
+    INTRODUCTION,
+    PublicFacts,
+    column_lines,
+    comment,
+    draft,
+    named,
+)
+from dpmodels.authoring.facts import TODO, Facts
+from dpmodels.authoring.keys import Proposals, proposals
+from dpmodels.authoring.source import Source
+from dpmodels.contract.tree import MOST_TABLES, TABLE_NAME
+from dpmodels.errors import DataError, InvalidArgument
+from dpmodels.reading.data_files import FORMATS, is_uri, title_of
+from dpmodels.reading.database import Query
+from dpmodels.reading.header import check_names
+from dpmodels.reading.pictures import is_pictures
+from dpmodels.reading.tree_files import place_of
+
+HEADER = (
+    INTRODUCTION
+    + """\
+# Any of them but identifier: nullable: true; outside: refuse, clip (intervals) or other (categories).
+# The rows of the one table without a parent are the units: hidden is whether a unit is in the data at all, with all
+# rows that belong to it in every table. Any other table's rows belong to one row of its parent. Which columns join them
+# is proposed by names alone: confirm it from what is public. A public table, such as one of districts, is none of the
+# tree: leave it out here, and join its columns to the table that refers to it. Beside `most` such a table may have
+#   order: COLUMN (by which the rows of one parent are in order; unique: true if no two have the same),
+#   follows: [COLUMNS] (that depend on those of the row before) and orphans: drop (leave out rows without a parent).
+"""
+)
+FIRST_LINES = (
+    "the files of {} have different columns: if each is a table, and its first line holds names, say --tables; files "
+    "of one table must have the same first line"
+)
+BAD_NAME = (
+    "the files of {} have different columns, so each is a table, which is called as its file is: name every file with "
+    "lowercase letters, digits and _, beginning with a letter"
+)
+Types = Mapping[str, pa.DataType | None]
+
+
+@dataclass(frozen=True)
+class Drafted:
+    """One table of a draft: where it lies, and what is known of its columns."""
+
+    location: str
+    types: Types
+    least: int
+    facts: Mapping[str, Facts]
+
+
+def draft_all(
+    data: str | Path | Query,
+    affirmed: bool = False,
+    public_facts: PublicFacts | None = None,
+    editor: str = "",
+    several: bool = False,
+) -> str:
+    """Draft the schema of a table, or of all tables of a folder that holds several.
+
+    A folder holds several tables if you say so by ``several``; or if its files, which are Parquet or Arrow files and
+    called as tables may be, differ in the names of their columns. Otherwise they are parts of one table.
+
+    Privacy: as ``draft``, for each table. Keys are proposed by names alone.
+
+    Raises:
+        NacreError: as ``draft``; or the folder holds no tables, or such as cannot be told from parts of one.
+    """
+    places = places_in(data, several)
+    if not places:
+        return draft(data, affirmed, public_facts, editor)
+    public = public_facts or PublicFacts()
+    sources = public.sources(str(data))
+    tables = {name: _read(name, place, sources) for name, place in places.items()}
+    for table in () if affirmed else tables.values():
+        doubtful = [name for name in table.types if name not in table.facts]
+        check_names(table.location, doubtful, least=0 if table.facts else table.least)
+    return "\n".join(_lines(title_of(str(data)), tables, sources, public.accept, editor))
+
+
+def places_in(data: str | Path | Query, several: bool = False) -> dict[str, str]:
+    """Return where each table of a folder lies, by its name; nothing if all of it is one table.
+
+    Raises:
+        NacreError: ``several`` tables are asked for where none are, or files are neither several tables nor one.
+    """
+    is_folder = not isinstance(data, Query) and not is_uri(str(data)) and Path(data).is_dir()
+    names = _names_in(Path(str(data))) if is_folder and not is_pictures(Path(str(data))) else []
+    if several and (not is_folder or len(names) < 2 or not _are_tables(names)):
+        rule = "go with a folder of at least two files or folders, each called as its table: letters a to z, digits, _"
+        raise InvalidArgument("tables", "(given)", rule)
+    if len(names) < 2 or not (several or _differ(Path(str(data)), names)):
+        return {}
+    return {name: place_of(str(data), name) for name in names}
+
+
+def _names_in(folder: Path) -> list[str]:
+    """Name the files and folders that may be tables; none where a folder's name holds a value of a column."""
+    entries = [entry for entry in sorted(folder.iterdir()) if entry.name[0] not in "._"]
+    entries = [entry for entry in entries if entry.is_dir() or entry.suffix.lower() in FORMATS]
+    if len(entries) > MOST_TABLES or any("=" in entry.name for entry in entries):
+        return []
+    return list(dict.fromkeys(entry.name if entry.is_dir() else entry.stem for entry in entries))
+
+
+def _are_tables(names: list[str]) -> bool:
+    return all(re.fullmatch(TABLE_NAME, name) for name in names)
+
+
+def _differ(folder: Path, names: list[str]) -> bool:
+    """Tell whether files have different columns, so that they cannot be parts of one table.
+
+    Privacy: the first line of a text file may be a record, so such files are tables only if a person says so.
+
+    Raises:
+        DataError: they have, and nobody said that each is a table, or their names cannot be those of tables.
+    """
+    files = [entry for entry in sorted(folder.iterdir()) if entry.stem in names or entry.name in names]
+    if any(file.suffix.lower() in (".json", ".jsonl", ".ndjson") for file in files):
+        return False  # lines of one table need not all have the same keys
+    if len({frozenset(named(file)[2]) for file in files}) == 1:
+        return False
+    if not _are_tables(names):
+        raise DataError("", BAD_NAME.format(folder))
+    if any(file.suffix.lower() in (".csv", ".tsv") for file in files):
+        raise DataError("", FIRST_LINES.format(folder))
+    return True
+
+
+def _read(name: str, place: str, sources: list[Source]) -> Drafted:
+    _, location, types, least = named(place)
+    facts: dict[str, Facts] = {}
+    for source in sources:
+        facts = {**_facts(source, name, types), **facts}
+    return Drafted(location, types, least, facts)
+
+
+def _facts(source: Source, table: str, types: Types) -> Mapping[str, Facts]:
+    """Return what a document says of a table of this name; nothing if it has none."""
+    called = [one for one in source.tables if one.casefold() == table]
+    return source.columns(types, called[0]) if called else {}
+
+
+def _lines(
+    title: str, tables: Mapping[str, Drafted], sources: list[Source], accept: bool, editor: str
+) -> Iterator[str]:
+    if editor:
+        yield f"# yaml-language-server: $schema={editor}"
+    yield (HEADER + (DOCUMENTED if sources else "")).rstrip()
+    yield from (f"# source: {source.origin}" for source in sources)
+    yield f"name: {title}"
+    yield "tables:"
+    proposed = proposals({name: list(table.types) for name, table in tables.items()})
+    for name in proposed.order:
+        yield f"  {name}:"
+        joins = _joins(name, proposed)
+        lines = chain(_links(name, proposed, accept), column_lines(_columns(tables[name], joins, accept)))
+        yield from (textwrap.indent(line, "    ") for line in lines)
+    yield ""
+
+
+def _links(name: str, proposed: Proposals, accept: bool) -> Iterator[str]:
+    """Yield the lines that join a table with others: what is proposed, and TODO for what a person must write."""
+    link, key = proposed.link(name), proposed.key(name)
+    is_root = proposed.roots == (name,)
+    keys = {} if is_root else {"parent": link.parent if link else TODO}
+    keys |= {"parent_key": link.column} if link else {}
+    keys |= {"key": key or TODO} if name in proposed.parents else {}
+    yield from (f"# {comment(remark)}" for remark in _remarks(name, proposed))
+    if known := {one: value for one, value in keys.items() if value != TODO}:
+        words = yaml.safe_dump(known, default_flow_style=True, sort_keys=False, width=10_000, allow_unicode=True)
+        told = "accepted" if accept else "to confirm it, write it"
+        yield f"# {comment(f'proposed by names alone: {words.strip()}; {told}')}"
+    if keys:
+        yield yaml.safe_dump(
+            keys if accept else dict.fromkeys(keys, TODO), sort_keys=False, allow_unicode=True
+        ).rstrip()
+    yield from () if is_root else (f"most: {TODO}  # rows of one parent that are used at most, from what is public",)
+
+
+def _remarks(name: str, proposed: Proposals) -> Iterator[str]:
+    """Yield what the author should read of a table before its keys."""
+    links = proposed.links[name]
+    if proposed.roots == (name,):
+        yield "no name of a column proposes a parent, so that its rows are the units, whose presence is hidden"
+    elif not links:
+        yield "no name of a column proposes a parent: write one, or delete it and `most` if these rows are the units"
+    elif proposed.link(name) is None:
+        parents = "; or ".join(f"{link.parent}, by {link.column}" for link in links)
+        yield f"proposed by names alone: its rows belong to {parents}; a row has one parent, so choose, and write both"
+
+
+def _columns(table: Drafted, joins: Mapping[str, ColumnDraft], accept: bool) -> Mapping[str, ColumnDraft]:
+    """Draft the columns; those that join tables are identifiers, if what is proposed is accepted."""
+    columns: dict[str, ColumnDraft] = {}
+    for name, kind in table.types.items():
+        facts, join = table.facts.get(name, Facts()), joins.get(name)
+        if join is None:
+            columns[name] = drafted(name, kind, facts, accept)
+        elif accept:
+            columns[name] = join
+        else:
+            words = yaml.safe_dump(dict(join.keys), default_flow_style=True, sort_keys=False, width=10_000).strip()
+            alone = drafted(name, kind, facts)
+            remarks = [remark for remark in alone.remarks if not remark.startswith(SUGGESTED)]
+            proposal = f"proposed, as {join.remarks[0]}: {words}; to confirm it, write it"
+            columns[name] = ColumnDraft(alone.keys, (*remarks, proposal))
+    return columns
+
+
+def _joins(name: str, proposed: Proposals) -> dict[str, ColumnDraft]:
+    """Draft the columns that are proposed to join a table with others, with the reason of each."""
+    joins = {
+        link.column: ColumnDraft({"type": "identifier"}, (f"it may name a row of table {link.parent}",))
+        for link in proposed.links[name]
+    }
+    if name in proposed.parents and (key := proposed.key(name)):
+        joins[key] = ColumnDraft({"type": "identifier", "keep": "regenerate"}, ("it may name a row of this table",))
+    return joins
