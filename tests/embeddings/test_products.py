@@ -9,7 +9,7 @@ from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.products import Products, halves_of
 from dpmodels.methods.parts.marginals import moment_tables
 from dpmodels.releases.steps import NoisySum
-from tests.embeddings.test_residuals import extremes, random_weights, squared
+from tests.kit.neighbors import extremes, random_weights, squared
 from tests.kit.support import make_records, make_schema
 
 SCHEMA = make_schema()

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from dpmodels.audit.data import inserted
-from dpmodels.codec.records import Records
 from dpmodels.embeddings.moments import Moments, band
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.residuals import Residuals, centered, mix_of, scaled_to, squared_mix
 from dpmodels.errors import Unsuitable
+from tests.kit.neighbors import extremes, random_weights, squared
 from tests.kit.support import make_records, make_schema
 
 SCHEMA = make_schema()
@@ -31,15 +31,6 @@ def paired(partition: Partition, reach: int | None) -> np.ndarray | None:
     return None if reach is None else band(len(partition.sizes), reach)
 
 
-def random_weights(columns: int, seed: int = 0) -> np.ndarray:
-    upper = np.triu(np.random.default_rng(seed).integers(1, 11, (columns, columns)), 1)
-    return upper + upper.T + np.eye(columns, dtype=np.int64)
-
-
-def squared(vector: np.ndarray) -> int:
-    return sum(int(v) ** 2 for v in vector)
-
-
 @every_mix
 @pytest.mark.parametrize("partition", [CONDITIONAL, WHOLE, ONE_CELL], ids=["conditional", "whole", "single cells"])
 @pytest.mark.parametrize("reach", [None, 1])
@@ -54,12 +45,6 @@ def test_every_record_inserted_anywhere_moves_the_sum_by_one_norm(partition, mix
     assert moved == {embedding.squared_norm}
     assert (embedding.l2_sensitivity - 1) ** 2 < embedding.squared_norm <= embedding.l2_sensitivity**2
     assert residuals(partition, mix, reach, 3, weights).l2_sensitivity == 3 * embedding.l2_sensitivity
-
-
-def extremes() -> list[Records]:
-    """Return records at the ends of every column, of each class."""
-    states = np.array([[column.states - 1 for column in SCHEMA.modelled.values()]], dtype=np.int32)
-    return [Records(state, np.where(state, 0.0, value)) for state in (0 * states, states) for value in (0.0, 1.0)]
 
 
 @every_mix
