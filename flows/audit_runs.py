@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 
 from dpmodels.audit.data import data_of
 from dpmodels.audit.made import clients, clinic, letters, mails
+from dpmodels.codec.flat import split
 from dpmodels.methods.quick import QUICK
 from flows import synthesize
 from flows.config import Charged, EmbedConfig, FederateConfig, SynthesizeConfig
@@ -53,12 +54,29 @@ def tables_of(method: str) -> list[pa.Table]:
 def carried_out(folder: Path, table: pa.Table, method: str, report_epsilon: float | None) -> Run:
     """Take a table to a hand-off below a folder."""
     (folder / GIVEN).mkdir()
-    pq.write_table(table, folder / GIVEN / "data.parquet")
+    _write(folder / GIVEN / "data", table, method)
     if method in MEASUREMENT:
         config: Charged = federation(folder, method)
     else:
         config = of_rows(folder, method, report_epsilon) if method in QUICK else of_letters(folder, method)
     return synthesize.carry_out(synthesize.start(config, NAME), prefect=False)
+
+
+def _write(place: Path, table: pa.Table, method: str) -> None:
+    """Write a table as one file, or the tables of a tree into a folder."""
+    contract = data_of(method).make_schema() if method in QUICK else None
+    if contract is None or contract.kind != "tree":
+        pq.write_table(table, place.with_suffix(".parquet"))
+        return
+    place.mkdir()
+    for name, rows in split(contract, table).items():
+        pq.write_table(rows, place / f"{name}.parquet")
+
+
+def _data(folder: Path) -> Path:
+    """Return where the data lie."""
+    place = folder / GIVEN / "data"
+    return place if place.exists() else place.with_suffix(".parquet")
 
 
 def of_rows(folder: Path, method: str, report_epsilon: float | None) -> SynthesizeConfig:
@@ -67,7 +85,7 @@ def of_rows(folder: Path, method: str, report_epsilon: float | None) -> Synthesi
     schema = written(folder, "schema.yaml", data_of(method).make_schema().to_yaml())
     model = {"method": method, "measurement": quick.measurement, "training": quick.training}
     privacy = {"target_epsilon": 1.0, "delta": 1e-5, "report_epsilon": report_epsilon}
-    settings = {"data": folder / GIVEN / "data.parquet", "schema": schema, "privacy": privacy, "model": model}
+    settings = {"data": _data(folder), "schema": schema, "privacy": privacy, "model": model}
     return SynthesizeConfig.build({**settings, **common(folder)})
 
 

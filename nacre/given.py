@@ -12,6 +12,7 @@ import yaml
 
 from dpmodels.authoring import draft, lint, tree_draft
 from dpmodels.contract.schema import Schema as Schema
+from dpmodels.contract.tree import Tree
 from dpmodels.errors import NacreError, SchemaError, Unsuitable
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.frames import write_all_names
@@ -26,14 +27,15 @@ SchemaLike = Place | Mapping[str, Any] | Schema
 """A schema: a file's path, its YAML text, the dictionary that the text stands for, or a ``Schema``."""
 
 
-def load_schema(schema: SchemaLike) -> Schema:
+def load_schema(schema: SchemaLike) -> Schema | Tree:
     """Read a schema from a path, YAML text, a dictionary, or a ``Schema``; a string with a line break or a key is text.
 
     Raises:
         NacreError: the schema has faults; the message names all of them.
     """
     with schema_file(schema) as file:
-        return lint.load_schema(file)
+        contract = lint.load_contract(file)
+        return contract if contract.kind == "tree" else lint.load_schema(file)
 
 
 def draft_schema(

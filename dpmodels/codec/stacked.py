@@ -64,7 +64,7 @@ def unstack(tree: Tree, batch: pa.RecordBatch | pa.Table) -> tuple[dict[str, pa.
     Raises:
         DataError: a row does not stand below a row of its parent's table.
     """
-    number, back = (_whole(batch.column(name)) for name in (TABLE, BACK))
+    number, back = (_whole(batch, name) for name in (TABLE, BACK))
     names, own = list(tree.tables), np.zeros(len(number), dtype=np.int64)
     tables, parents, masks = dict[str, pa.Table](), dict[str, Whole](), dict[str, Mask]()
     if len(number) and not 0 <= number.min() <= number.max() < len(names):
@@ -90,7 +90,7 @@ def whole_units(tree: Tree, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Re
     """Cut batches that follow each other anew, so that each holds all rows of its units; none of them is empty."""
     left: list[pa.RecordBatch] = []
     for batch in batches:
-        begins = np.flatnonzero(_whole(batch.column(TABLE)) == list(tree.tables).index(tree.root))
+        begins = np.flatnonzero(_whole(batch, TABLE) == list(tree.tables).index(tree.root))
         if len(begins):
             yield from _joined([*left, batch.slice(0, int(begins[-1]))])
             left = []
@@ -103,7 +103,10 @@ def _joined(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
     return pa.Table.from_batches(rows).unify_dictionaries().combine_chunks().to_batches() if rows else []
 
 
-def _whole(column: pa.Array | pa.ChunkedArray) -> Whole:
+def _whole(batch: pa.RecordBatch | pa.Table, name: str) -> Whole:
+    if batch.schema.names.count(name) != 1:
+        raise DataError("", DAMAGED)
+    column = batch.column(name)
     if column.null_count or not pa.types.is_int64(column.type):
         raise DataError("", DAMAGED)
     numbers: Whole = column.to_numpy()
@@ -111,14 +114,14 @@ def _whole(column: pa.Array | pa.ChunkedArray) -> Whole:
 
 
 def matched(parents: Sequence[NDArray[Any]], children: Sequence[NDArray[Any]]) -> Whole:
-    """Return for each row below the number of the row above that has the same key; -1 where none has.
+    """Return for each row below the number of the first row above that has the same key; -1 where none has.
 
     Shapes: for each column of the key the values of the rows above, and those of the rows below -> [rows below].
     """
-    import pandas as pd
-
     number, rows = numbered([np.concatenate(pair) for pair in zip(parents, children, strict=True)]), len(parents[0])
-    above: Whole = pd.Index(number[:rows]).get_indexer(pd.Index(number[rows:])).astype(np.int64)
+    first = np.full(int(number.max(initial=-1)) + 1, -1)
+    first[number[:rows][::-1]] = np.arange(rows)[::-1]
+    above: Whole = first[number[rows:]]
     return above
 
 

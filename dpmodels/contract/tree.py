@@ -113,9 +113,11 @@ class Tree(CanonicalContract):
 
     @property
     def unit(self) -> PrivacyUnit:
-        """Whose presence is hidden: a row of the root with all rows below it, in every table."""
-        rows = max(self.rows_of_a_unit(name) for name in self.tables)
-        return PrivacyUnit(user=" ".join(self.tables[self.root].key) or self.root, max_rows=rows)
+        """Whose presence is hidden: a row of the root with all rows below it, in every table.
+
+        It is named by the table and its key: a customer is another unit than one of a customer's orders.
+        """
+        return PrivacyUnit(user=".".join([self.root, *self.tables[self.root].key]), max_rows=self.rows_below)
 
     @property
     def adjacency(self) -> Adjacency:

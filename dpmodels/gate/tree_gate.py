@@ -44,7 +44,7 @@ class TreeGate(Verdicts):
             if table.schema.names != types.names:
                 raise DataError("", f"table {name} has not the columns of the schema")
             for rows in table.combine_chunks().to_batches():
-                self._check_rows(self.gates[name], rows)
+                self._check_rows(name, rows)
         self._sync()
         for name, table in tables.items():
             if name != self.tree.root:
@@ -84,11 +84,15 @@ class TreeGate(Verdicts):
         branch, on = self.tree.tables[name], self.tree.keys_of(name)
         return [key for key in branch.key if key not in on and isinstance(branch.columns[key], Identifier)]
 
-    def _check_rows(self, gate: Gate, rows: pa.RecordBatch) -> None:
+    def _check_rows(self, name: str, rows: pa.RecordBatch) -> None:
+        gate = self.gates[name]
         try:
             Codec(gate.schema.refusing()).encode(rows)
         except DataError:
-            gate.check(rows)
+            try:
+                gate.check(rows)
+            except DataError as fault:
+                raise DataError(f"{name}.{fault.column}", fault.rule, fault.faults) from None
         else:
             gate.check_encoded(rows)
 

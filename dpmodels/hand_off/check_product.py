@@ -58,6 +58,9 @@ def _faults(folder: Path, parts: list[str], contract: Contract, whole: bool) -> 
             return
         rows[table] = rows.get(table, 0) + footer.num_rows
     stated = _stated(folder)
+    if whole and (missing := [name for name in known if name not in rows]):
+        yield f"there is no table {', '.join(missing[:MOST_FAULTS])}, which schema.yaml describes"
+        return
     of_units = contract.root if contract.kind == "tree" else "parents"
     counted = rows.get("", rows.get(of_units))  # without a table of users nobody counts them here
     if whole and counted is not None and counted != stated:

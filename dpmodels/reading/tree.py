@@ -25,13 +25,17 @@ from dpmodels.gate.expectations import Gate
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.ingest import check_passed, encode_checked
 from dpmodels.reading.pictures import Batches
+from dpmodels.reading.tree_files import naming
 from dpmodels.reading.user_ids import read_ids
 
-ONCE = "must name each row of table {} once"
+ONCE = "the key of table {} ({}) must name each row once"
 REPEATED = "must not be the same in two rows of table {} that belong to one row of its parent, since it is `unique`"
 LACKING = (
     "of table {} names a row that its parent's table lacks, or none; give every row a parent, or write `orphans: drop`"
 )
+
+LEFT_OUT, NOBODY = -1, -2
+"""Stand for the parent of a row whose parent is left out, and of one that names none."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +67,14 @@ def transform_tree(
             value.
     """
     kinds: dict[tuple[str, str], set[str]] = {}
-    raw = {name: _read(tree, name, tables[name], gates[name], kinds) for name in tree.tables}
-    for gate in gates.values():
+    raw = dict[str, Raw]()
+    for name in tree.tables:
+        with naming(name):
+            raw[name] = _read(tree, name, tables[name], gates[name], kinds)
+    for name, gate in gates.items():
         gate.settle()
-    check_passed(bool(len(raw[tree.root].codes[0])), *gates.values(), of_users=True)
+        with naming(name):
+            check_passed(name != tree.root or bool(len(raw[name].codes[0])), gate, of_users=True)
     records, codec = joined(tree, raw), TreeCodec(tree)
     with pa.OSFile(str(folder / "part-00000.arrow"), "wb") as sink, pa.ipc.new_file(sink, codec.arrow_schema) as writer:
         for start in range(0, len(records), units):
@@ -82,13 +90,12 @@ def joined(tree: Tree, raw: Mapping[str, Raw]) -> TreeRecords:
     codes, parents = {tree.root: raw[tree.root].codes}, dict[str, Whole]()
     kept = {tree.root: np.arange(len(raw[tree.root].codes[0]))}
     for name, branch in tree.tables.items():
-        _check_once(name, branch, raw[name].keys)
         if branch.parent is None:
+            _check_once(name, branch, raw[name].keys, np.ones(len(kept[name]), dtype=np.bool_))
             continue
-        above = _rows_above(tree, name, raw)
-        number = np.full(len(raw[branch.parent].codes[0]), -1)
-        number[kept[branch.parent]] = np.arange(len(kept[branch.parent]))
-        above = np.where(above < 0, -1, number[above])
+        above = _rows_above(tree, name, raw, kept[branch.parent])
+        _check_once(name, branch, raw[name].keys, above > NOBODY)
+        above = np.maximum(above, LEFT_OUT)
         by = [_order_of(branch, raw[name])] if branch.order else []
         order = np.lexsort((*by, above))
         order = order[above[order] >= 0]
@@ -106,7 +113,6 @@ def _read(
 ) -> Raw:
     """Read one table; columns that name the same rows are written in one way, in all tables."""
     branch, on = tree.tables[name], tree.keys_of(name)
-    above = dict(zip(on, tree.tables[branch.parent].key, strict=True)) if branch.parent else {}
     codes: dict[str, list[Codes]] = {column: [] for column in branch.modelled}
     keys: dict[str, list[NDArray[Any]]] = {column: [] for column in tree.joins(name)}
     batches: Iterator[pa.RecordBatch] = chain.from_iterable(part.reveal() for part in parts)
@@ -114,17 +120,38 @@ def _read(
         for column, values in zip(branch.modelled, records.codes or (), strict=True):
             codes[column].append(values)
         for column, parts_of_key in keys.items():
-            place = (str(branch.parent), above[column]) if column in above else (name, column)
-            drops = branch.orphans == "drop" and column in on
-            parts_of_key.append(_ids(column, batch.column(column), kinds.setdefault(place, set()), drops))
+            source, drops = _source(tree, name, column), branch.orphans == "drop" and column in on
+            values = plain(batch.column(column))
+            values = values if source[1] not in tree.tables[source[0]].modelled else _whole_numbers(column, values)
+            parts_of_key.append(_ids(column, values, kinds.setdefault(source, set()), drops))
     empty = {column: np.zeros(0, dtype=code_type(one)) for column, one in branch.modelled.items()}
     whole = [np.concatenate([empty[column], *values]) for column, values in codes.items()]
     return Raw(whole, {column: np.concatenate([np.zeros(0, object), *values]) for column, values in keys.items()})
 
 
+def _source(tree: Tree, table: str, column: str) -> tuple[str, str]:
+    """Return the table and the column that a key's values are of, wherever it is repeated."""
+    on, parent = tree.keys_of(table), tree.tables[table].parent
+    if parent is None or column not in on:
+        return table, column
+    return _source(tree, parent, tree.tables[parent].key[on.index(column)])
+
+
+def _whole_numbers(name: str, array: pa.Array) -> pa.Array:
+    """Return the values of an order column, and of columns that repeat it, as whole numbers however files type them.
+
+    Raises:
+        DataError: one is none.
+    """
+    try:
+        return array if pa.types.is_integer(array.type) else array.cast(pa.float64()).cast(pa.int64())
+    except pa.ArrowException:
+        raise DataError(name, "must hold whole numbers, since it is part of a key") from None
+
+
 def _ids(name: str, column: pa.Array, kinds: set[str], drops: bool) -> NDArray[Any]:
     """Return the values of a key; null is refused, or is None where the rows that have it are left out."""
-    array = plain(column)
+    array = column
     if not (drops and array.null_count):
         return read_ids(name, array, kinds).astype(object)
     ids = np.full(len(array), None, dtype=object)
@@ -133,37 +160,36 @@ def _ids(name: str, column: pa.Array, kinds: set[str], drops: bool) -> NDArray[A
     return ids
 
 
-def _rows_above(tree: Tree, name: str, raw: Mapping[str, Raw]) -> Whole:
-    """Return the number of each row's parent, or -1 where there is none and such rows are left out.
+def _rows_above(tree: Tree, name: str, raw: Mapping[str, Raw], kept: Whole) -> Whole:
+    """Return the number of each row's parent among those that are kept, or why there is none.
 
     Raises:
-        DataError: there is none, and such rows are refused.
+        DataError: a row names no parent, and such rows are refused.
     """
-    branch = tree.tables[name]
-    key, on = tree.tables[str(branch.parent)].key, tree.keys_of(name)
-    parents = [raw[str(branch.parent)].keys[column] for column in key]
+    parent, key, on = str(tree.tables[name].parent), tree.tables[str(tree.tables[name].parent)].key, tree.keys_of(name)
+    parents = [raw[parent].keys[column] for column in key]
     children = [raw[name].keys[column] for column in on]
-    above = matched(parents, children)
-    above[_any_null(children)] = -1
-    if branch.orphans == "refuse" and (above < 0).any():
-        raise DataError(on[0], LACKING.format(name))
+    above = matched([values[kept] for values in parents], children)
+    nobody = (matched(parents, children) < 0) | _any_null(children)
+    above[nobody] = NOBODY
+    if tree.tables[name].orphans == "refuse" and nobody.any():
+        raise DataError(f"{name}.{on[0]}", LACKING.format(name))
     return above
 
 
-def _check_once(name: str, branch: Branch, keys: Mapping[str, NDArray[Any]]) -> None:
+def _check_once(name: str, branch: Branch, keys: Mapping[str, NDArray[Any]], stays: Mask) -> None:
+    """Refuse two rows of one key, among those that stay: rows without a parent may be left out."""
     if not branch.key:
         return
-    values = [keys[column] for column in branch.key]
-    known = ~_any_null(values)
-    number = numbered(values)[known]
+    number = numbered([keys[column] for column in branch.key])[stays]
     if len(np.unique(number)) < len(number):
-        raise DataError(branch.key[-1], ONCE.format(name))
+        raise DataError("", ONCE.format(name, ", ".join(branch.key)))
 
 
 def _check_unique(name: str, branch: Branch, above: Whole, order: Any = None) -> None:
     """Refuse two rows of one parent with one value of a unique order column; the rows are sorted by both."""
     if branch.unique and ((np.diff(above) == 0) & (np.diff(order.astype(np.int64)) == 0)).any():
-        raise DataError(str(branch.order), REPEATED.format(name))
+        raise DataError(f"{name}.{branch.order}", REPEATED.format(name))
 
 
 def _any_null(columns: Sequence[NDArray[Any]]) -> Mask:

@@ -1,5 +1,7 @@
 """Where the tables of a tree lie: a folder with a file or a folder for each, or a pattern that names the table."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,18 @@ from dpmodels.reading.data_files import FORMATS, is_uri
 
 NAME = "{table}"
 """Stands for a table's name in a place that is no folder."""
+
+
+@contextmanager
+def naming(table: str) -> Iterator[None]:
+    """Name the table in what is said of one of its columns, or of all of it."""
+    try:
+        yield
+    except DataError as fault:
+        if fault.column:
+            raise DataError(f"{table}.{fault.column}", fault.rule, fault.faults) from None
+        faults = [f"table {table}: {each}" for each in fault.faults]
+        raise DataError("", f"table {table}: {fault.rule}", faults) from None
 
 
 def places_of(data: str, contract: Any) -> list[str]:

@@ -36,6 +36,10 @@ ROWS_ALONE = (
     "What is made are rows and not users: no synthetic row belongs to anybody, and how many rows a user has is not "
     "kept; `users` in the schema keeps it."
 )
+OF_UNITS = (
+    "Of tables below that of the units, all figures are of units: each unit weighs one, however many rows it has, so a "
+    "mean that is stated is no average over the rows of a table."
+)
 UNCOMPARED = "Nothing here compares with the real rows: such figures are exact statistics of them and stay inside."
 COMPARED = "Of the real rows there are only the scores that were charged for: exact figures of them stay inside."
 OF_DOCUMENTS = (
@@ -93,6 +97,7 @@ def _not_promised(contract: Contract, charged: Mapping[str, Any] | None) -> list
         *others,
         *([UNPRICED] if unpriced(contract) else []),
         *([ROWS_ALONE] if contract.makes_rows_alone else []),
+        *([OF_UNITS] if contract.kind == "tree" else []),
         COMPARED if charged and charged["status"] == "measured" else UNCOMPARED,
     ]
 

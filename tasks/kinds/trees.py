@@ -18,7 +18,7 @@ from dpmodels.gate.expectations import Gate, Verdicts
 from dpmodels.gate.tree_gate import TreeGate
 from dpmodels.reading.load import check_first, load_parts
 from dpmodels.reading.tree import transform_tree
-from dpmodels.reading.tree_files import place_of
+from dpmodels.reading.tree_files import naming, place_of
 from dpmodels.releases.contract import tree_of
 from dpmodels.report.fidelity import Measured
 from dpmodels.report.trees import TreeTally, facts_of_tables
@@ -36,7 +36,8 @@ LEAST_UNITS = 1024
 def check_columns(contract: Tree, data: str, parents: str) -> None:
     """Hold the columns of each table's first file to the schema."""
     for name in contract.tables:
-        check_first(place_of(data, name), contract.schema_of(name), contract.joins(name))
+        with naming(name):
+            check_first(place_of(data, name), contract.schema_of(name), contract.joins(name))
 
 
 def encode(run: Run, folder: Path) -> None:
@@ -103,6 +104,15 @@ def check_tree(folder: Path, contract: Tree, rows: int | None) -> TreeGate:
     Raises:
         DataError: a table is missing or damaged, or a row names no row of its parent's table.
     """
+    try:
+        return _checked(folder, contract, rows)
+    except (pa.ArrowException, TypeError, ValueError, KeyError):  # of tables that somebody else wrote
+        raise DataError(
+            "", f"the tables in {folder} are not of the types of the schema, and cannot be joined"
+        ) from None
+
+
+def _checked(folder: Path, contract: Tree, rows: int | None) -> TreeGate:
     tables = {name: _read(folder / name, contract, name) for name in contract.tables}
     gate, parents, codec = TreeGate(contract, rows), dict[str, Whole](), TreeCodec(contract)
     for name, branch in contract.tables.items():
@@ -125,6 +135,7 @@ def _values(table: pa.Table, name: str) -> NDArray[Any]:
 
 def _read(folder: Path, tree: Tree, name: str) -> pa.Table:
     schema, types = tree.handed_over(name), TreeCodec(tree).output_of(name)
+    folder = folder if folder.exists() else Path(place_of(str(folder.parent), name))
     batches = [batch for file in parquet_files(folder) for batch in read_batches(file, 2**16, schema)]
     table = pa.Table.from_batches(batches).unify_dictionaries()
     if missing := [column for column in types.names if column not in table.column_names]:

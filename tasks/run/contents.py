@@ -20,6 +20,7 @@ What an ingest read is hashed once, and named beside its rows: a place elsewhere
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -38,7 +39,7 @@ from dpmodels.reading.data_files import DataFile, is_local
 from dpmodels.reading.database import Query, tables_of
 from dpmodels.reading.load import RawRows
 from dpmodels.reading.tree_files import places_of
-from dpmodels.releases.contract import tree_of
+from dpmodels.releases.contract import Contract, tree_of
 from tasks.engine.encoded import EncodedPart, EncodedTable
 from tasks.engine.engines import Threads, cores
 from tasks.run.folders import make_private
@@ -180,7 +181,7 @@ def _contents(run: Run, encoded: Path | None, secret: bytes) -> list[str]:
     is_encoded_table = encoded is not None and (contract.is_table or contract.kind == "tree")
     if settings.query and settings.data:
         contents |= _tables(settings.data, settings.query, secret)
-    data_places = () if settings.query else places_of(settings.data, contract)
+    data_places = () if settings.query else _places(settings, contract, encoded)
     for data in filter(None, (*data_places, settings.parents)):
         if is_local(data) or not is_encoded_table:
             contents |= _files(data, secret, each=bool(settings.federation))
@@ -190,6 +191,17 @@ def _contents(run: Run, encoded: Path | None, secret: bytes) -> list[str]:
         contents.update(_rows(run, encoded, secret))
         _write(encoded / CONTENTS, "\n".join(sorted(contents)).encode())
     return sorted(contents)
+
+
+def _places(settings: Settings, contract: Contract, encoded: Path | None) -> list[str]:
+    """Return where a run's data lie; tables of a tree without rows are left out, since all such tables are alike."""
+    places = places_of(settings.data, contract)
+    if contract.kind != "tree" or encoded is None:
+        return places
+    rows = Counter[str]()
+    for records in EncodedTable(encoded, contract):
+        rows.update({name: records.rows(name) for name in contract.tables})
+    return [place for name, place in zip(contract.tables, places, strict=True) if rows[name]]
 
 
 def _files(data: str, secret: bytes, each: bool = False) -> set[str]:
@@ -231,26 +243,23 @@ def _raw_rows(settings: Settings, contract: Discovery, secret: bytes) -> str:
 def _rows(run: Run, encoded: Path, secret: bytes) -> list[str]:
     """Hash the encoded rows of a table or of documents, whatever order they come in.
 
-    Rows of a table, and of each table of a tree, have two hashes: by the order of the schema's columns, which earlier
-    versions remembered, and by that of their names.
+    Rows of a table, and of a tree's table of units, have two hashes: by the order of the schema's columns, which
+    earlier versions remembered, and by that of their names.
     """
     contract = run.plan.release.contract
     if contract.kind not in (*TABLES, "tree"):
         return [digest_of_documents(encoded, secret)]
     is_tree = contract.kind == "tree"
-    tables = tree_of(contract).tables if is_tree else ("",)
-    schemas = {name: tree_of(contract).schema_of(name) if is_tree else run.plan.release.table for name in tables}
+    schema = tree_of(contract).schema_of(root := tree_of(contract).root) if is_tree else run.plan.release.table
 
     def both() -> list[Fingerprint]:
-        return [Fingerprint(schema, secret, by_name) for schema in schemas.values() for by_name in (False, True)]
+        return [Fingerprint(schema, secret, by_name) for by_name in (False, True)]
 
     def read(part: EncodedPart) -> list[Fingerprint]:
         fingerprints = both()
         for records in part:
-            parts = [records.of(name) for name in schemas] if is_tree else [records]
-            for table, *pair in zip(parts, fingerprints[::2], fingerprints[1::2], strict=True):
-                for fingerprint in pair:
-                    fingerprint.add(table)
+            for fingerprint in fingerprints:
+                fingerprint.add(records.of(root) if is_tree else records)
         return fingerprints
 
     wholes = both()

@@ -34,7 +34,7 @@ def test_a_schema_is_read_back_as_it_was_written_and_keeps_its_hash():
 
 def test_the_unit_is_a_row_of_the_root_with_all_its_rows_and_their_most_is_what_it_may_have():
     tree = firm.make_schema()
-    assert (tree.unit.user, tree.unit.max_rows) == ("customer", 12)
+    assert (tree.unit.user, tree.unit.max_rows) == ("customer.customer", 1 + 1 + 3 + 12)
     assert tree.measured == ("customer", "purchase", "item") and tree.parts("customer") == ("address",)
 
 
@@ -83,6 +83,14 @@ def test_names_that_only_flat_tables_have_are_refused(name):
     content["tables"]["purchase"]["columns"][name] = {"type": "boolean"}
     contract, faults = parse(yaml.safe_dump(content, sort_keys=False))
     assert contract is None and ["another name" in fault.message for fault in faults] == [True]
+
+
+def test_rows_of_another_root_with_a_key_of_the_same_name_are_another_unit():
+    """An account adds up what one unit costs: an order is another than the customer who made it."""
+    columns = {"id": {"type": "identifier", "keep": "regenerate"}, "size": {"type": "boolean"}}
+    tables = [{name: {"key": "id", "columns": columns}} for name in ("customer", "purchase")]
+    units = [Tree.model_validate({"name": "shop", "tables": each}).unit for each in tables]
+    assert units[0] != units[1] and units[0].code != units[1].code
 
 
 def test_tables_and_columns_in_another_order_are_another_contract():

@@ -85,6 +85,15 @@ def test_rows_that_do_not_stand_below_a_parent_are_refused(back):
         TreeGate(TREE, None).check(damaged)
 
 
+@pytest.mark.parametrize("column", [TABLE, BACK])
+def test_a_table_that_is_not_stacked_is_refused(column):
+    with refused(DataError, rule=DAMAGED):
+        TreeGate(TREE, None).check(ROWS.drop_columns(column))
+    if column == TABLE:
+        with refused(DataError, rule=DAMAGED):
+            list(whole_units(TREE, ROWS.drop_columns(column).combine_chunks().to_batches()))
+
+
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
 def test_batches_are_cut_between_units_and_give_the_same_tables(size):
     batches = list(whole_units(TREE, (batch for batch in ROWS.combine_chunks().to_batches(max_chunksize=size))))

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
 from dpmodels.audit.made import firm
+from dpmodels.codec.stacked import matched
 from dpmodels.codec.tree import TreeCodec, TreeRecords
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
@@ -96,20 +98,32 @@ def test_what_a_unit_is_does_not_depend_on_the_order_of_files_or_on_other_units(
     [
         (
             with_column("purchase", "customer", ["b", "a", SECRET, "b", "b"]),
-            "customer",
+            "purchase.customer",
             "of table purchase names a row",
         ),
-        (with_column("purchase", "customer", ["b", "a", None, "b", "b"]), "customer", "must not be null"),
-        (with_column("customer", "customer", ["a", SECRET, SECRET]), "customer", "each row of table customer once"),
-        (with_column("customer", "customer", [1, 2, 3]), "customer", "text in one file and whole numbers in another"),
-        (with_column("purchase", "kind", ["books", SECRET, "tools", "books", "games"]), "kind", "one of the listed"),
+        (with_column("purchase", "customer", ["b", "a", None, "b", "b"]), "purchase.customer", "must not be null"),
+        (
+            with_column("customer", "customer", ["a", SECRET, SECRET]),
+            "",
+            "the key of table customer (customer) must name each row once",
+        ),
+        (
+            with_column("customer", "customer", [1, 2, 3]),
+            "address.customer",
+            "text in one file and whole numbers in another",
+        ),
+        (
+            with_column("purchase", "kind", ["books", SECRET, "tools", "books", "games"]),
+            "",
+            "one of the listed",
+        ),
     ],
 )
 def test_a_fault_is_one_sentence_without_a_value(tmp_path, tables, column, says):
     with pytest.raises(DataError) as fault:
         read(firm.make_schema(), tables, tmp_path)
     said = str(fault.value)
-    assert (fault.value.column in (column, "")) and says in said and SECRET not in said and "\n" not in said
+    assert fault.value.column == column and says in said and SECRET not in said and "\n" not in said
 
 
 def test_rows_without_a_parent_are_left_out_where_the_schema_says_so(tmp_path):
@@ -145,8 +159,29 @@ def test_keys_of_two_columns_join_and_an_order_that_is_unique_may_be_one_of_them
     records = read(tree, tables, tmp_path)
     assert records.codes["year"][0].tolist() == [1, 3, 3] and records.codes["job"][0].tolist() == [6, 5, 7]
     twice = {**tables, "year": {"id": [2, 1, 1], "year": [3, 3, 3]}}
-    with refused(DataError, "table year", column="year"):
+    with refused(DataError, "the key of table year"):
         read(tree, twice, tmp_path / "twice")
+    as_csv = tmp_path / "csv"
+    as_csv.mkdir()
+    for name, columns in tables.items():
+        pa.csv.write_csv(pa.table(columns), as_csv / f"{name}.csv")
+    again = read(tree, {}, as_csv)
+    assert again.codes["job"][0].tolist() == [6, 5, 7]
+
+
+def test_rows_that_are_left_out_may_repeat_keys_and_take_nothing_from_others(tmp_path):
+    tree = tree_of(purchase={"orphans": "drop"}, item={"orphans": "drop"})
+    tables = with_column("purchase", "customer", ["b", "a", None, None, "nobody"])
+    tables["purchase"]["number"] = [5, 4, 5, 5, 4]
+    records = read(tree, tables, tmp_path)
+    assert records.parents["purchase"].tolist() == [0, 1]
+    assert records.codes["item"][0].tolist() == [10_001, 100]  # of 4, without a price, and of 5
+
+
+def test_parents_of_one_key_are_matched_by_the_first_and_nobody_by_none():
+    parents, children = [np.array(["a", "b", "a"], dtype=object)], [np.array(["b", "a", "c"], dtype=object)]
+    assert matched(parents, children).tolist() == [1, 0, -1]
+    assert matched([each[:0] for each in parents], children).tolist() == [-1, -1, -1]
 
 
 def test_a_place_must_hold_one_file_for_each_table(tmp_path):
