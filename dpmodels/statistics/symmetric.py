@@ -90,8 +90,9 @@ def shrink_classes(
 
     W = sum_c n_c C_c / n, shrunk toward 0;      C_c <- W + shrink(C_c - W)
 
-    No eigenvalue is below ``floor`` times the edge of the noise of W: one bound for all classes, since a class whose own
-    were larger would be taken for wider and be told by nothing else. Without ``floor`` each is bounded as by ``shrink``.
+    No eigenvalue is below ``floor`` times the edge of the noise of W: one bound for all classes, since a class with a
+    larger one would seem wider, and where noise is large that alone would decide. Without ``floor`` each is bounded as
+    by ``shrink``.
 
     Shapes: [classes, d, d], [classes], [classes] -> [classes, d, d].
     """

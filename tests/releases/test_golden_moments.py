@@ -1,4 +1,4 @@
-"""Moments of federations that were planned before ``floor``: their text and hash stay, and they are read as they were."""
+"""Moments of federations planned before ``floor``: text and hash stay, and they are read and drawn as they were."""
 
 import json
 

@@ -40,7 +40,6 @@ from dpmodels.statistics.component_moments import LEAST_VARIANCE, Z_BITS
 from dpmodels.statistics.partial_sums import transform_added
 from dpmodels.statistics.symmetric import DIAGONAL, edge_of, shrink, shrink_classes
 
-
 FLOOR = 1.0
 """The floor of new plans: what is not told from noise may be as large as noise is (docs/benchmarks-archive.md)."""
 
