@@ -16,9 +16,9 @@ is who sees what: under central trust the aggregator's process reads every clien
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -40,8 +40,13 @@ from dpmodels.statistics.component_moments import LEAST_VARIANCE, Z_BITS
 from dpmodels.statistics.partial_sums import transform_added
 from dpmodels.statistics.symmetric import DIAGONAL, edge_of, shrink, shrink_classes
 
-FLOOR = 1.0
-"""The floor of new plans: what is not told from noise may be as large as noise is (docs/benchmarks-archive.md)."""
+FLOOR, FLOOR_OF_CLASSES = 1.0, 0.5
+"""Floors of new plans, as measured in docs/benchmarks-archive.md: of one covariance, and of one for each class."""
+
+
+def floor_of(spec: Mapping[str, Any]) -> float:
+    """Return the floor of a new plan."""
+    return FLOOR if spec.get("pooled", True) else FLOOR_OF_CLASSES
 
 
 class ClientMoments(Frozen):
@@ -61,7 +66,7 @@ class ClientMoments(Frozen):
     pooled: bool = True
     count_weight: Annotated[float, Field(gt=0, le=10)] = 0.15
     mean_weight: Annotated[float, Field(gt=0, le=10)] = 1.0
-    floor: Annotated[float, Field(gt=0, le=10)] | None = FLOOR
+    floor: Annotated[float, Field(gt=0, le=10)] | None = Field(default_factory=floor_of)
     trust: Literal["local", "central"] = "local"
 
 
@@ -172,9 +177,7 @@ def added(moments: ClassMoments, sums: Sequence[NoisySum], floor: float | None) 
     return discriminant(moments, total, float(np.linalg.norm([once.noise_stddev for once in sums])), floor)
 
 
-def discriminant(
-    moments: ClassMoments, released: Whole, noise_stddev: float, floor: float | None = FLOOR
-) -> Discriminant:
+def discriminant(moments: ClassMoments, released: Whole, noise_stddev: float, floor: float | None) -> Discriminant:
     """Return the Gaussians of released moments (post-processing).
 
     Units: ``noise_stddev`` in lattice steps; ``floor`` as in ``ClientMoments``.

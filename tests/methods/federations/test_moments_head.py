@@ -9,7 +9,7 @@ import pytest
 from dpmodels.embeddings.frozen import Examples, transform_frozen
 from dpmodels.errors import InvalidArgument
 from dpmodels.mechanisms import gaussian
-from dpmodels.methods.federations.moments_head import FLOOR, ClientMoments, MomentsHead, discriminant
+from dpmodels.methods.federations.moments_head import FLOOR, FLOOR_OF_CLASSES, ClientMoments, MomentsHead, discriminant
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.release import read_release
 from dpmodels.statistics.class_moments import ClassMoments
@@ -58,7 +58,7 @@ def test_one_noise_covers_a_federation_and_one_each_adds_up(tmp_path):
     about = contract(parts)
     central = measured(own, about, [one for part in parts.values() for one in points(part)], tmp_path / "all", 8.0)
     local = [measured(own, about.of(name), points(part), tmp_path / name, 8.0) for name, part in parts.items()]
-    exact = discriminant(own.of(central.value.line), own.design(own.measurement, about).total(*whole()), 1.0)
+    exact = discriminant(own.of(central.value.line), own.design(own.measurement, about).total(*whole()), 1.0, FLOOR)
     found = [right(head, test) for head in (exact, own.fit([central]), own.fit(local))]
     assert found[0] > 0.8
     assert found[1] > found[0] - 0.05 and found[2] > found[0] - 0.15
@@ -140,6 +140,7 @@ def make_vectors(number: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("pooled", [True, False])
 def test_a_release_with_less_noise_is_not_read_worse(pooled: bool) -> None:
     spec = ClientMoments(pooled=pooled)
+    assert spec.floor == (FLOOR if pooled else FLOOR_OF_CLASSES)
     moments = ClassMoments(3, 24, spec.count_weight, spec.mean_weight, pooled=pooled)
     exact, (z, label) = moments.total(*make_vectors(2000, 0)), make_vectors(1000, 1)
     found = []
