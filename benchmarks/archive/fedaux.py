@@ -161,7 +161,7 @@ class Split:
         for _ in range(releases):
             drawn = drawn + noisy(np.zeros_like(drawn), moments.l2_sensitivity, multiplier)
         stddev = math.sqrt(releases) * lattice_noise_stddev(moments.l2_sensitivity, multiplier) if budget else 0.0
-        kept.append(self.right(discriminant(moments, drawn, stddev).logits(self.data["z_test"])))
+        kept.append(self.right(discriminant(moments, drawn, stddev, spec.floor).logits(self.data["z_test"])))
         return kept[0]
 
     def all_gaussians(self, budget: PrivacyBudget) -> list[float]:

@@ -85,8 +85,10 @@ def read_plan(text: str | bytes, report: str | bytes | None = None) -> Plan:
 
 
 def _with_rules(line: Line) -> Line:
-    """Name what a line of nacre, or of one that begins with nacre, lacks where it was planned before there was such."""
-    measurement = line.measurement
+    """Name what a line lacks where it was planned before there was such; of ``LATE`` it keeps hash and text."""
+    measurement = _with_late(line.method, line.measurement)
+    if measurement != line.measurement:
+        return line.model_copy(update={"measurement": measurement})
     if line.method == "nacre":
         measurement = {**NACRE_OF_2, **measurement}
     elif isinstance(warm := measurement.get("warm"), dict) and "fine_cells" in warm:
@@ -94,6 +96,15 @@ def _with_rules(line: Line) -> Line:
     if measurement == line.measurement:
         return line
     return line.model_copy(update={"measurement": measurement, "former": line.former or Former(hash=line.hash)})
+
+
+def _with_late(method: str, measurement: dict[str, Any]) -> dict[str, Any]:
+    """Say of the moments of a federation that was planned before ``floor`` that it has none."""
+    if method == "federated-moments":
+        return {"floor": None, **measurement}
+    if method == "federated-both" and isinstance(moments := measurement.get("moments"), dict):
+        return {**measurement, "moments": {"floor": None, **moments}}
+    return measurement
 
 
 def values_of(line: Line, table: pa.Table, values: Whole, chosen: Whole) -> tuple[Whole, Whole]:

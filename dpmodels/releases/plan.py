@@ -9,6 +9,7 @@ from pydantic import (
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
+    field_serializer,
     model_serializer,
     model_validator,
 )
@@ -24,6 +25,10 @@ from dpmodels.releases.contract import AnyContract, Contract, read_contract, tab
 
 RELEASE, REPORT = "release", "report"
 """Names of the lines of a run on a table: its release, and the charged scores of its report if they were asked for."""
+
+
+LATE = ("floor",)
+"""Parameters that came after lines were written without them: None is what such lines meant, and is not written."""
 
 
 class Former(Frozen):
@@ -62,6 +67,11 @@ class Line(BaseModel):
     measurement: dict[str, Any]
     fingerprint: str
     former: Former | None = Field(default=None, exclude_if=lambda given: given is None)
+
+    @field_serializer("measurement")
+    def _without_late(self, measurement: dict[str, Any]) -> dict[str, Any]:
+        """Leave out what a line of an earlier version lacks, so that its text and its hash stay."""
+        return _without(measurement)
 
     @property
     def table(self) -> Schema:
@@ -196,6 +206,11 @@ def _with_contract(line: dict[str, Any], contract: Any) -> dict[str, Any]:
         whole = read_contract(contract)
         contract = whole.of(client) if whole.kind == "federation" else None
     return {**{key: value for key, value in line.items() if key != "client"}, "contract": contract}
+
+
+def _without(measurement: dict[str, Any]) -> dict[str, Any]:
+    written = {key: value for key, value in measurement.items() if value is not None or key not in LATE}
+    return {key: _without(value) if isinstance(value, dict) else value for key, value in written.items()}
 
 
 def canonical_hash(content: Any) -> str:

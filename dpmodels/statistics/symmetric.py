@@ -50,37 +50,57 @@ def principal_directions(matrix: NDArray[np.float64], count: int) -> NDArray[np.
     return result
 
 
+def edge_of(noise_stddev: float, size: int) -> float:
+    """Return the largest eigenvalue that symmetric noise alone has: s sqrt(2 d)."""
+    edge: float = noise_stddev * (2 * size) ** 0.5
+    return edge
+
+
 def shrink(
-    covariance: NDArray[np.float64], noise_stddev: float, toward: NDArray[np.float64] | float = 0.0
+    covariance: NDArray[np.float64],
+    noise_stddev: float,
+    toward: NDArray[np.float64] | float = 0.0,
+    least: float | None = None,
 ) -> NDArray[np.float64]:
     """Remove from a covariance what symmetric noise puts into it, and bring it to what is positive semidefinite.
 
     Noise of standard deviation s on the diagonal (off it: s / sqrt 2) has eigenvalues up to e = s sqrt(2 d). In the
     difference from ``toward`` an eigenvalue v below e is taken for noise. One above e is taken for a true eigenvalue
-    that noise has enlarged, and sqrt(v^2 - e^2) is the best estimate of it.
+    that noise has enlarged, and sqrt(v^2 - e^2) is the best estimate of it. No eigenvalue of the result is below
+    ``least``, or below e / 20 where it is None.
 
     Source: the optimal shrinker of a spiked Wigner matrix under Frobenius loss (Benaych-Georges, Nadakuditi 2011).
     """
-    edge = noise_stddev * (2 * len(covariance)) ** 0.5
+    edge = edge_of(noise_stddev, len(covariance))
+    least = edge / 20 if least is None else least
     values, vectors = np.linalg.eigh(covariance - toward)
     shrunk = np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0))
     values, vectors = np.linalg.eigh((vectors * shrunk) @ vectors.T + toward)
-    result: NDArray[np.float64] = (vectors * np.maximum(values, edge / 20)) @ vectors.T
+    result: NDArray[np.float64] = (vectors * np.maximum(values, least)) @ vectors.T
     return result
 
 
 def shrink_classes(
-    covariances: NDArray[np.float64], noise_stddevs: NDArray[np.float64], counts: NDArray[np.float64]
+    covariances: NDArray[np.float64],
+    noise_stddevs: NDArray[np.float64],
+    counts: NDArray[np.float64],
+    floor: float | None = None,
 ) -> NDArray[np.float64]:
     """Shrink each class's covariance toward the pooled one, whose noise is less.
 
     W = sum_c n_c C_c / n, shrunk toward 0;      C_c <- W + shrink(C_c - W)
 
+    No eigenvalue is below ``floor`` times the edge of the noise of W: one bound for all classes, since a class with a
+    larger one would seem wider, and where noise is large that alone would decide. Without ``floor`` each is bounded as
+    by ``shrink``.
+
     Shapes: [classes, d, d], [classes], [classes] -> [classes, d, d].
     """
     shares = counts / counts.sum()
-    pooled = shrink(np.einsum("c,cij->ij", shares, covariances), float(np.linalg.norm(shares * noise_stddevs)))
-    return np.stack([shrink(c, s, pooled) for c, s in zip(covariances, noise_stddevs, strict=True)])
+    noise = float(np.linalg.norm(shares * noise_stddevs))
+    least = None if floor is None else floor * edge_of(noise, covariances.shape[-1])
+    pooled = shrink(np.einsum("c,cij->ij", shares, covariances), noise, least=least)
+    return np.stack([shrink(c, s, pooled, least) for c, s in zip(covariances, noise_stddevs, strict=True)])
 
 
 def factor_of(covariance: NDArray[np.float64]) -> NDArray[np.float64]:

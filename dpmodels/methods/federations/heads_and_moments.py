@@ -98,8 +98,9 @@ class HeadsAndMoments(System[BothDesigns]):
 
     def fit(self, releases: Sequence[Released[Release]]) -> Discriminant:
         """Add up the moments of all clients, and read Gaussians off them (post-processing)."""
-        design = self.of(releases[0].value.line).moments
-        return added(design, [self.answers(release.value)[2] for release in releases])
+        line = releases[0].value.line
+        floor = BothMeasurement.model_validate(line.measurement).moments.floor
+        return added(self.of(line).moments, [self.answers(release.value)[2] for release in releases], floor)
 
     def noise(self, line: Line) -> dict[str, float]:
         design = self.of(line)

@@ -16,9 +16,9 @@ is who sees what: under central trust the aggregator's process reads every clien
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -38,7 +38,15 @@ from dpmodels.releases.system import System, fingerprint_of
 from dpmodels.statistics.class_moments import ClassMoments, transform_all_moments
 from dpmodels.statistics.component_moments import LEAST_VARIANCE, Z_BITS
 from dpmodels.statistics.partial_sums import transform_added
-from dpmodels.statistics.symmetric import DIAGONAL, shrink, shrink_classes
+from dpmodels.statistics.symmetric import DIAGONAL, edge_of, shrink, shrink_classes
+
+FLOOR, FLOOR_OF_CLASSES = 1.0, 0.5
+"""Floors of new plans, as measured in docs/benchmarks-archive.md: of one covariance, and of one for each class."""
+
+
+def floor_of(spec: Mapping[str, Any]) -> float:
+    """Return the floor of a new plan."""
+    return FLOOR if spec.get("pooled", True) else FLOOR_OF_CLASSES
 
 
 class ClientMoments(Frozen):
@@ -47,6 +55,10 @@ class ClientMoments(Frozen):
     Attributes:
         pooled: whether all classes share one second moment, which gives linear discriminants.
         count_weight, mean_weight: weights of a count and of a first moment, where a second moment has 1.
+        floor: the least variance that a release is read with, as a multiple of the edge of the noise of the covariance
+            of all classes; None, as releases were read before there was a choice, is a twentieth of the edge of each
+            covariance itself. What does not stand out of the noise is no more than this bound says, and variances that
+            are taken for much less than the noise is outweigh, inverted, all that stands out of it.
         trust: local, where each client draws its own noise; or central, where an aggregator that sees the exact sums of
             all clients draws one noise for all.
     """
@@ -54,6 +66,7 @@ class ClientMoments(Frozen):
     pooled: bool = True
     count_weight: Annotated[float, Field(gt=0, le=10)] = 0.15
     mean_weight: Annotated[float, Field(gt=0, le=10)] = 1.0
+    floor: Annotated[float, Field(gt=0, le=10)] | None = Field(default_factory=floor_of)
     trust: Literal["local", "central"] = "local"
 
 
@@ -130,10 +143,11 @@ class MomentsHead(System[ClassMoments]):
         """
         if len({(each.value.line.fingerprint, each.value.line.contract.hash) for each in releases}) < len(releases):
             raise InvalidArgument("releases", len(releases), "be of as many clients")
-        if len({each.value.line.fingerprint for each in releases}) != 1:
+        specs = {ClientMoments.model_validate(each.value.line.measurement) for each in releases}
+        if len({each.value.line.fingerprint for each in releases}) != 1 or len({spec.floor for spec in specs}) != 1:
             raise InvalidArgument("releases", len(releases), "be of one measurement, and at least one")
         sums = [once for each in releases for once in self.answers(each.value)]
-        return added(self.of(releases[0].value.line), sums)
+        return added(self.of(releases[0].value.line), sums, specs.pop().floor)
 
     def noise(self, line: Line) -> dict[str, float]:
         return self.noise_at(line, self.of(line), 0)
@@ -157,14 +171,17 @@ class MomentsHead(System[ClassMoments]):
         return fingerprint_of(design.classes, design.size, design.count_step, design.mean_step, design.pooled)
 
 
-def added(moments: ClassMoments, sums: Sequence[NoisySum]) -> Discriminant:
+def added(moments: ClassMoments, sums: Sequence[NoisySum], floor: float | None) -> Discriminant:
     """Add noisy sums up, with their noise, and return the Gaussians of the total (post-processing)."""
     total = np.sum([once.vector for once in sums], axis=0)
-    return discriminant(moments, total, float(np.linalg.norm([once.noise_stddev for once in sums])))
+    return discriminant(moments, total, float(np.linalg.norm([once.noise_stddev for once in sums])), floor)
 
 
-def discriminant(moments: ClassMoments, released: Whole, noise_stddev: float) -> Discriminant:
-    """Return the Gaussians of released moments (post-processing). Units: ``noise_stddev`` in lattice steps."""
+def discriminant(moments: ClassMoments, released: Whole, noise_stddev: float, floor: float | None) -> Discriminant:
+    """Return the Gaussians of released moments (post-processing).
+
+    Units: ``noise_stddev`` in lattice steps; ``floor`` as in ``ClientMoments``.
+    """
     counts, sums, seconds = moments.unpack(released)
     sizes = counts.clip(min=max(1.0, noise_stddev / moments.count_step))
     means = sums / sizes[:, None]
@@ -173,9 +190,11 @@ def discriminant(moments: ClassMoments, released: Whole, noise_stddev: float) ->
     squares = np.einsum("ci,cj->cij", means, means)
     if moments.pooled:
         within = seconds[0] / sizes.sum() - np.einsum("c,cij->ij", shares, squares)
-        covariances = shrink(within, float(noise / sizes.sum()))[None]
+        spread = float(noise / sizes.sum())
+        least = None if floor is None else floor * edge_of(spread, moments.size)
+        covariances = shrink(within, spread, least=least)[None]
     else:
-        covariances = shrink_classes(seconds / sizes[:, None, None] - squares, noise / sizes, sizes)
+        covariances = shrink_classes(seconds / sizes[:, None, None] - squares, noise / sizes, sizes, floor)
     covariances = covariances + LEAST_VARIANCE * np.eye(moments.size)
     volumes: Floats = np.linalg.slogdet(covariances)[1]
     inverses = np.linalg.inv(covariances).astype(np.float64)

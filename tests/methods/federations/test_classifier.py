@@ -35,7 +35,9 @@ def gaussians() -> Discriminant:
     """Return Gaussians that could have been released."""
     examples, own = make_examples(500), MomentsHead()
     moments = own.design(own.measurement, CONTRACT)
-    return discriminant(moments, moments.total(EXTRACT.whole(examples.inputs), examples.labels.numpy()), 1.0)
+    return discriminant(
+        moments, moments.total(EXTRACT.whole(examples.inputs), examples.labels.numpy()), 1.0, own.measurement.floor
+    )
 
 
 def classifier(head: Ensemble | Discriminant) -> FederatedClassifier:

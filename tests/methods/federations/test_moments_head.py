@@ -1,5 +1,6 @@
 """The moments head: one noise for a federation, or one a client; and skew that does not matter to sums."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +9,10 @@ import pytest
 from dpmodels.embeddings.frozen import Examples, transform_frozen
 from dpmodels.errors import InvalidArgument
 from dpmodels.mechanisms import gaussian
-from dpmodels.methods.federations.moments_head import ClientMoments, MomentsHead, discriminant
+from dpmodels.methods.federations.moments_head import FLOOR, FLOOR_OF_CLASSES, ClientMoments, MomentsHead, discriminant
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.release import read_release
+from dpmodels.statistics.class_moments import ClassMoments
 from dpmodels.statistics.component_moments import Points
 from tests.kit.errors import refused
 from tests.kit.noise import has_stddev
@@ -56,7 +58,7 @@ def test_one_noise_covers_a_federation_and_one_each_adds_up(tmp_path):
     about = contract(parts)
     central = measured(own, about, [one for part in parts.values() for one in points(part)], tmp_path / "all", 8.0)
     local = [measured(own, about.of(name), points(part), tmp_path / name, 8.0) for name, part in parts.items()]
-    exact = discriminant(own.of(central.value.line), own.design(own.measurement, about).total(*whole()), 1.0)
+    exact = discriminant(own.of(central.value.line), own.design(own.measurement, about).total(*whole()), 1.0, FLOOR)
     found = [right(head, test) for head in (exact, own.fit([central]), own.fit(local))]
     assert found[0] > 0.8
     assert found[1] > found[0] - 0.05 and found[2] > found[0] - 0.15
@@ -124,6 +126,47 @@ def test_one_noise_for_the_sums_of_all_clients_is_that_of_one_record(monkeypatch
     assert alone.hash != line.hash and alone.fingerprint == line.fingerprint
     test = make_examples(500, seed=3)
     assert right(own.fit([release]), test) > 0.6
+
+
+def make_vectors(number: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return vectors of which a few features vary more than the noise, and the others less."""
+    rng = np.random.default_rng(seed)
+    label = rng.integers(0, 3, number)
+    z = rng.normal(0, 1, (number, 24)) * np.where(np.arange(24) < 4, 700, 150)
+    z[np.arange(number), label] += 1800
+    return np.rint(z).astype(np.int64), label
+
+
+@pytest.mark.parametrize("pooled", [True, False])
+def test_a_release_with_less_noise_is_not_read_worse(pooled: bool) -> None:
+    spec = ClientMoments(pooled=pooled)
+    assert spec.floor == (FLOOR if pooled else FLOOR_OF_CLASSES)
+    moments = ClassMoments(3, 24, spec.count_weight, spec.mean_weight, pooled=pooled)
+    exact, (z, label) = moments.total(*make_vectors(2000, 0)), make_vectors(1000, 1)
+    found = []
+    for stddev in 3.73 * moments.l2_sensitivity * np.array([0.03, 0.1, 0.3, 1.0, 3.0]):
+        noise = np.rint(stddev * np.random.default_rng(0).standard_normal(moments.dim)).astype(np.int64)
+        said = discriminant(moments, exact + noise, float(stddev), spec.floor).logits(z).argmax(axis=1)
+        found.append(float((said == label).mean()))
+    assert min(found) > 0.9, found
+    assert all(less > more - 0.02 for less, more in pairwise(found)), found
+
+
+def test_the_floor_is_planned_and_is_what_a_release_is_read_with(tmp_path):
+    parts = split(RECORDS, 1.0)
+    about = contract(parts).of("a")
+    own, low = MomentsHead(), MomentsHead(ClientMoments(floor=0.05))
+    release = measured(own, about, points(parts["a"]), tmp_path / "a")
+    line = release.value.line
+    assert line.measurement["floor"] == FLOOR
+    (once,) = own.answers(release.value)
+    read = [discriminant(own.of(line), once.vector, once.noise_stddev, floor) for floor in (FLOOR, 0.05)]
+    assert not np.allclose(read[0].inverses, read[1].inverses)
+    for system in (own, low):  # the plan of the release decides, and not whoever reads it
+        assert np.array_equal(system.fit([release]).inverses, read[0].inverses)
+    other = measured(low, contract(parts).of("b"), points(parts["b"]), tmp_path / "b")
+    with pytest.raises(InvalidArgument):
+        own.fit([release, other])
 
 
 def test_a_federation_whose_sum_could_overflow_is_refused():
