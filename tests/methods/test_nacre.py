@@ -204,7 +204,7 @@ def test_few_rows_few_columns_and_constant_columns_give_a_table(tmp_path, rows, 
     assert table.num_rows == 100
 
 
-@pytest.mark.parametrize(("columns", "classes"), [(64, 2), (178, 2), (60, 26), (617, 2), (617, 26)])
+@pytest.mark.parametrize(("columns", "classes"), [(64, 2), (150, 2), (178, 2), (60, 26), (617, 2), (617, 26)])
 def test_wide_tables_stay_within_the_public_limits(columns, classes):
     number = {"type": "number", "min": -1.0, "max": 1.0}
     letters = {"type": "categorical", "values": [f"c{i}" for i in range(classes)]}
@@ -218,8 +218,9 @@ def test_wide_tables_stay_within_the_public_limits(columns, classes):
     assert second.partition.classes * cells**2 <= spec.square_limit or (not conditional and cells <= 2 * (columns + 1))
     assert len(second.first) * second.partition.classes <= spec.pair_limit or not conditional
     reach = int(second.paired[0].sum())
-    assert reach == len(second.paired) - 1 if looks.all_pairs or columns <= 64 or not conditional else reach == 3
-    assert looks.all_pairs == (columns == 178)
+    whole = looks.all_pairs or columns <= 64 or not conditional
+    assert reach == (len(second.paired) - 1 if whole else {178: 11, 617: 3}[columns])
+    assert looks.all_pairs == (columns == 150)
 
 
 def test_no_more_pairs_are_measured_than_the_widest_table_that_is_wholly_paired_has():
@@ -407,7 +408,7 @@ def wide_schema(columns: int, classes: int = 1, **more: object) -> Schema:
 
 @pytest.mark.parametrize(
     ("columns", "classes", "all_pairs"),
-    [(64, 1, False), (65, 1, True), (512, 1, True), (513, 1, False), (363, 2, False)],
+    [(64, 1, False), (65, 1, True), (159, 1, True), (160, 1, False), (159, 2, True), (178, 2, False)],
 )
 def test_public_numbers_decide_whether_all_pairs_of_a_wide_table_are_measured(columns, classes, all_pairs):
     looks = Looks(NacreMeasurement(), wide_schema(columns, classes))

@@ -246,7 +246,7 @@ def called_by_text(rows: pa.Table) -> pd.DataFrame:
     ("column", "names", "said"),
     [
         ("kind", "", "column kind"),
-        ("customer", "customer", "of table purchase names a row that its parent's table lacks"),
+        ("customer", "purchase.customer", "of table purchase names a row that its parent's table lacks"),
     ],
 )
 def test_rows_that_do_not_fit_are_refused_removed_and_never_shown(

@@ -12,7 +12,7 @@ from dpmodels.contract.columns import Continuous
 from dpmodels.pages.internal import _column as internal_figure
 from dpmodels.pages.plots import FLOOR, LEFT, WIDTH
 from dpmodels.pages.report import column_figure
-from dpmodels.report.report import _column
+from dpmodels.report.report import column_facts
 from tests.kit.every_kind import make
 
 AMOUNT = "{type: number, round: 2, min: 0, max: 1000}"
@@ -24,7 +24,7 @@ def drawn(column: str, edges: list[float], shares: list[float]) -> Any:
     assert isinstance(modelled, Continuous)
     ranks = [*modelled.interval.rank(np.array(edges[:-1])), modelled.edges[-1]]
     cut = modelled.cut(np.array(ranks, dtype=np.int64))
-    return column_figure(_column("x", cut, np.array(shares), None, {}))
+    return column_figure(column_facts("x", cut, np.array(shares), None, {}))
 
 
 def bars_of(figure: Any) -> np.ndarray:
@@ -84,7 +84,7 @@ def test_labels_of_an_axis_do_not_overlap_in_either_report(column: str, edges: N
     even = np.full(modelled.size, 1 / modelled.size)
     values = np.linspace(modelled.low, modelled.high, 500)
     beside = {"name": "x", "type": modelled.type, **_shares(modelled, values, values)}
-    for figure in (column_figure(_column("x", modelled, even, None, {})), internal_figure(beside, None)):
+    for figure in (column_figure(column_facts("x", modelled, even, None, {})), internal_figure(beside, None)):
         labels = labels_of(figure)
         assert len(labels) >= 2 and all(first[1] < second[0] for first, second in pairwise(labels)), labels
         assert labels[0][0] >= 0 and labels[-1][1] <= WIDTH
