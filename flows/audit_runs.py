@@ -7,8 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpmodels.audit.data import data_of
-from dpmodels.audit.made import clients, clinic, letters, mails
+from dpmodels.audit.made import clients, clinic, firm, letters, mails
+from dpmodels.codec.embedded import codec_of
 from dpmodels.codec.flat import split
+from dpmodels.codec.stacked import TABLE
 from dpmodels.methods.quick import QUICK
 from flows import synthesize
 from flows.config import Charged, EmbedConfig, FederateConfig, SynthesizeConfig
@@ -43,12 +45,17 @@ def tables_of(method: str) -> list[pa.Table]:
     else:
         data = data_of(method)
         table, other = data.make_table(ROWS), data.make_table(2 * ROWS, seed=1)
-        extreme = {name: values[:1] for name, values in data.EXTREMES.items()}
+        rows = firm.EXTREMES[TABLE].index(0, 1) if data is firm else 1  # a unit with all of its rows
+        extreme = {name: values[:rows] for name, values in data.EXTREMES.items()}
         if data is mails:
             extreme = {"id": [CANARY], "vector": extreme["embedding"], "kind": extreme["kind"]}
         elif data is clinic:
             extreme["patient"] = [CANARY]
-    return [table, other, pa.concat_tables([table, pa.table(extreme, schema=table.schema)])]
+    neighbor = pa.concat_tables([table, pa.table(extreme, schema=table.schema)])
+    if data_of(method) is firm:  # whose keys are made anew, so that no two units share one
+        codec = codec_of(firm.make_schema())
+        neighbor = codec.decode(codec.encode(neighbor))
+    return [table, other, neighbor]
 
 
 def carried_out(folder: Path, table: pa.Table, method: str, report_epsilon: float | None) -> Run:
