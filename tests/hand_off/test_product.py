@@ -1,5 +1,6 @@
 """Hand-offs whose files, hashes and pages were all made again, and that say what cannot be."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,15 @@ def test_a_product_that_was_written_again_with_the_same_rows_is_none(tmp_path: P
 def test_a_product_that_is_no_parquet_is_a_fault(tmp_path: Path) -> None:
     hand_off = rewritten(NEWEST, tmp_path / "own", PART, lambda content: content[:-9] + b"nonsense!")
     assert verify_hand_off(hand_off).faults == [f"{PART} is no Parquet file that nacre writes, or is damaged"]
+
+
+@pytest.mark.parametrize("table", ["parents", "children"])
+def test_a_hand_off_without_one_of_its_tables_is_a_fault(tmp_path: Path, table: str) -> None:
+    users = tmp_path / "users"
+    shutil.copytree(GOLDEN / "FORMAT-11" / "contract-users", users)
+    shutil.rmtree(users / "synthetic" / table)
+    hand_off = forged(users, tmp_path / "own", lambda *_: None)
+    assert verify_hand_off(hand_off).faults == [f"there is no table {table}, which schema.yaml describes"]
 
 
 def faults(folder: Path, change: Callable[[Json, Json, Json], object], golden: Path = NEWEST) -> list[str]:
