@@ -97,6 +97,10 @@ def test_with_the_release_copied_users_of_two_are_one_file_and_move_a_step_as_fa
     holds_to_its_charge(replayed(of_method(method, rows_of_a_user=2), tmp_path))
 
 
+def test_units_of_all_the_rows_there_may_be_move_each_look_at_a_tree_as_far_as_its_noise_hides(tmp_path):
+    holds_to_its_charge(replayed(of_method("nacre-tree"), tmp_path))
+
+
 def holds_to_its_charge(replay: Replay) -> None:
     assert replay.differing == []
     for step in replay.steps:
