@@ -12,11 +12,12 @@ PAPERS = {
     "pearl": ("adult --protocols p3gm pearl --methods pearl dp-merf", "archive.merf", "archive.pearl", "archive.modes"),
     "p3gm": (
         "archive.p3gm",
+        "archive.p3gm --parts images --methods p3gm dp-vae --epsilon 1000",
         "tables --tables creditcard --methods p3gm dp-vae --epsilon 1000",
         "tables --tables isolet --methods p3gm --epsilon 2.5",
     ),
     "dpkg": ("archive.dpkg",),
-    "sentdp": ("sentdp",),
+    "sentdp": ("sentdp", "archive.recoders"),
     "fedaux": ("archive.fedaux",),
 }
 """By paper, the modules of this folder and their words; without words a module prints all of its parts."""

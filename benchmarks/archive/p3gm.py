@@ -72,6 +72,7 @@ def options(parser: ArgumentParser) -> None:
     parser.add_argument("--tables", nargs="+", default=list(tables.TASKS))
     parser.add_argument("--curves", nargs="+", default=list(MEASURE), choices=list(MEASURE), help="of convergence")
     parser.add_argument("--seeds", nargs="+", type=int, help="of each row; one is no result")
+    parser.add_argument("--epsilon", type=float, default=BUDGET.epsilon, help="of images; 1000 stands for no privacy")
     parser.add_argument("--warm-share", type=float, default=0.3, help="of the budget, for the warm start that is tried")
     parser.add_argument("--plots", type=Path, metavar="FOLDER", help="also draw the curves, as SVG files")
 
@@ -128,7 +129,7 @@ def image_tables(args: Namespace, seeds: Sequence[int]) -> list[Table]:
     made = []
     for name in args.sets:
         judge = ImageJudge(images.load(data_dir() / f"{name}_test.parquet"), data_dir() / "lenet5_mnist.safetensors")
-        title = f"{name}, CNN on {rows} synthetic images and {epochs} epochs, {AT}"
+        title = f"{name}, CNN on {rows} synthetic images and {epochs} epochs, epsilon={args.epsilon:g}, delta=1e-05"
         table = Table(title, ["method", "CNN", "CNN, last epoch", "LeNet-FID", "seconds", "peak MiB"], digits=4)
         for method, accuracy in PUBLISHED[name].items():
             table.add(f"{method}, as published", accuracy, *["–"] * 4)
@@ -136,7 +137,7 @@ def image_tables(args: Namespace, seeds: Sequence[int]) -> list[Table]:
             cells = []
             for seed in seeds:
                 with tempfile.TemporaryDirectory() as folder:
-                    found, seconds, peak = images.synthesize(name, BUDGET.epsilon, seed, Path(folder), method)
+                    found, seconds, peak = images.synthesize(name, args.epsilon, seed, Path(folder), method)
                 verdict = judge.judge(found, rows, epochs, seed)
                 cells.append((verdict.cnn, verdict.cnn_last, verdict.lenet_fid, seconds, peak))
             table.add(method, *(list(column) for column in zip(*cells, strict=True)))

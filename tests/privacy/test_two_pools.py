@@ -63,7 +63,7 @@ def changed(site: Site, path: str, value: Any) -> dict[str, Any]:
 
 def refusal(site: Site, flow_run: str) -> str:
     """Wait until a flow run failed; return what it says, which is what the worker's log says too."""
-    message = str(site.wait_for(flow_run, "FAILED", 40)["state"]["message"])
+    message = str(site.wait_for(flow_run, "FAILED", 90)["state"]["message"])
     assert message.startswith("refused by the worker: ") and "\n" not in message
     sentence = message.removeprefix("refused by the worker: ")
     assert f"flow run {flow_run} was refused: {sentence}" in site.log().read_text()
