@@ -1,9 +1,9 @@
 """DeepCandidate by what recodes its sentences: the paper's layers, and what was tried in their place.
 
-A row changes one thing: no recoder, more clusters, layers beside which the sentence itself is kept (a skip connection), and
-layers that are trained without clusters, to tell which two halves of sentences are of one document. The mean of recoded
-sentences, without privacy, is the ceiling of a row; then a candidate is chosen by depth at each epsilon, where 1000
-stands for no noise. Public and protected documents are those of ``benchmarks.sentdp``.
+A row changes one thing: no recoder, more clusters, layers beside which the sentence itself is kept (a skip connection),
+and layers that are trained without clusters, to tell which two halves of sentences are of one document. The mean of
+recoded sentences, without privacy, is the ceiling of a row; then a candidate is chosen by depth at each epsilon, where
+1000 stands for no noise. Public and protected documents are those of ``benchmarks.sentdp``.
 """
 
 import math
