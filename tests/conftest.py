@@ -3,6 +3,7 @@
 Which tests share a worker of ``make test``, and which of them begin, is said here and nowhere else.
 """
 
+import gc
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from secrets import token_hex
 
 import absl.logging
@@ -180,7 +182,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if SERVERS & needs:
             item.add_marker("processes")
         file = item.nodeid.split("::")[0]
-        if (some := item.get_closest_marker("nightly_if")) and item.callspec.id in some.args:
+        longer = item.get_closest_marker("nightly_if")
+        if longer and any(fnmatchcase(item.callspec.id, pattern) for pattern in longer.args):
             item.add_marker("nightly")
         part = parameters.get(APART.get(file, ""), "")
         shared = "prefect_api" if "prefect_api" in needs else f"{file} {part}"
@@ -218,3 +221,9 @@ def bucket(object_store: str, monkeypatch: pytest.MonkeyPatch) -> Bucket:
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{object_store}")
     return Bucket(object_store, f"made-{token_hex(4)}")
+
+
+def pytest_collection_finish() -> None:
+    """Spare the collector of garbage the modules and the thousands of tests, which stay to the end."""
+    gc.collect()
+    gc.freeze()

@@ -231,6 +231,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 
 @pytest.mark.parametrize("fault", ["shape", "label", "length", "rows"])
+@pytest.mark.nightly_if("label", "length")
 def test_arrays_that_unpack_to_gigabytes_take_megabytes(tmp_path: Path, fault: str) -> None:
     name, column = SCHEMA.image
     rows = 10**6 if fault == "rows" else 10**9

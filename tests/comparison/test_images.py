@@ -77,6 +77,7 @@ def test_images_in_color_are_judged_by_all_their_colors_and_shown_in_color(monke
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_fresh_draw_is_as_good_as_real_images_and_noise_is_not(monkeypatch):
     monkeypatch.setattr(images, "STEPS", 120)
     real, held, made = (pictures.make_table(300, seed) for seed in range(3))

@@ -20,7 +20,7 @@ def a_dozen(disk: Disk) -> list[tuple[int, str]]:
     renamed = [n for n, point in enumerate(disk.points) if point.operation.startswith("os.rename")]
     after = [min(n + 1, len(disk.points) - 1) for n in renamed]
     states = list(STATES)
-    chosen = [(after[i * len(after) // 14], states[i % len(states)]) for i in range(14)]
+    chosen = [(after[i * len(after) // 8], states[i % len(states)]) for i in range(8)]
     return chosen + [(renamed[-1], fault) for fault in FAULTS]
 
 

@@ -137,7 +137,7 @@ def test_of_documents_and_clients_that_stand_out_nothing_is_said(tmp_path: Path,
 
 
 def test_a_discovery_of_few_rows_says_it_before_and_after_its_charge(tmp_path: Path) -> None:
-    asked = write_draft(tmp_path, rows=20)
+    asked = write_draft(tmp_path, rows=5)
     open_account(tmp_path, epsilon=9, delta=1e-4)
     code, _, err = run_cli(*asked)
     assert code == 0

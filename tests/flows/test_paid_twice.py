@@ -88,6 +88,7 @@ def test_python_names_it_too(tmp_path: Path, capfd) -> None:
 
 
 @pytest.mark.parametrize("moment", ["sanitize: drawing", "train", "publish"])
+@pytest.mark.nightly_if("train")
 def test_the_same_command_after_a_kill_names_the_run_that_is_paid_for(tmp_path: Path, moment: str) -> None:
     home = opened(tmp_path)
     assert ends_at(*MOMENTS[moment], True, *synthesize_words(tmp_path)) == -signal.SIGKILL

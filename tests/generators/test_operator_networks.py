@@ -66,6 +66,9 @@ def own(tmp_path: Path, monkeypatch) -> Path:
         ("p3gm", "layers"),
     ],
 )
+@pytest.mark.nightly_if(
+    "dp-gan-layers-*", "dp-gan-attention-images", "dp-vae-*-table", "dp-gm-*-table", "p3gm-layers-*", "dpkg-*-table"
+)
 def test_it_is_planned_charged_once_trained_saved_and_sampled(tmp_path, method, alias, kind):
     schema, make = DATA[kind]
     with listing():

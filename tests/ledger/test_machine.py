@@ -166,8 +166,8 @@ def lose_power(*_: object) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("database", "examples"), [("sqlite", 70), ("postgresql", 5)])
-@pytest.mark.nightly_if("postgresql-5")
+@pytest.mark.parametrize(("database", "examples"), [("sqlite", 20), ("sqlite", 70), ("postgresql", 5)])
+@pytest.mark.nightly_if("sqlite-70", "postgresql-5")
 def test_any_life_of_any_charges_keeps_the_invariants(
     request: pytest.FixtureRequest, database: str, examples: int
 ) -> None:

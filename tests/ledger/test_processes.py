@@ -20,6 +20,7 @@ def run(*words: object) -> dict[str, object]:
     return answer
 
 
+@pytest.mark.nightly_if("postgresql")
 def test_fifty_processes_fight_for_the_last_of_a_budget(place: str) -> None:
     answer = run("race", place, 50, 0.25)
     assert 5 < answer["affordable"] < 20
@@ -29,12 +30,15 @@ def test_fifty_processes_fight_for_the_last_of_a_budget(place: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.nightly_if("postgresql")
-def test_killed_two_hundred_times_no_draw_is_without_its_charge(place: str, tmp_path: Path) -> None:
-    answer = run("crash", place, tmp_path, 205, 1)
+@pytest.mark.nightly_if("*postgresql*", "*205*")
+@pytest.mark.parametrize("times", [70, 205])
+def test_killed_many_times_no_draw_is_without_its_charge(place: str, tmp_path: Path, times: int) -> None:
+    answer = run("crash", place, tmp_path, times, 1)
     assert answer["faults"] == []
-    assert answer["killed"] >= 200
-    assert answer["charges"] > 50
-    # The random instants reach every state that a charge can be left in.
-    assert {"new", "reserved", "drawing", "sealed", "committed"} <= set(answer["states"])
-    assert sum(count for state, count in answer["states"].items() if state != "new") > 60
+    assert answer["killed"] >= 0.97 * times
+    assert answer["charges"] > times / 5
+    # The random instants of a long life reach every state that a charge can be left in.
+    assert {"new", "committed"} <= set(answer["states"])
+    if times > 200:
+        assert {"reserved", "drawing", "sealed"} <= set(answer["states"])
+    assert sum(count for state, count in answer["states"].items() if state != "new") > times / 4

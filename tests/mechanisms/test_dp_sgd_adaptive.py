@@ -132,6 +132,7 @@ def test_noise_of_gradients_grows_by_what_the_counts_take():
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("quantile", [0.3, 0.8])
+@pytest.mark.nightly_if("0.3-*")
 def test_bounds_find_the_quantile_of_each_layers_norms(quantile, strategy):
     objective = Linear() if strategy is FormedGradients else Layered()
     randomness = torch.Generator().manual_seed(2)
@@ -180,6 +181,7 @@ def test_nothing_but_what_was_released_is_in_groups_and_bounds(groups, bounds, m
 
 @pytest.mark.parametrize("stop", [5, 6])
 @pytest.mark.parametrize(("groups", "bounds"), KINDS)
+@pytest.mark.nightly_if("*-5")
 def test_a_training_that_is_killed_resumes_with_the_same_bits_groups_and_bounds(groups, bounds, stop, tmp_path):
     state = DrawState(tmp_path, "key", "hash")
     rows = Sensitive((crosses(120),))

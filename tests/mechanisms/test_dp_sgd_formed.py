@@ -41,6 +41,7 @@ def test_a_logistic_regression_finds_who_is_who():
     assert float(right.float().mean()) > 0.95
 
 
+@pytest.mark.nightly
 def test_a_critic_with_a_gradient_in_its_loss_tells_real_from_made_and_keeps_to_its_slope():
     critic, x = Critic(), crosses(2000)
     spec = SgdSpec(steps=150, sampling_probability=0.1, learning_rate=0.02, clip_norm=2.0)

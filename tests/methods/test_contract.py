@@ -77,7 +77,7 @@ def test_it_spends_its_budget_and_no_more(method, epsilon):
 
 
 @every_method
-@pytest.mark.nightly_if("p3gm-ae", "dp-gan", "dp-gm")  # beside p3gm, and dpkg, which has a GAN and clusters
+@pytest.mark.nightly_if("p3gm-ae", "dp-gan", "dp-gm", "dp-vae")  # beside p3gm, and dpkg, which has a GAN and clusters
 def test_the_audit_holds_whatever_it_looks_at(tmp_path, method):
     """Neighbors of every extreme first, in the middle and last; noise, batches and choices; kills, order and seeds."""
     audit = audited(method, tmp_path)

@@ -151,6 +151,7 @@ def test_a_plan_is_public_and_refuses_what_its_batches_cannot_promise():
         small("p3gm", pca_share=0.6, em_share=0.5).plan(make_schema(), BUDGET)
 
 
+@pytest.mark.nightly
 def test_it_learns_what_goes_with_the_target(tmp_path):
     """In the mean of twelve releases: so short a training leaves a bias of .073, and one release .009 about it.
 

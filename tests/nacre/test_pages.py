@@ -75,6 +75,7 @@ def test_every_page_of_the_example_is_compared_and_none_differs() -> None:
     assert (found.faults, found.notes) == ([], [])
 
 
+@pytest.mark.nightly  # its commands are those of tests/flows/test_embed_documents.py
 def test_the_tutorial_of_documents_can_be_typed_from_top_to_bottom(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

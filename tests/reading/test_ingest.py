@@ -166,6 +166,7 @@ print(pipeline(small, folder / "small"), pipeline(large, folder / "large"))
 """
 
 
+@pytest.mark.nightly
 def test_memory_does_not_grow_with_the_table(tmp_path):
     table = make_table(20_000)
     pq.write_table(pa.concat_tables([table] * 3), tmp_path / "small.parquet")

@@ -46,6 +46,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("kind", BOMBS)
+@pytest.mark.nightly_if("text", "lists")
 def test_a_release_that_unpacks_to_gigabytes_takes_megabytes(tmp_path: Path, kind: str) -> None:
     footer = pq.read_schema(GOLDEN / "FORMAT-2" / "nacre.parquet").metadata
     times, bomb = BOMBS[kind]

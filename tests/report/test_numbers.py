@@ -44,6 +44,7 @@ def columns() -> dict[str, tuple[dict[str, object], np.ndarray]]:
     }
 
 
+@pytest.mark.nightly
 def test_synthetic_means_and_quantiles_are_as_far_off_as_is_said() -> None:
     errors: dict[str, list[list[float]]] = {}
     for name, (keys, values) in columns().items():

@@ -92,6 +92,7 @@ def slowly(draw: FileSampler, marks: Path, file: tuple[int, int]):
     return draw(file)
 
 
+@pytest.mark.nightly  # beside the same in a folder, in test_cluster.py
 def test_a_worker_that_is_killed_leaves_the_same_objects(tmp_path, store):
     place, system, bucket = store
     marks, here = tmp_path / "marks", tmp_path / "here"
