@@ -53,7 +53,8 @@ def identity(corpus: Corpus) -> Recode:
 
 def clustered(corpus: Corpus, clusters: int = Recipe().clusters) -> Recode:
     """Train the paper's layers through the mean of recoded sentences."""
-    return train_recoder(corpus.public, clusters, Recipe().hidden, corpus.seed)
+    documents = corpus.public.subset(np.flatnonzero(corpus.public.counts))
+    return train_recoder(documents, clusters, Recipe().hidden, corpus.seed)
 
 
 def many_clusters(corpus: Corpus) -> Recode:
