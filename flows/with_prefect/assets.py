@@ -1,7 +1,7 @@
 """The assets that a deployed flow run names to Prefect: where its data lie, and what it handed over at which price.
 
-Prefect draws lineage of them, and automations may wait for them. The events are those of Prefect's ``materialize``, which
-wants the place before the task is written; here it is a parameter.
+Prefect draws lineage of them, and automations may wait for them. The events are those of Prefect's ``materialize``,
+which wants the place before the task is written; here it is a parameter.
 
 Privacy: an asset is a place that the operator gave, and a payload is what the manifest says of the price.
 """
