@@ -1,0 +1,66 @@
+"""How a place is spelled that holds tables of its own: which of them is meant, and as of which snapshot.
+
+visits@v12                                      a Delta table, as of a version; without one, as it is now
+visits/metadata/00003-….metadata.json@8123      an Iceberg table by its metadata file, as of a snapshot
+iceberg:catalog.db#clinic.visits@8123           an Iceberg table by a catalog in a SQLite file
+clinic.duckdb#visits, visits.xlsx#2026          a table of a database in a file, a sheet of a workbook
+"""
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+METADATA = ".metadata.json"
+ENDINGS = {METADATA: "iceberg", ".duckdb": "duckdb", ".xlsx": "excel"}
+_SPELLED = re.compile(
+    r"((?P<kind>delta|iceberg):(?!//))?(?P<base>.*?)(#(?P<table>[^#@/]+))?(@(?P<snapshot>v?\d{1,19}))?", re.DOTALL
+)
+
+
+@dataclass(frozen=True)
+class Address:
+    """A place in its parts.
+
+    Attributes:
+        base: the path or the URI of the file or the folder.
+        kind: ``delta``, ``iceberg``, ``catalog``, ``duckdb`` or ``excel``; empty where the base says nothing.
+        table: the name of a table in the file.
+        snapshot: the number of a version or of a snapshot.
+    """
+
+    base: str
+    kind: str = ""
+    table: str = ""
+    snapshot: str = ""
+
+    def __str__(self) -> str:
+        catalog = "iceberg:" if self.kind == "catalog" else ""
+        version = "v" if self.kind == "delta" else ""
+        table = f"#{self.table}" if self.table else ""
+        return f"{catalog}{self.base}{table}" + (f"@{version}{self.snapshot}" if self.snapshot else "")
+
+    def at(self, base: str) -> "Address":
+        """Return the same table in another place."""
+        return replace(self, base=base)
+
+
+def address_of(place: str) -> Address:
+    """Take a place apart; a file or a folder of the very name is that, whatever its name looks like."""
+    parts = _SPELLED.fullmatch(place)
+    if parts is None or ("://" not in place and "\0" not in place and Path(place).exists()):
+        return Address(place, _kind(place))
+    base, table, snapshot = parts["base"], parts["table"] or "", parts["snapshot"] or ""
+    kind = parts["kind"] or _kind(base)
+    if kind == "iceberg" and table:
+        kind = "catalog"
+    if not kind and not table and snapshot.startswith("v"):
+        kind = "delta"
+    if not kind:
+        return Address(place)
+    if (kind in ("duckdb", "excel") and snapshot) or (kind == "delta" and table):
+        return Address(place)
+    return Address(base, kind, table, snapshot.removeprefix("v"))
+
+
+def _kind(base: str) -> str:
+    return next((kind for ending, kind in ENDINGS.items() if base.lower().endswith(ending)), "")
