@@ -38,11 +38,14 @@ def files_of(address: Address, root: Root) -> list[DataFile]:
         actions: pa.Table = root.guarded(lambda: pa.table(table.get_add_actions()), LIBRARY)
         columns = tuple(field.name for field in _types(table, root))
         is_plain = _is_plain(table)
-    paths = [root.within(name) for name in actions["path"].to_pylist()]
+    names = actions["path"].to_pylist()
+    paths = [root.within(name) for name in names]
     root.check_each_once(paths)
     if not is_plain:
         if not root.is_local:
             raise DataError("", ELSEWHERE.format(root.uri))
+        if any("%2e" in name.lower() for name in names):  # which as a part of a URL leads out
+            raise DataError("", OUTSIDE.format(root.uri))
         _check_vectors(root)
         scanned = ("delta", tuple(paths))
         return [DataFile(root.system, root.path, root.uri, scanned=scanned, snapshot=str(table.version()))][

@@ -23,7 +23,7 @@ TABLES = "select schema_name, table_name from duckdb_tables() where not internal
 def types_of(file: DataFile) -> pa.Schema:
     """Return the names and types of the columns; no row is read."""
     with _selected(file, "limit 0") as answer:
-        return answer.to_arrow_reader(1).schema
+        return pa.schema(answer.to_arrow_reader(1).schema)
 
 
 def read(file: DataFile, batch_rows: int) -> Iterator[pa.RecordBatch]:
@@ -47,7 +47,7 @@ def _selected(file: DataFile, limit: str = "") -> Iterator[Any]:
         chosen = [pair for pair in tables if name in ("", pair[1]) and schema in ("", pair[0])]
         if len(chosen) != 1:
             raise DataError("", f"{file.uri} must name one table of the file, and no view: FILE.duckdb#TABLE")
-        yield connection.execute(f"select * from {'.'.join(map(_quoted, chosen[0]))} {limit}")
+        yield connection.sql(f"select * from {'.'.join(map(_quoted, chosen[0]))} {limit}")
 
 
 def _quoted(name: str) -> str:
