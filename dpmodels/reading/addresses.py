@@ -39,6 +39,11 @@ class Address:
         table = f"#{self.table}" if self.table else ""
         return f"{catalog}{self.base}{table}" + (f"@{version}{self.snapshot}" if self.snapshot else "")
 
+    @property
+    def name(self) -> str:
+        """The name of the file or the folder, without its path."""
+        return _path(self.base).rpartition("/")[2]
+
     def at(self, base: str) -> "Address":
         """Return the same table in another place."""
         return replace(self, base=base)
@@ -63,4 +68,8 @@ def address_of(place: str) -> Address:
 
 
 def _kind(base: str) -> str:
-    return next((kind for ending, kind in ENDINGS.items() if base.lower().endswith(ending)), "")
+    return next((kind for ending, kind in ENDINGS.items() if _path(base).lower().endswith(ending)), "")
+
+
+def _path(base: str) -> str:
+    return base.partition("?")[0] if "://" in base else base

@@ -61,7 +61,7 @@ def files_of(address: Address, root: Root) -> list[DataFile]:
     if all(not task.delete_files and task.file.file_format == FileFormat.PARQUET for task in tasks) and _keeps(scan):
         return [DataFile(root.system, path, root.uri) for path in paths]
     deletes = {io.path_of(file.file_path) for task in tasks for file in task.delete_files}
-    metadata = f"{root.path}/metadata/{address.base.rpartition('/')[2]}"
+    metadata = f"{root.path}/metadata/{address.name}"
     scanned = ("iceberg", (*paths, *sorted(deletes)))
     return [DataFile(root.system, metadata, root.uri, scanned=scanned, snapshot=str(scan.snapshot_id))]
 
@@ -96,16 +96,24 @@ def _again(file: DataFile) -> tuple[DataScan, TableIO]:
 def _opened(address: Address, root: Root) -> tuple[DataScan, TableIO]:
     """Open a table as of a snapshot, by default the current one."""
     io = TableIO(root)
-    name = address.base.rpartition("/")[2]
+    table = table_of(address, io)
+    snapshot = int(address.snapshot) if address.snapshot else table.metadata.current_snapshot_id
+    if snapshot is None or table.metadata.snapshot_by_id(snapshot) is None:
+        raise DataError("", f"{root.uri} has no such snapshot, or none yet")
+    return root.guarded(lambda: table.scan(snapshot_id=snapshot), LIBRARY), io
+
+
+def table_of(address: Address, io: TableIO) -> StaticTable:
+    """Open a table by its metadata file, within its folder.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    root, name = io.root, address.name
     path = root.within(f"metadata/{name}")
     metadata: Any = root.guarded(lambda: FromInputFile.table_metadata(PyArrowFile(name, path, root.system)), LIBRARY)
     io.locations.add(local_path(metadata.location).rstrip("/"))
-    current = metadata.current_snapshot_id
-    snapshot = int(address.snapshot) if address.snapshot else current
-    if snapshot is None or metadata.snapshot_by_id(snapshot) is None:
-        raise DataError("", f"{root.uri} has no such snapshot, or none yet")
-    table = StaticTable(("nacre", "table"), metadata, path, io, NoopCatalog("nacre"))
-    return root.guarded(lambda: table.scan(snapshot_id=snapshot), LIBRARY), io
+    return StaticTable(("nacre", "table"), metadata, path, io, NoopCatalog("nacre"))
 
 
 def _tasks(scan: DataScan, io: TableIO) -> list[FileScanTask]:

@@ -96,8 +96,8 @@ def files_of_table(address: Address, uri: str) -> list[DataFile]:
         DataError: there is no such table or snapshot, the table cannot be read or holds no files, or its metadata
             leads out of its folder.
     """
-    located = _located(address, uri)
-    files: list[DataFile] = reader_of(located.kind).files_of(located, root_of_table(located, uri))
+    table = located(address, uri)
+    files: list[DataFile] = reader_of(table.kind).files_of(table, root_of_table(table, uri))
     if not files:
         raise DataError("", f"{uri} does not exist or holds no files")
     return files
@@ -114,8 +114,8 @@ def pinned(place: str) -> str:
         address = Address(place, "delta")
     if address.kind not in ("delta", "iceberg", "catalog"):
         return place
-    located = _located(address, place)
-    return str(reader_of(located.kind).pinned(located, root_of_table(located, place)))
+    table = located(address, place)
+    return str(reader_of(table.kind).pinned(table, root_of_table(table, place)))
 
 
 def types_of(file: DataFile) -> pa.Schema:
@@ -171,8 +171,12 @@ def _root(file: DataFile) -> Root:
     return Root(file.system, file.path, file.uri)
 
 
-def _located(address: Address, uri: str) -> Address:
-    """Look an Iceberg table up in its catalog, which is opened to be read."""
+def located(address: Address, uri: str) -> Address:
+    """Look an Iceberg table up in its catalog, which is opened to be read; others are where they are said to be.
+
+    Raises:
+        DataError: the catalog cannot be read, or has no such table.
+    """
     if address.kind != "catalog":
         return address
     namespace, _, table = address.table.rpartition(".")
