@@ -67,9 +67,9 @@ def write_workbook(name: str, batches: Iterator[pa.RecordBatch], path: Path, abo
         notes = book.create_sheet(ABOUT)
         for key, value in about.items():
             notes.append([cell(key), cell(value)])
-        book.save(path)
     except IllegalCharacterError:
         fault = True
+    book.save(path)  # in any case, as openpyxl keeps files open until then
     if fault:
         raise DataError(
             "", "a text is longer than a cell of Excel, or holds a letter that it has not; export to .parquet"

@@ -51,14 +51,18 @@ def database(path: Path, table: pa.Table = TABLE) -> str:
     return f"{path}#visits"
 
 
+def cells(table: pa.Table = TABLE) -> list[list[object]]:
+    """Return the rows of a sheet: the names, and the values below."""
+    return [table.column_names, *map(list, zip(*table.to_pydict().values(), strict=True))]
+
+
 def workbook(path: Path, rows: list[list[object]] | None = None, **sheets: list[list[object]]) -> Path:
     """Write a workbook of one sheet, or of several by their names."""
     from openpyxl import Workbook
 
     book = Workbook()
     book.remove(book.active)
-    first = [TABLE.column_names, *map(list, zip(*TABLE.to_pydict().values(), strict=True))] if rows is None else rows
-    for name, content in (sheets or {"Sheet1": first}).items():
+    for name, content in (sheets or {"Sheet1": cells(TABLE) if rows is None else rows}).items():
         sheet = book.create_sheet(name)
         for row in content:
             sheet.append(row)

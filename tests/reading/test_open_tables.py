@@ -18,6 +18,7 @@ from dpmodels.reading.open_tables import pinned
 from tests.kit.inputs import SCHEMA, SECRET, TABLE, folder, parquet, same
 from tests.kit.open_tables import (
     added,
+    cells,
     commit,
     database,
     delta,
@@ -64,10 +65,6 @@ def test_a_table_has_the_rows_of_parquet_and_a_draft_of_its_columns(
     text = draft(place)
     assert all(f"  {name}:" in text for name in TABLE.column_names)
     assert title_of(place) in ("visits", "book") and f"name: {title_of(place)}" in text
-
-
-def cells() -> list[list[object]]:
-    return [TABLE.column_names, *map(list, zip(*TABLE.to_pydict().values(), strict=True))]
 
 
 def test_a_snapshot_stays_what_it_was_and_a_version_can_be_named(tmp_path: Path) -> None:
@@ -159,7 +156,7 @@ def vector_to(path: Path, kind: str, name: str) -> Path:
 
 
 def escaped(path: Path) -> Path:
-    """Return a table with a deletion vector, of which a file's name is one to Delta and leads out as a part of a URL."""
+    """Return a table with a deletion vector, of which a file's name leads out where it is a part of a URL."""
     visits = vector_to(path, "i", str(vector(1)["pathOrInlineDv"]))
     outside(visits / "%2E%2E")
     commit(visits, {"add": added(visits) | {"path": "%252E%252E/outside/private.parquet"}})
