@@ -359,7 +359,7 @@ def title_of(uri: str) -> str:
     name = PurePosixPath(root_of(path)).name
     if name.endswith(METADATA):
         name = PurePosixPath(path).parent.parent.name
-    if address.table:
+    if address.table and "{" not in address.table:
         name = address.table.rpartition(".")[2]
     suffixes: Sequence[str] = (*FORMATS, *PACKED)
     while (suffix := PurePosixPath(name).suffix.lower()) in suffixes:
