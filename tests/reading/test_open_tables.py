@@ -15,6 +15,7 @@ from dpmodels.errors import DataError, NacreError
 from dpmodels.reading.data_files import find_files, title_of
 from dpmodels.reading.load import RawRows
 from dpmodels.reading.open_tables import pinned
+from tests.kit.errors import refused
 from tests.kit.inputs import SCHEMA, SECRET, TABLE, folder, parquet, same
 from tests.kit.open_tables import (
     added,
@@ -84,7 +85,7 @@ def test_a_snapshot_stays_what_it_was_and_a_version_can_be_named(tmp_path: Path)
     same(rows_of(f"{places[0]}@v0"), HALVES[0])
     same(rows_of(f"{place_of(table)}@{table.history()[0].snapshot_id}"), HALVES[0])
     assert pinned(str(parquet(tmp_path / "c.parquet"))) == str(tmp_path / "c.parquet")
-    with pytest.raises(DataError, match="no such snapshot"):
+    with refused(DataError, "no such snapshot"):
         rows_of(f"{place_of(table)}@17")
 
 
@@ -206,7 +207,7 @@ def test_no_path_in_metadata_leads_out_of_the_folder(tmp_path: Path, write: Call
 def test_a_file_that_is_listed_twice_is_refused(tmp_path: Path) -> None:
     table = iceberg(tmp_path / "i", HALVES[0])
     (part,) = [task.file.file_path for task in table.scan().plan_files()]
-    with pytest.raises(DataError, match="twice"):
+    with refused(DataError, "twice"):
         find_files(place_of(iceberg_with(table, part, rows=100)))
 
 
@@ -221,7 +222,7 @@ def test_what_libraries_cannot_read_is_refused_without_a_word_of_theirs(tmp_path
             rows_of(broken)
         assert SECRET not in str(refusal.value) and refusal.value.__context__ is None
     for odd in (tmp_path / "i" / "clinic" / "visits", tmp_path):
-        with pytest.raises(DataError, match=r"is an Iceberg table|holds Delta tables"):
+        with refused(DataError, r"is an Iceberg table|holds Delta tables"):
             find_files(str(odd))
 
 
@@ -234,7 +235,7 @@ def test_a_library_that_is_not_installed_is_named_with_its_extra(tmp_path: Path,
         "duckdb": lambda: database(tmp_path / "clinic.duckdb"),
     }
     place = written[kind]()
-    with patch("dpmodels.late.find_spec", lambda _: None), pytest.raises(NacreError, match=rf"nacre\[{kind}\]"):
+    with patch("dpmodels.late.find_spec", lambda _: None), refused(NacreError, rf"nacre\[{kind}\]"):
         rows_of(place)
 
 
@@ -252,7 +253,7 @@ def test_a_sheet_that_is_no_table_is_refused(tmp_path: Path, rows: list[list[obj
     columns = {"age": {"type": "integer", "min": 0, "max": 99}, "ward": {"type": "categorical", "values": ["north"]}}
     wanted = {name: column for name, column in columns.items() if fault != "more cells" or name == "age"}
     schema = Schema.model_validate({"name": "clinic", "unit": "record", "columns": wanted})
-    with pytest.raises(DataError, match=fault) as refusal:
+    with refused(DataError, fault) as refusal:
         list(RawRows(workbook(tmp_path / "c.xlsx", rows), schema, 64))
     assert SECRET not in str(refusal.value)
 
@@ -260,11 +261,11 @@ def test_a_sheet_that_is_no_table_is_refused(tmp_path: Path, rows: list[list[obj
 def test_a_book_of_several_sheets_and_a_file_of_several_tables_ask_which(tmp_path: Path) -> None:
     book = workbook(tmp_path / "c.xlsx", a=[["x"]], b=[["y"]])
     database(tmp_path / "c.duckdb")
-    with pytest.raises(DataError, match="several sheets"):
+    with refused(DataError, "several sheets"):
         rows_of(book)
-    with pytest.raises(DataError, match="no such sheet"):
+    with refused(DataError, "no such sheet"):
         rows_of(f"{book}#c")
-    with pytest.raises(DataError, match="must name one table"):
+    with refused(DataError, "must name one table"):
         rows_of(f"{tmp_path}/c.duckdb#other")
     assert rows_of(tmp_path / "c.duckdb")
     assert folder(tmp_path / "x@v1") and title_of(str(tmp_path / "x@v1")) == "x-v1"
