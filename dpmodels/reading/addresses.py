@@ -6,9 +6,9 @@ iceberg:catalog.db#clinic.visits@8123           an Iceberg table by a catalog in
 clinic.duckdb#visits, visits.xlsx#2026          a table of a database in a file, a sheet of a workbook
 """
 
+import os
 import re
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 METADATA = ".metadata.json"
 ENDINGS = {METADATA: "iceberg", ".duckdb": "duckdb", ".xlsx": "excel"}
@@ -52,7 +52,7 @@ class Address:
 def address_of(place: str) -> Address:
     """Take a place apart; a file or a folder of the very name is that, whatever its name looks like."""
     parts = _SPELLED.fullmatch(place)
-    if parts is None or ("://" not in place and "\0" not in place and Path(place).exists()):
+    if parts is None or ("://" not in place and os.path.exists(place)):
         return Address(place, _kind(place))
     base, table, snapshot = parts["base"], parts["table"] or "", parts["snapshot"] or ""
     kind = parts["kind"] or _kind(base)

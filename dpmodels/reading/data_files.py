@@ -302,6 +302,8 @@ def is_there(uri: str) -> bool:
 def name_of(uri: str) -> str:
     """Return the one name of a place, whatever links lead to it; it begins with the name of any that it lies in."""
     system, path = open_system(uri)
+    if table := address_of(uri).table:
+        path = f"{path}#{table}"
     if isinstance(system, pafs.LocalFileSystem):
         return f"{os.path.realpath(path).rstrip('/')}/"
     return f"{system.type_name}://{urlsplit(uri).netloc}/{path.rstrip('/')}/"

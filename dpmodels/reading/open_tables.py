@@ -70,9 +70,9 @@ class Root:
         """
         try:
             return call()
-        except NacreError:
+        except (NacreError, KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
-        except Exception:  # of any kind that the library has
+        except BaseException:  # of any kind that the library has; where it is written in Rust, a panic is no Exception
             pass
         raise DataError("", UNREADABLE.format(self.uri, library))
 

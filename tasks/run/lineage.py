@@ -149,7 +149,8 @@ def _failed(stage: str) -> Facts:
 def dataset(place: str) -> Facts:
     """Name a place as OpenLineage does; what may hold a user, a password or a key is left out."""
     address = address_of(place)
-    place = f"{address.base}#{address.table}" if address.table else address.base
+    place = address.base.rpartition("/metadata/")[0] if address.kind == "iceberg" else address.base
+    place += f"#{address.table}" if address.table else ""
     if "://" not in place:
         return {"namespace": "file", "name": str(Path(place).absolute())}
     url = urlsplit(place)

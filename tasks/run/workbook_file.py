@@ -32,6 +32,11 @@ def check_size(rows: int, columns: int) -> None:
         )
 
 
+def sheet_title(name: str) -> str:
+    """Return a name as a sheet may have it, beside the other one."""
+    return "table" if name.lower() == ABOUT else name[:LONGEST_TITLE]
+
+
 def write_workbook(name: str, batches: Iterator[pa.RecordBatch], path: Path, about: Mapping[str, str]) -> None:
     """Write the rows, and ``about`` them; text stays text, whatever it begins with.
 
@@ -45,7 +50,7 @@ def write_workbook(name: str, batches: Iterator[pa.RecordBatch], path: Path, abo
     from openpyxl.utils.exceptions import IllegalCharacterError
 
     book = Workbook(write_only=True)
-    sheet = book.create_sheet(name[:LONGEST_TITLE] if name != ABOUT else "table")
+    sheet = book.create_sheet(sheet_title(name))
 
     def cell(value: Any) -> Any:
         value = _plain(value)

@@ -33,7 +33,7 @@ from tasks.run.ready import check_free, check_new_file
 from tasks.run.snapshots import write_delta, write_iceberg
 from tasks.run.store import MADE
 from tasks.run.table_file import check_ending, write_table
-from tasks.run.workbook_file import check_size, write_workbook
+from tasks.run.workbook_file import check_size, sheet_title, write_workbook
 
 PICTURES, BATCH_ROWS = 1024, 65_536
 EXPORT = "export"
@@ -104,7 +104,7 @@ def _to_open_table(hand_off: Path, table: Path, address: Address, is_apart: bool
     if is_apart or address.snapshot or address.kind == "iceberg":
         rule = "be delta:FOLDER, iceberg:CATALOG.db#NAMESPACE.TABLE, FILE.duckdb or FILE.xlsx, without --by and --png"
         raise InvalidArgument("to", str(address), rule)
-    batches, name = _batches(table, schema), address.table or re.sub(r"\W+", "_", schema.name)
+    batches, name = _batches(table, schema), re.sub(r"\W+", "_", address.table or schema.name)
     if address.kind == "delta":
         return write_delta(batches, address, about, replace)
     if address.kind == "catalog":
@@ -113,6 +113,9 @@ def _to_open_table(hand_off: Path, table: Path, address: Address, is_apart: bool
         raise InvalidArgument("to", address.base, "be a file on this machine")
     check_new_file(file := Path(settled(address.base)))
     if address.kind == "excel":
+        if schema.image:
+            raise Unsuitable(f"{table} holds images, which no sheet does; export to .parquet instead")
+        name = sheet_title(name)
         footers = [pq.read_metadata(part) for part in parquet_files(table)]
         check_size(sum(footer.num_rows for footer in footers), footers[0].num_columns)
         write_whole(file, lambda part: write_workbook(name, batches, part, about))
