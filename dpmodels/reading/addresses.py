@@ -58,7 +58,8 @@ def address_of(place: str) -> Address:
     kind = parts["kind"] or _kind(base)
     if kind == "iceberg" and table:
         kind = "catalog"
-    if not kind and not table and snapshot.startswith("v"):
+    is_host = "://" in base and "/" not in base.partition("://")[2]  # as in abfs://container@account
+    if not (kind or table or is_host) and snapshot.startswith("v"):
         kind = "delta"
     if not kind:
         return Address(place)

@@ -23,7 +23,7 @@ import pyarrow.fs as pafs
 from dpmodels.errors import DataError, NacreError
 from dpmodels.late import check_installed
 from dpmodels.reading.addresses import METADATA, Address, address_of
-from dpmodels.reading.data_files import LOG, DataFile, is_uri, open_system
+from dpmodels.reading.data_files import LOG, DataFile, is_uri, open_system, settled
 from dpmodels.reading.links import check_once
 
 LIBRARIES = {"delta": "deltalake", "iceberg": "pyiceberg", "duckdb": "duckdb"}
@@ -193,7 +193,7 @@ def located(address: Address, uri: str) -> Address:
         raise DataError("", f"{uri} cannot be read: a catalog is a SQLite file that Iceberg's SQL catalog made")
     if len(lines) != 1 or not isinstance(lines[0][0], str) or lines[0][0].startswith("https:"):
         raise DataError("", f"{uri} names no table, or several: give NAMESPACE.TABLE behind the catalog's file")
-    return Address(local_path(lines[0][0]), "iceberg", snapshot=address.snapshot)
+    return Address(settled(local_path(lines[0][0])), "iceberg", snapshot=address.snapshot)
 
 
 def local_path(location: str) -> str:

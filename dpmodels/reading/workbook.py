@@ -4,6 +4,7 @@ No formula is evaluated and no link is followed. A formula is refused: what it s
 record would change others, and the noise would hide it less well.
 """
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import date, datetime, time, timedelta
@@ -93,6 +94,7 @@ def _rows(file: DataFile) -> Iterator[Iterator[Sequence[Any]]]:
     check_installed(["openpyxl"])
     from openpyxl import load_workbook
 
+    warnings.filterwarnings("ignore", module=r"openpyxl\.")  # they may quote a value
     try:
         with file.open() as source, closing(load_workbook(source, read_only=True, keep_links=False)) as book:
             sheet = _sheet(file, {sheet.title: sheet for sheet in book.worksheets})

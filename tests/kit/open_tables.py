@@ -116,6 +116,19 @@ def marked(folder: Path, deleted: dict[str, Any]) -> None:
     commit(folder, {"protocol": protocol}, {"remove": remove}, {"add": add | {"deletionVector": deleted}})
 
 
+def renamed(folder: Path, old: str, new: str) -> None:
+    """Commit another name for a column of a Delta table, whose files keep the old one."""
+    lines = (folder / "_delta_log" / f"{0:020d}.json").read_text().splitlines()
+    described = next(line["metaData"] for line in map(json.loads, lines) if "metaData" in line)
+    schema = json.loads(described["schemaString"])
+    for number, field in enumerate(schema["fields"], start=1):
+        field["metadata"] = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": field["name"]}
+        field["name"] = new if field["name"] == old else field["name"]
+    configuration = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": str(len(schema["fields"]))}
+    changed = described | {"schemaString": json.dumps(schema), "configuration": configuration}
+    commit(folder, {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}, {"metaData": changed})
+
+
 def vector(*positions: int) -> dict[str, Any]:
     """Return a deletion vector of Delta that is written within the log."""
     from pyroaring import BitMap64

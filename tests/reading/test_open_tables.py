@@ -1,5 +1,6 @@
 """Delta, Iceberg, DuckDB and Excel: read to the rows that Parquet gives, as of one snapshot, out of one folder."""
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import patch
@@ -12,8 +13,10 @@ from dpmodels.authoring.draft import draft
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError, NacreError
-from dpmodels.reading.data_files import find_files, title_of
+from dpmodels.reading.addresses import address_of
+from dpmodels.reading.data_files import find_files, settled, title_of
 from dpmodels.reading.load import RawRows
+from dpmodels.reading.named_columns import open_columns
 from dpmodels.reading.open_tables import pinned
 from tests.kit.errors import refused
 from tests.kit.inputs import SCHEMA, SECRET, TABLE, folder, parquet, same
@@ -27,6 +30,7 @@ from tests.kit.open_tables import (
     iceberg_with,
     marked,
     place_of,
+    renamed,
     vector,
     workbook,
 )
@@ -129,6 +133,27 @@ def test_columns_that_came_later_or_were_renamed_are_those_of_the_table(tmp_path
     for place in (visits, place_of(table)):
         batches = pa.Table.from_batches([each.select(TABLE.column_names) for each in RawRows(str(place), SCHEMA, 512)])
         assert sorted(map(str, batches.to_pylist())) == sorted(map(str, whole.select(TABLE.column_names).to_pylist()))
+
+
+def test_a_column_that_a_delta_table_calls_otherwise_than_its_files_is_found(tmp_path: Path) -> None:
+    visits = delta(tmp_path / "visits", TABLE.rename_columns({"age": "years"}))
+    renamed(visits, "years", "age")
+    same(rows_of(visits))
+    same(rows_of(f"{visits}@v1"))
+
+
+def test_named_columns_are_read_from_every_kind(tmp_path: Path) -> None:
+    visits = delta(tmp_path / "marked", TABLE)
+    marked(visits, vector(0))
+    places = [visits, database(tmp_path / "c.duckdb"), workbook(tmp_path / "c.xlsx"), place_of(iceberg(tmp_path / "i"))]
+    texts = {"ward": pa.string(), "age": pa.int64()}
+    for place, rows in zip(places, (299, 300, 300, 300), strict=True):
+        columns = open_columns(find_files(str(place))[0], texts, "is missing")
+        whole = pa.Table.from_batches(columns.read(64, 2**20))
+        assert whole.column_names == ["ward", "age"] and whole.num_rows == rows
+        assert sorted(whole["age"].to_pylist()) == sorted(TABLE["age"].to_pylist()[300 - rows :])
+        with refused(DataError, column="absent"):
+            open_columns(find_files(str(place))[0], {"absent": pa.string()}, "is missing")
 
 
 def outside(path: Path) -> Path:
@@ -256,6 +281,27 @@ def test_a_sheet_that_is_no_table_is_refused(tmp_path: Path, rows: list[list[obj
     with refused(DataError, fault) as refusal:
         list(RawRows(workbook(tmp_path / "c.xlsx", rows), schema, 64))
     assert SECRET not in str(refusal.value)
+
+
+def test_what_openpyxl_would_say_of_a_value_is_not_said(tmp_path: Path) -> None:
+    from openpyxl import Workbook
+
+    book = Workbook()
+    for row in cells(TABLE.slice(0, 3)):
+        book.active.append(row)
+    book.active["A2"].number_format, book.active["A2"].value = "yyyy-mm-dd", -987654321
+    book.save(tmp_path / "c.xlsx")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        read = rows_of(tmp_path / "c.xlsx")
+    assert not said and len(read) == 3
+
+
+def test_places_that_only_look_like_a_version_are_others() -> None:
+    assert str(address_of("abfs://visits@v123")) == "abfs://visits@v123" and not address_of("abfs://visits@v123").kind
+    assert address_of("abfs://visits@account/wards@v12").snapshot == "12"
+    assert not address_of("s3://bucket/a#b.csv").kind and not address_of("visits@12").kind
+    assert settled("iceberg:/c.db#n.t@3") == "iceberg:/c.db#n.t@3" and address_of("iceberg:/c.db#n.t@3").base == "/c.db"
 
 
 def test_a_book_of_several_sheets_and_a_file_of_several_tables_ask_which(tmp_path: Path) -> None:
