@@ -354,6 +354,11 @@ def _keys(name: str) -> tuple[tuple[str, str | None], ...]:
     return tuple((unquote(key), None if value == NO_VALUE else unquote(value)) for key, _, value in pairs)
 
 
+def unescaped(name: str) -> str:
+    """Return what a name in a URI stands for: each of its escapes once."""
+    return unquote(name)
+
+
 def title_of(uri: str) -> str:
     """Name a table after its file, or after the folder that holds all of its files: the name of its account."""
     address = address_of(uri)

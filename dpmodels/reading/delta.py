@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 
 from dpmodels.errors import DataError
 from dpmodels.reading.addresses import Address
-from dpmodels.reading.data_files import LOG, DataFile
+from dpmodels.reading.data_files import LOG, DataFile, unescaped
 from dpmodels.reading.open_tables import OUTSIDE, Root
 
 LIBRARY = "deltalake"
@@ -38,7 +38,7 @@ def files_of(address: Address, root: Root) -> list[DataFile]:
         actions: pa.Table = root.guarded(lambda: pa.table(table.get_add_actions()), LIBRARY)
         columns = tuple(field.name for field in _types(table, root))
         is_plain = _is_plain(table)
-    names = actions["path"].to_pylist()
+    names = [unescaped(name) for name in actions["path"].to_pylist()]
     paths = [root.within(name) for name in names]
     root.check_each_once(paths)
     if not is_plain:

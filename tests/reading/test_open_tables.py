@@ -72,6 +72,17 @@ def test_a_table_has_the_rows_of_parquet_and_a_draft_of_its_columns(
     assert title_of(place) in ("visits", "book") and f"name: {title_of(place)}" in text
 
 
+def test_folders_of_a_delta_table_may_have_any_name(tmp_path: Path) -> None:
+    wards = ["b c", "é/=%", "north", "100%", "a+b", None]
+    table = pa.table({"age": range(6), "ward": wards})
+    ward = {"type": "categorical", "values": [ward for ward in wards if ward], "nullable": True}
+    columns = {"age": {"type": "integer", "min": 0, "max": 99}, "ward": ward}
+    schema = Schema.model_validate({"name": "clinic", "unit": "record", "columns": columns})
+    visits = delta(tmp_path / "visits", table, partition_by=["ward"])
+    rows = pa.Table.from_batches([each.select(["age", "ward"]) for each in RawRows(str(visits), schema, 64)])
+    assert sorted(rows.to_pylist(), key=str) == sorted(table.to_pylist(), key=str)
+
+
 def test_a_snapshot_stays_what_it_was_and_a_version_can_be_named(tmp_path: Path) -> None:
     table = iceberg(tmp_path / "i", HALVES[0])
     places = [
@@ -225,7 +236,7 @@ HOSTILE: dict[str, Callable[[Path], object]] = {
 def test_no_path_in_metadata_leads_out_of_the_folder(tmp_path: Path, write: Callable[[Path], object]) -> None:
     with pytest.raises(DataError) as refusal:
         rows_of(write(tmp_path))
-    assert any(words in refusal.value.rule for words in ("its own folder", "cannot be read", "leads nowhere"))
+    assert "its own folder" in refusal.value.rule
     assert "private" not in str(refusal.value)
 
 
