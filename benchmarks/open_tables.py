@@ -32,15 +32,15 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--times", type=int, default=3, help="how often each is read")
     parser.add_argument("--encode", action="store_true", help="encode the batches too, as a run's ingest does")
     parser.add_argument("--place", type=Path, help="folder for what is generated (default: a temporary one)")
-    parser.add_argument("--read", metavar="PLACE", help=argparse.SUPPRESS)
+    parser.add_argument("--read", metavar="URI", help=argparse.SUPPRESS)
 
 
-def read(place: str, encode: bool) -> None:
+def read(uri: str, encode: bool) -> None:
     """Read all rows; print what it took as JSON."""
     before = psutil.Process().memory_info().rss
     began, used, rows, schema = time.perf_counter(), time.process_time(), 0, make_schema()
     codec = Codec(schema)
-    for part in load_parts(place, schema, BATCH_ROWS):
+    for part in load_parts(uri, schema, BATCH_ROWS):
         for batch in part.reveal():
             rows += len(codec.encode(batch)) if encode else batch.num_rows
     took, used = time.perf_counter() - began, time.process_time() - used
@@ -75,10 +75,10 @@ def main() -> None:
     runs = defaultdict(list)
     scratch = Path(tempfile.mkdtemp(dir=args.place))
     try:
-        places = fill(scratch / "tables", rows)
+        tables = fill(scratch / "tables", rows)
         for turn in range(times):
-            for name in list(places)[:: 1 if turn % 2 == 0 else -1]:
-                words = ["--read", places[name], *(["--encode"] if args.encode else [])]
+            for name in list(tables)[:: 1 if turn % 2 == 0 else -1]:
+                words = ["--read", tables[name], *(["--encode"] if args.encode else [])]
                 ran = measure([sys.executable, "-m", "benchmarks.open_tables", *words], every=0.01, cwd=ROOT)
                 if ran.code:
                     raise SystemExit(f"{name} was not read:\n{ran.output}")

@@ -49,11 +49,11 @@ class Address:
         return replace(self, base=base)
 
 
-def address_of(place: str) -> Address:
+def address_of(uri: str) -> Address:
     """Take a place apart; a file or a folder of the very name is that, whatever its name looks like."""
-    parts = _SPELLED.fullmatch(place)
-    if parts is None or ("://" not in place and os.path.exists(place)):
-        return Address(place, _kind(place))
+    parts = _SPELLED.fullmatch(uri)
+    if parts is None or ("://" not in uri and os.path.exists(uri)):
+        return Address(uri, _kind(uri))
     base, table, snapshot = parts["base"], parts["table"] or "", parts["snapshot"] or ""
     kind = parts["kind"] or _kind(base)
     if kind == "iceberg" and table:
@@ -62,9 +62,9 @@ def address_of(place: str) -> Address:
     if not (kind or table or is_host) and snapshot.startswith("v"):
         kind = "delta"
     if not kind:
-        return Address(place)
+        return Address(uri)
     if (kind in ("duckdb", "excel") and snapshot) or (kind == "delta" and table):
-        return Address(place)
+        return Address(uri)
     return Address(base, kind, table, snapshot.removeprefix("v"))
 
 

@@ -33,8 +33,8 @@ ELSEWHERE = (
 
 def files_of(address: Address, root: Root) -> list[DataFile]:
     """List the files of a version: Parquet files as they lie, or the table as one that deltalake scans."""
-    with _log(root) as place:
-        table = _table(place, address, root)
+    with _log(root) as folder:
+        table = _table(folder, address, root)
         actions: pa.Table = root.guarded(lambda: pa.table(table.get_add_actions()), LIBRARY)
         columns = tuple(field.name for field in _types(table, root))
         is_plain = _is_plain(table)
@@ -60,8 +60,8 @@ def pinned(address: Address, root: Root) -> Address:
     """Name the newest version, unless one is named."""
     if address.snapshot:
         return address
-    with _log(root) as place:
-        return replace(address, snapshot=str(_table(place, address, root).version()))
+    with _log(root) as folder:
+        return replace(address, snapshot=str(_table(folder, address, root).version()))
 
 
 def types_of(file: DataFile) -> pa.Schema:
@@ -93,9 +93,9 @@ def _log(root: Root) -> Iterator[str]:
         yield folder
 
 
-def _table(place: str, address: Address, root: Root) -> DeltaTable:
+def _table(folder: str, address: Address, root: Root) -> DeltaTable:
     version = int(address.snapshot) if address.snapshot else None
-    return root.guarded(lambda: DeltaTable(place, version=version), LIBRARY)
+    return root.guarded(lambda: DeltaTable(folder, version=version), LIBRARY)
 
 
 def _types(table: DeltaTable, root: Root) -> pa.Schema:

@@ -44,10 +44,10 @@ def _selected(file: DataFile, limit: str = "") -> Iterator[Any]:
     schema, _, name = file.table.rpartition(".")
     with duckdb.connect(file.path, read_only=True, config=CLOSED) as connection:
         tables = connection.execute(TABLES).fetchall()
-        chosen = [pair for pair in tables if name in ("", pair[1]) and schema in ("", pair[0])]
-        if len(chosen) != 1:
+        matches = [pair for pair in tables if name in ("", pair[1]) and schema in ("", pair[0])]
+        if len(matches) != 1:
             raise DataError("", f"{file.uri} must name one table of the file, and no view: FILE.duckdb#TABLE")
-        yield connection.sql(f"select * from {'.'.join(map(_quoted, chosen[0]))} {limit}")
+        yield connection.sql(f"select * from {'.'.join(map(_quoted, matches[0]))} {limit}")
 
 
 def _quoted(name: str) -> str:

@@ -103,19 +103,19 @@ def files_of_table(address: Address, uri: str) -> list[DataFile]:
     return files
 
 
-def pinned(place: str) -> str:
+def pinned(uri: str) -> str:
     """Name the snapshot that an open table has now, so that a run reads no other; other places stay as they are.
 
     Raises:
         NacreError: as for ``files_of_table``.
     """
-    address = address_of(place)
-    if not address.kind and "*" not in place and "{" not in place and _has_log(place):
-        address = Address(place, "delta")
+    address = address_of(uri)
+    if not address.kind and "*" not in uri and "{" not in uri and _has_log(uri):
+        address = Address(uri, "delta")
     if address.kind not in ("delta", "iceberg", "catalog"):
-        return place
-    table = located(address, place)
-    return str(reader_of(table.kind).pinned(table, root_of_table(table, place)))
+        return uri
+    table = located(address, uri)
+    return str(reader_of(table.kind).pinned(table, root_of_table(table, uri)))
 
 
 def types_of(file: DataFile) -> pa.Schema:
@@ -204,10 +204,10 @@ def local_path(location: str) -> str:
     return location
 
 
-def _has_log(place: str) -> bool:
+def _has_log(uri: str) -> bool:
     """Tell whether a Delta table's log lies in a folder; of a place that cannot be reached this is not known."""
     try:
-        system, path = open_system(place)
+        system, path = open_system(uri)
         return bool(system.get_file_info(f"{path.rstrip('/')}/{LOG}").type == pafs.FileType.Directory)
     except (NacreError, OSError, pa.ArrowException):
         return False

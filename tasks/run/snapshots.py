@@ -42,27 +42,27 @@ def write_delta(batches: Batches, address: Address, about: Mapping[str, str], re
     check_installed(["deltalake"])
     from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-    place, options = _delta_place(address.base)
+    target, options = _delta_target(address.base)
     system, path = open_system(address.base)
     exists = _exists(system, path, address.base, DeltaTable, options, replace)
     reader = _reader(batches, "Delta")
-    if exists and pa.schema(DeltaTable(place, storage_options=options).schema().to_arrow()) != reader.schema:
-        raise PathTaken(Path(address.base), OTHERWISE)
+    if exists and pa.schema(DeltaTable(target, storage_options=options).schema().to_arrow()) != reader.schema:
+        raise PathTaken(address.base, OTHERWISE)
     commit = CommitProperties(custom_metadata={"nacre": dict(about)})
     terms: dict[str, Any] = {"description": WRITTEN_BY, "commit_properties": commit, "storage_options": options}
 
-    def write(target: str) -> None:
+    def write(destination: str) -> None:
         mode: Any = "overwrite" if exists else "error"
-        write_deltalake(target, reader, mode=mode, **terms)
+        write_deltalake(destination, reader, mode=mode, **terms)
 
-    if exists or is_uri(place):
-        _attempt(address.base, lambda: write(place), lambda: None if exists else system.delete_dir_contents(path))
+    if exists or is_uri(target):
+        _attempt(address.base, lambda: write(target), lambda: None if exists else system.delete_dir_contents(path))
     else:
-        make_folder(Path(place).parent)
-        with aside(Path(place), "export") as part:
+        make_folder(Path(target).parent)
+        with aside(Path(target), "export") as part:
             _attempt(address.base, lambda: write(str(part)), lambda: None)
-            settle(part, Path(place))
-    return f"{address.base}@v{DeltaTable(place, storage_options=options).version()}"
+            settle(part, Path(target))
+    return f"{address.base}@v{DeltaTable(target, storage_options=options).version()}"
 
 
 def write_iceberg(batches: Batches, address: Address, about: Mapping[str, str], replace: bool) -> str:
@@ -132,38 +132,38 @@ def _stored(field: pa.Field, format_name: str) -> pa.DataType:
     return SIGNED.get(kind, pa.string() if pa.types.is_large_string(kind) else kind)
 
 
-def _delta_place(base: str) -> tuple[str, dict[str, str]]:
+def _delta_target(base: str) -> tuple[str, dict[str, str]]:
     """Return where deltalake writes, and how it reaches that: by the credentials and the server of the environment."""
     if not is_uri(base):
         return str(Path(base).absolute()), {}
     if not base.startswith("s3://"):
         raise InvalidArgument("to", base, "be a folder on this machine, or s3://")
-    place, _, region = base.partition("?region=")
+    target, _, region = base.partition("?region=")
     options = {"AWS_REGION": region} if region else {}
     if os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://"):  # open_system takes it from this machine alone
         options["AWS_ALLOW_HTTP"] = "true"
-    return place, options
+    return target, options
 
 
 def _exists(
     system: pafs.FileSystem, path: str, base: str, kind: Any, options: Mapping[str, str], replace: bool
 ) -> bool:
     """Tell whether a Delta table is there that is to be replaced; anything else in its place is refused."""
-    there = None
+    entries = None
     with suppress(*FAILURES):
-        there = system.get_file_info(pafs.FileSelector(path, recursive=False, allow_not_found=True))
-    if there is None:
+        entries = system.get_file_info(pafs.FileSelector(path, recursive=False, allow_not_found=True))
+    if entries is None:
         raise DataError("", NOT_WRITTEN.format(base))
-    if not there:
+    if not entries:
         return False
-    place, _ = _delta_place(base)
+    target, _ = _delta_target(base)
     if not replace:
-        raise PathTaken(Path(base), "already holds files; add --replace to make its next version, or name a new folder")
+        raise PathTaken(base, "already holds files; add --replace to make its next version, or name a new folder")
     opened = None
     with suppress(Exception):  # of any kind that deltalake has
-        opened = kind(place, storage_options=dict(options)).metadata().description
+        opened = kind(target, storage_options=dict(options)).metadata().description
     if opened != WRITTEN_BY:
-        raise PathTaken(Path(base), FOREIGN)
+        raise PathTaken(base, FOREIGN)
     return True
 
 
@@ -178,12 +178,12 @@ def _check_replaced(address: Address, types: pa.Schema, replace: bool) -> None:
         )
     metadata = located(address, str(address))
     if is_uri(metadata.base):
-        raise PathTaken(Path(address.base), "has its table elsewhere; name another one")
+        raise PathTaken(address.base, "has its table elsewhere; name another one")
     table = table_of(metadata, TableIO(root_of_table(metadata, str(address))))
     if MARK not in table.properties or "py-io-impl" in table.properties:
-        raise PathTaken(Path(address.base), FOREIGN)
+        raise PathTaken(address.base, FOREIGN)
     if table.schema().column_names != types.names:
-        raise PathTaken(Path(address.base), OTHERWISE)
+        raise PathTaken(address.base, OTHERWISE)
 
 
 def _name(file: Path) -> str:
@@ -194,7 +194,7 @@ def _name(file: Path) -> str:
     return next(iter(names)) if len(names) == 1 else "default"
 
 
-def _attempt(place: str, act: Callable[[], Any], undo: Callable[[], Any]) -> Any:
+def _attempt(uri: str, act: Callable[[], Any], undo: Callable[[], Any]) -> Any:
     """Return what a library does, or undo it; what it says of a fault may quote paths and keys.
 
     Raises:
@@ -207,4 +207,4 @@ def _attempt(place: str, act: Callable[[], Any], undo: Callable[[], Any]) -> Any
             undo()
         if isinstance(error, NacreError) or not isinstance(error, Exception):
             raise
-    raise DataError("", NOT_WRITTEN.format(place))
+    raise DataError("", NOT_WRITTEN.format(uri))

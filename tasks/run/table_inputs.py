@@ -53,8 +53,8 @@ def _is_parquet(path: Path) -> bool:
 def _reading(data: str, schema: Schema) -> Schema:
     """Return the schema without what says which rows are read, and without dropped columns that a file lacks."""
     file = find_files(data)[0]
-    named = {"csv": lambda: csv_names(file, schema.columns), "excel": lambda: sheet_names(file)}
-    there = set(named.get(file.format, lambda: schema.columns)())
+    readers = {"csv": lambda: csv_names(file, schema.columns), "excel": lambda: sheet_names(file)}
+    there = set(readers.get(file.format, lambda: schema.columns)())
     columns = {name: column for name, column in schema.columns.items() if name in there or name in schema.modelled}
     return schema.model_construct(
         name=schema.name, unit=PrivacyUnit(), target=schema.target, columns=columns, constraints=schema.constraints

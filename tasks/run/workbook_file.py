@@ -58,9 +58,9 @@ def write_workbook(name: str, batches: Iterator[pa.RecordBatch], path: Path, abo
             return value
         if len(value) > LONGEST_CELL:
             raise IllegalCharacterError
-        written = WriteOnlyCell(sheet, value=value)
-        written.data_type = "s"  # which openpyxl would take for a formula or an error, by how the text begins
-        return written
+        text_cell = WriteOnlyCell(sheet, value=value)
+        text_cell.data_type = "s"  # which openpyxl would take for a formula or an error, by how the text begins
+        return text_cell
 
     fault = False
     try:

@@ -27,8 +27,8 @@ def test_a_run_reads_the_snapshot_of_its_start(tmp_path: Path, form: str) -> Non
     table.append(TABLE) if table else delta(tmp_path / "visits", broken.cast(TABLE.schema))
     ingest(run)
     assert len(list((run.sensitive / "encoded").glob("part-*.arrow"))) == 1
-    told = dataset(snapshot)["name"]  # the same for every snapshot
-    assert told == (str(tmp_path / "i" / "clinic" / "visits") if table else place)
+    name = dataset(snapshot)["name"]  # the same for every snapshot
+    assert name == (str(tmp_path / "i" / "clinic" / "visits") if table else place)
     with pytest.raises(CanRead):  # as any other data, it may not be read where a generator is trained apart
         generate(run)
 

@@ -63,8 +63,8 @@ def test_open_tables_are_read_from_an_object_store_and_written_there(tmp_path, b
     sizes = [rows_in(place) for name in places.values() for place in (name, pinned(name))]
     assert sizes == [100, 100, 300, 300]
     same(ingested(tmp_path, places["visits"]), TABLE.slice(0, 100))
-    there = export(CARD, f"delta:{bucket.uri('out/visits')}")
-    assert there.endswith("@v0") and rows_in(there) == 30
+    written_to = export(CARD, f"delta:{bucket.uri('out/visits')}")
+    assert written_to.endswith("@v0") and rows_in(written_to) == 30
     with refused(PathTaken, "--replace"):
         export(CARD, f"delta:{bucket.uri('out/visits')}")
     assert export(CARD, f"delta:{bucket.uri('out/visits')}", replace=True).endswith("@v1")

@@ -287,8 +287,8 @@ def test_a_library_that_is_not_installed_is_named_with_its_extra(tmp_path: Path,
 )
 def test_a_sheet_that_is_no_table_is_refused(tmp_path: Path, rows: list[list[object]], fault: str) -> None:
     columns = {"age": {"type": "integer", "min": 0, "max": 99}, "ward": {"type": "categorical", "values": ["north"]}}
-    wanted = {name: column for name, column in columns.items() if fault != "more cells" or name == "age"}
-    schema = Schema.model_validate({"name": "clinic", "unit": "record", "columns": wanted})
+    declared = {name: column for name, column in columns.items() if fault != "more cells" or name == "age"}
+    schema = Schema.model_validate({"name": "clinic", "unit": "record", "columns": declared})
     with refused(DataError, fault) as refusal:
         list(RawRows(workbook(tmp_path / "c.xlsx", rows), schema, 64))
     assert SECRET not in str(refusal.value)
@@ -302,10 +302,10 @@ def test_what_openpyxl_would_say_of_a_value_is_not_said(tmp_path: Path) -> None:
         book.active.append(row)
     book.active["A2"].number_format, book.active["A2"].value = "yyyy-mm-dd", -987654321
     book.save(tmp_path / "c.xlsx")
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         read = rows_of(tmp_path / "c.xlsx")
-    assert not said and len(read) == 3
+    assert not warned and len(read) == 3
 
 
 def test_places_that_only_look_like_a_version_are_others() -> None:

@@ -54,10 +54,10 @@ def about(place: str) -> dict[str, str]:
     if address.kind == "iceberg":
         folder = Path(address.base).parents[3]
         table = catalog_of_export(folder).load_table("clinic.visits")
-        said = table.current_snapshot().summary.additional_properties
-        assert table.properties.items() <= {**said, **table.properties}.items()
+        summary = table.current_snapshot().summary.additional_properties
+        assert table.properties.items() <= {**summary, **table.properties}.items()
         return {
-            name.removeprefix("nacre."): value for name, value in table.properties.items() if said.get(name) == value
+            name.removeprefix("nacre."): value for name, value in table.properties.items() if summary.get(name) == value
         }
     if address.kind == "duckdb":
         import duckdb
@@ -81,9 +81,11 @@ def test_a_table_holds_the_rows_and_says_what_they_cost(tmp_path: Path, target: 
     place = out.strip().rpartition(" is in ")[2].replace("\n", "")
     assert code == 0, err
     assert rows_at(place) == ROWS
-    said = about(place)
-    assert said["manifestSha256"] == DIGEST and said["epsilon"] == EPSILON and said["unit"] == "record"
-    assert {"delta", "account", "run", "adjacency"} <= said.keys()
+    properties = about(place)
+    assert (
+        properties["manifestSha256"] == DIGEST and properties["epsilon"] == EPSILON and properties["unit"] == "record"
+    )
+    assert {"delta", "account", "run", "adjacency"} <= properties.keys()
 
 
 @pytest.mark.parametrize("target", VERSIONED, ids=["delta", "iceberg"])
