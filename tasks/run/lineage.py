@@ -22,6 +22,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from dpmodels.hand_off.odcs import tables
 from dpmodels.hand_off.payments import cost_of
+from dpmodels.reading.addresses import address_of
 from tasks.run.accounts import charges_of
 from tasks.run.home import ledger_of
 from tasks.run.runs import stays_inside
@@ -147,6 +148,9 @@ def _failed(stage: str) -> Facts:
 
 def dataset(place: str) -> Facts:
     """Name a place as OpenLineage does; what may hold a user, a password or a key is left out."""
+    address = address_of(place)
+    place = address.base.rpartition("/metadata/")[0] if address.kind == "iceberg" else address.base
+    place += f"#{address.table}" if address.table else ""
     if "://" not in place:
         return {"namespace": "file", "name": str(Path(place).absolute())}
     url = urlsplit(place)
