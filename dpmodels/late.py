@@ -28,6 +28,9 @@ EXTRAS = {
     "pkcs11": "pkcs11",
     "opacus": "opacus",
     "duckdb": "duckdb",
+    "deltalake": "delta",
+    "pyiceberg": "iceberg",
+    "openpyxl": "excel",
 }
 """Packages that a base installation leaves out, and the extra of nacre that brings each."""
 SYNTHESIS = [package for package, extra in EXTRAS.items() if extra in ("validate", "synthesize")]

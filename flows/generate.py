@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from dpmodels.errors import ArtifactError, NacreError
+from dpmodels.reading.addresses import address_of
 from tasks.engine.progress import LISTENER, TOLD_EVERY
 from tasks.run.apart import Request, Status, beat, requests, tell
 from tasks.run.stopping import pause
@@ -84,7 +85,7 @@ def generate(run: Run) -> None:
         NacreError: it is not so.
     """
     settings = run.settings
-    _check_unreadable(*(Path(path) for path in (settings.data, settings.parents) if path))
+    _check_unreadable(*(Path(address_of(path).base) for path in (settings.data, settings.parents) if path))
     release = run.finished("sanitize")
     if release is None:
         raise ArtifactError(f"run {run.name} has no sealed release yet")

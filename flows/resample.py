@@ -3,6 +3,7 @@
 from dpmodels.files import Place
 from flows.synthesize import pipeline
 from flows.with_prefect.artifacts import publish_results
+from flows.with_prefect.assets import publish_assets
 from flows.with_prefect.recorded import run_stage
 from flows.with_prefect.worker import deployed, name_flow_run, own_name, run_here, scheduled
 from tasks.run.at_work import at_work
@@ -28,4 +29,5 @@ def resample(run: str, out: Place, rows: int | None = None, seed: int | None = N
     with at_work(again):
         pipeline(again, run_stage)
         publish_results(again)
+        publish_assets(again)
     return again.name

@@ -13,6 +13,7 @@ from flows.planning import MayOpen
 from flows.start import start
 from flows.synthesize import record
 from flows.with_prefect.artifacts import publish_plan, publish_results
+from flows.with_prefect.assets import publish_assets
 from flows.with_prefect.recorded import run_stage
 from flows.with_prefect.worker import alone_on, deployed, find_here, name_flow_run, own_name, placed_here
 from tasks.run.apart import is_alive, wait_for
@@ -63,6 +64,7 @@ def go_on(run: Run, train_on: str = "here", partition: str = "", wait_hours: flo
         publish_plan(run, partition)
         record(run, True, lambda stage, *handles: _placed(run, wait_hours, stage, *handles))
         publish_results(run)
+        publish_assets(run)
     return run.name
 
 

@@ -148,17 +148,18 @@ class Result:
         return _read(self.folder / "statement.html")
 
     @in_python
-    def export(self, to: Place, by: str | Sequence[str] = (), png: bool = False) -> None:
-        """Copy the synthetic table to a file, a folder or a URI, whole or not at all.
+    def export(self, to: Place, by: str | Sequence[str] = (), png: bool = False, replace: bool = False) -> str:
+        """Copy the synthetic table to a file, a folder, a URI or an open table, whole or not at all.
 
-        A file is of the format that its ending says: .parquet, .csv, .arrow or .jsonl. A folder has one for each value
-        of ``by``.
+        A file is of the format that its ending says: .parquet, .csv, .arrow, .jsonl, .xlsx or .duckdb. A folder has one
+        for each value of ``by``. A table is ``delta:FOLDER`` or ``iceberg:CATALOG.db#NAMESPACE.TABLE``; with
+        ``replace`` the rows are the next snapshot of one that was exported before. Return where the rows are read.
 
         With ``png``, write its images as PNG files, in a folder for each label.
         """
         from tasks.stages.export import export
 
-        export(self.folder, str(to), (by,) if isinstance(by, str) else by, png)
+        return export(self.folder, str(to), (by,) if isinstance(by, str) else by, png, replace)
 
     def verify(self, public_key: Place | None = None, officer_key: Place | None = None) -> Verification:
         """Check every file, the budget, the pages and the signature; see ``nacre.verify``."""

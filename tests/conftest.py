@@ -126,6 +126,7 @@ LONGEST = [
         "accounting/test_events",
         "methods/test_users",
         "flows/test_lineage",
+        "flows/test_open_tables",
     ]
 ]
 """Files that take five seconds of a processor or more, the longest first: one that comes last leaves workers idle.

@@ -17,6 +17,7 @@ from dpmodels.errors import DataError, Unsuitable
 from dpmodels.reading.data_files import FAILURES, DataFile, find_files, is_uri, root_of, title_of
 from dpmodels.reading.database import Query, check_database, names_of_query
 from dpmodels.reading.header import check_names, names_in
+from dpmodels.reading.open_tables import LIBRARIES, types_of
 from dpmodels.reading.pictures import is_pictures, npz_arrays
 
 INTRODUCTION = """\
@@ -180,12 +181,15 @@ def named(data: str | Path | Query) -> tuple[str, str, dict[str, pa.DataType | N
         title = title_of(check_database(data.database).database or "")
         return title, "the query", dict.fromkeys(names_of_query(data)), 1
     file = find_files(str(data))[0]
-    typed = file.format in ("parquet", "arrow")
+    typed = file.format in ("parquet", "arrow", *LIBRARIES)
     types = _typed(file) if typed else dict.fromkeys(names_in(file))
-    return title_of(str(data)), file.uri, {**types, **dict.fromkeys(key for key, _ in file.keys)}, 1 if typed else 2
+    keys = dict.fromkeys(key for key, _ in file.keys)
+    return title_of(str(data)), file.uri, {**dict.fromkeys(file.columns), **types, **keys}, 1 if typed else 2
 
 
 def _typed(file: DataFile) -> dict[str, pa.DataType | None]:
+    if file.format in LIBRARIES:
+        return {field.name: field.type for field in types_of(file)}
     try:
         with file.open() as source:
             schema = pq.read_schema(source) if file.format == "parquet" else pa.ipc.open_file(source).schema

@@ -25,7 +25,7 @@ from dpmodels.authoring.keys import Proposals, proposals
 from dpmodels.authoring.source import Source
 from dpmodels.contract.tree import MOST_TABLES, TABLE_NAME
 from dpmodels.errors import DataError, InvalidArgument
-from dpmodels.reading.data_files import FORMATS, is_uri, title_of
+from dpmodels.reading.data_files import FORMATS, LOG, is_uri, title_of
 from dpmodels.reading.database import Query
 from dpmodels.reading.header import check_names
 from dpmodels.reading.pictures import is_pictures
@@ -100,6 +100,7 @@ def places_in(data: str | Path | Query, several: bool = False) -> dict[str, str]
         NacreError: ``several`` tables are asked for where none are, or files are neither several tables nor one.
     """
     is_folder = not isinstance(data, Query) and not is_uri(str(data)) and Path(data).is_dir()
+    is_folder &= not Path(str(data), LOG).exists()
     names = _names_in(Path(str(data))) if is_folder and not is_pictures(Path(str(data))) else []
     if several and (not is_folder or len(names) < 2 or not _are_tables(names)):
         rule = "go with a folder of at least two files or folders, each called as its table: letters a to z, digits, _"
@@ -137,7 +138,7 @@ def _differ(folder: Path, names: list[str]) -> bool:
         return False
     if not _are_tables(names):
         raise DataError("", BAD_NAME.format(folder))
-    if any(file.suffix.lower() in (".csv", ".tsv") for file in files):
+    if any(file.suffix.lower() in (".csv", ".tsv", ".xlsx") for file in files):
         raise DataError("", FIRST_LINES.format(folder))
     return True
 

@@ -58,7 +58,7 @@ def render_contract(manifest: Manifest, contract: Schema) -> str:
         "tags": ["synthetic", "differential-privacy"],
         "servers": [{"server": "hand-off", "type": "local", "path": path, "format": "parquet"}],
         "schema": tables(contract),
-        "customProperties": [{"property": name, "value": value} for name, value in _price(manifest).items()],
+        "customProperties": [{"property": name, "value": value} for name, value in price_of(manifest).items()],
     }
     return yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
 
@@ -69,7 +69,7 @@ def tables(contract: Schema) -> list[Facts]:
     return [_table(contract, name, table) for name, table in named.items()]
 
 
-def _price(manifest: Manifest) -> Facts:
+def price_of(manifest: Manifest) -> Facts:
     """Return what was spent, by whom, on whom, and of which release, as the manifest writes it."""
     spent, said = manifest.whole_cost, manifest.operator_says
     stated = {

@@ -4,7 +4,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from dpmodels.errors import DataError, InvalidArgument, NacreError
+from dpmodels.reading.addresses import METADATA, Address, address_of
+from dpmodels.reading.links import check_links, identities
 
 FORMATS = {
     ".parquet": "parquet",
@@ -24,13 +26,20 @@ FORMATS = {
     ".jsonl": "json",
     ".ndjson": "json",
     ".json": "json",
+    ".xlsx": "excel",
+    ".duckdb": "duckdb",
 }
 PLAIN_TEXT = (".txt", ".md")
 NO_COLUMNS = (
     "a text file has no columns: write a CSV file with a row for each document, or whatever a record is, and a first "
     "line of names, such as id,text; of a CSV file change the ending to .csv"
 )
-KINDS = "Parquet (.parquet), CSV (.csv, .tsv), Arrow (.arrow, .feather) or JSON lines (.jsonl)"
+KINDS = (
+    "Parquet (.parquet), CSV (.csv, .tsv), Arrow (.arrow, .feather), JSON lines (.jsonl), Excel (.xlsx) or DuckDB "
+    "(.duckdb)"
+)
+LOG = "_delta_log"
+"""The folder by which a Delta table is known."""
 PACKED = (".gz", ".bz2", ".zst")
 SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "https", "file")
 PUBLIC_KEYS = ("region",)
@@ -59,16 +68,30 @@ FAILURES = (pa.ArrowException, ArithmeticError, OSError, ValueError, KeyError, R
 
 @dataclass(frozen=True)
 class DataFile:
-    """One file of a table, and the columns whose values its folders are named after."""
+    """One file of a table, and the columns whose values its folders are named after.
+
+    Attributes:
+        keys: columns that have one value in the whole file, as text.
+        columns: all names of an open table, where files that were written before some were added lack these.
+        table: the table, or the sheet, of a file that may hold several.
+        scanned: the kind of an open table whose rows only its library can tell, and the path of each of its files.
+        snapshot: which one of that table.
+    """
 
     system: pafs.FileSystem
     path: str
     uri: str
     keys: tuple[tuple[str, str | None], ...] = ()
+    columns: tuple[str, ...] = ()
+    table: str = ""
+    scanned: tuple[str, tuple[str, ...]] = ("", ())
+    snapshot: str = ""
 
     @property
     def format(self) -> str:
         """Tell by the name how the file is read; empty where that is unknown."""
+        if self.scanned[0]:
+            return self.scanned[0]
         name = PurePosixPath(self.path.lower())
         if name.suffix in PACKED:
             packed = FORMATS.get(PurePosixPath(name.stem).suffix, "")
@@ -86,17 +109,27 @@ class DataFile:
         return self.system.open_input_file(self.path)
 
     def digest(self, method: Callable[[], Any] | str) -> bytes:
-        """Hash the bytes of the file as they lie there.
+        """Hash the bytes of the file as they lie there, and the name of its table; of several files their hashes.
 
         Raises:
             DataError: they cannot be read to their end.
         """
+        if parts := self.scanned[1]:
+            files = (replace(self, path=part, scanned=("", ())) for part in parts)
+            return self._hashed(method, b"".join(sorted(file.digest(method) for file in files)))
         try:
             with self.system.open_input_stream(self.path, compression=None, buffer_size=STEP) as content:
-                return hashlib.file_digest(content, method).digest()
+                digest = hashlib.file_digest(content, method).digest()
+            return self._hashed(method, digest + self.table.encode()) if self.table else digest
         except FAILURES:
             pass
         raise DataError("", f"{self.uri} cannot be read to its end: it changed, or the connection broke")
+
+    @staticmethod
+    def _hashed(method: Callable[[], Any] | str, content: bytes) -> bytes:
+        hasher = hashlib.new(method) if isinstance(method, str) else method()
+        hasher.update(content)
+        return bytes(hasher.digest())
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -122,7 +155,8 @@ def is_local(uri: str) -> bool:
 
 def settled(uri: str) -> str:
     """Return a URI as it is, and a path as one that is found from any folder."""
-    return uri if is_uri(uri) else str(Path(uri).absolute())
+    address = address_of(uri)
+    return str(address if is_uri(address.base) else address.at(str(Path(address.base).absolute())))
 
 
 def check_place(uri_text: str, name: str = "data") -> None:
@@ -133,6 +167,7 @@ def check_place(uri_text: str, name: str = "data") -> None:
     """
     if "\0" in uri_text:
         raise InvalidArgument(name, uri_text, "not hold the letter NUL")
+    uri_text = address_of(uri_text).base
     if not is_uri(uri_text):
         return
     try:
@@ -162,6 +197,7 @@ def open_system(uri: str) -> tuple[pafs.FileSystem, str]:
         DataError: there is no such bucket, or the package that reads such places is not installed.
     """
     check_place(uri)
+    uri = address_of(uri).base
     if not is_uri(uri):
         return pafs.LocalFileSystem(), str(Path(uri).absolute())
     try:
@@ -206,12 +242,17 @@ def find_files(uri: str) -> list[DataFile]:
     or where its first star is, give their files a column.
 
     Raises:
-        DataError: there are none, one is empty, or they are of several formats, of an unknown one, or of a Delta table.
+        DataError: there are none, one is empty, or they are of several formats, or of an unknown one; or of an open
+            table, as for ``files_of_table``.
     """
+    address = address_of(uri)
+    if address.kind in ("delta", "iceberg", "catalog"):
+        return _open_table(address, uri)
     system, path = open_system(uri)
     listing = _listed(system, path, uri)
-    if any("_delta_log" in PurePosixPath(name).parts for name, _ in listing):
-        raise DataError("", f"{uri} is a Delta table, whose files also hold deleted rows; give an export of it")
+    if any(PurePosixPath(name).parts[:1] == (LOG,) for name, _ in listing):
+        return _open_table(Address(uri, "delta"), uri)
+    _check_no_table(listing, uri)
     listing = [(name, size) for name, size in listing if not _hidden(name)]
     if not listing:
         raise DataError("", f"{uri} does not exist or holds no files")
@@ -220,7 +261,8 @@ def find_files(uri: str) -> list[DataFile]:
             "", f"{uri} holds an empty file" if listing[0][0] else f"{uri} cannot be read: the file is empty"
         )
     root = root_of(path)
-    files = [DataFile(system, f"{root}/{name}" if name else root, uri, _keys(name)) for name, _ in listing]
+    table = address.table
+    files = [DataFile(system, f"{root}/{name}" if name else root, uri, _keys(name), table=table) for name, _ in listing]
     if len({file.format for file in files}) > 1 or not files[0].format:
         plain = all(PurePosixPath(file.path).suffix.lower() in PLAIN_TEXT for file in files)
         kinds = f"must be a file of one of these kinds, or a folder of files of one kind: {KINDS}"
@@ -230,8 +272,25 @@ def find_files(uri: str) -> list[DataFile]:
     return files
 
 
+def _open_table(address: Address, uri: str) -> list[DataFile]:
+    from dpmodels.reading.open_tables import files_of_table
+
+    return files_of_table(address, uri)
+
+
+def _check_no_table(listing: Sequence[tuple[str, int | None]], uri: str) -> None:
+    """Refuse a folder in which an open table lies: its files also hold rows that were deleted."""
+    names = [name for name, _ in listing if name]
+    if any(LOG in PurePosixPath(name).parts for name in names):
+        raise DataError("", f"{uri} holds Delta tables; give the folder of one, whose files also hold deleted rows")
+    if any(name.endswith(METADATA) for name in names):
+        how = f"give its newest file metadata/*{METADATA}, or its catalog as iceberg:CATALOG.db#NAMESPACE.TABLE"
+        raise DataError("", f"{uri} is an Iceberg table, whose files also hold deleted rows; {how}")
+
+
 def is_there(uri: str) -> bool:
     """Tell whether there is anything at a path; or at a pattern or a URI files that can be listed from here."""
+    uri = address_of(uri).base
     if not is_uri(uri) and "*" not in uri:
         return Path(uri).exists()
     try:
@@ -243,6 +302,8 @@ def is_there(uri: str) -> bool:
 def name_of(uri: str) -> str:
     """Return the one name of a place, whatever links lead to it; it begins with the name of any that it lies in."""
     system, path = open_system(uri)
+    if table := address_of(uri).table:
+        path = f"{path}#{table}"
     if isinstance(system, pafs.LocalFileSystem):
         return f"{os.path.realpath(path).rstrip('/')}/"
     return f"{system.type_name}://{urlsplit(uri).netloc}/{path.rstrip('/')}/"
@@ -266,51 +327,10 @@ def _listed(system: pafs.FileSystem, path: str, uri: str) -> list[tuple[str, int
         raise DataError("", f"{uri} cannot be listed: check its name, and the credentials in the environment")
     matches = _pattern(path[len(root) :].strip("/") or "**")
     if isinstance(system, pafs.LocalFileSystem):
-        _check_links(Path(root), matches, infos, uri)
+        check_links(Path(root), infos, uri, lambda name: matches.fullmatch(name) is not None and not _hidden(name))
     sizes = {info.path[len(root) :].strip("/"): info.size for info in infos if info.type == pafs.FileType.File}
     files = [(name, size) for name, size in sizes.items() if matches.fullmatch(name)]
     return sorted(files, key=lambda file: PurePosixPath(file[0]).parts)
-
-
-def _check_links(root: Path, matches: re.Pattern[str], infos: Sequence[pafs.FileInfo], uri: str) -> None:
-    """Refuse files of which a part is missing, or would be read twice.
-
-    Raises:
-        DataError: two of the files are one, by a link, or one is none, as a link that leads nowhere.
-    """
-
-    def counts(path: Path) -> bool:
-        name = str(path.relative_to(root))
-        return matches.fullmatch(name) is not None and not _hidden(name)
-
-    files = [(Path(info.path), info.type) for info in infos if info.type != pafs.FileType.Directory]
-    files += [(path, pafs.FileType.NotFound) for path in root.rglob("*") if path.is_symlink() and not path.exists()]
-    files = [(path, kind) for path, kind in files if counts(path)]
-    if any(kind != pafs.FileType.File for _, kind in files):
-        raise DataError("", f"{uri} holds a link that leads nowhere, or something else that is no file")
-    check_once([path for path, _ in files], uri)
-
-
-def check_once(files: Sequence[Path], uri: object) -> None:
-    """Refuse a file that is there twice, by a link: noise that hides one row hides no twin of it.
-
-    Raises:
-        DataError: see above, or a file is gone.
-    """
-    if len(identities(files, uri)) < len(files):
-        raise DataError("", f"{uri} holds the same file twice, by a link: its rows would count twice")
-
-
-def identities(files: Sequence[Path], uri: object) -> set[tuple[int, int]]:
-    """Return by what the system knows files, whatever names and links lead to them.
-
-    Raises:
-        DataError: a file is gone.
-    """
-    try:
-        return {(status.st_dev, status.st_ino) for status in (path.stat() for path in files)}
-    except OSError:
-        raise DataError("", f"{uri} changes while it is listed, or holds a link that leads nowhere") from None
 
 
 def root_of(path: str) -> str:
@@ -334,10 +354,20 @@ def _keys(name: str) -> tuple[tuple[str, str | None], ...]:
     return tuple((unquote(key), None if value == NO_VALUE else unquote(value)) for key, _, value in pairs)
 
 
+def unescaped(name: str) -> str:
+    """Return what a name in a URI stands for: each of its escapes once."""
+    return unquote(name)
+
+
 def title_of(uri: str) -> str:
     """Name a table after its file, or after the folder that holds all of its files: the name of its account."""
-    path = urlsplit(uri).path if is_uri(uri) else uri
+    address = address_of(uri)
+    path = urlsplit(address.base).path if is_uri(address.base) else address.base
     name = PurePosixPath(root_of(path)).name
+    if name.endswith(METADATA):
+        name = PurePosixPath(path).parent.parent.name
+    if address.table and "{" not in address.table:
+        name = address.table.rpartition(".")[2]
     suffixes: Sequence[str] = (*FORMATS, *PACKED)
     while (suffix := PurePosixPath(name).suffix.lower()) in suffixes:
         name = name[: -len(suffix)]

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from dpmodels.contract.columns import Categorical, Identifier
 from dpmodels.errors import DataError
 from dpmodels.limits import LONGEST_RECORD
 from dpmodels.reading.data_files import FAILURES, DataFile
+from dpmodels.reading.open_tables import LIBRARIES, read_table, types_of
 from dpmodels.reading.pictures import Batches
 from dpmodels.reading.text_files import (
     CsvForm,
@@ -26,6 +27,7 @@ from dpmodels.reading.text_files import (
     read_csv,
     read_json,
 )
+from dpmodels.reading.workbook import read_sheet, sheet_names
 
 PART_ROWS = 2**20
 BUFFER = 2**20
@@ -51,7 +53,7 @@ class Part:
     @property
     def is_text(self) -> bool:
         """Tell whether what a record is shows only when the file is read to its end."""
-        return self.file.format in ("csv", "json")
+        return self.file.format in ("csv", "json", "excel")
 
     def read(self, batch_rows: int) -> Batches:
         """Read the rows, with the columns that the file's folders are named after."""
@@ -89,6 +91,8 @@ def _parquet(file: DataFile, codec: Codec) -> list[Part]:
     """Cut a file into runs of row groups of about ``PART_ROWS`` rows."""
     with file.open() as source, pq.ParquetFile(source) as opened:
         types, metadata = opened.schema_arrow, opened.metadata
+        older = [(name, None) for name in file.columns if name not in {*types.names, *dict(file.keys)}]
+        file = replace(file, keys=(*file.keys, *older))  # columns that the table had not yet
         check_types(file, types, codec)
         _check_spans(metadata, codec)
     texts = tuple(
@@ -157,6 +161,29 @@ def _read_csv(part: Part, _: int) -> Batches:
     yield from (parsed(batch, part.kinds) for batch in read_csv(part.file, form, form.names, LONGEST_RECORD))
 
 
+def _excel(file: DataFile, codec: Codec) -> list[Part]:
+    """Open a sheet, of which the first row is looked at."""
+    keys = [key for key, _ in file.keys]
+    names = sheet_names(file)
+    codec.check_names([*names, *keys])
+    codec.check_types(pa.schema(codec.csv_types.items()))
+    return [Part(file, codec.csv_types)]
+
+
+def _read_excel(part: Part, batch_rows: int) -> Batches:
+    names = [name for name in part.kinds if name not in dict(part.file.keys)]
+    yield from (parsed(batch, part.kinds) for batch in read_sheet(part.file, names, batch_rows))
+
+
+def _table(file: DataFile, codec: Codec) -> list[Part]:
+    check_types(file, types_of(file), codec)
+    return [Part(file, codec.csv_types)]
+
+
+def _read_table(part: Part, batch_rows: int) -> Batches:
+    yield from read_table(part.file, batch_rows)
+
+
 def _json(file: DataFile, codec: Codec, keys: Sequence[str] = ()) -> list[Part]:
     """Open a file of one object a line; a column that is looked at is read as what its first value is, others not."""
     kinds, row, apart = codec.csv_types, first_object(file), codec.schema.partition
@@ -188,8 +215,9 @@ def _read_json(part: Part, _: int) -> Batches:
         yield pa.RecordBatch.from_arrays(columns, [*batch.schema.names, *unread])
 
 
-OPENERS = {"parquet": _parquet, "arrow": _arrow, "csv": _csv}
-READERS = {"parquet": _read_parquet, "arrow": _read_arrow, "csv": _read_csv, "json": _read_json}
+OPENERS = {"parquet": _parquet, "arrow": _arrow, "csv": _csv, "excel": _excel} | dict.fromkeys(LIBRARIES, _table)
+READERS = {"parquet": _read_parquet, "arrow": _read_arrow, "csv": _read_csv, "json": _read_json, "excel": _read_excel}
+READERS |= dict.fromkeys(LIBRARIES, _read_table)
 
 
 def check_types(file: DataFile, types: pa.Schema, codec: Codec, text: pa.Schema | None = None) -> None:

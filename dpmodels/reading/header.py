@@ -10,6 +10,7 @@ from dpmodels.errors import DataError
 from dpmodels.limits import LONGEST_DOCUMENT, LONGEST_LINE
 from dpmodels.reading.data_files import FAILURES, DataFile
 from dpmodels.reading.text_files import NO_TEXT, csv_form, first_line
+from dpmodels.reading.workbook import sheet_names
 
 NAME = re.compile(r"[^\W\d][\w .()%#-]{0,63}")
 FOUR_DIGITS = re.compile(r"\d{4}")
@@ -38,11 +39,13 @@ def check_names(path: str, names: Sequence[str], least: int = 1) -> None:
 
 
 def names_in(file: DataFile) -> list[str]:
-    """Read the names in the first line of a CSV file, or the keys of the first JSON object; nothing below is looked at.
+    """Read the names in the first line of a CSV file or a sheet, or the keys of the first JSON object, and no more.
 
     Raises:
         DataError: the line is no text, or no list of names that are all there and all different.
     """
+    if file.format == "excel":
+        return list(sheet_names(file))
     text, longest = None, LONGEST_DOCUMENT if file.format == "json" else LONGEST_LINE
     with suppress(*FAILURES):
         text = _text(first_line(file, longest))

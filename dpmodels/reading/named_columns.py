@@ -11,6 +11,7 @@ from dpmodels.codec.convert import laid_out, types_laid_out
 from dpmodels.errors import DataError
 from dpmodels.reading.data_files import FAILURES, DataFile
 from dpmodels.reading.formats import BUFFER
+from dpmodels.reading.open_tables import LIBRARIES, read_table, types_of
 from dpmodels.reading.text_files import (
     csv_form,
     csv_names,
@@ -21,6 +22,7 @@ from dpmodels.reading.text_files import (
     read_csv,
     read_json,
 )
+from dpmodels.reading.workbook import read_sheet, sheet_names
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,11 @@ class NamedColumns:
             kinds = dict(zip(names, self.types.types, strict=True))
             texts = read_csv(self.file, csv_form(self.file, names), names, longest, null)
             yield from (parsed(batch, kinds) for batch in texts)
+        elif self.file.format == "excel":
+            kinds = dict(zip(names, self.types.types, strict=True))
+            yield from (parsed(batch, kinds) for batch in read_sheet(self.file, names, batch_rows, null))
+        elif self.file.format in LIBRARIES:
+            yield from read_table(self.file, batch_rows)
         elif self.file.format == "json":
             yield from read_json(self.file, self.types, longest)
         elif self.file.format == "arrow":
@@ -90,6 +97,10 @@ def _names(file: DataFile, texts: Mapping[str, pa.DataType]) -> tuple[list[str],
     """Return the names of all columns of a file, and the types at least of those that are asked for."""
     if file.format == "csv":
         return csv_names(file, texts), pa.schema(texts.items())
+    if file.format == "excel":
+        return list(sheet_names(file)), pa.schema(texts.items())
+    if file.format in LIBRARIES:
+        return types_of(file).names, types_of(file)
     try:
         if file.format == "json":
             row = first_object(file)

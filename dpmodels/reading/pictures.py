@@ -22,7 +22,7 @@ from dpmodels.contract.image import Image
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError, Unsuitable
 from dpmodels.limits import LONGEST_LABEL
-from dpmodels.reading.data_files import check_once
+from dpmodels.reading.links import check_once
 
 Batches = Iterable[pa.RecordBatch]
 LONGEST_NAME = 200

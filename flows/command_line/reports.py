@@ -40,23 +40,27 @@ def export(
     to: Annotated[
         str,
         typer.Argument(
-            help="New file (.csv, .parquet, .arrow, .jsonl; .duckdb of a tree of tables), folder, or URI such as "
-            "s3://bucket/folder."
+            help="New file (.csv, .parquet, .arrow, .jsonl, .xlsx, .duckdb), folder, or URI such as "
+            "s3://bucket/folder; or delta:FOLDER, iceberg:CATALOG.db#NAMESPACE.TABLE."
         ),
     ],
     by: Annotated[list[str] | None, typer.Option(help="Column, or several, whose values are folders.")] = None,
     as_json: AsJson = False,
     png: Annotated[bool, typer.Option("--png", help="Write images as PNG files, in a folder for each label.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Make the next snapshot of a Delta or Iceberg table.")
+    ] = False,
 ) -> None:
-    """Copy the synthetic table of a hand-off, once it was verified, to a file, a folder or an object store.
+    """Copy the synthetic table of a hand-off, once it was verified, to a file, a folder, a store or an open table.
 
     Example: nacre export hand-off visits.csv, or s3://clinic-public/visits/ --by ward
     """
     from flows.command_line.console import say
     from tasks.stages.export import export as copy
 
-    copy(hand_off, to, by or (), png)
-    say(f"the synthetic table of {hand_off} is in {to}", {"hand-off": str(hand_off), "to": to, "by": by or []}, as_json)
+    rows = copy(hand_off, to, by or (), png, replace)
+    facts = {"hand-off": str(hand_off), "to": to, "by": by or [], "rows": rows}
+    say(f"the synthetic table of {hand_off} is in {rows}", facts, as_json)
 
 
 @app.command()

@@ -1,9 +1,10 @@
-"""Write the tables of a tree to one DuckDB file, whose keys the database itself holds.
+"""Write a table, or the tables of a tree, to one DuckDB file, whose keys the database itself holds.
 
 Privacy: post-processing.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,39 @@ SAFE: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known
 Batches = Callable[[str], Iterator[pa.RecordBatch]]
 
 
-def write_database(tree: Tree, batches: Batches, path: Path) -> None:
+def write_single(name: str, batches: Iterator[pa.RecordBatch], path: Path, about: Mapping[str, str]) -> None:
+    """Write one table, whose comment says ``about``.
+
+    Raises:
+        NacreError: duckdb is not installed.
+        DataError: a type is unknown to the database, or the disk is full.
+    """
+    check_installed(["duckdb"])
+    import duckdb
+
+    fault = False
+    with duckdb.connect(str(path), config=SAFE) as connection:
+        try:
+            for number, batch in enumerate(batches):
+                connection.register("given_rows", _plain(pa.Table.from_batches([batch])))
+                begins = f"INSERT INTO {quoted(name)}" if number else f"CREATE TABLE {quoted(name)} AS"
+                connection.execute(f"{begins} SELECT * FROM given_rows")
+            _comment(connection, name, about)
+        except duckdb.Error:  # its message quotes a row
+            fault = True
+    if fault:
+        raise DataError("", f"table {name} cannot be written: the database knows no such type, or the disk is full")
+
+
+def _comment(connection: Any, name: str, about: Mapping[str, str]) -> None:
+    text = json.dumps(about, ensure_ascii=False).replace("'", "''")
+    connection.execute(f"COMMENT ON TABLE {quoted(name)} IS '{text}'")
+
+
+def write_database(tree: Tree, batches: Batches, path: Path, about: Mapping[str, str]) -> None:
     """Write all tables, a parent before its children, with PRIMARY KEY and FOREIGN KEY; ``batches`` reads one by name.
+
+    The comment on each says ``about``.
 
     Raises:
         NacreError: duckdb is not installed.
@@ -35,6 +67,7 @@ def write_database(tree: Tree, batches: Batches, path: Path) -> None:
         for name in tree.tables:
             try:
                 _write(connection, tree, name, batches(name))
+                _comment(connection, name, about)
             except duckdb.Error:  # its message quotes a row
                 fault = f"table {name} cannot be written: its keys do not hold, or the disk is full"
                 break

@@ -22,6 +22,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from dpmodels.hand_off.odcs import tables
 from dpmodels.hand_off.payments import cost_of
+from dpmodels.reading.addresses import address_of
 from tasks.run.accounts import charges_of
 from tasks.run.home import ledger_of
 from tasks.run.runs import stays_inside
@@ -74,8 +75,8 @@ def events_of(
     name = run.plan.whole.name
     whole = _Job(run, namespace, name, "", day)
     asked = {"nominalTime": _facet("nominalTime", nominalStartTime=nominal.isoformat())} if nominal else {}
-    paid = _price(run)
-    source, handed_over = _sources(run), _handed_over(run) if complete and not stays_inside(run) else []
+    paid = price(run)
+    source, handed_over = sources(run), _handed_over(run) if complete and not stays_inside(run) else []
     events = [whole.event("START", asked, source)]
     for one in stages:
         job = _Job(run, namespace, f"{name}.{one.stage}", one.stage, day)
@@ -147,6 +148,9 @@ def _failed(stage: str) -> Facts:
 
 def dataset(place: str) -> Facts:
     """Name a place as OpenLineage does; what may hold a user, a password or a key is left out."""
+    address = address_of(place)
+    place = address.base.rpartition("/metadata/")[0] if address.kind == "iceberg" else address.base
+    place += f"#{address.table}" if address.table else ""
     if "://" not in place:
         return {"namespace": "file", "name": str(Path(place).absolute())}
     url = urlsplit(place)
@@ -154,7 +158,7 @@ def dataset(place: str) -> Facts:
     return {"namespace": f"{url.scheme}://{host}", "name": url.path.lstrip("/") if host else url.path}
 
 
-def _sources(run: Run) -> list[Facts]:
+def sources(run: Run) -> list[Facts]:
     """Name where the private data lies, by the places that the operator gave; rows in memory by their data set."""
     settings = [party.settings for party in run.parties]
     places = [(one.query, place) for one in settings for place in (one.data, one.parents) if place]
@@ -173,7 +177,7 @@ def _release(run: Run, namespace: str) -> Facts:
     return {"namespace": namespace, "name": f"{run.settings.paid_by or run.name}/release"}
 
 
-def _price(run: Run) -> Facts:
+def price(run: Run) -> Facts:
     """Return the facet of the charges that the ledger has of a run, with what remains of each account."""
     if run.settings.is_paid_elsewhere:
         return {}
@@ -199,7 +203,7 @@ def _price(run: Run) -> Facts:
     )
 
 
-def _synthetic(run: Run) -> list[tuple[Facts, Facts]]:
+def synthetic_tables(run: Run) -> list[tuple[Facts, Facts]]:
     """Return what is handed over: each table with its columns, and as its contract has it."""
     contract, place = run.plan.whole, run.settings.bucket or str(run.settings.out)
     if not contract.is_table:
@@ -220,7 +224,7 @@ def _report(run: Run) -> Mapping[str, Any]:
 
 def _checked(run: Run) -> list[Facts]:
     """Return the synthetic tables with the rules that they were held to: inputs of the stage that judges them."""
-    named, checks = _synthetic(run), _report(run).get("gate", ())
+    named, checks = synthetic_tables(run), _report(run).get("gate", ())
     rules = [_facet("dataQualityAssertions", assertions=_rules(checks, table)) for _, table in named]
     return [
         one | {"inputFacets": {"dataQualityAssertions": rule}}
@@ -247,5 +251,5 @@ def _handed_over(run: Run) -> list[Facts]:
     counted = {"parents"} if of_users else {run.plan.whole.name}
     return [
         one | ({"outputFacets": statistics} if rows is not None and table.get("name") in counted else {})
-        for one, table in _synthetic(run)
+        for one, table in synthetic_tables(run)
     ]

@@ -11,6 +11,7 @@ from dpmodels.artifact import settle, sha256_of
 from dpmodels.contract.federation import STAYS_INSIDE
 from dpmodels.errors import ArtifactError, NacreError
 from dpmodels.hand_off.manifest import MANIFEST, read_manifest
+from dpmodels.reading.addresses import address_of
 from dpmodels.reading.data_files import is_uri
 from tasks.run.at_work import why_stopped
 from tasks.run.lock import is_at_work
@@ -205,7 +206,7 @@ def _lost_data(run: Run) -> str:
     settings = run.settings
     if settings.query or is_uri(settings.data) or "*" in settings.data or is_read(run):
         return ""
-    return "" if not settings.data or Path(settings.data).exists() else f"{settings.data} is gone"
+    return "" if not settings.data or Path(address_of(settings.data).base).exists() else f"{settings.data} is gone"
 
 
 def _taken_place(run: Run) -> str:

@@ -1,4 +1,4 @@
-"""Where a run's rows come from: files, by a path or a URI, or a database, by a query and this process's password."""
+"""Where rows come from: files and tables, by a path or a URI, or a database, by a query and this process's password."""
 
 import os
 from dataclasses import dataclass
@@ -8,8 +8,10 @@ from pathlib import Path
 from pyarrow.fs import LocalFileSystem
 
 from dpmodels.errors import DataError, NacreError
+from dpmodels.reading.addresses import address_of
 from dpmodels.reading.data_files import DataFile, check_place, find_files, is_local, is_there, is_uri, settled
 from dpmodels.reading.database import Query, check_query, settled_database
+from dpmodels.reading.open_tables import pinned
 from dpmodels.reading.statement import tied
 from dpmodels.reading.tree_files import NAME
 from tasks.engine.progress import LOG
@@ -42,13 +44,15 @@ class Source:
                 LOG.warning(TIED, " and ".join(f"`{word}`" for word in words))
             return
         check_place(self.data, name)
-        if not (is_uri(self.data) or "*" in self.data or NAME in self.data or Path(self.data).exists()):
+        if not (
+            is_uri(self.data) or "*" in self.data or NAME in self.data or Path(address_of(self.data).base).exists()
+        ):
             raise DataError("", f"{self.data} does not exist")
 
     @property
     def settled(self) -> "Source":
-        """The source as it is found from any folder."""
-        return Source(settled_database(self.data) if self.query else settled(self.data), self.query)
+        """The source as it is found from any folder; of an open table the snapshot that it has now."""
+        return Source(settled_database(self.data) if self.query else pinned(settled(self.data)), self.query)
 
     @property
     def is_there(self) -> bool:

@@ -13,9 +13,11 @@ from dpmodels.codec.encode import Codec
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.privacy import PrivacyUnit
-from dpmodels.reading.data_files import FAILURES, find_files, is_uri
+from dpmodels.reading.addresses import address_of
+from dpmodels.reading.data_files import FAILURES, LOG, find_files, is_uri
 from dpmodels.reading.load import RawRows
 from dpmodels.reading.text_files import csv_names
+from dpmodels.reading.workbook import sheet_names
 
 BATCH_ROWS = 65_536
 
@@ -36,8 +38,8 @@ def as_parquet(data: str | Path, contract: Any, private: Path | None = None) -> 
 
 
 def is_path(data: str) -> bool:
-    """Tell the path of one file or folder from patterns and URIs."""
-    return not is_uri(data) and "*" not in data
+    """Tell the path of one file or folder from patterns, URIs and tables whose files are not all of their rows."""
+    return not (is_uri(data) or "*" in data or address_of(data).kind or Path(data, LOG).exists())
 
 
 def _is_parquet(path: Path) -> bool:
@@ -51,7 +53,8 @@ def _is_parquet(path: Path) -> bool:
 def _reading(data: str, schema: Schema) -> Schema:
     """Return the schema without what says which rows are read, and without dropped columns that a file lacks."""
     file = find_files(data)[0]
-    there = set(csv_names(file, schema.columns)) if file.format == "csv" else set(schema.columns)
+    readers = {"csv": lambda: csv_names(file, schema.columns), "excel": lambda: sheet_names(file)}
+    there = set(readers.get(file.format, lambda: schema.columns)())
     columns = {name: column for name, column in schema.columns.items() if name in there or name in schema.modelled}
     return schema.model_construct(
         name=schema.name, unit=PrivacyUnit(), target=schema.target, columns=columns, constraints=schema.constraints

@@ -1,9 +1,10 @@
-"""Export: copy the synthetic table of a hand-off to a folder or an object store, whole or not at all.
+"""Export: copy the synthetic table of a hand-off to a file, a folder, an object store or an open table, all at once.
 
 Privacy: post-processing.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -12,21 +13,27 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.fs as pafs
+import pyarrow.parquet as pq
 
-from dpmodels.artifact import aside, left_by, settle, sweep, write_whole
+from dpmodels.artifact import aside, left_by, settle, sha256_of, sweep, write_whole
 from dpmodels.authoring.lint import load_schema, read
 from dpmodels.contract.columns import Discrete
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import ArtifactError, DataError, InvalidArgument, Unsuitable
+from dpmodels.hand_off.manifest import MANIFEST, read_manifest
+from dpmodels.hand_off.odcs import price_of
 from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.reading.addresses import Address, address_of
 from dpmodels.reading.data_files import FAILURES, is_uri, open_system, settled
 from dpmodels.reading.pictures import write_pictures
 from tasks.run.bucket import check_there
-from tasks.run.database_file import ENDING, write_database
+from tasks.run.database_file import ENDING, write_database, write_single
 from tasks.run.parquet import parquet_files, read_batches
 from tasks.run.ready import check_free, check_new_file
+from tasks.run.snapshots import write_delta, write_iceberg
 from tasks.run.store import MADE
 from tasks.run.table_file import check_ending, write_table
+from tasks.run.workbook_file import check_size, sheet_title, write_workbook
 
 PICTURES, BATCH_ROWS = 1024, 65_536
 EXPORT = "export"
@@ -34,8 +41,11 @@ DONE = "_SUCCESS"
 """The file that an object store gets last: without it, the rest is not whole."""
 
 
-def export(hand_off: Path, to: str, by: Sequence[str] = (), png: bool = False) -> None:
+def export(hand_off: Path, to: str, by: Sequence[str] = (), png: bool = False, replace: bool = False) -> str:
     """Write the synthetic table of a hand-off to one file, in the format of its ending, or as Parquet to a folder.
+
+    A place ``delta:…`` or ``iceberg:…`` is a table in that format, of which the rows become one snapshot; with
+    ``replace`` the next one of a table that an export made before. Return where the rows are read.
 
     With columns ``by``, the folder has one for each of their values. With ``png``, write images as PNG files on this
     machine, in a folder for each label.
@@ -52,14 +62,32 @@ def export(hand_off: Path, to: str, by: Sequence[str] = (), png: bool = False) -
     if faults := verify_hand_off(hand_off).faults:
         raise ArtifactError(f"the hand-off {hand_off} has {len(faults)} fault(s), and is not exported: {faults[0]}")
     contract, _ = read(hand_off / "schema.yaml")
+    address = address_of(to)
+    is_versioned = address.kind in ("delta", "catalog")
+    if replace and not is_versioned:
+        raise InvalidArgument("replace", "(given)", "go with delta:… or iceberg:…, whose tables have snapshots")
     if contract is not None and contract.kind == "tree":
-        _to_database(contract, table, to, bool(by or png))
+        _to_database(contract, table, to, bool(by or png), _about(hand_off))
+    elif address.kind:
+        return _to_open_table(hand_off, table, address, bool(by or png), replace)
     else:
         _export_table(hand_off, table, to, by, png)
+    return to
 
 
-def _export_table(hand_off: Path, table: Path, to: str, by: Sequence[str], png: bool) -> None:
-    """Write one table, once its hand-off was verified."""
+def _about(hand_off: Path) -> dict[str, str]:
+    """Say what the rows cost, in the words of the manifest, which is named by its digest."""
+    manifest = read_manifest(hand_off)
+    price = {name: str(value) for name, value in price_of(manifest).items()}
+    return {"dataSet": manifest.data_set, **price, "manifestSha256": sha256_of(hand_off / MANIFEST)}
+
+
+def _schema_of(hand_off: Path, table: Path) -> Schema:
+    """Return the schema of a hand-off of one table.
+
+    Raises:
+        NacreError: it holds no table, or several.
+    """
     schema = load_schema(
         hand_off / "schema.yaml", f"only tables are exported or compared: copy the files of {hand_off} as they are"
     )
@@ -67,6 +95,38 @@ def _export_table(hand_off: Path, table: Path, to: str, by: Sequence[str], png: 
         raise ArtifactError(f"the hand-off {hand_off} holds no synthetic table")
     if schema.users:
         raise Unsuitable(f"{table} holds a table of users and one of their rows; copy these folders as they are")
+    return schema
+
+
+def _to_open_table(hand_off: Path, table: Path, address: Address, is_apart: bool, replace: bool) -> str:
+    """Write one table as a snapshot of a table that other tools open, with what it cost in its properties."""
+    schema, about = _schema_of(hand_off, table), _about(hand_off)
+    if is_apart or address.snapshot or address.kind == "iceberg":
+        rule = "be delta:FOLDER, iceberg:CATALOG.db#NAMESPACE.TABLE, FILE.duckdb or FILE.xlsx, without --by and --png"
+        raise InvalidArgument("to", str(address), rule)
+    batches, name = _batches(table, schema), re.sub(r"\W+", "_", address.table or schema.name)
+    if address.kind == "delta":
+        return write_delta(batches, address, about, replace)
+    if address.kind == "catalog":
+        return write_iceberg(batches, address, about, replace)
+    if is_uri(address.base):
+        raise InvalidArgument("to", address.base, "be a file on this machine")
+    check_new_file(file := Path(settled(address.base)))
+    if address.kind == "excel":
+        if schema.image:
+            raise Unsuitable(f"{table} holds images, which no sheet does; export to .parquet instead")
+        name = sheet_title(name)
+        footers = [pq.read_metadata(part) for part in parquet_files(table)]
+        check_size(sum(footer.num_rows for footer in footers), footers[0].num_columns)
+        write_whole(file, lambda part: write_workbook(name, batches, part, about))
+    else:
+        write_whole(file, lambda part: write_single(name, batches, part, about))
+    return f"{address.base}#{name}"
+
+
+def _export_table(hand_off: Path, table: Path, to: str, by: Sequence[str], png: bool) -> None:
+    """Write one table, once its hand-off was verified."""
+    schema = _schema_of(hand_off, table)
     if png and not schema.image:
         raise Unsuitable(f"{table} holds no images, so there are none to write as PNG files")
     columns = schema.columns
@@ -80,7 +140,8 @@ def _export_table(hand_off: Path, table: Path, to: str, by: Sequence[str], png: 
     if is_file(to):
         if by or png or is_uri(to):
             raise InvalidArgument("to", to, "be without that ending: it is a folder of several files")
-        return _to_file(_batches(table, schema), Path(settled(to)))
+        _to_file(_batches(table, schema), Path(settled(to)))
+        return
     if is_uri(to):
         written = _to_store(_batches(table, schema), to, by)
     else:
@@ -89,7 +150,7 @@ def _export_table(hand_off: Path, table: Path, to: str, by: Sequence[str], png: 
         raise DataError("", f"{to} cannot be written: check that it may be, and the credentials in the environment")
 
 
-def _to_database(tree: Any, folder: Path, to: str, is_apart: bool) -> None:
+def _to_database(tree: Any, folder: Path, to: str, is_apart: bool, about: Mapping[str, str]) -> None:
     """Write the tables of a tree to a database, the one file that can hold several."""
     place = Path(settled(to.removeprefix("file://")))
     if is_uri(to.removeprefix("file://")) or place.suffix.lower() != ENDING or is_apart:
@@ -103,7 +164,7 @@ def _to_database(tree: Any, folder: Path, to: str, is_apart: bool) -> None:
         for file in parquet_files(folder / name):
             yield from read_batches(file, BATCH_ROWS, tree.handed_over(name))
 
-    write_whole(place, lambda part: write_database(tree, batches, part))
+    write_whole(place, lambda part: write_database(tree, batches, part, about))
 
 
 def is_file(to: str) -> bool:

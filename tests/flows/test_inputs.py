@@ -175,7 +175,11 @@ REFUSED: dict[str, tuple[Write, str]] = {
     "a pipe": (lambda f: pipe(f / "t.csv"), "is neither a file nor a folder"),
     "a pipe among others": (beside(pipe), "something else that is no file"),
     "a device": (lambda f: "/dev/zero", "is neither a file nor a folder"),
-    "a workbook": (lambda f: text(f / "t.xlsx", SECRET), "must be a file of one of these kinds"),
+    "a workbook": (lambda f: text(f / "t.xls", SECRET), "must be a file of one of these kinds"),
+    "text called a workbook": (
+        lambda f: text(f / "t.xlsx", SECRET),
+        "it is damaged, locked by a password, or no Excel",
+    ),
     "no suffix": (lambda f: text(f / "t", SECRET), "must be a file of one of these kinds"),
     "packed parquet": (lambda f: parquet(f / "t.parquet").rename(f / "t.parquet.gz"), "must be a file of one of"),
     "two kinds": (
@@ -187,7 +191,7 @@ REFUSED: dict[str, tuple[Write, str]] = {
             parquet(f / "t" / "1.parquet")
             and text(parquet(f / "t" / "_delta_log" / "c.parquet").with_suffix(".json"), SECRET).parents[1]
         ),
-        "is a Delta table",
+        "cannot be read as a table",
     ),
     "parquet, cut": (lambda f: cut(parquet(f / "t.parquet")), "the file is damaged"),
     "arrow, cut": (lambda f: cut(as_arrow(f / "t.arrow")), "the file is damaged"),

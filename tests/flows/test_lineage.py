@@ -18,7 +18,9 @@ import pytest
 from dpmodels.hand_off.manifest import read_manifest
 from dpmodels.ledger.ledger import Ledger
 from flows import lineage
+from flows.with_prefect.assets import key_of, publish_assets
 from tasks.run.lineage import dataset
+from tasks.run.runs import runs_of
 from tests.kit.kinds import CANARY
 from tests.kit.lineage import Event, read_events
 from tests.kit.support import make_table, run_cli, synthesize_words, write_clinic
@@ -217,3 +219,39 @@ def test_a_nominal_time_is_that_of_a_schedule_and_no_other(by_schedule: bool) ->
     assert lineage._nominal() is None
     with FlowRunContext.model_construct(flow_run=flow_run):
         assert lineage._nominal() == (asked if by_schedule else None)
+
+
+def test_prefect_is_told_of_assets_by_their_places_and_of_their_price(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import prefect.events
+    from prefect.assets import Asset
+
+    code, said = run_clinic(tmp_path / "a folder, 50 % full")
+    assert code == 0, said
+    events: list[dict] = []
+    monkeypatch.setattr(prefect.events, "emit_event", lambda **event: events.append(event))
+    home = tmp_path / "a folder, 50 % full" / "home"
+    (run,) = runs_of(home)
+    publish_assets(run)
+    names = [event["event"] for event in events]
+    assert names == ["prefect.asset.referenced", "prefect.asset.materialization.succeeded"]
+    keys = [event["resource"]["prefect.resource.id"] for event in events]
+    assert [Asset(key=key).key for key in keys] == keys  # Prefect takes them
+    assert keys[0].endswith("/clinic.parquet") and keys[1].endswith("/out/synthetic")
+    assert events[1]["related"][0] == {"prefect.resource.id": keys[0], "prefect.resource.role": "asset"}
+    (charge,) = events[1]["payload"]["charges"]
+    assert charge["account"] == "clinic" and 0 < float(charge["epsilon"]) <= 1
+    assert CANARY not in str(events) and ROWS not in numbers(events)
+
+
+@pytest.mark.parametrize(
+    ("place", "key"),
+    [
+        ("s3://bucket/night 1/rows?.parquet", "s3://bucket/night_201/rows"),
+        ("postgresql://me:secret@host:5432/clinic", "postgresql://host:5432/clinic"),
+        ("/srv/data/rows.parquet", "file:///srv/data/rows.parquet"),
+    ],
+)
+def test_the_key_of_an_asset_has_no_password_and_no_character_that_prefect_refuses(place: str, key: str) -> None:
+    assert key_of(dataset(place)) == key

@@ -16,15 +16,21 @@ import pytest
 from benchmarks import postgres
 from benchmarks.inputs import KEYS, PLACES, fill
 from benchmarks.object_store import certify, counts, served
-from dpmodels.errors import DataError, NacreError
+from dpmodels.errors import DataError, NacreError, PathTaken
+from dpmodels.reading.load import RawRows
+from dpmodels.reading.open_tables import pinned
+from tasks.stages.export import export
+from tests.hand_off.make_golden import GOLDEN
 from tests.kit.buckets import Bucket
 from tests.kit.errors import refused
-from tests.kit.inputs import KEY, SECRET, TABLE, as_arrow, as_csv, as_json, hive, ingested, parquet, same
+from tests.kit.inputs import KEY, SCHEMA, SECRET, TABLE, as_arrow, as_csv, as_json, hive, ingested, parquet, same
+from tests.kit.open_tables import delta, iceberg, place_of
 from tests.kit.support import run_cli, write_clinic
 
 pytestmark = pytest.mark.processes
 
 ROOT = Path(__file__).parents[2]
+CARD = GOLDEN / "FORMAT-5" / "card"
 PASSWORD = "NACRE_DATABASE_PASSWORD"
 
 
@@ -42,6 +48,26 @@ def visits(bucket: Bucket, tmp_path: Path) -> str:
 @pytest.mark.parametrize("name", ["t.parquet", "t.csv.gz", "t.jsonl", "t.arrow", "wards", "wards/*/*.parquet"])
 def test_an_object_store_is_read_like_a_folder(tmp_path, visits, name):
     same(ingested(tmp_path, visits.format(name)))
+
+
+def rows_in(place: str) -> int:
+    return sum(len(batch) for batch in RawRows(place, SCHEMA, 64))
+
+
+def test_open_tables_are_read_from_an_object_store_and_written_there(tmp_path, bucket):
+    here = tmp_path / "here"
+    delta(here / "visits", TABLE.slice(0, 100))
+    metadata = Path(place_of(iceberg(here)))
+    bucket.put(here, "in")
+    places = {name: bucket.uri(f"in/{name}") for name in ("visits", str(metadata.relative_to(here)))}
+    sizes = [rows_in(place) for name in places.values() for place in (name, pinned(name))]
+    assert sizes == [100, 100, 300, 300]
+    same(ingested(tmp_path, places["visits"]), TABLE.slice(0, 100))
+    written_to = export(CARD, f"delta:{bucket.uri('out/visits')}")
+    assert written_to.endswith("@v0") and rows_in(written_to) == 30
+    with refused(PathTaken, "--replace"):
+        export(CARD, f"delta:{bucket.uri('out/visits')}")
+    assert export(CARD, f"delta:{bucket.uri('out/visits')}", replace=True).endswith("@v1")
 
 
 @pytest.mark.parametrize(("name", "sentence"), [("none.csv", "does not exist"), ("", "a folder of files of one kind")])

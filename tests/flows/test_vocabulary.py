@@ -96,7 +96,7 @@ def test_an_argument_of_a_wrong_kind_is_refused_in_a_sentence(call, said: str) -
         ),
         (("verify", GOLDEN / "FORMAT-1" / "hand-off", "--public-key", "none.pub"), "PEM file: it does not exist"),
         (("validate", "nowhere"), "nowhere does not exist"),
-        (("export", GOLDEN / "FORMAT-1" / "hand-off", "out.xlsx"), "to=out.xlsx must end in"),
+        (("export", GOLDEN / "FORMAT-1" / "hand-off", "out.orc"), "to=out.orc must end in"),
         (("export", GOLDEN / "FORMAT-1" / "hand-off", "out", "--by", "age"), "--by=age must be a column"),
         (("export", GOLDEN / "FORMAT-1" / "hand-off", "out.png", "--png"), "holds no images"),
         (("schema", "init", "excel.csv"), "excel.csv begins with a line for Excel, sep=, which holds no names"),

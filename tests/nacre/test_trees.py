@@ -106,6 +106,8 @@ def test_a_database_holds_the_tables_and_their_keys(finished: nacre.Result, tmp_
             rows = database.execute(f"SELECT * FROM {name}").fetchall()
             assert len(rows) == len(frame) and [one[0] for one in database.description] == list(frame)
         keys = database.execute("SELECT table_name, constraint_text FROM duckdb_constraints()").fetchall()
+        comments = database.execute("SELECT comment FROM duckdb_tables()").fetchall()
+        assert len(comments) == len(TABLES) and all('"manifestSha256"' in comment for (comment,) in comments)
         joined = database.execute(
             "SELECT count(*) FROM item JOIN purchase ON purchase = number JOIN customer USING (customer)"
         )
@@ -133,7 +135,7 @@ def test_a_database_that_breaks_its_keys_is_none_and_quotes_no_row(tmp_path: Pat
     tree = firm.make_schema()
     rows = {name: pa.table({column: ["7"] * 2 for column in tree.handed_over(name).columns}) for name in tree.tables}
     with refused(DataError, "table customer cannot be written", column="") as caught:
-        write_database(tree, lambda name: iter(rows[name].to_batches()), tmp_path / "firm.duckdb")
+        write_database(tree, lambda name: iter(rows[name].to_batches()), tmp_path / "firm.duckdb", {})
     assert "7" not in str(caught.value) and caught.value.__context__ is None
 
 

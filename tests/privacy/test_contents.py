@@ -24,6 +24,7 @@ from tasks.run.store import Run
 from tasks.stages.federate import take_part
 from tasks.stages.ingest import ingest
 from tests.kit.errors import refused
+from tests.kit.open_tables import cells, database, delta, iceberg, place_of, workbook
 from tests.kit.support import make_schema, make_table, write_clinic
 from tests.kit.wards import NAMES, make_ward, write_wards
 
@@ -131,6 +132,22 @@ def test_the_same_data_under_another_name_is_refused_before_the_charge(clinic: P
     with refused(ContentCharged, dataset="visits2", other="clinic", account="clinic"):
         go(run)
     assert [account.name for account in ledger_of(clinic).accounts()] == ["clinic"]
+
+
+@pytest.mark.parametrize("form", ["delta", "iceberg", "duckdb", "excel"])
+def test_the_same_rows_in_an_open_table_are_no_second_budget(tmp_path: Path, form: str) -> None:
+    table = pq.read_table(write_clinic(tmp_path, 60)[0])
+    (tmp_path / "visits2.yaml").write_text(make_schema(name="visits2").to_yaml())
+    ingest(asked(tmp_path, "first"))
+    ledger_of(tmp_path).open_account("clinic", dataset="clinic", budget_cap=make_cap(tmp_path))
+    write = {
+        "delta": lambda: str(delta(tmp_path / "visits", table)),
+        "iceberg": lambda: place_of(iceberg(tmp_path, table)),
+        "duckdb": lambda: database(tmp_path / "clinic.duckdb", table),
+        "excel": lambda: str(workbook(tmp_path / "c.xlsx", cells(table))),
+    }
+    with refused(ContentCharged, dataset="visits2", account="clinic"):
+        ingest(asked(tmp_path, "second", write[form](), "visits2.yaml"))
 
 
 def test_the_operators_reason_stands_in_the_entry_and_in_the_hand_off(clinic: Path) -> None:

@@ -150,7 +150,7 @@ def test_a_file_is_of_the_format_that_its_ending_says(tmp_path, ending):
 
 
 @pytest.mark.parametrize(
-    ("target", "options"), [("out.xlsx", ()), ("out", ("--by", "ward")), ("out.csv", ("--by", "ward"))]
+    ("target", "options"), [("out.orc", ()), ("out", ("--by", "ward")), ("out.csv", ("--by", "ward"))]
 )
 def test_an_ending_that_is_no_format_is_refused_with_those_that_are(tmp_path, target, options):
     code, _, err = run_cli("export", HAND_OFF, tmp_path / target, *options)
