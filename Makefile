@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 BENCHMARKS = $(basename $(notdir $(shell grep -l ' report."' benchmarks/*.py)))
 
 .DEFAULT_GOAL := help
-.PHONY: help install constraints sbom dist demo test test-nightly test-fast test-light mutants audit-full check bench
+.PHONY: help install constraints sbom dist site demo test test-nightly test-fast test-light mutants audit-full check bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -36,6 +36,14 @@ sbom: $(INSTALLED) ## write the bill of materials of what is installed with nacr
 
 dist: $(INSTALLED) ## build the sdist and the wheel into dist, and try the wheel outside of the source tree
 	$(BIN)/python -m supply.packages
+
+site: $(VENV)-site/.installed ## build docs/ as a site into build/site, by tools in an environment of their own
+	@NO_MKDOCS_2_WARNING=1 $(VENV)-site/bin/python -m mkdocs build --strict
+
+$(VENV)-site/.installed: supply/site.txt
+	$(PYTHON) -m venv $(VENV)-site
+	$(VENV)-site/bin/python -m pip install --quiet --requirement supply/site.txt
+	@touch $@
 
 demo: $(INSTALLED) ## run the whole pipeline on a public health-insurance study (about 3 minutes)
 	$(BIN)/nacre demo
