@@ -79,7 +79,7 @@ def follow(image: Image, name: str, rest: str) -> None:
     if name == "FROM":
         begin(image, rest)
     elif name == "RUN":
-        image.run(["sh", "-c", rest], user="root" if image.user == "root" else image.user)
+        image.run(["sh", "-c", rest])
     elif name == "COPY":
         image.copy(rest.split())
     elif name in {"ENV", "ARG"}:
@@ -124,16 +124,20 @@ def mounted(root: Path, folders: Sequence[str]) -> Iterator[None]:
 def attempt(image: Image) -> None:
     """Run the image's command, and make a hand-off of a small table, as its user."""
     words = re.findall(r'"([^"]*)"', image.command)
-    print(image.run(words).splitlines()[1].strip())
+    print(first_line(image.run(words)))
     home = image.root / "home" / image.user
     (home / "schema.yaml").write_text(SCHEMA)
     rows = "".join(f"{'east' if row % 3 else 'west'},{row % 90}\n" for row in range(900))
     (home / "table.csv").write_text("ward,age\n" + rows)
     image.run(["nacre", "synthesize", *RUN.split(), "--no-prefect"])
-    print(image.run(["nacre", "verify", "hand-off"], status=CONSISTENT).splitlines()[-1])
+    print(first_line(image.run(["nacre", "verify", "hand-off"], status=CONSISTENT)))
     for folder, owner in (("/srv/nacre/sensitive", "700"), ("/mnt/nacre/released", "700")):
         if (mode := image.run(["stat", "--format=%a", folder]).strip()) != owner:
             raise SystemExit(f"{folder} has mode {mode}")
+
+
+def first_line(text: str) -> str:
+    return next(line.strip() for line in text.splitlines() if line.strip())
 
 
 def main(argv: Sequence[str] | None = None) -> None:
