@@ -137,6 +137,7 @@ def attempt(image: Image) -> None:
 
 
 def first_line(text: str) -> str:
+    """Return the first line with anything in it."""
     return next(line.strip() for line in text.splitlines() if line.strip())
 
 
