@@ -9,7 +9,7 @@ from typing import Any
 
 from dpmodels.escapes import escaped
 from dpmodels.pages.glance import glance, warnings_of, worst_first
-from dpmodels.pages.plots import standalone
+from dpmodels.pages.drawing import standalone
 from dpmodels.pages.report import column_figure
 from flows.burn_down import draw_burn_down
 from flows.description import as_markdown, describe_run, plain
