@@ -205,4 +205,5 @@ class Residuals(Moments):
         sides = left[:, None] * part**2 + part[:, None] ** 2 * left
         margins = (sides + np.outer(cells, cells) * np.outer(part, part) / (size[:, None] + size)) / self.one_way**2
         residuals = np.outer(left, left) * self.table_stddevs[1][np.ix_(column, column)] ** 2
-        return np.sqrt(residuals + self.partition.classes * margins)
+        stddevs: Floats = np.sqrt(residuals + self.partition.classes * margins)
+        return stddevs

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dpmodels.pages.page import percent, render_page, short
 from dpmodels.pages.drawing import Figure
+from dpmodels.pages.page import percent, render_page, short
 from dpmodels.pages.plots import Shares, bars
 
 HEAD = (

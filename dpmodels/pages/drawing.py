@@ -41,7 +41,8 @@ def svg(height: float, title: str, description: str, parts: Sequence[Markup]) ->
 def standalone(figure: Figure) -> str:
     """Return a drawing as a picture of its own, in a data URI: with its colors inside, on white, whatever is around."""
     style = "text{font:11px sans-serif;fill:#444}.label{fill:#111}.bar,.heat,.point{fill:#4a929d}.track{fill:#f3f1ec}"
-    style += ".axis{stroke:#bbb}.mark{stroke:#b4552d;stroke-width:2}.whisker{stroke:#111}.mark,.whisker,.axis{fill:none}.dot{fill:#b4552d}"
+    style += ".axis{stroke:#bbb}.mark{stroke:#b4552d;stroke-width:2}.dot{fill:#b4552d}"
+    style += ".whisker{stroke:#111}.mark,.whisker,.axis{fill:none}"
     begin, end = str(figure.svg).split(">", 1)
     begin = begin.replace("<svg ", f'<svg xmlns="http://www.w3.org/2000/svg" width="{2 * WIDTH}" ')
     whole = f'{begin}><style>{style}</style><rect width="100%" height="100%" fill="#fff"/>{end}'

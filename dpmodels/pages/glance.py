@@ -11,6 +11,8 @@ from dpmodels.pages.page import percent, short
 from dpmodels.pages.words import look_in_words
 
 Facts = Mapping[str, Any]
+IN_SHORT = "in short"
+"""What the headline of a report is called."""
 TOLERANCE = 1.1
 """A fit is called close up to this multiple of what noise and drawing explain."""
 WORST = 3
@@ -34,7 +36,7 @@ def glance(report: Facts) -> dict[str, str]:
     privacy = report["privacy"]
     lines = {"WARNING": report["drowned"]} if "drowned" in report else {}
     if words := report.get("headline") or report.get("compared", {}).get("words"):
-        lines["in short"] = words
+        lines[IN_SHORT] = words
     epsilon = short(privacy.get("total_epsilon", privacy["spent_epsilon"]))
     delta = short(privacy.get("total_delta", privacy["delta"]))
     both = ", with what its schema was discovered with" if "discoveries" in privacy else ""

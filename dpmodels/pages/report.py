@@ -5,6 +5,7 @@ from typing import Any
 
 from dpmodels.accounting.events import EVENT
 from dpmodels.accounting.meaning import factor_in_words, in_words, right_guesses
+from dpmodels.pages.drawing import Figure, meter
 from dpmodels.pages.embedded import render_embedded
 from dpmodels.pages.facts import render_facts
 from dpmodels.pages.federated import render_federated
@@ -15,7 +16,6 @@ from dpmodels.pages.glance import (
     warned_columns,
     worst_first,
 )
-from dpmodels.pages.drawing import Figure, meter
 from dpmodels.pages.maps import scatter
 from dpmodels.pages.multiples import multiples, pairs_figure
 from dpmodels.pages.page import percent, render_page, short

@@ -48,24 +48,31 @@ def _distances(look: NoisySum, total: Floats) -> Iterator[Distance]:
     moments = look.embedding.rows if isinstance(look.embedding, BranchSum) else look.embedding
     if not isinstance(moments, Moments) or not moments.paired.any():
         return
-    columns = len(moments.partition.sizes)
-    records, rows = (float(moments.unpack_cells(each).sum()) / columns for each in (look.vector, total))
+    columns, released = len(moments.partition.sizes), look.vector.astype(np.float64)
+    records, rows = (float(_cells(moments, each).sum()) / columns for each in (released, total))
     if records < 1 or rows <= 0:
         return
-    apart, noise = look.vector / records - total / rows, look.noise_stddev / records
-    group = _groups(moments, look.vector)
-    yield from _with_classes(moments, look, apart, noise, group)
-    distance, expected = (_halves if isinstance(moments, Products) else _blocks)(moments, apart, noise, group)
+    apart, noise = released / records - total / rows, look.noise_stddev / records
+    group = _groups(moments, _cells(moments, released).sum(axis=0))
+    yield from _with_classes(moments, released, apart, noise, group)
+    if isinstance(moments, Products):
+        distance, expected = _halves(moments, apart, noise)
+    else:
+        distance, expected = _blocks(moments, apart, noise, group)
     names = moments.partition.names
     for i, j in np.argwhere(np.triu(moments.paired)).tolist():
         yield names[i], names[j], float(expected[i, j]), float(distance[i, j])
 
 
-def _groups(moments: Moments, vector: Whole) -> Whole:
-    """Number the groups of all columns one after another; those of values in order are runs of neighbors. Shapes: [D]."""
+def _cells(moments: Moments, vector: Floats) -> Floats:
+    """Return counts of cells by class, of shares as of whole numbers, since it is a linear map."""
+    return moments.unpack_cells(vector)  # type: ignore[arg-type]
+
+
+def _groups(moments: Moments, counts: Floats) -> Whole:
+    """Number the groups of all columns one after another; of values in order they are neighbors. Shapes: [D] both."""
     partition, first, numbers = moments.partition, 0, list[Whole]()
-    counts = np.split(moments.unpack_cells(vector).sum(axis=0), partition.offsets[1:-1])
-    for column, of_column in zip(partition.columns, counts, strict=True):
+    for column, of_column in zip(partition.columns, np.split(counts, partition.offsets[1:-1]), strict=True):
         group = grouped(of_column, isinstance(column, Continuous))
         numbers.append(first + group)
         first += int(group.max()) + 1
@@ -99,9 +106,9 @@ def _blocks(moments: Moments, apart: Floats, noise: float, group: Whole) -> tupl
     return distance, by_noise
 
 
-def _halves(moments: Products, apart: Floats, noise: float, group: Whole) -> tuple[Floats, Floats]:
+def _halves(moments: Products, apart: Floats, noise: float) -> tuple[Floats, Floats]:
     """Return the same where every two columns have one product: of the four shares of their halves."""
-    products = moments.unpack_products(apart)[0]  # type: ignore[arg-type]
+    products = moments.unpack_products(apart)[0]  # type: ignore[arg-type]  # linear as well
     margins, records = moments.unpack_halves(apart)  # type: ignore[arg-type]
     middle = (records[:, None] + records) / 2
     sides = [
@@ -113,14 +120,14 @@ def _halves(moments: Products, apart: Floats, noise: float, group: Whole) -> tup
     return np.sum(sides, axis=0) / 2, expected
 
 
-def _with_classes(moments: Moments, look: NoisySum, apart: Floats, noise: float, group: Whole) -> Iterator[Distance]:
+def _with_classes(moments: Moments, released: Floats, apart: Floats, noise: float, group: Whole) -> Iterator[Distance]:
     """Yield what first moments by class say of the target with every other column."""
     partition = moments.partition
     if partition.class_column is None:
         return
-    target, one_way = list(partition.codec.columns)[partition.class_column], moments.unpack_cells(apart)  # type: ignore[arg-type]
-    label = grouped(moments.unpack_cells(look.vector).sum(axis=1), ordered=False)
-    table, ones = np.zeros((GROUPS, int(group.max()) + 1)), np.zeros((GROUPS, int(group.max()) + 1))
+    target, one_way = list(partition.codec.columns)[partition.class_column], _cells(moments, apart)
+    label = grouped(_cells(moments, released).sum(axis=1), ordered=False)
+    table, ones = np.zeros((2, GROUPS, int(group.max()) + 1))
     places = (np.repeat(label, len(group)), np.tile(group, len(label)))
     np.add.at(table, places, one_way.ravel())
     np.add.at(ones, places, 1)

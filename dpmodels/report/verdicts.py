@@ -48,9 +48,9 @@ def verdict(column: Facts) -> str:
 def rank_error(column: Facts) -> float:
     """Return by how much of the rows a synthetic quantile may be off at worst, but for where in its bar it lies.
 
-    How many values lie below any bar is a sum of released counts. Beside the distance that is measured of it stands what
-    noise alone leads to expect of the largest of these sums, as of a random walk: its standard deviation times
-    the square root of pi/2.
+    How many values lie below a bar is a sum of released counts. To the distance that is measured of it is added what
+    noise alone leads to expect of the largest of all these sums, as of a random walk: the standard deviation of the
+    last times the square root of pi/2.
     """
     bars = slice(0, column["values"])
     below = zip(accumulate(column["synthetic"][bars]), accumulate(column["released"][bars]), strict=True)

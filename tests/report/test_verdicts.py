@@ -1,0 +1,71 @@
+"""The verdict of a column and the headline of a report: functions of its figures, and none says more than they do."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmodels.report.verdicts import CLOSE, LOST, UNKNOWN, UNRESOLVED, headline, judged, rank_error, verdict
+
+
+def column(name: str = "x", noise: float = 0.01, fit: float = 0.01, **more: Any) -> dict[str, Any]:
+    shares = {"synthetic": [0.5, 0.5], "released": [0.5, 0.5], "released_stddev": [0.0, 0.0], "values": 2}
+    facts = {"name": name, "type": "categorical", "ordered": False, **shares}
+    return {**facts, "expected_distance": noise, "distance_to_release": fit, **more}
+
+
+def number(name: str = "n", **more: Any) -> dict[str, Any]:
+    return column(name, type="number", ordered=True, **more)
+
+
+def report(*columns: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"columns": list(columns), "pairs": None, "fit": [], **more}
+
+
+def test_a_verdict_rounds_up_and_names_what_not_to_use() -> None:
+    assert verdict(column(noise=0.0101, fit=0)) == "shares within 1.1\N{NO-BREAK SPACE}%"
+    assert verdict(column(noise=0.01, fit=0)) == "shares within 1\N{NO-BREAK SPACE}%"
+    doubted = number(avoid=["mean", "total", "p99"])
+    assert verdict(doubted).endswith("; use no mean, total or 99 % quantile")
+    assert verdict(column(warning="w")) == UNRESOLVED and verdict({"name": "x"}) == UNKNOWN
+
+
+def test_a_quantile_is_off_by_what_lies_below_it_and_not_by_what_lies_where() -> None:
+    apart = number(synthetic=[0.2, 0.3, 0.5], released=[0.3, 0.2, 0.5], released_stddev=[0.0] * 3, values=3)
+    assert rank_error(apart) == pytest.approx(0.1)
+    noisy = {**apart, "synthetic": apart["released"], "released_stddev": [0.03, 0.04, 0.0]}
+    assert rank_error(noisy) == pytest.approx(0.05 * np.sqrt(np.pi / 2))
+
+
+def test_noise_alone_is_bounded_by_what_is_expected_of_it() -> None:
+    """The largest error of a sum from the left, over draws of noise: about what the verdict adds for it."""
+    rng, cells = np.random.default_rng(0), 100
+    largest = np.abs(rng.normal(0, 0.001, (2000, cells)).cumsum(axis=1)).max(axis=1).mean()
+    flat = number(synthetic=[0.01] * cells, released=[0.01] * cells, released_stddev=[0.001] * cells, values=cells)
+    assert 0.9 * rank_error(flat) < largest <= rank_error(flat)
+
+
+def test_a_headline_says_within_what_all_are_or_how_many_are_close_and_what_is_worst() -> None:
+    close = headline(report(column("a"), column("b", 0.02), number(), pairs={"distances": [[0, 1, 0.01, 0.02]]}))
+    assert close.startswith("10 to 90 % quantiles within") and "in the one number column; shares within" in close
+    assert "3\N{NO-BREAK SPACE}% in all 2 category columns; two columns together" in close and close.endswith(
+        "the one pair."
+    )
+    far = headline(report(column("a"), column("b", 0.2), column("c", CLOSE)))
+    assert "in 1 of 3 category columns, farthest off b 21\N{NO-BREAK SPACE}% and c 6\N{NO-BREAK SPACE}%." in far
+
+
+def test_a_headline_names_what_is_not_to_be_trusted_and_what_nobody_knows() -> None:
+    columns = [number("m", avoid=["mean", "total"]), number("q", avoid=["p99"]), column("r", warning="w")]
+    columns.append({"name": "s", "type": "number", "ordered": True})
+    fit = [{"left": 1.0, "explained": 1.0}]
+    said = headline(report(*columns, fit=fit))
+    assert "Of 1 of 4 columns nothing was released by itself. The rows follow what was released" in said
+    assert said.endswith("Not resolved: r. Use no means and totals of m. Use no 99 % quantiles of q.")
+    many = headline(report(*(number(f"m{n}", avoid=["mean"]) for n in range(9))))
+    assert many.endswith("Use no means and totals of m0, m1, m2 and 6 more.")
+
+
+def test_drowned_rows_are_not_praised_for_a_column() -> None:
+    facts = judged(report(column(), drowned="what was released hardly stands out"))
+    assert facts["headline"] == LOST and facts["columns"][0]["verdict"].startswith("shares within")
