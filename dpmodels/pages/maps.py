@@ -63,7 +63,7 @@ def square(
 
     With a ``scale`` it says what no color and full color stand for, and values are shares, written where they fit.
     """
-    left, top = (92, 16) if len(names) <= (WIDE if scale else NAMED) else (0, 0)
+    left, top = (128 if scale else 92, 16) if len(names) <= (WIDE if scale else NAMED) else (0, 0)
     side = (WIDTH - left) / len(names)
     shades, parts = dict[int, list[str]](), list[Markup]()
     for row, column, value in cells:
@@ -73,20 +73,21 @@ def square(
         if scale and len(names) <= NUMBERED:
             parts.append(words(x + side / 2, y + side / 2 + 3, f"{100 * value:.0f}", "middle", "cell"))
     parts = [path(_kind(shade), corners) for shade, corners in sorted(shades.items()) if shade] + parts
-    small = "" if side >= ROOM else "tiny"
+    small, most = ("", TEXT + 3 * bool(scale)) if side >= ROOM else ("tiny", 2 * TEXT)
     for index, name in enumerate(names if left else ()):
-        middle = (index + 0.5) * side
-        parts.append(
-            words(left - 4, top + middle + side / 6, f"{index + 1} {cut(name, TEXT)}", "end", small or "label")
-        )
-        parts.append(words(left + middle, top - 4, str(index + 1), "middle", small))
+        middle, named = (index + 0.5) * side, f"{index + 1} {cut(name, most)}"
+        parts.append(words(left - 4, top + middle + side / 6, named, "end", small or "label"))
+        if not small or index % 5 == 4:
+            parts.append(words(left + middle, top - 4, str(index + 1), "middle", small or "cell" * bool(scale)))
     frame = Markup('<rect class="frame" x="{}" y="{}" width="{}" height="{}"/>')
     parts.append(frame.format(left, top, WIDTH - left, WIDTH - left))
     bottom = top + WIDTH - left
     if not scale:
         return svg(bottom, title, description, parts)
-    parts += [path(_kind(shade), (_cell(left + 8 + 12 * shade, bottom + 8, 12),)) for shade in range(1, SHADES + 1)]
-    parts += [words(left + 14, bottom + 18, scale[0], "end"), words(left + 122, bottom + 18, scale[1], "start")]
+    start = min(left, 100)
+    parts += [path(_kind(shade), (_cell(start + 8 + 12 * shade, bottom + 8, 12),)) for shade in range(1, SHADES + 1)]
+    for x, anchor, text in ((start + 14, "end", scale[0]), (start + 122, "start", scale[1])):
+        parts.append(words(x, bottom + 18, text, anchor, small or "cell"))
     return svg(bottom + 24, title, description, parts)
 
 

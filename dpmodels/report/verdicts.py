@@ -111,11 +111,11 @@ def _up(share: float) -> str:
 
 
 def _within(errors: Mapping[str, float], what: str) -> str:
-    """Say within what all errors are; where that is far, how many are within what is close, and which are worst."""
+    """Say within what all errors are; where some are close and some are far, how many are, and which are worst."""
     worst = sorted(errors, key=lambda name: -errors[name])
-    if errors[worst[0]] <= CLOSE:
+    if errors[worst[0]] <= CLOSE or errors[worst[-1]] > CLOSE:
         return f"within {_up(errors[worst[0]])} in {_number(len(errors), len(errors), what)}"
-    far = [f"{name} {_up(errors[name])}" for name in worst if errors[name] > CLOSE]
+    far = [f"{name} ({_up(errors[name])})" for name in worst if errors[name] > CLOSE]
     count = _number(len(errors) - len(far), len(errors), what)
     return f"within {percent(CLOSE)} in {count}, farthest off {_listed(far[: MOST_NAMED if what != PAIR else 1])}"
 
@@ -123,7 +123,7 @@ def _within(errors: Mapping[str, float], what: str) -> str:
 def _number(some: int, whole: int, what: str) -> str:
     """Count some of what there is."""
     if whole == 1:
-        return f"the one {what}" if some else f"not the one {what}"
+        return f"the one {what}"
     return f"all {whole:,} {what}s" if some == whole else f"{f'{some:,}' if some else 'none'} of {whole:,} {what}s"
 
 

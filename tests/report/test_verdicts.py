@@ -52,7 +52,11 @@ def test_a_headline_says_within_what_all_are_or_how_many_are_close_and_what_is_w
         "the one pair."
     )
     far = headline(report(column("a"), column("b", 0.2), column("c", CLOSE)))
-    assert "in 1 of 3 category columns, farthest off b 21\N{NO-BREAK SPACE}% and c 6\N{NO-BREAK SPACE}%." in far
+    assert "in 1 of 3 category columns, farthest off b (21\N{NO-BREAK SPACE}%) and c (6\N{NO-BREAK SPACE}%)." in far
+    assert (
+        headline(report(column("a", 0.1), column("b", 0.2)))
+        == "Shares within 21\N{NO-BREAK SPACE}% in all 2 category columns."
+    )
 
 
 def test_a_headline_names_what_is_not_to_be_trusted_and_what_nobody_knows() -> None:
