@@ -56,8 +56,8 @@ def render_federated(facts: Mapping[str, Any]) -> str:
 
 def _accuracies(compared: Mapping[str, Any]) -> Figure:
     """Draw how often each classifier is right, with what so many records leave open."""
-    right = [one["accuracy"] for one in compared["classifiers"]]
-    stddevs = [math.sqrt(share * (1 - share) / compared["records"]) for share in right]
+    right, records = [one["accuracy"] for one in compared["classifiers"]], max(compared["records"], 1)
+    stddevs = [math.sqrt(share * (1 - share) / records) for share in right]
     note = f"share of {compared['records']:,} public labeled records; a whisker is two standard deviations either way"
     names = [one["name"] for one in compared["classifiers"]]
     return bars("How often it is right", note, names, Shares("right", right, stddevs))
