@@ -28,6 +28,8 @@ FIGURES = {
     "expected_error_of_a_share",
     "expected_distance",
     "distance_to_release",
+    "expected_rank_distance",
+    "rank_distance_to_release",
     "clipped",
     "resolved",
 }

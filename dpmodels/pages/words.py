@@ -24,7 +24,7 @@ MEANINGS = {
     "whisker reaches two of its standard deviations either way.",
     "quantile": "The value below which a share of the rows lies. “Quantiles within 3 %” means: what the synthetic rows "
     "call the 50 % quantile lies between the 47 % and the 53 % quantile of the real ones, as is to be expected at "
-    "worst, and but for where in its bar it lies.",
+    "worst, and but for where in its narrow cell it lies.",
     "shares within": "How far off at worst the share of the rows is to be expected that answers any yes-or-no question "
     "about a column (the total variation distance), values within a cell aside.",
     "two columns together": "The same of any question about two columns, each in four groups of its values at most.",

@@ -30,6 +30,7 @@ from dpmodels.report.fidelity import (
 from dpmodels.report.largest import counted_together, largest_cell
 from dpmodels.report.numbers import errors_of
 from dpmodels.report.pairs import pair_distances
+from dpmodels.report.ranks import rank_distances
 from dpmodels.report.sheet import Sheet
 from dpmodels.report.terms import terms_of_table
 from dpmodels.report.warned import cut, discovered_bounds, joined, warned
@@ -140,6 +141,7 @@ def column_facts(
         "expected_error_of_a_share": round(float(HALF_NORMAL * noisy.pooled_stddev.mean() / records), 8),
         "expected_distance": round(expected_distance(noisy.pooled_stddev, records), 8),
         "distance_to_release": round(min(1.0, float(np.abs(pooled - noisy.pooled / records).sum() / 2)), 8),
+        **rank_distances(column, noisy, shares, records),
         "largest_cell": largest,
         **({"counted_together": together} if together else {}),
         **errors,

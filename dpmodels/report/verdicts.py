@@ -5,11 +5,11 @@ A verdict is a function of the other facts of a report, so whoever checks a hand
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from typing import Any
 
 from dpmodels.pages.glance import error_at_worst, fits, unresolved
 from dpmodels.pages.page import percent
+from dpmodels.report.ranks import rank_error
 
 Facts = Mapping[str, Any]
 CLOSE = 0.05
@@ -45,19 +45,6 @@ def verdict(column: Facts) -> str:
     return "; ".join([UNRESOLVED if unresolved(column) else close, *use_no])
 
 
-def rank_error(column: Facts) -> float:
-    """Return by how much of the rows a synthetic quantile may be off at worst, but for where in its bar it lies.
-
-    How many values lie below a bar is a sum of released counts. To the distance that is measured of it is added what
-    noise alone leads to expect of the largest of all these sums, as of a random walk: the standard deviation of the
-    last times the square root of pi/2.
-    """
-    bars = slice(0, column["values"])
-    below = zip(accumulate(column["synthetic"][bars]), accumulate(column["released"][bars]), strict=True)
-    measured = max((abs(made - counted) for made, counted in below), default=0.0)
-    return min(1.0, measured + math.sqrt(math.pi / 2) * math.hypot(*column["released_stddev"][bars]))
-
-
 def headline(facts: Facts) -> str:
     """Say in two or three sentences what may be expected of synthetic rows, and what is not to be trusted."""
     if "drowned" in facts:
@@ -77,7 +64,7 @@ def headline(facts: Facts) -> str:
     silent = sum("released" not in one for one in columns)
     if silent:
         sentences.append(f"Of {_number(silent, len(columns), 'column')} nothing was released by itself")
-    if facts.get("fit") and silent:
+    if facts.get("fit") and (silent or facts.get("map") or facts.get("sample_sheet")):
         sentences.append(CLOSELY if all(map(fits, facts["fit"])) else NOT_CLOSELY)
     return " ".join(f"{one}." for one in [*sentences, *_doubts(columns)])
 
