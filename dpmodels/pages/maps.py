@@ -68,7 +68,8 @@ def square(
     shades, parts = dict[int, list[str]](), list[Markup]()
     for row, column, value in cells:
         x, y = left + column * side, top + row * side
-        shade = math.ceil(min(abs(value) / full, 1.0) * SHADES) * (-1 if value < 0 else 1)
+        depth = min(abs(value) / full, 1.0) * SHADES
+        shade = (math.ceil(depth) if scale else round(depth)) * (-1 if value < 0 else 1)
         shades.setdefault(shade, []).append(_cell(x, y, side))
         if scale and len(names) <= NUMBERED:
             parts.append(words(x + side / 2, y + side / 2 + 3, f"{100 * value:.0f}", "middle", "cell"))
