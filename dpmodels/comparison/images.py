@@ -20,7 +20,7 @@ from dpmodels.comparison.case import Case, Skip
 from dpmodels.comparison.frame import Frame
 from dpmodels.comparison.neighbours import neighbours
 from dpmodels.contract.image import Image
-from dpmodels.pages.plots import sheet
+from dpmodels.pages.drawing import sheet
 
 Pixels = NDArray[np.uint8]
 ROWS, STEPS = 10_000, 400

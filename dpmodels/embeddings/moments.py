@@ -114,6 +114,14 @@ class Moments(Embedding):
         """Return the same of the counts of pairs of cells that ``unpack`` returns."""
         return self.table_stddevs
 
+    def block_stddevs(self, cells: Counts, column: Counts) -> Floats:
+        """Return what noise of one step makes of counts of pairs, of all classes, added up over blocks of cells.
+
+        Shapes: ``cells`` in each group, and the ``column`` that it is a group of, [G] both -> [G, G].
+        """
+        stddevs: Floats = self.table_stddevs[1][np.ix_(column, column)] * np.sqrt(np.outer(cells, cells))
+        return stddevs
+
     def lattice_sum(self, records: Records, device: "str | torch.device" = "cpu") -> Tensor:
         return self.weighed_sum(records, device, 1)
 

@@ -198,3 +198,12 @@ class Residuals(Moments):
         margins = (left[:, None] / k**2 + left / m**2 + 1 / (m * k * (m + k))) / self.one_way**2
         class_variance, shared_variance = (np.outer(left, left) * each**2 for each in self.table_stddevs)
         return np.sqrt(class_variance + margins), np.sqrt(shared_variance + self.partition.classes * margins)
+
+    def block_stddevs(self, cells: Counts, column: Counts) -> Floats:
+        size = self.column_sizes[column]
+        part, left = cells / size, cells * (1 - cells / size)  # of a column; and what is left of it by centering
+        sides = left[:, None] * part**2 + part[:, None] ** 2 * left
+        margins = (sides + np.outer(cells, cells) * np.outer(part, part) / (size[:, None] + size)) / self.one_way**2
+        residuals = np.outer(left, left) * self.table_stddevs[1][np.ix_(column, column)] ** 2
+        stddevs: Floats = np.sqrt(residuals + self.partition.classes * margins)
+        return stddevs

@@ -28,13 +28,26 @@ FIGURES = {
     "expected_error_of_a_share",
     "expected_distance",
     "distance_to_release",
+    "expected_rank_distance",
+    "rank_distance_to_release",
     "clipped",
     "resolved",
 }
-REQUIRED = {"name", "type", "labels", "values", "ordered", "synthetic"}
+REQUIRED = {"name", "type", "labels", "values", "ordered", "synthetic", "verdict"}
 ERRORS = {"estimate", "expected_error", "expected_error_if_thinning_out", "synthetic"}
 UNSEEN = {"records", "share", "means", "open", "far", "quantile", "quantiles"}
-WORDS = {"axis", "largest_cell", "counted_together", "mean", "p99", "unseen", "warning", "avoid", "discovered_bounds"}
+WORDS = {
+    "axis",
+    "largest_cell",
+    "counted_together",
+    "mean",
+    "p99",
+    "unseen",
+    "warning",
+    "avoid",
+    "discovered_bounds",
+    "table",
+}
 
 
 def are_columns(columns: Any, table: Schema, contract: Contract, later: bool = False) -> bool:
@@ -51,6 +64,8 @@ def are_columns(columns: Any, table: Schema, contract: Contract, later: bool = F
 def _is_column(facts: Facts, name: str, column: Modelled, contract: Contract, later: bool) -> bool:
     """Tell whether facts are of a column: its name and type, labels of its values, and figures."""
     from dpmodels.hand_off.check_warnings import is_warning
+    from dpmodels.report.report import table_of_column
+    from dpmodels.report.verdicts import verdict
     from dpmodels.report.warned import FIGURES as DOUBTED
     from dpmodels.report.warned import discovered_bounds
 
@@ -66,6 +81,8 @@ def _is_column(facts: Facts, name: str, column: Modelled, contract: Contract, la
         and ("warning" not in facts or is_warning(facts["warning"], later))
         and set(facts.get("avoid", ())) <= set(DOUBTED)
         and facts.get("discovered_bounds", []) == discovered_bounds(column, name, contract)
+        and facts["verdict"] == verdict(facts)
+        and {key: facts[key] for key in facts.keys() & {"table"}} == table_of_column(contract, name)
     )
 
 

@@ -14,7 +14,7 @@ Facts = Mapping[str, Any]
 ROUNDED = 1e-5
 """By how much a figure may be off by its rounding, relatively."""
 ERRORS = ("expected_error_of_a_share", "expected_distance", "distance_to_release", "cells", "released_stddev")
-SHARES = ("synthetic", "expected_distance", "distance_to_release")
+SHARES = ("synthetic", "expected_distance", "distance_to_release", "expected_rank_distance", "rank_distance_to_release")
 
 
 def impossible(report: Facts, table: Schema) -> Iterator[str]:
@@ -25,11 +25,23 @@ def impossible(report: Facts, table: Schema) -> Iterator[str]:
         "synthetic_rows": _are_between([report["synthetic_rows"]], 0),
         "released_records": _are_between([report["released_records"]], 0),
         "noise_stddev": _are_between(report["noise_stddev"].values(), 0),
-        "pairs": _are_between((report["pairs"] or {}).values(), 0),
+        "pairs": _are_pairs(report["pairs"] or {}, len(report["columns"])),
         "fit": all(_are_between([one[key] for key in one if key != "look"], 0) for one in report["fit"]),
         "charged": _are_scores(report["charged"]),
     }
     yield from (name for name, sound in checks.items() if not sound)
+
+
+def _are_pairs(pairs: Facts, columns: int) -> bool:
+    """Tell whether distances are shares of two columns each, every two listed once at most."""
+    distances = pairs.get("distances", [])
+    listed = [tuple(one[:2]) for one in distances]
+    return (
+        _are_between((pairs[key] for key in pairs.keys() - {"distances"}), 0)
+        and all(_are_between(figures, 0, 1 + ROUNDED) for _, _, *figures in distances)
+        and all(0 <= first < second < columns for first, second in listed)
+        and len(set(listed)) == len(listed)
+    )
 
 
 def _of_column(facts: Facts, column: Modelled) -> Iterator[str]:

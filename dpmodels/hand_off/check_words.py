@@ -31,8 +31,9 @@ LONGEST = 1000
 """Letters of a sentence that nacre writes with figures in it."""
 SHARED = {"format", "about", "data_set", "method", "privacy", "hashes", "not_promised", "drowned", "cautions"}
 TABLE = SHARED - {"about"} | {"rows_are", "noise_stddev", "synthetic_rows", "released_records", "columns", "pairs"}
-TABLE |= {"released_noise_stddev", "fit", "sample_sheet", "sample_classes", "charged", "gate", "map"}
+TABLE |= {"released_noise_stddev", "fit", "sample_sheet", "sample_classes", "charged", "gate", "map", "headline"}
 EMBEDDED = SHARED | {"documents", "dim", "candidates", "candidates_chosen", "policy", "map", "map_explains", "clusters"}
+EMBEDDED |= {"headline"}
 FEDERATED = SHARED | {"unprotected", "trust", "sizes_are_public", "compared", "clients", "public_records", "classes"}
 FEDERATED |= {"measurement"}
 FIT = {"coordinates", "signal", "left", "explained"}
@@ -59,6 +60,8 @@ CHECKED = ("expectation", "column", "rule")
 
 def strange_words(report: Facts, kind: str, contract: Contract, manifest: Manifest) -> Iterator[str]:
     """Name the facts of a report of a kind that has words, or keys, which nacre does not write."""
+    from dpmodels.report.verdicts import headline_of_documents
+
     if contract.kind == "federation":
         yield from _strange_keys(report, FEDERATED)
         yield from _of_federation(report, contract, manifest.method)
@@ -66,7 +69,8 @@ def strange_words(report: Facts, kind: str, contract: Contract, manifest: Manife
         yield from _strange_keys(report, EMBEDDED)
         yield from () if _is_drowned(report, _short_documents()) else ("drowned",)
         yield from () if report["policy"] == _policy(contract, manifest) else ("policy",)
-        figures = {name: report[name] for name in EMBEDDED - SHARED - {"policy"}}
+        yield from () if report["headline"] == headline_of_documents(report) else ("headline",)
+        figures = {name: report[name] for name in EMBEDDED - SHARED - {"policy", "headline"}}
         yield from (name for name, value in figures.items() if not are_figures(value, {"documents", "x", "y"}))
     elif kind in SYNTHESIZED:
         yield from _strange_keys(report, TABLE)
@@ -95,6 +99,7 @@ def _strange_keys(report: Facts, known: set[str]) -> Iterator[str]:
 def _of_table(report: Facts, contract: Contract, manifest: Manifest) -> Iterator[str]:
     """Name the facts of a report on synthetic rows that have words of others."""
     from dpmodels.report.fidelity import drowned, lost_in_noise
+    from dpmodels.report.verdicts import headline
 
     table = _labeled(contract)
     follows = {
@@ -106,7 +111,8 @@ def _of_table(report: Facts, contract: Contract, manifest: Manifest) -> Iterator
         "noise_stddev": _are_noises(report["noise_stddev"], contract, manifest),
         "released_noise_stddev": _are_noises(report.get("released_noise_stddev", {}), contract, manifest),
         "gate": all(has_figures(one, {"success"}, *CHECKED) for one in report["gate"]),
-        "pairs": are_figures(report["pairs"], {"expected_error_of_a_share", "cells_of_a_column"}),
+        "headline": report["headline"] == headline(report),
+        "pairs": are_figures(report["pairs"], {"expected_error_of_a_share", "cells_of_a_column", "distances"}),
         "synthetic_rows": are_figures(report["synthetic_rows"]),
         "released_records": are_figures(report["released_records"]),
         "map": _is_map(report.get("map"), contract),

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dpmodels.pages.drawing import Figure
 from dpmodels.pages.page import percent, render_page, short
-from dpmodels.pages.plots import Figure, Shares, bars
+from dpmodels.pages.plots import Shares, bars
 
 HEAD = (
     "draw",

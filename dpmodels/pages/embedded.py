@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpmodels.accounting.meaning import in_words
+from dpmodels.pages.maps import scatter
 from dpmodels.pages.page import percent, render_page, short
-from dpmodels.pages.plots import Shares, bars, scatter
+from dpmodels.pages.plots import Shares, bars
 
 DONE = {
     "deep-candidate": "A public encoder embedded every sentence, and a public recoder spread the embeddings. Each "

@@ -1,10 +1,12 @@
 """The publishable report on a federation as a page: who took part, what epsilon means, what the classifier says."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from dpmodels.accounting.events import EVENT
 from dpmodels.accounting.meaning import factor_in_words, in_words, right_guesses
+from dpmodels.pages.drawing import Figure
 from dpmodels.pages.page import percent, render_page, short
 from dpmodels.pages.plots import Shares, bars
 
@@ -32,7 +34,7 @@ CENTRAL = (
 def render_federated(facts: Mapping[str, Any]) -> str:
     """Lay the facts of a federation out as one self-contained HTML page."""
     weighs = any("certainty" in one for one in facts["clients"])
-    names = [one["name"] for one in facts["classes"]]
+    names, judged = [one["name"] for one in facts["classes"]], bool(facts["compared"]["classifiers"])
     class_bars = bars(
         "What the classifier says of public records",
         "share of the public records that it puts in each class",
@@ -47,8 +49,18 @@ def render_federated(facts: Mapping[str, Any]) -> str:
         words=_words(facts["privacy"]),
         heads=("client", "took part", "epsilon", "account", *(("certainty", "leads") if weighs else ())),
         rows=[_row(one, weighs) for one in facts["clients"]],
-        figures=[class_bars],
+        judged=judged,
+        figures=[*([_accuracies(facts["compared"])] if judged else []), class_bars],
     )
+
+
+def _accuracies(compared: Mapping[str, Any]) -> Figure:
+    """Draw how often each classifier is right, with what so many records leave open."""
+    right, records = [one["accuracy"] for one in compared["classifiers"]], max(compared["records"], 1)
+    stddevs = [math.sqrt(share * (1 - share) / records) for share in right]
+    note = f"share of {compared['records']:,} public labeled records; a whisker is two standard deviations either way"
+    names = [one["name"] for one in compared["classifiers"]]
+    return bars("How often it is right", note, names, Shares("right", right, stddevs))
 
 
 def _words(privacy: Mapping[str, Any]) -> dict[str, str]:

@@ -8,8 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpmodels.pages.page import percent, short
+from dpmodels.pages.words import look_in_words
 
 Facts = Mapping[str, Any]
+IN_SHORT = "in short"
+"""What the headline of a report is called."""
 TOLERANCE = 1.1
 """A fit is called close up to this multiple of what noise and drawing explain."""
 WORST = 3
@@ -32,14 +35,14 @@ def glance(report: Facts) -> dict[str, str]:
     """Say in a line each what was spent, what was checked, how close the fit is, and which columns are worst."""
     privacy = report["privacy"]
     lines = {"WARNING": report["drowned"]} if "drowned" in report else {}
+    if words := report.get("headline") or report.get("compared", {}).get("words"):
+        lines[IN_SHORT] = words
     epsilon = short(privacy.get("total_epsilon", privacy["spent_epsilon"]))
     delta = short(privacy.get("total_delta", privacy["delta"]))
     both = ", with what its schema was discovered with" if "discoveries" in privacy else ""
     lines["spent"] = f"epsilon {epsilon} at delta {delta}, unit {privacy['unit']}{both}"
     if "gate" in report:
         lines["checks"] = f"all {len(report['gate'])} expectations of the schema hold"
-    if report.get("compared", {}).get("classifiers"):
-        lines["judged"] = report["compared"]["words"]
     if report.get("fit"):
         lines["fit"] = _fit(report["fit"])
     if report.get("columns"):
@@ -144,7 +147,7 @@ def _fit(looks: Sequence[Facts]) -> str:
         return "as close to the release as its noise allows"
     worst = max(missed, key=lambda look: float(look["left"] / look["explained"]))
     return (
-        f"further from the released {', '.join(look['look'] for look in missed)} than noise explains: "
+        f"further from the released {', '.join(look_in_words(look['look']) for look in missed)} than noise explains: "
         f"{short(worst['left'])} times the noise, where it and drawing explain {short(worst['explained'])}"
     )
 

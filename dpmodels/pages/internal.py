@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from dpmodels.pages.drawing import Figure
+from dpmodels.pages.maps import heat
 from dpmodels.pages.page import percent, render_page, short
-from dpmodels.pages.plots import Figure, Shares, bars, heat, histogram
+from dpmodels.pages.plots import Shares, bars, histogram
 
 Facts = Mapping[str, Any]
 FAR = 0.1

@@ -5,6 +5,7 @@ from typing import Any
 
 from dpmodels.accounting.events import EVENT
 from dpmodels.accounting.meaning import factor_in_words, in_words, right_guesses
+from dpmodels.pages.drawing import Figure, meter
 from dpmodels.pages.embedded import render_embedded
 from dpmodels.pages.facts import render_facts
 from dpmodels.pages.federated import render_federated
@@ -12,12 +13,13 @@ from dpmodels.pages.glance import (
     clipped,
     error_of,
     fits,
-    unresolved,
     warned_columns,
     worst_first,
 )
+from dpmodels.pages.maps import scatter
+from dpmodels.pages.multiples import multiples, pairs_figure
 from dpmodels.pages.page import percent, render_page, short
-from dpmodels.pages.plots import Figure, Shares, bars, histogram, meter, scatter
+from dpmodels.pages.words import MEANINGS, look_in_words, quantity_in_words
 
 DONE = {
     "nacre": "Noisy histograms of every column were released first, to find where its values lie and how many they "
@@ -52,8 +54,6 @@ DONE = {
     "trained until its own came close (DP-MERF).",
 }
 ELSE_DONE = "The method released noisy quantities under the budget below and drew the rows from a model of them alone."
-MOST_CATEGORIES = 12
-"""Categories drawn one by one; the rest of a longer list is drawn as one."""
 
 
 def render(facts: Mapping[str, Any]) -> str:
@@ -70,7 +70,9 @@ def render(facts: Mapping[str, Any]) -> str:
         done=DONE.get(facts["method"].removesuffix("-ae"), ELSE_DONE),
         privacy=_privacy_in_words(facts["privacy"], facts.get("charged")),
         discoveries=facts["privacy"].get("discoveries", ()),
-        figures=[*map(column_figure, facts["columns"]), *([_map(facts["map"])] if facts.get("map") else [])],
+        map=_map(facts["map"]) if facts.get("map") else None,
+        tables=multiples(facts["columns"]),
+        pairs=pairs_figure(facts),
         warned=warned_columns(facts),
         errors=worst_first(facts["columns"]),
         numbers=[number_row(one) for one in facts["columns"] if "mean" in one],
@@ -79,15 +81,17 @@ def render(facts: Mapping[str, Any]) -> str:
         noise=_noises(facts["noise_stddev"], facts.get("released_noise_stddev")),
         meter=meter,
         fits=fits,
+        plain=look_in_words,
+        meanings=MEANINGS,
     )
 
 
 def _noises(planned: Mapping[str, float], released: Mapping[str, float] | None) -> list[tuple[str, ...]]:
     """Return what noise was planned, and what it became where the release decided that."""
     if released is None:
-        return [(name, short(stddev)) for name, stddev in planned.items()]
+        return [(quantity_in_words(name), short(stddev)) for name, stddev in planned.items()]
     return [
-        (name, short(stddev), short(released[name]) if name in released else "as planned")
+        (quantity_in_words(name), short(stddev), short(released[name]) if name in released else "as planned")
         for name, stddev in planned.items()
         if name in released or "where a class is small" not in name
     ]
@@ -139,32 +143,6 @@ def _map(facts: Mapping[str, Any]) -> Figure:
     note = f"the two directions in which the released moments vary most, {percent(facts['explains'])} of the variance"
     means = [(*one["place"], one["name"]) for one in facts["means"]]
     return scatter("Map of the embeddings", note, [(x, y, 1) for x, y in facts["points"]], means)
-
-
-def column_figure(column: Mapping[str, Any]) -> Figure:
-    """Draw one column: upright bars on an axis, or lying bars of categories; whiskers where counts were released."""
-    order = list(range(len(column["labels"])))
-    note = column["type"]
-    if column["ordered"]:
-        order = order[: column["values"]]
-        for index in range(column["values"], len(column["labels"])):
-            note += f" · {column['labels'][index]}: {percent(column['synthetic'][index])}"
-        if axis := column.get("axis"):
-            note += f" · {axis['note']}" + (f" · {percent(axis['beyond'])} beyond" if axis["beyond"] else "")
-    elif len(order) > MOST_CATEGORIES:
-        order = sorted(order, key=lambda index: -column["synthetic"][index])[: MOST_CATEGORIES - 1]
-        note += f" · the {len(order)} largest of {len(column['labels'])}"
-    if "warning" in column:
-        note += " · not resolved: see the warning above" if unresolved(column) else " · see the warning above"
-    labels = [column["labels"][index] for index in order]
-    synthetic = Shares("synthetic", [column["synthetic"][index] for index in order])
-    marks = None
-    if "released" in column:
-        deviations = [column["released_stddev"][index] for index in order]
-        marks = Shares("released", [column["released"][index] for index in order], deviations)
-    if column["ordered"]:
-        return histogram(column["name"], note, labels, synthetic, marks, column.get("axis"))
-    return bars(column["name"], note, labels, synthetic, marks)
 
 
 def _charged(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:

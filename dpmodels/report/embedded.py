@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpmodels.releases.plan import Line
 from dpmodels.report.fidelity import LOST
 from dpmodels.report.terms import terms_of_documents
+from dpmodels.report.verdicts import headline_of_documents
 
 Floats = NDArray[np.floating[Any]]
 CLUSTERS = 12
@@ -73,7 +74,7 @@ def summarise_embedded(
     Shapes: candidates [m, dim], nearest [documents].
     """
     counts = np.bincount(nearest, minlength=len(candidates))
-    return {
+    facts = {
         **terms_of_documents(line, release_sha256, entry),
         **({"drowned": lost} if lost else {}),
         "documents": len(nearest),
@@ -83,6 +84,7 @@ def summarise_embedded(
         "policy": policy_of(line.contract, line.method),
         **_map(candidates, counts),
     }
+    return facts | {"headline": headline_of_documents(facts)}
 
 
 def _map(candidates: Floats, counts: NDArray[np.int64]) -> dict[str, Any]:

@@ -96,7 +96,29 @@ def expected_distance(stddev: Floats, records: float) -> float:
     return float(min(1.0, HALF_NORMAL * stddev.sum() / (2 * records)))
 
 
-def compare_with_release(line: Line, sums: Sequence[NoisySum], batches: Iterable[Any]) -> list[dict[str, float | int]]:
+@dataclass(frozen=True)
+class Summed:
+    """The sums that were released, of synthetic rows. Shapes: ``totals`` one vector a sum; in lattice steps."""
+
+    totals: Sequence[Floats]
+    units: int
+
+    @classmethod
+    def of(cls, line: Line, sums: Sequence[NoisySum], batches: Iterable[Any]) -> "Summed":
+        """Sum the first rows of a synthetic table."""
+        totals = [torch.zeros(each.embedding.dim, dtype=torch.int64) for each in sums]
+        rows, units = 0, 0
+        for records in batches if sums else ():
+            fitted_records = records.take(slice(0, FIT_ROWS - rows))
+            for total, each in zip(totals, sums, strict=True):
+                total += each.embedding.lattice_sum(fitted_records)
+            rows, units = rows + len(fitted_records), units + units_in(line.contract, fitted_records)
+            if rows >= FIT_ROWS:
+                break
+        return cls([total.numpy().astype(np.float64) for total in totals], units)
+
+
+def compare_with_release(line: Line, sums: Sequence[NoisySum], summed: Summed) -> list[dict[str, float | int]]:
     """Hold the sums of the synthetic rows against the released ones, one by one, in units of the noise.
 
     The synthetic sum is scaled to the release by one factor, since the number of rows is free. ``left`` is the root
@@ -104,19 +126,10 @@ def compare_with_release(line: Line, sums: Sequence[NoisySum], batches: Iterable
     ``explained`` is what noise and the drawing of a finite number of rows explain together; ``signal`` the same of
     the release before anything is taken off.
     """
-    totals = [torch.zeros(each.embedding.dim, dtype=torch.int64) for each in sums]
-    rows, units = 0, 0
-    for records in batches:
-        fitted_records = records.take(slice(0, FIT_ROWS - rows))
-        for total, each in zip(totals, sums, strict=True):
-            total += each.embedding.lattice_sum(fitted_records)
-        rows, units = rows + len(fitted_records), units + units_in(line.contract, fitted_records)
-        if rows >= FIT_ROWS:
-            break
-    rows_of_a_unit = line.contract.flat.unit.max_rows
+    rows_of_a_unit, units = line.contract.flat.unit.max_rows, summed.units
     result: list[dict[str, float | int]] = []
-    for total, each in zip(totals, sums, strict=True):
-        synthetic, steps, vector = total.numpy().astype(np.float64), each.noise_stddev, each.vector
+    for synthetic, each in zip(summed.totals, sums, strict=True):
+        steps, vector = each.noise_stddev, each.vector
         power = float(synthetic @ synthetic)
         factor = float(synthetic @ vector) / power if power else 0.0
         norm = each.embedding.l2_sensitivity / rows_of_a_unit

@@ -16,17 +16,21 @@ from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.methods.parts.marginals import Marginals
 from dpmodels.releases.contract import Contract, table_of, tree_of
 from dpmodels.releases.plan import Line
+from dpmodels.releases.steps import NoisySum
 from dpmodels.report.axis import axis_of
 from dpmodels.report.bins import Bins, CellTally
 from dpmodels.report.fidelity import (
     HALF_NORMAL,
     Measured,
+    Summed,
     compare_with_release,
     drowned,
     expected_distance,
 )
 from dpmodels.report.largest import counted_together, largest_cell
 from dpmodels.report.numbers import errors_of
+from dpmodels.report.pairs import pair_distances
+from dpmodels.report.ranks import rank_distances
 from dpmodels.report.sheet import Sheet
 from dpmodels.report.terms import terms_of_table
 from dpmodels.report.warned import cut, discovered_bounds, joined, warned
@@ -51,7 +55,8 @@ def summarise(
         charged: the scores on real rows that were charged for, if the run was asked for them.
     """
     release, line, marginals = measured.release, measured.release.line, measured.marginals
-    fit = compare_with_release(line, measured.sums, first) if measured.sums else []
+    summed = Summed.of(line, measured.sums, first)
+    fit = compare_with_release(line, measured.sums, summed)
     lost = drowned(_deciding(line, fit), marginals.records if marginals else None, measured.least_units)
     return {
         **terms_of_table(line, release_sha256, release.entry, charged),
@@ -61,10 +66,13 @@ def summarise(
         "synthetic_rows": tally.rows,
         "released_records": marginals.records if marginals else None,
         "columns": [
-            _with_cut(column_facts(name, column, cells / max(tally.rows, 1), marginals, line.measurement), column, line)
+            table_of_column(line.contract, name)
+            | _with_cut(
+                column_facts(name, column, cells / max(tally.rows, 1), marginals, line.measurement), column, line
+            )
             for (name, column), cells in zip(tally.codec.columns.items(), tally.cells, strict=True)
         ],
-        "pairs": _pairs(marginals),
+        "pairs": _pairs(marginals, _names(line.contract, tally), measured.sums, summed),
         "fit": _looks(line, fit),
         **_sheet(line.contract, first),
         "charged": charged,
@@ -133,6 +141,7 @@ def column_facts(
         "expected_error_of_a_share": round(float(HALF_NORMAL * noisy.pooled_stddev.mean() / records), 8),
         "expected_distance": round(expected_distance(noisy.pooled_stddev, records), 8),
         "distance_to_release": round(min(1.0, float(np.abs(pooled - noisy.pooled / records).sum() / 2)), 8),
+        **rank_distances(column, noisy, shares, records),
         "largest_cell": largest,
         **({"counted_together": together} if together else {}),
         **errors,
@@ -149,12 +158,30 @@ def _with_cut(facts: dict[str, Any], column: Modelled, line: Line) -> dict[str, 
     return facts | {"discovered_bounds": bounds} | joined(facts.get("warning"), cut(column, bounds)) | known
 
 
-def _pairs(marginals: Marginals | None) -> dict[str, float] | None:
-    """Say how far off the share of one pair of cells of two columns is on average, as it was released."""
+def _pairs(
+    marginals: Marginals | None, names: Sequence[str], sums: Sequence[NoisySum], summed: Summed
+) -> dict[str, Any] | None:
+    """Say how far off the share of one pair of cells of two columns is on average, and how far every two columns."""
     if marginals is None or marginals.pair_stddev is None or marginals.pair_cells is None:
         return None
     error = HALF_NORMAL * marginals.pair_stddev / marginals.records
-    return {"expected_error_of_a_share": round(error, 8), "cells_of_a_column": round(marginals.pair_cells, 1)}
+    cells = {"expected_error_of_a_share": round(error, 8), "cells_of_a_column": round(marginals.pair_cells, 1)}
+    return cells | {"distances": pair_distances(names, sums, summed.totals)}
+
+
+def table_of_column(contract: Contract, name: str) -> dict[str, str]:
+    """Say in which table a column of a report is, where there are several."""
+    if contract.kind == "tree":
+        tree = tree_of(contract)
+        return {"table": next(table for table in tree.measured if name in tree.attributes(table))}
+    if contract.users:
+        return {"table": "children" if name in table_of(contract).children.columns else "parents"}
+    return {}
+
+
+def _names(contract: Contract, tally: CellTally) -> list[str]:
+    """Name the columns of a report; those of a tree are of all its tables."""
+    return list(tree_of(contract).overview.modelled if contract.kind == "tree" else tally.codec.columns)
 
 
 def _round(shares: Floats) -> list[float]:

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from dpmodels.codec.encode import Records
 from dpmodels.contract.schema import Schema
-from dpmodels.pages.plots import sheet
+from dpmodels.pages.drawing import sheet
 from dpmodels.report.bins import Bins
 
 PER_CLASS = 10

@@ -58,5 +58,6 @@ def facts_of_tables(measured: Measured, tally: TreeTally) -> dict[str, Any]:
         for key in tree.attributes(name):
             column = here.codec.columns[key]
             shares = cells[key] / max(here.rows, 1)
-            columns.append(column_facts(key, column, np.asarray(shares), marginals, line.measurement))
+            facts = column_facts(key, column, np.asarray(shares), marginals, line.measurement)
+            columns.append({"table": name} | facts)
     return {"columns": columns}

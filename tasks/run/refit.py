@@ -18,6 +18,7 @@ from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
 from dpmodels.files import read_plain
 from dpmodels.ledger.ledger import Charge
 from dpmodels.methods.registry import create, of_kind
+from dpmodels.pages.words import look_in_words
 from dpmodels.releases.plan import RELEASE, REPORT, Plan
 from dpmodels.releases.release import Release, read_release
 from dpmodels.report import charged
@@ -215,7 +216,7 @@ def _figures(report: Mapping[str, Any]) -> dict[str, str]:
         figures["distance to the release, farthest column"] = f"{max(distances):.4f}"
         figures["distance that noise alone puts there, mean"] = f"{noise / len(columns):.4f}"
     for look in report["fit"]:
-        figures[f"left of {look['look']}, in units of its noise"] = f"{look['left']:.3f}"
+        figures[f"left of {look_in_words(look['look'])}, in units of its noise"] = f"{look['left']:.3f}"
     return figures
 
 

@@ -24,6 +24,7 @@ from dpmodels.report.bins import CellTally
 from dpmodels.report.charged_facts import charged_facts, line_facts
 from dpmodels.report.fidelity import FIT_ROWS, Measured
 from dpmodels.report.report import summarise
+from dpmodels.report.verdicts import judged
 from tasks.engine.engines import Engine, Threads, cores, open_engine
 from tasks.engine.progress import progress_bar
 from tasks.kinds.protocol import FileCheck, direct_kind_of, kind_of
@@ -84,7 +85,7 @@ def _judge(run: Run, release: Handle, received: Received) -> Handle:
     facts |= kind.further_facts(measured, first, tally)
     if cautions := [*contract.remarks, *filter(None, [caution_of_rules(model, rows, settings.seed)])]:
         facts["cautions"] = cautions
-    return _finish(run, facts, checks)
+    return _finish(run, judged(facts), checks)
 
 
 def _finish(run: Run, facts: Mapping[str, Any], checks: Mapping[str, str] = MappingProxyType({})) -> Handle:

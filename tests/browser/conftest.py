@@ -35,6 +35,7 @@ from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.plan import Plan
 from dpmodels.releases.system import System
 from dpmodels.report.federated import Party, Rated, summarise_federation, summarise_rounds
+from dpmodels.report.verdicts import judged
 from tests.hand_off.make_golden import GOLDEN
 from tests.kit import population
 from tests.kit.audits import an_audit
@@ -79,6 +80,14 @@ def axe() -> str:
     return Path(path).read_text(encoding="utf-8")
 
 
+def wide_table(columns: int) -> dict[str, Any]:
+    """Return the report of a table of many columns, all pairs of which were counted."""
+    facts = facts_of(Nacre(NacreMeasurement(fine_cells=32)), make_records(3000), make_records(3000, seed=1))
+    named = [{**facts["columns"][n % 5], "name": f"a column of number {n}"} for n in range(columns)]
+    distances = [[i, j, 0.01, (i * j % 50) / 100] for i in range(columns) for j in range(i + 1, columns)]
+    return judged({**facts, "columns": named, "pairs": {**facts["pairs"], "distances": distances}})
+
+
 def every_kind() -> dict:
     """Return the report, with scores, of a table with a column of every kind, some of awkward names."""
     text = EVERY_KIND.replace("ratio:", "'a name that goes on & on <for> longer than any card is wide':")
@@ -105,6 +114,8 @@ def pages(tmp_path_factory) -> dict[str, Path]:
         "checks": render_checks(_gate(raw=False, broken=False)),
         "audit": render_audit([an_audit().model_dump(mode="json")]),
         "raw checks": render_checks(_gate(raw=True, broken=True)),
+        "wide": render(wide_table(60)),
+        "documents": render(json.loads((GOLDEN / "FORMAT-7" / "laid-out-embedded" / "report.json").read_text())),
         "federation": render(federation(HeadsAndMoments(BothMeasurement(heads=HeadsMeasurement(records=100))))),
         "rounds": render_rounds(rounds_of(FederatedScores(ScoresMeasurement(records=100)))),
         **inside(),

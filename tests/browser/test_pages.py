@@ -9,14 +9,15 @@ pytestmark = pytest.mark.processes
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "example" / "report.html"
 PLOTS = {
-    "table": 5,
-    "every kind": 12,
+    "table": 6,
+    "every kind": 13,
     "images": 1,
     "images in color": 1,
     "internal": 9,
     "internal images": 1,
     "internal images in color": 1,
-    "federation": 1,
+    "federation": 2,
+    "documents": 2,
     "rounds": 2,
     "audit": 1,
 }
@@ -26,9 +27,9 @@ NAMES = [*PLOTS, "checks", "raw checks", "comparison", "card", *SHEETS]
 DESKTOP, PHONE = 1200, 390
 UNDRAWN = """
 return [...document.querySelectorAll('svg[role=img]')].filter(svg => {
-  const shown = svg.getBoundingClientRect(), drawn = svg.getBBox(), marks = svg.querySelector('rect, path');
+  const shown = svg.getBoundingClientRect(), drawn = svg.getBBox(), marks = svg.querySelector('rect, path, circle');
   return !(shown.width > 50 && shown.height > 20 && drawn.width > 0 && drawn.height > 0 && marks);
-}).map(svg => svg.getAttribute('aria-label')).concat(
+}).map(svg => svg.querySelector('title')?.textContent).concat(
   [...document.images].filter(image => !(image.complete && image.naturalWidth > 0)).map(image => image.alt));
 """
 CUT_OFF = """
@@ -108,7 +109,7 @@ def test_the_numbers_of_a_plot_are_a_table_beneath_it(browser, pages):
       document.querySelectorAll('details').forEach(each => each.open = true);
       return [...document.querySelectorAll('figure')].map(each => [each.querySelectorAll('tbody tr').length,
         each.querySelector('td').getBoundingClientRect().height])""")
-    assert len(rows) == 5 and all(count >= 2 and height > 0 for count, height in rows)
+    assert len(rows) == 6 and all(count >= 2 and height > 0 for count, height in rows)
     assert browser.run("return document.documentElement.scrollWidth") <= PHONE
 
 
@@ -126,7 +127,7 @@ def test_the_eye_sees_what_is_wrong(browser, axe, tmp_path):
     page = tmp_path / "bad.html"
     page.write_text(
         '<html lang="en"><title>bad</title><main><h1 style="color: #ddd; width: 2000px">pale</h1>'
-        '<img src="http://127.0.0.1:9/missing.png"><svg role="img" aria-label="empty" viewBox="0 0 9 9"></svg>'
+        '<img src="http://127.0.0.1:9/missing.png"><svg role="img" viewBox="0 0 9 9"><title>empty</title></svg>'
         '<svg role="img" aria-label="cut" viewBox="0 0 99 99"><text x="90" y="20">long words</text></svg>'
         "<script>console.error('oh')</script></main></html>"
     )

@@ -17,7 +17,7 @@ from dpmodels.comparison.frame import Rows
 from dpmodels.comparison.images import frechet, kernel_distances, lenet_features
 from dpmodels.comparison.report import Options, evaluate_table, load_real
 from dpmodels.contract.schema import Schema
-from dpmodels.pages.plots import GAP
+from dpmodels.pages.drawing import GAP
 from dpmodels.privacy import Sensitive
 from dpmodels.report.sheet import PER_CLASS, Sheet
 

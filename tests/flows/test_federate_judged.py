@@ -30,7 +30,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a federation with both methods and public records that judge them."""
     folder = tmp_path_factory.mktemp("judged")
     code, out, err = run_cli("federate", write_wards(folder, model=BOTH, round=judged(folder)))
-    assert code == 0 and "judged: Of 200 public labeled records" in out, err
+    assert code == 0 and "in short: Of 200 public labeled records" in out, err
     assert run_cli("runs", "--home", folder / "home", "--json")[1].count('"data_set": "wards"') == 1
     code, out, err = run_cli("ledger", "show", "--home", folder / "home")
     assert code == 0 and "spent by the heaviest of the 3 accounts below it" in " ".join(out.split()), out

@@ -71,6 +71,7 @@ def test_the_report_in_short_needs_no_other_file_and_its_pictures_are_light() ->
     text = report_in_short(facts, Path("/srv/out"))
     assert "file:" not in text and "**hand-off**: /srv/out/report.html" in text
     assert "**worst columns**: age (not resolved), " in text
+    assert text.split("\n\n")[1] == f"**{facts['headline']}**" and "within" in facts["headline"]
     assert r"- **warning 1**: column age: 99 % of the records lie in one cell, \<b\>0\</b\>." in text
     pictures = re.findall(r"!\[column \d+\]\(data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)\)", text)
     assert len(pictures) == min(MOST_PICTURES, len(facts["columns"]))

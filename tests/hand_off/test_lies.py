@@ -37,8 +37,8 @@ from tests.kit.manifests import UNCHARGED, facts, forged, rewritten, write_manif
 from tests.kit.support import write_key
 
 Json = dict[str, Any]
-TABLE, FEDERATION = GOLDEN / "LAYOUT-7" / "laid-out", GOLDEN / "FORMAT-7" / "laid-out-federation"
-EMBEDDED, SCORED = GOLDEN / "FORMAT-7" / "laid-out-embedded", GOLDEN / "FORMAT-8" / "discovered"
+TABLE, USERS, EMBEDDED = (GOLDEN / "LAYOUT-8" / name for name in ("laid-out", "users", "embedded"))
+FEDERATION, SCORED = GOLDEN / "FORMAT-7" / "laid-out-federation", GOLDEN / "FORMAT-8" / "discovered"
 ELSE = "report.json says something else than manifest.json and schema.yaml make of"
 OTHER_CAUTIONS = "the cautions in manifest.json are not those of its price, unit and trust"
 SIGNED = GOLDEN / "FORMAT-10" / "approved-clients"
@@ -108,7 +108,7 @@ def test_a_report_that_says_another_price_than_the_manifest_is_a_fault(
 
 @pytest.mark.parametrize("charged", [True, False])
 def test_a_report_whose_hashes_are_no_map_is_a_fault(tmp_path: Path, charged: bool) -> None:
-    golden = GOLDEN / "LAYOUT-7" / "laid-out" if charged else UNCHARGED
+    golden = GOLDEN / "LAYOUT-8" / "laid-out" if charged else UNCHARGED
 
     def without_hashes(content: bytes) -> bytes:
         return json.dumps({**json.loads(content), "hashes": ""}).encode()
@@ -398,6 +398,12 @@ LIES: list[tuple[Path, str, Callable[[Json], object]]] = [
     (FEDERATION, "compared", lambda report: report["compared"].update(words=CHEAP)),
     (FEDERATION, "compared", lambda report: report["compared"].update(classifiers=[{"name": CHEAP, "accuracy": 1.0}])),
     (EMBEDDED, "clusters", lambda report: report["clusters"][0].update(words=CHEAP)),
+    (EMBEDDED, "headline", lambda report: report.update(headline=CHEAP)),
+    (TABLE, "headline", lambda report: report.update(headline="Shares within 1 % in all 5 category columns.")),
+    (TABLE, "columns", lambda report: report["columns"][0].update(verdict="shares within 1\N{NO-BREAK SPACE}%")),
+    (TABLE, "columns", lambda report: report["columns"][0].update(table=CHEAP)),
+    (USERS, "columns", lambda report: report["columns"][0].update(table="children")),
+    (USERS, "pairs", lambda report: report["pairs"].update(words=CHEAP)),
 ]
 
 

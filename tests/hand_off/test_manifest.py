@@ -44,6 +44,7 @@ SAYS = {
     "approved-clients": {"part", "cautions", "clients"},
     "contract": {"approved", "declared"},
     "contract-users": set(),
+    "users": set(),
     "discovered": {"report", "discoveries", "total_spent"},
     "sheet-federation": {"part", "cautions", "clients", "dropped"},
 }

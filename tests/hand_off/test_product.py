@@ -23,7 +23,7 @@ from tests.kit.manifests import Json, forged, rewritten
 from tests.kit.support import make_schema
 
 FEDERATION = GOLDEN / "FORMAT-7" / "laid-out-federation"
-NEWEST, PART = GOLDEN / "LAYOUT-7" / "laid-out", "synthetic/part-00000.parquet"
+NEWEST, PART = GOLDEN / "LAYOUT-8" / "laid-out", "synthetic/part-00000.parquet"
 FIGURES = "report.json has figures that no release has: "
 
 
@@ -86,6 +86,12 @@ def column(name: str, **facts: Any) -> Callable[[Json, Json, Json], object]:
     return change
 
 
+def pairs(*distances: list[float]) -> Callable[[Json, Json, Json], object]:
+    """Return a change of what is said of every two columns."""
+    said = {"expected_error_of_a_share": 0.1, "cells_of_a_column": 3.0, "distances": [*distances]}
+    return lambda _, report, __: report.update(pairs=said)
+
+
 SICK = {"label": "no", "share": 1.7}
 AGE = {"estimate": 90.0, "expected_error": 1.0}
 FAR_OFF = {"estimate": 5000.0, "expected_error": 1.0}
@@ -104,6 +110,9 @@ FAR_OFF = {"estimate": 5000.0, "expected_error": 1.0}
         (lambda _, report, __: report["noise_stddev"].update({"number of records in a class": -1.0}), "noise_stddev"),
         (lambda _, report, __: report["fit"][0].update(left=-1.0), "fit"),
         (lambda _, report, __: report.update(released_records=-5.0), "released_records"),
+        (pairs([0, 1, 0.1, 1.5]), "pairs"),
+        (pairs([1, 0, 0.1, 0.1]), "pairs"),
+        (pairs([0, 1, 0.1, 0.1], [0, 1, 0.1, 0.2]), "pairs"),
     ],
 )
 def test_figures_that_no_release_has_are_a_fault(

@@ -17,6 +17,7 @@ from dpmodels.report.charged import Scores
 from dpmodels.report.charged_facts import charged_facts
 from dpmodels.report.fidelity import Measured
 from dpmodels.report.report import summarise
+from dpmodels.report.verdicts import judged
 from tests.kit.support import make_schema
 
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
@@ -72,4 +73,4 @@ def facts_of(system, records: Records, made: Records, schema: Schema | None = No
     measured = Measured.of(release)
     tally = CellTally(measured.codec)
     tally.add(made)
-    return summarise(measured, tally, [made], gate.results(), "0" * 64, charged)
+    return judged(summarise(measured, tally, [made], gate.results(), "0" * 64, charged))

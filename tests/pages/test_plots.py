@@ -10,8 +10,8 @@ import pytest
 from dpmodels.comparison.beside import _shares
 from dpmodels.contract.columns import Continuous
 from dpmodels.pages.internal import _column as internal_figure
+from dpmodels.pages.multiples import FIRST, MOST, column_figure, multiples, pairs_figure
 from dpmodels.pages.plots import FLOOR, LEFT, WIDTH
-from dpmodels.pages.report import column_figure
 from dpmodels.report.report import column_facts
 from tests.kit.every_kind import make
 
@@ -28,9 +28,11 @@ def drawn(column: str, edges: list[float], shares: list[float]) -> Any:
 
 
 def bars_of(figure: Any) -> np.ndarray:
-    """Return left edge, width and height of every bar."""
-    found = re.findall(r'<rect class="bar" x="([\d.]+)" y="[\d.]+" width="([\d.]+)" height="([\d.]+)"', str(figure.svg))
-    return np.array(found, dtype=float)
+    """Return left edge, width and height of every step of the synthetic line."""
+    (steps,) = re.findall(r'<path class="mark" d="M([^"]+)"', str(figure.svg))
+    rights = np.array([LEFT, *map(float, re.findall(r"H([\d.]+)", steps))])
+    heights = FLOOR - np.array(re.findall(r"V([\d.]+)H", steps), dtype=float)
+    return np.stack([rights[:-1], np.diff(rights), heights], axis=1)
 
 
 def labels_of(figure: Any) -> list[tuple[float, float, str]]:
@@ -47,23 +49,23 @@ def labels_of(figure: Any) -> list[tuple[float, float, str]]:
 
 def test_cells_of_unequal_width_are_drawn_as_wide_as_they_are_and_by_density() -> None:
     figure = drawn(AMOUNT, [0, 100, 200, 1000], [0.25, 0.25, 0.5])
-    left, width, height = bars_of(figure).T
-    middle = (left + width / 2 - LEFT) / (WIDTH - LEFT)
-    dense, sparse = height[middle < 0.2], height[middle > 0.2]
-    assert len(dense) + len(sparse) == len(height) > 20 and (dense.max() - dense.min()) < 0.2
-    assert sparse.max() == pytest.approx(dense.min() / 4, rel=0.02)  # half of the rows on eight tenths of the axis
+    _, width, height = bars_of(figure).T
+    assert width / (WIDTH - LEFT) == pytest.approx([0.1, 0.1, 0.8], abs=1e-3)
+    assert height[0] == height[1] and height[2] == pytest.approx(height[0] / 4, rel=0.02)  # half on eight tenths
     assert {"0", "400", "1000"} <= {words for *_, words in labels_of(figure)}
-    assert "share per 25" in figure.note and figure.rows[0][1].startswith("25")
+    assert "share per 25" in figure.foot and figure.rows[0][1].startswith("25")
 
 
 def test_a_value_that_half_of_the_rows_have_stands_out() -> None:
-    height = bars_of(drawn(AMOUNT, [0, 500, 501, 1000], [0.25, 0.5, 0.25])).T[2]
-    assert (height > 0.5 * height.max()).sum() == 1 and np.median(height) < 0.05 * height.max()
+    _, width, height = bars_of(drawn(AMOUNT, [0, 500, 501, 1000], [0.25, 0.5, 0.25])).T
+    assert len(height) == 3 and height[1] > 20 * max(height[0], height[2])
+    assert width[1] * 40 == pytest.approx(WIDTH - LEFT, rel=0.02)  # wide enough to be seen, with what lies beside it
+    assert (width * height)[1] == pytest.approx(0.5125 / 0.25 * (width * height)[0], rel=0.05)  # areas are shares
 
 
 def test_bounds_that_are_far_too_wide_do_not_hide_the_rows() -> None:
     figure = drawn("{type: integer, min: 0, max: 1000000}", [0, 10, 20, 30, 1_000_000], [0.3, 0.4, 0.298, 0.002])
-    assert (bars_of(figure).T[2] > 20).sum() > 20 and "0.2\N{NO-BREAK SPACE}% beyond" in figure.note
+    assert (bars_of(figure).T[2] > 20).sum() == 3 and "0.2\N{NO-BREAK SPACE}% beyond" in figure.foot
     assert max(float(words) for *_, words in labels_of(figure)) == 20
 
 
@@ -100,6 +102,39 @@ def test_no_value_is_written_beneath_an_axis_that_the_column_cannot_have() -> No
 def test_a_report_of_an_earlier_version_is_still_drawn() -> None:
     facts = {"name": "x", "type": "number", "labels": ["0 to 1", "1 to 2"], "values": 2, "ordered": True}
     assert len(bars_of(column_figure({**facts, "synthetic": [0.25, 0.75]}))) == 2
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_released_counts_have_whiskers_of_their_noise_from_a_floor_of_zero(ordered: bool) -> None:
+    facts = {"name": "x", "type": "t", "labels": ["1", "2"], "values": 2, "ordered": ordered, "synthetic": [0.5, 0.5]}
+    counts = {"released": [0.6, -0.1], "released_stddev": [0.05, 0.01]}
+    figure = column_figure(facts | counts)
+    ends = re.findall(r'class="whisker" d="([^"]+)"', str(figure.svg))
+    places = [float(place) for place in re.findall(r"[MHV ](-?[\d.]+)", "".join(ends).replace("M", " "))]
+    assert figure.rows[1][1:] == ("-10\N{NO-BREAK SPACE}%", "1\N{NO-BREAK SPACE}%", "50\N{NO-BREAK SPACE}%")
+    if ordered:  # the axis ends at 0.7, where the first whisker does; what is below zero is cut there
+        assert places == [114.5, pytest.approx(130 - 120 * 5 / 7, abs=0.1), 10, 251.5, 130, 130]
+    else:
+        assert places == [pytest.approx(122 + 140 * 5 / 7), 12.5, 262, 122, 32.5, 122]
+
+
+def test_many_columns_are_few_pictures_and_the_rest_where_somebody_opens_them() -> None:
+    facts = {"name": "x", "type": "t", "labels": ["1", "2"], "values": 2, "ordered": True, "synthetic": [0.5, 0.5]}
+    columns = [facts | {"name": f"c{n}"} | ({"warning": "w"} if n == 900 else {}) for n in range(1000)]
+    (one,) = multiples(columns)
+    assert (len(one.first), len(one.further), one.left_out) == (FIRST, MOST - FIRST, 1000 - MOST)
+    assert one.first[0].title == "c900"
+    several = multiples([one | {"table": "ab"[n % 2]} for n, one in enumerate(columns[:5])])
+    assert [(each.table, len(each.first)) for each in several] == [("a", 3), ("b", 2)]
+
+
+def test_the_square_of_pairs_is_small_and_lists_the_worst_first() -> None:
+    distances = [[i, j, 0.01, (i + j) / 1000] for i in range(100) for j in range(i + 1, 100)]
+    facts = {"columns": [{"name": f"c{n}"} for n in range(100)], "pairs": {"distances": distances}}
+    figure = pairs_figure(facts)
+    assert figure is not None and len(figure.svg) < 200_000 and len(figure.rows) == 100
+    assert figure.rows[0] == ("c98 with c99", *(f"{x:.3g}\N{NO-BREAK SPACE}%" for x in (1, 19.7, 20.7)))
+    assert pairs_figure({"columns": [], "pairs": None}) is None
 
 
 @pytest.mark.parametrize("axis", [{"edges": [0, 0.5, 1], "bars": 10**9}, {"edges": [0.5] * 10**5, "bars": 40}])

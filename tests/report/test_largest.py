@@ -77,7 +77,7 @@ def test_a_column_in_one_cell_is_warned_of_and_listed_before_the_others() -> Non
     assert worst_first(least)[0]["name"] == "amount"  # though no column has less noise
     assert glance(facts)["worst columns"].startswith("amount (not resolved), ")
     page = render(json.loads(json.dumps(facts)))
-    assert amount["warning"] in page and page.count("see above") == 1
+    assert amount["warning"] in page and page.count('"#warnings">warning<') == 1
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_column_in_one_cell_is_warned_of_and_listed_before_the_others() -> Non
 def test_what_the_warning_advises_ends_it(amount: str) -> None:
     facts, _, _ = report(amount)
     said = column_of(facts).get("warning", "")
-    assert "lie in one cell" not in said and ("see above" in render(facts)) == bool(said)
+    assert "lie in one cell" not in said and ('"#warnings">warning<' in render(facts)) == bool(said)
 
 
 def test_zooms_end_it_and_what_is_drawn_has_the_shape_of_the_column() -> None:

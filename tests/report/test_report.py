@@ -23,7 +23,7 @@ from dpmodels.privacy import Sensitive
 from dpmodels.releases.release import Release
 from dpmodels.releases.steps import Data, NoisySum, Step, Sum
 from dpmodels.report.bins import Bins, CellTally
-from dpmodels.report.fidelity import Measured, compare_with_release
+from dpmodels.report.fidelity import Measured, Summed, compare_with_release
 from dpmodels.report.report import summarise
 from tests.kit import reports
 from tests.kit.every_kind import make
@@ -146,10 +146,11 @@ def test_the_fit_is_close_for_the_same_distribution_and_far_for_another(real, fa
         independent.values[:, index] = independent.values[order, index]
     release = release_of(NACRE, real, make_schema())
     looks = NACRE.sums(release)
-    broken = compare_with_release(release.line, looks, [independent])
+    broken = compare_with_release(release.line, looks, Summed.of(release.line, looks, [independent]))
     assert broken[-1]["left"] > 1.2 * facts["fit"][-1]["left"]  # its margins are right, its pairs are not
     collapsed = real.take(np.zeros(ROWS, dtype=np.int64))
-    assert compare_with_release(release.line, looks, [collapsed])[-1]["left"] > 2 * facts["fit"][-1]["left"]
+    collapsed_sums = Summed.of(release.line, looks, [collapsed])
+    assert compare_with_release(release.line, looks, collapsed_sums)[-1]["left"] > 2 * facts["fit"][-1]["left"]
 
 
 def test_a_method_without_counts_says_so(real):
@@ -208,7 +209,10 @@ def test_the_page_fetches_nothing_and_draws_every_column(facts):
     page = Page()
     text = render(json.loads(json.dumps(facts)))  # the page is a function of the JSON
     page.feed(text)
-    assert page.drawings == len(facts["columns"])
+    assert page.drawings == len(facts["columns"]) + 1  # the pairs
+    order = [text.index(one) for one in (facts["headline"], 'id="columns"', 'id="pairs"', 'id="budget"', 'id="done"')]
+    assert order == sorted(order) and text.count("<title>") == text.count("<desc>") + 1 == page.drawings + 1
+    assert "zoom" not in text.replace('"mechanism": "zoom"', "") and "rough counts of single columns, round 1" in text
     assert all(address.startswith("data:") for address in page.fetched)
     assert "http" not in text.replace("http://www.w3.org", "").replace("http-equiv", "")
     assert "guess right in <strong>55.4 %</strong> of cases" in text and "2.72 times" in text

@@ -1,0 +1,106 @@
+"""What the drawings of the reports share: inline SVG with a title and a description inside, and a table beneath.
+
+Colors come from the page's style sheet, so that a drawing follows light, dark and print. It is as wide as a card (320
+units), so that its text stays readable on a phone.
+"""
+
+import base64
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from dpmodels.escapes import escaped
+
+WIDTH = 320
+GAP = 2
+"""Pixels between the images of a sheet."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawing, and the table of its numbers; ``foot`` is what stands beneath it."""
+
+    title: str
+    note: str
+    svg: Markup
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    foot: str = ""
+
+
+def svg(height: float, title: str, description: str, parts: Sequence[Markup]) -> Markup:
+    """Put the parts of a drawing together; whoever does not see it hears its title and its description."""
+    head = Markup('<svg viewBox="0 0 {} {}" role="img"><title>{}</title><desc>{}</desc>{}</svg>')
+    return head.format(WIDTH, number(height), title, description, Markup("").join(parts))
+
+
+def standalone(figure: Figure) -> str:
+    """Return a drawing as a picture of its own, in a data URI: with its colors inside, on white, whatever is around."""
+    style = "text{font:11px sans-serif;fill:#444}.label{fill:#111}.bar,.heat,.point{fill:#4a929d}.track{fill:#f3f1ec}"
+    style += ".axis{stroke:#bbb}.mark{stroke:#b4552d;stroke-width:2}.dot{fill:#b4552d}"
+    style += ".whisker{stroke:#111}.mark,.whisker,.axis{fill:none}"
+    begin, end = str(figure.svg).split(">", 1)
+    begin = begin.replace("<svg ", f'<svg xmlns="http://www.w3.org/2000/svg" width="{2 * WIDTH}" ')
+    whole = f'{begin}><style>{style}</style><rect width="100%" height="100%" fill="#fff"/>{end}'
+    return "data:image/svg+xml;base64," + base64.b64encode(escaped(whole).encode()).decode()
+
+
+def meter(value: float, top: float) -> Markup:
+    """Draw one bar for a table's cell; the number stands in the cell beside it, so screen readers skip the bar."""
+    width = 100 * min(max(value / top, 0), 1) if top > 0 else 0
+    return Markup(
+        '<svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
+        '<rect class="track" width="100" height="8"/><rect class="bar" width="{}" height="8"/></svg>'
+    ).format(number(width))
+
+
+def sheet(lines: Sequence[Iterable[NDArray[np.uint8]]], columns: int, shape: tuple[int, ...]) -> str:
+    """Lay lines of at most ``columns`` images out as a PNG in a data URI.
+
+    Shapes: every image has the numbers of ``shape``: height, width, and 3 if in color.
+    """
+    from PIL import Image
+
+    height, width = shape[:2]
+    size = len(lines) * (height + GAP) - GAP, columns * (width + GAP) - GAP
+    canvas = np.full((*size, *shape[2:]), 255, dtype=np.uint8)
+    for row, line in enumerate(lines):
+        for column, pixels in enumerate(line):
+            top, left = row * (height + GAP), column * (width + GAP)
+            canvas[top : top + height, left : left + width] = pixels.reshape(shape)
+    file = io.BytesIO()
+    Image.fromarray(canvas).save(file, format="PNG")
+    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
+
+
+def box(x: float, y: float, width: float, height: float, kind: str = "bar") -> Markup:
+    """Draw a rectangle."""
+    rect = Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}"/>')
+    return rect.format(kind, *map(number, (x, y, width, height)))
+
+
+def path(kind: str, pieces: Iterable[str]) -> Markup:
+    """Draw lines, or whatever else a path is made of, as one element."""
+    return Markup('<path class="{}" d="{}"/>').format(kind, "".join(pieces))
+
+
+def words(x: float, y: float, text: str, anchor: str, kind: str = "") -> Markup:
+    """Write text at a place."""
+    css_class = Markup(' class="{}"').format(kind) if kind else ""
+    return Markup('<text x="{}" y="{}" text-anchor="{}"{}>{}</text>').format(
+        number(x), number(y), anchor, css_class, text
+    )
+
+
+def cut(label: str, most: int) -> str:
+    """Shorten a label to so many letters."""
+    return label if len(label) <= most else label[: most - 1] + "…"
+
+
+def number(value: float) -> str:
+    """Write a coordinate with one decimal at most."""
+    return f"{value:.1f}".removesuffix(".0")

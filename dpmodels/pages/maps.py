@@ -1,0 +1,100 @@
+"""Maps and squares for the reports: places with names on them, and a value for every two columns."""
+
+import math
+from collections.abc import Iterable, Sequence
+
+from markupsafe import Markup
+
+from dpmodels.pages.drawing import WIDTH, Figure, cut, number, path, svg, words
+
+NAMED = 20
+"""Columns of a square whose names fit beside it."""
+WIDE = 36
+"""The same of a square that is as wide as a page."""
+ROOM = 11
+"""Side of a cell from which on names of the usual size stand beneath one another."""
+NUMBERED = 12
+"""Columns of a square in whose cells a number fits."""
+TEXT = 11
+"""Characters of a name that fit beside a square."""
+MOST_ROWS = 20
+"""Places of a map that its table lists."""
+SHADES = 8
+"""Steps of a color between nothing and full."""
+
+
+def scatter(
+    title: str, note: str, points: Sequence[tuple[float, float, int]], middles: Sequence[tuple[float, float, str]]
+) -> Figure:
+    """Draw a map of circles whose areas are counts, with names on it. Units: places from -1 to 1."""
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        return WIDTH / 2 * (1 + 0.95 * x), WIDTH / 2 * (1 - 0.95 * y)
+
+    top = max((count for _, _, count in points), default=1)
+    circle = Markup('<circle class="point" cx="{}" cy="{}" r="{}"/>')
+    parts = [circle.format(*map(number, (*at(x, y), 1 + 6 * math.sqrt(count / top)))) for x, y, count in points]
+    parts += [words(*at(x, y), name, "middle", "label") for x, y, name in middles]
+    description = f"{len(points)} places on a map; the largest stands for {top}"
+    rows = tuple((f"{x:g}, {y:g}", str(count)) for x, y, count in points[:MOST_ROWS])
+    return Figure(title, note, svg(WIDTH, title, description, parts), ("place", "count"), rows)
+
+
+def heat(title: str, note: str, names: Sequence[str], values: Sequence[Sequence[float]], full: float) -> Figure:
+    """Draw a square of values between two columns each, darker the larger; below 0 in the second color."""
+    rows = tuple(
+        (f"{index + 1} {name}", *(f"{value:.2f}" for value in line))
+        for index, (name, line) in enumerate(zip(names, values, strict=True))
+    )
+    cells = [(row, column, value) for row, line in enumerate(values) for column, value in enumerate(line)]
+    drawn = square(title, f"Of {len(names)} columns: {note}", names, cells, full)
+    return Figure(title, note, drawn, ("", *(str(index + 1) for index in range(len(names)))), rows)
+
+
+def square(
+    title: str,
+    description: str,
+    names: Sequence[str],
+    cells: Iterable[tuple[int, int, float]],
+    full: float,
+    scale: tuple[str, str] | None = None,
+) -> Markup:
+    """Draw values by row and column, darker the larger up to ``full``; below 0 in the second color.
+
+    With a ``scale`` it says what no color and full color stand for, and values are shares, written where they fit.
+    """
+    left, top = (128 if scale else 92, 16) if len(names) <= (WIDE if scale else NAMED) else (0, 0)
+    side = (WIDTH - left) / len(names)
+    shades, parts = dict[int, list[str]](), list[Markup]()
+    for row, column, value in cells:
+        x, y = left + column * side, top + row * side
+        depth = min(abs(value) / full, 1.0) * SHADES
+        shade = (math.ceil(depth) if scale else round(depth)) * (-1 if value < 0 else 1)
+        shades.setdefault(shade, []).append(_cell(x, y, side))
+        if scale and len(names) <= NUMBERED:
+            parts.append(words(x + side / 2, y + side / 2 + 3, f"{100 * value:.0f}", "middle", "cell"))
+    parts = [path(_kind(shade), corners) for shade, corners in sorted(shades.items()) if shade] + parts
+    small, most = ("", TEXT + 3 * bool(scale)) if side >= ROOM else ("tiny", 2 * TEXT)
+    for index, name in enumerate(names if left else ()):
+        middle, named = (index + 0.5) * side, f"{index + 1} {cut(name, most)}"
+        parts.append(words(left - 4, top + middle + side / 6, named, "end", small or "label"))
+        if not small or index % 5 == 4:
+            parts.append(words(left + middle, top - 4, str(index + 1), "middle", small or "cell" * bool(scale)))
+    frame = Markup('<rect class="frame" x="{}" y="{}" width="{}" height="{}"/>')
+    parts.append(frame.format(left, top, WIDTH - left, WIDTH - left))
+    bottom = top + WIDTH - left
+    if not scale:
+        return svg(bottom, title, description, parts)
+    start = min(left, 100)
+    parts += [path(_kind(shade), (_cell(start + 8 + 12 * shade, bottom + 8, 12),)) for shade in range(1, SHADES + 1)]
+    for x, anchor, text in ((start + 14, "end", scale[0]), (start + 122, "start", scale[1])):
+        parts.append(words(x, bottom + 18, text, anchor, small or "cell"))
+    return svg(bottom + 24, title, description, parts)
+
+
+def _cell(x: float, y: float, side: float) -> str:
+    return f"M{number(x)} {number(y)}h{number(side)}v{number(side)}h-{number(side)}z"
+
+
+def _kind(shade: int) -> str:
+    return f"heat s{abs(shade)}" + (" less" if shade < 0 else "")

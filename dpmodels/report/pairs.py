@@ -1,0 +1,137 @@
+"""How far every two columns together may be from the real table, as far as a release counted them together.
+
+    groups   the cells of a column in four at most, of about the same released size
+    d        half of sum |released - synthetic| over the 16 shares of two columns in groups
+    e        half of sum E|noise| over the same shares
+
+Privacy: post-processing of released counts, public noise scales and synthetic rows.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpmodels.arrays import Floats, Whole
+from dpmodels.contract.columns import Continuous
+from dpmodels.embeddings.branch import BranchSum
+from dpmodels.embeddings.moments import Moments
+from dpmodels.embeddings.products import Products
+from dpmodels.releases.steps import NoisySum
+from dpmodels.report.fidelity import HALF_NORMAL
+
+GROUPS = 4
+"""Groups that the cells of a column are joined to, at most: finer, noise would be most of every distance."""
+MOST_COLUMNS = 100
+"""Columns of a table whose pairs are listed, the first ones."""
+Distance = tuple[str, str, float, float]
+"""Two columns; the distance that noise alone puts between release and real table; and that of the synthetic rows."""
+
+
+def pair_distances(names: Sequence[str], sums: Sequence[NoisySum], synthetic: Sequence[Floats]) -> list[list[Any]]:
+    """List for every two columns that were counted together their places in a report and both distances.
+
+    Shapes: ``synthetic`` one array a sum, the same sum over the synthetic rows.
+    """
+    place, listed = {name: index for index, name in enumerate(names[:MOST_COLUMNS])}, dict[tuple[int, int], list[Any]]()
+    for look, total in zip(sums, synthetic, strict=True):
+        for one, other, noise, distance in _distances(look, total):
+            if one in place and other in place:
+                first, second = sorted((place[one], place[other]))
+                figures = (round(min(1.0, figure), 6) for figure in (noise, distance))
+                listed.setdefault((first, second), [first, second, *figures])
+    return [listed[pair] for pair in sorted(listed)]
+
+
+def _distances(look: NoisySum, total: Floats) -> Iterator[Distance]:
+    """Yield what a sum says of every two columns; nothing where it counted none together."""
+    moments = look.embedding.rows if isinstance(look.embedding, BranchSum) else look.embedding
+    if not isinstance(moments, Moments) or not moments.paired.any():
+        return
+    columns, released = len(moments.partition.sizes), look.vector.astype(np.float64)
+    records, rows = (float(_cells(moments, each).sum()) / columns for each in (released, total))
+    if records < 1 or rows <= 0:
+        return
+    apart, noise = released / records - total / rows, look.noise_stddev / records
+    group = _groups(moments, _cells(moments, released).sum(axis=0))
+    yield from _with_classes(moments, released, apart, noise, group)
+    if isinstance(moments, Products):
+        distance, expected = _halves(moments, apart, noise)
+    else:
+        distance, expected = _blocks(moments, apart, noise, group)
+    names = moments.partition.names
+    for i, j in np.argwhere(np.triu(moments.paired)).tolist():
+        yield names[i], names[j], float(expected[i, j]), float(distance[i, j])
+
+
+def _cells(moments: Moments, vector: Floats) -> Floats:
+    """Return counts of cells by class, of shares as of whole numbers, since it is a linear map."""
+    return moments.unpack_cells(vector)  # type: ignore[arg-type]
+
+
+def _groups(moments: Moments, counts: Floats) -> Whole:
+    """Number the groups of all columns one after another; of values in order they are neighbors. Shapes: [D] both."""
+    partition, first, numbers = moments.partition, 0, list[Whole]()
+    for column, of_column in zip(partition.columns, np.split(counts, partition.offsets[1:-1]), strict=True):
+        group = grouped(of_column, isinstance(column, Continuous))
+        numbers.append(first + group)
+        first += int(group.max()) + 1
+    return np.concatenate(numbers)
+
+
+def grouped(counts: Floats, ordered: bool) -> Whole:
+    """Join cells to groups of about the same size, by their noisy counts. Shapes: [cells] both."""
+    order = np.arange(len(counts)) if ordered else np.argsort(-counts, kind="stable")
+    sizes = np.maximum(counts[order], 0.0)
+    middles = np.cumsum(sizes) - sizes / 2
+    quarter = np.minimum(GROUPS * middles / max(float(sizes.sum()), 1e-300), GROUPS - 1).astype(np.int64)
+    group = np.empty(len(counts), dtype=np.int64)
+    group[order] = np.unique(quarter, return_inverse=True)[1]
+    return group
+
+
+def _blocks(moments: Moments, apart: Floats, noise: float, group: Whole) -> tuple[Floats, Floats]:
+    """Return the distances of every two columns in groups, and those to be expected of noise. Shapes: [F, F] both."""
+    tables = moments.unpack(apart)[1].sum(axis=0)  # type: ignore[arg-type]  # a linear map, of shares as of counts
+    order = np.argsort(group, kind="stable")
+    starts = np.searchsorted(group[order], np.arange(group.max() + 1))
+    joined = np.add.reduceat(np.add.reduceat(tables[np.ix_(order, order)], starts, axis=0), starts, axis=1)
+    column = np.repeat(np.arange(len(moments.partition.sizes)), moments.partition.sizes)[order][starts]
+    expected = HALF_NORMAL * noise * moments.block_stddevs(np.bincount(group), column)
+    firsts = np.searchsorted(column, np.arange(len(moments.partition.sizes)))
+    distance, by_noise = (
+        np.add.reduceat(np.add.reduceat(np.abs(each), firsts, axis=0), firsts, axis=1) / 2
+        for each in (joined, expected)
+    )
+    return distance, by_noise
+
+
+def _halves(moments: Products, apart: Floats, noise: float) -> tuple[Floats, Floats]:
+    """Return the same where every two columns have one product: of the four shares of their halves."""
+    products = moments.unpack_products(apart)[0]  # type: ignore[arg-type]  # linear as well
+    margins, records = moments.unpack_halves(apart)  # type: ignore[arg-type]
+    middle = (records[:, None] + records) / 2
+    sides = [
+        np.abs(middle + one * margins[:, None] + other * margins + one * other * products) / 4
+        for one in (-1, 1)
+        for other in (-1, 1)
+    ]
+    expected: Floats = HALF_NORMAL * noise * moments.count_stddevs[0] * 2
+    return np.sum(sides, axis=0) / 2, expected
+
+
+def _with_classes(moments: Moments, released: Floats, apart: Floats, noise: float, group: Whole) -> Iterator[Distance]:
+    """Yield what first moments by class say of the target with every other column."""
+    partition = moments.partition
+    if partition.class_column is None:
+        return
+    target, one_way = list(partition.codec.columns)[partition.class_column], _cells(moments, apart)
+    label = grouped(_cells(moments, released).sum(axis=1), ordered=False)
+    table, ones = np.zeros((2, GROUPS, int(group.max()) + 1))
+    places = (np.repeat(label, len(group)), np.tile(group, len(label)))
+    np.add.at(table, places, one_way.ravel())
+    np.add.at(ones, places, 1)
+    for name, begin, end in zip(partition.names, partition.offsets[:-1], partition.offsets[1:], strict=True):
+        mine = np.unique(group[begin:end])
+        expected = HALF_NORMAL * noise / moments.one_way * float(np.sqrt(ones[:, mine]).sum()) / 2
+        yield target, name, expected, float(np.abs(table[:, mine]).sum()) / 2

@@ -1,0 +1,59 @@
+"""How far off the number of rows below a value may be, and so by how much of the rows a quantile may be off.
+
+    F(x)   the released share of rows below x: of whole cells as they were averaged, within a cell by its first counts
+    d      the largest distance of the synthetic shares from F
+    e      the largest distance of F from the real shares that noise alone leads to expect
+
+Privacy: post-processing of released counts, their known noise, and synthetic rows.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dpmodels.arrays import Floats
+from dpmodels.contract.columns import Continuous, Modelled
+from dpmodels.methods.parts.marginals import Marginal
+
+
+def rank_distances(column: Modelled, noisy: Marginal, synthetic: Floats, records: float) -> dict[str, float]:
+    """Return both distances of a column whose values have an order; nothing of another.
+
+    Shapes: ``synthetic`` [fine cells], the synthetic shares.
+    """
+    if not isinstance(column, Continuous):
+        return {}
+    size, cells = column.cells, noisy.cell_of[: column.cells]
+    counts, stddev = noisy.counts[:size], noisy.stddev
+    if np.any(np.diff(cells) < 0) or np.isin(noisy.cell_of[size:], cells).any():
+        released, whole, narrow = counts, np.full(size, stddev), np.ones(size)
+    else:
+        used, run = np.unique(cells, return_inverse=True)
+        narrow, whole = np.bincount(run).astype(np.float64), noisy.pooled_stddev[used]
+        released = counts + ((noisy.pooled[used] - np.bincount(run, counts)) / narrow)[run]
+    distance = np.abs(np.cumsum(released) / records - np.cumsum(synthetic[:size])).max()
+    noise = expected_of_sums(whole) + stddev * expected_within(narrow)
+    return {
+        "expected_rank_distance": round(min(1.0, noise / records), 8),
+        "rank_distance_to_release": round(min(1.0, float(distance)), 8),
+    }
+
+
+def expected_of_sums(stddevs: Floats) -> float:
+    """Return how large the largest of all sums from the left is expected to be: of a walk, sqrt(pi/2) times its end."""
+    return math.sqrt(math.pi / 2) * math.hypot(*stddevs.tolist())
+
+
+def expected_within(sizes: Floats) -> float:
+    """Return a bound on what is added within the cells, each of so many narrow ones of noise 1, whose sum is known.
+
+    The sums within one are a bridge, whose largest exceeds x sqrt(size) with a probability of about 2 exp(-2 x^2).
+    """
+    joined = int((sizes > 1).sum())
+    return math.sqrt(float(sizes.max()) * math.log(5 * joined) / 2) if joined else 0.0
+
+
+def rank_error(column: Any) -> float:
+    """Return by how much of the rows a synthetic quantile may be off at worst, by the facts of its column."""
+    return min(1.0, float(column["expected_rank_distance"] + column["rank_distance_to_release"]))

@@ -1,0 +1,133 @@
+"""One verdict for each column, and the headline of a report: what pages, terminals and programs say is made of these.
+
+A verdict is a function of the other facts of a report, so whoever checks a hand-off makes it again.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dpmodels.pages.glance import error_at_worst, fits, unresolved
+from dpmodels.pages.page import percent
+from dpmodels.report.ranks import rank_error
+
+Facts = Mapping[str, Any]
+CLOSE = 0.05
+"""Distance up to which a column, or two columns together, are counted among those that are close."""
+ROUNDED = 1e-9
+"""Part of a figure that is no reason to round it up."""
+MOST_NAMED = 3
+"""Columns that a sentence names."""
+FIGURES = {"mean": "mean", "total": "total", "p99": "99 % quantile"}
+PAIR = "pair"
+UNKNOWN = "not counted by itself: how close it is, is not known"
+UNRESOLVED = "not resolved: see its warning"
+LOST = "Hardly anything that was released stands out of its noise: do not rely on these rows."
+LOST_DOCUMENTS = "Hardly anything that was released stands out of its noise: the places of these documents say little."
+CLOSELY = "The rows follow what was released as closely as its noise allows"
+NOT_CLOSELY = "The rows do not follow what was released as closely as its noise allows"
+
+
+def judged(facts: Facts) -> dict[str, Any]:
+    """Add to the facts of a report on synthetic rows the verdict of each column, and the headline."""
+    columns = [{**one, "verdict": verdict(one)} for one in facts["columns"]]
+    return {**facts, "headline": headline(facts), "columns": columns}
+
+
+def verdict(column: Facts) -> str:
+    """Say in a few words how close the synthetic values of a column are to be expected, and what not to use of it."""
+    if "released" not in column:
+        return UNKNOWN
+    doubted = [FIGURES[name] for name in column.get("avoid", ())]
+    use_no = [f"use no {', '.join(doubted[:-1]) + ' or ' * bool(doubted[1:])}{doubted[-1]}"] if doubted else []
+    shares = f"shares within {_up(error_at_worst(column))}"
+    close = f"quantiles within {_up(rank_error(column))}, {shares}" if column["ordered"] else shares
+    return "; ".join([UNRESOLVED if unresolved(column) else close, *use_no])
+
+
+def headline(facts: Facts) -> str:
+    """Say in two or three sentences what may be expected of synthetic rows, and what is not to be trusted."""
+    if "drowned" in facts:
+        return LOST
+    columns = facts["columns"]
+    known = [one for one in columns if "released" in one and not unresolved(one)]
+    numbers = {one["name"]: rank_error(one) for one in known if one["ordered"]}
+    others = {one["name"]: error_at_worst(one) for one in known if not one["ordered"]}
+    of_numbers = "number or time column" if any(one["type"] == "datetime" for one in known) else "number column"
+    named = (
+        ("10 to 90 % quantiles", numbers, of_numbers),
+        ("shares", others, "category column"),
+        ("two columns together", _of_pairs(facts), PAIR),
+    )
+    close = "; ".join(f"{words} {_within(errors, what)}" for words, errors, what in named if errors)
+    sentences = [close[0].upper() + close[1:]] if close else []
+    silent = sum("released" not in one for one in columns)
+    if silent:
+        sentences.append(f"Of {_number(silent, len(columns), 'column')} nothing was released by itself")
+    if facts.get("fit") and (silent or facts.get("map") or facts.get("sample_sheet")):
+        sentences.append(CLOSELY if all(map(fits, facts["fit"])) else NOT_CLOSELY)
+    return " ".join(f"{one}." for one in [*sentences, *_doubts(columns)])
+
+
+def headline_of_documents(facts: Facts) -> str:
+    """Say in a sentence what was released of documents that are embedded one by one."""
+    if "drowned" in facts:
+        return LOST_DOCUMENTS
+    documents, clusters = facts["documents"], facts["clusters"]
+    largest = max(one["documents"] for one in clusters) / max(documents, 1)
+    return (
+        f"{documents:,} documents lie at {facts['candidates_chosen']:,} of {facts['candidates']:,} public places, "
+        f"{percent(largest)} of them in the largest of {len(clusters)} clusters."
+    )
+
+
+def _of_pairs(facts: Facts) -> dict[str, float]:
+    """Return the distance to expect at worst of every two columns that were counted together."""
+    names = [one["name"] for one in facts["columns"]]
+    distances = (facts.get("pairs") or {}).get("distances", ())
+    return {
+        f"{names[first]} with {names[second]}": min(1.0, noise + distance)
+        for first, second, noise, distance in distances
+    }
+
+
+def _up(share: float) -> str:
+    """Write a share with two figures, rounded up."""
+    unit = 10.0 ** (math.floor(math.log10(max(share, 1e-6))) - 1)
+    return percent(min(1.0, math.ceil(share / unit * (1 - ROUNDED)) * unit))
+
+
+def _within(errors: Mapping[str, float], what: str) -> str:
+    """Say within what all errors are; where some are close and some are far, how many are, and which are worst."""
+    worst = sorted(errors, key=lambda name: -errors[name])
+    if errors[worst[0]] <= CLOSE or errors[worst[-1]] > CLOSE:
+        return f"within {_up(errors[worst[0]])} in {_number(len(errors), len(errors), what)}"
+    far = [f"{name} ({_up(errors[name])})" for name in worst if errors[name] > CLOSE]
+    count = _number(len(errors) - len(far), len(errors), what)
+    return f"within {percent(CLOSE)} in {count}, farthest off {_listed(far[: MOST_NAMED if what != PAIR else 1])}"
+
+
+def _number(some: int, whole: int, what: str) -> str:
+    """Count some of what there is."""
+    if whole == 1:
+        return f"the one {what}"
+    return f"all {whole:,} {what}s" if some == whole else f"{f'{some:,}' if some else 'none'} of {whole:,} {what}s"
+
+
+def _doubts(columns: Sequence[Facts]) -> list[str]:
+    """Say which columns are not resolved, and of which others which figures are not to be used."""
+    sentences = []
+    if names := [one["name"] for one in columns if "released" in one and unresolved(one)]:
+        sentences.append(f"Not resolved: {_listed(names)}")
+    for key, name in (("mean", "means and totals"), ("p99", "99 % quantiles")):
+        if names := [one["name"] for one in columns if key in one.get("avoid", ()) and not unresolved(one)]:
+            sentences.append(f"Use no {name} of {_listed(names)}")
+    return sentences
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Name a few, and say how many more there are."""
+    few = names[:MOST_NAMED]
+    if more := len(names) - len(few):
+        return f"{', '.join(few)} and {more:,} more"
+    return " and ".join(filter(None, [", ".join(few[:-1]), few[-1]]))

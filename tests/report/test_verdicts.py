@@ -1,0 +1,64 @@
+"""The verdict of a column and the headline of a report: functions of its figures, and none says more than they do."""
+
+from typing import Any
+
+from dpmodels.report.verdicts import CLOSE, LOST, UNKNOWN, UNRESOLVED, headline, judged, verdict
+
+
+def column(name: str = "x", noise: float = 0.01, fit: float = 0.01, **more: Any) -> dict[str, Any]:
+    facts = {"name": name, "type": "categorical", "ordered": False, "released": [0.5, 0.5]}
+    return {**facts, "expected_distance": noise, "distance_to_release": fit, **more}
+
+
+def number(name: str = "n", **more: Any) -> dict[str, Any]:
+    ranks = {"expected_rank_distance": 0.01, "rank_distance_to_release": 0.02}
+    return column(name, type="number", ordered=True, **ranks, **more)
+
+
+def report(*columns: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"columns": list(columns), "pairs": None, "fit": [], **more}
+
+
+def test_a_verdict_rounds_up_and_names_what_not_to_use() -> None:
+    assert verdict(column(noise=0.0101, fit=0)) == "shares within 1.1\N{NO-BREAK SPACE}%"
+    assert verdict(column(noise=0.01, fit=0)) == "shares within 1\N{NO-BREAK SPACE}%"
+    assert verdict(number()) == "quantiles within 3\N{NO-BREAK SPACE}%, shares within 2\N{NO-BREAK SPACE}%"
+    doubted = number(avoid=["mean", "total", "p99"])
+    assert verdict(doubted).endswith("; use no mean, total or 99 % quantile")
+    assert verdict(column(warning="w")) == UNRESOLVED and verdict({"name": "x"}) == UNKNOWN
+
+
+def test_a_headline_says_within_what_all_are_or_how_many_are_close_and_what_is_worst() -> None:
+    close = headline(report(column("a"), column("b", 0.02), number(), pairs={"distances": [[0, 1, 0.01, 0.02]]}))
+    assert close.startswith("10 to 90 % quantiles within") and "in the one number column; shares within" in close
+    assert "3\N{NO-BREAK SPACE}% in all 2 category columns; two columns together" in close and close.endswith(
+        "the one pair."
+    )
+    far = headline(report(column("a"), column("b", 0.2), column("c", CLOSE)))
+    assert "in 1 of 3 category columns, farthest off b (21\N{NO-BREAK SPACE}%) and c (6\N{NO-BREAK SPACE}%)." in far
+    assert (
+        headline(report(column("a", 0.1), column("b", 0.2)))
+        == "Shares within 21\N{NO-BREAK SPACE}% in all 2 category columns."
+    )
+
+
+def test_a_headline_names_what_is_not_to_be_trusted_and_what_nobody_knows() -> None:
+    columns = [number("m", avoid=["mean", "total"]), number("q", avoid=["p99"]), column("r", warning="w")]
+    columns.append({"name": "s", "type": "number", "ordered": True})
+    fit = [{"left": 1.0, "explained": 1.0}]
+    said = headline(report(*columns, fit=fit))
+    assert "Of 1 of 4 columns nothing was released by itself. The rows follow what was released" in said
+    assert said.endswith("Not resolved: r. Use no means and totals of m. Use no 99 % quantiles of q.")
+    many = headline(report(*(number(f"m{n}", avoid=["mean"]) for n in range(9))))
+    assert many.endswith("Use no means and totals of m0, m1, m2 and 6 more.")
+
+
+def test_of_images_and_embeddings_a_label_is_not_all_that_is_said() -> None:
+    fit = [{"left": 2.0, "explained": 1.0}]
+    for beside in ("map", "sample_sheet"):
+        assert headline(report(column("label"), fit=fit, **{beside: "x"})).endswith("as closely as its noise allows.")
+
+
+def test_drowned_rows_are_not_praised_for_a_column() -> None:
+    facts = judged(report(column(), drowned="what was released hardly stands out"))
+    assert facts["headline"] == LOST and facts["columns"][0]["verdict"].startswith("shares within")
