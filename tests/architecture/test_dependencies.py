@@ -24,8 +24,13 @@ NETWORK = {"socket", "http", "urllib", "ssl", "ftplib", "smtplib", "requests", "
 CONNECTS = {"flows/with_prefect/server.py", "flows/with_prefect/api_process.py", "flows/lineage.py"}
 """The one asks whether the Prefect server that it started on this machine is up; the other is that server. The third
 sends lineage, only where the operator of a worker names a server."""
-READS_URLS = {"dpmodels/reading/data_files.py", "dpmodels/tokens.py", "tasks/run/lineage.py"}
-"""They take URIs apart, by ``urllib.parse``; Arrow and fsspec connect."""
+READS_URLS = {
+    "dpmodels/reading/data_files.py",
+    "dpmodels/tokens.py",
+    "flows/with_prefect/assets.py",
+    "tasks/run/lineage.py",
+}
+"""They take URIs apart or write them, by ``urllib.parse``; Arrow, fsspec and Prefect's client connect."""
 
 
 def page() -> dict[str, list[str]]:

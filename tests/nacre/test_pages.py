@@ -173,6 +173,20 @@ def test_the_architecture_has_every_folder_and_every_room() -> None:
     assert len(way) == 6 and all(f"def {name}(" in (ROOT / file).read_text() for file, name in way)
 
 
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    nav = (ROOT / "mkdocs.yml").read_text().split("\nnav:\n")[1]
+    named = re.findall(r"(\S+\.md)$", nav, re.MULTILINE)
+    pages = {str(page.relative_to(ROOT / "docs")) for name in named for page in (ROOT / "docs").glob(name)}
+    assert pages == {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
+
+
+def test_each_of_twenty_questions_is_answered_by_one_command() -> None:
+    text = (ROOT / "docs" / "how-do-i.md").read_text()
+    asked = re.split(r"^\*\*(\d+)\. How do I .*\?\*\*$", text, flags=re.MULTILINE)
+    assert asked[1::2] == [str(number) for number in range(1, 21)]
+    assert all(len(re.findall(r"^    nacre ", answer, re.MULTILINE)) == 1 and "](" in answer for answer in asked[2::2])
+
+
 def test_every_decision_has_a_status() -> None:
     decisions = sorted((ROOT / "docs" / "decisions").glob("*.md"))
     lines = [page.read_text().splitlines()[2] for page in decisions]
