@@ -4,6 +4,7 @@ No formula is evaluated and no link is followed. A formula is refused: what it s
 record would change others, and the noise would hide it less well.
 """
 
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -21,6 +22,9 @@ from dpmodels.reading.text_records import Malformed
 ROWS, COLUMNS = 1_048_576, 16_384
 """The most that a sheet has."""
 FORMULA = "holds a formula, which may read other rows; paste the values instead (Paste Special, Values)"
+SPAN = (
+    "holds a span of time in Excel's own format, which says no unit; format the column as a number in the schema's unit"
+)
 LONGER = "holds a row with more cells than there are names in the first row"
 SHEETS = "{} holds several sheets: name one, as in FILE.xlsx#SHEET"
 NO_NAMES = (
@@ -55,14 +59,14 @@ def sheet_names(file: DataFile) -> tuple[str, ...]:
 
 
 def read_sheet(file: DataFile, columns: Sequence[str], batch_rows: int, null: bool = True) -> Iterator[pa.RecordBatch]:
-    """Read some columns of a sheet as text; a row without any value is left out.
+    """Read some columns of a sheet as text; rows without any value are left out at its end alone.
 
     An empty cell is null, or else an empty text.
 
     Memory: all texts that the workbook holds, each once, and a batch.
 
     Raises:
-        Malformed: while reading: there is a formula, or a row with more cells than names.
+        Malformed: while reading: there is a formula, a span of time, or a row with more cells than names.
     """
     names, empty = sheet_names(file), None if null else ""
     indices = [names.index(column) for column in columns]
@@ -70,17 +74,28 @@ def read_sheet(file: DataFile, columns: Sequence[str], batch_rows: int, null: bo
     with _rows(file) as rows:
         next(rows)
         batch: list[list[str | None]] = []
-        for row in rows:
-            texts = _texts(row)
-            if len(texts) > len(names):
-                raise Malformed(LONGER)
-            if texts:
-                texts += [None] * (len(names) - len(texts))
-                batch.append([texts[index] or empty for index in indices])
+        for texts in _without_last_empty(rows, len(names)):
+            batch.append([texts[index] or empty for index in indices])
             if len(batch) >= batch_rows:
                 yield _batch(batch, types)
                 batch = []
         yield _batch(batch, types)
+
+
+def _without_last_empty(rows: Iterator[Sequence[Any]], width: int) -> Iterator[list[str | None]]:
+    """Yield the rows as text, each as wide as the names; empty ones only where a row with a value follows."""
+    empty_rows = 0
+    for row in rows:
+        texts = _texts(row)
+        if len(texts) > width:
+            raise Malformed(LONGER)
+        if not texts:
+            empty_rows += 1
+            continue
+        for _ in range(empty_rows):
+            yield [None] * width
+        empty_rows = 0
+        yield texts + [None] * (width - len(texts))
 
 
 def _batch(rows: list[list[str | None]], types: pa.Schema) -> pa.RecordBatch:
@@ -143,8 +158,13 @@ def _text(cell: Any) -> str | None:
         return str(int(value))
     if isinstance(value, datetime):
         return str(value.date() if value.time() == time() else value)
-    return str(value) if not isinstance(value, date | time | timedelta) else _moment(value)
+    if isinstance(value, timedelta):
+        raise Malformed(SPAN)
+    if isinstance(value, date | time):
+        return value.isoformat()
+    return unescaped(value) if isinstance(value, str) else str(value)
 
 
-def _moment(value: date | time | timedelta) -> str:
-    return str(int(value.total_seconds())) if isinstance(value, timedelta) else value.isoformat()
+def unescaped(text: str) -> str:
+    """Return the letters that a workbook writes by their numbers, as ``_x0041_``."""
+    return re.sub("_x([0-9A-Fa-f]{4})_", lambda number: chr(int(number[1], 16)), text)

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from dpmodels.artifact import aside, make_folder, settle
+from dpmodels.artifact import aside, left_by, make_folder, settle, sweep
 from dpmodels.errors import DataError, InvalidArgument, NacreError, PathTaken, Unsuitable
 from dpmodels.late import check_installed
 from dpmodels.reading.addresses import Address
@@ -24,10 +24,11 @@ from dpmodels.reading.data_files import FAILURES, is_uri, open_system
 Batches = Iterator[pa.RecordBatch]
 SIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.int64()}
 WRITTEN_BY = "Synthetic rows that nacre exported; what they cost is in each commit, under the key nacre."
+EXPORT = "export"
 MARK = "nacre.manifestSha256"
 """The property by which an Iceberg table is known for one that nacre wrote."""
 NOT_WRITTEN = "{} cannot be written: check that it may be, that nobody else writes it, and the credentials"
-FOREIGN = "was not exported by nacre, so it is not replaced; name a new table"
+FOREIGN = "was not exported by nacre, or was changed since, so it is not replaced; name a new table"
 OTHERWISE = "has other columns than the table of this hand-off; name a new table"
 
 
@@ -59,7 +60,8 @@ def write_delta(batches: Batches, address: Address, about: Mapping[str, str], re
         _attempt(address.base, lambda: write(target), lambda: None if exists else system.delete_dir_contents(path))
     else:
         make_folder(Path(target).parent)
-        with aside(Path(target), "export") as part:
+        sweep(Path(target).parent, ".", left_by(EXPORT), deep=False)
+        with aside(Path(target), EXPORT) as part:
             _attempt(address.base, lambda: write(str(part)), lambda: None)
             settle(part, Path(target))
     return f"{address.base}@v{DeltaTable(target, storage_options=options).version()}"
@@ -149,6 +151,8 @@ def _exists(
     system: pafs.FileSystem, path: str, base: str, kind: Any, options: Mapping[str, str], replace: bool
 ) -> bool:
     """Tell whether a Delta table is there that is to be replaced; anything else in its place is refused."""
+    if not is_uri(base) and Path(base).is_symlink():
+        raise PathTaken(base, "is a link; name the folder itself")
     entries = None
     with suppress(*FAILURES):
         entries = system.get_file_info(pafs.FileSelector(path, recursive=False, allow_not_found=True))
@@ -161,7 +165,8 @@ def _exists(
         raise PathTaken(base, "already holds files; add --replace to make its next version, or name a new folder")
     opened = None
     with suppress(Exception):  # of any kind that deltalake has
-        opened = kind(target, storage_options=dict(options)).metadata().description
+        table = kind(target, storage_options=dict(options))
+        opened = table.metadata().description if "nacre" in table.history(1)[0] else ""
     if opened != WRITTEN_BY:
         raise PathTaken(base, FOREIGN)
     return True
@@ -182,7 +187,8 @@ def _check_replaced(address: Address, types: pa.Schema, replace: bool) -> None:
     table = table_of(metadata, TableIO(root_of_table(metadata, str(address))))
     if MARK not in table.properties or "py-io-impl" in table.properties:
         raise PathTaken(address.base, FOREIGN)
-    if table.schema().column_names != types.names:
+    kinds = [str(kind).replace("large_", "") for kind in table.schema().as_arrow().types]
+    if (table.schema().column_names, kinds) != (types.names, [str(kind).replace("large_", "") for kind in types.types]):
         raise PathTaken(address.base, OTHERWISE)
 
 

@@ -3,8 +3,10 @@
 Privacy: post-processing.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,14 @@ from dpmodels.reading.workbook import COLUMNS, ROWS
 LONGEST_CELL, LONGEST_TITLE = 32_767, 31
 FIRST_YEAR = 1900
 """Before it Excel has no days."""
+DIGITS = 15
+"""Of a number, which Excel holds as a 64-bit float."""
+UNWRITTEN = re.compile("[\r\ud800-\udfff\ufffe\uffff]")
+"""Letters that XML has not, or changes."""
+UNFIT = (
+    f"a value does not fit a cell of Excel: a text that is longer than a cell ({LONGEST_CELL:,} letters), a letter "
+    f"that XML has not, or a whole or decimal number of more than {DIGITS} digits; export to .parquet instead"
+)
 ABOUT = "about"
 
 
@@ -42,7 +52,7 @@ def write_workbook(name: str, batches: Iterator[pa.RecordBatch], path: Path, abo
 
     Raises:
         NacreError: openpyxl is not installed.
-        DataError: a text is longer than a cell, or holds a letter that XML has not.
+        DataError: a text is longer than a cell or holds a letter that XML has not, or a number has too many digits.
     """
     check_installed(["openpyxl"])
     from openpyxl import Workbook
@@ -54,11 +64,13 @@ def write_workbook(name: str, batches: Iterator[pa.RecordBatch], path: Path, abo
 
     def cell(value: Any) -> Any:
         value = _plain(value)
+        if isinstance(value, int | Decimal) and len(Decimal(value).normalize().as_tuple().digits) > DIGITS:
+            raise IllegalCharacterError
         if not isinstance(value, str):
             return value
-        if len(value) > LONGEST_CELL:
+        if len(value) > LONGEST_CELL or UNWRITTEN.search(value):
             raise IllegalCharacterError
-        text_cell = WriteOnlyCell(sheet, value=value)
+        text_cell = WriteOnlyCell(sheet, value=re.sub("_(?=x[0-9A-Fa-f]{4}_)", "_x005F_", value))
         text_cell.data_type = "s"  # which openpyxl would take for a formula or an error, by how the text begins
         return text_cell
 
@@ -76,9 +88,7 @@ def write_workbook(name: str, batches: Iterator[pa.RecordBatch], path: Path, abo
         fault = True
     book.save(path)  # in any case, as openpyxl keeps files open until then
     if fault:
-        raise DataError(
-            "", "a text is longer than a cell of Excel, or holds a letter that it has not; export to .parquet"
-        )
+        raise DataError("", UNFIT)
 
 
 def _values(column: pa.Array) -> list[Any]:

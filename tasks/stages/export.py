@@ -30,13 +30,12 @@ from tasks.run.bucket import check_there
 from tasks.run.database_file import ENDING, write_database, write_single
 from tasks.run.parquet import parquet_files, read_batches
 from tasks.run.ready import check_free, check_new_file
-from tasks.run.snapshots import write_delta, write_iceberg
+from tasks.run.snapshots import EXPORT, write_delta, write_iceberg
 from tasks.run.store import MADE
 from tasks.run.table_file import check_ending, write_table
 from tasks.run.workbook_file import check_size, sheet_title, write_workbook
 
 PICTURES, BATCH_ROWS = 1024, 65_536
-EXPORT = "export"
 DONE = "_SUCCESS"
 """The file that an object store gets last: without it, the rest is not whole."""
 

@@ -108,6 +108,22 @@ def test_a_table_that_nacre_did_not_write_is_never_replaced(tmp_path: Path, targ
         export(HAND_OFF, target.format(tmp_path), replace=True)
 
 
+def test_a_table_to_which_somebody_else_wrote_since_is_not_replaced(tmp_path: Path) -> None:
+    from deltalake import write_deltalake
+
+    place = export(HAND_OFF, f"delta:{tmp_path}/visits").removesuffix("@v0")
+    write_deltalake(place, MADE.slice(0, 1), mode="append")
+    with refused(PathTaken, "changed since"):
+        export(HAND_OFF, f"delta:{tmp_path}/visits", replace=True)
+
+
+def test_a_link_is_not_written_through(tmp_path: Path) -> None:
+    (tmp_path / "visits").symlink_to(tmp_path / "elsewhere")
+    with refused(PathTaken, "is a link"):
+        export(HAND_OFF, f"delta:{tmp_path}/visits")
+    assert [path.name for path in tmp_path.iterdir()] == ["visits"]
+
+
 @pytest.mark.parametrize("target", VERSIONED, ids=["delta", "iceberg"])
 def test_nothing_stays_of_a_table_whose_writing_fails(tmp_path: Path, target: str) -> None:
     def failing() -> Iterator[pa.RecordBatch]:
