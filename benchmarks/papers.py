@@ -15,6 +15,7 @@ PAPERS = {
         "archive.p3gm --parts images --methods p3gm dp-vae --epsilon 1000",
         "tables --tables creditcard --methods p3gm dp-vae --epsilon 1000",
         "tables --tables isolet --methods p3gm --epsilon 2.5",
+        "tables --tables creditcard --methods privbayes",
     ),
     "dpkg": ("archive.dpkg",),
     "sentdp": ("sentdp", "archive.recoders"),
