@@ -13,8 +13,11 @@ from dpmodels.codec.convert import as_numbers, plain, states_of
 from dpmodels.codec.records import Records
 from dpmodels.contract.columns import Continuous, Discrete
 from dpmodels.contract.conditions import Condition, hold, numbers_of, read_condition
+from dpmodels.contract.constraints import Constraint
+from dpmodels.contract.continuous import decode_numbers
 from dpmodels.contract.implications import Implication
-from dpmodels.errors import Unsuitable
+from dpmodels.contract.schema import Schema
+from dpmodels.errors import DataError, Unsuitable
 
 
 class Conditions:
@@ -46,6 +49,53 @@ class Conditions:
         for column, conditions in self.by_column():
             holding &= hold(conditions, records.states[:, column], records.values[:, column])
         return holding
+
+
+class RowRules:
+    """The constraints of a schema, on encoded rows."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.constraints, self.implications, self.null_limits = schema.rules, schema.implications, schema.null_limits
+        self.all: tuple[Constraint | Implication, ...] = (*self.constraints, *self.implications)
+        self.column_index = {name: index for index, name in enumerate(schema.modelled)}
+        self.columns = schema.modelled
+
+    def __str__(self) -> str:
+        return ", ".join(f"`{rule}`" for rule in self.all) or "the null limits"
+
+    def hold(self, records: Records, not_null: str = "") -> Mask:
+        """Tell which rows keep every constraint, and are not null in one column if it is named."""
+        keeping = ~self.null(records, not_null) if not_null else np.ones(len(records), dtype=np.bool_)
+        for rule in self.all:
+            keeping &= self.keeps(records, rule)
+        return keeping
+
+    def null(self, records: Records, name: str) -> Mask:
+        """Tell where a column is null."""
+        null: Mask = records.states[:, self.column_index[name]] == self.columns[name].null_state
+        return null
+
+    def keeps(self, records: Records, rule: Constraint | Implication) -> Mask:
+        """Tell which rows keep one rule."""
+        if isinstance(rule, Constraint):
+            return rule.holds(self.numbers(records, rule.lower), self.numbers(records, rule.upper))
+        at = {
+            name: (records.states[:, self.column_index[name]], records.values[:, self.column_index[name]])
+            for name in rule.columns
+        }
+        return rule.kept({name: (codes[0], numbers_of(self.columns[name], *codes)) for name, codes in at.items()})
+
+    def numbers(self, records: Records, name: str) -> NDArray[np.float64]:
+        """Return the numbers of a column on an interval, NaN for null."""
+        index = self.column_index[name]
+        return decode_numbers(self.column(name), records.states[:, index], records.values[:, index])
+
+    def column(self, name: str) -> Continuous:
+        """Return a column on an interval."""
+        column = self.columns[name]
+        if not isinstance(column, Continuous):  # the schema's own check refuses it
+            raise DataError(name, "must be on an interval to be compared")
+        return column
 
 
 def keeping(rule: Implication, columns: Mapping[str, Any], batch: pa.RecordBatch | pa.Table) -> Mask:

@@ -122,6 +122,12 @@ class TreeRecords:
         typed = [each.astype(code_type(column)) for column, each in zip(columns, codes, strict=True)]
         return Records.coded(columns, typed)
 
+    def ruled(self, table: str) -> Records:
+        """Return the rows of a table as those of the flat table that their rules are about (``Tree.ruled``)."""
+        if not self.tree.is_part(table):
+            return self.flat(table)
+        return self.flat(str(self.tree.tables[table].parent)).take(self.parents[table])
+
 
 def _null_code(column: Any) -> int:
     """Return the code of null in a column that may be null, whether it could be before or not."""

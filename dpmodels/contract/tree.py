@@ -30,9 +30,10 @@ from pydantic import Field, field_validator, model_validator
 from dpmodels.contract.base import CanonicalContract, ColumnFaults, Modelled
 from dpmodels.contract.columns import Column, Continuous, Identifier, Image, derived_faults
 from dpmodels.contract.numbers import Integer
-from dpmodels.contract.schema import Schema
+from dpmodels.contract.schema import CONSTRAINT, Schema
+from dpmodels.contract.tree_rules import NamedRule, named_rules, rule_faults
 from dpmodels.frozen import Strict
-from dpmodels.limits import LONGEST_NAME
+from dpmodels.limits import LONGEST_NAME, MOST_RULES
 from dpmodels.privacy import Adjacency, PrivacyUnit
 
 ROWS, POSITION, PREVIOUS = "rows", "position", "previous"
@@ -65,6 +66,17 @@ class Branch(Strict):
         Literal["refuse", "drop"], Field(description="What becomes of rows that name no row of the parent.")
     ] = "refuse"
     columns: Annotated[dict[str, Column], Field(min_length=1, description="The columns, in their order.")]
+    # left out where there are none, so that a tree without rules keeps the hash that it had before they existed
+    constraints: Annotated[
+        tuple[Annotated[str, Field(json_schema_extra={"pattern": CONSTRAINT})], ...],
+        Field(
+            exclude_if=lambda rules: not rules,
+            strict=False,
+            fail_fast=True,
+            max_length=MOST_RULES,
+            description="Rules that every row keeps, such as date >= account.date, with columns of the tables above.",
+        ),
+    ] = ()
 
     @field_validator("key", "parent_key", mode="before")
     @classmethod
@@ -176,14 +188,35 @@ class Tree(CanonicalContract):
         return tuple(child for child in self.children(name) if self.is_part(child))
 
     def schema_of(self, name: str) -> Schema:
-        """Return the schema of one table's files."""
-        return Schema(name=f"{self.name}-{name}".replace("_", "-")[:LONGEST_NAME], columns=self.tables[name].columns)
+        """Return the schema of one table's files, with the rules that name no other table."""
+        alone = tuple(rule.alone for rule in self.rules_of(name) if rule.alone is not None)
+        short = f"{self.name}-{name}".replace("_", "-")[:LONGEST_NAME]
+        return Schema(name=short, columns=self.tables[name].columns, constraints=alone)
 
     def handed_over(self, name: str) -> Schema:
         """Return the schema of one table as it is handed over: the columns that name its parent are there too."""
-        branch, keys = self.tables[name], self.keys_of(name)
+        branch, keys, schema = self.tables[name], self.keys_of(name), self.schema_of(name)
         made = {key: Identifier(type="identifier", keep="regenerate") for key in keys}
-        return Schema(name=self.schema_of(name).name, columns={**branch.columns, **made})
+        return Schema(name=schema.name, columns={**branch.columns, **made}, constraints=schema.constraints)
+
+    def rules_of(self, name: str) -> list[NamedRule]:
+        """List the rules of a table's rows."""
+        return named_rules(self.tables[name].constraints, name, self.tables[name].columns, self._columns_above(name))
+
+    def ruled(self, name: str) -> Schema:
+        """Return the schema of the flat table that a table's rows are in, with their rules."""
+        flat = self.flat_of(str(self.tables[name].parent) if self.is_part(name) else name)
+        return Schema(name=flat.name, columns=flat.columns, constraints=tuple(one.flat for one in self.rules_of(name)))
+
+    def _columns_above(self, name: str) -> dict[str, Any]:
+        """Return the columns that are drawn before those of a table: of the tables above it, and of their parts."""
+        columns = dict[str, Any]()
+        for table in self.above(name):
+            for part in (table, *self.parts(table)):
+                if part == name:
+                    break
+                columns |= {key: one for key, one in self.attributes(table).items() if key.startswith(f"{part}.")}
+        return {key: one for key, one in columns.items() if key.rpartition(".")[2] != ROWS}
 
     @property
     def handed_over_columns(self) -> dict[str, Column]:
@@ -248,7 +281,9 @@ class Tree(CanonicalContract):
 
     def _faults(self) -> Iterator[tuple[str, str]]:
         for name, branch in self.tables.items():
-            for key, message in (*self._key_faults(name, branch), *_column_faults(branch)):
+            faults = [*self._key_faults(name, branch), *_column_faults(branch)]
+            faults = faults or [*rule_faults(branch.constraints, name, branch.columns, self._columns_above(name))]
+            for key, message in faults:
                 yield f"tables.{name}.{key}", message
             if self.rows_of_a_unit(name) > MOST_ROWS:
                 rows = self.rows_of_a_unit(name)

@@ -10,13 +10,46 @@ import pyarrow.compute as pc
 from dpmodels.arrays import Whole
 from dpmodels.codec.convert import plain
 from dpmodels.codec.encode import Codec
+from dpmodels.codec.rules import RowRules
 from dpmodels.codec.stacked import unstack
-from dpmodels.codec.tree import TreeCodec
+from dpmodels.codec.tree import TreeCodec, TreeRecords
 from dpmodels.contract.columns import Identifier
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate, Outcome, Verdicts
 from dpmodels.gate.suite import ROW_COUNT, Rule
+
+
+class TreeRules(Verdicts):
+    """The rules of rows that name columns of tables above them, for a stream of encoded rows of whole units.
+
+    The rules of one table by itself are in the suite of that table.
+    """
+
+    def __init__(self, tree: Tree, raw: bool = False) -> None:
+        self.rules = [
+            (name, rules, one)
+            for name in tree.tables
+            for rules in [RowRules(tree.ruled(name))]
+            for one in rules.all
+            if str(one) in {rule.flat for rule in tree.rules_of(name) if rule.alone is None}
+        ]
+        texts = [f"`{one}` must hold in every row of table {name}" for name, _, one in self.rules]
+        super().__init__(tree, [Rule("rule", {}, text) for text in texts], raw)
+        self.tree = tree
+
+    def check(self, records: TreeRecords) -> bool:
+        """Check more units; tell whether every row so far keeps every rule.
+
+        Privacy: as the check of any gate: exact counts of rows, of which only whether all keep a rule is ever shown.
+        """
+        rows = {name: records.ruled(name) for name in {name for name, _, _ in self.rules}}
+        for (name, rules, one), outcome in zip(self.rules, self.outcomes, strict=True):
+            holding = rules.keeps(rows[name], one)
+            outcome.checked += len(holding)
+            outcome.failed += int((~holding).sum())
+            outcome.sound &= bool(holding.all())
+        return self.sound
 
 
 class TreeGate(Verdicts):
@@ -30,6 +63,8 @@ class TreeGate(Verdicts):
         count = Rule(ROW_COUNT, exactly, f"there must be {'some' if rows is None else rows} units")
         super().__init__(tree, [*(_named(name, one.rule) for name, one in self.suites), *_rules(tree), count])
         self.own = {(one.rule.expectation, one.rule.column): one for one in self.outcomes[len(self.suites) :]}
+        self.rules = TreeRules(tree)
+        self.outcomes = (*self.outcomes, *self.rules.outcomes)
         self.names: dict[str, list[pa.Array]] = {}
 
     def check(self, batch: pa.RecordBatch | pa.Table) -> bool:
@@ -53,6 +88,8 @@ class TreeGate(Verdicts):
             for column in self._made_keys(name):
                 self.names.setdefault(f"{name}.{column}", []).append(plain(table.column(column)))
         self._count(self.own[ROW_COUNT, ""], 0, len(tables[self.tree.root]))
+        if self.rules.rules and self.sound:
+            self.rules.check(self.codec.encode_tables(tables, parents))
         return self.sound
 
     def add(self, other: Verdicts) -> None:
@@ -64,6 +101,7 @@ class TreeGate(Verdicts):
                 theirs = other.own[key]
                 outcome.checked, outcome.failed = outcome.checked + theirs.checked, outcome.failed + theirs.failed
                 outcome.sound &= theirs.sound
+            self.rules.add(other.rules)
             for name, arrays in other.names.items():
                 self.names.setdefault(name, []).extend(arrays)
             self._sync()

@@ -22,6 +22,7 @@ from dpmodels.codec.tree import TreeCodec, TreeRecords
 from dpmodels.contract.tree import Branch, Tree
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate
+from dpmodels.gate.tree_gate import TreeRules
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.ingest import check_passed, encode_checked
 from dpmodels.reading.pictures import Batches
@@ -52,7 +53,11 @@ class Raw:
 
 
 def transform_tree(
-    tree: Tree, tables: Mapping[str, Sequence[Sensitive[Batches]]], gates: Mapping[str, Gate], folder: Path, units: int
+    tables: Mapping[str, Sequence[Sensitive[Batches]]],
+    gates: Mapping[str, Gate],
+    rules: TreeRules,
+    folder: Path,
+    units: int,
 ) -> None:
     """Write the rows of all units to a folder, ``units`` of them a batch, if every table passes its gate.
 
@@ -62,10 +67,13 @@ def transform_tree(
     Privacy: Sensitive -> Sensitive; which rows of a unit stay, and what they are, is a function of that unit's own rows
         alone. That a rule is broken is seen by whoever sees the run at all, as of any gate.
 
+    Rows that stay keep the rules that are about several tables, or nothing is written that anybody goes on with.
+
     Raises:
         DataError: a table breaks its part of the schema, a row is named twice, or has no parent. No message names a
             value.
     """
+    tree = rules.tree
     kinds: dict[tuple[str, str], set[str]] = {}
     raw = dict[str, Raw]()
     for name in tree.tables:
@@ -78,7 +86,9 @@ def transform_tree(
     records, codec = joined(tree, raw), TreeCodec(tree)
     with pa.OSFile(str(folder / "part-00000.arrow"), "wb") as sink, pa.ipc.new_file(sink, codec.arrow_schema) as writer:
         for start in range(0, len(records), units):
-            writer.write_batch(codec.to_arrow(records.take(slice(start, start + units))))
+            rules.check(part := records.take(slice(start, start + units)))
+            writer.write_batch(codec.to_arrow(part))
+    check_passed(True, rules, of_users=True)
 
 
 def joined(tree: Tree, raw: Mapping[str, Raw]) -> TreeRecords:

@@ -1,6 +1,6 @@
 """Trees of tables in the stages: tables are read and joined, and taken apart again in the hand-off."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from dpmodels.codec.tree import TreeCodec
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate, Verdicts
-from dpmodels.gate.tree_gate import TreeGate
+from dpmodels.gate.tree_gate import TreeGate, TreeRules
 from dpmodels.reading.load import check_first, load_parts
 from dpmodels.reading.tree import transform_tree
 from dpmodels.reading.tree_files import naming, place_of
@@ -47,19 +47,18 @@ def encode(run: Run, folder: Path) -> None:
         name: load_parts(place_of(settings.data, name), tree.schema_of(name), settings.batch_rows, tree.joins(name))
         for name in tree.tables
     }
-    gates = {name: Gate(tree.schema_of(name), raw=True) for name in tree.tables}
+    gates, rules = {name: Gate(tree.schema_of(name), raw=True) for name in tree.tables}, TreeRules(tree, raw=True)
     try:
-        transform_tree(tree, tables, gates, folder, max(LEAST_UNITS, settings.batch_rows // 16))
+        transform_tree(tables, gates, rules, folder, max(LEAST_UNITS, settings.batch_rows // 16))
     except DataError as fault:
-        raise refused_input(run, fault, _of_all(gates.values())) from None
-    keep_gate(run, _of_all(gates.values()))
+        raise refused_input(run, fault, _of_all(tree, *gates.values(), rules)) from None
+    keep_gate(run, _of_all(tree, *gates.values(), rules))
 
 
-def _of_all(gates: Iterable[Gate]) -> Verdicts:
-    first, *others = gates
-    both = Verdicts(first.schema, [], raw=True)
-    both.outcomes = tuple(outcome for gate in (first, *others) for outcome in gate.outcomes)
-    return both
+def _of_all(tree: Tree, *gates: Verdicts) -> Verdicts:
+    verdicts = Verdicts(tree.schema_of(tree.root), [], raw=True)
+    verdicts.outcomes = tuple(outcome for gate in gates for outcome in gate.outcomes)
+    return verdicts
 
 
 @dataclass(frozen=True)

@@ -112,3 +112,15 @@ def test_the_weights_of_a_units_rows_add_up_to_one_in_every_table_that_it_has_ro
         assert (weight <= 1 + 1e-9).all()
         direct = tree.tables[name].parent == tree.root
         assert not direct or np.allclose(weight[weight > 0], 1)
+
+
+def test_rules_change_nothing_that_is_measured():
+    content = firm.make_schema().model_dump()
+    content["tables"]["purchase"]["constraints"] = ["when kind = books then customer.age >= 20"]
+    content["tables"]["address"]["constraints"] = ["when town = north then customer.age >= 20"]
+    ruled, free = Tree.model_validate(content), firm.make_schema()
+    units = firm.make_records(20)
+    for one, other in zip(sums_of(ruled), sums_of(free), strict=True):
+        same = TreeRecords(ruled, units.codes, units.parents)
+        assert one.l2_sensitivity == other.l2_sensitivity
+        assert torch.equal(one.lattice_sum(same), other.lattice_sum(units))

@@ -8,7 +8,7 @@ lack it for the fewest columns.
 Privacy: post-processing.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from dpmodels.generators.randomness import cumulate, draw_grouped
 from dpmodels.generators.refinements.coupling import Coupling
 
 LEAST = 1e-30
+Weights = NDArray[np.float32]
 BLOCK = 2**23
 """Weights of components that are held at once."""
 
@@ -32,11 +33,18 @@ class GivenColumns:
         drawn: names of the columns that are drawn.
         ignored: names of columns that are neither drawn nor known.
         present: names of drawn columns that are not null here, whatever the mixture says.
+        by_allowed: whether a component also weighs by its share of the cells that a row may have.
     """
 
     def __init__(
-        self, model: MixtureModel, drawn: Collection[str], ignored: Collection[str] = (), present: Collection[str] = ()
+        self,
+        model: MixtureModel,
+        drawn: Collection[str],
+        ignored: Collection[str] = (),
+        present: Collection[str] = (),
+        by_allowed: bool = False,
     ) -> None:
+        self.by_allowed = by_allowed
         self.partition, names = model.partition, model.partition.names
         coarse, offsets = model.probabilities[0].numpy(), self.partition.offsets
         self.logs = np.ascontiguousarray(np.log(np.maximum(coarse, LEAST)).T.astype(np.float32))
@@ -65,6 +73,8 @@ class GivenColumns:
         given, cells = self.partition.cells(records), np.zeros(records.states.shape, dtype=np.int32)
         component = np.empty(len(records), dtype=np.int64)
         for block, weights in self._weights(given):
+            if self.by_allowed:
+                weights = self._by_allowed(weights, block, allowed or {})
             running = cumulate(weights)
             component[block] = (running < rng.random(len(running))[:, None]).sum(axis=1)
         for index in self.drawn:
@@ -79,7 +89,20 @@ class GivenColumns:
         states[:, self.drawn], values[:, self.drawn] = fresh.states[:, self.drawn], fresh.values[:, self.drawn]
         return self.coupling.applied(Records(states, values), self.partition, rng)
 
-    def _weights(self, cells: Whole) -> Iterator[tuple[slice, NDArray[np.float32]]]:
+    def _by_allowed(self, weights: Weights, block: slice, allowed: Mapping[int, Mask]) -> Weights:
+        """Weigh components by their shares of the allowed cells, where any has some. Shapes: [block, K]."""
+        for index, mask in allowed.items():
+            shares = mask[block] @ self.fine[index].T
+            weights = np.where((shares > 0).any(axis=1, keepdims=True), weights * shares, weights).astype(np.float32)
+        return weights
+
+    def complete(self, records: Records, rng: np.random.Generator, allowed: dict[int, Mask] | None = None) -> Records:
+        """Return rows with all that was known of them, and with the drawn columns; arguments as of ``draw``."""
+        states, values, fresh = records.states.copy(), records.values.copy(), self.draw(records, rng, allowed)
+        states[:, self.drawn], values[:, self.drawn] = fresh.states[:, self.drawn], fresh.values[:, self.drawn]
+        return Records(states, values)
+
+    def _weights(self, cells: Whole) -> Iterator[tuple[slice, Weights]]:
         """Yield blocks of rows with the weights of components, up to a factor. Shapes: [block, K]."""
         offsets, size = self.partition.offsets, max(1, BLOCK // len(self.start))
         for begin in range(0, len(cells), size):
