@@ -57,11 +57,12 @@ def bank() -> dict[str, pa.Table]:
     raw = {name: pd.read_parquet(folder / f"{name}.parquet") for name in ("account", "loan", "order", "trans")}
     for table in ("account", "loan", "trans"):
         raw[table]["date"] = pd.to_datetime((19_000_000 + raw[table]["date"]).astype(str), format="%Y%m%d").dt.date
-    districts = pd.read_parquet(folder / "district.parquet").set_index("A1")
-    account = raw["account"].assign(region=raw["account"]["district_id"].map(districts["A3"]))
+    names = {"A3": "region", "A1": "district_id", "A2": "name", "A4": "inhabitants", "A11": "salary"}
+    districts = pd.read_parquet(folder / "district.parquet").rename(columns=names)
     trans = raw["trans"].sort_values(["account_id", "date"], kind="stable").groupby("account_id").head(FIRST)
     frames = {
-        "account": account[["account_id", "region", "frequency", "date"]],
+        "district": districts[list(names.values())],
+        "account": raw["account"][["account_id", "district_id", "frequency", "date"]],
         "loan": raw["loan"][["account_id", "date", "amount", "duration", "payments", "status"]],
         "orders": raw["order"][["account_id", "bank_to", "amount", "k_symbol"]],
         "trans": trans[["account_id", "date", "type", "operation", "amount", "balance", "k_symbol"]],

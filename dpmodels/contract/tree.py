@@ -25,11 +25,12 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import yaml
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from dpmodels.contract.base import CanonicalContract, ColumnFaults, Modelled
 from dpmodels.contract.columns import Column, Continuous, Identifier, Image, derived_faults
 from dpmodels.contract.numbers import Integer
+from dpmodels.contract.public import PublicTable, Reference, public_faults, reference_faults
 from dpmodels.contract.schema import CONSTRAINT, Schema
 from dpmodels.contract.tree_rules import NamedRule, named_rules, rule_faults
 from dpmodels.frozen import Strict
@@ -66,7 +67,11 @@ class Branch(Strict):
         Literal["refuse", "drop"], Field(description="What becomes of rows that name no row of the parent.")
     ] = "refuse"
     columns: Annotated[dict[str, Column], Field(min_length=1, description="The columns, in their order.")]
-    # left out where there are none, so that a tree without rules keeps the hash that it had before they existed
+    # left out where there are none, so that a tree without them keeps the hash that it had before they existed
+    refers: Annotated[
+        tuple[Reference, ...],
+        Field(exclude_if=lambda one: not one, strict=False, description="The public tables that the rows refer to."),
+    ] = ()
     constraints: Annotated[
         tuple[Annotated[str, Field(json_schema_extra={"pattern": CONSTRAINT})], ...],
         Field(
@@ -77,6 +82,7 @@ class Branch(Strict):
             description="Rules that every row keeps, such as date >= account.date, with columns of the tables above.",
         ),
     ] = ()
+    _public: dict[str, PublicTable] = PrivateAttr({})
 
     @field_validator("key", "parent_key", mode="before")
     @classmethod
@@ -85,8 +91,18 @@ class Branch(Strict):
 
     @cached_property
     def modelled(self) -> dict[str, Modelled]:
-        """Return the columns that are measured and drawn."""
-        return {name: column for name, column in self.columns.items() if isinstance(column, Modelled)}
+        """Return the columns that are encoded and drawn: a reference has a value for each row of its public table."""
+        columns: dict[str, Modelled] = {name: one for name, one in self.columns.items() if isinstance(one, Modelled)}
+        return columns | {one.name: self.public_of(one).column(one.nullable) for one in self.refers}
+
+    @cached_property
+    def grouped(self) -> dict[str, Modelled]:
+        """Return the columns that are measured: of a public table with many keys, the groups that they are in."""
+        return self.modelled | {one.name: self.public_of(one).grouped(one.nullable) for one in self.refers}
+
+    def public_of(self, reference: Reference) -> PublicTable:
+        """Return the public table that a reference is to."""
+        return self._public[reference.to]
 
 
 class Tree(CanonicalContract):
@@ -106,6 +122,15 @@ class Tree(CanonicalContract):
         dict[Annotated[str, Field(pattern=TABLE_NAME, max_length=LONGEST_NAME)], Branch],
         Field(min_length=1, max_length=MOST_TABLES, description="The tables, a parent before its children."),
     ]
+    public: Annotated[
+        dict[Annotated[str, Field(pattern=TABLE_NAME, max_length=LONGEST_NAME)], PublicTable],
+        Field(
+            default={},
+            exclude_if=lambda tables: not tables,
+            max_length=MOST_TABLES,
+            description="Tables whose rows are public, to which rows of the others refer.",
+        ),
+    ]
 
     def to_yaml(self) -> str:
         """Write the contract as the YAML that reads back equal to it."""
@@ -122,6 +147,11 @@ class Tree(CanonicalContract):
     def root(self) -> str:
         """The table of units."""
         return next(name for name, branch in self.tables.items() if branch.parent is None)
+
+    @property
+    def without_rows(self) -> list[str]:
+        """Name the public tables whose rows are not here yet."""
+        return [name for name, table in self.public.items() if not table.rows]
 
     @property
     def unit(self) -> PrivacyUnit:
@@ -156,6 +186,14 @@ class Tree(CanonicalContract):
             *self.tables[name].key,
             *(column for column in self.keys_of(name) if column not in self.tables[name].key),
         )
+
+    def key_columns(self, name: str) -> tuple[str, ...]:
+        """List the columns of a table that join it with others or name rows of public tables."""
+        return (*self.joins(name), *(column for one in self.tables[name].refers for column in one.by))
+
+    def reference_by(self, name: str, column: str) -> Reference | None:
+        """Return the reference that a column of a table is part of."""
+        return next((one for one in self.tables[name].refers if column in one.by), None)
 
     def rows_of_a_unit(self, name: str) -> int:
         """Return the most rows that a unit has in a table."""
@@ -196,7 +234,8 @@ class Tree(CanonicalContract):
     def handed_over(self, name: str) -> Schema:
         """Return the schema of one table as it is handed over: the columns that name its parent are there too."""
         branch, keys, schema = self.tables[name], self.keys_of(name), self.schema_of(name)
-        made = {key: Identifier(type="identifier", keep="regenerate") for key in keys}
+        by = (column for one in branch.refers for column in one.by)
+        made = {key: Identifier(type="identifier", keep="regenerate") for key in (*keys, *by)}
         return Schema(name=schema.name, columns={**branch.columns, **made}, constraints=schema.constraints)
 
     def rules_of(self, name: str) -> list[NamedRule]:
@@ -232,11 +271,11 @@ class Tree(CanonicalContract):
 
     def attributes(self, name: str) -> dict[str, Any]:
         """Return what a flat table says of rows of a table themselves: columns, children, and tables that are part."""
-        columns: dict[str, Any] = {f"{name}.{column}": one for column, one in self.tables[name].modelled.items()}
+        columns: dict[str, Any] = {f"{name}.{column}": one for column, one in self.tables[name].grouped.items()}
         for child in self.children(name):
             columns[f"{child}.{ROWS}"] = _count(0, self.tables[child].most)
         for part in self.parts(name):
-            for column, one in self.tables[part].modelled.items():
+            for column, one in self.tables[part].grouped.items():
                 columns[f"{part}.{column}"] = one.model_copy(update={"nullable": True})
         return columns
 
@@ -248,7 +287,7 @@ class Tree(CanonicalContract):
         if branch.parent is not None:
             columns[f"{name}.{POSITION}"] = _count(1, branch.most)
         for column in self.followed(name):
-            columns[f"{name}.{column}.{PREVIOUS}"] = branch.modelled[column].model_copy(update={"nullable": True})
+            columns[f"{name}.{column}.{PREVIOUS}"] = branch.grouped[column].model_copy(update={"nullable": True})
         return columns
 
     def flat_of(self, name: str) -> Schema:
@@ -263,7 +302,12 @@ class Tree(CanonicalContract):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if faults := list(self._tree_faults()) or list(self._faults()):
+        faults = list(self._tree_faults()) or list(self._public_faults())
+        if not faults:
+            for branch in self.tables.values():
+                branch._public = self.public
+            faults = list(self._faults())
+        if faults:
             raise ColumnFaults(faults)
         return self
 
@@ -278,6 +322,16 @@ class Tree(CanonicalContract):
             if branch.parent is not None and branch.parent not in before:
                 yield f"tables.{name}.parent", f"`{branch.parent}` must be a table that stands before `{name}`"
             before.add(name)
+
+    def _public_faults(self) -> Iterator[tuple[str, str]]:
+        """List what is wrong with public tables, and with the references to them."""
+        for name, table in self.public.items():
+            if name in self.tables:
+                yield f"public.{name}", "must have another name: a table of `tables` is called so"
+            yield from ((f"public.{name}.{key}", message) for key, message in public_faults(name, table))
+        for name, branch in self.tables.items():
+            for key, message in reference_faults(branch.refers, branch.columns, self.joins(name), self.public):
+                yield f"tables.{name}.{key}", message
 
     def _faults(self) -> Iterator[tuple[str, str]]:
         for name, branch in self.tables.items():

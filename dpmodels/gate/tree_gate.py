@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from dpmodels.arrays import Whole
 from dpmodels.codec.convert import plain
 from dpmodels.codec.encode import Codec
+from dpmodels.codec.public import NONE, UNKNOWN, rows_named
 from dpmodels.codec.rules import RowRules
 from dpmodels.codec.stacked import unstack
 from dpmodels.codec.tree import TreeCodec, TreeRecords
@@ -85,6 +86,7 @@ class TreeGate(Verdicts):
             if name != self.tree.root:
                 parent = tables[str(self.tree.tables[name].parent)]
                 self._check_below(name, table, parent, parents[name])
+            self._check_references(name, table)
             for column in self._made_keys(name):
                 self.names.setdefault(f"{name}.{column}", []).append(plain(table.column(column)))
         self._count(self.own[ROW_COUNT, ""], 0, len(tables[self.tree.root]))
@@ -148,11 +150,20 @@ class TreeGate(Verdicts):
         counts = np.bincount(above, minlength=len(parent))
         self._count(self.own["rows", f"{name}"], int((counts > branch.most).sum()), len(counts))
         if branch.order:
-            codes = self.codec.codecs[name].encode(table.select(list(branch.modelled))).codes or ()
+            codes = self.codec.codecs[name].encode(table.select(list(self.codec.codecs[name].columns))).codes or ()
             order = codes[list(branch.modelled).index(branch.order)].astype(np.int64)
             step, same_parent = np.diff(order), np.diff(above) == 0
             wrong = same_parent & ((step <= 0) if branch.unique else (step < 0))
             self._count(self.own["order", f"{name}.{branch.order}"], int(wrong.sum()), len(table))
+
+    def _check_references(self, name: str, table: pa.Table) -> None:
+        """Hold rows to the public rows that they name."""
+        branch = self.tree.tables[name]
+        for one in branch.refers:
+            keys = [np.array(plain(table.column(column)).to_pylist(), dtype=object) for column in one.by]
+            rows = rows_named(branch.public_of(one), keys)
+            wrong = (rows == UNKNOWN) | ((rows == NONE) & (not one.nullable))
+            self._count(self.own["reference", f"{name}.{one.by[0]}"], int(wrong.sum()), len(table))
 
     def _sync(self) -> None:
         """Take over what the gates of the tables have found."""
@@ -177,6 +188,9 @@ def _rules(tree: Tree) -> Iterator[Rule]:
         for column in branch.key:
             if column not in tree.keys_of(name) and isinstance(branch.columns[column], Identifier):
                 yield Rule("key", {"column": f"{name}.{column}"}, "must name each row once")
+        for one in branch.refers:
+            words = f"must be the key of a row of public table {one.to}" + (", or null" if one.nullable else "")
+            yield Rule("reference", {"column": f"{name}.{one.by[0]}"}, words)
         if branch.parent is None:
             continue
         for column in tree.keys_of(name):

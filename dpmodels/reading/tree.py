@@ -18,7 +18,7 @@ from dpmodels.arrays import Mask, Whole
 from dpmodels.codec.codes import Codes, code_type
 from dpmodels.codec.convert import plain
 from dpmodels.codec.stacked import matched, numbered
-from dpmodels.codec.tree import TreeCodec, TreeRecords
+from dpmodels.codec.tree import TreeCodec, TreeRecords, reference_codes
 from dpmodels.contract.tree import Branch, Tree
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate
@@ -123,20 +123,22 @@ def _read(
 ) -> Raw:
     """Read one table; columns that name the same rows are written in one way, in all tables."""
     branch, on = tree.tables[name], tree.keys_of(name)
-    codes: dict[str, list[Codes]] = {column: [] for column in branch.modelled}
-    keys: dict[str, list[NDArray[Any]]] = {column: [] for column in tree.joins(name)}
+    codes: dict[str, list[Codes]] = {column: [] for column in gate.schema.modelled}
+    keys: dict[str, list[NDArray[Any]]] = {column: [] for column in tree.key_columns(name)}
     batches: Iterator[pa.RecordBatch] = chain.from_iterable(part.reveal() for part in parts)
     for batch, records in encode_checked(batches, gate):
-        for column, values in zip(branch.modelled, records.codes or (), strict=True):
+        for column, values in zip(codes, records.codes or (), strict=True):
             codes[column].append(values)
         for column, parts_of_key in keys.items():
-            source, drops = _source(tree, name, column), branch.orphans == "drop" and column in on
+            source = _source(tree, name, column)
+            may_lack = (branch.orphans == "drop" and column in on) or tree.reference_by(name, column) is not None
             values = plain(batch.column(column))
-            values = values if source[1] not in tree.tables[source[0]].modelled else _whole_numbers(column, values)
-            parts_of_key.append(_ids(column, values, kinds.setdefault(source, set()), drops))
-    empty = {column: np.zeros(0, dtype=code_type(one)) for column, one in branch.modelled.items()}
+            values = values if source[1] != tree.tables[source[0]].order else _whole_numbers(column, values)
+            parts_of_key.append(_ids(column, values, kinds.setdefault(source, set()), may_lack))
+    empty = {column: np.zeros(0, dtype=code_type(one)) for column, one in gate.schema.modelled.items()}
     whole = [np.concatenate([empty[column], *values]) for column, values in codes.items()]
-    return Raw(whole, {column: np.concatenate([np.zeros(0, object), *values]) for column, values in keys.items()})
+    key_values = {column: np.concatenate([np.zeros(0, object), *values]) for column, values in keys.items()}
+    return Raw([*whole, *reference_codes(tree, name, key_values)], key_values)
 
 
 def _source(tree: Tree, table: str, column: str) -> tuple[str, str]:

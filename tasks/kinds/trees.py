@@ -10,8 +10,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpmodels.arrays import Whole
+from dpmodels.codec.flat import public_tables
+from dpmodels.codec.public import schema_of
 from dpmodels.codec.stacked import matched
 from dpmodels.codec.tree import TreeCodec
+from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate, Verdicts
@@ -37,14 +40,16 @@ def check_columns(contract: Tree, data: str, parents: str) -> None:
     """Hold the columns of each table's first file to the schema."""
     for name in contract.tables:
         with naming(name):
-            check_first(place_of(data, name), contract.schema_of(name), contract.joins(name))
+            check_first(place_of(data, name), contract.schema_of(name), contract.key_columns(name))
 
 
 def encode(run: Run, folder: Path) -> None:
     """Read all tables, join and encode them, and leave the gates' results in the sensitive zone."""
     tree, settings = tree_of(run.plan.release.contract), run.settings
     tables = {
-        name: load_parts(place_of(settings.data, name), tree.schema_of(name), settings.batch_rows, tree.joins(name))
+        name: load_parts(
+            place_of(settings.data, name), tree.schema_of(name), settings.batch_rows, tree.key_columns(name)
+        )
         for name in tree.tables
     }
     gates, rules = {name: Gate(tree.schema_of(name), raw=True) for name in tree.tables}, TreeRules(tree, raw=True)
@@ -112,7 +117,7 @@ def check_tree(folder: Path, contract: Tree, rows: int | None) -> TreeGate:
 
 
 def _checked(folder: Path, contract: Tree, rows: int | None) -> TreeGate:
-    tables = {name: _read(folder / name, contract, name) for name in contract.tables}
+    tables = {name: _read(folder, contract, name) for name in contract.tables}
     gate, parents, codec = TreeGate(contract, rows), dict[str, Whole](), TreeCodec(contract)
     for name, branch in contract.tables.items():
         if branch.parent is not None:
@@ -124,6 +129,9 @@ def _checked(folder: Path, contract: Tree, rows: int | None) -> TreeGate:
             tables[name], parents[name] = tables[name].take(pa.array(order)), parents[name][order]
     gate.check(codec.stacked(tables, parents))
     gate.settle()
+    for name, table in public_tables(contract).items():
+        if not _rows_of(folder, name, schema_of(name, contract.public[name])).equals(table):
+            raise DataError("", f"table {name} is public, and has not the rows that the schema says")
     return gate
 
 
@@ -133,10 +141,13 @@ def _values(table: pa.Table, name: str) -> NDArray[Any]:
 
 
 def _read(folder: Path, tree: Tree, name: str) -> pa.Table:
-    schema, types = tree.handed_over(name), TreeCodec(tree).output_of(name)
-    folder = folder if folder.exists() else Path(place_of(str(folder.parent), name))
-    batches = [batch for file in parquet_files(folder) for batch in read_batches(file, 2**16, schema)]
-    table = pa.Table.from_batches(batches).unify_dictionaries()
+    types, table = TreeCodec(tree).output_of(name), _rows_of(folder, name, tree.handed_over(name))
     if missing := [column for column in types.names if column not in table.column_names]:
         raise DataError(f"{name}.{missing[0]}", "must be in the table")
     return table.select(types.names)
+
+
+def _rows_of(folder: Path, name: str, schema: Schema) -> pa.Table:
+    place = folder / name if (folder / name).exists() else Path(place_of(str(folder), name))
+    batches = [batch for file in parquet_files(place) for batch in read_batches(file, 2**16, schema)]
+    return pa.Table.from_batches(batches).unify_dictionaries()

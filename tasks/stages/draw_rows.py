@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from dpmodels.artifact import aside, replace_folder, write_whole
 from dpmodels.codec.embedded import codec_of
-from dpmodels.codec.flat import tables_of, units_in
+from dpmodels.codec.flat import public_tables, tables_of, units_in
 from dpmodels.codec.rules import Conditions
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.generators.conditional import sample_where
@@ -120,5 +120,5 @@ def write_rows(run: Run, out: Path, rows: int, where: Sequence[str], seed: int |
 def _write_two(contract: Any, flat: Iterator[pa.Table], out: Path, footer: Callable[[], dict[bytes, bytes]]) -> None:
     with aside(out) as part:
         part.mkdir()
-        write_split(contract, flat, part, "part-00000.parquet", footer)
+        write_split(contract, flat, part, "part-00000.parquet", footer, public_tables(contract))
         replace_folder(part, out.absolute())

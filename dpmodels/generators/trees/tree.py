@@ -19,7 +19,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from dpmodels.arrays import Mask, Whole
-from dpmodels.codec.codes import Codes, to_codes
+from dpmodels.codec.codes import Codes, code_type, to_codes
 from dpmodels.codec.encode import Records
 from dpmodels.codec.tree import TreeRecords
 from dpmodels.contract.columns import Continuous
@@ -91,7 +91,7 @@ class TreeModel(Sampler):
             drawn[table] = self._units(rows, rng) if table == tree.root else self._below(table, drawn, rng)
             for part in tree.parts(table):
                 drawn[part] = self._part(table, part, drawn[table], rng)
-        codes = {table: _codes(tree, table, drawn[table]) for table in tree.tables}
+        codes = {table: _codes(tree, table, drawn[table], rng) for table in tree.tables}
         return TreeRecords(tree, codes, {table: drawn[table].parents for table in tree.tables if table != tree.root})
 
     def _units(self, rows: int, rng: np.random.Generator) -> Rows:
@@ -112,12 +112,12 @@ class TreeModel(Sampler):
 
     def _attributes(self, table: str) -> set[str]:
         """Name the attributes of a table that are drawn first: all but those of the tables that are part of it."""
-        parts = {f"{part}.{name}" for part in self.schema.parts(table) for name in self.schema.tables[part].modelled}
+        parts = {f"{part}.{name}" for part in self.schema.parts(table) for name in self.schema.tables[part].grouped}
         return set(self.schema.attributes(table)) - parts
 
     def _part(self, table: str, part: str, rows: Rows, rng: np.random.Generator) -> Rows:
         """Draw the rows of a table that is part of another, and tell the rows above what they are."""
-        tree, flat, columns = self.schema, self.schema.flat_of(table), self.schema.tables[part].modelled
+        tree, flat, columns = self.schema, self.schema.flat_of(table), self.schema.tables[part].grouped
         names = {f"{part}.{name}" for name in columns}
         present = {f"{part}.{name}" for name, column in columns.items() if not column.nullable}
         ignored = {name for name in tree.attributes(table) if name not in rows.states} - names
@@ -299,9 +299,16 @@ def _numbers(schema: Schema, name: str, rows: Rows) -> Whole:
     return np.rint(decode_numbers(column, rows.states[name], rows.values[name])).astype(np.int64)
 
 
-def _codes(tree: Tree, table: str, rows: Rows) -> list[Codes]:
-    """Return the codes of a table's modeled columns."""
-    return [
-        to_codes(column, rows.states[f"{table}.{name}"], rows.values[f"{table}.{name}"])
-        for name, column in tree.tables[table].modelled.items()
-    ]
+def _codes(tree: Tree, table: str, rows: Rows, rng: np.random.Generator) -> list[Codes]:
+    """Return the codes of a table's modeled columns; of a group of public rows each is as likely as the others."""
+    branch, codes = tree.tables[table], list[Codes]()
+    for name, column in branch.grouped.items():
+        codes.append(to_codes(column, rows.states[f"{table}.{name}"], rows.values[f"{table}.{name}"]))
+    for place, one in enumerate(branch.refers, len(codes) - len(branch.refers)):
+        if (public := branch.public_of(one)).size > public.groups:
+            members = np.append(np.argsort(public.group_of, kind="stable"), public.size)  # null comes last
+            sizes = np.bincount(np.append(public.group_of, public.groups))
+            first = np.cumsum(sizes) - sizes
+            chosen = first[codes[place]] + (rng.random(len(rows)) * sizes[codes[place]]).astype(np.int64)
+            codes[place] = members[chosen].astype(code_type(branch.modelled[one.name]))
+    return codes

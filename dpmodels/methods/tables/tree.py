@@ -26,7 +26,7 @@ from dpmodels.accounting.events import ComposedEvent
 from dpmodels.arrays import Whole
 from dpmodels.contract.tree import PREVIOUS, Tree
 from dpmodels.embeddings.branch import BranchSum, Weighed
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.refinements.coupling import MOST_ROWS, MOST_VALUES, coupling_with
@@ -41,6 +41,9 @@ from dpmodels.releases.release import Release
 from dpmodels.releases.steps import NoisySum, Programme, Sum
 from dpmodels.releases.system import Craft, Synthesizer, fingerprint_of
 
+ROWLESS = (
+    "the rows of public table {} are not known: name the data that its file lies beside, or write them as its `rows`"
+)
 Shares = dict[str, Annotated[float, Field(gt=0, le=1000)]]
 
 
@@ -110,7 +113,10 @@ class NacreTree(Synthesizer[TreeLooks]):
 
         Raises:
             InvalidArgument: a share is named of what is no table that is measured by itself.
+            Unsuitable: the rows of a public table are not in the contract.
         """
+        if contract.without_rows:
+            raise Unsuitable(ROWLESS.format(contract.without_rows[0]))
         if strange := spec.shares.keys() - set(contract.measured):
             rule = f"name tables that are measured by themselves, which are {', '.join(contract.measured)}"
             raise InvalidArgument("shares", sorted(strange)[0], rule)
