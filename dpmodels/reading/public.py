@@ -74,10 +74,9 @@ def _with_rows(tree: Tree, read: Callable[[str], Batches]) -> Tree:
 def _rows(name: str, table: PublicTable, batches: Batches) -> dict[str, tuple[Value, ...]]:
     """Return the values of a table's columns, once every row was held to the schema."""
     schema = schema_of(name, table)
-    codec, types, rows = Codec(schema.refusing()), public_types(name, table), list[pa.RecordBatch]()
-    for batch in batches:
-        codec.encode(batch)
-        rows.append(batch)
+    types, rows = public_types(name, table), list(batches)
+    for batch in rows if schema.modelled else ():
+        Codec(schema.refusing()).encode(batch)
     if not sum(map(len, rows)):
         raise DataError("", "must hold rows, since others refer to them")
     columns = dict[str, tuple[Value, ...]]()

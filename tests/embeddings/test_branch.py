@@ -20,8 +20,10 @@ ONE_WAY, TWO_WAY = 1 << 20, 1 << 18
 
 
 def some_tree(rng: np.random.Generator) -> Tree:
-    """Return a tree of two to five tables of any shape, of few columns each."""
+    """Return a tree of two to five tables of any shape, of few columns each, some of which refer to public rows."""
     tables: dict[str, Any] = {}
+    towns = {"key": "town", "groups": int(rng.integers(1, 6)), "columns": {"town": {"type": "identifier"}}}
+    towns["rows"] = {"town": [f"town {number}" for number in range(4)]}
     for number in range(int(rng.integers(2, 6))):
         name, parent = f"t{number}", f"t{rng.integers(0, number)}" if number else None
         if parent is not None and depth(tables, parent) > 2:
@@ -29,11 +31,14 @@ def some_tree(rng: np.random.Generator) -> Tree:
         key: dict[str, Any] = {f"k{number}": {"type": "identifier", "keep": "regenerate"}}
         columns = {f"a{n}": {"type": "integer", "min": 0, "max": int(rng.integers(1, 6))} for n in range(2)}
         tables[name] = {"key": f"k{number}", "columns": {**key, **columns}}
+        if rng.random() < 0.5:
+            tables[name]["columns"]["town"] = {"type": "identifier"}
+            tables[name]["refers"] = [{"to": "towns", "by": "town", "nullable": bool(rng.random() < 0.5)}]
         if parent is not None:
             tables[name]["columns"][tables[parent]["key"]] = {"type": "identifier"}
             tables[name] |= {"parent": parent, "most": int(rng.integers(1, 5))}
             tables[name] |= {"follows": ["a0"]} if rng.random() < 0.5 else {}
-    return Tree.model_validate({"name": "some", "tables": tables})
+    return Tree.model_validate({"name": "some", "tables": tables, "public": {"towns": towns}})
 
 
 def depth(tables: dict[str, Any], name: str) -> int:

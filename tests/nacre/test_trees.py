@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 import nacre
 from dpmodels.audit.made import firm
@@ -259,3 +260,25 @@ def test_rows_that_do_not_fit_are_refused_removed_and_never_shown(
     assert PLANTED not in shown(caught.value) and charges(tmp_path / ".nacre") == []
     assert rows_left(tmp_path) == []
     assert not [path for path in (tmp_path / ".nacre" / "control").iterdir() if path.is_dir()]
+
+
+def test_public_frames_are_part_of_the_schema_and_lie_beside_the_synthetic_tables(tmp_path: Path) -> None:
+    content = yaml.safe_load(firm.SCHEMA_TEXT)
+    content["public"] = {
+        "branch": {"key": "code", "columns": {"code": {"type": "identifier"}, "big": {"type": "boolean"}}}
+    }
+    content["tables"]["customer"]["columns"]["branch"] = {"type": "identifier"}
+    content["tables"]["customer"]["refers"] = [{"to": "branch", "by": "branch"}]
+    branch = pd.DataFrame({"code": ["b", "a"], "big": [True, False]})
+    customers = TABLES["customer"].to_pandas().assign(branch="a")
+    given = {**frames(), "customer": customers, "branch": branch}
+    made = nacre.synthesize(given, content, rows=20, **ASKED)
+    assert list(made.tables) == ["branch", *TABLES] and made.tables["branch"].equals(branch)
+    assert made.tables["customer"]["branch"].isin(["a", "b"]).all() and joins(made.tables)
+    assert made.verify().faults == [] and rows_left(tmp_path) == []
+    more = nacre.sample(made, 5, home=made.folder.parents[1])
+    assert isinstance(more, dict) and more["branch"].equals(branch) and len(more["customer"]) == 5
+    customers.loc[0, "branch"] = PLANTED
+    with refused(DataError, "names a row that public table branch lacks", column="customer.branch") as caught:
+        nacre.synthesize({**given, "customer": customers}, content, home="other", **ASKED)
+    assert PLANTED not in shown(caught.value) and charges(tmp_path / "other") == []
