@@ -21,6 +21,7 @@ from dpmodels.contract.documents import Documents, Encoder
 from dpmodels.contract.family import Users
 from dpmodels.contract.federation import Client, Federation
 from dpmodels.contract.partition import Partition
+from dpmodels.contract.public import PublicTable, Reference
 from dpmodels.contract.schema import RowCount, Schema, name_faults
 from dpmodels.contract.sizes import size_fault
 from dpmodels.contract.tree import Branch, Tree
@@ -59,6 +60,7 @@ PARTS: dict[str, type[BaseModel]] = {
     "discovered": DiscoveryCharge,
 }
 """What stands below a contract's keys that are no columns."""
+SEVERAL: dict[str, type[BaseModel]] = {"tables": Branch, "public": PublicTable}
 TOO_LARGE = f"is larger than {LARGEST_YAML // 2**20} MiB, and no contract is"
 TABLES = FORMATS.keys() - {".json"}
 """Endings of files that are no YAML, of which JSON is a part."""
@@ -305,7 +307,7 @@ def _place(loc: tuple[int | str, ...], data: Any) -> Place:
     key_path: list[str] = []
     for position, part in enumerate(loc):
         last = position == len(loc) - 1
-        if (position == 2 and loc[0] == "columns") or (position == 4 and (loc[0], loc[2]) == ("tables", "columns")):
+        if (position == 2 and loc[0] == "columns") or (position == 4 and loc[0] in SEVERAL and loc[2] == "columns"):
             continue
         inside = part in data if isinstance(data, dict) else isinstance(data, list) and isinstance(part, int)
         if inside:
@@ -337,10 +339,10 @@ def _keys(key_path: Place, data: Mapping[str, Any]) -> list[str]:
     """List the keys that there are below a place."""
     if key_path == ():
         return list(_kind_of(data).model_fields)
-    if key_path[0] == "tables" and len(key_path) > 3:
-        return _keys(key_path[2:], data["tables"][key_path[1]])
-    if key_path[0] == "tables":
-        return list(Branch.model_fields)
+    if key_path[0] in SEVERAL and key_path[2:3] == ("columns",) and len(key_path) > 3:
+        return _keys(key_path[2:], data[key_path[0]][key_path[1]])
+    if key_path[0] in SEVERAL:
+        return list((Reference if key_path[2:3] == ("refers",) else SEVERAL[key_path[0]]).model_fields)
     model = PARTS[key_path[0]] if key_path[0] in PARTS else KINDS[data["columns"][key_path[1]]["type"]]
     return list(model.model_fields)
 

@@ -8,12 +8,13 @@ that are alike, of the table sorted by its columns; in a synthetic row each key 
 Privacy: a row's category is a function of that row and of public tables alone.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 
 from dpmodels.arrays import Whole
 from dpmodels.contract.base import Modelled
@@ -23,7 +24,16 @@ from dpmodels.frozen import Strict
 MOST_VALUES = 200_000
 """Values of a public table: they are in every plan, release and hand-off."""
 Names = Annotated[tuple[str, ...], Field(strict=False)]
-Value = bool | int | float | str | None
+
+
+def _is_value(value: Any) -> Any:
+    """Refuse what no cell of a table holds."""
+    if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise ValueError("must be text, a number, true, false or null")
+
+
+Value = Annotated[Any, BeforeValidator(_is_value)]
 
 
 class Reference(Strict):
@@ -113,9 +123,10 @@ class PublicTable(Strict):
 
 
 def _ranks(column: Modelled, values: Sequence[Value]) -> list[Any]:
-    """Return what the values of a column are sorted by; null comes last."""
-    order = {value: place for place, value in enumerate(column.values)} if isinstance(column, Discrete) else None
-    return [(value is None, 0 if value is None else order.get(value, -1) if order else value) for value in values]
+    """Return what the values of a column are sorted by, whatever their types; null comes last."""
+    listed = {value: place for place, value in enumerate(column.values)} if isinstance(column, Discrete) else {}
+    places = [listed.get(value, value) for value in values]
+    return [(one is None, isinstance(one, str), 0 if one is None else one) for one in places]
 
 
 def public_faults(name: str, table: PublicTable) -> Iterator[tuple[str, str]]:

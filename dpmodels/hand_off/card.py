@@ -222,6 +222,7 @@ def _content(contract: Contract, report: Mapping[str, Any]) -> dict[str, Any]:
             "rows": report["synthetic_rows"],
             "target": None,
             "tables": list(contract.tables),
+            **({"public": list(contract.public)} if contract.public else {}),
             "columns": [{"name": name, "type": column.type} for name, column in contract.handed_over_columns.items()],
             "left_out": contract.left_out,
         }

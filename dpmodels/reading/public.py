@@ -3,6 +3,7 @@
 Privacy: public by declaration; private tables are not opened here.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 
 from dpmodels.codec.convert import plain
 from dpmodels.codec.encode import Codec
-from dpmodels.codec.public import public_types, schema_of
+from dpmodels.codec.public import public_table, public_types, schema_of
 from dpmodels.contract.columns import Identifier
 from dpmodels.contract.public import PublicTable, Value
 from dpmodels.contract.tree import Tree
@@ -23,7 +24,7 @@ from dpmodels.reading.load import load_parts
 from dpmodels.reading.tree_files import naming, place_of
 
 BATCH_ROWS = 65_536
-TYPED = "holds values that the schema's type of the column has no place for"
+TYPED = "holds values that the type of a column has no place for; correct them, or the schema"
 Batches = Iterable[pa.RecordBatch]
 
 
@@ -60,6 +61,22 @@ def load_public_frames(tree: Tree, data: Sensitive[Any]) -> tuple[Tree, Sensitiv
     return tree, Sensitive(private)
 
 
+def check_public(tree: Tree) -> None:
+    """Hold the public rows that a contract has to the columns of their tables.
+
+    Raises:
+        DataError: a value is none of its column.
+    """
+    for name, table in tree.public.items():
+        with naming(name):
+            try:
+                rows = public_table(name, table)
+            except pa.ArrowException:
+                raise DataError("", TYPED) from None
+            if (schema := schema_of(name, table)).modelled:
+                Codec(schema.refusing()).encode(rows)
+
+
 def _with_rows(tree: Tree, read: Callable[[str], Batches]) -> Tree:
     content = tree.model_dump()
     for name in tree.without_rows:
@@ -91,5 +108,7 @@ def _rows(name: str, table: PublicTable, batches: Batches) -> dict[str, tuple[Va
 
 
 def _written(value: Any) -> Value:
-    """Return a value as YAML and JSON can write it."""
+    """Return a value as YAML and JSON can write it; what is no number is null, as everywhere."""
+    if isinstance(value, float) and math.isnan(value):
+        return None
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)

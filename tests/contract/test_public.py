@@ -70,10 +70,14 @@ def test_a_schema_without_rows_is_one_that_no_plan_is_made_of():
 @pytest.mark.parametrize(
     ("place", "value", "where", "says"),
     [
+        ("public__town__kay", 3, "public.town.kay", "did you mean `key`"),
+        ("public__town__columns__size__mix", 3, "public.town.columns.size.mix", "no key here"),
+        ("tables__account__refers__0__too", "town", "tables.account.refers.0.too", "no key here"),
         ("public__town__key", "name", "public.town.key", "must be a column"),
         ("public__town__rows__id", [1, 1, 2, 3], "public.town.key", "must name each row of town once"),
         ("public__town__rows__id", [1, None, 2, 3], "public.town.key", "never be null"),
         ("public__town__rows__id", [1], "public.town.rows", "as many values"),
+        ("public__town__rows__size", [1, {"a": 1}, 2, 3], "public.town.rows.size.1", "must be text, a number"),
         ("public__town__rows__size", None, "public.town.rows", "as many values"),
         ("public__account", yaml.safe_load(SCHEMA)["public"]["town"], "public.account", "another name"),
         ("tables__account__refers__0__to", "city", "tables.account.refers.0.to", "must be a table of `public`"),

@@ -19,7 +19,7 @@ from dpmodels.gate.tree_gate import TreeGate
 from dpmodels.generators.trees.tree import Rows, _codes
 from dpmodels.methods.registry import create
 from dpmodels.privacy import PrivacyBudget, Sensitive
-from dpmodels.reading.public import load_public_files, load_public_frames
+from dpmodels.reading.public import check_public, load_public_files, load_public_frames
 from tests.kit.errors import refused
 
 SECRET = "Quillfeather"
@@ -165,6 +165,14 @@ def test_public_rows_that_break_their_schema_are_refused(table, column, values, 
     tables = tables_of() | {table: pa.table(PUBLIC[table] | {column: values})}
     with refused(DataError, says):
         load_public_frames(Tree.model_validate(yaml.safe_load(SCHEMA)), Sensitive(tables))
+
+
+@pytest.mark.parametrize("values", [[1.0, 2.0, "high"], ["1", "2", "high"], [1.0, 2.0, 9999.0]])
+def test_rows_that_a_schema_lists_are_held_to_their_columns(values):
+    content = tree_of().model_dump()
+    content["public"]["airport"]["rows"]["height"] = values
+    with refused(DataError, "airport"):
+        check_public(Tree.model_validate(content))
 
 
 def test_without_its_public_rows_a_tree_is_planned_no_more_than_read():
