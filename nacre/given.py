@@ -103,7 +103,7 @@ def schema_file(schema: SchemaLike) -> Iterator[Path]:
 def with_public_rows(file: Path, data: Sensitive[Any]) -> Iterator[tuple[Path, Sensitive[Any]]]:
     """Lend the file of a schema with the rows of public tables that are among the frames, and the private frames."""
     contract = lint.read(file)[0] if are_tables(data) else None
-    if not isinstance(contract, Tree) or not contract.public:
+    if contract is None or contract.kind != "tree" or not contract.public:
         yield file, data
         return
     contract, private = load_public_frames(contract, data)

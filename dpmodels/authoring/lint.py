@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from dpmodels.authoring.outline import MOST_KEPT, Outline, mantissa
 from dpmodels.contract.base import ColumnFaults
+from dpmodels.contract.branch import Branch
 from dpmodels.contract.columns import Boolean, Categorical, Datetime, Derived, Identifier, Image, Integer, Number
 from dpmodels.contract.discovery import WAITING, WORD, Discovery, contract_of, is_derived, marks, stand_in
 from dpmodels.contract.discovery_charge import DiscoveryCharge
@@ -24,7 +25,7 @@ from dpmodels.contract.partition import Partition
 from dpmodels.contract.public import PublicTable, Reference
 from dpmodels.contract.schema import RowCount, Schema, name_faults
 from dpmodels.contract.sizes import size_fault
-from dpmodels.contract.tree import Branch, Tree
+from dpmodels.contract.tree import Tree
 from dpmodels.errors import ArtifactError, SchemaError, SchemaFault, Unsuitable, near, taken_for_text, without_commas
 from dpmodels.files import read_at_most
 from dpmodels.limits import LARGEST_YAML

@@ -25,84 +25,20 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import yaml
-from pydantic import Field, PrivateAttr, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from dpmodels.contract.base import CanonicalContract, ColumnFaults, Modelled
-from dpmodels.contract.columns import Column, Continuous, Identifier, Image, derived_faults
+from dpmodels.contract.base import CanonicalContract, ColumnFaults
+from dpmodels.contract.branch import MOST_ROWS, POSITION, PREVIOUS, ROWS, Branch, column_faults
+from dpmodels.contract.columns import Column, Identifier
 from dpmodels.contract.numbers import Integer
 from dpmodels.contract.public import PublicTable, Reference, public_faults, reference_faults
-from dpmodels.contract.schema import CONSTRAINT, Schema
+from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree_rules import NamedRule, named_rules, rule_faults
-from dpmodels.frozen import Strict
-from dpmodels.limits import LONGEST_NAME, MOST_RULES
+from dpmodels.limits import LONGEST_NAME
 from dpmodels.privacy import Adjacency, PrivacyUnit
 
-ROWS, POSITION, PREVIOUS = "rows", "position", "previous"
-"""Last parts of the names of columns that only flat tables have; no column of a table may be called so."""
-MOST_ROWS = 1000
-"""Upper bound on the rows of a unit in a table: lattice steps are whole, and one of so many rows keeps 99 % of its."""
 MOST_TABLES = 50
 TABLE_NAME = r"^[a-z][a-z0-9_]*$"
-
-Names = Annotated[tuple[str, ...], Field(strict=False)]
-
-
-class Branch(Strict):
-    """One table of a tree: whose rows its rows are of, how many there may be, and its columns."""
-
-    parent: Annotated[
-        str | None, Field(description="The table that the rows belong to; none for the table of units.")
-    ] = None
-    key: Annotated[Names, Field(description="The columns that name a row, where other tables refer to it.")] = ()
-    parent_key: Annotated[
-        Names, Field(description="The columns that name the parent's row. (default: called as its key is)")
-    ] = ()
-    most: Annotated[int, Field(ge=1, le=MOST_ROWS, description="The most rows of one parent that are used.")] = 1
-    order: Annotated[str | None, Field(description="The column by which the rows of one parent are in order.")] = None
-    unique: Annotated[bool, Field(description="Whether no two rows of one parent have the same value of `order`.")] = (
-        False
-    )
-    follows: Annotated[Names, Field(description="The columns that depend on those of the row before.")] = ()
-    orphans: Annotated[
-        Literal["refuse", "drop"], Field(description="What becomes of rows that name no row of the parent.")
-    ] = "refuse"
-    columns: Annotated[dict[str, Column], Field(min_length=1, description="The columns, in their order.")]
-    # left out where there are none, so that a tree without them keeps the hash that it had before they existed
-    refers: Annotated[
-        tuple[Reference, ...],
-        Field(exclude_if=lambda one: not one, strict=False, description="The public tables that the rows refer to."),
-    ] = ()
-    constraints: Annotated[
-        tuple[Annotated[str, Field(json_schema_extra={"pattern": CONSTRAINT})], ...],
-        Field(
-            exclude_if=lambda rules: not rules,
-            strict=False,
-            fail_fast=True,
-            max_length=MOST_RULES,
-            description="Rules that every row keeps, such as date >= account.date, with columns of the tables above.",
-        ),
-    ] = ()
-    _public: dict[str, PublicTable] = PrivateAttr({})
-
-    @field_validator("key", "parent_key", mode="before")
-    @classmethod
-    def _read_one(cls, names: Any) -> Any:
-        return (names,) if isinstance(names, str) else names
-
-    @cached_property
-    def modelled(self) -> dict[str, Modelled]:
-        """Return the columns that are encoded and drawn: a reference has a value for each row of its public table."""
-        columns: dict[str, Modelled] = {name: one for name, one in self.columns.items() if isinstance(one, Modelled)}
-        return columns | {one.name: self.public_of(one).column(one.nullable) for one in self.refers}
-
-    @cached_property
-    def grouped(self) -> dict[str, Modelled]:
-        """Return the columns that are measured: of a public table with many keys, the groups that they are in."""
-        return self.modelled | {one.name: self.public_of(one).grouped(one.nullable) for one in self.refers}
-
-    def public_of(self, reference: Reference) -> PublicTable:
-        """Return the public table that a reference is to."""
-        return self._public[reference.to]
 
 
 class Tree(CanonicalContract):
@@ -122,6 +58,10 @@ class Tree(CanonicalContract):
         dict[Annotated[str, Field(pattern=TABLE_NAME, max_length=LONGEST_NAME)], Branch],
         Field(min_length=1, max_length=MOST_TABLES, description="The tables, a parent before its children."),
     ]
+    target: Annotated[
+        str | None,
+        Field(exclude_if=lambda target: target is None, description="The column to be predicted, as `loan.status`."),
+    ] = None
     public: Annotated[
         dict[Annotated[str, Field(pattern=TABLE_NAME, max_length=LONGEST_NAME)], PublicTable],
         Field(
@@ -291,8 +231,13 @@ class Tree(CanonicalContract):
         return columns
 
     def flat_of(self, name: str) -> Schema:
-        """Return the schema of a table's flat table, in which a unit weighs at most one record."""
-        return Schema(name=self.schema_of(name).name, columns={**self.given(name), **self.attributes(name)})
+        """Return the schema of a table's flat table, in which a unit weighs at most one record.
+
+        The target is one of the table that it is drawn with, and another column of those below.
+        """
+        attributes = self.attributes(name)
+        target = self.target if self.target in attributes else None
+        return Schema(name=self.schema_of(name).name, columns={**self.given(name), **attributes}, target=target)
 
     @cached_property
     def overview(self) -> Schema:
@@ -306,7 +251,7 @@ class Tree(CanonicalContract):
         if not faults:
             for branch in self.tables.values():
                 branch._public = self.public
-            faults = list(self._faults())
+            faults = list(self._faults()) or list(self._target_faults())
         if faults:
             raise ColumnFaults(faults)
         return self
@@ -333,9 +278,18 @@ class Tree(CanonicalContract):
             for key, message in reference_faults(branch.refers, branch.columns, self.joins(name), self.public):
                 yield f"tables.{name}.{key}", message
 
+    def _target_faults(self) -> Iterator[tuple[str, str]]:
+        """Say whether the target is a column of a table that is measured."""
+        targets = {f"{name}.{key}" for name, branch in self.tables.items() for key in branch.modelled}
+        if self.target is not None and self.target not in targets:
+            yield (
+                "target",
+                f"`{self.target}` must be a table and a column of it, as `loan.status`, that is no identifier",
+            )
+
     def _faults(self) -> Iterator[tuple[str, str]]:
         for name, branch in self.tables.items():
-            faults = [*self._key_faults(name, branch), *_column_faults(branch)]
+            faults = [*self._key_faults(name, branch), *column_faults(branch)]
             faults = faults or [*rule_faults(branch.constraints, name, branch.columns, self._columns_above(name))]
             for key, message in faults:
                 yield f"tables.{name}.{key}", message
@@ -376,30 +330,6 @@ class Tree(CanonicalContract):
         for column in on:
             if not isinstance(branch.columns.get(column), Identifier):
                 yield "parent_key", f"`{column}` must be a column of this table, of type identifier"
-
-
-def _column_faults(branch: Branch) -> Iterator[tuple[str, str]]:
-    order = branch.columns.get(branch.order) if branch.order else None
-    if branch.order and not (isinstance(order, Continuous) and not order.nullable and order.zero_state is None):
-        yield "order", f"`{branch.order}` must be a number or a datetime of this table that is never null or inflated"
-    if branch.unique and not branch.order:
-        yield "unique", "goes with `order`, whose values it is about"
-    for name in branch.follows:
-        if name not in branch.modelled:
-            yield "follows", f"`{name}` must be a column of this table that is neither an identifier nor derived"
-    if not branch.modelled:
-        yield "columns", "must have at least one that is neither an identifier nor derived"
-    for name, column in branch.columns.items():
-        key = f"columns.{name}"
-        if name.rpartition(".")[2] in (ROWS, POSITION, PREVIOUS) or not name.isprintable() or not name.strip():
-            yield key, f"must have another name: flat tables have columns called {ROWS}, {POSITION} and {PREVIOUS}"
-        if isinstance(column, Image):
-            yield f"{key}.type", "must be another: there are no images in a tree of tables"
-        if getattr(column, "outside", "") == "reject-row":
-            yield f"{key}.outside", "must be another policy: in a tree of tables no row is rejected"
-        if getattr(column, "max_null_share", None) is not None:
-            yield f"{key}.max_null_share", "must be left out: in a tree of tables no share of nulls is held to"
-    yield from derived_faults(branch.columns)
 
 
 def _count(low: int, high: int) -> Integer:

@@ -9,7 +9,7 @@ may be named as flat tables do, with its table:
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from dpmodels.contract.conditions import Condition
 from dpmodels.contract.constraints import Constraint, constraint_faults
@@ -61,9 +61,8 @@ def _flat(table: str, columns: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read(text: str, columns: Mapping[str, Any]) -> Implication | Constraint:
-    rule = Implication.parse(text, columns) if is_implication(text) else Constraint.parse(text)
-    assert rule is not None  # its faults were listed before
-    return rule
+    """Read a rule whose faults were listed before."""
+    return Implication.parse(text, columns) if is_implication(text) else cast(Constraint, Constraint.parse(text))
 
 
 def _names(text: str, columns: Mapping[str, Any]) -> tuple[str, ...]:

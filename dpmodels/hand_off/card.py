@@ -220,7 +220,7 @@ def _content(contract: Contract, report: Mapping[str, Any]) -> dict[str, Any]:
         return {
             "about": "tree",
             "rows": report["synthetic_rows"],
-            "target": None,
+            "target": contract.target,
             "tables": list(contract.tables),
             **({"public": list(contract.public)} if contract.public else {}),
             "columns": [{"name": name, "type": column.type} for name, column in contract.handed_over_columns.items()],

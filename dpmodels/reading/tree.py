@@ -19,7 +19,8 @@ from dpmodels.codec.codes import Codes, code_type
 from dpmodels.codec.convert import plain
 from dpmodels.codec.stacked import matched, numbered
 from dpmodels.codec.tree import TreeCodec, TreeRecords, reference_codes
-from dpmodels.contract.tree import Branch, Tree
+from dpmodels.contract.branch import Branch
+from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate
 from dpmodels.gate.tree_gate import TreeRules

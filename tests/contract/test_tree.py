@@ -7,7 +7,8 @@ import yaml
 
 from dpmodels.audit.made import firm
 from dpmodels.authoring.lint import parse
-from dpmodels.contract.tree import MOST_ROWS, Tree
+from dpmodels.contract.branch import MOST_ROWS
+from dpmodels.contract.tree import Tree
 
 
 def changed(**changes: Any) -> str:
@@ -142,3 +143,21 @@ def test_what_is_wrong_with_a_rule_is_said_at_its_place(table, rule, says):
         return
     assert contract is None and [says in fault.message for fault in faults] == [True], faults
     assert faults[0].where == f"tables.{table}.constraints.0"
+
+
+def test_a_target_is_one_of_the_table_that_it_is_drawn_with():
+    tree = Tree.model_validate({**yaml.safe_load(firm.SCHEMA_TEXT), "target": "purchase.kind"})
+    assert {name: tree.flat_of(name).target for name in tree.measured} == {
+        "customer": None,
+        "purchase": "purchase.kind",
+        "item": None,
+    }
+    part = Tree.model_validate({**yaml.safe_load(firm.SCHEMA_TEXT), "target": "address.town"})
+    assert part.flat_of("customer").classes == 3 and part.flat_of("purchase").target is None
+    assert parse(tree.to_yaml())[0] == tree and tree.hash != firm.make_schema().hash
+
+
+@pytest.mark.parametrize("target", ["kind", "purchase.number", "purchase.rows", "town.kind", 3])
+def test_a_target_that_is_no_column_of_a_table_is_refused(target):
+    contract, faults = parse(yaml.safe_dump({**yaml.safe_load(firm.SCHEMA_TEXT), "target": target}, sort_keys=False))
+    assert contract is None and [fault.where for fault in faults] == ["target"]

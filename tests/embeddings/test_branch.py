@@ -20,7 +20,7 @@ ONE_WAY, TWO_WAY = 1 << 20, 1 << 18
 
 
 def some_tree(rng: np.random.Generator) -> Tree:
-    """Return a tree of two to five tables of any shape, of few columns each, some of which refer to public rows."""
+    """Return a tree of two to five tables of any shape, of few columns, with references, and half with a target."""
     tables: dict[str, Any] = {}
     towns = {"key": "town", "groups": int(rng.integers(1, 6)), "columns": {"town": {"type": "identifier"}}}
     towns["rows"] = {"town": [f"town {number}" for number in range(4)]}
@@ -30,6 +30,7 @@ def some_tree(rng: np.random.Generator) -> Tree:
             parent = "t0"
         key: dict[str, Any] = {f"k{number}": {"type": "identifier", "keep": "regenerate"}}
         columns = {f"a{n}": {"type": "integer", "min": 0, "max": int(rng.integers(1, 6))} for n in range(2)}
+        columns["b"] = {"type": "boolean"}
         tables[name] = {"key": f"k{number}", "columns": {**key, **columns}}
         if rng.random() < 0.5:
             tables[name]["columns"]["town"] = {"type": "identifier"}
@@ -38,7 +39,8 @@ def some_tree(rng: np.random.Generator) -> Tree:
             tables[name]["columns"][tables[parent]["key"]] = {"type": "identifier"}
             tables[name] |= {"parent": parent, "most": int(rng.integers(1, 5))}
             tables[name] |= {"follows": ["a0"]} if rng.random() < 0.5 else {}
-    return Tree.model_validate({"name": "some", "tables": tables, "public": {"towns": towns}})
+    target = {"target": f"{rng.choice(list(tables))}.b"} if rng.random() < 0.5 else {}
+    return Tree.model_validate({"name": "some", "tables": tables, "public": {"towns": towns}, **target})
 
 
 def depth(tables: dict[str, Any], name: str) -> int:

@@ -22,10 +22,11 @@ from dpmodels.arrays import Mask, Whole
 from dpmodels.codec.codes import Codes, code_type, to_codes
 from dpmodels.codec.encode import Records
 from dpmodels.codec.tree import TreeRecords
+from dpmodels.contract.branch import POSITION, PREVIOUS, ROWS
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.continuous import decode_numbers
 from dpmodels.contract.schema import Schema
-from dpmodels.contract.tree import POSITION, PREVIOUS, ROWS, Tree
+from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
 from dpmodels.generators.constraints import Rules
 from dpmodels.generators.mixture import MixtureModel

@@ -24,7 +24,8 @@ from pydantic import Field
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent
 from dpmodels.arrays import Whole
-from dpmodels.contract.tree import PREVIOUS, Tree
+from dpmodels.contract.branch import PREVIOUS
+from dpmodels.contract.tree import Tree
 from dpmodels.embeddings.branch import BranchSum, Weighed
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.generators.mixture import MixtureModel
@@ -80,7 +81,7 @@ class BranchLooks(Looks):
         drawn = np.array([name in self.drawn for name in self.fine.names])
         weighs = (drawn | drawn[:, None]) if not drawn.all() else np.zeros((len(drawn),) * 2, dtype=np.bool_)
         weights = np.where(weighs, self.weighing.drawn_weight, 1).astype(np.int64)
-        for name in self.steps:
+        for name in self.steps & set(self.fine.names):  # a target is measured with every other column, class by class
             pair = [self.fine.names.index(each) for each in (name, f"{name}.{PREVIOUS}")]
             weights[pair, pair[::-1]] = self.weighing.step_weight
         return weights
