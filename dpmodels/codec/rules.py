@@ -24,14 +24,10 @@ class Conditions:
     """Conditions on the rows of one schema, all of which are to be met.
 
     Raises:
-        Unsuitable: one is none, or no row can meet it as it is written; or there are no columns to set them on.
+        Unsuitable: one is none, or no row can meet it as it is written.
     """
 
-    def __init__(self, schema: Any, texts: Sequence[str]) -> None:
-        if not schema.is_table:
-            raise Unsuitable(
-                "embedded documents have no columns, so no conditions can be set on them; leave --where out"
-            )
+    def __init__(self, schema: Schema, texts: Sequence[str]) -> None:
         self.all = [read_condition(text, schema.columns) for text in texts]
         self.column_index = {name: index for index, name in enumerate(schema.modelled)}
 
@@ -49,6 +45,42 @@ class Conditions:
         for column, conditions in self.by_column():
             holding &= hold(conditions, records.states[:, column], records.values[:, column])
         return holding
+
+
+class UnitConditions(Conditions):
+    """Conditions on the columns of a tree's tables: a unit meets those on a table if one row of it meets them all.
+
+    Columns of a table of at most one row a parent, and numbers of rows, are those of the parent's row.
+    """
+
+    def __init__(self, tree: Any, texts: Sequence[str]) -> None:
+        super().__init__(tree.overview, texts)
+        self.tables = dict[str, Conditions]()
+        for name in tree.measured:
+            columns = tree.attributes(name)
+            if on_table := [one.text for one in self.all if one.name in columns]:
+                self.tables[name] = Conditions(Schema(name=tree.name, columns=columns), on_table)
+
+    def hold(self, records: Any) -> Mask:
+        """Tell which units meet all conditions."""
+        holding = np.ones(len(records), dtype=np.bool_)
+        for name, conditions in self.tables.items():
+            meeting = conditions.hold(records.rows_of(name))
+            holding &= np.bincount(records.units(name)[meeting], minlength=len(records)) > 0
+        return holding
+
+
+def conditions_of(contract: Any, texts: Sequence[str]) -> Conditions:
+    """Return conditions on the rows of a contract.
+
+    Raises:
+        Unsuitable: one is none, or no row can meet it as it is written; or there are no columns to set them on.
+    """
+    if contract.kind == "tree":
+        return UnitConditions(contract, texts)
+    if not contract.is_table:
+        raise Unsuitable("embedded documents have no columns, so no conditions can be set on them; leave --where out")
+    return Conditions(contract, texts)
 
 
 class RowRules:

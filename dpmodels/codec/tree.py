@@ -137,6 +137,17 @@ class TreeRecords:
         typed = [each.astype(code_type(column)) for column, each in zip(columns, codes, strict=True)]
         return Records.coded(columns, typed)
 
+    def rows_of(self, table: str) -> Records:
+        """Return what a flat table says of the rows of a table (``Tree.attributes``)."""
+        columns = list(self.tree.attributes(table).values())
+        pairs = zip(columns, self.attributes(table), strict=True)
+        return Records.coded(columns, [codes.astype(code_type(column)) for column, codes in pairs])
+
+    def units(self, table: str) -> Whole:
+        """Return the number of the unit of each row. Shapes: [rows of the table]."""
+        parent = self.tree.tables[table].parent
+        return np.arange(len(self)) if parent is None else self.units(parent)[self.parents[table]]
+
     def ruled(self, table: str) -> Records:
         """Return the rows of a table as those of the flat table that their rules are about (``Tree.ruled``)."""
         if not self.tree.is_part(table):

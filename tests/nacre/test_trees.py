@@ -1,6 +1,7 @@
 """A dictionary of frames in, one of frames out: trees of tables from Python, and nothing private on the way."""
 
 from collections.abc import Iterator, Mapping
+from datetime import date
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -282,3 +283,23 @@ def test_public_frames_are_part_of_the_schema_and_lie_beside_the_synthetic_table
     with refused(DataError, "names a row that public table branch lacks", column="customer.branch") as caught:
         nacre.synthesize({**given, "customer": customers}, content, home="other", **ASKED)
     assert PLANTED not in shown(caught.value) and charges(tmp_path / "other") == []
+
+
+def test_units_are_drawn_until_a_row_of_each_table_meets_its_conditions(finished: nacre.Result) -> None:
+    home = finished.folder.parents[1]
+    where = ["customer.age >= 30", "purchase.kind = books", "purchase.day < 2024-12-01", "item.price > 10"]
+    drawn = nacre.sample(finished, 7, where=where, home=home)
+    assert isinstance(drawn, dict) and len(drawn["customer"]) == 7 and joins(drawn)
+    bought = drawn["purchase"][(drawn["purchase"]["kind"] == "books") & (drawn["purchase"]["day"] < date(2024, 12, 1))]
+    assert set(bought["customer"]) == set(drawn["customer"]["customer"]) and (drawn["customer"]["age"] >= 30).all()
+    buyers = drawn["item"][drawn["item"]["price"] > 10].merge(drawn["purchase"], left_on="purchase", right_on="number")
+    assert set(buyers["customer"]) == set(drawn["customer"]["customer"])
+    alone = nacre.sample(finished, 5, where="purchase.rows = 0", home=home)
+    assert isinstance(alone, dict) and len(alone["purchase"]) == 0 and len(alone["customer"]) == 5
+    assert charges(home) == ["reserve", "draw", "seal", "commit"]
+
+
+@pytest.mark.parametrize("where", ["age > 30", "customer.age > 200", "item.purchase = 3", "customer.age"])
+def test_a_condition_that_no_unit_can_meet_is_one_sentence(finished: nacre.Result, where: str) -> None:
+    with refused(Unsuitable, where.partition(" ")[0]):
+        nacre.sample(finished, 5, where=where, home=finished.folder.parents[1])
