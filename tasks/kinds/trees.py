@@ -1,6 +1,6 @@
 """Trees of tables in the stages: tables are read and joined, and taken apart again in the hand-off."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,25 +13,29 @@ from dpmodels.arrays import Whole
 from dpmodels.codec.flat import public_tables
 from dpmodels.codec.public import schema_of
 from dpmodels.codec.stacked import matched
-from dpmodels.codec.tree import TreeCodec
+from dpmodels.codec.tree import TreeCodec, TreeRecords
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate, Verdicts
 from dpmodels.gate.tree_gate import TreeGate, TreeRules
+from dpmodels.privacy import Sensitive
 from dpmodels.reading.load import check_first, load_parts
+from dpmodels.reading.pictures import Batches
+from dpmodels.reading.public import BATCH_ROWS
 from dpmodels.reading.tree import transform_tree
 from dpmodels.reading.tree_files import naming, place_of
 from dpmodels.releases.contract import tree_of
 from dpmodels.report.fidelity import Measured
 from dpmodels.report.trees import TreeTally, facts_of_tables
+from tasks.engine.encoded import EncodedTable
 from tasks.kinds.gate_page import keep_gate, refused_input
 from tasks.kinds.synthesized import records as records
 from tasks.kinds.synthesized import system as system
 from tasks.run.parquet import parquet_files, read_batches
 from tasks.run.store import Run
 
-SYNTHESIZED, COMPARED = True, False
+SYNTHESIZED = COMPARED = True
 LEAST_UNITS = 1024
 """Units of a batch of encoded rows, at least."""
 
@@ -43,15 +47,41 @@ def check_columns(contract: Tree, data: str, parents: str) -> None:
             check_first(place_of(data, name), contract.schema_of(name), contract.key_columns(name))
 
 
+def _opened(tree: Tree, data: str, batch_rows: int) -> dict[str, list[Sensitive[Batches]]]:
+    """Open the files of all private tables."""
+    return {
+        name: load_parts(place_of(data, name), tree.schema_of(name), batch_rows, tree.key_columns(name))
+        for name in tree.tables
+    }
+
+
+def transform_tables(tree: Tree, data: str, folder: Path) -> Sensitive[EncodedTable]:
+    """Encode tables that belong to no run into a private folder, to be compared."""
+    gates = {name: Gate(tree.schema_of(name), raw=True) for name in tree.tables}
+    folder.mkdir()
+    transform_tree(_opened(tree, data, BATCH_ROWS), gates, TreeRules(tree, raw=True), folder, LEAST_UNITS)
+    return Sensitive(EncodedTable(folder, tree))
+
+
+@dataclass(frozen=True)
+class SyntheticUnits:
+    """The units of a folder of stacked rows, batch by batch."""
+
+    tree: Tree
+    folder: Path
+    batch_rows: int
+
+    def __iter__(self) -> Iterator[TreeRecords]:
+        codec = TreeCodec(self.tree)
+        for file in parquet_files(self.folder):
+            for batch in read_batches(file, self.batch_rows, self.tree):
+                yield codec.encode(batch)
+
+
 def encode(run: Run, folder: Path) -> None:
     """Read all tables, join and encode them, and leave the gates' results in the sensitive zone."""
     tree, settings = tree_of(run.plan.release.contract), run.settings
-    tables = {
-        name: load_parts(
-            place_of(settings.data, name), tree.schema_of(name), settings.batch_rows, tree.key_columns(name)
-        )
-        for name in tree.tables
-    }
+    tables = _opened(tree, settings.data, settings.batch_rows)
     gates, rules = {name: Gate(tree.schema_of(name), raw=True) for name in tree.tables}, TreeRules(tree, raw=True)
     try:
         transform_tree(tables, gates, rules, folder, max(LEAST_UNITS, settings.batch_rows // 16))
