@@ -80,4 +80,8 @@ def test_compare_reads_folders_of_tables_and_removes_what_it_encoded(tmp_path: P
     code, out, err = run_cli("compare", str(tmp_path / "made"), *words)
     assert code == 0, err
     assert "item per purchase" in out and "purchase: total variation" in out
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["comparison.html", "comparison.json", "seconds.json"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "comparison.html",
+        "comparison.json",
+        "seconds.json",
+    ]
