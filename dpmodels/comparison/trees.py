@@ -71,7 +71,7 @@ def evaluate_tree(
 def compare_trees(
     tree: Tree,
     real: Sensitive[Units],
-    synthetic: Mapping[str, Units],
+    synthetic: Mapping[str, Sensitive[Units]],
     options: Options,
     run: Callable[..., Iterable[Any]],
 ) -> Sensitive[dict[str, Any]]:
@@ -79,7 +79,9 @@ def compare_trees(
 
     Privacy: exact statistics of the real data, so the result stays Sensitive.
     """
-    reports = {name: evaluate_tree(tree, real, units, options, run).reveal() for name, units in synthetic.items()}
+    reports = {
+        name: evaluate_tree(tree, real, units.reveal(), options, run).reveal() for name, units in synthetic.items()
+    }
     return Sensitive({"banner": BANNER, "data_set": tree.name, "scores": _scores(tree, reports), "tables": reports})
 
 

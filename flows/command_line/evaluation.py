@@ -8,12 +8,12 @@ from typing import Any
 
 from rich.table import Table
 
-from dpmodels.authoring.lint import load_contract, load_schema
+from dpmodels.authoring.lint import read
 from dpmodels.comparison.compare import show
 from dpmodels.comparison.report import Options
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree import Tree
-from dpmodels.errors import FileMissing
+from dpmodels.errors import FileMissing, SchemaError, Unsuitable
 from flows.command_line.console import console, exit_on, print_json, print_table
 from flows.command_line.printing import echo
 from tasks.engine.engines import cores
@@ -76,8 +76,12 @@ def show_comparison(
 
 def _contract_of(path: Path) -> Schema | Tree:
     """Read the schema of a table or of a tree of tables."""
-    contract = load_contract(path)
-    return contract if contract.kind == "tree" else load_schema(path, NO_TABLE)
+    contract, faults = read(path)
+    if contract is None:
+        raise SchemaError(str(path), faults)
+    if contract.kind == "tree" or contract.is_table:
+        return contract
+    raise Unsuitable(f"{path} describes {contract.about}; {NO_TABLE}")
 
 
 def _any_fails(facts: dict[str, Any]) -> bool:

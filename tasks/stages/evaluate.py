@@ -109,11 +109,11 @@ def _compare_trees(
         raise Unsuitable("units that were held out cannot be compared with: leave --test out for a tree of tables")
     tree = load_public_files(tree, real)
     with TemporaryDirectory(dir=place.sensitive) as folder:
-        encoded = [
+        real_units, *encoded = [
             transform_tables(tree, each, Path(folder) / str(number)) for number, each in enumerate((real, *data))
         ]
-        units = dict(zip(names, (each.reveal() for each in encoded[1:]), strict=True))
-        return compare_trees(tree, encoded[0], units, _on_limited_threads(options), Threads(options.workers).map)
+        units = dict(zip(names, encoded, strict=True))
+        return compare_trees(tree, real_units, units, _on_limited_threads(options), Threads(options.workers).map)
 
 
 def evaluate_again(run: Run, test: str | None, lenet: Path | None, jobs: int | None, real_rows: bool = False) -> Path:

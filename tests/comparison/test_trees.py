@@ -62,7 +62,7 @@ def test_a_table_without_rows_is_skipped_and_costs_no_other(tmp_path):
 
 
 def test_trees_side_by_side_have_a_line_for_each_edge_and_score(facts):
-    sides = {"same": REAL, "fewer": [fewer(each) for each in REAL]}
+    sides = {"same": Sensitive(REAL), "fewer": Sensitive([fewer(each) for each in REAL])}
     scores = compare_trees(TREE, Sensitive(REAL), sides, ONLY, map).reveal()["scores"]
     lines = {one["score"]: one["tables"] for one in scores}
     assert lines["item per purchase"]["same"] == 0 < lines["item per purchase"]["fewer"]
