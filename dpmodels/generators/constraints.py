@@ -63,13 +63,18 @@ def caution_of_rules(model: Sampler, rows: int, seed: int) -> str:
         return ""
     size = min(rows, model.batch_rows)
     unfit = max(0.0, 1 - fit - fit * POOLS * POOL_ROWS / size)
-    caution = f"Of the rows that the generator draws, about {100 * fit:.3g} % keep {rules}; the others were drawn anew."
+    caution = caution_of(fit, rules)
     if not unfit:
         return caution
     return (
         f"{caution} That was not enough: about {100 * unfit:.3g} % of the rows were made to fit, by setting columns of "
         "these rules to values that the rules allow, so take nothing about these columns from the synthetic rows."
     )
+
+
+def caution_of(share: float, rules: RowRules) -> str:
+    """Say that so small a share of the rows that are drawn keeps the rules."""
+    return f"Of the rows that the generator draws, about {100 * share:.3g} % keep {rules}; the others were drawn anew."
 
 
 def _repaired(batch: Records, rules: "Rules", spares: "Spares") -> Records:

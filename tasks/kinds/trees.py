@@ -19,6 +19,7 @@ from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate, Verdicts
 from dpmodels.gate.tree_gate import TreeGate, TreeRules
+from dpmodels.generators.trees.ruled import caution_of_tree
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.load import check_first, load_parts
 from dpmodels.reading.pictures import Batches
@@ -130,6 +131,11 @@ def file_check(contract: Tree, rows: int | None, batch_rows: int, measured: Meas
 def further_facts(measured: Measured, first: Sequence[Any], tally: Any) -> dict[str, Any]:
     """Return what was released of every table, beside what the synthetic rows hold."""
     return facts_of_tables(measured, tally)
+
+
+def caution_of_rules(model: Any, rows: int, seed: int) -> str:
+    """Say of which table fewer than half of the rows keep its rules as they are drawn, if of any."""
+    return caution_of_tree(model, seed)
 
 
 def check_tree(folder: Path, contract: Tree, rows: int | None) -> TreeGate:

@@ -25,6 +25,7 @@ from dpmodels.releases.contract import table_of
 from dpmodels.report.bins import CellTally
 from dpmodels.report.fidelity import Measured
 from tasks.kinds.gate_page import keep_gate, refused_input
+from tasks.kinds.synthesized import caution_of_rules as caution_of_rules
 from tasks.kinds.synthesized import records as records
 from tasks.kinds.synthesized import system as system
 from tasks.run.parquet import parquet_files, read_batches

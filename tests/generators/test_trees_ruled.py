@@ -12,7 +12,9 @@ from dpmodels.codec.tree import TreeCodec, TreeRecords
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
 from dpmodels.gate.tree_gate import TreeGate
+from dpmodels.generators.trees.ruled import caution_of_tree
 from dpmodels.generators.trees.tree import TreeModel
+from dpmodels.hand_off.check_words import are_cautions
 from dpmodels.methods.registry import create
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft
@@ -126,5 +128,19 @@ def test_the_same_seed_draws_the_same_rows_and_rules_that_nothing_keeps_are_refu
     try:
         with refused(DataError, "these rules contradict each other", column=""):
             model.draw(20, np.random.default_rng(0))
+    finally:
+        model.schema = tree
+
+
+def test_a_table_that_hardly_keeps_its_rules_is_cautioned_of(model):
+    caution = caution_of_tree(model, 0)
+    assert caution.startswith("Of the rows that the generator draws, about ") and "`" in caution
+    assert are_cautions([caution], model.schema) and not are_cautions(["Of the rows, all are real."], model.schema)
+    content = yaml.safe_load(TREE)
+    for table in content["tables"].values():
+        table.pop("constraints")
+    tree, model.schema = model.schema, Tree.model_validate(content)
+    try:
+        assert caution_of_tree(model, 0) == ""
     finally:
         model.schema = tree

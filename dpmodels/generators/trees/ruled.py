@@ -8,18 +8,24 @@ Privacy: post-processing.
 """
 
 from collections.abc import Callable
-from typing import cast
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 
 from dpmodels.arrays import Mask, Whole
 from dpmodels.codec.codes import from_codes, to_codes
 from dpmodels.codec.encode import Records
+from dpmodels.codec.rules import RowRules
+from dpmodels.codec.tree import TreeRecords
 from dpmodels.contract.columns import Continuous
-from dpmodels.generators.constraints import Rules
+from dpmodels.contract.tree import Tree
+from dpmodels.generators.constraints import Rules, caution_of
 from dpmodels.generators.made_to_fit import mend
+from dpmodels.generators.sampling import batch_stream
 from dpmodels.generators.trees.given import GivenColumns
 
+CAUTION_UNITS = 1024
 TRIES = 60
 """Times that a row is drawn again before it is made to fit."""
 
@@ -60,6 +66,26 @@ def allowed_cells(draw: GivenColumns, records: Records, rules: Rules) -> dict[in
             others = np.ones((len(limit), column.size - len(first)), dtype=np.bool_)  # zero, which is tried, and null
             masks[index] = masks.get(index, True) & np.concatenate([reach, others], axis=1)
     return masks
+
+
+def caution_of_tree(model: Any, seed: int) -> str:
+    """Say of which table fewer than half of the rows keep its rules as they are drawn, if of any; of the worst one.
+
+    It is reckoned from units that are drawn as if there were no rules.
+    """
+    tree, shares = model.schema, dict[str, float]()
+    content = tree.model_dump()
+    for table in content["tables"].values():
+        table.pop("constraints", None)
+    if content == tree.model_dump():
+        return ""
+    drawn = replace(model, schema=Tree.model_validate(content)).draw(CAUTION_UNITS, batch_stream(seed, 0))
+    for name, branch in tree.tables.items():
+        if branch.constraints and drawn.rows(name):
+            records = TreeRecords(tree, drawn.codes, drawn.parents).ruled(name)
+            shares[name] = float(RowRules(tree.ruled(name)).hold(records).mean())
+    worst = min(shares, key=lambda name: shares[name], default="")
+    return caution_of(shares[worst], RowRules(tree.ruled(worst))) if worst and shares[worst] < 0.5 else ""
 
 
 def _settled(records: Records, rules: Rules, rng: np.random.Generator) -> Records:
