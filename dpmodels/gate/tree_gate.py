@@ -15,6 +15,8 @@ from dpmodels.codec.rules import RowRules
 from dpmodels.codec.stacked import unstack
 from dpmodels.codec.tree import TreeCodec, TreeRecords
 from dpmodels.contract.columns import Identifier
+from dpmodels.contract.constraints import Constraint
+from dpmodels.contract.implications import Implication
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate, Outcome, Verdicts
@@ -28,13 +30,7 @@ class TreeRules(Verdicts):
     """
 
     def __init__(self, tree: Tree, raw: bool = False) -> None:
-        self.rules = [
-            (name, rules, one)
-            for name in tree.tables
-            for rules in [RowRules(tree.ruled(name))]
-            for one in rules.all
-            if str(one) in {rule.flat for rule in tree.rules_of(name) if rule.alone is None}
-        ]
+        self.rules = [(name, rules, one) for name in tree.tables for rules, one in _crossing(tree, name)]
         texts = [f"`{one}` must hold in every row of table {name}" for name, _, one in self.rules]
         super().__init__(tree, [Rule("rule", {}, text) for text in texts], raw)
         self.tree = tree
@@ -173,6 +169,13 @@ class TreeGate(Verdicts):
     def _count(self, outcome: Outcome, failed: int, checked: int) -> None:
         outcome.checked, outcome.failed = outcome.checked + checked, outcome.failed + failed
         outcome.sound &= failed == 0
+
+
+def _crossing(tree: Tree, name: str) -> Iterator[tuple[RowRules, Constraint | Implication]]:
+    """Yield the rules of a table that name columns of others, with what holds rows to them."""
+    crossing = {rule.flat for rule in tree.rules_of(name) if rule.alone is None}
+    rules = RowRules(tree.ruled(name)) if crossing else None
+    yield from ((rules, one) for one in (rules.all if rules else ()) if rules and str(one) in crossing)
 
 
 def _named(table: str, rule: Rule) -> Rule:

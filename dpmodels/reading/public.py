@@ -37,7 +37,7 @@ def load_public_files(tree: Tree, data: str) -> Tree:
 
     def read(name: str) -> Batches:
         table = tree.public[name]
-        parts = load_parts(place_of(data, name), schema_of(name, table), BATCH_ROWS, table.key)
+        parts = load_parts(place_of(data, name), schema_of(name, table), BATCH_ROWS, list(table.columns))
         return chain.from_iterable(part.reveal() for part in parts)
 
     return _with_rows(tree, read)

@@ -12,7 +12,9 @@ import yaml
 
 from dpmodels.audit.made.firm import records_of
 from dpmodels.codec.flat import public_tables, split
+from dpmodels.codec.public import NONE, UNKNOWN, rows_named
 from dpmodels.codec.tree import TreeCodec, TreeRecords
+from dpmodels.contract.public import PublicTable
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError, Unsuitable
 from dpmodels.gate.tree_gate import TreeGate
@@ -92,6 +94,31 @@ def test_public_rows_are_the_same_from_files_and_frames_and_are_handed_over_as_t
     assert tree.public["airport"].rows["opened"] == ("1950-02-01", "1960-01-01", "2000-12-31")
     for name, table in public_tables(Tree.model_validate_json(tree.model_dump_json())).items():
         assert table.to_pydict() == tables_of()[name].to_pydict(), name
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_public_rows_are_read_from_text_with_all_their_columns(ending, tmp_path):
+    content = yaml.safe_load(SCHEMA)
+    content["public"] = {"airport": {"key": "code", "columns": {"code": {"type": "identifier"}}}}
+    content["public"]["airport"]["columns"] |= {"number": {"type": "identifier"}, "name": {"type": "identifier"}}
+    content["tables"]["flight"]["refers"] = content["tables"]["flight"]["refers"][:1]
+    rows = pd.DataFrame({"code": ["AAA", "BBB"], "number": [7, 8], "name": ["One", "Two"]})
+    if ending == "csv":
+        rows.to_csv(tmp_path / "airport.csv", index=False)
+    else:
+        rows.to_json(tmp_path / "airport.jsonl", orient="records", lines=True)
+    tree = load_public_files(Tree.model_validate(content), str(tmp_path))
+    expected = rows.astype(str) if ending == "csv" else rows  # a text file has no numbers
+    assert public_tables(tree)["airport"].to_pydict() == expected.to_dict("list")
+
+
+def test_keys_of_text_files_match_whole_numbers_and_no_other_way_to_write_them():
+    columns = {"columns": {"id": {"type": "identifier"}}, "key": "id"}
+    of_text = PublicTable.model_validate({**columns, "rows": {"id": ["7", "008"]}})
+    of_numbers = PublicTable.model_validate({**columns, "rows": {"id": [7, 8]}})
+    assert rows_named(of_text, [np.array([8, 7, None], dtype=object)]).tolist() == [UNKNOWN, 0, NONE]
+    assert rows_named(of_numbers, [np.array(["08", "7", None], dtype=object)]).tolist() == [UNKNOWN, 0, NONE]
+    assert rows_named(of_numbers, [np.array([8, 9], dtype=object)]).tolist() == [1, UNKNOWN]
 
 
 def test_rows_name_public_rows_by_their_keys_and_come_back_as_they_were():
