@@ -8,6 +8,7 @@ that are alike, of the table sorted by its columns; in a synthetic row each key 
 Privacy: a row's category is a function of that row and of public tables alone.
 """
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -20,9 +21,10 @@ from dpmodels.arrays import Whole
 from dpmodels.contract.base import Modelled
 from dpmodels.contract.columns import Categorical, Column, Derived, Discrete, Identifier, Image
 from dpmodels.frozen import Strict
+from dpmodels.limits import LARGEST_YAML
 
-MOST_VALUES = 200_000
-"""Values of a public table: they are in every plan, release and hand-off."""
+MOST_TEXT = LARGEST_YAML // 2
+"""Bytes of all public rows as text: they are part of schema.yaml, and nobody reads one that is larger than twice that."""
 Names = Annotated[tuple[str, ...], Field(strict=False)]
 
 
@@ -141,10 +143,20 @@ def public_faults(name: str, table: PublicTable) -> Iterator[tuple[str, str]]:
         return
     if table.rows.keys() != table.columns.keys() or len({len(values) for values in table.rows.values()}) != 1:
         yield "rows", "must have as many values of each column as of the others"
-    elif table.size * len(table.columns) > MOST_VALUES or not table.size:
-        yield "rows", f"must be some, and {MOST_VALUES} values at most: they are part of every plan and hand-off"
+    elif not table.size:
+        yield "rows", "must be some, since others refer to them"
     elif any(None in key for key in table.keys) or len(set(table.labels)) < table.size:
         yield "key", f"must name each row of {name} once, and never be null"
+
+
+def size_faults(tables: Mapping[str, PublicTable]) -> Iterator[tuple[str, str]]:
+    """Say whether public tables are too large to be part of a contract."""
+    text = json.dumps([table.rows for table in tables.values()], ensure_ascii=False)
+    if tables and len(text.encode(errors="replace")) > MOST_TEXT:
+        yield (
+            "public",
+            f"must have rows of {MOST_TEXT // 2**10} KiB as text at most: every plan and hand-off holds them",
+        )
 
 
 def reference_faults(

@@ -31,7 +31,7 @@ from dpmodels.contract.base import CanonicalContract, ColumnFaults
 from dpmodels.contract.branch import MOST_ROWS, POSITION, PREVIOUS, ROWS, Branch, column_faults
 from dpmodels.contract.columns import Column, Identifier
 from dpmodels.contract.numbers import Integer
-from dpmodels.contract.public import PublicTable, Reference, public_faults, reference_faults
+from dpmodels.contract.public import PublicTable, Reference, public_faults, reference_faults, size_faults
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree_rules import NamedRule, named_rules, rule_faults
 from dpmodels.limits import LONGEST_NAME
@@ -274,6 +274,7 @@ class Tree(CanonicalContract):
             if name in self.tables:
                 yield f"public.{name}", "must have another name: a table of `tables` is called so"
             yield from ((f"public.{name}.{key}", message) for key, message in public_faults(name, table))
+        yield from size_faults(self.public)
         for name, branch in self.tables.items():
             for key, message in reference_faults(branch.refers, branch.columns, self.joins(name), self.public):
                 yield f"tables.{name}.{key}", message

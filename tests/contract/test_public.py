@@ -8,6 +8,8 @@ import yaml
 
 from dpmodels.authoring.lint import parse
 from dpmodels.contract.public import PublicTable
+from dpmodels.contract.tree import Tree
+from dpmodels.limits import LARGEST_YAML
 
 SCHEMA = """
 name: bank
@@ -95,3 +97,16 @@ def test_a_schema_without_rows_is_one_that_no_plan_is_made_of():
 def test_what_is_wrong_is_said_at_its_place(place, value, where, says):
     contract, faults = parse(changed(place, value))
     assert contract is None and any(says in fault.message for fault in faults if fault.where == where), faults
+
+
+def test_public_rows_that_make_a_schema_too_large_to_be_read_are_refused_and_others_are_read():
+    content = yaml.safe_load(SCHEMA)
+    names = [f"{number:06d} {'é' * 40}" for number in range(12_000)]
+    town = {"key": "id", "columns": {"id": {"type": "identifier"}}}
+    for rows, says in ((11_000, ""), (12_000, "1024 KiB")):
+        content["public"]["town"] = {**town, "rows": {"id": names[:rows]}}
+        if says:
+            with pytest.raises(ValueError, match=says):
+                Tree.model_validate(content)
+        else:
+            assert len(Tree.model_validate(content).to_yaml().encode()) < LARGEST_YAML
