@@ -24,7 +24,7 @@ from dpmodels.frozen import Strict
 from dpmodels.limits import LARGEST_YAML
 
 MOST_TEXT = LARGEST_YAML // 2
-"""Bytes of all public rows as text: they are part of schema.yaml, and nobody reads one that is larger than twice that."""
+"""Bytes of all public rows as text: they are part of schema.yaml, and nobody reads one of more than twice that."""
 Names = Annotated[tuple[str, ...], Field(strict=False)]
 
 
