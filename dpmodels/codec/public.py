@@ -46,7 +46,7 @@ def _kind(values: Sequence[Any]) -> pa.DataType:
 def public_table(name: str, table: PublicTable) -> pa.Table:
     """Return the rows of a public table."""
     types = public_types(name, table)
-    columns = [_array(table.rows[field.name], field.type) for field in types]
+    columns = [_array(table.rows.get(field.name, ()), field.type) for field in types]
     return pa.table(columns, schema=types)
 
 

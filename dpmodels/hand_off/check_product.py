@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpmodels.codec.embedded import codec_of
-from dpmodels.codec.flat import public_tables, split, tables_of
+from dpmodels.codec.flat import split, tables_of
+from dpmodels.codec.public import public_types
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
 from dpmodels.hand_off.manifest import MOST_FAULTS, Manifest
@@ -79,7 +80,9 @@ def _stated(folder: Path) -> int:
 def _types_of(contract: Contract) -> dict[str, Types]:
     """Return the columns of each table of a product, as Parquet itself tells them."""
     rows = codec_of(contract).output_schema.empty_table()
-    tables = {**public_tables(contract), **split(contract, rows)} if tables_of(contract) else {"": rows}
+    tables = split(contract, rows) if tables_of(contract) else {"": rows}
+    for name, public in contract.public.items() if contract.kind == "tree" else ():
+        tables[name] = public_types(name, public).empty_table()
     return {name: _stored(table.schema) for name, table in tables.items()}
 
 

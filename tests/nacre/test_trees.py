@@ -15,12 +15,16 @@ import yaml
 import nacre
 from dpmodels.audit.made import firm
 from dpmodels.errors import DataError, InvalidArgument, Unsuitable
+from dpmodels.hand_off.verify import verify_hand_off
 from tasks.run.database_file import write_database
+from tasks.stages.validate import check_hand_off
 from tests.kit.errors import refused, shown
+from tests.kit.manifests import rewritten
 from tests.kit.support import SCHEMA_TEXT, charges, make_table, run_cli
 from tests.releases.make_golden import GOLDEN
 
 pytestmark = pytest.mark.filterwarnings("ignore::nacre.ReleaseWarning")  # chance decides whether so few rows stand out
+PUBLIC_PART = "synthetic/branch/part-00000.parquet"
 PLANTED = "zQ7-unmistakable-Xw9"
 QUICK = {
     "measurement": {"fine_cells": 16},
@@ -278,6 +282,13 @@ def test_public_frames_are_part_of_the_schema_and_lie_beside_the_synthetic_table
     assert made.verify().faults == [] and rows_left(tmp_path) == []
     more = nacre.sample(made, 5, home=made.folder.parents[1])
     assert isinstance(more, dict) and more["branch"].equals(branch) and len(more["customer"]) == 5
+    for rows, fault in ((branch.head(1), "public table branch has not the 2 rows"), (branch.assign(big=False), "")):
+        pq.write_table(pa.Table.from_pandas(rows, preserve_index=False), changed := tmp_path / "changed.parquet")
+        other = rewritten(made.folder, tmp_path / f"other-{len(rows)}", PUBLIC_PART, lambda _: changed.read_bytes())
+        faults = verify_hand_off(other).faults
+        assert [one.startswith(fault) for one in faults] == [True] * bool(fault)
+        with refused(DataError, "table branch is public, and has not the rows that the schema says"):
+            check_hand_off(other, None)
     customers.loc[0, "branch"] = PLANTED
     with refused(DataError, "names a row that public table branch lacks", column="customer.branch") as caught:
         nacre.synthesize({**given, "customer": customers}, content, home="other", **ASKED)
