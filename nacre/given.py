@@ -15,8 +15,9 @@ from dpmodels.contract.schema import Schema as Schema
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import NacreError, SchemaError, Unsuitable
 from dpmodels.privacy import Sensitive
-from dpmodels.reading.frames import write_all_names
+from dpmodels.reading.frames import are_tables, write_all_names
 from dpmodels.reading.header import RULE, DoubtfulNames
+from dpmodels.reading.public import load_public_frames
 from nacre.ledgers import Place
 
 if TYPE_CHECKING:
@@ -96,6 +97,19 @@ def schema_file(schema: SchemaLike) -> Iterator[Path]:
         except SchemaError as error:
             faults = error.faults if isinstance(schema, str) else [replace(fault, line=0) for fault in error.faults]
             raise SchemaError("as given", faults) from None
+
+
+@contextmanager
+def with_public_rows(file: Path, data: Sensitive[Any]) -> Iterator[tuple[Path, Sensitive[Any]]]:
+    """Lend the file of a schema with the rows of public tables that are among the frames, and the private frames."""
+    contract = lint.read(file)[0] if are_tables(data) else None
+    if contract is None or contract.kind != "tree" or not contract.public:
+        yield file, data
+        return
+    contract, private = load_public_frames(contract, data)
+    with TemporaryDirectory() as folder:
+        (filled := Path(folder) / "schema.yaml").write_text(contract.to_yaml(), encoding="utf-8")
+        yield filled, private
 
 
 def _path(schema: SchemaLike) -> Path | None:

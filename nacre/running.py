@@ -11,7 +11,7 @@ from flows import fit as fit_again
 from flows.config import FitConfig, SynthesizeConfig
 from flows.settings import from_environment, placed
 from flows.synthesize import carry_out, find
-from nacre.given import SchemaLike, path_of, schema_file
+from nacre.given import SchemaLike, path_of, schema_file, with_public_rows
 from nacre.keywords import SampledSettings, SynthesisSettings, started, takes_settings, terms_of
 from nacre.ledgers import Place, home_of, url_of
 from nacre.result import Result, name_of
@@ -64,9 +64,9 @@ def synthesize(
     del data  # an error from here on shows no rows, even if its local variables are shown
     if users is None:
         raise Unsuitable("parents must be a path or a URI; write the users' table to a Parquet file first")
-    with schema_file(schema) as file:
+    with schema_file(schema) as given_file, with_public_rows(given_file, private) as (file, rows):
         fields = {**settings, "schema": file, "parents": users, "target_epsilon": epsilon, "delta": delta}
-        run = started(SynthesizeConfig, "data", path, private, fields)
+        run = started(SynthesizeConfig, "data", path, rows, fields)
     return take_to_hand_off(run)
 
 

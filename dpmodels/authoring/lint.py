@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from dpmodels.authoring.outline import MOST_KEPT, Outline, mantissa
 from dpmodels.contract.base import ColumnFaults
+from dpmodels.contract.branch import Branch
 from dpmodels.contract.columns import Boolean, Categorical, Datetime, Derived, Identifier, Image, Integer, Number
 from dpmodels.contract.discovery import WAITING, WORD, Discovery, contract_of, is_derived, marks, stand_in
 from dpmodels.contract.discovery_charge import DiscoveryCharge
@@ -21,9 +22,10 @@ from dpmodels.contract.documents import Documents, Encoder
 from dpmodels.contract.family import Users
 from dpmodels.contract.federation import Client, Federation
 from dpmodels.contract.partition import Partition
+from dpmodels.contract.public import PublicTable, Reference
 from dpmodels.contract.schema import RowCount, Schema, name_faults
 from dpmodels.contract.sizes import size_fault
-from dpmodels.contract.tree import Branch, Tree
+from dpmodels.contract.tree import Tree
 from dpmodels.errors import ArtifactError, SchemaError, SchemaFault, Unsuitable, near, taken_for_text, without_commas
 from dpmodels.files import read_at_most
 from dpmodels.limits import LARGEST_YAML
@@ -59,6 +61,7 @@ PARTS: dict[str, type[BaseModel]] = {
     "discovered": DiscoveryCharge,
 }
 """What stands below a contract's keys that are no columns."""
+SEVERAL: dict[str, type[BaseModel]] = {"tables": Branch, "public": PublicTable}
 TOO_LARGE = f"is larger than {LARGEST_YAML // 2**20} MiB, and no contract is"
 TABLES = FORMATS.keys() - {".json"}
 """Endings of files that are no YAML, of which JSON is a part."""
@@ -305,7 +308,7 @@ def _place(loc: tuple[int | str, ...], data: Any) -> Place:
     key_path: list[str] = []
     for position, part in enumerate(loc):
         last = position == len(loc) - 1
-        if (position == 2 and loc[0] == "columns") or (position == 4 and (loc[0], loc[2]) == ("tables", "columns")):
+        if (position == 2 and loc[0] == "columns") or (position == 4 and loc[0] in SEVERAL and loc[2] == "columns"):
             continue
         inside = part in data if isinstance(data, dict) else isinstance(data, list) and isinstance(part, int)
         if inside:
@@ -337,10 +340,10 @@ def _keys(key_path: Place, data: Mapping[str, Any]) -> list[str]:
     """List the keys that there are below a place."""
     if key_path == ():
         return list(_kind_of(data).model_fields)
-    if key_path[0] == "tables" and len(key_path) > 3:
-        return _keys(key_path[2:], data["tables"][key_path[1]])
-    if key_path[0] == "tables":
-        return list(Branch.model_fields)
+    if key_path[0] in SEVERAL and key_path[2:3] == ("columns",) and len(key_path) > 3:
+        return _keys(key_path[2:], data[key_path[0]][key_path[1]])
+    if key_path[0] in SEVERAL:
+        return list((Reference if key_path[2:3] == ("refers",) else SEVERAL[key_path[0]]).model_fields)
     model = PARTS[key_path[0]] if key_path[0] in PARTS else KINDS[data["columns"][key_path[1]]["type"]]
     return list(model.model_fields)
 

@@ -37,8 +37,10 @@ HEADER = (
 # Any of them but identifier: nullable: true; outside: refuse, clip (intervals) or other (categories).
 # The rows of the one table without a parent are the units: hidden is whether a unit is in the data at all, with all
 # rows that belong to it in every table. Any other table's rows belong to one row of its parent. Which columns join them
-# is proposed by names alone: confirm it from what is public. A public table, such as one of districts, is none of the
-# tree: leave it out here, and join its columns to the table that refers to it. Beside `most` such a table may have
+# is proposed by names alone: confirm it from what is public. Put a public table, such as one of districts, under
+# public: {district: {key: ..., columns: ...}}, and beside the columns of the table that refers to it
+#   refers: [{to: district, by: COLUMN}]. Any table may have constraints: [start <= end, start >= account.opened].
+# Beside `most` a table with a parent may have
 #   order: COLUMN (by which the rows of one parent are in order; unique: true if no two have the same),
 #   follows: [COLUMNS] (that depend on those of the row before) and orphans: drop (leave out rows without a parent).
 """

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dpmodels.arrays import Whole
 from dpmodels.codec.convert import joined
 from dpmodels.codec.encode import Codec, Records
+from dpmodels.codec.public import public_table
 from dpmodels.codec.stacked import unstack
 from dpmodels.contract.columns import Identifier
 from dpmodels.contract.family import CHILDREN, POSITION, Users
@@ -28,10 +29,16 @@ def numbers_of(schema: Schema, name: str, records: Records) -> Whole:
 def tables_of(contract: Any) -> tuple[str, ...]:
     """Name the folders of the tables that a contract's synthetic data is handed over as; none for one table."""
     if contract.kind == "tree":
-        return tuple(contract.tables)
+        return (*contract.public, *contract.tables)
     if contract.users is None:
         return ()
     return TABLES if contract.users.columns else TABLES[1:]
+
+
+def public_tables(contract: Any) -> dict[str, pa.Table]:
+    """Return the public tables that are handed over beside the synthetic ones, as they are."""
+    public = contract.public if contract.kind == "tree" else {}
+    return {name: public_table(name, table) for name, table in public.items()}
 
 
 def weights_of(contract: Any, records: Any) -> NDArray[np.float64] | None:

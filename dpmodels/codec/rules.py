@@ -13,22 +13,21 @@ from dpmodels.codec.convert import as_numbers, plain, states_of
 from dpmodels.codec.records import Records
 from dpmodels.contract.columns import Continuous, Discrete
 from dpmodels.contract.conditions import Condition, hold, numbers_of, read_condition
+from dpmodels.contract.constraints import Constraint
+from dpmodels.contract.continuous import decode_numbers
 from dpmodels.contract.implications import Implication
-from dpmodels.errors import Unsuitable
+from dpmodels.contract.schema import Schema
+from dpmodels.errors import DataError, Unsuitable
 
 
 class Conditions:
     """Conditions on the rows of one schema, all of which are to be met.
 
     Raises:
-        Unsuitable: one is none, or no row can meet it as it is written; or there are no columns to set them on.
+        Unsuitable: one is none, or no row can meet it as it is written.
     """
 
-    def __init__(self, schema: Any, texts: Sequence[str]) -> None:
-        if not schema.is_table:
-            raise Unsuitable(
-                "embedded documents have no columns, so no conditions can be set on them; leave --where out"
-            )
+    def __init__(self, schema: Schema, texts: Sequence[str]) -> None:
         self.all = [read_condition(text, schema.columns) for text in texts]
         self.column_index = {name: index for index, name in enumerate(schema.modelled)}
 
@@ -46,6 +45,89 @@ class Conditions:
         for column, conditions in self.by_column():
             holding &= hold(conditions, records.states[:, column], records.values[:, column])
         return holding
+
+
+class UnitConditions(Conditions):
+    """Conditions on the columns of a tree's tables: a unit meets those on a table if one row of it meets them all.
+
+    Columns of a table of at most one row a parent, and numbers of rows, are those of the parent's row.
+    """
+
+    def __init__(self, tree: Any, texts: Sequence[str]) -> None:
+        super().__init__(tree.overview, texts)
+        self.tables = dict[str, Conditions]()
+        for name in tree.measured:
+            columns = tree.attributes(name)
+            if on_table := [one.text for one in self.all if one.name in columns]:
+                self.tables[name] = Conditions(Schema(name=tree.name, columns=columns), on_table)
+
+    def hold(self, records: Any) -> Mask:
+        """Tell which units meet all conditions."""
+        holding = np.ones(len(records), dtype=np.bool_)
+        for name, conditions in self.tables.items():
+            meeting = conditions.hold(records.rows_of(name))
+            holding &= np.bincount(records.units(name)[meeting], minlength=len(records)) > 0
+        return holding
+
+
+def conditions_of(contract: Any, texts: Sequence[str]) -> Conditions:
+    """Return conditions on the rows of a contract.
+
+    Raises:
+        Unsuitable: one is none, or no row can meet it as it is written; or there are no columns to set them on.
+    """
+    if contract.kind == "tree":
+        return UnitConditions(contract, texts)
+    if not contract.is_table:
+        raise Unsuitable("embedded documents have no columns, so no conditions can be set on them; leave --where out")
+    return Conditions(contract, texts)
+
+
+class RowRules:
+    """The constraints of a schema, on encoded rows."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.constraints, self.implications, self.null_limits = schema.rules, schema.implications, schema.null_limits
+        self.all: tuple[Constraint | Implication, ...] = (*self.constraints, *self.implications)
+        self.column_index = {name: index for index, name in enumerate(schema.modelled)}
+        self.columns = schema.modelled
+
+    def __str__(self) -> str:
+        return ", ".join(f"`{rule}`" for rule in self.all) or "the null limits"
+
+    def hold(self, records: Records, not_null: str = "") -> Mask:
+        """Tell which rows keep every constraint, and are not null in one column if it is named."""
+        keeping = ~self.null(records, not_null) if not_null else np.ones(len(records), dtype=np.bool_)
+        for rule in self.all:
+            keeping &= self.keeps(records, rule)
+        return keeping
+
+    def null(self, records: Records, name: str) -> Mask:
+        """Tell where a column is null."""
+        null: Mask = records.states[:, self.column_index[name]] == self.columns[name].null_state
+        return null
+
+    def keeps(self, records: Records, rule: Constraint | Implication) -> Mask:
+        """Tell which rows keep one rule."""
+        if isinstance(rule, Constraint):
+            return rule.holds(self.numbers(records, rule.lower), self.numbers(records, rule.upper))
+        at = {
+            name: (records.states[:, self.column_index[name]], records.values[:, self.column_index[name]])
+            for name in rule.columns
+        }
+        return rule.kept({name: (codes[0], numbers_of(self.columns[name], *codes)) for name, codes in at.items()})
+
+    def numbers(self, records: Records, name: str) -> NDArray[np.float64]:
+        """Return the numbers of a column on an interval, NaN for null."""
+        index = self.column_index[name]
+        return decode_numbers(self.column(name), records.states[:, index], records.values[:, index])
+
+    def column(self, name: str) -> Continuous:
+        """Return a column on an interval."""
+        column = self.columns[name]
+        if not isinstance(column, Continuous):  # the schema's own check refuses it
+            raise DataError(name, "must be on an interval to be compared")
+        return column
 
 
 def keeping(rule: Implication, columns: Mapping[str, Any], batch: pa.RecordBatch | pa.Table) -> Mask:

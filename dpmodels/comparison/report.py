@@ -29,7 +29,7 @@ from dpmodels.comparison.utility import column_facts, target_facts
 from dpmodels.comparison.verdicts import run_checks
 from dpmodels.contract.schema import Schema
 from dpmodels.frozen import Frozen
-from dpmodels.pages.internal import render_internal
+from dpmodels.pages.internal import render_edges, render_internal
 from dpmodels.privacy import Sensitive
 from dpmodels.releases.release import Release
 
@@ -133,6 +133,10 @@ def evaluate_table(
     jobs = {
         name: partial(metric, case) for name, metric in selected.items() if not options.only or name in options.only
     }
+    if not options.only:  # threads that import parts of it at the same time may each see a half of it
+        import sklearn.ensemble
+        import sklearn.inspection
+        import sklearn.pipeline  # noqa: F401
     with ThreadPoolExecutor(options.workers, initializer=options.begin_thread) as pool:
         running = {name: pool.submit(_attempt, job) for name, job in jobs.items()}
         results = {name: future.result() for name, future in running.items()}
@@ -196,9 +200,14 @@ def _attempt(job: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def write_report(report: Sensitive[dict[str, Any]], folder: Path) -> Path:
-    """Write the report as JSON and as one self-contained page into ``folder``, which must lie in the sensitive zone."""
+    """Write the report as JSON and as one self-contained page into ``folder``, which must lie in the sensitive zone.
+
+    Of several tables each has a page of its own beside the one of them all.
+    """
     facts = report.reveal()
     target = folder / "internal-report.json"
     write_text(target, json.dumps(facts, indent=1))
-    write_text(target.with_suffix(".html"), render_internal(facts))
+    for name, table in facts.get("tables", {}).items():
+        write_text(target.with_name(f"internal-report-{name}.html"), render_internal(table))
+    write_text(target.with_suffix(".html"), render_edges(facts) if "edges" in facts else render_internal(facts))
     return target

@@ -25,56 +25,20 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import yaml
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from dpmodels.contract.base import CanonicalContract, ColumnFaults, Modelled
-from dpmodels.contract.columns import Column, Continuous, Identifier, Image, derived_faults
+from dpmodels.contract.base import CanonicalContract, ColumnFaults
+from dpmodels.contract.branch import MOST_ROWS, POSITION, PREVIOUS, ROWS, Branch, column_faults
+from dpmodels.contract.columns import Column, Identifier
 from dpmodels.contract.numbers import Integer
+from dpmodels.contract.public import PublicTable, Reference, public_faults, reference_faults, size_faults
 from dpmodels.contract.schema import Schema
-from dpmodels.frozen import Strict
+from dpmodels.contract.tree_rules import NamedRule, named_rules, rule_faults
 from dpmodels.limits import LONGEST_NAME
 from dpmodels.privacy import Adjacency, PrivacyUnit
 
-ROWS, POSITION, PREVIOUS = "rows", "position", "previous"
-"""Last parts of the names of columns that only flat tables have; no column of a table may be called so."""
-MOST_ROWS = 1000
-"""Upper bound on the rows of a unit in a table: lattice steps are whole, and one of so many rows keeps 99 % of its."""
 MOST_TABLES = 50
 TABLE_NAME = r"^[a-z][a-z0-9_]*$"
-
-Names = Annotated[tuple[str, ...], Field(strict=False)]
-
-
-class Branch(Strict):
-    """One table of a tree: whose rows its rows are of, how many there may be, and its columns."""
-
-    parent: Annotated[
-        str | None, Field(description="The table that the rows belong to; none for the table of units.")
-    ] = None
-    key: Annotated[Names, Field(description="The columns that name a row, where other tables refer to it.")] = ()
-    parent_key: Annotated[
-        Names, Field(description="The columns that name the parent's row. (default: called as its key is)")
-    ] = ()
-    most: Annotated[int, Field(ge=1, le=MOST_ROWS, description="The most rows of one parent that are used.")] = 1
-    order: Annotated[str | None, Field(description="The column by which the rows of one parent are in order.")] = None
-    unique: Annotated[bool, Field(description="Whether no two rows of one parent have the same value of `order`.")] = (
-        False
-    )
-    follows: Annotated[Names, Field(description="The columns that depend on those of the row before.")] = ()
-    orphans: Annotated[
-        Literal["refuse", "drop"], Field(description="What becomes of rows that name no row of the parent.")
-    ] = "refuse"
-    columns: Annotated[dict[str, Column], Field(min_length=1, description="The columns, in their order.")]
-
-    @field_validator("key", "parent_key", mode="before")
-    @classmethod
-    def _read_one(cls, names: Any) -> Any:
-        return (names,) if isinstance(names, str) else names
-
-    @cached_property
-    def modelled(self) -> dict[str, Modelled]:
-        """Return the columns that are measured and drawn."""
-        return {name: column for name, column in self.columns.items() if isinstance(column, Modelled)}
 
 
 class Tree(CanonicalContract):
@@ -94,6 +58,19 @@ class Tree(CanonicalContract):
         dict[Annotated[str, Field(pattern=TABLE_NAME, max_length=LONGEST_NAME)], Branch],
         Field(min_length=1, max_length=MOST_TABLES, description="The tables, a parent before its children."),
     ]
+    target: Annotated[
+        str | None,
+        Field(exclude_if=lambda target: target is None, description="The column to be predicted, as `loan.status`."),
+    ] = None
+    public: Annotated[
+        dict[Annotated[str, Field(pattern=TABLE_NAME, max_length=LONGEST_NAME)], PublicTable],
+        Field(
+            default={},
+            exclude_if=lambda tables: not tables,
+            max_length=MOST_TABLES,
+            description="Tables whose rows are public, to which rows of the others refer.",
+        ),
+    ]
 
     def to_yaml(self) -> str:
         """Write the contract as the YAML that reads back equal to it."""
@@ -110,6 +87,11 @@ class Tree(CanonicalContract):
     def root(self) -> str:
         """The table of units."""
         return next(name for name, branch in self.tables.items() if branch.parent is None)
+
+    @property
+    def without_rows(self) -> list[str]:
+        """Name the public tables whose rows are not here yet."""
+        return [name for name, table in self.public.items() if not table.rows]
 
     @property
     def unit(self) -> PrivacyUnit:
@@ -145,6 +127,14 @@ class Tree(CanonicalContract):
             *(column for column in self.keys_of(name) if column not in self.tables[name].key),
         )
 
+    def key_columns(self, name: str) -> tuple[str, ...]:
+        """List the columns of a table that join it with others or name rows of public tables."""
+        return (*self.joins(name), *(column for one in self.tables[name].refers for column in one.by))
+
+    def reference_by(self, name: str, column: str) -> Reference | None:
+        """Return the reference that a column of a table is part of."""
+        return next((one for one in self.tables[name].refers if column in one.by), None)
+
     def rows_of_a_unit(self, name: str) -> int:
         """Return the most rows that a unit has in a table."""
         branch = self.tables[name]
@@ -176,14 +166,36 @@ class Tree(CanonicalContract):
         return tuple(child for child in self.children(name) if self.is_part(child))
 
     def schema_of(self, name: str) -> Schema:
-        """Return the schema of one table's files."""
-        return Schema(name=f"{self.name}-{name}".replace("_", "-")[:LONGEST_NAME], columns=self.tables[name].columns)
+        """Return the schema of one table's files, with the rules that name no other table."""
+        alone = tuple(rule.alone for rule in self.rules_of(name) if rule.alone is not None)
+        short = f"{self.name}-{name}".replace("_", "-")[:LONGEST_NAME]
+        return Schema(name=short, columns=self.tables[name].columns, constraints=alone)
 
     def handed_over(self, name: str) -> Schema:
         """Return the schema of one table as it is handed over: the columns that name its parent are there too."""
-        branch, keys = self.tables[name], self.keys_of(name)
-        made = {key: Identifier(type="identifier", keep="regenerate") for key in keys}
-        return Schema(name=self.schema_of(name).name, columns={**branch.columns, **made})
+        branch, keys, schema = self.tables[name], self.keys_of(name), self.schema_of(name)
+        by = (column for one in branch.refers for column in one.by)
+        made = {key: Identifier(type="identifier", keep="regenerate") for key in (*keys, *by)}
+        return Schema(name=schema.name, columns={**branch.columns, **made}, constraints=schema.constraints)
+
+    def rules_of(self, name: str) -> list[NamedRule]:
+        """List the rules of a table's rows."""
+        return named_rules(self.tables[name].constraints, name, self.tables[name].columns, self._columns_above(name))
+
+    def ruled(self, name: str) -> Schema:
+        """Return the schema of the flat table that a table's rows are in, with their rules."""
+        flat = self.flat_of(str(self.tables[name].parent) if self.is_part(name) else name)
+        return Schema(name=flat.name, columns=flat.columns, constraints=tuple(one.flat for one in self.rules_of(name)))
+
+    def _columns_above(self, name: str) -> dict[str, Any]:
+        """Return the columns that are drawn before those of a table: of the tables above it, and of their parts."""
+        columns = dict[str, Any]()
+        for table in self.above(name):
+            for part in (table, *self.parts(table)):
+                if part == name:
+                    break
+                columns |= {key: one for key, one in self.attributes(table).items() if key.startswith(f"{part}.")}
+        return {key: one for key, one in columns.items() if key.rpartition(".")[2] != ROWS}
 
     @property
     def handed_over_columns(self) -> dict[str, Column]:
@@ -199,11 +211,11 @@ class Tree(CanonicalContract):
 
     def attributes(self, name: str) -> dict[str, Any]:
         """Return what a flat table says of rows of a table themselves: columns, children, and tables that are part."""
-        columns: dict[str, Any] = {f"{name}.{column}": one for column, one in self.tables[name].modelled.items()}
+        columns: dict[str, Any] = {f"{name}.{column}": one for column, one in self.tables[name].grouped.items()}
         for child in self.children(name):
             columns[f"{child}.{ROWS}"] = _count(0, self.tables[child].most)
         for part in self.parts(name):
-            for column, one in self.tables[part].modelled.items():
+            for column, one in self.tables[part].grouped.items():
                 columns[f"{part}.{column}"] = one.model_copy(update={"nullable": True})
         return columns
 
@@ -215,12 +227,17 @@ class Tree(CanonicalContract):
         if branch.parent is not None:
             columns[f"{name}.{POSITION}"] = _count(1, branch.most)
         for column in self.followed(name):
-            columns[f"{name}.{column}.{PREVIOUS}"] = branch.modelled[column].model_copy(update={"nullable": True})
+            columns[f"{name}.{column}.{PREVIOUS}"] = branch.grouped[column].model_copy(update={"nullable": True})
         return columns
 
     def flat_of(self, name: str) -> Schema:
-        """Return the schema of a table's flat table, in which a unit weighs at most one record."""
-        return Schema(name=self.schema_of(name).name, columns={**self.given(name), **self.attributes(name)})
+        """Return the schema of a table's flat table, in which a unit weighs at most one record.
+
+        The target is one of the table that it is drawn with, and another column of those below.
+        """
+        attributes = self.attributes(name)
+        target = self.target if self.target in attributes else None
+        return Schema(name=self.schema_of(name).name, columns={**self.given(name), **attributes}, target=target)
 
     @cached_property
     def overview(self) -> Schema:
@@ -230,7 +247,12 @@ class Tree(CanonicalContract):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if faults := list(self._tree_faults()) or list(self._faults()):
+        faults = list(self._tree_faults()) or list(self._public_faults())
+        if not faults:
+            for branch in self.tables.values():
+                branch._public = self.public
+            faults = list(self._faults()) or list(self._target_faults())
+        if faults:
             raise ColumnFaults(faults)
         return self
 
@@ -246,9 +268,31 @@ class Tree(CanonicalContract):
                 yield f"tables.{name}.parent", f"`{branch.parent}` must be a table that stands before `{name}`"
             before.add(name)
 
+    def _public_faults(self) -> Iterator[tuple[str, str]]:
+        """List what is wrong with public tables, and with the references to them."""
+        for name, table in self.public.items():
+            if name in self.tables:
+                yield f"public.{name}", "must have another name: a table of `tables` is called so"
+            yield from ((f"public.{name}.{key}", message) for key, message in public_faults(name, table))
+        yield from size_faults(self.public)
+        for name, branch in self.tables.items():
+            for key, message in reference_faults(branch.refers, branch.columns, self.joins(name), self.public):
+                yield f"tables.{name}.{key}", message
+
+    def _target_faults(self) -> Iterator[tuple[str, str]]:
+        """Say whether the target is a column of a table that is measured."""
+        targets = {f"{name}.{key}" for name, branch in self.tables.items() for key in branch.modelled}
+        if self.target is not None and self.target not in targets:
+            yield (
+                "target",
+                f"`{self.target}` must be a table and a column of it, as `loan.status`, that is no identifier",
+            )
+
     def _faults(self) -> Iterator[tuple[str, str]]:
         for name, branch in self.tables.items():
-            for key, message in (*self._key_faults(name, branch), *_column_faults(branch)):
+            faults = [*self._key_faults(name, branch), *column_faults(branch)]
+            faults = faults or [*rule_faults(branch.constraints, name, branch.columns, self._columns_above(name))]
+            for key, message in faults:
                 yield f"tables.{name}.{key}", message
             if self.rows_of_a_unit(name) > MOST_ROWS:
                 rows = self.rows_of_a_unit(name)
@@ -287,30 +331,6 @@ class Tree(CanonicalContract):
         for column in on:
             if not isinstance(branch.columns.get(column), Identifier):
                 yield "parent_key", f"`{column}` must be a column of this table, of type identifier"
-
-
-def _column_faults(branch: Branch) -> Iterator[tuple[str, str]]:
-    order = branch.columns.get(branch.order) if branch.order else None
-    if branch.order and not (isinstance(order, Continuous) and not order.nullable and order.zero_state is None):
-        yield "order", f"`{branch.order}` must be a number or a datetime of this table that is never null or inflated"
-    if branch.unique and not branch.order:
-        yield "unique", "goes with `order`, whose values it is about"
-    for name in branch.follows:
-        if name not in branch.modelled:
-            yield "follows", f"`{name}` must be a column of this table that is neither an identifier nor derived"
-    if not branch.modelled:
-        yield "columns", "must have at least one that is neither an identifier nor derived"
-    for name, column in branch.columns.items():
-        key = f"columns.{name}"
-        if name.rpartition(".")[2] in (ROWS, POSITION, PREVIOUS) or not name.isprintable() or not name.strip():
-            yield key, f"must have another name: flat tables have columns called {ROWS}, {POSITION} and {PREVIOUS}"
-        if isinstance(column, Image):
-            yield f"{key}.type", "must be another: there are no images in a tree of tables"
-        if getattr(column, "outside", "") == "reject-row":
-            yield f"{key}.outside", "must be another policy: in a tree of tables no row is rejected"
-        if getattr(column, "max_null_share", None) is not None:
-            yield f"{key}.max_null_share", "must be left out: in a tree of tables no share of nulls is held to"
-    yield from derived_faults(branch.columns)
 
 
 def _count(low: int, high: int) -> Integer:

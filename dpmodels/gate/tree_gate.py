@@ -10,13 +10,43 @@ import pyarrow.compute as pc
 from dpmodels.arrays import Whole
 from dpmodels.codec.convert import plain
 from dpmodels.codec.encode import Codec
+from dpmodels.codec.public import NONE, UNKNOWN, rows_named
+from dpmodels.codec.rules import RowRules
 from dpmodels.codec.stacked import unstack
-from dpmodels.codec.tree import TreeCodec
+from dpmodels.codec.tree import TreeCodec, TreeRecords
 from dpmodels.contract.columns import Identifier
+from dpmodels.contract.constraints import Constraint
+from dpmodels.contract.implications import Implication
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate, Outcome, Verdicts
 from dpmodels.gate.suite import ROW_COUNT, Rule
+
+
+class TreeRules(Verdicts):
+    """The rules of rows that name columns of tables above them, for a stream of encoded rows of whole units.
+
+    The rules of one table by itself are in the suite of that table.
+    """
+
+    def __init__(self, tree: Tree, raw: bool = False) -> None:
+        self.rules = [(name, rules, one) for name in tree.tables for rules, one in _crossing(tree, name)]
+        texts = [f"`{one}` must hold in every row of table {name}" for name, _, one in self.rules]
+        super().__init__(tree, [Rule("rule", {}, text) for text in texts], raw)
+        self.tree = tree
+
+    def check(self, records: TreeRecords) -> bool:
+        """Check more units; tell whether every row so far keeps every rule.
+
+        Privacy: as the check of any gate: exact counts of rows, of which only whether all keep a rule is ever shown.
+        """
+        rows = {name: records.ruled(name) for name in {name for name, _, _ in self.rules}}
+        for (name, rules, one), outcome in zip(self.rules, self.outcomes, strict=True):
+            holding = rules.keeps(rows[name], one)
+            outcome.checked += len(holding)
+            outcome.failed += int((~holding).sum())
+            outcome.sound &= bool(holding.all())
+        return self.sound
 
 
 class TreeGate(Verdicts):
@@ -30,6 +60,8 @@ class TreeGate(Verdicts):
         count = Rule(ROW_COUNT, exactly, f"there must be {'some' if rows is None else rows} units")
         super().__init__(tree, [*(_named(name, one.rule) for name, one in self.suites), *_rules(tree), count])
         self.own = {(one.rule.expectation, one.rule.column): one for one in self.outcomes[len(self.suites) :]}
+        self.rules = TreeRules(tree)
+        self.outcomes = (*self.outcomes, *self.rules.outcomes)
         self.names: dict[str, list[pa.Array]] = {}
 
     def check(self, batch: pa.RecordBatch | pa.Table) -> bool:
@@ -50,9 +82,12 @@ class TreeGate(Verdicts):
             if name != self.tree.root:
                 parent = tables[str(self.tree.tables[name].parent)]
                 self._check_below(name, table, parent, parents[name])
+            self._check_references(name, table)
             for column in self._made_keys(name):
                 self.names.setdefault(f"{name}.{column}", []).append(plain(table.column(column)))
         self._count(self.own[ROW_COUNT, ""], 0, len(tables[self.tree.root]))
+        if self.rules.rules and self.sound:
+            self.rules.check(self.codec.encode_tables(tables, parents))
         return self.sound
 
     def add(self, other: Verdicts) -> None:
@@ -64,6 +99,7 @@ class TreeGate(Verdicts):
                 theirs = other.own[key]
                 outcome.checked, outcome.failed = outcome.checked + theirs.checked, outcome.failed + theirs.failed
                 outcome.sound &= theirs.sound
+            self.rules.add(other.rules)
             for name, arrays in other.names.items():
                 self.names.setdefault(name, []).extend(arrays)
             self._sync()
@@ -110,11 +146,20 @@ class TreeGate(Verdicts):
         counts = np.bincount(above, minlength=len(parent))
         self._count(self.own["rows", f"{name}"], int((counts > branch.most).sum()), len(counts))
         if branch.order:
-            codes = self.codec.codecs[name].encode(table.select(list(branch.modelled))).codes or ()
+            codes = self.codec.codecs[name].encode(table.select(list(self.codec.codecs[name].columns))).codes or ()
             order = codes[list(branch.modelled).index(branch.order)].astype(np.int64)
             step, same_parent = np.diff(order), np.diff(above) == 0
             wrong = same_parent & ((step <= 0) if branch.unique else (step < 0))
             self._count(self.own["order", f"{name}.{branch.order}"], int(wrong.sum()), len(table))
+
+    def _check_references(self, name: str, table: pa.Table) -> None:
+        """Hold rows to the public rows that they name."""
+        branch = self.tree.tables[name]
+        for one in branch.refers:
+            keys = [np.array(plain(table.column(column)).to_pylist(), dtype=object) for column in one.by]
+            rows = rows_named(branch.public_of(one), keys)
+            wrong = (rows == UNKNOWN) | ((rows == NONE) & (not one.nullable))
+            self._count(self.own["reference", f"{name}.{one.by[0]}"], int(wrong.sum()), len(table))
 
     def _sync(self) -> None:
         """Take over what the gates of the tables have found."""
@@ -124,6 +169,13 @@ class TreeGate(Verdicts):
     def _count(self, outcome: Outcome, failed: int, checked: int) -> None:
         outcome.checked, outcome.failed = outcome.checked + checked, outcome.failed + failed
         outcome.sound &= failed == 0
+
+
+def _crossing(tree: Tree, name: str) -> Iterator[tuple[RowRules, Constraint | Implication]]:
+    """Yield the rules of a table that name columns of others, with what holds rows to them."""
+    crossing = {rule.flat for rule in tree.rules_of(name) if rule.alone is None}
+    rules = RowRules(tree.ruled(name)) if crossing else None
+    yield from ((rules, one) for one in (rules.all if rules else ()) if rules and str(one) in crossing)
 
 
 def _named(table: str, rule: Rule) -> Rule:
@@ -139,6 +191,9 @@ def _rules(tree: Tree) -> Iterator[Rule]:
         for column in branch.key:
             if column not in tree.keys_of(name) and isinstance(branch.columns[column], Identifier):
                 yield Rule("key", {"column": f"{name}.{column}"}, "must name each row once")
+        for one in branch.refers:
+            words = f"must be the key of a row of public table {one.to}" + (", or null" if one.nullable else "")
+            yield Rule("reference", {"column": f"{name}.{one.by[0]}"}, words)
         if branch.parent is None:
             continue
         for column in tree.keys_of(name):

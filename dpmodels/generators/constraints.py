@@ -8,7 +8,7 @@ has left hardly any row that keeps the rules, rows are made to fit (``made_to_fi
 for; the report says of about how many rows that is true.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,11 @@ from numpy.typing import NDArray
 from dpmodels.arrays import Mask
 from dpmodels.codec.convert import encode_numbers
 from dpmodels.codec.encode import Codec, Records
+from dpmodels.codec.rules import RowRules
 from dpmodels.contract.columns import Continuous
-from dpmodels.contract.conditions import bounds, numbers_of
+from dpmodels.contract.conditions import bounds
 from dpmodels.contract.constraints import Constraint
-from dpmodels.contract.continuous import decode_numbers
-from dpmodels.contract.implications import Implication
 from dpmodels.contract.schema import Schema
-from dpmodels.errors import DataError
 from dpmodels.generators.made_to_fit import make_fit
 from dpmodels.generators.sampling import Sampler, batch_sizes, batch_stream
 
@@ -65,13 +63,18 @@ def caution_of_rules(model: Sampler, rows: int, seed: int) -> str:
         return ""
     size = min(rows, model.batch_rows)
     unfit = max(0.0, 1 - fit - fit * POOLS * POOL_ROWS / size)
-    caution = f"Of the rows that the generator draws, about {100 * fit:.3g} % keep {rules}; the others were drawn anew."
+    caution = caution_of(fit, rules)
     if not unfit:
         return caution
     return (
         f"{caution} That was not enough: about {100 * unfit:.3g} % of the rows were made to fit, by setting columns of "
         "these rules to values that the rules allow, so take nothing about these columns from the synthetic rows."
     )
+
+
+def caution_of(share: float, rules: RowRules) -> str:
+    """Say that so small a share of the rows that are drawn keeps the rules."""
+    return f"Of the rows that the generator draws, about {100 * share:.3g} % keep {rules}; the others were drawn anew."
 
 
 def _repaired(batch: Records, rules: "Rules", spares: "Spares") -> Records:
@@ -89,44 +92,25 @@ def _repaired(batch: Records, rules: "Rules", spares: "Spares") -> Records:
     return records
 
 
-class Rules:
-    """The constraints of a schema, on encoded rows."""
+class Rules(RowRules):
+    """The constraints of a schema, and how rows that break them are mended.
 
-    def __init__(self, schema: Schema) -> None:
-        self.constraints, self.implications, self.null_limits = schema.rules, schema.implications, schema.null_limits
-        self.all = (*self.constraints, *self.implications)
-        self.column_index = {name: index for index, name in enumerate(schema.modelled)}
-        self.columns = schema.modelled
-        self.codec, self.target = Codec(schema), schema.class_index
+    Args:
+        schema: of the rows.
+        fixed: names of columns that are not changed.
+    """
 
-    def __str__(self) -> str:
-        return ", ".join(f"`{rule}`" for rule in self.all) or "the null limits"
+    def __init__(self, schema: Schema, fixed: Collection[str] = ()) -> None:
+        super().__init__(schema)
+        self.codec, self.target, self.fixed = Codec(schema), schema.class_index, frozenset(fixed)
 
-    def hold(self, records: Records, not_null: str = "") -> Mask:
-        """Tell which rows keep every constraint, and are not null in one column if it is named."""
-        keeping = ~self.null(records, not_null) if not_null else np.ones(len(records), dtype=np.bool_)
-        for rule in self.constraints:
-            keeping &= rule.holds(self.numbers(records, rule.lower), self.numbers(records, rule.upper))
-        for implication in self.implications:
-            keeping &= self.keeps(records, implication)
-        return keeping
-
-    def null(self, records: Records, name: str) -> Mask:
-        """Tell where a column is null."""
-        null: Mask = records.states[:, self.column_index[name]] == self.columns[name].null_state
-        return null
+    def is_free(self, *names: str) -> bool:
+        """Tell whether columns may be changed."""
+        return self.fixed.isdisjoint(names)
 
     def settle(self, records: Records, rng: np.random.Generator) -> Records:
         """Mend the rows that break a constraint although the cells of their values do not ask for it."""
         return self._order(self._redraw(records, rng) if self.implications else records)
-
-    def keeps(self, records: Records, rule: Implication) -> Mask:
-        """Tell which rows keep one ``when ... then ...``."""
-        at = {
-            name: (records.states[:, self.column_index[name]], records.values[:, self.column_index[name]])
-            for name in rule.columns
-        }
-        return rule.kept({name: (codes[0], numbers_of(self.columns[name], *codes)) for name, codes in at.items()})
 
     def _redraw(self, records: Records, rng: np.random.Generator) -> Records:
         """Draw the values after a ``then`` anew from the part of their cells that keeps it, where there is one."""
@@ -135,7 +119,7 @@ class Rules:
             broken = ~self.keeps(settled, rule)
             for name in dict.fromkeys(one.name for one in rule.then):
                 column, at = self.columns[name], self.column_index[name]
-                if not isinstance(column, Continuous):
+                if not isinstance(column, Continuous) or not self.is_free(name):
                     continue
                 low, high = bounds([one for one in rule.then if one.name == name])
                 rows = np.flatnonzero(broken & (settled.states[:, at] == 0))
@@ -150,7 +134,7 @@ class Rules:
         states, values = records.states.copy(), records.values.copy()
         ordered = Records(states, values, records.pixels)
         for _ in self.constraints:  # one pass moves a value by one place in a chain of constraints
-            for rule in self.constraints:
+            for rule in filter(lambda rule: self.is_free(rule.lower, rule.upper), self.constraints):
                 lower, upper = self.numbers(ordered, rule.lower), self.numbers(ordered, rule.upper)
                 swap = np.flatnonzero(~rule.holds(lower, upper) & self._overlap(ordered, rule))
                 for name, x in ((rule.lower, upper[swap]), (rule.upper, lower[swap])):
@@ -166,18 +150,6 @@ class Rules:
         overlapping = (first < len(begin)) & (last < len(end))
         overlap: Mask = overlapping & (begin[np.where(overlapping, first, 0)] <= end[np.where(overlapping, last, 0)])
         return overlap
-
-    def numbers(self, records: Records, name: str) -> NDArray[np.float64]:
-        """Return the numbers of a column on an interval, NaN for null."""
-        index = self.column_index[name]
-        return decode_numbers(self.column(name), records.states[:, index], records.values[:, index])
-
-    def column(self, name: str) -> Continuous:
-        """Return a column on an interval."""
-        column = self.columns[name]
-        if not isinstance(column, Continuous):  # the schema's own check refuses it
-            raise DataError(name, "must be on an interval to be compared")
-        return column
 
 
 class Spares:

@@ -39,27 +39,36 @@ def make_fit(
     Raises:
         DataError: no row of the batch keeps the rules.
     """
+    unfit = mend(records, rows, rules, donors, not_null, rng)
+    if not len(unfit):
+        return
+    good = np.flatnonzero(rules.hold(records, not_null))
+    if not len(good):
+        raise DataError("", f"no row keeps {rules}: these rules contradict each other; nothing was handed over")
+    picks = rng.choice(good, len(unfit))
+    records.states[unfit], records.values[unfit] = records.states[picks], records.values[picks]
+
+
+def mend(
+    records: Records, rows: Whole, rules: "Rules", donors: Records, not_null: str, rng: np.random.Generator
+) -> Whole:
+    """Change the free columns of rows, in place, as ``make_fit`` does; return the numbers of those that stay unfit."""
     for _ in range(2 * len(rules.all) + 2):
         unfit = rows[~rules.hold(records.take(rows), not_null)]
         if not len(unfit):
-            return
+            return unfit
         if not_null:
             column = rules.columns[not_null]
             null = -1 if column.null_state is None else column.null_state
             not_null_condition = [Condition(f"{not_null} != null", not_null, column, "!=", null, of_state=True)]
             _assign(records, unfit[rules.null(records.take(unfit), not_null)], not_null_condition, rules, donors, rng)
         for rule in rules.implications:
-            for name in dict.fromkeys(one.name for one in rule.then):
+            for name in filter(rules.is_free, dict.fromkeys(one.name for one in rule.then)):
                 broken = unfit[~rules.keeps(records.take(unfit), rule)]
                 _assign(records, broken, [one for one in rule.then if one.name == name], rules, donors, rng)
         for pair in rules.constraints:
             _put_in_order(records, unfit, pair, rules)
-    fit = rules.hold(records, not_null)
-    unfit, good = rows[~fit[rows]], np.flatnonzero(fit)
-    if len(unfit) and not len(good):
-        raise DataError("", f"no row keeps {rules}: these rules contradict each other; nothing was handed over")
-    picks = rng.choice(good, len(unfit)) if len(unfit) else unfit
-    records.states[unfit], records.values[unfit] = records.states[picks], records.values[picks]
+    return rows[~rules.hold(records.take(rows), not_null)]
 
 
 def _assign(
@@ -97,6 +106,8 @@ def _put_in_order(records: Records, rows: Whole, pair: Constraint, rules: "Rules
         rows = rows[~in_order]
         lower, upper = (rules.numbers(records.take(rows), name) for name in names)
         for name, x in zip(names, (np.minimum(lower, upper), np.maximum(lower, upper)), strict=True):
+            if not rules.is_free(*(names if not ends else [name])):  # an exchange takes both columns
+                continue
             column, at = rules.column(name), rules.column_index[name]
             end = column.low if name == pair.lower else column.high
             records.states[rows, at], records.values[rows, at] = encode_numbers(

@@ -220,8 +220,9 @@ def _content(contract: Contract, report: Mapping[str, Any]) -> dict[str, Any]:
         return {
             "about": "tree",
             "rows": report["synthetic_rows"],
-            "target": None,
+            "target": contract.target,
             "tables": list(contract.tables),
+            **({"public": list(contract.public)} if contract.public else {}),
             "columns": [{"name": name, "type": column.type} for name, column in contract.handed_over_columns.items()],
             "left_out": contract.left_out,
         }

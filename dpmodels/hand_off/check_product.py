@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from dpmodels.codec.embedded import codec_of
 from dpmodels.codec.flat import split, tables_of
+from dpmodels.codec.public import public_types
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
 from dpmodels.hand_off.manifest import MOST_FAULTS, Manifest
@@ -61,6 +62,10 @@ def _faults(folder: Path, parts: list[str], contract: Contract, whole: bool) -> 
     if whole and (missing := [name for name in known if name not in rows]):
         yield f"there is no table {', '.join(missing[:MOST_FAULTS])}, which schema.yaml describes"
         return
+    sizes = {name: table.size for name, table in contract.public.items()} if contract.kind == "tree" else {}
+    if whole and (wrong := [name for name, size in sizes.items() if rows[name] != size]):
+        yield f"public table {wrong[0]} has not the {sizes[wrong[0]]:,} rows that schema.yaml says"
+        return
     of_units = contract.root if contract.kind == "tree" else "parents"
     counted = rows.get("", rows.get(of_units))  # without a table of users nobody counts them here
     if whole and counted is not None and counted != stated:
@@ -76,6 +81,8 @@ def _types_of(contract: Contract) -> dict[str, Types]:
     """Return the columns of each table of a product, as Parquet itself tells them."""
     rows = codec_of(contract).output_schema.empty_table()
     tables = split(contract, rows) if tables_of(contract) else {"": rows}
+    for name, public in contract.public.items() if contract.kind == "tree" else ():
+        tables[name] = public_types(name, public).empty_table()
     return {name: _stored(table.schema) for name, table in tables.items()}
 
 

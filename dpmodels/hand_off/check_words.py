@@ -136,7 +136,9 @@ def are_cautions(cautions: Any, contract: Contract) -> bool:
     if cautions[: len(remarks)] != remarks or not all(isinstance(one, str) for one in cautions):
         return False
     further = cautions[len(remarks) :]
-    return not further or (len(further) == 1 and contract.is_table and _is_of_rules(further[0], table_of(contract)))
+    ruled = [contract.ruled(name) for name in contract.tables] if contract.kind == "tree" else []
+    ruled += [table_of(contract)] if contract.is_table else []
+    return not further or (len(further) == 1 and any(_is_of_rules(further[0], schema) for schema in ruled))
 
 
 def _is_of_rules(caution: str, schema: Schema) -> bool:

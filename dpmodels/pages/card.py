@@ -229,7 +229,8 @@ def _made(content: Mapping[str, Any]) -> str:
         return f"{rows} synthetic users and their rows, as tables that join by a made key; none was copied"
     if about == "tree":
         tables = len(content["tables"])
-        return f"{rows} synthetic units and all their rows in {tables} tables that join by made keys; none was copied"
+        units = f"{rows} synthetic units and all their rows in {tables} tables that join by made keys; none was copied"
+        return units + (f". {', '.join(content['public'])}: public, as they are" if content.get("public") else "")
     return f"{rows} synthetic rows of {len(content['columns'])} columns, drawn from a model; none was copied"
 
 

@@ -43,6 +43,18 @@ def render_internal(facts: Facts) -> str:
     )
 
 
+def render_edges(facts: Facts) -> str:
+    """Lay the internal report of a tree of tables out: what its edges are like, and where the page of each table is."""
+    lines = [
+        (
+            f"{one['table']} per {one['parent']}",
+            *(f"{one[key]:.3f}" for key in ("mean_real", "mean_synthetic", "total_variation")),
+        )
+        for one in facts["edges"]
+    ]
+    return render_page("internal-tree.html", report=facts, lines=lines)
+
+
 def _overall(facts: Facts | None) -> dict[str, Any] | None:
     """Put the marginals into one figure, and beside it what that figure hides."""
     if facts is None:

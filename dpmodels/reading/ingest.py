@@ -12,7 +12,7 @@ from dpmodels.codec.encode import Codec
 from dpmodels.codec.records import Records
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
-from dpmodels.gate.expectations import Gate
+from dpmodels.gate.expectations import Gate, Verdicts
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.pictures import Batches
 
@@ -49,7 +49,7 @@ def transform_encode(parts: Sequence[Sensitive[Batches]], gate: Gate, folder: Pa
     check_passed(rows, gate)
 
 
-def check_passed(rows: bool, *gates: Gate, of_users: bool = False) -> None:
+def check_passed(rows: bool, *gates: Verdicts, of_users: bool = False) -> None:
     """Refuse tables that did not pass their settled gates, or hold no rows; those of users may leave no row out.
 
     Raises:

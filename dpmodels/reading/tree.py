@@ -18,10 +18,12 @@ from dpmodels.arrays import Mask, Whole
 from dpmodels.codec.codes import Codes, code_type
 from dpmodels.codec.convert import plain
 from dpmodels.codec.stacked import matched, numbered
-from dpmodels.codec.tree import TreeCodec, TreeRecords
-from dpmodels.contract.tree import Branch, Tree
+from dpmodels.codec.tree import TreeCodec, TreeRecords, reference_codes
+from dpmodels.contract.branch import Branch
+from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate
+from dpmodels.gate.tree_gate import TreeRules
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.ingest import check_passed, encode_checked
 from dpmodels.reading.pictures import Batches
@@ -52,7 +54,11 @@ class Raw:
 
 
 def transform_tree(
-    tree: Tree, tables: Mapping[str, Sequence[Sensitive[Batches]]], gates: Mapping[str, Gate], folder: Path, units: int
+    tables: Mapping[str, Sequence[Sensitive[Batches]]],
+    gates: Mapping[str, Gate],
+    rules: TreeRules,
+    folder: Path,
+    units: int,
 ) -> None:
     """Write the rows of all units to a folder, ``units`` of them a batch, if every table passes its gate.
 
@@ -62,10 +68,13 @@ def transform_tree(
     Privacy: Sensitive -> Sensitive; which rows of a unit stay, and what they are, is a function of that unit's own rows
         alone. That a rule is broken is seen by whoever sees the run at all, as of any gate.
 
+    Rows that stay keep the rules that are about several tables, or nothing is written that anybody goes on with.
+
     Raises:
         DataError: a table breaks its part of the schema, a row is named twice, or has no parent. No message names a
             value.
     """
+    tree = rules.tree
     kinds: dict[tuple[str, str], set[str]] = {}
     raw = dict[str, Raw]()
     for name in tree.tables:
@@ -78,7 +87,9 @@ def transform_tree(
     records, codec = joined(tree, raw), TreeCodec(tree)
     with pa.OSFile(str(folder / "part-00000.arrow"), "wb") as sink, pa.ipc.new_file(sink, codec.arrow_schema) as writer:
         for start in range(0, len(records), units):
-            writer.write_batch(codec.to_arrow(records.take(slice(start, start + units))))
+            rules.check(part := records.take(slice(start, start + units)))
+            writer.write_batch(codec.to_arrow(part))
+    check_passed(True, rules, of_users=True)
 
 
 def joined(tree: Tree, raw: Mapping[str, Raw]) -> TreeRecords:
@@ -113,20 +124,22 @@ def _read(
 ) -> Raw:
     """Read one table; columns that name the same rows are written in one way, in all tables."""
     branch, on = tree.tables[name], tree.keys_of(name)
-    codes: dict[str, list[Codes]] = {column: [] for column in branch.modelled}
-    keys: dict[str, list[NDArray[Any]]] = {column: [] for column in tree.joins(name)}
+    codes: dict[str, list[Codes]] = {column: [] for column in gate.schema.modelled}
+    keys: dict[str, list[NDArray[Any]]] = {column: [] for column in tree.key_columns(name)}
     batches: Iterator[pa.RecordBatch] = chain.from_iterable(part.reveal() for part in parts)
     for batch, records in encode_checked(batches, gate):
-        for column, values in zip(branch.modelled, records.codes or (), strict=True):
+        for column, values in zip(codes, records.codes or (), strict=True):
             codes[column].append(values)
         for column, parts_of_key in keys.items():
-            source, drops = _source(tree, name, column), branch.orphans == "drop" and column in on
+            source = _source(tree, name, column)
+            may_lack = (branch.orphans == "drop" and column in on) or tree.reference_by(name, column) is not None
             values = plain(batch.column(column))
-            values = values if source[1] not in tree.tables[source[0]].modelled else _whole_numbers(column, values)
-            parts_of_key.append(_ids(column, values, kinds.setdefault(source, set()), drops))
-    empty = {column: np.zeros(0, dtype=code_type(one)) for column, one in branch.modelled.items()}
+            values = values if source[1] != tree.tables[source[0]].order else _whole_numbers(column, values)
+            parts_of_key.append(_ids(column, values, kinds.setdefault(source, set()), may_lack))
+    empty = {column: np.zeros(0, dtype=code_type(one)) for column, one in gate.schema.modelled.items()}
     whole = [np.concatenate([empty[column], *values]) for column, values in codes.items()]
-    return Raw(whole, {column: np.concatenate([np.zeros(0, object), *values]) for column, values in keys.items()})
+    key_values = {column: np.concatenate([np.zeros(0, object), *values]) for column, values in keys.items()}
+    return Raw([*whole, *reference_codes(tree, name, key_values)], key_values)
 
 
 def _source(tree: Tree, table: str, column: str) -> tuple[str, str]:

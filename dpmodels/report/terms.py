@@ -40,6 +40,7 @@ OF_UNITS = (
     "Of tables below that of the units, all figures are of units: each unit weighs one, however many rows it has, so a "
     "mean that is stated is no average over the rows of a table."
 )
+PUBLIC = "Public tables are handed over as they are ({}): nothing that is in them is hidden."
 UNCOMPARED = "Nothing here compares with the real rows: such figures are exact statistics of them and stay inside."
 COMPARED = "Of the real rows there are only the scores that were charged for: exact figures of them stay inside."
 OF_DOCUMENTS = (
@@ -98,6 +99,7 @@ def _not_promised(contract: Contract, charged: Mapping[str, Any] | None) -> list
         *([UNPRICED] if unpriced(contract) else []),
         *([ROWS_ALONE] if contract.makes_rows_alone else []),
         *([OF_UNITS] if contract.kind == "tree" else []),
+        *([PUBLIC.format(", ".join(contract.public))] if contract.kind == "tree" and contract.public else []),
         COMPARED if charged and charged["status"] == "measured" else UNCOMPARED,
     ]
 

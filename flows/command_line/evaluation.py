@@ -8,10 +8,12 @@ from typing import Any
 
 from rich.table import Table
 
-from dpmodels.authoring.lint import load_schema
+from dpmodels.authoring.lint import read
 from dpmodels.comparison.compare import show
 from dpmodels.comparison.report import Options
-from dpmodels.errors import FileMissing
+from dpmodels.contract.schema import Schema
+from dpmodels.contract.tree import Tree
+from dpmodels.errors import FileMissing, SchemaError, Unsuitable
 from flows.command_line.console import console, exit_on, print_json, print_table
 from flows.command_line.printing import echo
 from tasks.engine.engines import cores
@@ -40,6 +42,7 @@ def show_internal(
     if as_json:
         print_json(facts)
     else:
+        _print_edges(facts.get("edges", []))
         _print_checks({"verdict": facts["checks"]}, findings=True)
         _print_unfinished(facts["metrics"])
         console.print(f"internal report: {target.with_suffix('.html')} ({SENSITIVE}; {CHOOSING})", soft_wrap=True)
@@ -61,7 +64,7 @@ def show_comparison(
     _check_there(*tables, real, test, lenet)
     folders = Place(sensitive=out)
     options = Options(workers=jobs or min(8, cores()), lenet=lenet)
-    target = compare(folders, tables, real, test, load_schema(schema, NO_TABLE), options)
+    target = compare(folders, tables, real, test, _contract_of(schema), options)
     text = target.read_text(encoding="utf-8")
     facts = json.loads(text)
     if as_json:
@@ -69,6 +72,16 @@ def show_comparison(
     else:
         _print_comparison(facts, target)
     exit_on(fail_on_checks and any(map(_any_fails, facts["tables"].values())))
+
+
+def _contract_of(path: Path) -> Schema | Tree:
+    """Read the schema of a table or of a tree of tables."""
+    contract, faults = read(path)
+    if contract is None:
+        raise SchemaError(str(path), faults)
+    if contract.kind == "tree" or contract.is_table:
+        return contract
+    raise Unsuitable(f"{path} describes {contract.about}; {NO_TABLE}")
 
 
 def _any_fails(facts: dict[str, Any]) -> bool:
@@ -111,6 +124,13 @@ def _print_checks(columns: dict[str, list[dict[str, Any]]], findings: bool) -> N
         says = (checks[0]["finding"],) if findings else ()
         table.add_row(checks[0]["name"], *(words[one["holds"]] for one in checks), *says)
     print_table(table)
+
+
+def _print_edges(edges: list[dict[str, Any]]) -> None:
+    for one in edges:
+        means = f"{one['mean_real']:.3f} real, {one['mean_synthetic']:.3f} synthetic"
+        distance = f"total variation {one['total_variation']:.3f}"
+        console.print(f"{one['table']} per {one['parent']}: {means}, {distance}", markup=False)
 
 
 def _print_unfinished(metrics: dict[str, Any], name: str = "") -> None:

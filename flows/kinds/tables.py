@@ -4,6 +4,7 @@ from dpmodels.authoring.lint import load_for_run
 from dpmodels.codec.flat import tables_of
 from dpmodels.errors import InvalidArgument
 from dpmodels.methods.registry import method_for, synthesized, system_of
+from dpmodels.reading.public import check_public, load_public_files
 from dpmodels.releases.discoveries import check_priced
 from dpmodels.report.charged import Scores, read_measurement
 from flows.config import SynthesizeConfig
@@ -30,6 +31,8 @@ def check_paths(config: SynthesizeConfig, has_data: bool) -> None:
 def prepare(config: SynthesizeConfig, partition: str = "") -> Prepared:
     """Plan the release, and the report's charged scores if they were asked for."""
     contract = load_for_run(config.table_schema)
+    if contract.kind == "tree" and contract.public:
+        check_public(contract := load_public_files(contract, config.data))
     if contract.is_table and partition:
         contract = contract.of_partition(partition)
     if config.format and tables_of(contract):

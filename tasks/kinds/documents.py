@@ -18,6 +18,7 @@ from dpmodels.report.points import map_of
 from dpmodels.text.encoders import load_encoder
 from dpmodels.text.points import transform_points
 from dpmodels.text.reading import load_documents
+from tasks.kinds.synthesized import caution_of_rules as caution_of_rules
 from tasks.kinds.synthesized import records as records
 from tasks.kinds.synthesized import system as system
 from tasks.run.parquet import read_batches

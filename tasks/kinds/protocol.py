@@ -75,6 +75,9 @@ class SynthesizedKind(Kind, Protocol):
     def file_check(self, contract: Any, rows: int | None, batch_rows: int, measured: Measured | None) -> FileCheck:
         """Return the check of a file; with ``measured``, it counts the rows on the cells that the report shows."""
 
+    def caution_of_rules(self, model: Any, rows: int, seed: int) -> str:
+        """Say what the rules of the contract did to synthetic rows, if fewer than half keep them as they are drawn."""
+
     def further_facts(self, measured: Measured, first: Sequence[Any], tally: Any) -> dict[str, Any]:
         """Return facts for the publishable report that only this kind has, of released objects alone.
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from dpmodels.generators.constraints import caution_of_rules as caution_of_rules
 from dpmodels.methods.registry import create
 from dpmodels.privacy import Sensitive
 from dpmodels.releases.system import System

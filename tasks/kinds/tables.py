@@ -16,6 +16,7 @@ from dpmodels.report.fidelity import Measured
 from tasks.engine.engines import open_engine
 from tasks.engine.progress import LOG
 from tasks.kinds.gate_page import keep_gate, refused_input
+from tasks.kinds.synthesized import caution_of_rules as caution_of_rules
 from tasks.kinds.synthesized import records as records
 from tasks.kinds.synthesized import system as system
 from tasks.run.parquet import read_batches

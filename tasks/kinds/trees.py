@@ -1,6 +1,6 @@
 """Trees of tables in the stages: tables are read and joined, and taken apart again in the hand-off."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,25 +10,33 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpmodels.arrays import Whole
+from dpmodels.codec.flat import public_tables
+from dpmodels.codec.public import schema_of
 from dpmodels.codec.stacked import matched
-from dpmodels.codec.tree import TreeCodec
+from dpmodels.codec.tree import TreeCodec, TreeRecords
+from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate, Verdicts
-from dpmodels.gate.tree_gate import TreeGate
+from dpmodels.gate.tree_gate import TreeGate, TreeRules
+from dpmodels.generators.trees.ruled import caution_of_tree
+from dpmodels.privacy import Sensitive
 from dpmodels.reading.load import check_first, load_parts
+from dpmodels.reading.pictures import Batches
+from dpmodels.reading.public import BATCH_ROWS
 from dpmodels.reading.tree import transform_tree
 from dpmodels.reading.tree_files import naming, place_of
 from dpmodels.releases.contract import tree_of
 from dpmodels.report.fidelity import Measured
 from dpmodels.report.trees import TreeTally, facts_of_tables
+from tasks.engine.encoded import EncodedTable
 from tasks.kinds.gate_page import keep_gate, refused_input
 from tasks.kinds.synthesized import records as records
 from tasks.kinds.synthesized import system as system
 from tasks.run.parquet import parquet_files, read_batches
 from tasks.run.store import Run
 
-SYNTHESIZED, COMPARED = True, False
+SYNTHESIZED = COMPARED = True
 LEAST_UNITS = 1024
 """Units of a batch of encoded rows, at least."""
 
@@ -37,29 +45,56 @@ def check_columns(contract: Tree, data: str, parents: str) -> None:
     """Hold the columns of each table's first file to the schema."""
     for name in contract.tables:
         with naming(name):
-            check_first(place_of(data, name), contract.schema_of(name), contract.joins(name))
+            check_first(place_of(data, name), contract.schema_of(name), contract.key_columns(name))
+
+
+def _opened(tree: Tree, data: str, batch_rows: int) -> dict[str, list[Sensitive[Batches]]]:
+    """Open the files of all private tables."""
+    return {
+        name: load_parts(place_of(data, name), tree.schema_of(name), batch_rows, tree.key_columns(name))
+        for name in tree.tables
+    }
+
+
+def transform_tables(tree: Tree, data: str, folder: Path) -> Sensitive[EncodedTable]:
+    """Encode tables that belong to no run into a private folder, to be compared."""
+    gates = {name: Gate(tree.schema_of(name), raw=True) for name in tree.tables}
+    folder.mkdir()
+    transform_tree(_opened(tree, data, BATCH_ROWS), gates, TreeRules(tree, raw=True), folder, LEAST_UNITS)
+    return Sensitive(EncodedTable(folder, tree))
+
+
+@dataclass(frozen=True)
+class SyntheticUnits:
+    """The units of a folder of stacked rows, batch by batch."""
+
+    tree: Tree
+    folder: Path
+    batch_rows: int
+
+    def __iter__(self) -> Iterator[TreeRecords]:
+        codec = TreeCodec(self.tree)
+        for file in parquet_files(self.folder):
+            for batch in read_batches(file, self.batch_rows, self.tree):
+                yield codec.encode(batch)
 
 
 def encode(run: Run, folder: Path) -> None:
     """Read all tables, join and encode them, and leave the gates' results in the sensitive zone."""
     tree, settings = tree_of(run.plan.release.contract), run.settings
-    tables = {
-        name: load_parts(place_of(settings.data, name), tree.schema_of(name), settings.batch_rows, tree.joins(name))
-        for name in tree.tables
-    }
-    gates = {name: Gate(tree.schema_of(name), raw=True) for name in tree.tables}
+    tables = _opened(tree, settings.data, settings.batch_rows)
+    gates, rules = {name: Gate(tree.schema_of(name), raw=True) for name in tree.tables}, TreeRules(tree, raw=True)
     try:
-        transform_tree(tree, tables, gates, folder, max(LEAST_UNITS, settings.batch_rows // 16))
+        transform_tree(tables, gates, rules, folder, max(LEAST_UNITS, settings.batch_rows // 16))
     except DataError as fault:
-        raise refused_input(run, fault, _of_all(gates.values())) from None
-    keep_gate(run, _of_all(gates.values()))
+        raise refused_input(run, fault, _of_all(tree, *gates.values(), rules)) from None
+    keep_gate(run, _of_all(tree, *gates.values(), rules))
 
 
-def _of_all(gates: Iterable[Gate]) -> Verdicts:
-    first, *others = gates
-    both = Verdicts(first.schema, [], raw=True)
-    both.outcomes = tuple(outcome for gate in (first, *others) for outcome in gate.outcomes)
-    return both
+def _of_all(tree: Tree, *gates: Verdicts) -> Verdicts:
+    verdicts = Verdicts(tree.schema_of(tree.root), [], raw=True)
+    verdicts.outcomes = tuple(outcome for gate in gates for outcome in gate.outcomes)
+    return verdicts
 
 
 @dataclass(frozen=True)
@@ -98,6 +133,11 @@ def further_facts(measured: Measured, first: Sequence[Any], tally: Any) -> dict[
     return facts_of_tables(measured, tally)
 
 
+def caution_of_rules(model: Any, rows: int, seed: int) -> str:
+    """Say of which table fewer than half of the rows keep its rules as they are drawn, if of any."""
+    return caution_of_tree(model, seed)
+
+
 def check_tree(folder: Path, contract: Tree, rows: int | None) -> TreeGate:
     """Check the tables of a hand-off, joined by their keys.
 
@@ -113,7 +153,7 @@ def check_tree(folder: Path, contract: Tree, rows: int | None) -> TreeGate:
 
 
 def _checked(folder: Path, contract: Tree, rows: int | None) -> TreeGate:
-    tables = {name: _read(folder / name, contract, name) for name in contract.tables}
+    tables = {name: _read(folder, contract, name) for name in contract.tables}
     gate, parents, codec = TreeGate(contract, rows), dict[str, Whole](), TreeCodec(contract)
     for name, branch in contract.tables.items():
         if branch.parent is not None:
@@ -125,6 +165,9 @@ def _checked(folder: Path, contract: Tree, rows: int | None) -> TreeGate:
             tables[name], parents[name] = tables[name].take(pa.array(order)), parents[name][order]
     gate.check(codec.stacked(tables, parents))
     gate.settle()
+    for name, table in public_tables(contract).items():
+        if not _rows_of(folder, name, schema_of(name, contract.public[name])).equals(table):
+            raise DataError("", f"table {name} is public, and has not the rows that the schema says")
     return gate
 
 
@@ -134,10 +177,13 @@ def _values(table: pa.Table, name: str) -> NDArray[Any]:
 
 
 def _read(folder: Path, tree: Tree, name: str) -> pa.Table:
-    schema, types = tree.handed_over(name), TreeCodec(tree).output_of(name)
-    folder = folder if folder.exists() else Path(place_of(str(folder.parent), name))
-    batches = [batch for file in parquet_files(folder) for batch in read_batches(file, 2**16, schema)]
-    table = pa.Table.from_batches(batches).unify_dictionaries()
+    types, table = TreeCodec(tree).output_of(name), _rows_of(folder, name, tree.handed_over(name))
     if missing := [column for column in types.names if column not in table.column_names]:
         raise DataError(f"{name}.{missing[0]}", "must be in the table")
     return table.select(types.names)
+
+
+def _rows_of(folder: Path, name: str, schema: Schema) -> pa.Table:
+    place = folder / name if (folder / name).exists() else Path(place_of(str(folder), name))
+    batches = [batch for file in parquet_files(place) for batch in read_batches(file, 2**16, schema)]
+    return pa.Table.from_batches(batches).unify_dictionaries()

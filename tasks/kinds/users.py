@@ -3,9 +3,11 @@
 What is encoded, drawn and checked is one flat table (dpmodels/contract/family.py).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +25,7 @@ from dpmodels.releases.contract import table_of
 from dpmodels.report.bins import CellTally
 from dpmodels.report.fidelity import Measured
 from tasks.kinds.gate_page import keep_gate, refused_input
+from tasks.kinds.synthesized import caution_of_rules as caution_of_rules
 from tasks.kinds.synthesized import records as records
 from tasks.kinds.synthesized import system as system
 from tasks.run.parquet import parquet_files, read_batches
@@ -105,13 +108,18 @@ def further_facts(measured: Measured, first: Sequence[Any], tally: Any) -> dict[
 
 
 def write_split(
-    contract: Any, flat: Iterable[pa.Table], folder: Path, file: str, footer: Callable[[], dict[bytes, bytes]] = dict
+    contract: Any,
+    flat: Iterable[pa.Table],
+    folder: Path,
+    file: str,
+    footer: Callable[[], dict[bytes, bytes]] = dict,
+    public: Mapping[str, pa.Table] = MappingProxyType({}),
 ) -> None:
-    """Write rows of the flat table as two tables, each to a file of this name in a folder of its own."""
+    """Write rows of the flat table as its tables, and public ones, to a file of this name in a folder for each."""
     writers: dict[str, pq.ParquetWriter] = {}
     try:
-        for table in flat:
-            for name, part in split(contract, table).items():
+        for tables in chain([public], (split(contract, table) for table in flat)):
+            for name, part in tables.items():
                 if name not in writers:
                     (folder / name).mkdir(exist_ok=True)
                     writers[name] = pq.ParquetWriter(folder / name / file, part.schema, compression="zstd")

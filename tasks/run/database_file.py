@@ -10,6 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from dpmodels.codec.flat import public_tables
+from dpmodels.codec.public import public_types
 from dpmodels.codec.tree import TreeCodec
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
@@ -62,11 +64,13 @@ def write_database(tree: Tree, batches: Batches, path: Path, about: Mapping[str,
     check_installed(["duckdb"])
     import duckdb
 
+    public = public_tables(tree)
     fault = ""
     with duckdb.connect(str(path), config=SAFE) as connection:
-        for name in tree.tables:
+        for name in (*public, *tree.tables):
+            rows = iter(public[name].to_batches()) if name in public else batches(name)
             try:
-                _write(connection, tree, name, batches(name))
+                _write(connection, tree, name, rows)
                 _comment(connection, name, about)
             except duckdb.Error:  # its message quotes a row
                 fault = f"table {name} cannot be written: its keys do not hold, or the disk is full"
@@ -76,7 +80,8 @@ def write_database(tree: Tree, batches: Batches, path: Path, about: Mapping[str,
 
 
 def _write(connection: Any, tree: Tree, name: str, batches: Iterator[pa.RecordBatch]) -> None:
-    empty = TreeCodec(tree).output_of(name).empty_table()
+    public = tree.public.get(name)
+    empty = (public_types(name, public) if public else TreeCodec(tree).output_of(name)).empty_table()
     connection.register("given_rows", _plain(empty))
     described = connection.execute("DESCRIBE SELECT * FROM given_rows").fetchall()
     connection.execute(statement(tree, name, {column: kind for column, kind, *_ in described}))
@@ -90,13 +95,18 @@ def statement(tree: Tree, name: str, types: dict[str, str]) -> str:
 
     A key that is left out of what is handed over, and one that refers to such a one, is none.
     """
-    branch, on = tree.tables[name], tree.keys_of(name)
     lines = [f"{quoted(column)} {kind}" for column, kind in types.items()]
+    if name in tree.public:
+        return f"CREATE TABLE {quoted(name)} ({', '.join(lines)}, PRIMARY KEY ({listed(tree.public[name].key)}))"
+    branch, on = tree.tables[name], tree.keys_of(name)
     if branch.key and set(branch.key) <= types.keys():
         lines.append(f"PRIMARY KEY ({listed(branch.key)})")
     if branch.parent and set(on) <= types.keys():
         key = tree.tables[branch.parent].key
         lines.append(f"FOREIGN KEY ({listed(on)}) REFERENCES {quoted(branch.parent)} ({listed(key)})")
+    for one in branch.refers:
+        key = tree.public[one.to].key
+        lines.append(f"FOREIGN KEY ({listed(one.by)}) REFERENCES {quoted(one.to)} ({listed(key)})")
     return f"CREATE TABLE {quoted(name)} ({', '.join(lines)})"
 
 

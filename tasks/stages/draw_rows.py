@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from dpmodels.artifact import aside, replace_folder, write_whole
 from dpmodels.codec.embedded import codec_of
-from dpmodels.codec.flat import tables_of, units_in
-from dpmodels.codec.rules import Conditions
+from dpmodels.codec.flat import public_tables, tables_of, units_in
+from dpmodels.codec.rules import conditions_of
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.generators.conditional import sample_where
 from dpmodels.generators.constraints import sample_valid
@@ -52,7 +52,8 @@ def draw_rows(
 ) -> Iterator[tuple[pa.Table, Drawn]]:
     """Yield tables of synthetic rows that meet all conditions, each with what is known by then.
 
-    Of users and their rows, ``rows`` counts users, and the tables are flat (dpmodels/contract/family.py).
+    Of users and their rows, ``rows`` counts users, and the tables are flat (dpmodels/contract/family.py). Of a tree it
+    counts units, and those are drawn that meet the conditions: on each table, by one of their rows.
 
     Without a seed they are drawn by the one after the run's, so that they are other rows than the run's own.
 
@@ -71,10 +72,10 @@ def draw_rows(
         model = read_generator(handle.path, handle.sha256)
         codec = codec_of(model.schema)
         facts = Drawn(run.name, model.release_entry, run.plan.release.method, seed, tuple(where))
-        if where and tables_of(model.schema):
+        if where and model.schema.users:
             raise Unsuitable("users are drawn with all their rows, so no condition can be set; filter the tables")
         if where:
-            batches = sample_where(model, Conditions(model.schema, where), rows, seed, device)
+            batches = sample_where(model, conditions_of(model.schema, where), rows, seed, device)
         else:
             batches = ((records, 1.0) for records in sample_valid(model, rows, seed, device))
         for records, share in batches:
@@ -120,5 +121,5 @@ def write_rows(run: Run, out: Path, rows: int, where: Sequence[str], seed: int |
 def _write_two(contract: Any, flat: Iterator[pa.Table], out: Path, footer: Callable[[], dict[bytes, bytes]]) -> None:
     with aside(out) as part:
         part.mkdir()
-        write_split(contract, flat, part, "part-00000.parquet", footer)
+        write_split(contract, flat, part, "part-00000.parquet", footer, public_tables(contract))
         replace_folder(part, out.absolute())

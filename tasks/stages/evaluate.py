@@ -4,20 +4,27 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from dpmodels.codec.flat import tables_of
 from dpmodels.comparison.compare import compare_tables, distinct_names, write_comparison
 from dpmodels.comparison.frame import ParquetBatches
 from dpmodels.comparison.report import QUICK, Options, evaluate_run, write_report
+from dpmodels.comparison.trees import compare_trees, evaluate_tree
 from dpmodels.contract.schema import Schema
+from dpmodels.contract.tree import Tree
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.privacy import Sensitive
+from dpmodels.reading.public import load_public_files
+from dpmodels.releases.contract import tree_of
 from dpmodels.releases.release import read_release
 from tasks.engine.encoded import EncodedTable
 from tasks.engine.engines import Threads, cores
 from tasks.engine.pools import limit_pools
 from tasks.engine.progress import progress_bar
 from tasks.kinds.protocol import kind_of_line
+from tasks.kinds.trees import SyntheticUnits, transform_tables
 from tasks.run.folders import make_private
 from tasks.run.receive import receive
 from tasks.run.store import Handle, Run
@@ -36,9 +43,11 @@ def evaluate(
     """
     if not kind_of_line(run.plan.release).COMPARED:
         raise Unsuitable(f"run {run.name} is not about a table, and nothing else is compared with the real data here")
-    schema, settings = run.plan.release.table, run.settings
     if test is not None and tables_of(run.plan.release.contract):
         raise Unsuitable("rows of other users cannot be compared with: leave --test out for users and their rows")
+    if run.plan.release.contract.kind == "tree":
+        return Handle(path=_evaluate_tree(run, ingested, options))
+    schema, settings = run.plan.release.table, run.settings
     real = Sensitive(EncodedTable(ingested.path, schema))
     release = read_release(run.read("sanitize")).value
     options = _on_limited_threads(options or Options(seed=settings.seed, only=QUICK))
@@ -54,6 +63,17 @@ def evaluate(
         return Handle(path=write_report(report, run.sensitive))
 
 
+def _evaluate_tree(run: Run, ingested: Handle, options: Options | None) -> Path:
+    """Write the internal report on a tree of tables."""
+    tree, settings = tree_of(run.plan.release.contract), run.settings
+    real = Sensitive(EncodedTable(ingested.path, tree))
+    options = _on_limited_threads(options or Options(seed=settings.seed, only=QUICK))
+    with progress_bar("evaluate"), receive(run).here() as folder:
+        synthetic = SyntheticUnits(tree, folder, settings.batch_rows)
+        report = evaluate_tree(tree, real, synthetic, options, Threads(settings.threads or cores()).map)
+        return write_report(report, run.sensitive)
+
+
 @dataclass(frozen=True)
 class Place:
     """A private folder for comparisons that belong to no run."""
@@ -62,12 +82,16 @@ class Place:
 
 
 @stage("compare", sensitive=True)
-def compare(place: Place, tables: Sequence[str], real: str, test: str | None, schema: Schema, options: Options) -> Path:
+def compare(
+    place: Place, tables: Sequence[str], real: str, test: str | None, schema: Schema | Tree, options: Options
+) -> Path:
     """Judge any synthetic tables against the same real rows; write figures and page into the private folder."""
     if schema.users:
         raise Unsuitable("users and their rows are two tables, and tables are compared one by one")
     make_private(place.sensitive)
     names = distinct_names([Path(table) for table in tables])
+    if schema.kind == "tree":
+        return write_comparison(_compare_trees(place, names, tables, real, test, schema, options), place.sensitive)
     with ExitStack() as stack:
         lend = stack.enter_context
         *parts, real_rows = [lend(as_parquet(data, schema, place.sensitive)) for data in (*tables, real)]
@@ -75,6 +99,21 @@ def compare(place: Place, tables: Sequence[str], real: str, test: str | None, sc
         by_name, map_ = dict(zip(names, parts, strict=True)), Threads(options.workers).map
         comparison = compare_tables(by_name, real_rows, test_rows, schema, _on_limited_threads(options), map_)
     return write_comparison(comparison, place.sensitive)
+
+
+def _compare_trees(
+    place: Place, names: Sequence[str], data: Sequence[str], real: str, test: str | None, tree: Tree, options: Options
+) -> Sensitive[dict[str, Any]]:
+    """Encode all trees of tables, and compare them."""
+    if test is not None:
+        raise Unsuitable("units that were held out cannot be compared with: leave --test out for a tree of tables")
+    tree = load_public_files(tree, real)
+    with TemporaryDirectory(dir=place.sensitive) as folder:
+        real_units, *encoded = [
+            transform_tables(tree, each, Path(folder) / str(number)) for number, each in enumerate((real, *data))
+        ]
+        units = dict(zip(names, encoded, strict=True))
+        return compare_trees(tree, real_units, units, _on_limited_threads(options), Threads(options.workers).map)
 
 
 def evaluate_again(run: Run, test: str | None, lenet: Path | None, jobs: int | None, real_rows: bool = False) -> Path:

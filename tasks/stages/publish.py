@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from dpmodels.artifact import sha256_of, write_text
-from dpmodels.codec.flat import tables_of
+from dpmodels.codec.flat import public_tables, tables_of
 from dpmodels.errors import ArtifactError
 from dpmodels.files import copy_plain
 from dpmodels.hand_off.lines import ClientLine
@@ -53,10 +53,12 @@ def copy_table(run: Run, folder: Path) -> dict[str, str]:
     if received.parts:  # whose digests are those of the files that were checked
         return {f"{MADE['sample']}/{name}": sha256 for name, sha256 in received.parts.items()}
     place.mkdir()
+    public = public_tables(contract)
     for file in members(received.folder, received.synthetic):
         if tables_of(contract):
             flat = (pa.Table.from_batches([batch]) for batch in read_batches(file, size, contract))
-            write_split(contract, flat, place, file.name)
+            write_split(contract, flat, place, file.name, public=public)
+            public = {}
         else:
             copy_plain(file.parents[1], file, place / file.name)
     if kind := run.settings.format:

@@ -11,7 +11,6 @@ from dpmodels.authoring.lint import load_contract
 from dpmodels.codec.embedded import codec_of
 from dpmodels.errors import ArtifactError, DataError, FileMissing, Unsuitable
 from dpmodels.gate.expectations import Verdicts
-from dpmodels.generators.constraints import caution_of_rules
 from dpmodels.generators.load import load_generator
 from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from dpmodels.methods.registry import METHODS
@@ -83,7 +82,7 @@ def _judge(run: Run, release: Handle, received: Received) -> Handle:
         first = first_records(folder, contract, FIT_ROWS)
     facts = summarise(measured, tally, first, gate.results(), release.sha256, charged_section(run))
     facts |= kind.further_facts(measured, first, tally)
-    if cautions := [*contract.remarks, *filter(None, [caution_of_rules(model, rows, settings.seed)])]:
+    if cautions := [*contract.remarks, *filter(None, [kind.caution_of_rules(model, rows, settings.seed)])]:
         facts["cautions"] = cautions
     return _finish(run, judged(facts), checks)
 

@@ -7,7 +7,8 @@ import yaml
 
 from dpmodels.audit.made import firm
 from dpmodels.authoring.lint import parse
-from dpmodels.contract.tree import MOST_ROWS, Tree
+from dpmodels.contract.branch import MOST_ROWS
+from dpmodels.contract.tree import Tree
 
 
 def changed(**changes: Any) -> str:
@@ -99,3 +100,64 @@ def test_tables_and_columns_in_another_order_are_another_contract():
     others = {"customer": tables["customer"], "purchase": tables["purchase"], "address": tables["address"]}
     again = Tree.model_validate({**content, "tables": {**others, "item": tables["item"]}})
     assert again.hash != firm.make_schema().hash
+
+
+def test_rules_name_columns_of_their_table_and_of_those_above_and_change_no_hash_where_there_are_none():
+    assert firm.make_schema().hash == "d63f91637ca1246712efba51e5db4cf82b26d2241d8f0852b941e2ab85608683"
+    contract, faults = parse(changed(purchase__constraints=["when kind = books then customer.age >= 20"]))
+    assert faults == [] and contract.hash != firm.make_schema().hash
+    (rule,) = contract.rules_of("purchase")
+    assert rule.flat == "when purchase.kind = books then customer.age >= 20" and rule.alone is None
+    assert contract.schema_of("purchase").constraints == ()
+    again, _ = parse(contract.to_yaml())
+    assert again == contract
+
+
+def test_a_rule_of_one_table_is_one_of_its_schema_however_it_names_its_columns():
+    day = yaml.safe_load("{type: datetime, min: 2024-01-01, max: 2024-12-31, resolution: day}")
+    columns = {"purchase__columns__paid": day}
+    contract, faults = parse(changed(**columns, purchase__constraints=["purchase.day <= paid"]))
+    assert faults == [] and contract.schema_of("purchase").constraints == ("day <= paid",)
+    assert contract.handed_over("purchase").constraints == ("day <= paid",)
+    assert contract.ruled("purchase").constraints == ("purchase.day <= purchase.paid",)
+
+
+@pytest.mark.parametrize(
+    ("table", "rule", "says"),
+    [
+        ("purchase", "day >= customer.since", "names `customer.since`, which is no column"),
+        ("purchase", "day >= customer.age", "compares a datetime with a number"),
+        ("purchase", "when customer.age > 20 then address.town = north", "names no column of this table"),
+        ("purchase", "when kind = bread then customer.age > 20", "bread is no value"),
+        ("purchase", "item.price >= customer.age", "names `item.price`, which is no column"),
+        ("purchase", "position > purchase.rows", "names `purchase.rows`, which is no column"),
+        ("address", "when town = north then purchase.rows > 1", "is no condition"),
+        ("item", "price >= 3", "names `3`, which is no column"),
+        ("item", "customer.age > price", ""),
+    ],
+)
+def test_what_is_wrong_with_a_rule_is_said_at_its_place(table, rule, says):
+    contract, faults = parse(changed(**{f"{table}__constraints": [rule]}))
+    if not says:
+        assert faults == [] and contract.rules_of("item")[0].flat == "item.price < customer.age"
+        return
+    assert contract is None and [says in fault.message for fault in faults] == [True], faults
+    assert faults[0].where == f"tables.{table}.constraints.0"
+
+
+def test_a_target_is_one_of_the_table_that_it_is_drawn_with():
+    tree = Tree.model_validate({**yaml.safe_load(firm.SCHEMA_TEXT), "target": "purchase.kind"})
+    assert {name: tree.flat_of(name).target for name in tree.measured} == {
+        "customer": None,
+        "purchase": "purchase.kind",
+        "item": None,
+    }
+    part = Tree.model_validate({**yaml.safe_load(firm.SCHEMA_TEXT), "target": "address.town"})
+    assert part.flat_of("customer").classes == 3 and part.flat_of("purchase").target is None
+    assert parse(tree.to_yaml())[0] == tree and tree.hash != firm.make_schema().hash
+
+
+@pytest.mark.parametrize("target", ["kind", "purchase.number", "purchase.rows", "town.kind", 3])
+def test_a_target_that_is_no_column_of_a_table_is_refused(target):
+    contract, faults = parse(yaml.safe_dump({**yaml.safe_load(firm.SCHEMA_TEXT), "target": target}, sort_keys=False))
+    assert contract is None and [fault.where for fault in faults] == ["target"]

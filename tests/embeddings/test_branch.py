@@ -20,20 +20,27 @@ ONE_WAY, TWO_WAY = 1 << 20, 1 << 18
 
 
 def some_tree(rng: np.random.Generator) -> Tree:
-    """Return a tree of two to five tables of any shape, of few columns each."""
+    """Return a tree of two to five tables of any shape, of few columns, with references, and half with a target."""
     tables: dict[str, Any] = {}
+    towns = {"key": "town", "groups": int(rng.integers(1, 6)), "columns": {"town": {"type": "identifier"}}}
+    towns["rows"] = {"town": [f"town {number}" for number in range(4)]}
     for number in range(int(rng.integers(2, 6))):
         name, parent = f"t{number}", f"t{rng.integers(0, number)}" if number else None
         if parent is not None and depth(tables, parent) > 2:
             parent = "t0"
         key: dict[str, Any] = {f"k{number}": {"type": "identifier", "keep": "regenerate"}}
         columns = {f"a{n}": {"type": "integer", "min": 0, "max": int(rng.integers(1, 6))} for n in range(2)}
+        columns["b"] = {"type": "boolean"}
         tables[name] = {"key": f"k{number}", "columns": {**key, **columns}}
+        if rng.random() < 0.5:
+            tables[name]["columns"]["town"] = {"type": "identifier"}
+            tables[name]["refers"] = [{"to": "towns", "by": "town", "nullable": bool(rng.random() < 0.5)}]
         if parent is not None:
             tables[name]["columns"][tables[parent]["key"]] = {"type": "identifier"}
             tables[name] |= {"parent": parent, "most": int(rng.integers(1, 5))}
             tables[name] |= {"follows": ["a0"]} if rng.random() < 0.5 else {}
-    return Tree.model_validate({"name": "some", "tables": tables})
+    target = {"target": f"{rng.choice(list(tables))}.b"} if rng.random() < 0.5 else {}
+    return Tree.model_validate({"name": "some", "tables": tables, "public": {"towns": towns}, **target})
 
 
 def depth(tables: dict[str, Any], name: str) -> int:
@@ -112,3 +119,15 @@ def test_the_weights_of_a_units_rows_add_up_to_one_in_every_table_that_it_has_ro
         assert (weight <= 1 + 1e-9).all()
         direct = tree.tables[name].parent == tree.root
         assert not direct or np.allclose(weight[weight > 0], 1)
+
+
+def test_rules_change_nothing_that_is_measured():
+    content = firm.make_schema().model_dump()
+    content["tables"]["purchase"]["constraints"] = ["when kind = books then customer.age >= 20"]
+    content["tables"]["address"]["constraints"] = ["when town = north then customer.age >= 20"]
+    ruled, free = Tree.model_validate(content), firm.make_schema()
+    units = firm.make_records(20)
+    for one, other in zip(sums_of(ruled), sums_of(free), strict=True):
+        same = TreeRecords(ruled, units.codes, units.parents)
+        assert one.l2_sensitivity == other.l2_sensitivity
+        assert torch.equal(one.lattice_sum(same), other.lattice_sum(units))

@@ -94,6 +94,22 @@ def test_a_table_that_is_not_stacked_is_refused(column):
             list(whole_units(TREE, ROWS.drop_columns(column).combine_chunks().to_batches()))
 
 
+def test_rows_that_break_a_rule_with_rows_above_them_are_noticed_in_any_file():
+    content = TREE.model_dump()
+    content["tables"]["item"]["constraints"] = ["customer.age >= price"]
+    content["tables"]["address"]["constraints"] = ["when town = north then customer.age > 50"]
+    tree = type(TREE).model_validate(content)
+    gates = [TreeGate(tree, 60), TreeGate(tree, 60)]
+    address = with_values("address.town", lambda x: ["south"] * len(x))
+    assert gates[1].check(with_values("item.price", lambda x: [1.0] * len(x)).slice(0, 0)) and not gates[0].check(ROWS)
+    gates[1].add(gates[0])
+    gates[1].settle()
+    broken = [rule.text for rule in gates[1].broken if rule.expectation == "rule"]
+    assert broken == ["`item.price <= customer.age` must hold in every row of table item"]
+    gates[0].check(address)
+    assert len(gates[0].rules.outcomes) == 2
+
+
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
 def test_batches_are_cut_between_units_and_give_the_same_tables(size):
     batches = list(whole_units(TREE, (batch for batch in ROWS.combine_chunks().to_batches(max_chunksize=size))))

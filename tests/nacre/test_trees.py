@@ -10,16 +10,21 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 import nacre
 from dpmodels.audit.made import firm
 from dpmodels.errors import DataError, InvalidArgument, Unsuitable
+from dpmodels.hand_off.verify import verify_hand_off
 from tasks.run.database_file import write_database
+from tasks.stages.validate import check_hand_off
 from tests.kit.errors import refused, shown
+from tests.kit.manifests import rewritten
 from tests.kit.support import SCHEMA_TEXT, charges, make_table, run_cli
 from tests.releases.make_golden import GOLDEN
 
 pytestmark = pytest.mark.filterwarnings("ignore::nacre.ReleaseWarning")  # chance decides whether so few rows stand out
+PUBLIC_PART = "synthetic/branch/part-00000.parquet"
 PLANTED = "zQ7-unmistakable-Xw9"
 QUICK = {
     "measurement": {"fine_cells": 16},
@@ -261,3 +266,46 @@ def test_rows_that_do_not_fit_are_refused_removed_and_never_shown(
     assert PLANTED not in shown(caught.value) and charges(tmp_path / ".nacre") == []
     assert rows_left(tmp_path) == []
     assert not [path for path in (tmp_path / ".nacre" / "control").iterdir() if path.is_dir()]
+
+
+def test_public_frames_are_part_of_the_schema_and_lie_beside_the_synthetic_tables(tmp_path: Path) -> None:
+    content = yaml.safe_load(firm.SCHEMA_TEXT)
+    content["public"] = {
+        "branch": {"key": "code", "columns": {"code": {"type": "identifier"}, "big": {"type": "boolean"}}}
+    }
+    content["tables"]["customer"]["columns"]["branch"] = {"type": "identifier"}
+    content["tables"]["customer"]["refers"] = [{"to": "branch", "by": "branch"}]
+    branch = pd.DataFrame({"code": ["b", "a"], "big": [True, False]})
+    customers = TABLES["customer"].to_pandas().assign(branch="a")
+    given = {**frames(), "customer": customers, "branch": branch}
+    made = nacre.synthesize(given, content, rows=20, **ASKED)
+    assert list(made.tables) == ["branch", *TABLES] and made.tables["branch"].equals(branch)
+    assert made.tables["customer"]["branch"].isin(["a", "b"]).all() and joins(made.tables)
+    assert made.verify().faults == [] and rows_left(tmp_path) == []
+    more = nacre.sample(made, 5, home=made.folder.parents[1])
+    assert isinstance(more, dict) and more["branch"].equals(branch) and len(more["customer"]) == 5
+    for rows, fault in ((branch.head(1), "public table branch has not the 2 rows"), (branch.assign(big=False), "")):
+        pq.write_table(pa.Table.from_pandas(rows, preserve_index=False), changed := tmp_path / "changed.parquet")
+        other = rewritten(made.folder, tmp_path / f"other-{len(rows)}", PUBLIC_PART, lambda _: changed.read_bytes())
+        faults = verify_hand_off(other).faults
+        assert [one.startswith(fault) for one in faults] == [True] * bool(fault)
+        with refused(DataError, "table branch is public, and has not the rows that the schema says"):
+            check_hand_off(other, None)
+    customers.loc[0, "branch"] = PLANTED
+    with refused(DataError, "names a row that public table branch lacks", column="customer.branch") as caught:
+        nacre.synthesize({**given, "customer": customers}, content, home="other", **ASKED)
+    assert PLANTED not in shown(caught.value) and charges(tmp_path / "other") == []
+
+
+def test_units_are_drawn_until_so_many_meet_conditions(finished: nacre.Result) -> None:
+    home = finished.folder.parents[1]
+    drawn = nacre.sample(finished, 7, where=["customer.age >= 30", "customer.age < 80"], home=home)
+    assert isinstance(drawn, dict) and len(drawn["customer"]) == 7 and joins(drawn)
+    assert drawn["customer"]["age"].between(30, 79).all()
+    assert charges(home) == ["reserve", "draw", "seal", "commit"]
+
+
+@pytest.mark.parametrize("where", ["age > 30", "customer.age > 200", "item.purchase = 3", "customer.age"])
+def test_a_condition_that_no_unit_can_meet_is_one_sentence(finished: nacre.Result, where: str) -> None:
+    with refused(Unsuitable, where.partition(" ")[0]):
+        nacre.sample(finished, 5, where=where, home=finished.folder.parents[1])

@@ -18,6 +18,7 @@ from dpmodels.codec.tree import TreeCodec, TreeRecords
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate
+from dpmodels.gate.tree_gate import TreeRules
 from dpmodels.reading.load import load_parts
 from dpmodels.reading.tree import transform_tree
 from dpmodels.reading.tree_files import place_of
@@ -57,7 +58,7 @@ def read(tree: Tree, tables: Mapping[str, Mapping[str, Any]], folder: Path, batc
     }
     gates = {name: Gate(tree.schema_of(name), raw=True) for name in tree.tables}
     (out := folder / "encoded").mkdir(exist_ok=True)
-    transform_tree(tree, parts, gates, out, 2)
+    transform_tree(parts, gates, TreeRules(tree, raw=True), out, 2)
     codec = TreeCodec(tree)
     with pa.OSFile(str(out / "part-00000.arrow")) as source, pa.ipc.open_file(source) as reader:
         batches = [codec.from_arrow(reader.get_batch(index)) for index in range(reader.num_record_batches)]
@@ -176,6 +177,36 @@ def test_rows_that_are_left_out_may_repeat_keys_and_take_nothing_from_others(tmp
     records = read(tree, tables, tmp_path)
     assert records.parents["purchase"].tolist() == [0, 1]
     assert records.codes["item"][0].tolist() == [10_001, 100]  # of 4, without a price, and of 5
+
+
+RULES = {
+    "purchase": {
+        "constraints": ["when kind = games then customer.age <= 20", "when kind = tools then day > 2024-01-31"]
+    },
+    "address": {"constraints": ["when town = north then customer.age >= 40"]},
+}
+
+
+def test_rows_that_keep_the_rules_pass_and_those_that_are_left_out_may_break_them(tmp_path):
+    tables = with_column("purchase", "kind", ["books", "games", "tools", "books", "games"])
+    tables["purchase"]["customer"] = ["b", "a", "b", "b", "nobody"]
+    tree = tree_of(**{**RULES, "purchase": {**RULES["purchase"], "orphans": "drop"}}, item={"orphans": "drop"})
+    assert read(tree, tables, tmp_path).rows("purchase") == 4
+
+
+@pytest.mark.parametrize(
+    ("tables", "rule"),
+    [
+        (TABLES, "`when purchase.kind = games then customer.age <= 20` must hold in every row of table purchase"),
+        (with_column("address", "customer", ["a"]), "`when address.town = north then customer.age >= 40` must hold"),
+        (with_column("purchase", "day", [date(2024, 1, 1)] * 5), "`when kind = tools then day > 2024-01-31` must hold"),
+    ],
+)
+def test_a_broken_rule_is_one_sentence_without_a_value_or_a_count(tmp_path, tables, rule):
+    with pytest.raises(DataError) as fault:
+        read(tree_of(**RULES), tables, tmp_path)
+    assert rule in str(fault.value) and "to fix it: correct the rows" in str(fault.value)
+    assert not [word for word in str(fault.value).replace(rule, "").split() if word.strip(".;").isdigit()]
 
 
 def test_parents_of_one_key_are_matched_by_the_first_and_nobody_by_none():

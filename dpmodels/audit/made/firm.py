@@ -9,7 +9,7 @@ import pyarrow as pa
 import yaml
 
 from dpmodels.codec.encode import Codec
-from dpmodels.codec.tree import TreeCodec, TreeRecords
+from dpmodels.codec.tree import TreeCodec, TreeRecords, reference_codes
 from dpmodels.contract.tree import Tree
 from dpmodels.reading.tree import Raw, joined
 
@@ -95,8 +95,8 @@ def records_of(tree: Tree, tables: Mapping[str, pa.Table]) -> TreeRecords:
     raw = {}
     for name, table in tables.items():
         codes = Codec(tree.schema_of(name)).encode(table).codes or ()
-        keys = {key: table.column(key).to_numpy().astype(object) for key in tree.joins(name)}
-        raw[name] = Raw(list(codes), keys)
+        keys = {key: np.array(table.column(key).to_pylist(), dtype=object) for key in tree.key_columns(name)}
+        raw[name] = Raw([*codes, *reference_codes(tree, name, keys)], keys)
     return joined(tree, raw)
 
 

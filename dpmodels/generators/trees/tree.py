@@ -11,7 +11,7 @@ column never fall within a parent, and rise where they are unique; rows that wou
 Privacy: post-processing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -19,17 +19,21 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from dpmodels.arrays import Mask, Whole
-from dpmodels.codec.codes import Codes, to_codes
+from dpmodels.codec.codes import Codes, code_type, to_codes
 from dpmodels.codec.encode import Records
 from dpmodels.codec.tree import TreeRecords
+from dpmodels.contract.branch import POSITION, PREVIOUS, ROWS
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.continuous import decode_numbers
 from dpmodels.contract.schema import Schema
-from dpmodels.contract.tree import POSITION, PREVIOUS, ROWS, Tree
+from dpmodels.contract.tree import Tree
+from dpmodels.errors import DataError
+from dpmodels.generators.constraints import Rules
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.model_file import write_model
 from dpmodels.generators.sampling import Sampler
 from dpmodels.generators.trees.given import GivenColumns
+from dpmodels.generators.trees.ruled import allowed_cells, draw_by_rules
 from dpmodels.late import Tensor
 
 
@@ -88,31 +92,44 @@ class TreeModel(Sampler):
             drawn[table] = self._units(rows, rng) if table == tree.root else self._below(table, drawn, rng)
             for part in tree.parts(table):
                 drawn[part] = self._part(table, part, drawn[table], rng)
-        codes = {table: _codes(tree, table, drawn[table]) for table in tree.tables}
+        codes = {table: _codes(tree, table, drawn[table], rng) for table in tree.tables}
         return TreeRecords(tree, codes, {table: drawn[table].parents for table in tree.tables if table != tree.root})
 
     def _units(self, rows: int, rng: np.random.Generator) -> Rows:
         """Draw the rows of the root."""
         root, units = self.schema.root, Rows({}, {}, np.zeros(rows, dtype=np.int64))
-        units.fill(self.models[root].draw(rows, rng), self.schema.flat_of(root), self._attributes(root))
+        rules, draw = self._rules(root, self._attributes(root)), self.models[root].draw
+        records = draw(rows, rng)
+        if rules.all:
+            records, fits = draw_by_rules(lambda numbers: draw(len(numbers), rng), rows, rules, rng)
+            records = records.take(_stand_ins(fits, rules, rng))
+        units.fill(records, self.schema.flat_of(root), self._attributes(root))
         return units
+
+    def _rules(self, table: str, names: Collection[str]) -> Rules:
+        """Return the rules of a table's rows, of which the named columns are drawn."""
+        schema = self.schema.ruled(table)
+        return Rules(schema, [name for name in schema.modelled if name not in names])
 
     def _attributes(self, table: str) -> set[str]:
         """Name the attributes of a table that are drawn first: all but those of the tables that are part of it."""
-        parts = {f"{part}.{name}" for part in self.schema.parts(table) for name in self.schema.tables[part].modelled}
+        parts = {f"{part}.{name}" for part in self.schema.parts(table) for name in self.schema.tables[part].grouped}
         return set(self.schema.attributes(table)) - parts
 
     def _part(self, table: str, part: str, rows: Rows, rng: np.random.Generator) -> Rows:
         """Draw the rows of a table that is part of another, and tell the rows above what they are."""
-        tree, flat, columns = self.schema, self.schema.flat_of(table), self.schema.tables[part].modelled
+        tree, flat, columns = self.schema, self.schema.flat_of(table), self.schema.tables[part].grouped
         names = {f"{part}.{name}" for name in columns}
         present = {f"{part}.{name}" for name, column in columns.items() if not column.nullable}
         ignored = {name for name in tree.attributes(table) if name not in rows.states} - names
         there = np.flatnonzero(_numbers(flat, f"{part}.{ROWS}", rows) > 0)
         result = Rows({}, {}, there)
         if len(there):
-            draw = GivenColumns(self.models[table], names, ignored, present)
-            result.fill(draw.draw(rows.take(there).records(flat), rng), flat, names)
+            rules = self._rules(part, names)
+            draw = GivenColumns(self.models[table], names, ignored, present, bool(rules.all))
+            records, fits = _drawn(draw, rows.take(there).records(flat), rules, rng)
+            there, result = there[fits], Rows({}, {}, there[fits])
+            result.fill(records.take(fits), flat, names)
         for name in names:
             column = flat.modelled[name]
             rows.states[name] = np.full(len(rows), column.null_state, dtype=np.int32)
@@ -144,7 +161,9 @@ class TreeModel(Sampler):
         tree, flat = self.schema, self.schema.flat_of(table)
         names, followed = self._attributes(table), tree.followed(table)
         parts = {name for name in tree.attributes(table) if name not in names}
-        draw, keep = GivenColumns(self.models[table], names, parts), np.ones(len(rows), dtype=np.bool_)
+        in_turn = [f"{table}.{tree.tables[table].order}"] if tree.tables[table].order in followed else []
+        rules, keep = self._rules(table, names.difference(in_turn)), np.ones(len(rows), dtype=np.bool_)
+        draw = GivenColumns(self.models[table], names, parts, by_allowed=bool(rules.all))
         last = np.flatnonzero(np.diff(rows.parents, append=-1) != 0)[np.unique(rows.parents, return_inverse=True)[1]]
         for name in names:
             rows.states[name], rows.values[name] = np.zeros(len(rows), dtype=np.int32), np.zeros(len(rows))
@@ -156,16 +175,17 @@ class TreeModel(Sampler):
             part, allowed = rows.take(here), None
             for name in followed:
                 self._follow(table, name, rows, part, here, turn)
-            if tree.tables[table].order in followed:
+            if in_turn:
                 allowed = self._allowed(table, draw, part, last[here] - here)
                 keep[here] = next(iter(allowed.values())).any(axis=1)
             if len(here):
-                fresh = draw.draw(part.records(flat), rng, allowed)
+                fresh, fits = _drawn(draw, part.records(flat), rules, rng, allowed)
+                keep[here] &= fits
                 for index, name in enumerate(flat.modelled):
                     if name in names:
                         rows.states[name][here] = fresh.states[:, index]
                         rows.values[name][here] = fresh.values[:, index]
-        return self._ordered(table, rows.take(keep))
+        return self._ordered(table, rows.take(keep), rules)
 
     def _follow(self, table: str, name: str, rows: Rows, part: Rows, here: Whole, turn: int) -> None:
         """Tell rows what the row before is; the first of a parent has none."""
@@ -198,15 +218,24 @@ class TreeModel(Sampler):
         cells = np.arange(column.size)
         return {index: (lowest <= cells) & (cells <= highest[:, None])}
 
-    def _ordered(self, table: str, rows: Rows) -> Rows:
-        """Sort the values of the order column within each parent, and leave out repeated ones if they are unique."""
+    def _ordered(self, table: str, rows: Rows, rules: Rules) -> Rows:
+        """Sort the values of the order column within each parent, and leave out repeated ones if they are unique.
+
+        Where a row would break a rule, the rows of its parent are sorted as they are, with all of their columns.
+        """
         branch = self.schema.tables[table]
         if branch.order is None:
             return rows
         name, column = f"{table}.{branch.order}", cast(Continuous, branch.modelled[branch.order])
         numbers = decode_numbers(column, rows.states[name], rows.values[name])
         order = np.lexsort((numbers, rows.parents))
-        rows.states[name], rows.values[name] = rows.states[name][order], rows.values[name][order]
+        sorted_rows = rows.take(order)
+        rows.states[name], rows.values[name] = sorted_rows.states[name], sorted_rows.values[name]
+        if rules.all:
+            broken = ~rules.hold(rows.records(self.schema.flat_of(table)))
+            whole = np.isin(rows.parents, rows.parents[broken])
+            rows = rows.take(np.where(whole, order, np.arange(len(rows))))
+            rows.states[name], rows.values[name] = sorted_rows.states[name], sorted_rows.values[name]
         if not branch.unique:
             return rows
         same = (np.diff(numbers[order], prepend=np.nan) == 0) & (np.diff(rows.parents, prepend=-1) == 0)
@@ -232,15 +261,55 @@ class TreeModel(Sampler):
         return cls(tree, models, entry)
 
 
+def _drawn(
+    draw: GivenColumns,
+    incomplete: Records,
+    rules: Rules,
+    rng: np.random.Generator,
+    allowed: dict[int, Mask] | None = None,
+) -> tuple[Records, Mask]:
+    """Draw rows of which some columns are known; tell which of them keep the rules."""
+    if not rules.all:
+        return draw.draw(incomplete, rng, allowed), np.ones(len(incomplete), dtype=np.bool_)
+
+    masks = allowed_cells(draw, incomplete, rules)
+    masks |= {column: masks.get(column, True) & mask for column, mask in (allowed or {}).items()}
+
+    def again(numbers: Whole) -> Records:
+        cells = {column: mask[numbers] for column, mask in masks.items()}
+        return draw.complete(incomplete.take(numbers), rng, cells)
+
+    return draw_by_rules(again, len(incomplete), rules, rng)
+
+
+def _stand_ins(fits: Mask, rules: Rules, rng: np.random.Generator) -> Whole:
+    """Return for each unit its own number, or that of one that keeps the rules where it does not.
+
+    Raises:
+        DataError: none keeps them.
+    """
+    good = np.flatnonzero(fits)
+    if not len(good):
+        raise DataError("", f"no row keeps {rules}: these rules contradict each other; nothing was handed over")
+    return np.where(fits, np.arange(len(fits)), rng.choice(good, len(fits)))
+
+
 def _numbers(schema: Schema, name: str, rows: Rows) -> Whole:
     """Return the whole numbers of a column. Shapes: [rows]."""
     column = cast(Continuous, schema.modelled[name])
     return np.rint(decode_numbers(column, rows.states[name], rows.values[name])).astype(np.int64)
 
 
-def _codes(tree: Tree, table: str, rows: Rows) -> list[Codes]:
-    """Return the codes of a table's modeled columns."""
-    return [
-        to_codes(column, rows.states[f"{table}.{name}"], rows.values[f"{table}.{name}"])
-        for name, column in tree.tables[table].modelled.items()
-    ]
+def _codes(tree: Tree, table: str, rows: Rows, rng: np.random.Generator) -> list[Codes]:
+    """Return the codes of a table's modeled columns; of a group of public rows each is as likely as the others."""
+    branch, codes = tree.tables[table], list[Codes]()
+    for name, column in branch.grouped.items():
+        codes.append(to_codes(column, rows.states[f"{table}.{name}"], rows.values[f"{table}.{name}"]))
+    for place, one in enumerate(branch.refers, len(codes) - len(branch.refers)):
+        if (public := branch.public_of(one)).size > public.groups:
+            members = np.append(np.argsort(public.group_of, kind="stable"), public.size)  # null comes last
+            sizes = np.bincount(np.append(public.group_of, public.groups))
+            first = np.cumsum(sizes) - sizes
+            chosen = first[codes[place]] + (rng.random(len(rows)) * sizes[codes[place]]).astype(np.int64)
+            codes[place] = members[chosen].astype(code_type(branch.modelled[one.name]))
+    return codes

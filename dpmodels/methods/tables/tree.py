@@ -24,9 +24,10 @@ from pydantic import Field
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent
 from dpmodels.arrays import Whole
-from dpmodels.contract.tree import PREVIOUS, Tree
+from dpmodels.contract.branch import PREVIOUS
+from dpmodels.contract.tree import Tree
 from dpmodels.embeddings.branch import BranchSum, Weighed
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.refinements.coupling import MOST_ROWS, MOST_VALUES, coupling_with
@@ -41,6 +42,9 @@ from dpmodels.releases.release import Release
 from dpmodels.releases.steps import NoisySum, Programme, Sum
 from dpmodels.releases.system import Craft, Synthesizer, fingerprint_of
 
+ROWLESS = (
+    "the rows of public table {} are not known: name the data that its file lies beside, or write them as its `rows`"
+)
 Shares = dict[str, Annotated[float, Field(gt=0, le=1000)]]
 
 
@@ -77,7 +81,7 @@ class BranchLooks(Looks):
         drawn = np.array([name in self.drawn for name in self.fine.names])
         weighs = (drawn | drawn[:, None]) if not drawn.all() else np.zeros((len(drawn),) * 2, dtype=np.bool_)
         weights = np.where(weighs, self.weighing.drawn_weight, 1).astype(np.int64)
-        for name in self.steps:
+        for name in self.steps & set(self.fine.names):  # a target is measured with every other column, class by class
             pair = [self.fine.names.index(each) for each in (name, f"{name}.{PREVIOUS}")]
             weights[pair, pair[::-1]] = self.weighing.step_weight
         return weights
@@ -110,7 +114,10 @@ class NacreTree(Synthesizer[TreeLooks]):
 
         Raises:
             InvalidArgument: a share is named of what is no table that is measured by itself.
+            Unsuitable: the rows of a public table are not in the contract.
         """
+        if contract.without_rows:
+            raise Unsuitable(ROWLESS.format(contract.without_rows[0]))
         if strange := spec.shares.keys() - set(contract.measured):
             rule = f"name tables that are measured by themselves, which are {', '.join(contract.measured)}"
             raise InvalidArgument("shares", sorted(strange)[0], rule)

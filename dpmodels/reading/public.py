@@ -1,0 +1,114 @@
+"""Read the rows of public tables into the contract that they are part of (contract/public.py).
+
+Privacy: public by declaration; private tables are not opened here.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+from pydantic import ValidationError
+
+from dpmodels.codec.convert import plain
+from dpmodels.codec.encode import Codec
+from dpmodels.codec.public import public_table, public_types, schema_of
+from dpmodels.contract.columns import Identifier
+from dpmodels.contract.public import PublicTable, Value
+from dpmodels.contract.tree import Tree
+from dpmodels.errors import DataError
+from dpmodels.privacy import Sensitive
+from dpmodels.reading.frames import load_given
+from dpmodels.reading.load import load_parts
+from dpmodels.reading.tree_files import naming, place_of
+
+BATCH_ROWS = 65_536
+TYPED = "holds values that the type of a column has no place for; correct them, or the schema"
+Batches = Iterable[pa.RecordBatch]
+
+
+def load_public_files(tree: Tree, data: str) -> Tree:
+    """Return the contract with the rows of its public tables, whose files lie beside those of the private ones.
+
+    Raises:
+        DataError: there is no such file, or its rows do not fit the schema.
+    """
+
+    def read(name: str) -> Batches:
+        table = tree.public[name]
+        parts = load_parts(place_of(data, name), schema_of(name, table), BATCH_ROWS, list(table.columns))
+        return chain.from_iterable(part.reveal() for part in parts)
+
+    return _with_rows(tree, read)
+
+
+def load_public_frames(tree: Tree, data: Sensitive[Any]) -> tuple[Tree, Sensitive[Any]]:
+    """Return the contract with the public rows of a dictionary of frames, and the dictionary without them.
+
+    Raises:
+        DataError: a frame is none, or its rows do not fit the schema.
+    """
+    if not isinstance(frames := data.reveal(), Mapping):
+        return tree, data
+    try:
+        private = {name: frames[name] for name in frames if name not in tree.public}
+        public = {name: Sensitive(frames[name]) for name in tree.public if name in frames}
+    except Exception:  # of any mapping, which is refused where the private tables are taken from it
+        return tree, data
+    if tree.without_rows and public.keys() >= set(tree.without_rows):
+        tree = _with_rows(tree, lambda name: load_given(public[name], f"table {name}").reveal())
+    return tree, Sensitive(private)
+
+
+def check_public(tree: Tree) -> None:
+    """Hold the public rows that a contract has to the columns of their tables.
+
+    Raises:
+        DataError: a value is none of its column.
+    """
+    for name, table in tree.public.items():
+        with naming(name):
+            try:
+                rows = public_table(name, table)
+            except pa.ArrowException:
+                raise DataError("", TYPED) from None
+            if (schema := schema_of(name, table)).modelled:
+                Codec(schema.refusing()).encode(rows)
+
+
+def _with_rows(tree: Tree, read: Callable[[str], Batches]) -> Tree:
+    content = tree.model_dump()
+    for name in tree.without_rows:
+        with naming(name):
+            content["public"][name]["rows"] = _rows(name, tree.public[name], read(name))
+    try:
+        return Tree.model_validate(content)
+    except ValidationError as fault:
+        raise DataError("", str(fault.errors()[0]["msg"]).removeprefix("Value error, ")) from None
+
+
+def _rows(name: str, table: PublicTable, batches: Batches) -> dict[str, tuple[Value, ...]]:
+    """Return the values of a table's columns, once every row was held to the schema."""
+    schema = schema_of(name, table)
+    types, rows = public_types(name, table), list(batches)
+    for batch in rows if schema.modelled else ():
+        Codec(schema.refusing()).encode(batch)
+    if not sum(map(len, rows)):
+        raise DataError("", "must hold rows, since others refer to them")
+    columns = dict[str, tuple[Value, ...]]()
+    for column, one in table.columns.items():
+        arrays = [plain(batch.column(column)) for batch in rows]
+        try:
+            values = arrays if isinstance(one, Identifier) else [each.cast(types.field(column).type) for each in arrays]
+            columns[column] = tuple(_written(value) for each in values for value in plain(each).to_pylist())
+        except pa.ArrowException:
+            raise DataError(column, TYPED) from None
+    return columns
+
+
+def _written(value: Any) -> Value:
+    """Return a value as YAML and JSON can write it; what is no number is null, as everywhere."""
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
