@@ -10,6 +10,8 @@ import os
 import re
 from dataclasses import dataclass, replace
 
+LOG = "_delta_log"
+"""The folder by which a Delta table is known."""
 METADATA = ".metadata.json"
 ENDINGS = {METADATA: "iceberg", ".duckdb": "duckdb", ".xlsx": "excel"}
 _SPELLED = re.compile(

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from dpmodels.errors import DataError
-from dpmodels.reading.addresses import Address
-from dpmodels.reading.data_files import LOG, DataFile, unescaped
+from dpmodels.reading.addresses import LOG, Address
+from dpmodels.reading.data_files import DataFile, unescaped
 from dpmodels.reading.open_tables import OUTSIDE, Root
 
 LIBRARY = "deltalake"

@@ -22,8 +22,8 @@ import pyarrow.fs as pafs
 
 from dpmodels.errors import DataError, NacreError
 from dpmodels.late import check_installed
-from dpmodels.reading.addresses import METADATA, Address, address_of
-from dpmodels.reading.data_files import LOG, DataFile, is_uri, open_system, settled
+from dpmodels.reading.addresses import LOG, METADATA, Address, address_of
+from dpmodels.reading.data_files import DataFile, is_uri, open_system, settled
 from dpmodels.reading.links import check_once
 
 LIBRARIES = {"delta": "deltalake", "iceberg": "pyiceberg", "duckdb": "duckdb"}
