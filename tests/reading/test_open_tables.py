@@ -2,8 +2,10 @@
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -104,6 +106,22 @@ def test_a_snapshot_stays_what_it_was_and_a_version_can_be_named(tmp_path: Path)
         rows_of(f"{place_of(table)}@17")
 
 
+@pytest.mark.timeout(20)
+def test_a_version_that_a_log_lacks_is_refused_at_once(tmp_path: Path) -> None:
+    visits = delta(tmp_path / "visits", *HALVES)
+    for version in (2, 9_000_000_000, 9_999_999_999_999_999_999):
+        with refused(DataError, "version", column=""):
+            find_files(f"{visits}@v{version}")
+
+
+@pytest.mark.parametrize("name", ["a#b", "a#b@v1", "a@v1"])
+def test_a_folder_with_the_letters_of_an_address_is_pinned_and_read(tmp_path: Path, name: str) -> None:
+    visits = delta(tmp_path / name, *HALVES)
+    assert pinned(str(visits)) == f"{visits}@v1"
+    same(rows_of(pinned(str(visits))))
+    same(rows_of(f"{visits}@v0"), HALVES[0])
+
+
 def test_deleted_rows_are_not_read(tmp_path: Path) -> None:
     visits = delta(tmp_path / "visits", TABLE)
     marked(visits, vector(*range(40)))
@@ -126,6 +144,15 @@ def test_deleted_rows_are_not_read(tmp_path: Path) -> None:
     (file,) = find_files(place_of(table))
     same(rows_of(place_of(table)), TABLE.slice(40))
     assert file.format == "iceberg" and len(file.scanned[1]) == 2 and file.digest("sha256")
+
+
+@pytest.mark.parametrize("name", ["ward=a b/é.parquet", "day=1:2/c.parquet"])
+def test_a_file_of_a_table_with_deleted_rows_may_have_letters_that_no_url_changes(tmp_path: Path, name: str) -> None:
+    visits = delta(tmp_path / "visits", HALVES[0])
+    marked(visits, vector(*range(40)))
+    size = parquet(visits / name, HALVES[1]).stat().st_size
+    commit(visits, {"add": added(visits) | {"path": name.replace(" ", "%20"), "size": size}})
+    same(rows_of(visits), TABLE.slice(40))
 
 
 def test_columns_that_came_later_or_were_renamed_are_those_of_the_table(tmp_path: Path) -> None:
@@ -215,6 +242,22 @@ def moved_manifests(path: Path) -> str:
     return str(place)
 
 
+def read_otherwise(path: Path, name: str, other: str) -> Path:
+    """Return a table with a deletion vector and a file whose name in the log is another file's where it is a URL."""
+    visits = vector_to(path, "i", str(vector(1)["pathOrInlineDv"]))
+    name = name.format(added(visits)["path"])
+    outside(path), parquet(visits / unquote(other.format(added(visits)["path"])))
+    commit(visits, {"add": added(visits) | {"path": name}})
+    return visits
+
+
+def linked_log(path: Path) -> Path:
+    visits = delta(path / "visits", HALVES[0])
+    (visits / "_delta_log").rename(path / "log")
+    (visits / "_delta_log").symlink_to(path / "log")
+    return visits
+
+
 HOSTILE: dict[str, Callable[[Path], object]] = {
     "delta, above": lambda path: delta_to(path, f"../{outside(path).relative_to(path)}"),
     "delta, above, escaped": lambda path: delta_to(path, f"%2E%2E/{outside(path).relative_to(path)}"),
@@ -223,6 +266,26 @@ HOSTILE: dict[str, Callable[[Path], object]] = {
     "delta, a bucket": lambda path: delta_to(path, "s3://elsewhere/private.parquet"),
     "delta, a link": linked,
     "delta, escaped twice": escaped,
+    **{
+        f"delta, {what}": partial(read_otherwise, name=name, other=name)
+        for what, name in {
+            "a tab above": ".\t./outside/private.parquet",
+            "an escaped tab above": ".%09./outside/private.parquet",
+            "escaped slashes": "..%252Foutside/private.parquet",
+            "a scheme": "file:../outside/private.parquet",
+            "a query": "{}?x",
+            "a fragment": "{}#x",
+            "an escaped query": "{}%3Fx",
+            "a space at the end": "{} ",
+            "a space at the start": " {}",
+            "a space in an escape": "{}%2520",
+            "a tab at the end": "{}\t",
+            "a line": "\n{}",
+            "a wide space": "{}\u3000",
+            "a backslash": "a\\{}",
+        }.items()
+    },
+    "delta, a linked log": linked_log,
     "delta, an absolute vector": lambda path: vector_to(path, "p", f"file://{outside(path)}"),
     "delta, a vector above": lambda path: vector_to(path, "u", "../../abcdefghijklmnopqrst"),
     "iceberg, absolute": lambda path: iceberg_to(path, "file://{}/outside/private.parquet"),
