@@ -131,15 +131,18 @@ class DataFile:
         return bytes(hasher.digest())
 
     @property
-    def identity(self) -> tuple[object, ...]:
-        """What the file is known by where it lies, whatever names and links lead to it.
+    def identities(self) -> frozenset[tuple[object, ...]]:
+        """What its rows are known by where they lie, whatever names and links lead there: its files, and its table.
 
         Raises:
-            DataError: it is gone.
+            DataError: one is gone.
         """
-        if not isinstance(self.system, pafs.LocalFileSystem):
-            return self.system.type_name, urlsplit(self.uri).netloc, self.path
-        return next(iter(identities([Path(self.path)], self.uri)))
+        paths = self.scanned[1] or (self.path,)
+        if isinstance(self.system, pafs.LocalFileSystem):
+            files: set[Any] = set(identities([Path(path) for path in paths], self.uri))
+        else:
+            files = {(self.system.type_name, urlsplit(self.uri).netloc, path) for path in paths}
+        return frozenset((*file, self.table) for file in files)
 
 
 def is_uri(uri: str) -> bool:

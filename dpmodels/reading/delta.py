@@ -91,6 +91,8 @@ def _log(root: Root) -> Iterator[str]:
     """Lend a folder with the table's log, of which elsewhere a copy is made: deltalake reaches no network."""
     if root.is_local:
         root.within(LOG)
+        if re.search(r"[%\\]", root.path):  # deltalake would open another one
+            raise DataError("", f"{root.uri} must lie in a folder without % and backslash in its path; rename it")
         yield root.path
         return
     with TemporaryDirectory(prefix="nacre-") as folder:

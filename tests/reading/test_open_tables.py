@@ -122,6 +122,14 @@ def test_a_folder_with_the_letters_of_an_address_is_pinned_and_read(tmp_path: Pa
     same(rows_of(f"{visits}@v0"), HALVES[0])
 
 
+@pytest.mark.parametrize("name", ["a%20b", "a\\b"])
+def test_a_folder_that_deltalake_takes_for_another_is_refused(tmp_path: Path, name: str) -> None:
+    delta(tmp_path / "visits").rename(tmp_path / name)
+    delta(tmp_path / "a" / "b"), delta(tmp_path / "visits").rename(tmp_path / "a b")
+    with refused(DataError, "rename it", column=""):
+        find_files(str(tmp_path / name))
+
+
 def test_deleted_rows_are_not_read(tmp_path: Path) -> None:
     visits = delta(tmp_path / "visits", TABLE)
     marked(visits, vector(*range(40)))
