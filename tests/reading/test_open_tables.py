@@ -1,7 +1,10 @@
 """Delta, Iceberg, DuckDB and Excel: read to the rows that Parquet gives, as of one snapshot, out of one folder."""
 
+import json
+import sqlite3
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from unittest.mock import patch
@@ -186,6 +189,56 @@ def test_a_column_that_a_delta_table_calls_otherwise_than_its_files_is_found(tmp
     renamed(visits, "years", "age")
     same(rows_of(visits))
     same(rows_of(f"{visits}@v1"))
+
+
+def test_columns_of_iceberg_keep_their_rows_where_the_metadata_forgot_their_names(tmp_path: Path) -> None:
+    table = iceberg(tmp_path, pa.table({"a": [1, 2], "b": [10, 20]}))
+    for old, new in (("a", "former"), ("b", "a"), ("former", "b")):
+        with table.update_schema() as change:
+            change.rename_column(old, new)
+    table.append(pa.table({"b": [3], "a": [30]}))
+    place = Path(place_of(table))
+    metadata = json.loads(place.read_text())
+    metadata["schemas"] = [each for each in metadata["schemas"] if each["schema-id"] == metadata["current-schema-id"]]
+    metadata["snapshots"], metadata["snapshot-log"] = metadata["snapshots"][-1:], metadata["snapshot-log"][-1:]
+    pruned = place.with_name("00099-pruned.metadata.json")
+    pruned.write_text(json.dumps(metadata))
+    number = {"type": "integer", "min": 0, "max": 99}
+    schema = Schema.model_validate({"name": "clinic", "unit": "record", "columns": {"a": number, "b": number}})
+    rows = [row for batch in RawRows(str(pruned), schema, 64) for row in batch.to_pylist()]
+    assert sorted((row["a"], row["b"]) for row in rows) == [(10, 1), (20, 2), (30, 3)]
+
+
+def test_a_column_that_a_file_of_iceberg_lacks_is_null(tmp_path: Path) -> None:
+    table = iceberg(tmp_path, HALVES[0])
+    fields = enumerate(HALVES[1].schema, start=1)
+    types = pa.schema([each.with_metadata({"PARQUET:field_id": str(number)}) for number, each in fields])
+    older = HALVES[1].cast(types).drop_columns(["dose"])
+    file = parquet(tmp_path / "clinic" / "visits" / "data" / "older.parquet", older)
+    iceberg_with(table, f"file://{file}", rows=200)
+    whole = pa.concat_tables([HALVES[0], older], promote_options="default")
+    rows = [row for batch in RawRows(place_of(table), SCHEMA, 512) for row in batch.to_pylist()]
+    assert sorted(map(str, rows)) == sorted(map(str, whole.select(list(rows[0])).to_pylist()))
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "s3://other/visits/metadata/1.metadata.json",
+        "HTTPS://localhost/visits/metadata/1.metadata.json",
+        "S3A://other/visits/metadata/1.metadata.json",
+        "file://localhost/visits/metadata/1.metadata.json",
+        "../../visits/metadata/1.metadata.json",
+        f"s3://{SECRET}@other/metadata/1.metadata.json",
+    ],
+)
+def test_a_catalog_names_only_folders_on_its_own_machine(tmp_path: Path, location: str) -> None:
+    place = by_catalog(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "catalog.db")) as catalog, catalog:
+        catalog.execute("update iceberg_tables set metadata_location = ?", (location,))
+    with refused(DataError, "give its metadata file itself", column="") as refusal:
+        find_files(place)
+    assert SECRET not in str(refusal.value) and "other" not in str(refusal.value)
 
 
 def test_named_columns_are_read_from_every_kind(tmp_path: Path) -> None:
