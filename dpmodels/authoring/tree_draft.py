@@ -25,7 +25,8 @@ from dpmodels.authoring.keys import Proposals, proposals
 from dpmodels.authoring.source import Source
 from dpmodels.contract.tree import MOST_TABLES, TABLE_NAME
 from dpmodels.errors import DataError, InvalidArgument
-from dpmodels.reading.data_files import FORMATS, LOG, is_uri, title_of
+from dpmodels.reading.addresses import LOG
+from dpmodels.reading.data_files import FORMATS, is_uri, title_of
 from dpmodels.reading.database import Query
 from dpmodels.reading.header import check_names
 from dpmodels.reading.pictures import is_pictures

@@ -10,6 +10,8 @@ import os
 import re
 from dataclasses import dataclass, replace
 
+LOG = "_delta_log"
+"""The folder by which a Delta table is known."""
 METADATA = ".metadata.json"
 ENDINGS = {METADATA: "iceberg", ".duckdb": "duckdb", ".xlsx": "excel"}
 _SPELLED = re.compile(
@@ -58,12 +60,14 @@ def address_of(uri: str) -> Address:
     kind = parts["kind"] or _kind(base)
     if kind == "iceberg" and table:
         kind = "catalog"
+    if table and kind in ("", "delta"):  # such a place holds no tables by name, so this is a part of the folder's
+        base, table = f"{base}#{table}", ""
     is_host = "://" in base and "/" not in base.partition("://")[2]  # as in abfs://container@account
-    if not (kind or table or is_host) and snapshot.startswith("v"):
+    if not (kind or is_host) and snapshot.startswith("v"):
         kind = "delta"
     if not kind:
         return Address(uri)
-    if (kind in ("duckdb", "excel") and snapshot) or (kind == "delta" and table):
+    if kind in ("duckdb", "excel") and snapshot:
         return Address(uri)
     return Address(base, kind, table, snapshot.removeprefix("v"))
 

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from dpmodels.errors import DataError, InvalidArgument, NacreError
-from dpmodels.reading.addresses import METADATA, Address, address_of
+from dpmodels.reading.addresses import LOG, METADATA, Address, address_of
 from dpmodels.reading.links import check_links, identities
+from dpmodels.reading.table_folders import check_apart
 
 FORMATS = {
     ".parquet": "parquet",
@@ -38,8 +39,6 @@ KINDS = (
     "Parquet (.parquet), CSV (.csv, .tsv), Arrow (.arrow, .feather), JSON lines (.jsonl), Excel (.xlsx) or DuckDB "
     "(.duckdb)"
 )
-LOG = "_delta_log"
-"""The folder by which a Delta table is known."""
 PACKED = (".gz", ".bz2", ".zst")
 SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "https", "file")
 PUBLIC_KEYS = ("region",)
@@ -132,15 +131,18 @@ class DataFile:
         return bytes(hasher.digest())
 
     @property
-    def identity(self) -> tuple[object, ...]:
-        """What the file is known by where it lies, whatever names and links lead to it.
+    def identities(self) -> frozenset[tuple[object, ...]]:
+        """What its rows are known by where they lie, whatever names and links lead there: its files, and its table.
 
         Raises:
-            DataError: it is gone.
+            DataError: one is gone.
         """
-        if not isinstance(self.system, pafs.LocalFileSystem):
-            return self.system.type_name, urlsplit(self.uri).netloc, self.path
-        return next(iter(identities([Path(self.path)], self.uri)))
+        paths = self.scanned[1] or (self.path,)
+        if isinstance(self.system, pafs.LocalFileSystem):
+            files: set[Any] = set(identities([Path(path) for path in paths], self.uri))
+        else:
+            files = {(self.system.type_name, urlsplit(self.uri).netloc, path) for path in paths}
+        return frozenset((*file, self.table) for file in files)
 
 
 def is_uri(uri: str) -> bool:
@@ -249,10 +251,11 @@ def find_files(uri: str) -> list[DataFile]:
     if address.kind in ("delta", "iceberg", "catalog"):
         return _open_table(address, uri)
     system, path = open_system(uri)
-    listing = _listed(system, path, uri)
-    if any(PurePosixPath(name).parts[:1] == (LOG,) for name, _ in listing):
+    sizes, listing = _listed(system, path, uri)
+    if "*" not in path and any(name.startswith(f"{LOG}/") for name in sizes):
         return _open_table(Address(uri, "delta"), uri)
-    _check_no_table(listing, uri)
+    if not uri.startswith("https:"):  # a web server has no folders
+        check_apart(system, root_of(path), sizes, [name for name, _ in listing], uri)
     listing = [(name, size) for name, size in listing if not _hidden(name)]
     if not listing:
         raise DataError("", f"{uri} does not exist or holds no files")
@@ -278,23 +281,13 @@ def _open_table(address: Address, uri: str) -> list[DataFile]:
     return files_of_table(address, uri)
 
 
-def _check_no_table(listing: Sequence[tuple[str, int | None]], uri: str) -> None:
-    """Refuse a folder in which an open table lies: its files also hold rows that were deleted."""
-    names = [name for name, _ in listing if name]
-    if any(LOG in PurePosixPath(name).parts for name in names):
-        raise DataError("", f"{uri} holds Delta tables; give the folder of one, whose files also hold deleted rows")
-    if any(name.endswith(METADATA) for name in names):
-        how = f"give its newest file metadata/*{METADATA}, or its catalog as iceberg:CATALOG.db#NAMESPACE.TABLE"
-        raise DataError("", f"{uri} is an Iceberg table, whose files also hold deleted rows; {how}")
-
-
 def is_there(uri: str) -> bool:
     """Tell whether there is anything at a path; or at a pattern or a URI files that can be listed from here."""
     uri = address_of(uri).base
     if not is_uri(uri) and "*" not in uri:
         return Path(uri).exists()
     try:
-        return bool(_listed(*open_system(uri), uri))
+        return bool(_listed(*open_system(uri), uri)[1])
     except NacreError:
         return False
 
@@ -309,15 +302,18 @@ def name_of(uri: str) -> str:
     return f"{system.type_name}://{urlsplit(uri).netloc}/{path.rstrip('/')}/"
 
 
-def _listed(system: pafs.FileSystem, path: str, uri: str) -> list[tuple[str, int | None]]:
-    """List the files of a place by their names below its root, with their sizes; a file itself has an empty name."""
+def _listed(system: pafs.FileSystem, path: str, uri: str) -> tuple[dict[str, int | None], list[tuple[str, int | None]]]:
+    """List all files below the root of a place by their names, with their sizes, and in order those that it names.
+
+    A file itself has an empty name.
+    """
     root = path.rstrip("/") if "*" not in path else root_of(path)
     try:
         first = system.get_file_info(root)
         if first.type == pafs.FileType.File:
-            return [("", first.size)]
+            return {"": first.size}, [("", first.size)]
         if first.type == pafs.FileType.NotFound:
-            return []
+            return {}, []
         infos = system.get_file_info(pafs.FileSelector(root, recursive=True))
     except FAILURES:
         infos = None
@@ -330,7 +326,7 @@ def _listed(system: pafs.FileSystem, path: str, uri: str) -> list[tuple[str, int
         check_links(Path(root), infos, uri, lambda name: matches.fullmatch(name) is not None and not _hidden(name))
     sizes = {info.path[len(root) :].strip("/"): info.size for info in infos if info.type == pafs.FileType.File}
     files = [(name, size) for name, size in sizes.items() if matches.fullmatch(name)]
-    return sorted(files, key=lambda file: PurePosixPath(file[0]).parts)
+    return sizes, sorted(files, key=lambda file: PurePosixPath(file[0]).parts)
 
 
 def root_of(path: str) -> str:

@@ -1,6 +1,7 @@
 """Delta tables through deltalake, which is given the log alone: the data files are opened by nacre."""
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,16 +16,24 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from dpmodels.errors import DataError
-from dpmodels.reading.addresses import Address
-from dpmodels.reading.data_files import LOG, DataFile, unescaped
+from dpmodels.reading.addresses import LOG, Address
+from dpmodels.reading.data_files import DataFile, unescaped
 from dpmodels.reading.open_tables import OUTSIDE, Root
 
 LIBRARY = "deltalake"
 AS_THEY_LIE = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "appendOnly", "invariants", "domainMetadata"}
 """Features of a table that leave all rows of its files as they are, under their names."""
 LOG_NAME = re.compile(r"[\w-][\w.-]*", re.ASCII)
+VERSION = re.compile(r"(\d{20})\.[\w.-]+", re.ASCII)
+"""The name of a commit or a checkpoint."""
 SCRAMBLED = 20
 """Letters at the end of a vector's name that stand for its number; before them may stand a folder."""
+OTHERWISE = re.compile(r"[?#%\\]|^[\w+.-]*:|(^|/)(\.{0,2}(/|$)|\s)|\s(/|$)")
+"""What makes of a name another one where deltalake takes it for a URL: the file that nacre checked is not read then."""
+ODD_NAME = (
+    "{} has deletion vectors, or columns that its files call otherwise, and a file whose name may lead out of its own "
+    "folder where it is read as a URL: give a table that was written anew (REORG TABLE … APPLY (PURGE))"
+)
 ELSEWHERE = (
     "{} has deletion vectors, or columns that its files call otherwise, which are read where the table is on this "
     "machine: give a copy of it, or one that was written anew (REORG TABLE … APPLY (PURGE))"
@@ -44,8 +53,8 @@ def files_of(address: Address, root: Root) -> list[DataFile]:
     if not is_plain:
         if not root.is_local:
             raise DataError("", ELSEWHERE.format(root.uri))
-        if any("%2e" in name.lower() for name in names):  # which as a part of a URL leads out
-            raise DataError("", OUTSIDE.format(root.uri))
+        if any(OTHERWISE.search(name) or not name.isprintable() for name in names):
+            raise DataError("", ODD_NAME.format(root.uri))
         _check_vectors(root)
         scanned = ("delta", tuple(paths))
         return [DataFile(root.system, root.path, root.uri, scanned=scanned, snapshot=str(table.version()))][
@@ -81,6 +90,9 @@ def read(file: DataFile, _: int) -> Iterator[pa.RecordBatch]:
 def _log(root: Root) -> Iterator[str]:
     """Lend a folder with the table's log, of which elsewhere a copy is made: deltalake reaches no network."""
     if root.is_local:
+        root.within(LOG)
+        if re.search(r"[%\\]", root.path):  # deltalake would open another one
+            raise DataError("", f"{root.uri} must lie in a folder without % and backslash in its path; rename it")
         yield root.path
         return
     with TemporaryDirectory(prefix="nacre-") as folder:
@@ -94,7 +106,12 @@ def _log(root: Root) -> Iterator[str]:
 
 
 def _table(folder: str, address: Address, root: Root) -> DeltaTable:
+    """Open a version, which the log must have: deltalake looks for one that lies far ahead without an end."""
     version = int(address.snapshot) if address.snapshot else None
+    names = root.guarded(lambda: os.listdir(f"{folder}/{LOG}"), LIBRARY)
+    versions = [int(match[1]) for match in map(VERSION.fullmatch, names) if match]
+    if version is not None and version not in versions:
+        raise DataError("", f"{root.uri} has no such version in its log, whose newest is v{max(versions, default=0)}")
     return root.guarded(lambda: DeltaTable(folder, version=version), LIBRARY)
 
 

@@ -1,12 +1,14 @@
 """Iceberg tables through pyiceberg, which is given no file system of its own: it reads within the table's folder."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyiceberg.catalog.noop import NoopCatalog
-from pyiceberg.io.pyarrow import ArrowScan, PyArrowFile, PyArrowFileIO, schema_to_pyarrow
+from pyiceberg.io.pyarrow import ArrowScan, PyArrowFile, PyArrowFileIO, pyarrow_to_schema, schema_to_pyarrow
 from pyiceberg.manifest import FileFormat
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import DataScan, FileScanTask, StaticTable
@@ -17,6 +19,8 @@ from dpmodels.reading.data_files import DataFile
 from dpmodels.reading.open_tables import OUTSIDE, Root, local_path
 
 LIBRARY = "pyiceberg"
+OPENED = 16
+"""Files that are asked for their columns at the same time, as a store answers slowly."""
 
 
 class TableIO(PyArrowFileIO):
@@ -58,7 +62,8 @@ def files_of(address: Address, root: Root) -> list[DataFile]:
     tasks = _tasks(scan, io)
     paths = [io.path_of(task.file.file_path) for task in tasks]
     root.check_each_once(paths)
-    if all(not task.delete_files and task.file.file_format == FileFormat.PARQUET for task in tasks) and _keeps(scan):
+    is_plain = all(not task.delete_files and task.file.file_format == FileFormat.PARQUET for task in tasks)
+    if is_plain and _keeps(scan, io, paths):
         return [DataFile(root.system, path, root.uri) for path in paths]
     deletes = {io.path_of(file.file_path) for task in tasks for file in task.delete_files}
     metadata = f"{root.path}/metadata/{address.name}"
@@ -125,15 +130,22 @@ def _tasks(scan: DataScan, io: TableIO) -> list[FileScanTask]:
     return sorted(tasks, key=lambda task: str(task.file.file_path))
 
 
-def _keeps(scan: DataScan) -> bool:
-    """Tell whether each data file has the snapshot's columns under their names, as the table never had others."""
+def _keeps(scan: DataScan, io: TableIO, paths: Sequence[str]) -> bool:
+    """Tell whether each file has the snapshot's columns, of the same numbers, names and types, and no others.
+
+    What the metadata says of earlier columns is not asked, since it may be forgotten.
+    """
     metadata = scan.table_metadata
 
-    def columns(schema: Any) -> list[tuple[int, str, str]]:
-        return [(field.field_id, field.name, str(field.field_type)) for field in schema.fields]
+    def columns(schema: Any) -> set[tuple[int, str, str]]:
+        return {(field.field_id, field.name, str(field.field_type)) for field in schema.fields}
+
+    def columns_of(path: str) -> set[tuple[int, str, str]]:
+        with io.root.system.open_input_file(path) as source:
+            types = pq.read_schema(source)
+        version = metadata.format_version
+        return columns(pyarrow_to_schema(types, metadata.name_mapping(), version <= 2, version))
 
     now = columns(scan.projection())
-    names = [(number, [name]) for number, name, _ in now]
-    mapping = metadata.name_mapping()
-    is_mapped = mapping is not None and [(field.field_id, list(field.names)) for field in mapping] != names
-    return all(columns(schema) == now for schema in metadata.schemas) and not is_mapped
+    with ThreadPoolExecutor(OPENED) as pool:
+        return io.root.guarded(lambda: all(each == now for each in pool.map(columns_of, paths)), LIBRARY)

@@ -1,6 +1,7 @@
 """Links among the files of a table: none may show a file twice, or lead nowhere."""
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pyarrow.fs as pafs
@@ -42,3 +43,17 @@ def identities(files: Sequence[Path], uri: object) -> set[tuple[int, int]]:
         return {(status.st_dev, status.st_ino) for status in (path.stat() for path in files)}
     except OSError:
         raise DataError("", f"{uri} changes while it is listed, or holds a link that leads nowhere") from None
+
+
+def share_rows(some: Iterable[tuple[object, ...]], others: Iterable[tuple[object, ...]]) -> bool:
+    """Tell whether identities of files meet; of a file with several tables only where they may be the same table."""
+    tables = defaultdict[object, set[str]](set)
+    for *file, table in some:
+        tables[tuple(file)].add(str(table))
+    return any(_may_be(one, str(table)) for *file, table in others for one in tables.get(tuple(file), ()))
+
+
+def _may_be(table: str, other: str) -> bool:
+    """Tell whether two names may be one table's: one names none, as there is only one, or lacks its schema."""
+    shorter, longer = sorted((table.casefold(), other.casefold()), key=len)
+    return shorter in ("", longer) or longer.endswith(f".{shorter}")

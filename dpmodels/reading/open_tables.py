@@ -22,8 +22,8 @@ import pyarrow.fs as pafs
 
 from dpmodels.errors import DataError, NacreError
 from dpmodels.late import check_installed
-from dpmodels.reading.addresses import METADATA, Address, address_of
-from dpmodels.reading.data_files import LOG, DataFile, is_uri, open_system, settled
+from dpmodels.reading.addresses import LOG, METADATA, Address, address_of
+from dpmodels.reading.data_files import DataFile, is_uri, open_system
 from dpmodels.reading.links import check_once
 
 LIBRARIES = {"delta": "deltalake", "iceberg": "pyiceberg", "duckdb": "duckdb"}
@@ -191,9 +191,13 @@ def located(address: Address, uri: str) -> Address:
             lines = None
     if lines is None:
         raise DataError("", f"{uri} cannot be read: a catalog is a SQLite file that Iceberg's SQL catalog made")
-    if len(lines) != 1 or not isinstance(lines[0][0], str) or lines[0][0].startswith("https:"):
+    if len(lines) != 1 or not isinstance(lines[0][0], str):
         raise DataError("", f"{uri} names no table, or several: give NAMESPACE.TABLE behind the catalog's file")
-    return Address(settled(local_path(lines[0][0])), "iceberg", snapshot=address.snapshot)
+    path = local_path(lines[0][0])
+    if not path.startswith("/"):  # whoever wrote the catalog would choose which store is sent this worker's credentials
+        how = f"give its metadata file itself, as in s3://bucket/visits/metadata/*{METADATA}"
+        raise DataError("", f"{uri} is a table that the catalog says lies elsewhere than on this machine; {how}")
+    return Address(path, "iceberg", snapshot=address.snapshot)
 
 
 def local_path(location: str) -> str:

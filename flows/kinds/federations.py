@@ -16,6 +16,7 @@ from dpmodels.errors import InvalidArgument, Unsuitable, refused
 from dpmodels.methods.federations.public_part import ExtractorSpec, PublicPart, PublicRecords
 from dpmodels.methods.federations.records import RecordsSpec, read_labeled, read_public
 from dpmodels.reading.data_files import check_place, name_of, settled
+from dpmodels.reading.links import share_rows
 from flows.config import FederateConfig
 from flows.kinds.prepared import Prepared
 from flows.planning import check_delta, make_budget
@@ -104,11 +105,11 @@ def check_apart(config: FederateConfig) -> None:
     inputs = {name: source.data for name, source in config.sources.items() if not source.query}
     inputs |= {name: data for name, data in _public_places(config).items() if data}
     places = {name: name_of(data) for name, data in inputs.items()}
-    files = {name: {file.identity for file in files_of(data)} for name, data in inputs.items()}
+    files = {name: {one for file in files_of(data) for one in file.identities} for name, data in inputs.items()}
     for name in (name for name in config.sources if name in inputs):  # in order: the same refusal every time
         for other, place in places.items():
             within = places[name].startswith(place) or place.startswith(places[name])
-            if other != name and (within or files[name] & files[other]):
+            if other != name and (within or share_rows(files[name], files[other])):
                 raise Unsuitable(
                     f"{name} and {other} have files in common; no client's record may be another's, or public"
                 )

@@ -18,6 +18,7 @@ from dpmodels.methods.documents.each_document import EachDocument, EmbeddedDocum
 from dpmodels.methods.registry import of_kind, system_of
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.data_files import check_place, find_files
+from dpmodels.reading.links import share_rows
 from dpmodels.releases.release import read_release
 from dpmodels.releases.system import Craft
 from dpmodels.report.embedded import summarise_embedded, too_short
@@ -117,8 +118,10 @@ def refuse_overlap(documents: str, candidates: str) -> None:
         Unsuitable: they share a file.
     """
     check_place(candidates, "candidates")
-    private, public = ({file.identity for file in find_files(data)} for data in (documents, candidates))
-    if private & public:
+    private, public = (
+        [identity for file in find_files(data) for identity in file.identities] for data in (documents, candidates)
+    )
+    if share_rows(private, public):
         raise Unsuitable(f"{candidates} holds documents that are to be protected; candidates must be public documents")
 
 

@@ -182,8 +182,6 @@ def _check_replaced(address: Address, types: pa.Schema, replace: bool) -> None:
             Path(address.base), "has such a table; add --replace to make its next snapshot, or name another"
         )
     metadata = located(address, str(address))
-    if is_uri(metadata.base):
-        raise PathTaken(address.base, "has its table elsewhere; name another one")
     table = table_of(metadata, TableIO(root_of_table(metadata, str(address))))
     if MARK not in table.properties or "py-io-impl" in table.properties:
         raise PathTaken(address.base, FOREIGN)

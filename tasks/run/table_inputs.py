@@ -13,8 +13,8 @@ from dpmodels.codec.encode import Codec
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.privacy import PrivacyUnit
-from dpmodels.reading.addresses import address_of
-from dpmodels.reading.data_files import FAILURES, LOG, find_files, is_uri
+from dpmodels.reading.addresses import LOG, address_of
+from dpmodels.reading.data_files import FAILURES, find_files, is_uri
 from dpmodels.reading.load import RawRows
 from dpmodels.reading.text_files import csv_names
 from dpmodels.reading.workbook import sheet_names

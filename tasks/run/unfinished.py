@@ -107,7 +107,7 @@ def _known_by(data: str, query: str = "") -> object:
     """Return what tells data apart: files on this machine by themselves, whatever leads to them; copies are others."""
     with suppress(DataError):
         if files := files_of(data) if data and not query and is_local(data) else []:
-            return {file.identity for file in files}
+            return {identity for file in files for identity in file.identities}
     if query or not data:
         return data
     return data.partition("?")[0].rstrip("/") if is_uri(data) else os.path.realpath(data)

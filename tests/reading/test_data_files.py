@@ -79,7 +79,7 @@ def test_a_place_has_one_name_which_begins_with_that_of_the_place_it_lies_in(tmp
 def test_bytes_that_cannot_be_read_to_their_end_have_no_digest(tmp_path, bucket) -> None:
     (tmp_path / "t.csv").write_text("a\n1\n")
     here, there = find_files(str(tmp_path / "t.csv")), find_files(bucket.put(tmp_path / "t.csv"))
-    assert here[0].digest("sha256") == there[0].digest("sha256") and here[0].identity != there[0].identity
+    assert here[0].digest("sha256") == there[0].digest("sha256") and here[0].identities != there[0].identities
     (tmp_path / "t.csv").unlink(), bucket.delete("t.csv")
     for file in (*here, *there):
         with refused(DataError, "cannot be read to its end", column="") as refusal:

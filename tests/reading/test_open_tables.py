@@ -1,9 +1,14 @@
 """Delta, Iceberg, DuckDB and Excel: read to the rows that Parquet gives, as of one snapshot, out of one folder."""
 
+import json
+import sqlite3
 import warnings
 from collections.abc import Callable
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -104,6 +109,30 @@ def test_a_snapshot_stays_what_it_was_and_a_version_can_be_named(tmp_path: Path)
         rows_of(f"{place_of(table)}@17")
 
 
+@pytest.mark.timeout(20)
+def test_a_version_that_a_log_lacks_is_refused_at_once(tmp_path: Path) -> None:
+    visits = delta(tmp_path / "visits", *HALVES)
+    for version in (2, 9_000_000_000, 9_999_999_999_999_999_999):
+        with refused(DataError, "version", column=""):
+            find_files(f"{visits}@v{version}")
+
+
+@pytest.mark.parametrize("name", ["a#b", "a#b@v1", "a@v1"])
+def test_a_folder_with_the_letters_of_an_address_is_pinned_and_read(tmp_path: Path, name: str) -> None:
+    visits = delta(tmp_path / name, *HALVES)
+    assert pinned(str(visits)) == f"{visits}@v1"
+    same(rows_of(pinned(str(visits))))
+    same(rows_of(f"{visits}@v0"), HALVES[0])
+
+
+@pytest.mark.parametrize("name", ["a%20b", "a\\b"])
+def test_a_folder_that_deltalake_takes_for_another_is_refused(tmp_path: Path, name: str) -> None:
+    delta(tmp_path / "visits").rename(tmp_path / name)
+    delta(tmp_path / "a" / "b"), delta(tmp_path / "visits").rename(tmp_path / "a b")
+    with refused(DataError, "rename it", column=""):
+        find_files(str(tmp_path / name))
+
+
 def test_deleted_rows_are_not_read(tmp_path: Path) -> None:
     visits = delta(tmp_path / "visits", TABLE)
     marked(visits, vector(*range(40)))
@@ -126,6 +155,15 @@ def test_deleted_rows_are_not_read(tmp_path: Path) -> None:
     (file,) = find_files(place_of(table))
     same(rows_of(place_of(table)), TABLE.slice(40))
     assert file.format == "iceberg" and len(file.scanned[1]) == 2 and file.digest("sha256")
+
+
+@pytest.mark.parametrize("name", ["ward=a b/é.parquet", "day=1:2/c.parquet"])
+def test_a_file_of_a_table_with_deleted_rows_may_have_letters_that_no_url_changes(tmp_path: Path, name: str) -> None:
+    visits = delta(tmp_path / "visits", HALVES[0])
+    marked(visits, vector(*range(40)))
+    size = parquet(visits / name, HALVES[1]).stat().st_size
+    commit(visits, {"add": added(visits) | {"path": name.replace(" ", "%20"), "size": size}})
+    same(rows_of(visits), TABLE.slice(40))
 
 
 def test_columns_that_came_later_or_were_renamed_are_those_of_the_table(tmp_path: Path) -> None:
@@ -151,6 +189,56 @@ def test_a_column_that_a_delta_table_calls_otherwise_than_its_files_is_found(tmp
     renamed(visits, "years", "age")
     same(rows_of(visits))
     same(rows_of(f"{visits}@v1"))
+
+
+def test_columns_of_iceberg_keep_their_rows_where_the_metadata_forgot_their_names(tmp_path: Path) -> None:
+    table = iceberg(tmp_path, pa.table({"a": [1, 2], "b": [10, 20]}))
+    for old, new in (("a", "former"), ("b", "a"), ("former", "b")):
+        with table.update_schema() as change:
+            change.rename_column(old, new)
+    table.append(pa.table({"b": [3], "a": [30]}))
+    place = Path(place_of(table))
+    metadata = json.loads(place.read_text())
+    metadata["schemas"] = [each for each in metadata["schemas"] if each["schema-id"] == metadata["current-schema-id"]]
+    metadata["snapshots"], metadata["snapshot-log"] = metadata["snapshots"][-1:], metadata["snapshot-log"][-1:]
+    pruned = place.with_name("00099-pruned.metadata.json")
+    pruned.write_text(json.dumps(metadata))
+    number = {"type": "integer", "min": 0, "max": 99}
+    schema = Schema.model_validate({"name": "clinic", "unit": "record", "columns": {"a": number, "b": number}})
+    rows = [row for batch in RawRows(str(pruned), schema, 64) for row in batch.to_pylist()]
+    assert sorted((row["a"], row["b"]) for row in rows) == [(10, 1), (20, 2), (30, 3)]
+
+
+def test_a_column_that_a_file_of_iceberg_lacks_is_null(tmp_path: Path) -> None:
+    table = iceberg(tmp_path, HALVES[0])
+    fields = enumerate(HALVES[1].schema, start=1)
+    types = pa.schema([each.with_metadata({"PARQUET:field_id": str(number)}) for number, each in fields])
+    older = HALVES[1].cast(types).drop_columns(["dose"])
+    file = parquet(tmp_path / "clinic" / "visits" / "data" / "older.parquet", older)
+    iceberg_with(table, f"file://{file}", rows=200)
+    whole = pa.concat_tables([HALVES[0], older], promote_options="default")
+    rows = [row for batch in RawRows(place_of(table), SCHEMA, 512) for row in batch.to_pylist()]
+    assert sorted(map(str, rows)) == sorted(map(str, whole.select(list(rows[0])).to_pylist()))
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "s3://other/visits/metadata/1.metadata.json",
+        "HTTPS://localhost/visits/metadata/1.metadata.json",
+        "S3A://other/visits/metadata/1.metadata.json",
+        "file://localhost/visits/metadata/1.metadata.json",
+        "../../visits/metadata/1.metadata.json",
+        f"s3://{SECRET}@other/metadata/1.metadata.json",
+    ],
+)
+def test_a_catalog_names_only_folders_on_its_own_machine(tmp_path: Path, location: str) -> None:
+    place = by_catalog(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "catalog.db")) as catalog, catalog:
+        catalog.execute("update iceberg_tables set metadata_location = ?", (location,))
+    with refused(DataError, "give its metadata file itself", column="") as refusal:
+        find_files(place)
+    assert SECRET not in str(refusal.value) and "other" not in str(refusal.value)
 
 
 def test_named_columns_are_read_from_every_kind(tmp_path: Path) -> None:
@@ -215,6 +303,22 @@ def moved_manifests(path: Path) -> str:
     return str(place)
 
 
+def read_otherwise(path: Path, name: str, other: str) -> Path:
+    """Return a table with a deletion vector and a file whose name in the log is another file's where it is a URL."""
+    visits = vector_to(path, "i", str(vector(1)["pathOrInlineDv"]))
+    name = name.format(added(visits)["path"])
+    outside(path), parquet(visits / unquote(other.format(added(visits)["path"])))
+    commit(visits, {"add": added(visits) | {"path": name}})
+    return visits
+
+
+def linked_log(path: Path) -> Path:
+    visits = delta(path / "visits", HALVES[0])
+    (visits / "_delta_log").rename(path / "log")
+    (visits / "_delta_log").symlink_to(path / "log")
+    return visits
+
+
 HOSTILE: dict[str, Callable[[Path], object]] = {
     "delta, above": lambda path: delta_to(path, f"../{outside(path).relative_to(path)}"),
     "delta, above, escaped": lambda path: delta_to(path, f"%2E%2E/{outside(path).relative_to(path)}"),
@@ -223,6 +327,26 @@ HOSTILE: dict[str, Callable[[Path], object]] = {
     "delta, a bucket": lambda path: delta_to(path, "s3://elsewhere/private.parquet"),
     "delta, a link": linked,
     "delta, escaped twice": escaped,
+    **{
+        f"delta, {what}": partial(read_otherwise, name=name, other=name)
+        for what, name in {
+            "a tab above": ".\t./outside/private.parquet",
+            "an escaped tab above": ".%09./outside/private.parquet",
+            "escaped slashes": "..%252Foutside/private.parquet",
+            "a scheme": "file:../outside/private.parquet",
+            "a query": "{}?x",
+            "a fragment": "{}#x",
+            "an escaped query": "{}%3Fx",
+            "a space at the end": "{} ",
+            "a space at the start": " {}",
+            "a space in an escape": "{}%2520",
+            "a tab at the end": "{}\t",
+            "a line": "\n{}",
+            "a wide space": "{}\u3000",
+            "a backslash": "a\\{}",
+        }.items()
+    },
+    "delta, a linked log": linked_log,
     "delta, an absolute vector": lambda path: vector_to(path, "p", f"file://{outside(path)}"),
     "delta, a vector above": lambda path: vector_to(path, "u", "../../abcdefghijklmnopqrst"),
     "iceberg, absolute": lambda path: iceberg_to(path, "file://{}/outside/private.parquet"),
@@ -258,7 +382,7 @@ def test_what_libraries_cannot_read_is_refused_without_a_word_of_theirs(tmp_path
             rows_of(broken)
         assert SECRET not in str(refusal.value) and refusal.value.__context__ is None
     for odd in (tmp_path / "i" / "clinic" / "visits", tmp_path):
-        with refused(DataError, r"is an Iceberg table|holds Delta tables"):
+        with refused(DataError, "which also hold deleted rows"):
             find_files(str(odd))
 
 
