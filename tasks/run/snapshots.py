@@ -3,6 +3,7 @@
 Privacy: post-processing.
 """
 
+import json
 import os
 import shutil
 import sqlite3
@@ -166,7 +167,9 @@ def _exists(
     opened = None
     with suppress(Exception):  # of any kind that deltalake has
         table = kind(target, storage_options=dict(options))
-        opened = table.metadata().description if "nacre" in table.history(1)[0] else ""
+        with system.open_input_stream(f"{path}/_delta_log/{table.version():020}.json") as newest:
+            notes = [json.loads(line).get("commitInfo", {}) for line in newest.read().splitlines()]
+        opened = table.metadata().description if any("nacre" in note for note in notes) else ""
     if opened != WRITTEN_BY:
         raise PathTaken(base, FOREIGN)
     return True

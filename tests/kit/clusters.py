@@ -74,6 +74,7 @@ def kill_in_the_middle(marks: Path, process: subprocess.Popen[str]) -> threading
         while len(begun(marks, process)) < 3 and time.monotonic() < end:
             time.sleep(0.01)
         process.kill()
+        process.wait(30)
 
     thread = threading.Thread(target=watch)
     thread.start()
