@@ -47,7 +47,7 @@ def test_a_target_below_the_root_keeps_its_shares_and_what_goes_with_it(kinds):
     assert len(model.models["purchase"].probabilities) == 3 and len(model.models["item"].probabilities) == 1
     made = model.draw(600, np.random.default_rng(0))
     shares = [np.bincount(each.codes["purchase"][1], minlength=3) / each.rows("purchase") for each in (real, made)]
-    assert np.abs(shares[0] - shares[1]).sum() / 2 < 0.06
+    assert np.abs(shares[0] - shares[1]).sum() / 2 < 0.1
     for records in (real, made):
         assert 2.5 < records.counts("item")[records.codes["purchase"][1] == 2].mean() <= 4  # tools have most items
         assert 0.6 < repeats(records) < 0.95

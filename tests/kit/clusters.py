@@ -67,11 +67,11 @@ def begun(marks: Path, process: subprocess.Popen[str]) -> set[str]:
 
 
 def kill_in_the_middle(marks: Path, process: subprocess.Popen[str]) -> threading.Thread:
-    """Kill a worker with SIGKILL while it is at its third part."""
+    """Kill a worker with SIGKILL while it is at its second part."""
 
     def watch() -> None:
         end = time.monotonic() + 60
-        while len(begun(marks, process)) < 3 and time.monotonic() < end:
+        while len(begun(marks, process)) < 2 and time.monotonic() < end:
             time.sleep(0.01)
         process.kill()
         process.wait(30)

@@ -102,6 +102,7 @@ def test_who_is_advised_of_narrower_bounds_is_told_to_cut_no_true_value(outside:
     assert "narrower public bounds (not so narrow that a true value lies beyond them)" in said
 
 
+@pytest.mark.nightly
 def test_the_advice_is_only_what_would_help() -> None:
     schema, real = planted(WIDE)
     few = column_of(facts_of(Nacre(NacreMeasurement(fine_cells=4096, zooms=0)), real, real, schema))
