@@ -22,7 +22,7 @@ from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
 
 LACKING = (
-    "of table {} names a row that public table {} lacks; add it there, or write `nullable: true` and `unknown: null`"
+    'of table {} names a row that public table {} lacks; add it there, or write `nullable: true` and `unknown: "null"`'
 )
 NULL = "of table {} must name a row of public table {}; write `nullable: true` if it may be null"
 
