@@ -111,7 +111,7 @@ def _table(folder: str, address: Address, root: Root) -> DeltaTable:
     names = root.guarded(lambda: os.listdir(f"{folder}/{LOG}"), LIBRARY)
     versions = [int(match[1]) for match in map(VERSION.fullmatch, names) if match]
     if version is not None and version not in versions:
-        raise DataError("", f"{root.uri} has no such version in its log, whose newest is v{max(versions, default=0)}")
+        raise DataError("", f"{root.uri} has no such version in its log; name one that it has, or none for the newest")
     return root.guarded(lambda: DeltaTable(folder, version=version), LIBRARY)
 
 

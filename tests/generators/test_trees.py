@@ -7,9 +7,11 @@ from dpmodels.audit.desks import measured
 from dpmodels.audit.made import firm
 from dpmodels.codec.tree import TreeCodec
 from dpmodels.contract.tree import Tree
+from dpmodels.mechanisms import gaussian
 from dpmodels.methods.registry import create
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft
+from tests.kit.support import repeated_noise
 
 TREE = firm.make_schema()
 QUICK = {"components": 64, "steps": 80}
@@ -21,7 +23,9 @@ def drawn(tmp_path_factory):
     real = firm.make_records(800)
     system = create("nacre-tree", {"zooms": 1, "fine_cells": 32, "runs": 12, "least_runs": 4}, QUICK)
     line = system.plan(TREE, PrivacyBudget(epsilon=100, delta=1e-5, unit=TREE.unit))
-    release, _ = measured(system, tmp_path_factory.mktemp("tree") / "run", line, real)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gaussian, "_sampler", repeated_noise())
+        release, _ = measured(system, tmp_path_factory.mktemp("tree") / "run", line, real)
     return real, system.fit(release, Craft(seed=0)).draw(800, np.random.default_rng(0))
 
 
@@ -37,7 +41,7 @@ def test_every_row_stands_below_one_that_counts_it_and_no_parent_has_too_many(dr
 
 def test_numbers_of_rows_and_what_they_hold_are_about_the_real_ones(drawn):
     for real, made in zip(*(shares(records) for records in drawn), strict=True):
-        assert made == pytest.approx(real, abs=0.13)  # what is at its bound can only be less
+        assert made == pytest.approx(real, abs=0.08)  # what is at its bound can only be less
     assert correlation(drawn[1]) > 0.7 < correlation(drawn[0])
 
 

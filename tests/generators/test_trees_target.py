@@ -15,9 +15,11 @@ from dpmodels.generators.load import load_generator
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.trees.given import GivenColumns
 from dpmodels.generators.trees.tree import TreeModel
+from dpmodels.mechanisms import gaussian
 from dpmodels.methods.registry import create
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft
+from tests.kit.support import repeated_noise
 
 QUICK = {"components": 32, "steps": 60}
 
@@ -28,7 +30,9 @@ def fitted(target: str, folder: Any) -> tuple[TreeRecords, TreeModel]:
     records = TreeRecords(tree, real.codes, real.parents)
     system = create("nacre-tree", {"zooms": 1, "fine_cells": 32, "runs": 12, "least_runs": 4}, QUICK)
     line = system.plan(tree, PrivacyBudget(epsilon=100, delta=1e-5, unit=tree.unit))
-    release, _ = measured(system, folder / "run", line, records)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gaussian, "_sampler", repeated_noise())
+        release, _ = measured(system, folder / "run", line, records)
     return records, system.fit(release, Craft(seed=0))
 
 
@@ -47,7 +51,7 @@ def test_a_target_below_the_root_keeps_its_shares_and_what_goes_with_it(kinds):
     assert len(model.models["purchase"].probabilities) == 3 and len(model.models["item"].probabilities) == 1
     made = model.draw(600, np.random.default_rng(0))
     shares = [np.bincount(each.codes["purchase"][1], minlength=3) / each.rows("purchase") for each in (real, made)]
-    assert np.abs(shares[0] - shares[1]).sum() / 2 < 0.1
+    assert np.abs(shares[0] - shares[1]).sum() / 2 < 0.06
     for records in (real, made):
         assert 2.5 < records.counts("item")[records.codes["purchase"][1] == 2].mean() <= 4  # tools have most items
         assert 0.6 < repeats(records) < 0.95

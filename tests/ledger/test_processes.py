@@ -36,9 +36,7 @@ def test_killed_many_times_no_draw_is_without_its_charge(place: str, tmp_path: P
     answer = run("crash", place, tmp_path, times, 1)
     assert answer["faults"] == []
     assert answer["killed"] >= 0.97 * times
-    assert answer["charges"] > times / 5
-    # The random instants of a long life reach every state that a charge can be left in.
-    assert {"new", "committed"} <= set(answer["states"])
-    if times > 200:
-        assert {"reserved", "drawing", "sealed"} <= set(answer["states"])
-    assert sum(count for state, count in answer["states"].items() if state != "new") > times / 4
+    assert answer["charges"] > times / 4
+    # The instants reach every state that a charge can be left in.
+    assert {"new", "reserved", "drawing", "sealed", "committed"} <= set(answer["states"])
+    assert sum(count for state, count in answer["states"].items() if state != "new") > 0.29 * times
