@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpmodels.arrays import Whole
+from dpmodels.codec.convert import plain
 from dpmodels.codec.flat import public_tables
 from dpmodels.codec.public import schema_of
 from dpmodels.codec.stacked import matched
@@ -23,7 +25,7 @@ from dpmodels.generators.trees.ruled import caution_of_tree
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.load import check_first, load_parts
 from dpmodels.reading.pictures import Batches
-from dpmodels.reading.public import BATCH_ROWS
+from dpmodels.reading.public import BATCH_ROWS, load_public_files
 from dpmodels.reading.tree import transform_tree
 from dpmodels.reading.tree_files import naming, place_of
 from dpmodels.releases.contract import tree_of
@@ -35,6 +37,7 @@ from tasks.kinds.synthesized import records as records
 from tasks.kinds.synthesized import system as system
 from tasks.run.parquet import parquet_files, read_batches
 from tasks.run.store import Run
+from tasks.run.table_inputs import typed_rows
 
 SYNTHESIZED = COMPARED = True
 LEAST_UNITS = 1024
@@ -138,22 +141,25 @@ def caution_of_rules(model: Any, rows: int, seed: int) -> str:
     return caution_of_tree(model, seed)
 
 
-def check_tree(folder: Path, contract: Tree, rows: int | None) -> TreeGate:
-    """Check the tables of a hand-off, joined by their keys.
+def check_tree(data: str | Path, contract: Tree, rows: int | None) -> TreeGate:
+    """Check tables joined by their keys: those of a hand-off of so many units as they lie there, any others as read.
+
+    Tables that are no hand-off may be in any form that a run reads, with their rows in any order, as a run takes them.
+    Public rows are those of the schema, or where it has none those of a file beside the others.
 
     Raises:
         DataError: a table is missing or damaged, or a row names no row of its parent's table.
     """
     try:
-        return _checked(folder, contract, rows)
+        if rows is not None:
+            return _checked(contract, {name: _read(Path(data), contract, name) for name in contract.tables}, data, rows)
+        contract = load_public_files(contract, str(data))
+        return _checked(contract, {name: _given(str(data), contract, name) for name in contract.tables}, data, rows)
     except (pa.ArrowException, TypeError, ValueError, KeyError):  # of tables that somebody else wrote
-        raise DataError(
-            "", f"the tables in {folder} are not of the types of the schema, and cannot be joined"
-        ) from None
+        raise DataError("", f"the tables in {data} are not of the types of the schema, and cannot be joined") from None
 
 
-def _checked(folder: Path, contract: Tree, rows: int | None) -> TreeGate:
-    tables = {name: _read(folder, contract, name) for name in contract.tables}
+def _checked(contract: Tree, tables: dict[str, pa.Table], data: str | Path, rows: int | None) -> TreeGate:
     gate, parents, codec = TreeGate(contract, rows), dict[str, Whole](), TreeCodec(contract)
     for name, branch in contract.tables.items():
         if branch.parent is not None:
@@ -161,14 +167,32 @@ def _checked(folder: Path, contract: Tree, rows: int | None) -> TreeGate:
             parents[name] = matched(keys, [_values(tables[name], key) for key in contract.keys_of(name)])
             if len(parents[name]) and parents[name].min() < 0:
                 raise DataError(f"{name}.{contract.keys_of(name)[0]}", f"names a row that table {branch.parent} lacks")
-            order = np.argsort(parents[name], kind="stable")
+            order = _order(tables[name], parents[name], branch.order if rows is None else None)
             tables[name], parents[name] = tables[name].take(pa.array(order)), parents[name][order]
     gate.check(codec.stacked(tables, parents))
     gate.settle()
-    for name, table in public_tables(contract).items():
-        if not _rows_of(folder, name, schema_of(name, contract.public[name])).equals(table):
+    for name, table in public_tables(contract).items() if rows is not None else ():
+        if not _rows_of(Path(data), name, schema_of(name, contract.public[name])).equals(table):
             raise DataError("", f"table {name} is public, and has not the rows that the schema says")
     return gate
+
+
+def _order(table: pa.Table, parents: Whole, column: str | None) -> Whole:
+    """Return the order of rows by parent, and by a column if there is one; else as they are."""
+    if column is None:
+        return np.argsort(parents, kind="stable")
+    keys = pa.table({"parent": parents, "order": plain(table.column(column))})
+    return pc.sort_indices(keys, [("parent", "ascending"), ("order", "ascending")]).to_numpy()
+
+
+def _given(data: str, tree: Tree, name: str) -> pa.Table:
+    """Read a table that a run could be given."""
+    types = TreeCodec(tree).output_of(name)
+    with naming(name):
+        batches = list(typed_rows(place_of(data, name), tree.handed_over(name), types))
+        if missing := [column for column in types.names if not batches or column not in batches[0].schema.names]:
+            raise DataError(missing[0], "must be in the table")
+    return pa.Table.from_batches(batches).unify_dictionaries().select(types.names)
 
 
 def _values(table: pa.Table, name: str) -> NDArray[Any]:

@@ -34,7 +34,7 @@ def as_parquet(data: str | Path, contract: Any, private: Path | None = None) -> 
         yield path
         return
     with TemporaryDirectory(prefix="nacre-", dir=private) as folder:  # which its owner alone can enter
-        yield _copied(str(data), _reading(str(data), contract), Path(folder) / f"{path.stem}.parquet")
+        yield _copied(str(data), contract, Path(folder) / f"{path.stem}.parquet")
 
 
 def is_path(data: str) -> bool:
@@ -61,11 +61,20 @@ def _reading(data: str, schema: Schema) -> Schema:
     )
 
 
+def typed_rows(data: str, schema: Schema, types: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a table from whatever tool, its columns in the types of the schema where no value changes.
+
+    Raises:
+        DataError: as for ``load_parts``; columns that are not modeled may be missing.
+    """
+    for batch in RawRows(data, _reading(data, schema), BATCH_ROWS):
+        yield _typed(batch, {field.name: field.type for field in types})
+
+
 def _copied(data: str, schema: Schema, target: Path) -> Path:
-    types = {field.name: field.type for field in Codec(schema).output_schema}
     writer: pq.ParquetWriter | None = None
     try:
-        for batch in (_typed(batch, types) for batch in RawRows(data, schema, BATCH_ROWS)):
+        for batch in typed_rows(data, schema, Codec(schema).output_schema):
             writer = writer or pq.ParquetWriter(target, batch.schema)
             writer.write_batch(batch)
     finally:

@@ -152,11 +152,13 @@ def check_hand_off(data: str | Path, schema_file: Path | None) -> Verdicts:
     """
     folder, is_one = Path(data), is_path(str(data))
     if not is_one or not (folder / MANIFEST).is_file():
+        contract = None if schema_file is None else load_contract(schema_file)
+        if contract is not None and contract.kind == "tree":
+            return check_tree(data, contract, None)
         if is_one and not folder.exists():
             raise FileMissing(f"{folder} does not exist")
-        if schema_file is None:
+        if contract is None:
             raise Unsuitable(f"{data} is no hand-off with a schema of its own; name a schema with --schema")
-        contract = load_contract(schema_file)
         with as_parquet(data, contract) as table:
             return _checked(table, contract, None)
     manifest = read_manifest(folder)
