@@ -16,7 +16,7 @@ from dpmodels.arrays import Floats, Mask
 from dpmodels.contract.base import Modelled
 from dpmodels.contract.columns import Continuous, Datetime, Discrete, Number, names_of
 from dpmodels.contract.continuous import decode_numbers
-from dpmodels.errors import Unsuitable
+from dpmodels.errors import Unsuitable, near
 
 SIGNS: dict[str, Callable[[Any, Any], Any]] = {
     "<=": np.less_equal,
@@ -70,7 +70,13 @@ def parse(text: str, columns: Mapping[str, Any]) -> Condition:
     for name in names:
         if match := re.fullmatch(rf"(==|{'|'.join(SIGNS)})\s*(.*)", text[len(name) :].strip(), re.DOTALL):
             return _held(text, name, columns, match[1].replace("==", "="), match[2])
-    columns_text = ", ".join(name for name, column in columns.items() if isinstance(column, Modelled))
+    modelled = [name for name, column in columns.items() if isinstance(column, Modelled)]
+    name = re.split(rf"\s*(?:{'|'.join(SIGNS)})", text, maxsplit=1)[0]
+    if name != text:
+        of_tables = [column for column in modelled if column.endswith(f".{name}")]
+        hint = f"; did you mean `{of_tables[0]}`?" if of_tables else near(name, modelled)
+        raise Unsuitable(f"`{text}`: there is no column {name}, but {', '.join(modelled)}{hint}")
+    columns_text = ", ".join(modelled)
     raise Unsuitable(f"`{text}` is no condition: write a column ({columns_text}), one of = != < <= > >=, and a value")
 
 

@@ -9,7 +9,7 @@ So are rows by their class where that is drawn after the other columns.
 Privacy: post-processing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -113,9 +113,16 @@ def _class_weights(model: MixtureModel, shares: Floats) -> Floats:
 
 
 def sample_where(
-    model: Sampler, conditions: Conditions, rows: int, seed: int, device: str = "cpu"
+    model: Sampler,
+    conditions: Conditions,
+    rows: int,
+    seed: int,
+    device: str = "cpu",
+    tick: Callable[[int, int], object] = lambda meeting, drawn: None,
 ) -> Iterator[tuple[Records, float]]:
     """Yield batches of synthetic records that meet conditions, and their share in a plain sample as far as is known.
+
+    ``tick`` hears after each batch how many rows so far meet them, of how many that were drawn.
 
     Raises:
         Unsuitable: no row that the generator draws meets the conditions.
@@ -136,6 +143,7 @@ def sample_where(
             met = 1.0 if exact else (row_count + len(meeting)) / tries
             yield records.take(meeting[: rows - row_count]), share * met
         row_count += len(meeting)
+        tick(min(row_count, rows), tries)
     if row_count < rows:
         facts = f"{row_count} of {tries} rows that were drawn meet {conditions}"
         raise DataError("", f"{facts}, too few to find {rows}; ask for fewer rows, or set wider conditions")

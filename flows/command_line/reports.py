@@ -98,7 +98,7 @@ def report(
 
 @app.command()
 def compare(
-    tables: Annotated[list[str], typer.Argument(help="Synthetic files, folders or URIs, from any tool.")],
+    tables: Annotated[list[str], typer.Argument(help="Hand-offs, or synthetic files, folders or URIs of any tool.")],
     real: Annotated[str, typer.Option(help="Real rows that they were made from.")],
     schema: Annotated[Path, typer.Option(help="Schema of the table (YAML).")],
     test: TestRows = None,

@@ -20,6 +20,7 @@ from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.generators.conditional import sample_where
 from dpmodels.generators.constraints import sample_valid
 from tasks.engine.pools import limited_pools
+from tasks.engine.progress import progress_bar
 from tasks.kinds.users import write_split
 from tasks.run.ready import check_new_file, pick_device
 from tasks.run.receive import check_received
@@ -68,19 +69,28 @@ def draw_rows(
     check_received(run, handle)
     device, total = pick_device(device), 0
     seed = (run.settings.seed + 1) % 2**31 if seed is None else seed
-    with limited_pools():
+    with limited_pools(), progress_bar("sample") as tick:
         model = read_generator(handle.path, handle.sha256)
         codec = codec_of(model.schema)
         facts = Drawn(run.name, model.release_entry, run.plan.release.method, seed, tuple(where))
         if where and model.schema.users:
             raise Unsuitable("users are drawn with all their rows, so no condition can be set; filter the tables")
         if where:
-            batches = sample_where(model, conditions_of(model.schema, where), rows, seed, device)
+            batches = sample_where(
+                model,
+                conditions_of(model.schema, where),
+                rows,
+                seed,
+                device,
+                lambda meeting, drawn: tick(meeting, rows, f"{meeting:,} of {drawn:,} drawn meet the conditions"),
+            )
         else:
             batches = ((records, 1.0) for records in sample_valid(model, rows, seed, device))
         for records, share in batches:
             table = codec.decode(records, total)
             total += units_in(model.schema, records)
+            if not where:
+                tick(total, rows)
             yield (
                 table,
                 Drawn(**asdict(facts) | {"rows": total, "share": share, "records": share * model.default_rows()}),

@@ -15,6 +15,7 @@ from dpmodels.comparison.trees import compare_trees, evaluate_tree
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import ArtifactError, Unsuitable
+from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.public import load_public_files
 from dpmodels.releases.contract import tree_of
@@ -27,7 +28,7 @@ from tasks.kinds.protocol import kind_of_line
 from tasks.kinds.trees import SyntheticUnits, transform_tables
 from tasks.run.folders import make_private
 from tasks.run.receive import receive
-from tasks.run.store import Handle, Run
+from tasks.run.store import MADE, Handle, Run
 from tasks.run.table_inputs import as_parquet
 from tasks.stages.stage import stage
 
@@ -90,6 +91,7 @@ def compare(
         raise Unsuitable("users and their rows are two tables, and tables are compared one by one")
     make_private(place.sensitive)
     names = distinct_names([Path(table) for table in tables])
+    tables = [_rows_in(table) for table in tables]
     if schema.kind == "tree":
         return write_comparison(_compare_trees(place, names, tables, real, test, schema, options), place.sensitive)
     with ExitStack() as stack:
@@ -99,6 +101,11 @@ def compare(
         by_name, map_ = dict(zip(names, parts, strict=True)), Threads(options.workers).map
         comparison = compare_tables(by_name, real_rows, test_rows, schema, _on_limited_threads(options), map_)
     return write_comparison(comparison, place.sensitive)
+
+
+def _rows_in(table: str) -> str:
+    """Return where the rows of a hand-off lie; any other place is that of its rows itself."""
+    return str(Path(table, MADE["sample"])) if Path(table, MANIFEST).is_file() else table
 
 
 def _compare_trees(

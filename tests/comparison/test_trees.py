@@ -12,6 +12,7 @@ from dpmodels.codec.flat import split
 from dpmodels.codec.tree import TreeCodec, TreeRecords
 from dpmodels.comparison.report import Options, write_report
 from dpmodels.comparison.trees import compare_trees, evaluate_tree
+from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.privacy import Sensitive
 from tests.kit.support import run_cli
 
@@ -71,14 +72,18 @@ def test_trees_side_by_side_have_a_line_for_each_edge_and_score(facts):
 
 def test_compare_reads_folders_of_tables_and_removes_what_it_encoded(tmp_path: Path) -> None:
     made = split(TREE, TreeCodec(TREE).decode(fewer(REAL[0].take(slice(0, 40)))))
-    for name, tables in (("made", made), ("real", firm.make_tables(40))):
+    (tmp_path / "hand-off").mkdir()
+    (tmp_path / "hand-off" / MANIFEST).write_text("{}")
+    for name, tables in (("made", made), ("hand-off/synthetic", made), ("real", firm.make_tables(40))):
         (tmp_path / name).mkdir()
         for table, rows in tables.items():
             pq.write_table(rows, tmp_path / name / f"{table}.parquet")
     (tmp_path / "firm.yaml").write_text(firm.SCHEMA_TEXT)
     words = ["--schema", str(tmp_path / "firm.yaml"), "--out", str(tmp_path / "out"), "--real", str(tmp_path / "real")]
-    code, out, err = run_cli("compare", str(tmp_path / "made"), *words)
+    code, out, err = run_cli("compare", str(tmp_path / "made"), str(tmp_path / "hand-off"), *words)
     assert code == 0, err
+    scores = json.loads((tmp_path / "out" / "comparison.json").read_text())["scores"]
+    assert all(one["tables"]["made"] == one["tables"]["hand-off"] for one in scores) and scores
     assert "item per purchase" in out and "purchase: total variation" in out
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "comparison.html",

@@ -131,7 +131,7 @@ def test_a_rule_of_one_table_is_one_of_its_schema_however_it_names_its_columns()
         ("purchase", "when kind = bread then customer.age > 20", "bread is no value"),
         ("purchase", "item.price >= customer.age", "names `item.price`, which is no column"),
         ("purchase", "position > purchase.rows", "names `purchase.rows`, which is no column"),
-        ("address", "when town = north then purchase.rows > 1", "is no condition"),
+        ("address", "when town = north then purchase.rows > 1", "there is no column purchase.rows"),
         ("item", "price >= 3", "names `3`, which is no column"),
         ("item", "customer.age > price", ""),
     ],

@@ -75,7 +75,8 @@ def test_without_conditions_the_rows_are_those_of_a_plain_sample(home, tmp_path)
 
 REFUSED = {
     "age": "`age` is no condition",
-    "height > 3": "`height > 3` is no condition: write a column (age, ward, dose, smoker, sick)",
+    "aeg > 3": "`aeg > 3`: there is no column aeg, but age, ward, dose, smoker, sick; did you mean `age`?",
+    "height > 3": "`height > 3`: there is no column height, but age, ward, dose, smoker, sick",
     "patient = 3": "column patient is not modeled",
     "age > 100": "a value of column age must lie between 0 and 99",
     "age = 3.5": "column age has whole numbers only",

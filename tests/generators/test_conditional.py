@@ -61,6 +61,14 @@ def drawn(model: Sampler, texts: list[str], rows: int, seed: int = 3) -> tuple[R
     return Records.concat([records for records, _ in batches]), batches[-1][1]
 
 
+def test_whoever_waits_for_rare_rows_hears_how_many_were_drawn():
+    model, heard = labelled(wide()), list[tuple[int, int]]()
+    conditions = Conditions(model.schema, ["kind = b", "level >= 2"])
+    whole = sum(len(records) for records, _ in sample_where(model, conditions, 40, 3, tick=lambda *x: heard.append(x)))
+    assert whole == 40 == heard[-1][0]
+    assert [drawn for _, drawn in heard] == sorted({drawn for _, drawn in heard}) and heard[0][1] >= heard[0][0]
+
+
 ASKED = [
     ["income > 17", "income <= 4000", "income != 250"],
     ["dose = 0", "kind != b"],
