@@ -202,6 +202,12 @@ def _remarks(name: str, proposed: Proposals) -> Iterator[str]:
     links = proposed.links[name]
     if proposed.roots == (name,):
         yield "no name of a column proposes a parent, so that its rows are the units, whose presence is hidden"
+        below = [table for table, links in proposed.links.items() if name in {link.parent for link in links}]
+        if below:
+            yield (
+                f"but if anybody may know table {name}, as a list of districts or of products, put it under public, "
+                f"with refers in {', '.join(below)}: then the units are the rows of another table"
+            )
     elif not links:
         yield "no name of a column proposes a parent: write one, or delete it and `most` if these rows are the units"
     elif proposed.link(name) is None:

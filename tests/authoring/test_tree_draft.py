@@ -53,6 +53,7 @@ def test_every_key_is_a_todo_until_a_person_confirms_it(folder: Path) -> None:
     assert {f"tables.{key}" for key in keys if "item" not in key} <= places_of_faults(text)  # which are the first 20
     assert "# proposed by names alone: {parent: purchase, parent_key: purchase}; to confirm it, write it" in text
     assert "# proposed, as it may name a row of table customer: {type: identifier}; to confirm it, write it" in text
+    assert "if anybody may know table customer" in text and "with refers in address, purchase" in text
 
 
 def test_a_draft_that_is_filled_in_is_the_schema_of_the_folder(folder: Path) -> None:
