@@ -45,7 +45,7 @@ def describe(
         report: the facts of the publishable report.
         accounts: where the paying account stood, or that of each client.
         above: the accounts above the paying one, as they are now.
-        weakest: the columns that are farthest off by the report, worst first, and how far at worst.
+        weakest: the columns that are farthest off by the report, worst first, and how far.
     """
     return {
         "format": 1,

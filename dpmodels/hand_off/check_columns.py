@@ -29,6 +29,8 @@ FIGURES = {
     "expected_distance",
     "distance_to_release",
     "expected_rank_distance",
+    "noise_distance_95",
+    "noise_rank_distance_95",
     "rank_distance_to_release",
     "clipped",
     "resolved",

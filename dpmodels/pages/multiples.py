@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpmodels.pages.drawing import Figure
+from dpmodels.pages.glance import likely_of_pair
 from dpmodels.pages.maps import square
 from dpmodels.pages.page import percent
 from dpmodels.pages.plots import Shares, bars, histogram
@@ -73,24 +74,24 @@ def _share(column: Facts, index: int) -> str:
 
 
 def pairs_figure(facts: Facts) -> Figure | None:
-    """Draw how far every two columns are to be expected off at worst, and list them, the worst first."""
+    """Draw how far off every two columns are at most in nineteen releases of twenty, and list them, the worst first."""
     listed = (facts.get("pairs") or {}).get("distances")
     if not listed:
         return None
     names = [one["name"] for one in facts["columns"]]
     shown = sorted({place for pair in listed for place in pair[:2]})
     places = {place: index for index, place in enumerate(shown)}
-    cells = [(places[second], places[first], min(1.0, noise + apart)) for first, second, noise, apart in listed]
-    worst = sorted(listed, key=lambda pair: -(pair[2] + pair[3]))
+    cells = [(places[second], places[first], likely_of_pair(figures)) for first, second, *figures in listed]
+    worst = sorted(listed, key=lambda pair: -likely_of_pair(pair[2:]))
     rows = tuple(
-        (f"{names[first]} with {names[second]}", percent(noise), percent(apart), percent(min(1.0, noise + apart)))
-        for first, second, noise, apart in worst
+        (f"{names[first]} with {names[second]}", *map(percent, (*figures[:2], likely_of_pair(figures))))
+        for first, second, *figures in worst
     )
     title, most = "Two columns together", f"{rows[0][0]}, {rows[0][3]}"
     said, scale = f"{len(rows):,} pairs; farthest off is {most}", ("0", f"{percent(FULL)} or more")
     drawn = square(title, said, [names[place] for place in shown], cells, FULL, scale)
-    note = f"in percent; the more color, the farther off at worst; the farthest is {most}"
+    note = f"in percent; the more color, the farther off it may be; the farthest is {most}"
     if len(rows) > LISTED:
         note += f"; the numbers beneath are the {LISTED} farthest, and report.json has all"
-    header = ("columns", "noise alone, to be expected", "synthetic rows to release", "at worst")
+    header = ("columns", "noise alone, on average", "synthetic rows to release", "within")
     return Figure(title, note, drawn, header, rows[:LISTED])

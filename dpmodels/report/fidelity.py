@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.special import gammaincinv
 
 from dpmodels.arrays import Floats
 from dpmodels.codec.embedded import labels_of
@@ -32,6 +33,8 @@ LOST = (
 MORE = "Spend more, or measure more records or fewer quantities"
 HALF_NORMAL = math.sqrt(2 / math.pi)
 """Mean absolute value of a standard normal."""
+LIKELY = 0.95
+"""Share of releases whose noise is no larger than what a report says an error is within."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,24 @@ def expected_distance(stddev: Floats, records: float) -> float:
     Half the sum over cells of E|noise|, which for a normal is its standard deviation times the square root of 2/pi.
     """
     return float(min(1.0, HALF_NORMAL * stddev.sum() / (2 * records)))
+
+
+def noise_distance_95(stddev: Floats, records: float) -> float:
+    """Return the total variation that noise alone exceeds between released and real shares in one release of twenty.
+
+    Half the sum over cells of |noise|.
+    """
+    return float(min(1.0, absolute_95(stddev.sum(), (stddev**2).sum()) / (2 * records)))
+
+
+def absolute_95(total: Any, squares: Any) -> Any:
+    """Return the 95 % quantile of sums of |noise|, by the sums of its standard deviations and of their squares.
+
+    That of a gamma distribution of the same mean and variance: 1.967 for one normal of variance 1 (exactly 1.960).
+    """
+    mean, variance = HALF_NORMAL * total, (1 - HALF_NORMAL**2) * squares
+    shape = np.divide(mean**2, variance, out=np.ones_like(mean * variance), where=variance > 0)
+    return mean * gammaincinv(shape, LIKELY) / shape
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
     groups   the cells of a column in four at most, of about the same released size
     d        half of sum |released - synthetic| over the 16 shares of two columns in groups
     e        half of sum E|noise| over the same shares
+    e95      what half of sum |noise| over the same shares exceeds in one release of twenty
 
 Privacy: post-processing of released counts, public noise scales and synthetic rows.
 """
@@ -18,27 +19,27 @@ from dpmodels.embeddings.branch import BranchSum
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.products import Products
 from dpmodels.releases.steps import NoisySum
-from dpmodels.report.fidelity import HALF_NORMAL
+from dpmodels.report.fidelity import HALF_NORMAL, absolute_95
 
 GROUPS = 4
 """Groups that the cells of a column are joined to, at most: finer, noise would be most of every distance."""
 MOST_COLUMNS = 100
 """Columns of a table whose pairs are listed, the first ones."""
-Distance = tuple[str, str, float, float]
-"""Two columns; the distance that noise alone puts between release and real table; and that of the synthetic rows."""
+Distance = tuple[str, str, float, float, float]
+"""Two columns; the distance e that noise alone puts between release and real table; d of the synthetic rows; e95."""
 
 
 def pair_distances(names: Sequence[str], sums: Sequence[NoisySum], synthetic: Sequence[Floats]) -> list[list[Any]]:
-    """List for every two columns that were counted together their places in a report and both distances.
+    """List for every two columns that were counted together their places in a report and its distances.
 
     Shapes: ``synthetic`` one array a sum, the same sum over the synthetic rows.
     """
     place, listed = {name: index for index, name in enumerate(names[:MOST_COLUMNS])}, dict[tuple[int, int], list[Any]]()
     for look, total in zip(sums, synthetic, strict=True):
-        for one, other, noise, distance in _distances(look, total):
+        for one, other, *distances in _distances(look, total):
             if one in place and other in place:
                 first, second = sorted((place[one], place[other]))
-                figures = (round(min(1.0, figure), 6) for figure in (noise, distance))
+                figures = (round(min(1.0, figure), 6) for figure in distances)
                 listed.setdefault((first, second), [first, second, *figures])
     return [listed[pair] for pair in sorted(listed)]
 
@@ -56,12 +57,12 @@ def _distances(look: NoisySum, total: Floats) -> Iterator[Distance]:
     group = _groups(moments, _cells(moments, released).sum(axis=0))
     yield from _with_classes(moments, released, apart, noise, group)
     if isinstance(moments, Products):
-        distance, expected = _halves(moments, apart, noise)
+        distance, expected, likely = _halves(moments, apart, noise)
     else:
-        distance, expected = _blocks(moments, apart, noise, group)
+        distance, expected, likely = _blocks(moments, apart, noise, group)
     names = moments.partition.names
     for i, j in np.argwhere(np.triu(moments.paired)).tolist():
-        yield names[i], names[j], float(expected[i, j]), float(distance[i, j])
+        yield names[i], names[j], float(expected[i, j]), float(distance[i, j]), float(likely[i, j])
 
 
 def _cells(moments: Moments, vector: Floats) -> Floats:
@@ -90,24 +91,27 @@ def grouped(counts: Floats, ordered: bool) -> Whole:
     return group
 
 
-def _blocks(moments: Moments, apart: Floats, noise: float, group: Whole) -> tuple[Floats, Floats]:
-    """Return the distances of every two columns in groups, and those to be expected of noise. Shapes: [F, F] both."""
+def _blocks(moments: Moments, apart: Floats, noise: float, group: Whole) -> tuple[Floats, Floats, Floats]:
+    """Return the distances d, e and e95 of every two columns in groups. Shapes: [F, F] each."""
     tables = moments.unpack(apart)[1].sum(axis=0)  # type: ignore[arg-type]  # a linear map, of shares as of counts
     order = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[order], np.arange(group.max() + 1))
     joined = np.add.reduceat(np.add.reduceat(tables[np.ix_(order, order)], starts, axis=0), starts, axis=1)
     column = np.repeat(np.arange(len(moments.partition.sizes)), moments.partition.sizes)[order][starts]
-    expected = HALF_NORMAL * noise * moments.block_stddevs(np.bincount(group), column)
+    stddevs = noise * moments.block_stddevs(np.bincount(group), column)
     firsts = np.searchsorted(column, np.arange(len(moments.partition.sizes)))
-    distance, by_noise = (
-        np.add.reduceat(np.add.reduceat(np.abs(each), firsts, axis=0), firsts, axis=1) / 2
-        for each in (joined, expected)
+    distance, total, squares = (
+        np.add.reduceat(np.add.reduceat(each, firsts, axis=0), firsts, axis=1)
+        for each in (np.abs(joined), stddevs, stddevs**2)
     )
-    return distance, by_noise
+    return distance / 2, HALF_NORMAL * total / 2, absolute_95(total, squares) / 2
 
 
-def _halves(moments: Products, apart: Floats, noise: float) -> tuple[Floats, Floats]:
-    """Return the same where every two columns have one product: of the four shares of their halves."""
+def _halves(moments: Products, apart: Floats, noise: float) -> tuple[Floats, Floats, Floats]:
+    """Return the same where every two columns have one product: of the four shares of their halves.
+
+    The noise of the product is the larger part of that of all four, which it moves together.
+    """
     products = moments.unpack_products(apart)[0]  # type: ignore[arg-type]  # linear as well
     margins, records = moments.unpack_halves(apart)  # type: ignore[arg-type]
     middle = (records[:, None] + records) / 2
@@ -116,8 +120,8 @@ def _halves(moments: Products, apart: Floats, noise: float) -> tuple[Floats, Flo
         for one in (-1, 1)
         for other in (-1, 1)
     ]
-    expected: Floats = HALF_NORMAL * noise * moments.count_stddevs[0] * 2
-    return np.sum(sides, axis=0) / 2, expected
+    stddevs: Floats = noise * moments.count_stddevs[0] * 2
+    return np.sum(sides, axis=0) / 2, HALF_NORMAL * stddevs, absolute_95(stddevs, stddevs**2)
 
 
 def _with_classes(moments: Moments, released: Floats, apart: Floats, noise: float, group: Whole) -> Iterator[Distance]:
@@ -133,5 +137,7 @@ def _with_classes(moments: Moments, released: Floats, apart: Floats, noise: floa
     np.add.at(ones, places, 1)
     for name, begin, end in zip(partition.names, partition.offsets[:-1], partition.offsets[1:], strict=True):
         mine = np.unique(group[begin:end])
-        expected = HALF_NORMAL * noise / moments.one_way * float(np.sqrt(ones[:, mine]).sum()) / 2
-        yield target, name, expected, float(np.abs(table[:, mine]).sum()) / 2
+        of_a_cell, counts = noise / moments.one_way, ones[:, mine]
+        total, squares = of_a_cell * float(np.sqrt(counts).sum()), of_a_cell**2 * float(counts.sum())
+        distance, likely = float(np.abs(table[:, mine]).sum()), float(absolute_95(total, squares))
+        yield target, name, HALF_NORMAL * total / 2, distance / 2, likely / 2

@@ -26,6 +26,7 @@ from dpmodels.report.fidelity import (
     compare_with_release,
     drowned,
     expected_distance,
+    noise_distance_95,
 )
 from dpmodels.report.largest import counted_together, largest_cell
 from dpmodels.report.numbers import errors_of
@@ -140,6 +141,7 @@ def column_facts(
         "cells": len(noisy.pooled),
         "expected_error_of_a_share": round(float(HALF_NORMAL * noisy.pooled_stddev.mean() / records), 8),
         "expected_distance": round(expected_distance(noisy.pooled_stddev, records), 8),
+        "noise_distance_95": round(noise_distance_95(noisy.pooled_stddev, records), 8),
         "distance_to_release": round(min(1.0, float(np.abs(pooled - noisy.pooled / records).sum() / 2)), 8),
         **rank_distances(column, noisy, shares, records),
         "largest_cell": largest,

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dpmodels.pages.glance import error_at_worst, fits, unresolved
+from dpmodels.pages.glance import fits, likely_error, likely_of_pair, unresolved
 from dpmodels.pages.page import percent
 from dpmodels.report.ranks import rank_error
 
@@ -40,7 +40,7 @@ def verdict(column: Facts) -> str:
         return UNKNOWN
     doubted = [FIGURES[name] for name in column.get("avoid", ())]
     use_no = [f"use no {', '.join(doubted[:-1]) + ' or ' * bool(doubted[1:])}{doubted[-1]}"] if doubted else []
-    shares = f"shares within {_up(error_at_worst(column))}"
+    shares = f"shares within {_up(likely_error(column))}"
     close = f"quantiles within {_up(rank_error(column))}, {shares}" if column["ordered"] else shares
     return "; ".join([UNRESOLVED if unresolved(column) else close, *use_no])
 
@@ -52,7 +52,7 @@ def headline(facts: Facts) -> str:
     columns = facts["columns"]
     known = [one for one in columns if "released" in one and not unresolved(one)]
     numbers = {one["name"]: rank_error(one) for one in known if one["ordered"]}
-    others = {one["name"]: error_at_worst(one) for one in known if not one["ordered"]}
+    others = {one["name"]: likely_error(one) for one in known if not one["ordered"]}
     of_numbers = "number or time column" if any(one["type"] == "datetime" for one in known) else "number column"
     named = (
         ("10 to 90 % quantiles", numbers, of_numbers),
@@ -82,12 +82,12 @@ def headline_of_documents(facts: Facts) -> str:
 
 
 def _of_pairs(facts: Facts) -> dict[str, float]:
-    """Return the distance to expect at worst of every two columns that were counted together."""
+    """Return the distance of every two columns that were counted together, not exceeded in nineteen of twenty."""
     names = [one["name"] for one in facts["columns"]]
     distances = (facts.get("pairs") or {}).get("distances", ())
     return {
-        f"{names[first]} with {names[second]}": min(1.0, noise + distance)
-        for first, second, noise, distance in distances
+        f"{names[first]} with {names[second]}": likely_of_pair(figures)
+        for first, second, *figures in distances
     }
 
 

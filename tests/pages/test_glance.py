@@ -3,7 +3,7 @@
 import pytest
 
 from dpmodels.pages.card import _avoided
-from dpmodels.pages.glance import doubted, error_at_worst, fits, glance, warnings_of, worst_first
+from dpmodels.pages.glance import doubted, likely_error, fits, glance, warnings_of, worst_first
 
 PRIVACY = {"spent_epsilon": 1.0, "delta": 1e-5, "unit": "record"}
 
@@ -25,7 +25,7 @@ def test_a_column_with_a_warning_is_named_first_however_little_noise_it_has() ->
     said = glance({"privacy": PRIVACY, "method": "nacre", "columns": COLUMNS})["worst columns"]
     assert said.startswith("ruined (not resolved), missed 20.1\N{NO-BREAK SPACE}%, noisy 4")
     assert said.endswith("; of 1 more nothing is known")
-    assert error_at_worst(column("far", 0.9, 0.9)) == 1
+    assert likely_error(column("far", 0.9, 0.9)) == 1
 
 
 def test_a_warning_of_a_mean_alone_is_printed_and_leaves_the_column_resolved() -> None:

@@ -11,7 +11,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.methods.parts.marginals import fine_codec
 from dpmodels.methods.tables.looks import NacreMeasurement
 from dpmodels.methods.tables.nacre import Nacre
-from dpmodels.pages.glance import error_at_worst, glance, unresolved, worst_first
+from dpmodels.pages.glance import likely_error, glance, unresolved, worst_first
 from dpmodels.pages.page import percent, thousands
 from dpmodels.pages.report import render
 from dpmodels.report.fidelity import Measured
@@ -196,7 +196,7 @@ def test_a_column_of_categories_that_are_mostly_noise_is_warned_of_and_is_the_wo
     assert together["share"] > together["distance_within"] > 0.25 > town["expected_distance"]
     assert f"{together['members']} categories too thin to be counted alone" in town["warning"]
     assert "list fewer categories or spend more" in town["warning"]
-    assert worst_first(facts["columns"])[0] is town and error_at_worst(town) > together["distance_within"]
+    assert worst_first(facts["columns"])[0] is town and likely_error(town) > together["distance_within"]
     page = render(facts)
     assert town["warning"] in page and f"of {thousands(2003)} categories, as one" in page
 

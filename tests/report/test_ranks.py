@@ -23,10 +23,14 @@ def test_the_distance_to_be_expected_is_about_the_one_that_noise_makes(width: in
     rng, shares = np.random.default_rng(0), np.full(COLUMN.size, 1 / COLUMN.size)
     runs = np.arange(COLUMN.size) // width
     drawn = []
-    for _ in range(200):
+    for _ in range(1000):
         facts = rank_distances(COLUMN, marginal(ROWS * shares, runs, 3.0, 2.0, rng), shares, ROWS)
         drawn.append(facts["rank_distance_to_release"])
-    assert 0.55 < np.mean(drawn) / facts["expected_rank_distance"] < 1.08  # 200 draws
+    assert 0.55 < np.mean(drawn) / facts["expected_rank_distance"] < 1.08  # 1000 draws
+    assert np.mean(np.array(drawn) > facts["noise_rank_distance_95"]) < 0.07  # one in twenty at most
+    assert facts["noise_rank_distance_95"] < 3 * np.quantile(drawn, 0.95)
+    assert rank_error(facts) == facts["noise_rank_distance_95"] + facts["rank_distance_to_release"]
+    del facts["noise_rank_distance_95"]
     assert rank_error(facts) == facts["expected_rank_distance"] + facts["rank_distance_to_release"]
 
 
