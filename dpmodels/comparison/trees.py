@@ -36,11 +36,21 @@ class FlatRows:
 
 
 def evaluate_tree(
-    tree: Tree, real: Sensitive[Units], synthetic: Units, options: Options, run: Callable[..., Iterable[Any]] = map
+    tree: Tree,
+    real: Sensitive[Units],
+    synthetic: Units,
+    options: Options,
+    run: Callable[..., Iterable[Any]] = map,
+    held_out: Sensitive[Units] | None = None,
 ) -> Sensitive[dict[str, Any]]:
     """Compare the units of a tree with real ones, table by table.
 
+    ``held_out`` are units that the synthetic ones were not made from; rows of each table are told apart one by one.
+
     Privacy: exact statistics of the real data, so the result stays Sensitive.
+
+    Raises:
+        DataError: the held-out units are units that the synthetic ones were made from.
     """
     real_counts, counts = _children(tree, real.reveal()), _children(tree, synthetic)
     tables, metrics, checks = dict[str, Any](), dict[str, Any](), list[Any]()
@@ -49,11 +59,13 @@ def evaluate_tree(
             metrics[name] = {"status": "skipped", "reason": ROWLESS}
             continue
         schema = tree.flat_of(name)
-        side = load_real(Sensitive(Rows(schema, FlatRows(real.reveal(), name), run)), None, schema, options)
+        train, fresh = (each and Sensitive(Rows(schema, FlatRows(each.reveal(), name), run)) for each in (real, held_out))
+        side = load_real(train, fresh, schema, options)
         tables[name] = evaluate_table(side, Rows(schema, FlatRows(synthetic, name), run), options).reveal()
         metrics |= {f"{name}: {key}": one for key, one in tables[name]["metrics"].items() if one["status"] != "done"}
         checks += [{**one, "name": f"{name}: {one['name']}"} for one in tables[name]["checks"]]
-    rows = {"real": real_counts.rows[tree.root], "held_out": None, "synthetic": counts.rows[tree.root]}
+    rows = {"real": real_counts.rows[tree.root], "synthetic": counts.rows[tree.root]}
+    rows["held_out"] = held_out and sum(map(len, held_out.reveal()))
     return Sensitive(
         {
             "banner": BANNER,
@@ -74,13 +86,15 @@ def compare_trees(
     synthetic: Mapping[str, Sensitive[Units]],
     options: Options,
     run: Callable[..., Iterable[Any]],
+    held_out: Sensitive[Units] | None = None,
 ) -> Sensitive[dict[str, Any]]:
     """Judge several trees of tables against the same real ones.
 
     Privacy: exact statistics of the real data, so the result stays Sensitive.
     """
     reports = {
-        name: evaluate_tree(tree, real, units.reveal(), options, run).reveal() for name, units in synthetic.items()
+        name: evaluate_tree(tree, real, units.reveal(), options, run, held_out).reveal()
+        for name, units in synthetic.items()
     }
     return Sensitive({"banner": BANNER, "data_set": tree.name, "scores": _scores(tree, reports), "tables": reports})
 

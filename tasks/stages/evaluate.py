@@ -44,10 +44,10 @@ def evaluate(
     """
     if not kind_of_line(run.plan.release).COMPARED:
         raise Unsuitable(f"run {run.name} is not about a table, and nothing else is compared with the real data here")
+    if run.plan.release.contract.kind == "tree":
+        return Handle(path=_evaluate_tree(run, ingested, test, options))
     if test is not None and tables_of(run.plan.release.contract):
         raise Unsuitable("rows of other users cannot be compared with: leave --test out for users and their rows")
-    if run.plan.release.contract.kind == "tree":
-        return Handle(path=_evaluate_tree(run, ingested, options))
     schema, settings = run.plan.release.table, run.settings
     real = Sensitive(EncodedTable(ingested.path, schema))
     release = read_release(run.read("sanitize")).value
@@ -64,14 +64,19 @@ def evaluate(
         return Handle(path=write_report(report, run.sensitive))
 
 
-def _evaluate_tree(run: Run, ingested: Handle, options: Options | None) -> Path:
+def _evaluate_tree(run: Run, ingested: Handle, test: str | None, options: Options | None) -> Path:
     """Write the internal report on a tree of tables."""
     tree, settings = tree_of(run.plan.release.contract), run.settings
     real = Sensitive(EncodedTable(ingested.path, tree))
     options = _on_limited_threads(options or Options(seed=settings.seed, only=QUICK))
-    with progress_bar("evaluate"), receive(run).here() as folder:
+    with (
+        progress_bar("evaluate"),
+        receive(run).here() as folder,
+        TemporaryDirectory(dir=run.sensitive) as scratch,
+    ):
         synthetic = SyntheticUnits(tree, folder, settings.batch_rows)
-        report = evaluate_tree(tree, real, synthetic, options, Threads(settings.threads or cores()).map)
+        fresh = test and transform_tables(tree, test, Path(scratch) / "held-out")
+        report = evaluate_tree(tree, real, synthetic, options, Threads(settings.threads or cores()).map, fresh or None)
         return write_report(report, run.sensitive)
 
 
@@ -112,15 +117,14 @@ def _compare_trees(
     place: Place, names: Sequence[str], data: Sequence[str], real: str, test: str | None, tree: Tree, options: Options
 ) -> Sensitive[dict[str, Any]]:
     """Encode all trees of tables, and compare them."""
-    if test is not None:
-        raise Unsuitable("units that were held out cannot be compared with: leave --test out for a tree of tables")
     tree = load_public_files(tree, real)
     with TemporaryDirectory(dir=place.sensitive) as folder:
         real_units, *encoded = [
             transform_tables(tree, each, Path(folder) / str(number)) for number, each in enumerate((real, *data))
         ]
-        units = dict(zip(names, encoded, strict=True))
-        return compare_trees(tree, real_units, units, _on_limited_threads(options), Threads(options.workers).map)
+        units, map_ = dict(zip(names, encoded, strict=True)), Threads(options.workers).map
+        fresh = test and transform_tables(tree, test, Path(folder) / "held-out")
+        return compare_trees(tree, real_units, units, _on_limited_threads(options), map_, fresh or None)
 
 
 def evaluate_again(run: Run, test: str | None, lenet: Path | None, jobs: int | None, real_rows: bool = False) -> Path:
