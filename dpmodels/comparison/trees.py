@@ -15,6 +15,7 @@ from dpmodels.codec.tree import TreeRecords
 from dpmodels.comparison.compare import DOWN, score_lines
 from dpmodels.comparison.frame import Rows
 from dpmodels.comparison.report import BANNER, Options, evaluate_table, load_real
+from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree import Tree
 from dpmodels.privacy import Sensitive
 
@@ -59,13 +60,13 @@ def evaluate_tree(
             metrics[name] = {"status": "skipped", "reason": ROWLESS}
             continue
         schema = tree.flat_of(name)
-        train, fresh = (each and Sensitive(Rows(schema, FlatRows(each.reveal(), name), run)) for each in (real, held_out))
-        side = load_real(train, fresh, schema, options)
+        fresh = None if held_out is None else _rows_of(held_out, name, schema, run)
+        side = load_real(_rows_of(real, name, schema, run), fresh, schema, options)
         tables[name] = evaluate_table(side, Rows(schema, FlatRows(synthetic, name), run), options).reveal()
         metrics |= {f"{name}: {key}": one for key, one in tables[name]["metrics"].items() if one["status"] != "done"}
         checks += [{**one, "name": f"{name}: {one['name']}"} for one in tables[name]["checks"]]
-    rows = {"real": real_counts.rows[tree.root], "synthetic": counts.rows[tree.root]}
-    rows["held_out"] = held_out and sum(map(len, held_out.reveal()))
+    units = None if held_out is None else sum(map(len, held_out.reveal()))
+    rows = {"real": real_counts.rows[tree.root], "held_out": units, "synthetic": counts.rows[tree.root]}
     return Sensitive(
         {
             "banner": BANNER,
@@ -78,6 +79,11 @@ def evaluate_tree(
             "checks": checks,
         }
     )
+
+
+def _rows_of(units: Sensitive[Units], name: str, schema: Schema, run: Callable[..., Iterable[Any]]) -> Sensitive[Rows]:
+    """Return the rows of the flat table of one table."""
+    return Sensitive(Rows(schema, FlatRows(units.reveal(), name), run))
 
 
 def compare_trees(

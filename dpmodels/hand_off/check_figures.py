@@ -14,8 +14,15 @@ Facts = Mapping[str, Any]
 ROUNDED = 1e-5
 """By how much a figure may be off by its rounding, relatively."""
 ERRORS = ("expected_error_of_a_share", "expected_distance", "distance_to_release", "cells", "released_stddev")
-SHARES = ("synthetic", "expected_distance", "distance_to_release", "expected_rank_distance", "rank_distance_to_release")
-SHARES += ("noise_distance_95", "noise_rank_distance_95")
+SHARES = (
+    "synthetic",
+    "expected_distance",
+    "noise_distance_95",
+    "distance_to_release",
+    "expected_rank_distance",
+    "noise_rank_distance_95",
+    "rank_distance_to_release",
+)
 
 
 def impossible(report: Facts, table: Schema) -> Iterator[str]:

@@ -173,6 +173,8 @@ def _worst(report: Facts) -> str:
         f"{one['name']} {'(not resolved)' if unresolved(one) else percent(likely_error(one))}"
         for one in measured[:WORST]
     ]
-    sentence = f"{', '.join(phrases)} (distance from the real table, by noise and fit; farther in one release of twenty)"
+    sentence = (
+        f"{', '.join(phrases)} (distance from the real table, by noise and fit; farther in one release of twenty)"
+    )
     silent = len(report["columns"]) - len(measured)
     return sentence + (f"; of {silent} more nothing is known" if silent else "")

@@ -85,10 +85,7 @@ def _of_pairs(facts: Facts) -> dict[str, float]:
     """Return the distance of every two columns that were counted together, not exceeded in nineteen of twenty."""
     names = [one["name"] for one in facts["columns"]]
     distances = (facts.get("pairs") or {}).get("distances", ())
-    return {
-        f"{names[first]} with {names[second]}": likely_of_pair(figures)
-        for first, second, *figures in distances
-    }
+    return {f"{names[first]} with {names[second]}": likely_of_pair(figures) for first, second, *figures in distances}
 
 
 def _up(share: float) -> str:

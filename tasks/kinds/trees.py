@@ -182,7 +182,8 @@ def _order(table: pa.Table, parents: Whole, column: str | None) -> Whole:
     if column is None:
         return np.argsort(parents, kind="stable")
     keys = pa.table({"parent": parents, "order": plain(table.column(column))})
-    return pc.sort_indices(keys, [("parent", "ascending"), ("order", "ascending")]).to_numpy()
+    order: Whole = pc.sort_indices(keys, [("parent", "ascending"), ("order", "ascending")]).to_numpy()
+    return order
 
 
 def _given(data: str, tree: Tree, name: str) -> pa.Table:

@@ -20,7 +20,7 @@ from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.generators.conditional import sample_where
 from dpmodels.generators.constraints import sample_valid
 from tasks.engine.pools import limited_pools
-from tasks.engine.progress import progress_bar
+from tasks.engine.progress import Tick, progress_bar
 from tasks.kinds.users import write_split
 from tasks.run.ready import check_new_file, pick_device
 from tasks.run.receive import check_received
@@ -73,28 +73,33 @@ def draw_rows(
         model = read_generator(handle.path, handle.sha256)
         codec = codec_of(model.schema)
         facts = Drawn(run.name, model.release_entry, run.plan.release.method, seed, tuple(where))
-        if where and model.schema.users:
-            raise Unsuitable("users are drawn with all their rows, so no condition can be set; filter the tables")
-        if where:
-            batches = sample_where(
-                model,
-                conditions_of(model.schema, where),
-                rows,
-                seed,
-                device,
-                lambda meeting, drawn: tick(meeting, rows, f"{meeting:,} of {drawn:,} drawn meet the conditions"),
-            )
-        else:
-            batches = ((records, 1.0) for records in sample_valid(model, rows, seed, device))
-        for records, share in batches:
+        for records, share in _batches(model, rows, where, seed, device, tick):
             table = codec.decode(records, total)
             total += units_in(model.schema, records)
-            if not where:
-                tick(total, rows)
             yield (
                 table,
                 Drawn(**asdict(facts) | {"rows": total, "share": share, "records": share * model.default_rows()}),
             )
+
+
+def _batches(
+    model: Any, rows: int, where: Sequence[str], seed: int, device: str, tick: Tick
+) -> Iterator[tuple[Any, float]]:
+    """Yield batches of records that meet the conditions, and their share in a plain sample as far as it is known."""
+    if not where:
+        drawn = 0
+        for records in sample_valid(model, rows, seed, device):
+            drawn += units_in(model.schema, records)
+            tick(drawn, rows)
+            yield records, 1.0
+        return
+    if model.schema.users:
+        raise Unsuitable("users are drawn with all their rows, so no condition can be set; filter the tables")
+
+    def show(meeting: int, drawn: int) -> None:
+        tick(meeting, rows, f"{meeting:,} of {drawn:,} drawn meet the conditions")
+
+    yield from sample_where(model, conditions_of(model.schema, where), rows, seed, device, show)
 
 
 def write_rows(run: Run, out: Path, rows: int, where: Sequence[str], seed: int | None, device: str = "auto") -> Drawn:

@@ -3,7 +3,7 @@
 import pytest
 
 from dpmodels.pages.card import _avoided
-from dpmodels.pages.glance import doubted, likely_error, fits, glance, warnings_of, worst_first
+from dpmodels.pages.glance import doubted, fits, glance, likely_error, warnings_of, worst_first
 
 PRIVACY = {"spent_epsilon": 1.0, "delta": 1e-5, "unit": "record"}
 

@@ -11,7 +11,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.methods.parts.marginals import fine_codec
 from dpmodels.methods.tables.looks import NacreMeasurement
 from dpmodels.methods.tables.nacre import Nacre
-from dpmodels.pages.glance import likely_error, glance, unresolved, worst_first
+from dpmodels.pages.glance import glance, likely_error, unresolved, worst_first
 from dpmodels.pages.page import percent, thousands
 from dpmodels.pages.report import render
 from dpmodels.report.fidelity import Measured
