@@ -100,7 +100,7 @@ def fits(look: Facts) -> bool:
 
 
 def weakest(report: Facts) -> dict[str, float]:
-    """Return some columns of which an error is known, worst first, and the error that each keeps within in nineteen of twenty."""
+    """Return some columns of which an error is known, worst first, and what it is within (``likely_error``)."""
     measured = [one for one in worst_first(report.get("columns", ())) if not unresolved(one)]
     return {one["name"]: likely_error(one) for one in measured[:WEAKEST]}
 

@@ -25,8 +25,8 @@ MEANINGS = {
     "quantile": "The value below which a share of the rows lies. “Quantiles within 3 %” means: what the synthetic rows "
     "call the 50 % quantile lies between the 47 % and the 53 % quantile of the real ones, in nineteen releases of "
     "twenty, and but for where in its narrow cell it lies.",
-    "shares within": "How far off the share of the rows that answers any yes-or-no question about a column is at most, in "
-    "nineteen releases of twenty (the total variation distance), values within a cell aside.",
+    "shares within": "How far off the share of the rows that answers any yes-or-no question about a column is at most, "
+    "in nineteen releases of twenty (the total variation distance), values within a cell aside.",
     "two columns together": "The same of any question about two columns, each in four groups of its values at most.",
     "not resolved": "The release says too little of the column: see its warning.",
     "fit": "How closely the synthetic rows follow what was released. How closely that follows the real rows is a "
