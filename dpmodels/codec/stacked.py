@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpmodels.arrays import Mask, Whole
+from dpmodels.contract.base import is_text
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
 
@@ -113,24 +115,75 @@ def _whole(batch: pa.RecordBatch | pa.Table, name: str) -> Whole:
     return numbers
 
 
-def matched(parents: Sequence[NDArray[Any]], children: Sequence[NDArray[Any]]) -> Whole:
+WIDEST_WHOLE = pa.decimal128(20)
+"""The type in which whole numbers of all widths are the same."""
+
+
+def matched(parents: Sequence[Any], children: Sequence[Any]) -> Whole:
     """Return for each row below the number of the first row above that has the same key; -1 where none has.
 
-    Shapes: for each column of the key the values of the rows above, and those of the rows below -> [rows below].
+    Shapes: for each column of the key the values of the rows above, and those of the rows below -> [rows below]. Both
+    are arrays of NumPy, or of Arrow, which take no object each.
     """
-    number, rows = numbered([np.concatenate(pair) for pair in zip(parents, children, strict=True)]), len(parents[0])
+    if len(parents) == 1 and not isinstance(parents[0], np.ndarray):
+        return _looked_up(parents[0], children[0])
+    number, rows = numbered([joined(pair) for pair in zip(parents, children, strict=True)]), len(parents[0])
     first = np.full(int(number.max(initial=-1)) + 1, -1)
     first[number[:rows][::-1]] = np.arange(rows)[::-1]
     above: Whole = first[number[rows:]]
     return above
 
 
-def numbered(columns: Sequence[NDArray[Any]]) -> Whole:
-    """Number the different rows of several columns. Shapes: [rows]."""
+def _looked_up(parents: pa.ChunkedArray, children: pa.ChunkedArray) -> Whole:
+    """Return the same of one column, chunk by chunk, so that no copy of all values is made."""
+    kind = joined([parents.slice(0, 0), children.slice(0, 0)]).type
+    above = pc.index_in(children.cast(kind), value_set=parents.cast(kind).combine_chunks())
+    rows: Whole = np.concatenate([np.zeros(0, np.int64), *(chunk.fill_null(-1).to_numpy() for chunk in above.chunks)])
+    return rows
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Join the values of one column; whole numbers of different widths are the same, as they are where they are read.
+
+    Raises:
+        ArrowInvalid: some are text and some are numbers.
+    """
+    if all(isinstance(part, np.ndarray) for part in parts):
+        return np.concatenate(parts)
+    kinds = {part.type for part in parts if not pa.types.is_null(part.type)}
+    whole = kinds.pop() if len(kinds) == 1 else WIDEST_WHOLE
+    kind = pa.large_string() if any(map(is_text, {whole, *kinds})) else whole
+    chunks = [chunk for part in parts for chunk in (part.chunks if isinstance(part, pa.ChunkedArray) else [part])]
+    return pa.chunked_array([chunk.cast(kind) for chunk in chunks], kind)
+
+
+def objects_of(values: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
+    """Return the values of a column as objects, equal ones as one object; None stands for null. Shapes: [rows]."""
+    whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    encoded = whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
+    different: NDArray[Any] = np.array([*encoded.dictionary.to_pylist(), None], dtype=object)
+    rows: NDArray[Any] = different[encoded.indices.fill_null(len(different) - 1).to_numpy()]
+    return rows
+
+
+def numbered(columns: Sequence[Any]) -> Whole:
+    """Number the different rows of several columns; null is a value like others. Shapes: [rows]."""
     import pandas as pd
 
     total = np.zeros(len(columns[0]), dtype=np.int64)
     for values in columns:
-        numbers, different = pd.factorize(values)
-        total = pd.factorize(total * (len(different) + 1) + numbers + 1)[0].astype(np.int64)
+        numbers, count = _numbers(values)
+        total = numbers if not total.any() else pd.factorize(total * (count + 1) + numbers)[0].astype(np.int64)
     return total
+
+
+def _numbers(values: Any) -> tuple[Whole, int]:
+    """Number the different values of a column from 1 on, null as 0; return how many there are."""
+    import pandas as pd
+
+    if isinstance(values, np.ndarray):
+        numbers, different = pd.factorize(values)
+        return numbers.astype(np.int64) + 1, len(different)
+    encoded = values.combine_chunks().dictionary_encode()
+    indices = encoded.indices.fill_null(-1).to_numpy().astype(np.int64) + 1
+    return indices, len(encoded.dictionary)

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from dpmodels.arrays import Whole
 from dpmodels.codec.codes import Codes, check_codes, code_count, code_type, from_codes
-from dpmodels.codec.convert import decode_column, plain
+from dpmodels.codec.convert import decode_column
 from dpmodels.codec.derive import derive
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.codec.public import NONE, UNKNOWN, public_table, public_types, rows_named
-from dpmodels.codec.stacked import stack, stacked_type, unstack
+from dpmodels.codec.stacked import objects_of, stack, stacked_type, unstack
 from dpmodels.contract.columns import Derived, Identifier
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree import Tree
@@ -231,7 +231,7 @@ class TreeCodec:
         codes = {name: list(codec.codes_of(codec.encode(tables[name]))) for name, codec in self.codecs.items()}
         for name, branch in self.tree.tables.items():
             columns = [column for one in branch.refers for column in one.by]
-            keys = {key: np.array(plain(tables[name].column(key)).to_pylist(), dtype=object) for key in columns}
+            keys = {key: objects_of(tables[name].column(key)) for key in columns}
             codes[name] += reference_codes(self.tree, name, keys)
         return TreeRecords(self.tree, codes, {name: parents[name] for name in self.tree.tables if name in parents})
 

@@ -12,7 +12,7 @@ from dpmodels.codec.convert import plain
 from dpmodels.codec.encode import Codec
 from dpmodels.codec.public import NONE, UNKNOWN, rows_named
 from dpmodels.codec.rules import RowRules
-from dpmodels.codec.stacked import unstack
+from dpmodels.codec.stacked import objects_of, unstack
 from dpmodels.codec.tree import TreeCodec, TreeRecords
 from dpmodels.contract.columns import Identifier
 from dpmodels.contract.constraints import Constraint
@@ -156,7 +156,7 @@ class TreeGate(Verdicts):
         """Hold rows to the public rows that they name."""
         branch = self.tree.tables[name]
         for one in branch.refers:
-            keys = [np.array(plain(table.column(column)).to_pylist(), dtype=object) for column in one.by]
+            keys = [objects_of(table.column(column)) for column in one.by]
             rows = rows_named(branch.public_of(one), keys)
             wrong = (rows == UNKNOWN) | ((rows == NONE) & (not one.nullable))
             self._count(self.own["reference", f"{name}.{one.by[0]}"], int(wrong.sum()), len(table))

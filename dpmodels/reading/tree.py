@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from dpmodels.arrays import Mask, Whole
 from dpmodels.codec.codes import Codes, code_type
 from dpmodels.codec.convert import plain
-from dpmodels.codec.stacked import matched, numbered
+from dpmodels.codec.stacked import joined as joined_values
+from dpmodels.codec.stacked import matched, numbered, objects_of
 from dpmodels.codec.tree import TreeCodec, TreeRecords, reference_codes
 from dpmodels.contract.branch import Branch
 from dpmodels.contract.tree import Tree
@@ -28,7 +28,7 @@ from dpmodels.privacy import Sensitive
 from dpmodels.reading.ingest import check_passed, encode_checked
 from dpmodels.reading.pictures import Batches
 from dpmodels.reading.tree_files import naming
-from dpmodels.reading.user_ids import read_ids
+from dpmodels.reading.user_ids import checked_ids
 
 ONCE = "the key of table {} ({}) must name each row once"
 REPEATED = "must not be the same in two rows of table {} that belong to one row of its parent, since it is `unique`"
@@ -46,11 +46,11 @@ class Raw:
 
     Attributes:
         codes: of the modeled columns. Shapes: arrays of [rows].
-        keys: values of the columns in ``key`` and of those that name the parent, by column; None stands for null.
+        keys: values of the columns in ``key`` and of those that name the parent, by column.
     """
 
     codes: list[Codes]
-    keys: Mapping[str, NDArray[Any]]
+    keys: Mapping[str, pa.ChunkedArray]
 
 
 def transform_tree(
@@ -125,7 +125,7 @@ def _read(
     """Read one table; columns that name the same rows are written in one way, in all tables."""
     branch, on = tree.tables[name], tree.keys_of(name)
     codes: dict[str, list[Codes]] = {column: [] for column in gate.schema.modelled}
-    keys: dict[str, list[NDArray[Any]]] = {column: [] for column in tree.key_columns(name)}
+    keys: dict[str, list[pa.Array]] = {column: [] for column in tree.key_columns(name)}
     batches: Iterator[pa.RecordBatch] = chain.from_iterable(part.reveal() for part in parts)
     for batch, records in encode_checked(batches, gate):
         for column, values in zip(codes, records.codes or (), strict=True):
@@ -138,8 +138,10 @@ def _read(
             parts_of_key.append(_ids(column, values, kinds.setdefault(source, set()), may_lack))
     empty = {column: np.zeros(0, dtype=code_type(one)) for column, one in gate.schema.modelled.items()}
     whole = [np.concatenate([empty[column], *values]) for column, values in codes.items()]
-    key_values = {column: np.concatenate([np.zeros(0, object), *values]) for column, values in keys.items()}
-    return Raw([*whole, *reference_codes(tree, name, key_values)], key_values)
+    key_values = {column: joined_values(values or [pa.array([], pa.int64())]) for column, values in keys.items()}
+    named = {column for one in branch.refers for column in one.by}
+    references = {column: objects_of(key_values[column]) for column in named}
+    return Raw([*whole, *reference_codes(tree, name, references)], key_values)
 
 
 def _source(tree: Tree, table: str, column: str) -> tuple[str, str]:
@@ -162,15 +164,13 @@ def _whole_numbers(name: str, array: pa.Array) -> pa.Array:
         raise DataError(name, "must hold whole numbers, since it is part of a key") from None
 
 
-def _ids(name: str, column: pa.Array, kinds: set[str], drops: bool) -> NDArray[Any]:
-    """Return the values of a key; null is refused, or is None where the rows that have it are left out."""
-    array = column
-    if not (drops and array.null_count):
-        return read_ids(name, array, kinds).astype(object)
-    ids = np.full(len(array), None, dtype=object)
-    if array.null_count < len(array):
-        ids[array.is_valid().to_numpy(zero_copy_only=False)] = read_ids(name, pc.drop_null(array), kinds)
-    return ids
+def _ids(name: str, column: pa.Array, kinds: set[str], drops: bool) -> pa.Array:
+    """Return the values of a key; null is refused, or stays null where the rows that have it are left out."""
+    if not (drops and column.null_count):
+        return checked_ids(name, column, kinds)
+    if column.null_count < len(column):
+        checked_ids(name, pc.drop_null(column), kinds)
+    return column.cast(pa.large_string()) if kinds == {"text"} else column
 
 
 def _rows_above(tree: Tree, name: str, raw: Mapping[str, Raw], kept: Whole) -> Whole:
@@ -180,22 +180,25 @@ def _rows_above(tree: Tree, name: str, raw: Mapping[str, Raw], kept: Whole) -> W
         DataError: a row names no parent, and such rows are refused.
     """
     parent, key, on = str(tree.tables[name].parent), tree.tables[str(tree.tables[name].parent)].key, tree.keys_of(name)
-    parents = [raw[parent].keys[column] for column in key]
+    stays = np.zeros(len(raw[parent].codes[0]), dtype=np.bool_)
+    stays[kept] = True
+    order = pa.array(np.concatenate([kept, np.flatnonzero(~stays)]))  # of two rows of one key the one that stays
     children = [raw[name].keys[column] for column in on]
-    above = matched([values[kept] for values in parents], children)
-    nobody = (matched(parents, children) < 0) | _any_null(children)
+    above = matched([raw[parent].keys[column].take(order) for column in key], children)
+    nobody = (above < 0) | _any_null(children)
+    above[above >= len(kept)] = LEFT_OUT
     above[nobody] = NOBODY
     if tree.tables[name].orphans == "refuse" and nobody.any():
         raise DataError(f"{name}.{on[0]}", LACKING.format(name))
     return above
 
 
-def _check_once(name: str, branch: Branch, keys: Mapping[str, NDArray[Any]], stays: Mask) -> None:
+def _check_once(name: str, branch: Branch, keys: Mapping[str, pa.ChunkedArray], stays: Mask) -> None:
     """Refuse two rows of one key, among those that stay: rows without a parent may be left out."""
     if not branch.key:
         return
     number = numbered([keys[column] for column in branch.key])[stays]
-    if len(np.unique(number)) < len(number):
+    if np.bincount(number).max(initial=0) > 1:
         raise DataError("", ONCE.format(name, ", ".join(branch.key)))
 
 
@@ -205,10 +208,10 @@ def _check_unique(name: str, branch: Branch, above: Whole, order: Any = None) ->
         raise DataError(f"{name}.{branch.order}", REPEATED.format(name))
 
 
-def _any_null(columns: Sequence[NDArray[Any]]) -> Mask:
+def _any_null(columns: Sequence[pa.ChunkedArray]) -> Mask:
     null: Mask = np.zeros(len(columns[0]), dtype=np.bool_)
     for values in columns:
-        null |= np.array([value is None for value in values], dtype=np.bool_)
+        null |= values.is_null().to_numpy()
     return null
 
 

@@ -55,6 +55,12 @@ def bounded(batches: Iterable[pa.RecordBatch], unit: PrivacyUnit) -> Iterator[pa
 
 def read_ids(name: str, column: pa.Array, kinds: set[str]) -> NDArray[Any]:
     """Return the ids of a batch in the one form in which they are compared; ``kinds`` are those of earlier batches."""
+    ids: NDArray[Any] = checked_ids(name, column, kinds).to_numpy(zero_copy_only=False)
+    return ids
+
+
+def checked_ids(name: str, column: pa.Array, kinds: set[str]) -> pa.Array:
+    """Return the same ids as an Arrow array, which takes no more memory than their text does."""
     array = plain(column)
     if array.null_count:
         raise DataError(name, "must not be null: every row belongs to a user")
@@ -68,8 +74,7 @@ def read_ids(name: str, column: pa.Array, kinds: set[str]) -> NDArray[Any]:
     if text:
         array = array.cast(pa.large_string())
         _check_spelling(name, array)
-    ids: NDArray[Any] = array.to_numpy(zero_copy_only=False)
-    return ids
+    return array
 
 
 def _check_spelling(name: str, array: pa.Array) -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import yaml
 
 from dpmodels.codec.encode import Codec
+from dpmodels.codec.stacked import objects_of
 from dpmodels.codec.tree import TreeCodec, TreeRecords, reference_codes
 from dpmodels.contract.tree import Tree
 from dpmodels.reading.tree import Raw, joined
@@ -95,8 +96,9 @@ def records_of(tree: Tree, tables: Mapping[str, pa.Table]) -> TreeRecords:
     raw = {}
     for name, table in tables.items():
         codes = Codec(tree.schema_of(name)).encode(table).codes or ()
-        keys = {key: np.array(table.column(key).to_pylist(), dtype=object) for key in tree.key_columns(name)}
-        raw[name] = Raw([*codes, *reference_codes(tree, name, keys)], keys)
+        keys = {key: table.column(key) for key in tree.key_columns(name)}
+        references = {key: objects_of(values) for key, values in keys.items()}
+        raw[name] = Raw([*codes, *reference_codes(tree, name, references)], keys)
     return joined(tree, raw)
 
 
