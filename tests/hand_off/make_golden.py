@@ -211,6 +211,7 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
     "LAYOUT-6": {"laid-out": declared},
     "LAYOUT-7": {"laid-out": declared},
     "LAYOUT-8": {"laid-out": declared, "users": of_users, "embedded": embedded, "federation": federation},
+    "LAYOUT-9": {"laid-out": declared, "users": of_users, "embedded": embedded, "federation": federation},
 }
 """A manifest with a charged report is beside the golden releases, and FORMAT-9, without a price, is made no more.
 What is made now is of the newest format."""
