@@ -24,7 +24,7 @@ from dpmodels.hand_off.verify import verify_hand_off
 from tests.hand_off.make_golden import GOLDEN
 from tests.kit.manifests import facts, rewritten, write_manifest
 
-WITH = [GOLDEN / "LAYOUT-8" / name for name in ("laid-out", "users")]
+WITH = [GOLDEN / "LAYOUT-9" / name for name in ("laid-out", "users")]
 WITHOUT = GOLDEN / "LAYOUT-7" / "laid-out"
 PROGRAM = shutil.which("datacontract")
 WIDE = Schema.model_validate(

@@ -13,7 +13,18 @@ from dpmodels.pages.page import LAYOUT
 from tests.hand_off.make_golden import GOLDEN, SHAPES
 from tests.kit.manifests import facts, rewritten, write_manifest
 
-LAYOUTS = ("LAYOUT-8", "LAYOUT-7", "FORMAT-11", "LAYOUT-6", "LAYOUT-5", "LAYOUT-4", "LAYOUT-3", "LAYOUT-2", "FORMAT-7")
+LAYOUTS = (
+    "LAYOUT-9",
+    "LAYOUT-8",
+    "LAYOUT-7",
+    "FORMAT-11",
+    "LAYOUT-6",
+    "LAYOUT-5",
+    "LAYOUT-4",
+    "LAYOUT-3",
+    "LAYOUT-2",
+    "FORMAT-7",
+)
 LAID_OUT = [GOLDEN / number / name for number in LAYOUTS for name in SHAPES[number]]
 NEWEST = LAID_OUT[0]
 """Of the layout that this version makes."""

@@ -14,7 +14,7 @@ ADVICE = "For the next release, declare narrower public bounds or spend more."
 
 def sheet(*warnings: str, **numbers: object) -> str:
     """Return the data sheet of a table with these warnings."""
-    card = json.loads((GOLDEN / "LAYOUT-8" / "laid-out" / "model-card.json").read_text())
+    card = json.loads((GOLDEN / "LAYOUT-9" / "laid-out" / "model-card.json").read_text())
     card["quality"] |= {"warnings": list(warnings), "numbers": numbers}
     return " ".join(render_sheet(card).split())
 
@@ -35,7 +35,7 @@ def test_bounds_are_named_of_columns_that_are_warned_of_too() -> None:
 def test_the_warning_of_a_mean_stands_beside_that_of_a_quantile() -> None:
     fact = {"estimate": 2.0, "expected_error": 0.1}
     numbers = {"x": {"mean": fact, "p99": fact, "unseen": {"far": True, "quantile": True}}}
-    card = json.loads((GOLDEN / "LAYOUT-8" / "laid-out" / "model-card.json").read_text())
+    card = json.loads((GOLDEN / "LAYOUT-9" / "laid-out" / "model-card.json").read_text())
     card["quality"] |= {"warnings": [f"x: {FAR}"], "numbers": numbers, "avoid": {"x": ["p99"]}}
     page = " ".join(render_sheet(card).split())
     assert "Use no 99 % quantile of x" in page and FAR in page
