@@ -1,4 +1,4 @@
-"""The signature beside a manifest: it shows who vouches for the manifest."""
+"""The signature beside a manifest, or beside the list of its records: it shows who vouches for these bytes."""
 
 import base64
 import json
@@ -15,38 +15,42 @@ SIGNATURE = "manifest.sig"
 NOBODY = "none: nobody vouches for this manifest"
 
 
-def sign_manifest(folder: Path, key: Path, passphrase: str = "") -> None:
-    """Sign a folder's manifest with the user's private key, and write the signature beside it.
+def sign_manifest(
+    folder: Path, key: Path, passphrase: str = "", name: str = MANIFEST, signature_name: str = SIGNATURE
+) -> None:
+    """Sign a folder's manifest, or another file of it, with the user's private key; write the signature beside it.
 
     Raises:
         InvalidArgument: the key is not a readable ed25519 private key, or it is encrypted by another passphrase.
     """
     private = private_key(key, passphrase=passphrase)
-    signature = base64.b64encode(private.sign((folder / MANIFEST).read_bytes())).decode()
-    (folder / SIGNATURE).write_text(_record(key_text(private.public_key()), signature), encoding="utf-8")
+    signature = base64.b64encode(private.sign((folder / name).read_bytes())).decode()
+    (folder / signature_name).write_text(_record(key_text(private.public_key()), signature), encoding="utf-8")
 
 
-def check_signature(folder: Path, manifest: bytes, key: str) -> tuple[bool, str]:
-    """Tell whether this key signed these bytes of a manifest, and say who did; an empty one stands for any or none.
+def check_signature(
+    folder: Path, signed: bytes, key: str, signature_name: str = SIGNATURE, what: str = "the manifest"
+) -> tuple[bool, str]:
+    """Tell whether this key signed these bytes, and say who did; an empty one stands for any or none.
 
     Raises:
         ArtifactError: the manifest is signed with another key, or the file beside it is not a signature of it.
     """
-    if not os.path.lexists(folder / SIGNATURE):
+    if not os.path.lexists(folder / signature_name):
         if key:
-            raise ArtifactError("the manifest is not signed")
+            raise ArtifactError(f"{what} is not signed")
         return False, NOBODY
-    with open_plain(folder, folder / SIGNATURE) as file:
+    with open_plain(folder, folder / signature_name) as file:
         content = file.read(LARGEST_SIGNATURE)
     try:
         record = json.loads(content)
         public, signature = str(record["public_key"]), str(record["signature"])
     except (ValueError, KeyError, TypeError, RecursionError):
         public = signature = ""
-    if not signed_by(public, signature, manifest) or content != _record(public, signature).encode():
-        raise ArtifactError(f"{SIGNATURE} is not a signature of this manifest")
+    if not signed_by(public, signature, signed) or content != _record(public, signature).encode():
+        raise ArtifactError(f"{signature_name} is not a signature of {what.replace('the ', 'this ')}")
     if key and key != public:
-        raise ArtifactError("the manifest is signed with another key than the one you named")
+        raise ArtifactError(f"{what} is signed with another key than the one you named")
     if key:
         return True, f"by the key you named, whose SHA-256 is {fingerprint(public)}"
     return False, (

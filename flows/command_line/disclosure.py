@@ -21,6 +21,7 @@ def disclose(
     region: Annotated[str, typer.Option(help="Region that the data describes, or whose law applies.")] = "",
     why: Annotated[str, typer.Option(help="Why this unit, this epsilon and this delta.")] = "",
     url: Annotated[str, typer.Option(help="Where the hand-off is published. (default: its folder)")] = "",
+    signing_key: Annotated[Path | None, typer.Option(help="ed25519 private key (PEM) that signs the records.")] = None,
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
@@ -34,7 +35,7 @@ def disclose(
     from tasks.stages.disclose import hand_off_of
 
     (folder, bucket), answers = hand_off_of(home or HOME, hand_off), Answers(curator, use, region, why)
-    paths = [str(path) for path in write(folder, out, answers, url, bucket)]
+    paths = [str(path) for path in write(folder, out, answers, url, bucket, signing_key)]
     left = [name for name in answers.left if name != "use" or "intended_use: TODO" in Path(paths[0]).read_text("utf-8")]
     if left and not as_json:
         echo(f"{paths[0]} has a TODO left, which only a person can answer: {', '.join(left)}", err=True)

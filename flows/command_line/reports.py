@@ -123,6 +123,9 @@ def verify(
     folder: Annotated[str, typer.Argument(help="Hand-off that was received: a folder, or its URI.")],
     public_key: Annotated[Path | None, typer.Option(help="Key (PEM) the manifest must be signed with.")] = None,
     officer_key: Annotated[Path | None, typer.Option(help="Key (PEM) the run must be approved with.")] = None,
+    records: Annotated[
+        Path | None, typer.Option(help="Folder of its records, as nacre disclose wrote them: check these too.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a hand-off by itself, without its ledger: every file, the budget, the pages, and the signature.
@@ -133,4 +136,4 @@ def verify(
     """
     from flows.command_line.show import show_verified
 
-    show_verified(folder, public_key, officer_key, as_json)
+    show_verified(folder, public_key, officer_key, records, as_json)

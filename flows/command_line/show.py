@@ -210,7 +210,9 @@ def show_report(run: Run, out: Path | None, as_json: bool, fail_on_checks: bool)
         print_facts("report", {"page": str(page), "figures": str(report.path / "report.json")}, as_json)
 
 
-def show_verified(folder: str, public_key: Path | None, officer_key: Path | None, as_json: bool) -> None:
+def show_verified(
+    folder: str, public_key: Path | None, officer_key: Path | None, records: Path | None, as_json: bool
+) -> None:
     """Check a hand-off and print the verdict first, then what is wrong with it, or who signed it.
 
     Raises:
@@ -221,6 +223,10 @@ def show_verified(folder: str, public_key: Path | None, officer_key: Path | None
     from tasks.run.bucket import verify
 
     verified = verify(folder, public_key, officer_key)
+    if records is not None and not verified.faults:
+        from tasks.stages.disclose import verify_records
+
+        verified.faults += verify_records(Path(folder), records, public_key)
     if verified.faults and as_json:
         print_json({"verdict": verified.verdict, "faults": verified.faults})
     for fault in verified.faults:
