@@ -10,6 +10,7 @@ from dpmodels.authoring.lint import parse
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain, sha256_plain, size_plain
 from dpmodels.hand_off.manifest import CARD, CONTRACT, MANIFEST, MOST_FAULTS, Manifest, printable
+from dpmodels.hand_off.odcs import has_contract
 from dpmodels.hand_off.signature import SIGNATURE
 from dpmodels.hand_off.verification import Verification
 from dpmodels.limits import LARGEST_CARD, LARGEST_PAGE, LARGEST_REPORT, LARGEST_YAML, read_json
@@ -116,7 +117,7 @@ def _check_kind(manifest: Manifest, contract: Contract, check: Verification) -> 
     part = "client" if by_client else "" if contract.is_table else contract.part
     kinds = [kind for kind in KINDS.values() if contract.kind in kind.contracts]
     strange = [name for name in manifest.artifacts if is_handed_over(name) and not is_handed_over(name, kinds)]
-    strange += [CONTRACT] if CONTRACT in manifest.artifacts and not contract.is_table else []
+    strange += [CONTRACT] if CONTRACT in manifest.artifacts and not has_contract(contract) else []
     check.faults += [f"{name} is no file that is made by this schema.yaml" for name in strange[:MOST_FAULTS]]
     if manifest.part and (manifest.part != part or (part == "client" and manifest.clients is None)):
         check.faults.append(f"the price is for each {manifest.part}, and nothing here is charged for each by itself")

@@ -8,8 +8,9 @@ Source: Croissant 1.1, https://docs.mlcommons.org/croissant/docs/croissant-spec-
 
 from typing import Any
 
+from dpmodels.codec.flat import tables_of
 from dpmodels.hand_off.manifest import Manifest
-from dpmodels.hand_off.odcs import SYNTHETIC, tables
+from dpmodels.hand_off.odcs import SYNTHETIC, has_contract, tables
 from dpmodels.releases.contract import Contract
 
 CONFORMS = "http://mlcommons.org/croissant/1.1"
@@ -80,8 +81,8 @@ def croissant_of(manifest: Manifest, contract: Contract, day: str, place: str = 
     said, spent = manifest.operator_says, manifest.whole_cost
     price = f"epsilon {spent.epsilon} at delta {spent.delta}, unit {manifest.unit} ({manifest.adjacency.value})"
     words = [said.get("purpose", ""), SYNTHETIC, f"Spent: {price}.", *(manifest.cautions or ())]
-    named = tables(contract) if contract.is_table else []
-    parts = {one["name"]: _parts(one["name"], manifest, bool(contract.users)) for one in named}
+    named = tables(contract) if has_contract(contract) else []
+    parts = {one["name"]: _parts(one["name"], manifest, bool(tables_of(contract))) for one in named}
     files = [_file(name, sha256, place) for name, sha256 in sorted(manifest.artifacts.items())]
     return {
         "@context": CONTEXT,
@@ -114,8 +115,8 @@ def _file(name: str, sha256: str, place: str) -> Facts:
     }
 
 
-def _parts(table: str, manifest: Manifest, of_users: bool) -> list[str]:
-    folder = f"synthetic/{table}/" if of_users else "synthetic/"
+def _parts(table: str, manifest: Manifest, in_folders: bool) -> list[str]:
+    folder = f"synthetic/{table}/" if in_folders else "synthetic/"
     return [name for name in sorted(manifest.artifacts) if name.startswith(folder) and name.endswith(".parquet")]
 
 

@@ -8,19 +8,22 @@ Source: Open Data Contract Standard 3.1.0, https://bitol-io.github.io/open-data-
 """
 
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeGuard
 
 import pyarrow as pa
 import yaml
 
 from dpmodels.codec.embedded import codec_of
 from dpmodels.codec.flat import tables_of
+from dpmodels.codec.public import public_types, schema_of
+from dpmodels.codec.tree import TreeCodec
 from dpmodels.contract.base import Modelled, zone_of
 from dpmodels.contract.columns import Boolean, Categorical, Continuous, Datetime, Derived, Identifier, Image
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.implications import Implication
 from dpmodels.contract.schema import Schema
+from dpmodels.contract.tree import Tree
 from dpmodels.gate.sql import STAND_IN, TABLE, counting, quoted
 from dpmodels.gate.suite import moments
 from dpmodels.hand_off.manifest import Manifest
@@ -42,9 +45,14 @@ PHYSICAL = {
 Facts = dict[str, Any]
 
 
-def render_contract(manifest: Manifest, contract: Schema) -> str:
+def has_contract(contract: Any) -> TypeGuard[Schema | Tree]:
+    """Tell whether what is handed over is a table, or several."""
+    return bool(contract.is_table or contract.kind == "tree")
+
+
+def render_contract(manifest: Manifest, contract: Schema | Tree) -> str:
     """Return the text of ``contract.odcs.yaml``; it repeats nothing that only another file or the ledger knows."""
-    path = f"synthetic/{'{model}/' if contract.users else ''}{PARTS}"
+    path = f"synthetic/{'{model}/' if tables_of(contract) else ''}{PARTS}"
     cautions = " ".join([SYNTHETIC, *(manifest.cautions or ())])
     said = manifest.operator_says
     content = {
@@ -63,10 +71,22 @@ def render_contract(manifest: Manifest, contract: Schema) -> str:
     return yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
 
 
-def tables(contract: Schema) -> list[Facts]:
-    """State the tables that are handed over: the one, or those of the users and of their rows."""
+def tables(contract: Schema | Tree) -> list[Facts]:
+    """State the tables that are handed over: the one, those of the users and of their rows, or those of a tree."""
+    if isinstance(contract, Tree):
+        public = {name: schema_of(name, table) for name, table in contract.public.items()}
+        stated = [_table(name, table, public_types(name, contract.public[name])) for name, table in public.items()]
+        codec = TreeCodec(contract)
+        stated += [_table(name, contract.handed_over(name), codec.output_of(name)) for name in contract.tables]
+        for table in stated:
+            _join_tree(contract, table)
+        return stated
     named = {name: getattr(contract, name) for name in tables_of(contract)} or {contract.name: contract}
-    return [_table(contract, name, table) for name, table in named.items()]
+    stated = [_table(name, table, codec_of(contract).output_schema) for name, table in named.items()]
+    if contract.users:
+        for table in stated:
+            _join(contract, table)
+    return stated
 
 
 def price_of(manifest: Manifest) -> Facts:
@@ -89,15 +109,11 @@ def price_of(manifest: Manifest) -> Facts:
     return {name: value for name, value in stated.items() if value is not None}
 
 
-def _table(contract: Schema, name: str, table: Schema) -> Facts:
+def _table(name: str, table: Schema, types: pa.Schema) -> Facts:
     """State one table: its columns as they are handed over, and the rules of several of them."""
-    types = codec_of(contract).output_schema
     columns = {key: column for key, column in table.columns.items() if key in types.names}
     properties = [_column(key, column, types.field(key).type) for key, column in columns.items()]
-    if contract.users:
-        _join(contract, name, {one["name"]: one for one in properties})
-    rules = [*_rules(table), *(_numbered(contract) if name == "children" and contract.users else ())]
-    said = {"name": name, "physicalType": "table", "properties": properties}
+    said, rules = {"name": name, "physicalType": "table", "properties": properties}, list(_rules(table))
     return said | ({"quality": rules} if rules else {})
 
 
@@ -199,19 +215,58 @@ def _words(text: str) -> Facts:
     return {"type": "text", "description": text}
 
 
-def _join(contract: Schema, name: str, properties: dict[str, Facts]) -> None:
+def _join(contract: Schema, table: Facts) -> None:
     """Say by which column the tables are joined: it names each user once, and each row one of the users."""
-    key = str(contract.unit.user)
-    if name == "parents":
-        properties[key] |= {"primaryKey": True, "primaryKeyPosition": 1}
-    elif "parents" in tables_of(contract) and REFERENCE.fullmatch(key):
-        properties[key]["relationships"] = [{"type": "foreignKey", "to": f"parents.{key}"}]
+    key = (str(contract.unit.user),)
+    if table["name"] == "parents":
+        _add_key(table, key)
+        return
+    if "parents" in tables_of(contract):
+        _add_reference(table, key, "parents", key)
+    table["quality"] = [*table.get("quality", ()), _numbered(key, contract.unit.max_rows)]
 
 
-def _numbered(contract: Schema) -> Iterator[Facts]:
-    """State how many rows a user may have."""
-    key, most = str(contract.unit.user), contract.unit.max_rows
-    words = f"no {key} has more than {most} rows"
-    crowded = f"SELECT {quoted(key)} FROM {TABLE} GROUP BY {quoted(key)} HAVING COUNT(*) > {most}"
+def _join_tree(tree: Tree, table: Facts) -> None:
+    """Say which columns name a row, its parent and the public rows that it refers to, and how many a parent has."""
+    name = table["name"]
+    if name in tree.public:
+        _add_key(table, tree.public[name].key)
+        return
+    branch, on = tree.tables[name], tree.keys_of(name)
+    _add_key(table, branch.key)
+    for one in branch.refers:
+        _add_reference(table, one.by, one.to, tree.public[one.to].key)
+    rules = [_words(f"`{rule.flat}` must hold in every row") for rule in tree.rules_of(name) if rule.alone is None]
+    if branch.parent is not None:
+        _add_reference(table, on, branch.parent, tree.tables[branch.parent].key)
+        rules.append(_numbered(on, branch.most))
+    if rules:
+        table["quality"] = [*table.get("quality", ()), *rules]
+
+
+def _add_key(table: Facts, key: Sequence[str]) -> None:
+    properties = {one["name"]: one for one in table["properties"]}
+    for position, name in enumerate(key, start=1):
+        properties[name] |= {"primaryKey": True, "primaryKeyPosition": position}
+
+
+def _add_reference(table: Facts, by: Sequence[str], to: str, key: Sequence[str]) -> None:
+    """State a foreign key, where the standard's short references take its names."""
+    if not all(map(REFERENCE.fullmatch, (to, *by, *key))):
+        return
+    if len(by) == 1:
+        (column,) = [one for one in table["properties"] if one["name"] == by[0]]
+        column.setdefault("relationships", []).append({"type": "foreignKey", "to": f"{to}.{key[0]}"})
+    else:
+        ends = {"from": [f"{table['name']}.{name}" for name in by], "to": [f"{to}.{name}" for name in key]}
+        table.setdefault("relationships", []).append({"type": "foreignKey", **ends})
+
+
+def _numbered(key: Sequence[str], most: int) -> Facts:
+    """State how many rows a user, or a row of the parent's table, may have."""
+    words, named = f"no {' and '.join(key)} has more than {most} rows", ", ".join(map(quoted, key))
+    crowded = f"SELECT {named} FROM {TABLE} GROUP BY {named} HAVING COUNT(*) > {most}"
     query = f"SELECT COUNT(*) FROM ({crowded}) AS crowded"
-    yield (_words(words) if STAND_IN & set(key) else {"type": "sql", "query": query, "mustBe": 0, "description": words})
+    if any(STAND_IN & set(name) for name in key):
+        return _words(words)
+    return {"type": "sql", "query": query, "mustBe": 0, "description": words}

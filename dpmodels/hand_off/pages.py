@@ -21,7 +21,7 @@ from dpmodels.hand_off.check_report import says_else
 from dpmodels.hand_off.check_words import impossible_figures, strange_words
 from dpmodels.hand_off.expected import expected_checks, kind_of
 from dpmodels.hand_off.manifest import CARD, CONTRACT, MOST_FAULTS, PAGES, Manifest, printable
-from dpmodels.hand_off.odcs import render_contract
+from dpmodels.hand_off.odcs import has_contract, render_contract
 from dpmodels.limits import LARGEST_CARD, LARGEST_FACTS, LARGEST_PAGE, LARGEST_REPORT, read_json
 from dpmodels.releases.contract import Contract
 
@@ -101,7 +101,7 @@ def _other_pages(folder: Path, card: Mapping[str, Any], report: Mapping[str, Any
 
 def _other_contract(folder: Path, manifest: Manifest, contract: Contract) -> Iterator[str]:
     """Name the contract if it is not what schema and manifest make; earlier versions handed none over."""
-    if CONTRACT not in manifest.artifacts or not contract.is_table:
+    if CONTRACT not in manifest.artifacts or not has_contract(contract):
         return
     if _read(folder, CONTRACT, LARGEST_CARD) != render_contract(manifest, contract).encode():
         yield f"{CONTRACT} says something else than the manifest and schema.yaml, of which it is made"

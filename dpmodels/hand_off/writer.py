@@ -16,7 +16,7 @@ from typing import Any
 from dpmodels.artifact import aside, make_folder, replace_folder, sha256_of
 from dpmodels.hand_off.card import describe
 from dpmodels.hand_off.manifest import APPROVED_CLIENTS, CARD, CONTRACT, LAID_OUT, MANIFEST, NEWEST, PAGES, Manifest
-from dpmodels.hand_off.odcs import render_contract
+from dpmodels.hand_off.odcs import has_contract, render_contract
 from dpmodels.hand_off.pages import REPORT, render_pages
 from dpmodels.hand_off.signature import sign_manifest
 from dpmodels.ledger.declared import Declaration
@@ -60,7 +60,7 @@ def manifest_of(line: Line, contract: Contract, statement: Declaration, **fields
     """
     signed = any(client.approved for client in fields.get("clients", ()))
     content = {
-        "format": NEWEST if contract.is_table else APPROVED_CLIENTS if signed else LAID_OUT,
+        "format": NEWEST if has_contract(contract) else APPROVED_CLIENTS if signed else LAID_OUT,
         "nacre_version": version("nacre"),
         "data_set": contract.name,
         "schema_sha256": contract.hash,
@@ -69,7 +69,7 @@ def manifest_of(line: Line, contract: Contract, statement: Declaration, **fields
         "unit": str(line.budget.unit),
         **({"declared": statement.said} if statement.said else {}),
     }
-    artifacts = dict.fromkeys((CARD, *PAGES, *((CONTRACT,) if contract.is_table else ())), 64 * "0")
+    artifacts = dict.fromkeys((CARD, *PAGES, *((CONTRACT,) if has_contract(contract) else ())), 64 * "0")
     return Manifest.model_validate({**content, **fields, **TO_COME, "artifacts": artifacts})
 
 
@@ -99,7 +99,7 @@ def hand_over(
         part.mkdir()
         elsewhere = write(part) or {}
         (part / "schema.yaml").write_text(hand_off.contract.to_yaml(), encoding="utf-8")
-        if hand_off.contract.is_table:
+        if has_contract(hand_off.contract):
             (part / CONTRACT).write_text(render_contract(hand_off.manifest, hand_off.contract), encoding="utf-8")
         _lay_out(part, hand_off)
         artifacts = {**_digests(part), **elsewhere}

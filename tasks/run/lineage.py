@@ -20,7 +20,8 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import NAMESPACE_URL, uuid5
 
-from dpmodels.hand_off.odcs import tables
+from dpmodels.codec.flat import tables_of
+from dpmodels.hand_off.odcs import has_contract, tables
 from dpmodels.hand_off.payments import cost_of
 from dpmodels.reading.addresses import address_of
 from tasks.run.accounts import charges_of
@@ -206,11 +207,11 @@ def price(run: Run) -> Facts:
 def synthetic_tables(run: Run) -> list[tuple[Facts, Facts]]:
     """Return what is handed over: each table with its columns, and as its contract has it."""
     contract, place = run.plan.whole, run.settings.bucket or str(run.settings.out)
-    if not contract.is_table:
+    if not has_contract(contract):
         return [(dataset(place), {})]
     named = []
     for table in tables(contract):
-        folder = f"{place.rstrip('/')}/synthetic" + (f"/{table['name']}" if contract.users else "")
+        folder = f"{place.rstrip('/')}/synthetic" + (f"/{table['name']}" if tables_of(contract) else "")
         fields = [{"name": one["name"], "type": one["physicalType"]} for one in table["properties"]]
         named.append((dataset(folder) | {"facets": {"schema": _facet("schema", fields=fields)}}, table))
     return named
