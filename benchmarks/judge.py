@@ -5,7 +5,7 @@ Total variation is taken on columns cut into 20 quantile cells of the real train
 
 import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,26 +88,33 @@ class TableJudge:
         }
         return pd.DataFrame({c: (numbers | words)[c] for c in self.columns})
 
-    def _utility(self, source: pd.DataFrame) -> Verdict:
-        models = (
-            make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)),
-            AdaBoostClassifier(random_state=0),
-            GradientBoostingClassifier(random_state=0),
-            XGBClassifier(n_jobs=1, random_state=0),
-        )
-        return self._scores(source, models)
+    def by_classifier(self, synthetic: pd.DataFrame) -> dict[str, Verdict]:
+        """Judge synthetic rows by each of the four classifiers, without distances."""
+        return self._scores(self._plain(synthetic[self.columns]), self._models())
 
-    def _scores(self, source: pd.DataFrame, models: Sequence[Any]) -> Verdict:
+    def _models(self) -> dict[str, Any]:
+        return {
+            "logistic regression": make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)),
+            "AdaBoost": AdaBoostClassifier(random_state=0),
+            "GBM": GradientBoostingClassifier(random_state=0),
+            "XGBoost": XGBClassifier(n_jobs=1, random_state=0),
+        }
+
+    def _utility(self, source: pd.DataFrame) -> Verdict:
+        scores = self._scores(source, self._models()).values()
+        auroc, auprc = np.mean([(one.auroc, one.auprc) for one in scores], axis=0)
+        return Verdict(float(auroc), float(auprc))
+
+    def _scores(self, source: pd.DataFrame, models: Mapping[str, Any]) -> dict[str, Verdict]:
         x, y = self._features(source), self._labels(source)
         x_test, y_test = self._features(self.test), self._labels(self.test)
         if len(np.unique(y)) < 2:
-            return Verdict(0.5, float(y_test.mean()))
-        scores = []
-        for model in models:
+            return dict.fromkeys(models, Verdict(0.5, float(y_test.mean())))
+        scores = dict[str, Verdict]()
+        for name, model in models.items():
             p = model.fit(x, y).predict_proba(x_test)[:, 1]
-            scores.append((roc_auc_score(y_test, p), average_precision_score(y_test, p)))
-        auroc, auprc = np.mean(scores, axis=0)
-        return Verdict(float(auroc), float(auprc))
+            scores[name] = Verdict(float(roc_auc_score(y_test, p)), float(average_precision_score(y_test, p)))
+        return scores
 
     def _labels(self, table: pd.DataFrame) -> np.ndarray:
         return (table[self.target] == self.positive).to_numpy().astype(int)

@@ -56,9 +56,9 @@ def options(parser: ArgumentParser) -> None:
 class LightJudge(TableJudge):
     """Judges by logistic regression and boosted trees."""
 
-    def _utility(self, source: pd.DataFrame) -> Verdict:
-        models = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)), XGBClassifier(n_jobs=1)
-        return self._scores(source, models)
+    def _models(self) -> dict[str, Any]:
+        regression = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300))
+        return {"logistic regression": regression, "XGBoost": XGBClassifier(n_jobs=1)}
 
 
 def load(name: str) -> LightJudge:

@@ -12,6 +12,7 @@ PAPERS = {
     "pearl": ("adult --protocols p3gm pearl --methods pearl dp-merf", "archive.merf", "archive.pearl", "archive.modes"),
     "p3gm": (
         "archive.p3gm",
+        "archive.p3gm_protocol",
         "archive.p3gm --parts images --methods p3gm dp-vae --epsilon 1000",
         "tables --tables creditcard --methods p3gm dp-vae --epsilon 1000",
         "tables --tables isolet --methods p3gm --epsilon 2.5",

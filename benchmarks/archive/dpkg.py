@@ -89,6 +89,8 @@ SETTINGS = {
 WARM = {"warm_share": 0.1}
 CLUSTERS = {"clusters": 2}
 """Of images: the fewest there can be, for each critic learns from its own cluster alone, under the same noise."""
+BASELINE = "baseline [8]"
+"""Groups, counted bounds and a warm start without clusters, as the paper describes its baseline."""
 METHODS: dict[str, tuple[str, Changes]] = {
     "dp-gan, constant rate": ("dp-gan", {"sgd": {"schedule": "constant"}}),
     "dp-gan": ("dp-gan", {}),
@@ -96,6 +98,7 @@ METHODS: dict[str, tuple[str, Changes]] = {
     "dpkg, the paper's rate": ("dpkg", {**CLUSTERS, "sgd": {"schedule": "dpkg"}}),
     "dpkg, one group, fixed bound": ("dpkg", {**CLUSTERS, "sgd": {"groups": "one", "bounds": "fixed"}}),
     "dpkg, warm": ("dpkg", {**CLUSTERS, **WARM}),
+    BASELINE: ("dpkg", {"clusters": 1, **WARM, "sgd": {"bounds": "quantile"}}),
     "dpkg, warm (paper's rate)": ("dpkg", {**CLUSTERS, **WARM, "sgd": {"schedule": "dpkg"}}),
     "nacre-images": ("nacre-images", {}),
 }
