@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpmodels.arrays import Mask, Whole
+from dpmodels.codec.convert import plain
 from dpmodels.contract.base import is_text
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
@@ -159,8 +160,9 @@ def joined(parts: Sequence[Any]) -> Any:
 
 def objects_of(values: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
     """Return the values of a column as objects, equal ones as one object; None stands for null. Shapes: [rows]."""
-    whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    encoded = whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
+    decoded = plain(values)
+    whole = decoded.combine_chunks() if isinstance(decoded, pa.ChunkedArray) else decoded
+    encoded = whole.dictionary_encode()
     different: NDArray[Any] = np.array([*encoded.dictionary.to_pylist(), None], dtype=object)
     rows: NDArray[Any] = different[encoded.indices.fill_null(len(different) - 1).to_numpy()]
     return rows

@@ -6,8 +6,8 @@
     records.sig       the signature of records.json, by the key that signs manifests
 
 A record follows from the manifest, the schema, the accounts of the model card and the answers, so whoever has the
-hand-off makes it again, and a field that says something else is seen, signed or not. Of records that another version
-wrote the digests are compared alone, which rest on the signature.
+hand-off makes it again, and a field that says something else is seen, signed or not. Records that another version wrote
+are held to their digests, which rest on the signature, so the signer's key must be named.
 """
 
 import hashlib
@@ -32,6 +32,10 @@ from dpmodels.limits import LARGEST_LISTING
 from dpmodels.releases.contract import Contract
 
 CROISSANT, RECORDS, RECORDS_SIGNATURE = "croissant.json", "records.json", "records.sig"
+
+UNKNOWN = (
+    "the records are of nacre {}, which may write them in other words: name the key that signed them (--public-key)"
+)
 
 
 class Records(Frozen):
@@ -109,7 +113,10 @@ def check_records(
         yield f"{RECORDS} is of another hand-off, whose manifest has the SHA-256 {facts.manifest_sha256[:64]}"
         return
     digests = facts.records
-    if facts.nacre_version == version("nacre"):
+    if facts.nacre_version != version("nacre"):
+        if not key:
+            yield UNKNOWN.format(printable(facts.nacre_version))
+    else:
         made = records_of(manifest, contract, standings, facts.day, facts.place, answers)
         digests = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in made.items()}
         if digests != facts.records:

@@ -1,11 +1,13 @@
 """Records of a hand-off are signed as its manifest is, and one that says something else is refused."""
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
 
 import pytest
 
+from dpmodels.hand_off.signature import sign_manifest
 from tests.hand_off.make_golden import GOLDEN
 from tests.kit.support import run_cli, write_key
 
@@ -55,7 +57,7 @@ def test_a_changed_field_of_the_record_is_seen_though_its_list_is_made_anew(
     record.write_text(changed)
     assert f"{record.name} says something else" in faults(records)
     facts = json.loads(listed.read_text())
-    facts["records"][record.name] = __import__("hashlib").sha256(changed.encode()).hexdigest()
+    facts["records"][record.name] = hashlib.sha256(changed.encode()).hexdigest()
     listed.write_text(json.dumps(facts, indent=1))
     told = faults(records)
     assert "lists other records" in told and "records.sig is not a signature" in told
@@ -87,8 +89,6 @@ def test_the_key_that_is_named_must_have_signed_both(tmp_path: Path, records: Pa
     assert "manifest is not signed" in faults(records, "--public-key", key[1])
     signed = tmp_path / "signed"
     shutil.copytree(HAND_OFF, signed)
-    from dpmodels.hand_off.signature import sign_manifest
-
     sign_manifest(signed, key[0])
     assert run_cli("verify", signed, "--records", records, "--public-key", key[1])[0] == 0
     assert run_cli("verify", signed, "--public-key", other[1])[0] == 1
@@ -106,12 +106,19 @@ def test_records_are_of_one_hand_off_and_a_link_among_them_is_not_read(tmp_path:
     assert f"{record.name} is not among the records" in faults(records)
 
 
-def test_records_of_another_version_are_held_to_their_digests(records: Path) -> None:
-    listed = records / "records.json"
+def test_records_of_another_version_rest_on_the_key_that_signed_them(
+    tmp_path: Path, records: Path, key: tuple[Path, Path]
+) -> None:
+    shutil.copytree(HAND_OFF, signed := tmp_path / "signed")
+    sign_manifest(signed, key[0])
+    listed, words = records / "records.json", ("verify", signed, "--records", records)
     facts = json.loads(listed.read_text())
     facts["nacre_version"] = "9.0.0"
     listed.write_text(json.dumps(facts, indent=1))
-    (records / "records.sig").unlink()
-    assert faults(records) == ""
+    code, _, err = run_cli(*words)
+    assert code == 1 and "the records are of nacre 9.0.0" in err
+    sign_manifest(records, key[0], name="records.json", signature_name="records.sig")
+    assert run_cli(*words, "--public-key", key[1])[0] == 0
     yaml_of(records).write_text(yaml_of(records).read_text() + "\n")
-    assert "says something else" in faults(records)
+    code, _, err = run_cli(*words, "--public-key", key[1])
+    assert code == 1 and "says something else" in err
