@@ -13,7 +13,7 @@ optimum or sum is computed once, and the product's mechanism adds the noise of e
 
 import math
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import product
@@ -269,18 +269,18 @@ def cells(runs: Sequence[Mapping[str, tuple[float, float | None]]], name: str) -
     return [cell if cell[0] is not None else "–" for cell in pairs]
 
 
-def participation(data: Arrays, pretrained: Any, seeds: Sequence[int], quick: bool) -> Table:
+def participation(data: Arrays, pretrained: Any, seeds: Sequence[int], args: Namespace) -> Table:
     """Return what several rounds give at shares of the clients that the paper has."""
-    setting, number = (QUICK, 2) if quick else (Setting(4000, 2000, 2, 2), 8)
+    setting, number = (QUICK, 2) if args.quick else (Setting(4000, 2000, 2, 2), args.rounds)
     table = Table(
         f"Share C of 20 clients in each of {number} rounds, alpha .01, Fashion-MNIST, without privacy ({setting})",
-        ["method", *(f"{what}, C = {share:g}" for share in SHARES for what in ("server", "last ensemble"))],
+        ["method", *(f"{what}, C = {share:g}" for share in args.shares for what in ("server", "last ensemble"))],
         digits=1,
     )
     wards = [Wards("fashion", data, {"resnet8": pretrained}, 0.01, seed, setting) for seed in seeds]
-    runs = {share: [one_shot(each, Course(number, share), BEGUN) for each in wards] for share in SHARES}
-    for name in BEGUN:
-        table.add(name, *(cell for share in SHARES for cell in cells(runs[share], name)))
+    runs = {share: [one_shot(each, Course(number, share), args.begun) for each in wards] for share in args.shares}
+    for name in args.begun:
+        table.add(name, *(cell for share in args.shares for cell in cells(runs[share], name)))
     return table
 
 
@@ -333,6 +333,9 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--sets", nargs="+", default=["fashion", "cifar"], choices=["fashion", "cifar"])
     parser.add_argument("--public", nargs="+", default=[*AUXILIARY, RANDOM], choices=[*AUXILIARY, RANDOM])
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS), help="of splits and noise")
+    parser.add_argument("--rounds", type=int, default=8, help="of participation")
+    parser.add_argument("--shares", nargs="+", type=float, default=list(SHARES), help="of clients in a round")
+    parser.add_argument("--begun", nargs="+", choices=BEGUN, default=list(BEGUN), help="methods of participation")
     parser.add_argument("--plots", type=Path, metavar="FOLDER", help="draw accuracy against epsilon at alpha 0.01")
 
 
@@ -379,7 +382,7 @@ def main() -> None:
         if "rounds" in args.parts and name == "fashion":
             tables.append(rounds(data, pretrained, seeds, args.quick))
         if "participation" in args.parts and name == "fashion":
-            tables.append(participation(data, pretrained, seeds, args.quick))
+            tables.append(participation(data, pretrained, seeds, args))
         if "mixed" in args.parts and name == "fashion":
             tables.append(mixed(data, pretrained, seeds, steps, args.quick))
     if "linear" in args.parts:
