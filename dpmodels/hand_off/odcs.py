@@ -73,19 +73,22 @@ def render_contract(manifest: Manifest, contract: Schema | Tree) -> str:
 
 def tables(contract: Schema | Tree) -> list[Facts]:
     """State the tables that are handed over: the one, those of the users and of their rows, or those of a tree."""
-    if isinstance(contract, Tree):
-        public = {name: schema_of(name, table) for name, table in contract.public.items()}
-        stated = [_table(name, table, public_types(name, contract.public[name])) for name, table in public.items()]
-        codec = TreeCodec(contract)
-        stated += [_table(name, contract.handed_over(name), codec.output_of(name)) for name in contract.tables]
-        for table in stated:
-            _join_tree(contract, table)
-        return stated
+    if contract.kind == "tree":
+        return _tables_of_tree(contract)
     named = {name: getattr(contract, name) for name in tables_of(contract)} or {contract.name: contract}
     stated = [_table(name, table, codec_of(contract).output_schema) for name, table in named.items()]
     if contract.users:
         for table in stated:
             _join(contract, table)
+    return stated
+
+
+def _tables_of_tree(tree: Tree) -> list[Facts]:
+    codec = TreeCodec(tree)
+    stated = [_table(name, schema_of(name, one), public_types(name, one)) for name, one in tree.public.items()]
+    stated += [_table(name, tree.handed_over(name), codec.output_of(name)) for name in tree.tables]
+    for table in stated:
+        _join_tree(tree, table)
     return stated
 
 

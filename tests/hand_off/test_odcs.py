@@ -1,8 +1,6 @@
 """The contract of a hand-off says what schema and manifest say, in the standard's words, and other tools check it."""
 
-import json
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +20,11 @@ from dpmodels.hand_off.manifest import CONTRACT, read_manifest
 from dpmodels.hand_off.odcs import render_contract
 from dpmodels.hand_off.verify import verify_hand_off
 from tests.hand_off.make_golden import GOLDEN
+from tests.kit.datacontract import PROGRAM, failures, run
 from tests.kit.manifests import facts, rewritten, write_manifest
 
 WITH = [GOLDEN / "LAYOUT-9" / name for name in ("laid-out", "users")]
 WITHOUT = GOLDEN / "LAYOUT-7" / "laid-out"
-PROGRAM = shutil.which("datacontract")
 WIDE = Schema.model_validate(
     yaml.safe_load(
         """
@@ -245,16 +243,3 @@ def test_datacontract_tests_images(tmp_path: Path) -> None:
     pq.write_table(pictures.make_table(3), tmp_path / "synthetic" / "part-00000.parquet")
     (tmp_path / CONTRACT).write_text(contract_of(pictures.make_schema()))
     assert run("lint", tmp_path).returncode == 0 and failures(tmp_path) == []
-
-
-def run(command: str, folder: Path, *more: object) -> "subprocess.CompletedProcess[str]":
-    words = [str(PROGRAM), command, CONTRACT, *map(str, more)]
-    return subprocess.run(words, cwd=folder, capture_output=True, timeout=120, text=True)
-
-
-def failures(folder: Path) -> list[tuple[str | None, str]]:
-    """Return what the program says that rows fail, by column; that it looks at no types in files is a warning."""
-    text = run("test", folder, "--output-format", "json", "--output", "/dev/stdout").stdout
-    checks = json.JSONDecoder().raw_decode(text[text.index("{") :])[0]["checks"]
-    assert not [check for check in checks if check["result"] == "error"] and len(checks) > 5
-    return [(check.get("field"), check["name"]) for check in checks if check["result"] == "failed"]

@@ -16,7 +16,7 @@ import nacre
 from dpmodels.audit.made import firm
 from dpmodels.errors import ArtifactError
 from dpmodels.hand_off.manifest import CONTRACT
-from tests.hand_off.test_odcs import PROGRAM, failures, run
+from tests.kit.datacontract import PROGRAM, failures, run
 from tests.kit.errors import refused
 from tests.kit.manifests import rewritten
 from tests.kit.support import run_cli
