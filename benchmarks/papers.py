@@ -9,7 +9,13 @@ from argparse import Namespace
 from benchmarks.common import ROOT, parse
 
 PAPERS = {
-    "pearl": ("adult --protocols p3gm pearl --methods pearl dp-merf", "archive.merf", "archive.pearl", "archive.modes"),
+    "pearl": (
+        "adult --protocols p3gm pearl --methods pearl dp-merf",
+        "archive.merf",
+        "archive.pearl",
+        "archive.pearl_power",
+        "archive.modes",
+    ),
     "p3gm": (
         "archive.p3gm",
         "archive.p3gm_protocol",
