@@ -19,7 +19,8 @@ from dpmodels.report.fidelity import DROWNED
 from tests.kit.drafts import open_account, write_draft
 from tests.kit.letters import embed_words, write_letters
 from tests.kit.mails import mails, make_contract, write
-from tests.kit.support import make_schema, make_table, repeated_noise, run_cli, synthesize_words
+from tests.kit.noise import repeated_noise
+from tests.kit.support import make_schema, make_table, run_cli, synthesize_words
 from tests.kit.wards import write_wards
 
 SKETCH = {"epsilon": 0.5, "numbers": 4, "hidden": 8, "steps": 50}

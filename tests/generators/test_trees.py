@@ -7,11 +7,9 @@ from dpmodels.audit.desks import measured
 from dpmodels.audit.made import firm
 from dpmodels.codec.tree import TreeCodec
 from dpmodels.contract.tree import Tree
-from dpmodels.mechanisms import gaussian
 from dpmodels.methods.registry import create
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft
-from tests.kit.support import repeated_noise
 
 TREE = firm.make_schema()
 QUICK = {"components": 64, "steps": 80}
@@ -23,9 +21,7 @@ def drawn(tmp_path_factory):
     real = firm.make_records(800)
     system = create("nacre-tree", {"zooms": 1, "fine_cells": 32, "runs": 12, "least_runs": 4}, QUICK)
     line = system.plan(TREE, PrivacyBudget(epsilon=100, delta=1e-5, unit=TREE.unit))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gaussian, "_sampler", repeated_noise())
-        release, _ = measured(system, tmp_path_factory.mktemp("tree") / "run", line, real)
+    release, _ = measured(system, tmp_path_factory.mktemp("tree") / "run", line, real)
     return real, system.fit(release, Craft(seed=0)).draw(800, np.random.default_rng(0))
 
 

@@ -15,11 +15,9 @@ from dpmodels.generators.load import load_generator
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.trees.given import GivenColumns
 from dpmodels.generators.trees.tree import TreeModel
-from dpmodels.mechanisms import gaussian
 from dpmodels.methods.registry import create
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft
-from tests.kit.support import repeated_noise
 
 QUICK = {"components": 32, "steps": 60}
 
@@ -30,9 +28,7 @@ def fitted(target: str, folder: Any) -> tuple[TreeRecords, TreeModel]:
     records = TreeRecords(tree, real.codes, real.parents)
     system = create("nacre-tree", {"zooms": 1, "fine_cells": 32, "runs": 12, "least_runs": 4}, QUICK)
     line = system.plan(tree, PrivacyBudget(epsilon=100, delta=1e-5, unit=tree.unit))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gaussian, "_sampler", repeated_noise())
-        release, _ = measured(system, folder / "run", line, records)
+    release, _ = measured(system, folder / "run", line, records)
     return records, system.fit(release, Craft(seed=0))
 
 

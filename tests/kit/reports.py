@@ -6,7 +6,8 @@ import pyarrow as pa
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.schema import Schema
 from dpmodels.gate.expectations import Gate
-from dpmodels.mechanisms.gaussian import discrete_gaussian, lattice_noise_stddev
+from dpmodels.mechanisms import gaussian
+from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
@@ -31,7 +32,7 @@ class Drawn(Walk):
         self.records = records
 
     def sum(self, step: Sum, scale: tuple[int, float], data: object) -> np.ndarray:
-        return discrete_gaussian(step.embedding.lattice_sum(self.records).numpy(), lattice_noise_stddev(*scale))
+        return gaussian._sampler(step.embedding.lattice_sum(self.records).numpy(), lattice_noise_stddev(*scale))
 
     def keep(self, step: Keep) -> np.ndarray:
         return step.integers()

@@ -7,7 +7,6 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest.mock import patch
 
-import numpy as np
 import psutil
 import pyarrow.parquet as pq
 import yaml
@@ -20,14 +19,7 @@ from dpmodels.audit.made.clinic import SCHEMA_TEXT as SCHEMA_TEXT
 from dpmodels.audit.made.clinic import make_records as make_records
 from dpmodels.audit.made.clinic import make_schema, make_table
 from dpmodels.ledger.ledger import Ledger
-from dpmodels.mechanisms.gaussian import Sampler
 from flows.command_line import app
-
-
-def repeated_noise(seed: int = 0) -> Sampler:
-    """Return a sampler for ``gaussian._sampler`` that draws the same in every run: for what holds for most noise."""
-    noise = np.random.default_rng(seed)
-    return lambda values, stddev: values + np.rint(noise.normal(0, stddev, len(values))).astype(np.int64)
 
 
 def write_clinic(folder: Path, rows: int = 200, **changes: object) -> tuple[Path, Path, Path]:

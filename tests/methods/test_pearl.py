@@ -16,7 +16,8 @@ from dpmodels.releases.plan import Line
 from dpmodels.releases.release import read_release
 from dpmodels.releases.system import Craft
 from tests.kit.errors import refused
-from tests.kit.support import desk_in, make_records, make_schema, repeated_noise
+from tests.kit.noise import repeated_noise
+from tests.kit.support import desk_in, make_records, make_schema
 
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
 PEARL = Pearl(PearlMeasurement(frequencies=FrequencySpec(count=40)), TrainingSpec(steps=5, batch_size=32))

@@ -25,10 +25,9 @@ from dpmodels.releases.steps import Data, NoisySum, Step, Sum
 from dpmodels.report.bins import Bins, CellTally
 from dpmodels.report.fidelity import Measured, Summed, compare_with_release
 from dpmodels.report.report import summarise
-from tests.kit import reports
 from tests.kit.every_kind import make
 from tests.kit.reports import BUDGET, facts_of, release_of
-from tests.kit.support import make_records, make_schema, make_table, measured, repeated_noise
+from tests.kit.support import make_records, make_schema, make_table, measured
 
 NACRE = Nacre(NacreMeasurement(fine_cells=32))
 ROWS = 4000
@@ -41,9 +40,7 @@ def real() -> Records:
 
 @pytest.fixture(scope="module")
 def facts(real: Records) -> dict:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reports, "discrete_gaussian", repeated_noise())
-        return facts_of(NACRE, real, resampled(real))
+    return facts_of(NACRE, real, resampled(real))
 
 
 def resampled(real: Records) -> Records:

@@ -15,7 +15,7 @@ from dpmodels.statistics.cluster_sums import (
     transform_cluster_sums,
 )
 from dpmodels.statistics.component_moments import Z_BITS, Points
-from tests.kit.support import repeated_noise
+from tests.kit.noise import repeated_noise
 
 R = 1 << Z_BITS
 

@@ -19,7 +19,7 @@ from dpmodels.statistics.component_moments import (
     transform_component_moments,
 )
 from dpmodels.statistics.symmetric import DIAGONAL
-from tests.kit.support import repeated_noise
+from tests.kit.noise import repeated_noise
 
 R, ONE = 1 << Z_BITS, 1 << RHO_BITS
 
