@@ -3,9 +3,10 @@
     workload:
     - {by: region}                             tables of any column by region: every pair of region and another column
     - {columns: [age, income, job], weight: 4} tables of these: every pair of them
+    - {columns: [age, income, job], joint: true} and what only all of them together show, in a few cells of each
 
 Pairs that are asked for get ``weight`` times less noise than the others, out of the same charge: whatever is not asked
-for gets a little more.
+for gets a little more. A joint table costs as much as one more pair of its weight.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -20,6 +21,8 @@ from dpmodels.errors import near
 from dpmodels.frozen import Strict
 
 MOST_WEIGHT = 10
+FEWEST_JOINT, MOST_JOINT = 3, 5
+"""Columns of a joint table: two are a pair, and the cells of six or more hold less than their noise."""
 
 
 class Tables(Strict):
@@ -33,6 +36,10 @@ class Tables(Strict):
         str | None,
         Field(exclude_if=lambda name: name is None, description="A column by whose values others are looked at."),
     ] = None
+    joint: Annotated[
+        bool,
+        Field(exclude_if=lambda joint: not joint, description="Whether all of the columns are counted together too."),
+    ] = False
     weight: Annotated[
         int, Field(ge=2, le=MOST_WEIGHT, description="How many times less noise these pairs of columns get.")
     ] = 3
@@ -59,6 +66,12 @@ def pair_weights(workload: Sequence[Tables], names: Sequence[str]) -> Whole:
     return weights
 
 
+def joint_tables(workload: Sequence[Tables], names: Sequence[str]) -> list[tuple[tuple[int, ...], int]]:
+    """Return the columns of every joint table that is asked for, by their places among ``names``, and its weight."""
+    asked = [tables for tables in workload if tables.joint]
+    return [(tuple(sorted(names.index(name) for name in tables.columns)), tables.weight) for tables in asked]
+
+
 def workload_faults(
     workload: Sequence[Tables], modelled: Collection[str], target: str | None, kinds: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
@@ -69,6 +82,8 @@ def workload_faults(
             yield place, "must have either `by` or `columns`"
         elif tables.columns and len(set(tables.columns)) < max(2, len(tables.columns)):
             yield f"{place}.columns", "must name two columns or more, each once"
+        elif tables.joint and not FEWEST_JOINT <= len(tables.columns) <= MOST_JOINT:
+            yield place, f"must name {FEWEST_JOINT} to {MOST_JOINT} `columns` for a table that is `joint`"
         elif kinds.get(str(target)) in ("categorical", "boolean") and target in (tables.by, *tables.columns):
             yield place, f"names the target `{target}`, with which every column is measured anyway; leave it out"
         for name in [name for name in (tables.by, *tables.columns) if name is not None]:

@@ -131,6 +131,25 @@ class Partition:
         )
         return Partition(self.codec, merge, self.classes, self.class_column)
 
+    def groups(self, index: int, histogram: Whole, most: int) -> Whole:
+        """Put the cells of a column together in at most ``most`` groups: runs of about equal mass, or the largest ones.
+
+        States of an interval column without a value keep a group each, beside one of all values at least.
+
+        Args:
+            index: place of the column.
+            histogram: of its fine cells, released, in any unit; may be negative.
+            most: groups at most.
+
+        Shapes: returns the group of every cell, [cells].
+        """
+        column, counts = self.columns[index], np.zeros(self.sizes[index], dtype=np.int64)
+        np.add.at(counts, self.merge[index], histogram)
+        if not isinstance(column, Continuous):
+            return _merge_rare(counts, int(counts.min()), most)
+        values = int(self.merge[index][column.cells - 1]) + 1
+        return _merge_interval(counts, values, 1, most - (len(counts) - values))
+
 
 def _with_cells(schema: Schema, most: int) -> Schema:
     columns = {

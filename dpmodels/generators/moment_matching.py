@@ -2,6 +2,7 @@
 
     min over the mixture   sum_class  | M - w P'P / K |^2 (measured pairs of columns)  +  | m - w mean_k p_k |^2
                            each pair of columns times its weight, which evens out the noise
+                           and of joint tables the squared distance of their interactions, likewise
 
 M and m are the released (denoised) second and first moments as shares of all records, w the class's share and P the
 [K, D] component probabilities. Full batch and deterministic: a resumed run continues exactly where the killed one was.
@@ -59,6 +60,40 @@ class MixtureSpec(LoopSpec):
 
 
 @dataclass(frozen=True)
+class JointTarget:
+    """The interactions in a joint table as shares of all records, float32.
+
+    Attributes:
+        cells: the cells of each column among all cells; sides: for each column the coefficients of its cells in the
+            basis of the table. Shapes: [cells, m] a column.
+        mask: 1 for what is an interaction; clean: denoised; noisy: as released. Shapes: [m_1, m_2, ...].
+        noise: the standard deviation of the noise of each coefficient.
+    """
+
+    cells: tuple[slice, ...]
+    sides: tuple[Tensor, ...]
+    mask: Tensor
+    clean: Tensor
+    noisy: Tensor
+    noise: float
+
+    def to(self, device: str) -> "JointTarget":
+        """Return the same on a device."""
+        sides = tuple(side.to(device) for side in self.sides)
+        tensors = {name: getattr(self, name).to(device) for name in ("mask", "clean", "noisy")}
+        return replace(self, sides=sides, **tensors)
+
+    def modeled(self, shares: Tensor, probabilities: Tensor) -> Tensor:
+        """Return the coefficients of a mixture. Shapes: [classes], [classes, K, D] -> as ``clean``."""
+        *first, last = (probabilities[..., cells] @ side for cells, side in zip(self.cells, self.sides, strict=True))
+        product = first[0]
+        for each in first[1:]:
+            product = (product[..., :, None] * each[..., None, :]).flatten(2)
+        table = torch.einsum("c,ckm,ckn->mn", shares / probabilities.shape[1], product, last)
+        return self.mask * table.reshape(self.mask.shape)
+
+
+@dataclass(frozen=True)
 class MomentTarget:
     """Moments as shares of all records, float32.
 
@@ -66,7 +101,7 @@ class MomentTarget:
     symmetric and denoised; noisy: the same with their noise, though the same one-way sums; noise: the standard
     deviation of the noise of an entry of weight 1; sizes: cells of each column; paired [F, F]: which columns were
     measured together; weights [F, F]: how many times less noise the entries of two columns have, 1 without them;
-    tolerance: part of the noise's norm that a fit may be off.
+    tolerance: part of the noise's norm that a fit may be off; joint: what was released of joint tables.
     """
 
     share: Tensor
@@ -78,6 +113,7 @@ class MomentTarget:
     paired: NDArray[np.bool_]
     weights: Tensor | None = None
     tolerance: float = 1.0
+    joint: tuple[JointTarget, ...] = ()
 
     @property
     def noise_norm(self) -> float:
@@ -87,7 +123,8 @@ class MomentTarget:
         """
         free = np.array(self.sizes) - 1
         pairs = int((np.outer(free, free) * np.triu(self.paired)).sum())
-        return self.tolerance * self.noise * math.sqrt(len(self.share) * max(pairs, 1))
+        joint = sum(int(each.mask.sum()) for each in self.joint)
+        return self.tolerance * self.noise * math.sqrt(len(self.share) * max(pairs, 1) + joint)
 
     def strips(self) -> Iterator["Strip"]:
         """Cut the pairs of cells into strips, each pair once."""
@@ -146,6 +183,8 @@ class MomentMatching(TrainingLoop):
         self.two_way, self.noisy = target.two_way.to(device), target.noisy.to(device)
         self.strips = [replace(strip, mask=strip.mask.to(device)) for strip in target.strips()]
         self.noise = target.noise_norm
+        # times these factors, the noise of interactions is that of second moments
+        self.joint = [(each.to(device), target.noise / each.noise if each.noise else 1.0) for each in target.joint]
 
     def run(self, checkpoint: Path | None, progress: Progress | None = None) -> Tensor:
         """Train to the end, from the checkpoint if there is one. Shapes: returns [classes, K, D] on the CPU."""
@@ -163,13 +202,21 @@ class MomentMatching(TrainingLoop):
         """Return the squared distance between denoised and modeled moments."""
         p = self.mixture()
         first: Tensor = (self.share[:, None] * p.mean(dim=1) - self.one_way).square().sum()
-        return first + self.distance(p, self.two_way)
+        return first + self.distance(p, self.two_way) + self.joint_distance(p, "clean")
 
     def misfit(self) -> float:
         """Return how far the modeled second moments are from the noisy ones, where 1 is what noise alone explains."""
         with torch.no_grad():
-            apart = float(self.distance(self.mixture(), self.noisy).sqrt())
+            p = self.mixture()
+            apart = float((self.distance(p, self.noisy) + self.joint_distance(p, "noisy")).sqrt())
         return apart / self.noise if self.noise else math.inf
+
+    def joint_distance(self, p: Tensor, which: str) -> Tensor:
+        """Return the squared distance of the modeled interactions from those released, ``clean`` or ``noisy``."""
+        total = torch.zeros((), device=p.device)
+        for each, factor in self.joint:
+            total = total + (factor * (each.modeled(self.share, p) - getattr(each, which))).square().sum()
+        return total
 
     def distance(self, p: Tensor, two_way: Tensor) -> Tensor:
         """Return the squared distance of the modeled second moments of measured pairs from some others."""

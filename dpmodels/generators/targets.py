@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +13,22 @@ from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.products import Products
 from dpmodels.embeddings.residuals import Residuals, centered
 from dpmodels.embeddings.zoom import Zoom
-from dpmodels.generators.denoise import denoise_pairs, independent, pool, project, split_by_halves, towards_mean
+from dpmodels.generators.denoise import (
+    SHRINKAGE,
+    denoise_pairs,
+    independent,
+    pool,
+    project,
+    shrink,
+    split_by_halves,
+    towards_mean,
+)
 from dpmodels.generators.ends import Ends
-from dpmodels.generators.moment_matching import MomentTarget
+from dpmodels.generators.moment_matching import JointTarget, MomentTarget
 from dpmodels.generators.products import product_tables
 from dpmodels.generators.tails import Pooled
 from dpmodels.late import torch
+from dpmodels.releases.steps import NoisySum
 
 Floats = NDArray[np.float64]
 Estimates = tuple[list[Floats], list[Floats]]
@@ -27,11 +38,16 @@ OFF_PRODUCTS = 0.15
 
 
 def moment_target(
-    first: Moments | None, moments: Moments, vector: NDArray[np.int64], noise: float
+    first: Moments | None,
+    moments: Moments,
+    vector: NDArray[np.int64],
+    noise: float,
+    joint: NoisySum | None = None,
 ) -> tuple[MomentTarget, Floats]:
     """Turn a release into denoised moments as shares of all records, and the number of records of each class.
 
-    ``first`` is the fine look that went before, if there was one; the vector begins with what it released.
+    ``first`` is the fine look that went before, if there was one; the vector begins with what it released. ``joint`` is
+    what was released of joint tables, if a workload asked for some.
     """
     begin = first.dim if first else 0
     fine = first.unpack(vector[:begin])[0] if first else None
@@ -59,7 +75,25 @@ def moment_target(
     shares, ones, clear, noised = (torch.from_numpy(part / total).float() for part in (counts, clean, two_way, noisy))
     sizes = moments.partition.sizes
     weighed = None if weights is None else torch.from_numpy(weights).float()
-    return MomentTarget(shares, ones, clear, noised, stddev / total, sizes, moments.paired, weighed), counts
+    target = MomentTarget(shares, ones, clear, noised, stddev / total, sizes, moments.paired, weighed)
+    return replace(target, joint=joint_targets(joint, offsets, total) if joint else ()), counts
+
+
+def joint_targets(joint: NoisySum, offsets: NDArray[np.int64], total: float) -> tuple[JointTarget, ...]:
+    """Return the interactions in joint tables as shares of all records, with their noise and shrunk."""
+    targets = []
+    for table, coefficients, step in joint.embedding.unpack(joint.vector):
+        noise = joint.noise_stddev * step
+        flat = coefficients.reshape(table.sizes[0], -1)
+        clear = shrink(flat, SHRINKAGE * noise).reshape(table.sizes) * table.is_interaction
+        cells = [slice(offsets[column], offsets[column + 1]) for column in table.columns]
+        bases = [basis[group] for basis, group in zip(table.bases, table.groups, strict=True)]
+        *sides, mask, clean, noisy = (
+            torch.from_numpy(np.ascontiguousarray(each)).float()
+            for each in (*bases, table.is_interaction, clear / total, coefficients / total)
+        )
+        targets.append(JointTarget(tuple(cells), tuple(sides), mask, clean, noisy, noise / total))
+    return tuple(targets)
 
 
 def _of_products(

@@ -21,6 +21,7 @@ MECHANISMS = {
     "DP-SGD",
     "exponential, as the Gaussian that covers it",
     "fine one-way",
+    "joint tables",
     "mean",
     "moments by class",
     "moments of the classes",
@@ -68,6 +69,7 @@ NOISES = {
     f"gradient of a step{WITHIN}",
 }
 ASKED_FOR = "records in a pair of merged cells of two columns that the workload asks for ({text}), about"
+JOINT = "records by which a cell of the joint table that the workload asks for ({text}) departs from its pairs, at most"
 OF_TABLE = re.compile(f"{TABLE_NAME[:-1]}: ")
 
 
@@ -79,6 +81,6 @@ def is_mechanism(text: str) -> bool:
 
 def is_noise(text: str, workload: tuple[str, ...] = ()) -> bool:
     """Tell whether some method adds noise to a quantity of this name; ``workload``: texts of the contract's tables."""
-    text, asked_for = OF_TABLE.sub("", text), {ASKED_FOR.format(text=one) for one in workload}
+    text, asked_for = OF_TABLE.sub("", text), {each.format(text=one) for one in workload for each in (ASKED_FOR, JOINT)}
     of_look = text.endswith(WITHIN) and is_mechanism(text.removesuffix(WITHIN))
     return text in NOISES | asked_for or of_look

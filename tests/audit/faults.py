@@ -32,7 +32,9 @@ from dpmodels.audit.training import training_findings
 from dpmodels.codec.records import Records
 from dpmodels.embeddings import summation
 from dpmodels.embeddings.image_moments import CODE_BITS, DIRECTION_BITS, ImageMoments
+from dpmodels.embeddings.interactions import Interactions
 from dpmodels.embeddings.moments import Moments
+from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.photo_moments import PhotoMoments
 from dpmodels.embeddings.products import Products
 from dpmodels.embeddings.residuals import Residuals
@@ -184,6 +186,12 @@ def asked() -> Subject:
     return few(of_line("nacre", quick_plan("nacre", schema, epsilon=100.0)), 1)
 
 
+def asked_jointly() -> Subject:
+    """Return nacre under a workload that asks for a joint table, which is its second look here: there are no zooms."""
+    schema = data_of("nacre").make_schema(workload=[{"columns": ["age", "dose", "smoker"], "joint": True, "weight": 9}])
+    return few(of_line("nacre", quick_plan("nacre", schema, epsilon=100.0)), 1)
+
+
 def wide() -> Subject:
     """Return nacre on a table that counts as a wide one, at a budget at which it still measures products."""
     system = create("nacre", {**QUICK["nacre"].measurement, "paired_columns": 2}, {})
@@ -219,7 +227,7 @@ def sketches() -> Subject:
 TABLES = (table, pearl, images, photos, visits, users, trained, clustered)
 NEIGHBORS = {
     subject: neighbors_of(subject)
-    for subject in (*TABLES, asked, wide, moments_of_a_client, heads_of_a_client, letters)
+    for subject in (*TABLES, asked, asked_jointly, wide, moments_of_a_client, heads_of_a_client, letters)
 }
 NOISE, TRAINING = noise_of(table), training_of(trained)
 CONDUCT = {subject: conduct_of(subject) for subject in (table, pearl, two_looks, visits)}
@@ -327,6 +335,44 @@ def a_workload_weighs_nothing(stack: ExitStack) -> None:
     real = nacre_looks.scaled_to
     put(stack, nacre_looks, "scaled_to", lambda *given: real(*given[:5]))
     put(stack, Residuals, "squared_norm", property(lambda own: Moments.squared_norm.__get__(own)))
+
+
+@fault("sensitivity", NEIGHBORS[asked_jointly])
+def interactions_of_half_the_norm(stack: ExitStack) -> None:
+    """An interaction adds its steps and a half to the sum, and its steps to the norm."""
+    real = Interactions.__init__
+
+    def half(own: Interactions, *given: Any, **named: Any) -> None:
+        real(own, *given, **named)
+        own.scales = [scale * 3 // 2 for scale in own.scales]
+
+    put(stack, Interactions, "__init__", half)
+
+
+@fault("sensitivity", NEIGHBORS[asked_jointly])
+def joint_tables_weigh_nothing(stack: ExitStack) -> None:
+    """Joint tables that a workload asks for have their weight in the sum, and not in the planned norm."""
+    real = Looks.__init__
+
+    def planned(own: Looks, *given: Any) -> None:
+        real(own, *given)
+        own.joint_norms = [9 * norm for norm in own.joint_norms]
+
+    put(stack, Looks, "__init__", planned)
+    put(stack, Interactions, "squared_norm", property(lambda own: 1))
+
+
+@fault("sensitivity", NEIGHBORS[asked_jointly])
+def groups_by_what_was_not_released(stack: ExitStack) -> None:
+    """The groups of a joint table are chosen by the exact counts of the first look."""
+    kept, real = with_exact_sum(stack), Partition.groups
+
+    def chosen(own: Partition, index: int, histogram: np.ndarray, most: int) -> np.ndarray:
+        groups, exact = real(own, index, histogram, most), kept[-1] if kept else np.zeros(1, dtype=np.int64)
+        odd = int((exact // exact[exact > 0].min()).sum()) // len(own.sizes) % 2 if exact.any() else 0
+        return groups.max() - groups if odd else groups
+
+    put(stack, Partition, "groups", chosen)
 
 
 @fault("sensitivity", NEIGHBORS[wide])

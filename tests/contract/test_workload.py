@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+import yaml
 
 from dpmodels.contract.schema import Schema
-from dpmodels.contract.workload import pair_weights
+from dpmodels.contract.workload import joint_tables, pair_weights
 from tests.kit.support import make_schema
 
 NAMES = ["age", "ward", "dose", "smoker"]
@@ -43,12 +44,24 @@ def test_without_a_workload_a_schema_has_the_hash_and_the_text_that_it_had():
         ({"by": "ward", "weight": 1}, "greater than or equal to 2"),
         ({"by": "ward", "weight": 11}, "less than or equal to 10"),
         ({"by": "ward", "share": 0.5}, "not permitted"),
+        ({"columns": ["age", "ward"], "joint": True}, "must name 3 to 5 `columns` for a table that is `joint`"),
+        ({"by": "ward", "joint": True}, "must name 3 to 5 `columns` for a table that is `joint`"),
+        ({"columns": ["age", "ward", "sick"], "joint": True}, "names the target `sick`"),
     ],
 )
 def test_a_workload_that_cannot_be_measured_is_a_fault(tables, why):
     columns = {"patient": {"type": "identifier"}} | make_schema().model_dump()["columns"]
     with pytest.raises(ValueError, match=why):
         make_schema(columns=columns, workload=[tables])
+
+
+def test_joint_tables_are_named_by_their_places_and_written_only_where_they_are_asked_for():
+    schema = asking({"columns": ["smoker", "age", "dose"], "joint": True, "weight": 5}, {"by": "ward"})
+    assert joint_tables(schema.workload, NAMES) == [((0, 2, 3), 5)]
+    assert pair_weights(schema.workload, NAMES)[0].tolist() == [1, 3, 5, 5]
+    text = schema.to_yaml()
+    assert text.count("joint: true") == 1 and Schema.model_validate(yaml.safe_load(text)) == schema
+    assert joint_tables((), NAMES) == []
 
 
 def test_a_target_without_classes_is_a_column_like_others():

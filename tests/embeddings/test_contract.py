@@ -15,6 +15,7 @@ from dpmodels.embeddings.base import Embedding, Layout
 from dpmodels.embeddings.characteristic import CharacteristicFunction, FrequencySpec
 from dpmodels.embeddings.fourier import FourierFeatures, FourierSpec
 from dpmodels.embeddings.image_moments import DIRECTION_BITS, ClipSpec, ImageCode, ImageMoments
+from dpmodels.embeddings.interactions import Interactions, JointTable
 from dpmodels.embeddings.joint import ConditionalEmbedding
 from dpmodels.embeddings.moments import Moments, band
 from dpmodels.embeddings.partition import Partition
@@ -55,6 +56,13 @@ def residuals(max_rows: int) -> Embedding:
 def weighed_residuals(max_rows: int) -> Embedding:
     weights = np.array([[1, 3, 1, 1], [3, 1, 2, 1], [1, 2, 1, 10], [1, 1, 10, 1]])
     return Residuals(Partition.fine(make_schema(), 16), 1 << 18, 1 << 20, max_rows, None, (8, 3), weights)
+
+
+def interactions(max_rows: int) -> Embedding:
+    partition = Partition.fine(make_schema(), 16)
+    columns = (0, 1, 3)
+    groups = tuple(partition.groups(column, np.ones(partition.sizes[column], dtype=np.int64), 4) for column in columns)
+    return Interactions(partition, [JointTable(columns, groups)], [1 << 20], max_rows)
 
 
 def one_way(max_rows: int) -> Embedding:
@@ -103,6 +111,7 @@ CASES: dict[str, tuple[Callable[[int], Embedding], Callable[[int], Records]]] = 
     "moments of neighbouring columns": (neighbours, make_records),
     "residuals": (residuals, make_records),
     "one-way moments": (one_way, make_records),
+    "interactions": (interactions, make_records),
     "scores on the real rows": (scores, make_records),
     "image moments": (image_moments, pictures.make_records),
     "photo moments": (photo_moments, colors.make_records),

@@ -21,6 +21,7 @@ from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.targets import moment_target
 from dpmodels.hand_off.vocabulary import is_noise
+from dpmodels.methods.parts.joint_tables import joint_counts
 from dpmodels.methods.parts.marginals import moment_tables
 from dpmodels.methods.parts.pair_noise import HALVES, PAIR, SMALL_CLASS
 from dpmodels.methods.registry import create
@@ -364,6 +365,99 @@ def test_what_a_workload_asks_for_has_less_noise_at_the_same_price_and_the_plan_
     assert len(model.probabilities[0]) > len(
         NACRE.fit(measured_plainly(tmp_path, plain), Craft(seed=0)).probabilities[0]
     )
+
+
+JOINT = {"workload": [{"columns": ["age", "dose", "smoker"], "joint": True, "weight": 4}]}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_bound_of_joint_tables_holds_whatever_the_first_look_says(seed):
+    looks, rng = Looks(NacreMeasurement(), make_schema(**JOINT)), np.random.default_rng(seed)
+    once = seen(looks, rng.integers(-(10**9), 10**12, looks.first.dim), float(rng.uniform(1, 1e9)))
+    third = looks.interactions(once, looks.second(once).partition)
+    assert 0.99 * looks.joint_radius < third.l2_sensitivity <= looks.joint_radius
+    assert looks.joint_radius == pytest.approx(4 * looks.two_way, rel=1e-6)
+    squares = [radius**2 for radius in (looks.first.l2_sensitivity, looks.second_radius, looks.joint_radius)]
+    assert (looks.l2_sensitivity - 1) ** 2 < sum(squares) <= looks.l2_sensitivity**2
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+def test_joint_tables_are_paid_from_the_same_budget(epsilon):
+    plan = NACRE.plan(make_schema(**JOINT), PrivacyBudget(epsilon=epsilon, delta=1e-5))
+    spent = spent_epsilon([plan.event], Decimal("1e-5"))
+    assert Decimal(repr(0.999 * epsilon)) < spent <= Decimal(repr(epsilon))
+    assert [event.mechanism for event in plan.event.events][-3:] == ["fine one-way", "joint tables", "one- and two-way"]
+    pairs = NACRE.plan(make_schema(workload=[{"columns": ["age", "dose", "smoker"], "weight": 4}]), BUDGET)
+    assert plan.fingerprint != pairs.fingerprint and not any("joint" in name for name in NACRE.noise(pairs))
+
+
+def test_the_groups_of_a_joint_table_are_fewer_where_noise_would_hide_them():
+    looks = Looks(NacreMeasurement(), make_schema(**JOINT))
+    most = [looks.most_groups(3, 20_000, noise) for noise in (0, 1, 10, 100, 1e9)]
+    assert most == sorted(most, reverse=True) and (most[0], most[-1]) == (16, 2)
+    assert looks.most_groups(5, 20_000, 10) < looks.most_groups(3, 20_000, 10)
+    assert looks.most_groups(3, -5.0, 10) == 2
+
+
+def exclusive(rows: int, seed: int = 0) -> tuple[Schema, pa.Table]:
+    """Return three columns of which no two say anything of each other, but two say the third in nine rows of ten."""
+    rng = np.random.default_rng(seed)
+    one, other = rng.random((2, rows)) < 0.5
+    third, sides = one ^ other ^ (rng.random(rows) < 0.1), rng.integers(0, 9, rows)
+    columns = {name: {"type": "boolean"} for name in ("one", "other", "third")}
+    columns["sides"] = {"type": "integer", "min": 0, "max": 8}
+    workload = [{"columns": ["one", "other", "third"], "joint": True}]
+    schema = Schema.model_validate({"name": "xor", "columns": columns, "workload": workload})
+    return schema, pa.table({"one": one, "other": other, "third": third, "sides": sides})
+
+
+def agreement(table: pa.Table) -> float:
+    one, other, third = (np.array(table[name]) for name in ("one", "other", "third"))
+    return float(((one ^ other) == third).mean())
+
+
+def test_what_only_three_columns_show_is_kept_where_it_is_asked_for(tmp_path):
+    schema, table = exclusive(20_000)
+    agree = []
+    for workload in ((), schema.workload):
+        line = NACRE.plan(schema.model_copy(update={"workload": workload}), BUDGET)
+        released, _ = measured(tmp_path / str(len(workload)), line, Codec(schema).encode(table))
+        made = NACRE.fit(released, Craft(seed=0)).draw(20_000, np.random.default_rng(0))
+        agree.append(agreement(Codec(schema).decode(made)))
+    assert agree[0] < 0.6 and agree[1] == pytest.approx(agreement(table), abs=0.03)
+
+
+def test_counts_of_joint_tables_are_unbiased_and_their_error_bars_true(tmp_path):
+    """A band of 10 percent accepts the stated deviation and excludes 2/3 and 3/2 of it."""
+    line, records = NACRE.plan(make_schema(**JOINT), BUDGET), make_records(20_000)
+    released, _ = measured(tmp_path, line, records)
+    *_, joint, second = NACRE.answers(released.value)
+    cells, rng, drawn = joint.embedding.partition.cells(records), np.random.default_rng(0), []
+    (table,) = joint.embedding.tables
+    true = np.zeros(table.sizes)
+    groups = [group[cells[:, column]] for column, group in zip(table.columns, table.groups, strict=True)]
+    np.add.at(true, tuple(groups), 1)
+    exact = [each.embedding.lattice_sum(records).numpy() for each in (joint, second)]
+    for _ in range(100):
+        noisy = [total + np.rint(rng.normal(0, joint.noise_stddev, len(total))).astype(np.int64) for total in exact]
+        looks = [replace(each, vector=vector) for each, vector in zip((joint, second), noisy, strict=True)]
+        (counted,) = joint_counts(*looks)
+        drawn.append(counted.counts - true)
+    errors = np.stack(drawn)
+    assert counted.names == ("age", "dose", "smoker") and counted.counts.shape == table.sizes
+    assert errors.std() == pytest.approx(counted.stddev, rel=0.1)
+    assert abs(errors.mean(axis=0)).max() < 5 * counted.stddev / 10
+    planned, real = NACRE.noise(line), NACRE.released_noise(released.value)
+    (name,) = [name for name in real if "joint table" in name]
+    assert 0 < real[name] < planned[name] and is_noise(name, ("age by dose by smoker",)) and not is_noise(name)
+    assert counted.names in [each.names for each in NACRE.tables(released.value)]
+
+
+def test_joint_tables_are_refused_where_all_pairs_of_a_wide_table_have_a_product():
+    workload = [{"columns": ["x1", "x2", "x3"], "joint": True}]
+    with refused(InvalidArgument, "paired_columns.*be 6 or more, since the workload asks for tables that are `joint`"):
+        Looks(NacreMeasurement(paired_columns=3), wide_schema(6, workload=workload))
+    assert Looks(NacreMeasurement(), wide_schema(6, workload=workload)).joint
 
 
 def test_a_workload_that_asks_for_columns_which_are_not_paired_is_refused_before_a_plan():

@@ -5,6 +5,7 @@ with the embeddings (embeddings/moments.py, residuals.py, products.py, cell_coun
 """
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -13,8 +14,9 @@ from pydantic import Field
 from dpmodels.arrays import Whole
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.schema import Schema
-from dpmodels.contract.workload import pair_weights
+from dpmodels.contract.workload import joint_tables, pair_weights
 from dpmodels.embeddings.base import VALUE_BITS
+from dpmodels.embeddings.interactions import Interactions, JointTable
 from dpmodels.embeddings.moments import Moments, band, pairs_within
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.per_user import UserMoments, UserResiduals, UserZoomCounts
@@ -32,6 +34,8 @@ no coordinate of a record of up to 64 columns reaches 2**28.6, so a sum of 10**1
 """
 
 
+MOST_GROUPS = 16
+"""Upper bound on the groups that a column of a joint table has."""
 WIDE_BITS = 2
 """Bits fewer where all pairs of a wide table, of up to 512 columns, are measured: first moments weigh so much more."""
 
@@ -162,7 +166,14 @@ class Looks:
         self.first = self.moments(self.fine, step, 0, self.max_rows)
         self.second_radius = self.max_rows * integer_radius(self.norm)
         self._check_steps()
-        self.l2_sensitivity = integer_radius(self.first.l2_sensitivity**2 + self.second_radius**2)
+        self.joint = joint_tables(schema.workload, self.fine.names)
+        self.joint_norms = [weight * self.two_way for _, weight in self.joint]
+        self.joint_radius = self.max_rows * integer_radius(sum(norm**2 for norm in self.joint_norms))
+        if self.joint and self.all_pairs:
+            advice = f"be {self.columns} or more, since the workload asks for tables that are `joint`"
+            raise InvalidArgument("paired_columns", spec.paired_columns, advice)
+        radii = self.first.l2_sensitivity, self.second_radius, self.joint_radius
+        self.l2_sensitivity = integer_radius(sum(radius**2 for radius in radii))
 
     def weights_of_pairs(self) -> Whole:
         """Return how much more closely each pair of columns is measured: as the workload asks. Shapes: [F, F]."""
@@ -214,6 +225,40 @@ class Looks:
         if self.all_pairs and self.drowns(float(records.sum()), noise_stddev / two_way, self.spec.least_runs):
             return self.products_on(once, histograms)
         return self.second_on(fine.merged(histograms, self.leasts(least), runs, self.most_cells), one_way, two_way)
+
+    def interactions(self, once: NoisySum, partition: Partition) -> Interactions:
+        """Return the interactions in the joint tables that the workload asks for, on groups of the second look's cells.
+
+        Privacy: post-processing of the first look; whatever that released, the norm stays within ``joint_radius``.
+        """
+        fine = once.embedding.partition
+        counts = once.vector.reshape(fine.classes, -1)
+        records = float(counts.sum()) / (len(fine.sizes) * self.first.one_way)
+        histograms = np.split(counts.sum(axis=0), fine.offsets[1:-1])
+        tables = []
+        for (columns, _), norm in zip(self.joint, self.joint_norms, strict=True):
+            most = self.most_groups(len(columns), records, once.noise_stddev / norm)
+            groups = tuple(partition.groups(column, histograms[column], most) for column in columns)
+            tables.append(JointTable(columns, groups))
+        return Interactions(partition, tables, self.joint_norms, self.max_rows)
+
+    def parted(self, released: Sequence[NoisySum]) -> tuple[Sequence[NoisySum], NoisySum, NoisySum | None, NoisySum]:
+        """Return what was released by its looks: zooms, first look, joint tables if any were asked for, second look."""
+        fine, *joint, second = released[self.zooms :]
+        return released[: self.zooms], fine, joint[0] if joint else None, second
+
+    def most_groups(self, order: int, records: float, noise: float) -> int:
+        """Return how many groups each column of a joint table of ``order`` columns has at most: 2 to ``MOST_GROUPS``.
+
+        Of a table of k^order cells, one direction of norm association times records / k^(order / 2) should stand out,
+        and the noise of its k times k^(order - 1) matrix reaches 2 noise k^((order - 1) / 2) in some direction.
+
+        Units: records; ``noise`` is the standard deviation of the noise of a count.
+        """
+        most = MOST_GROUPS
+        while most > 2 and most ** (order - 0.5) * 2 * noise > self.spec.resolved * max(records, 0.0):
+            most -= 1
+        return most
 
     def products_on(self, once: NoisySum, histograms: list[Whole]) -> Products:
         """Return products of the halves of every two columns, on cells that may be half as thin as those of tables.

@@ -5,15 +5,16 @@
               s = sum_x [ a onehot(x) (x) e_class ; b r(x) (x) (alpha e_class + beta 1) ]  + noise
                   r(x) = residuals of pairs of columns: all 2-way and label-3-way marginals that 1-way ones leave open
                   in a wide table with few records b h_i(x) h_j(x): one product of two halves for every two columns
+              j = sum_x of what the columns of a joint table show together, where a workload asks for one + noise
     denoise   average estimates of the same count, shrink what is noise    generators/denoise.py
     fit       a mixture of product distributions to the moments            generators/moment_matching.py
               the label of a row anew, from its other columns              generators/refinements/label_fit.py
               numbers that rise together do so within cells too            generators/refinements/coupling.py
 
-Privacy: both looks get discrete Gaussian noise of one scale z * Delta, with Delta^2 = Delta_h^2 + Delta_s^2 (proofs:
-embeddings/moments.py, residuals.py and products.py). They are Gaussian mechanisms of mu_h = Delta_h / (z Delta) and
-mu_s = Delta_s / (z Delta); the second may depend on the released first, and mu_h^2 + mu_s^2 <= 1 / z^2: together they
-cost no more than one Gaussian of noise multiplier z (Dong, Roth and Su 2019, corollary 3.3).
+Privacy: all looks get discrete Gaussian noise of one scale z * Delta, with Delta^2 = Delta_h^2 + Delta_s^2 + Delta_j^2
+(proofs: embeddings/moments.py, residuals.py, products.py and interactions.py). They are Gaussian mechanisms of
+mu_h = Delta_h / (z Delta), and so on; later ones may depend on the released first, and mu_h^2 + mu_s^2 + mu_j^2 <= 1 /
+z^2: together they cost no more than one Gaussian of noise multiplier z (Dong, Roth and Su 2019, corollary 3.3).
 
 Of users with rows of their own (the schema's key ``users``) the looks are at the flat table of contract/family.py, with
 one charge for both tables: each row weighs one over the number of rows of its user, so a user moves a look as far as
@@ -40,9 +41,10 @@ from dpmodels.generators.refinements.label_fit import label_model
 from dpmodels.generators.targets import cut, details, ends_of, joined, moment_target
 from dpmodels.generators.users import UserModel
 from dpmodels.late import torch
+from dpmodels.methods.parts.joint_tables import joint_counts, joint_noise
 from dpmodels.methods.parts.marginals import Marginals, NoisyTable, moment_tables, of_moments, with_pairs
 from dpmodels.methods.parts.pair_noise import ABOUT, PAIR, SMALL_CLASS, pair_noise
-from dpmodels.methods.tables.looks import Looks, NacreMeasurement, UserLooks
+from dpmodels.methods.tables.looks import MOST_GROUPS, Looks, NacreMeasurement, UserLooks
 from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
@@ -74,7 +76,8 @@ class Nacre(Synthesizer[Looks]):
         share = design.spec.zoom_share
         zooms = gaussians(z, {"zoom": share}) * design.zooms
         scale = noise_multiplier_of(1 - share * design.zooms, z) * design.l2_sensitivity
-        parts = (("fine one-way", design.first.l2_sensitivity), ("one- and two-way", design.second_radius))
+        joint = [("joint tables", design.joint_radius)] if design.joint else []
+        parts = [("fine one-way", design.first.l2_sensitivity), *joint, ("one- and two-way", design.second_radius)]
         looks = [GaussianEvent(noise_multiplier=scale / radius, mechanism=name) for name, radius in parts]
         return ComposedEvent(events=(*zooms, *looks))
 
@@ -85,7 +88,10 @@ class Nacre(Synthesizer[Looks]):
             counted = yield Sum.of(design.zoom_counts(cells, design.max_rows))
             cells = design.zoom(counted, cells)
         fine = yield Sum.of(design.first_in(cells) if design.zooms else design.first)
-        yield Sum.of(design.second(fine), design.second_radius)
+        second = design.second(fine)
+        if design.joint:
+            yield Sum.of(design.interactions(fine, second.partition), design.joint_radius)
+        yield Sum.of(second, design.second_radius)
 
     def fit(self, release: Released[Release], craft: Craft) -> MixtureModel:
         """Denoise the release and fit a mixture to it, resuming from the checkpoint if there is one.
@@ -100,9 +106,9 @@ class Nacre(Synthesizer[Looks]):
 
     def fit_looks(self, looks: Looks, *released: NoisySum, craft: Craft, entry: str = "") -> MixtureModel:
         """Fit a mixture to what was released, look by look (post-processing)."""
-        *zooms, fine, second = released
+        zooms, fine, joint, second = looks.parted(released)
         first, moments, noise = fine.embedding, second.embedding, fine.noise_stddev
-        target, counts = moment_target(first, moments, np.concatenate([fine.vector, second.vector]), noise)
+        target, counts = moment_target(first, moments, np.concatenate([fine.vector, second.vector]), noise, joint)
         matching = MomentMatching(target, self.training, seed=craft.seed, device=craft.device)
         probabilities = matching.run(craft.checkpoint, craft.progress)
         ends = _ends(looks, zooms, fine, second)
@@ -126,7 +132,7 @@ class Nacre(Synthesizer[Looks]):
 
     def marginals_in(self, looks: Looks, released: Sequence[NoisySum]) -> Marginals:
         """Return the same of looks and what they released (post-processing)."""
-        *zooms, fine, second = released
+        zooms, fine, _, second = looks.parted(released)
         once = of_moments(fine.embedding, fine.vector, fine.noise_stddev)
         marginals = with_pairs(once, fine.embedding, fine.vector, second.embedding, second.vector, fine.noise_stddev)
         names, ends = fine.embedding.partition.names, _ends(looks, zooms, fine, second)
@@ -134,12 +140,12 @@ class Nacre(Synthesizer[Looks]):
         return replace(marginals, columns=marginals.columns | pooled)
 
     def tables(self, release: Release) -> Iterator[NoisyTable]:
-        """Return the fine counts of the first look, then those of the second and its pairs (post-processing).
+        """Return the fine counts of the first look, then all of the second and of joint tables (post-processing).
 
         The zooms before them counted coarser cells of the same columns, and are left out.
         """
-        *_, fine, second = self.answers(release)
-        return chain(moment_tables(fine), moment_tables(second))
+        _, fine, joint, second = self.of(release.line).parted(self.answers(release))
+        return chain(moment_tables(fine), moment_tables(second), joint_counts(joint, second) if joint else ())
 
     def noise(self, line: Line) -> dict[str, float]:
         return self.noise_in(self.of(line), line, 0)
@@ -162,10 +168,12 @@ class Nacre(Synthesizer[Looks]):
 
     def released_noise_in(self, looks: Looks, released: Sequence[NoisySum]) -> dict[str, float]:
         """Return the same of looks and what they released."""
-        second = released[-1]
+        _, _, joint, second = looks.parted(released)
         if not looks.mix:
             return {}
-        return pair_noise(second.embedding, second.noise_stddev, looks.schema.workload)
+        workload = looks.schema.workload
+        noise = joint_noise(workload, joint.embedding.stddevs, joint.noise_stddev) if joint else {}
+        return pair_noise(second.embedding, second.noise_stddev, workload) | noise
 
     def _noise_of_pairs(self, looks: Looks, steps: float) -> dict[str, float]:
         """Say what the noise of pairs will be about: more where a class is small, and so first moments weigh more."""
@@ -174,6 +182,7 @@ class Nacre(Synthesizer[Looks]):
         usual, small = (looks.expected_second(smallest, steps) for smallest in (math.inf, 0.0))
         products = pair_noise(looks.expected_products(), steps, ()) if looks.all_pairs else {}
         noise, if_small = pair_noise(usual, steps, looks.schema.workload), pair_noise(small, steps, ())
+        noise |= joint_noise(looks.schema.workload, [1 / norm for norm in looks.joint_norms], steps)
         return noise | products | ({SMALL_CLASS: if_small[ABOUT]} if if_small else {})
 
     def fingerprint(self, design: Looks) -> str:
@@ -184,6 +193,8 @@ class Nacre(Synthesizer[Looks]):
         rules += [spec.zooms, spec.coarse_cells, spec.zoom_values, spec.zoom_noise] if design.zooms else []
         rules += [spec.product_share] if design.all_pairs else []
         rules += design.pair_weights.ravel().tolist() if design.is_weighed else []
+        for columns, weight in design.joint:
+            rules += [MOST_GROUPS, weight, *columns]
         return fingerprint_of(*cells, design.first.one_way, design.one_way, design.two_way, *rules)
 
 
