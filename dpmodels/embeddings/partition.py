@@ -132,7 +132,7 @@ class Partition:
         return Partition(self.codec, merge, self.classes, self.class_column)
 
     def groups(self, index: int, histogram: Whole, most: int) -> Whole:
-        """Put the cells of a column together in at most ``most`` groups: runs of about equal mass, or the largest ones.
+        """Put the cells of a column together in at most ``most`` groups: runs of equal mass, or the largest ones.
 
         States of an interval column without a value keep a group each, beside one of all values at least.
 
@@ -148,7 +148,12 @@ class Partition:
         if not isinstance(column, Continuous):
             return _merge_rare(counts, int(counts.min()), most)
         values = int(self.merge[index][column.cells - 1]) + 1
-        return _merge_interval(counts, values, 1, most - (len(counts) - values))
+        parts = max(most - (len(counts) - values), 1)
+        below = np.cumsum(np.maximum(counts[:values], 0))
+        ends = [int(np.argmin(np.abs(below - part / parts * below[-1]))) for part in range(1, parts)]
+        group = np.searchsorted(np.unique(ends), np.arange(values)) if ends else np.zeros(values, dtype=np.int64)
+        group = np.unique(group, return_inverse=True)[1]
+        return np.concatenate([group, group[-1] + 1 + np.arange(len(counts) - values)])
 
 
 def _with_cells(schema: Schema, most: int) -> Schema:

@@ -92,6 +92,11 @@ class JointTarget:
         table = torch.einsum("c,ckm,ckn->mn", shares / probabilities.shape[1], product, last)
         return self.mask * table.reshape(self.mask.shape)
 
+    def misfit(self, shares: Tensor, probabilities: Tensor) -> float:
+        """Return how far a mixture is from what was released, where 1 is what noise alone explains."""
+        apart = float((self.modeled(shares, probabilities) - self.noisy).norm())
+        return apart / (self.noise * math.sqrt(max(float(self.mask.sum()), 1.0))) if self.noise else math.inf
+
 
 @dataclass(frozen=True)
 class MomentTarget:
@@ -123,8 +128,7 @@ class MomentTarget:
         """
         free = np.array(self.sizes) - 1
         pairs = int((np.outer(free, free) * np.triu(self.paired)).sum())
-        joint = sum(int(each.mask.sum()) for each in self.joint)
-        return self.tolerance * self.noise * math.sqrt(len(self.share) * max(pairs, 1) + joint)
+        return self.tolerance * self.noise * math.sqrt(len(self.share) * max(pairs, 1))
 
     def strips(self) -> Iterator["Strip"]:
         """Cut the pairs of cells into strips, each pair once."""
@@ -202,20 +206,23 @@ class MomentMatching(TrainingLoop):
         """Return the squared distance between denoised and modeled moments."""
         p = self.mixture()
         first: Tensor = (self.share[:, None] * p.mean(dim=1) - self.one_way).square().sum()
-        return first + self.distance(p, self.two_way) + self.joint_distance(p, "clean")
+        return first + self.distance(p, self.two_way) + self.joint_distance(p)
 
     def misfit(self) -> float:
-        """Return how far the modeled second moments are from the noisy ones, where 1 is what noise alone explains."""
+        """Return how far the modeled second moments are from the noisy ones, where 1 is what noise alone explains.
+
+        Of second moments and joint tables it is the worst: a joint table is few numbers beside those of all pairs.
+        """
         with torch.no_grad():
             p = self.mixture()
-            apart = float((self.distance(p, self.noisy) + self.joint_distance(p, "noisy")).sqrt())
-        return apart / self.noise if self.noise else math.inf
+            apart = float(self.distance(p, self.noisy).sqrt()) / self.noise if self.noise else math.inf
+            return max([apart, *(each.misfit(self.share, p) for each, _ in self.joint)])
 
-    def joint_distance(self, p: Tensor, which: str) -> Tensor:
-        """Return the squared distance of the modeled interactions from those released, ``clean`` or ``noisy``."""
+    def joint_distance(self, p: Tensor) -> Tensor:
+        """Return the squared distance of the modeled interactions from the denoised ones, on the scale of pairs."""
         total = torch.zeros((), device=p.device)
         for each, factor in self.joint:
-            total = total + (factor * (each.modeled(self.share, p) - getattr(each, which))).square().sum()
+            total = total + (factor * (each.modeled(self.share, p) - each.clean)).square().sum()
         return total
 
     def distance(self, p: Tensor, two_way: Tensor) -> Tensor:

@@ -257,7 +257,7 @@ class Looks:
         """
         most = MOST_GROUPS
         while most > 2 and most ** (order - 0.5) * 2 * noise > self.spec.resolved * max(records, 0.0):
-            most -= 1
+            most -= 2  # an even number, for equal parts are then halves too
         return most
 
     def products_on(self, once: NoisySum, histograms: list[Whole]) -> Products:
