@@ -126,6 +126,8 @@ def _values(column: Mapping[str, Any], finding: ReleasedKeys) -> dict[str, Any]:
         return {"values": values if column["other"] in values else [*values, column["other"]]}
     if "outside" in column:
         return {"values": values}
+    if any(isinstance(value, float) for value in values):
+        return {"values": values, "outside": "nearest"}
     if not all(isinstance(value, str) for value in values):
         return {"values": values, "outside": "reject-row"}
     rest = next(word for word in ("other", "(other)", "((other))") if word not in values)
@@ -173,6 +175,7 @@ def _remarks(name: str, values: Mapping[str, Any], finding: ReleasedKeys, outsid
         yield f"column {name}: {' and '.join(open_keys)} could not be found and is left as TODO: {needs}"
     ends = {
         "reject-row": "rows that hold another are left out of what is made by this schema",
+        "nearest": "another becomes the nearest of them",
         "refuse": "a row that holds another ends the run, so add to them what is public",
     }
     if "values" in values and values.get("outside") in ends:

@@ -14,7 +14,17 @@ from numpy.typing import NDArray
 from dpmodels.arrays import Mask
 from dpmodels.codec.codes import Codes, code_type, number_codes
 from dpmodels.contract.base import Modelled, decimal_digits, described, is_text, zone_of
-from dpmodels.contract.columns import EXACT, Categorical, Column, Continuous, Datetime, Derived, Discrete, Integer
+from dpmodels.contract.columns import (
+    EXACT,
+    NEAREST,
+    Categorical,
+    Column,
+    Continuous,
+    Datetime,
+    Derived,
+    Discrete,
+    Integer,
+)
 from dpmodels.contract.continuous import decode_numbers
 from dpmodels.errors import DataError
 
@@ -271,7 +281,19 @@ def _find(column: Any, array: pa.Array) -> tuple[NDArray[np.int32], Mask]:
         array = array.cast(pa.large_string())
     null = array.is_null().to_numpy(zero_copy_only=False)
     positions = pc.index_in(array, value_set=pa.array(keys, type=array.type))
-    return positions.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32), null
+    state = positions.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
+    if column.outside == NEAREST:
+        unlisted = (state < 0) & ~null
+        state[unlisted] = _nearest_of(np.array(keys), array.filter(pa.array(unlisted)).to_numpy(zero_copy_only=False))
+    return state, null
+
+
+def _nearest_of(keys: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the place of the listed number that is nearest to each, of two the lower one. Shapes: [k], [n] -> [n]."""
+    order = np.argsort(keys)
+    middles = (keys[order][1:] + keys[order][:-1]) / 2
+    places: NDArray[np.int64] = order[np.searchsorted(middles, x)]
+    return places
 
 
 def states_of(column: Discrete, array: pa.Array) -> NDArray[np.int32]:

@@ -27,6 +27,7 @@ FEWER = "give --rows, or fit the release again for fewer: nacre fit RELEASE --ro
 FloatType = Literal["float32", "float64"]
 TextType = Literal["string", "large_string"]
 EXACT = 2**53 - 1  # the largest integer a float64 tells from its neighbors
+NEAREST = "nearest"  # what becomes of a number that is not among those listed
 
 
 class Identifier(Strict):
@@ -106,7 +107,7 @@ class Categorical(Modelled):
         # one fault of a list is enough: a hundred thousand of them are a gigabyte of sentences
         Field(min_length=1, strict=False, fail_fast=True, description="All values, in their order."),
     ]
-    outside: Annotated[Literal["refuse", "reject-row", "other"], Field(description=OUTSIDE)] = "refuse"
+    outside: Annotated[Literal["refuse", "reject-row", "other", "nearest"], Field(description=OUTSIDE)] = "refuse"
     other: Annotated[Scalar | None, Field(description="The listed value that replaces unlisted ones.")] = None
     dtype: Annotated[
         TextType | IntegerType | FloatType | Literal["dictionary", "bool"] | None, Field(description=DTYPE)
@@ -159,6 +160,8 @@ class Categorical(Modelled):
             faults.append(("values", "lists a value twice"))
         if (self.outside == "other") != (self.other is not None):
             faults.append(("other", "names the value that replaces unlisted ones: it goes with `outside: other`"))
+        if self.outside == NEAREST and self.kind not in ("integer", "number"):
+            faults.append(("outside", "can be nearest where the values are numbers"))
         if self.other is not None and (type(self.other), self.other) not in [(type(v), v) for v in self.values]:
             faults.append(("other", "must be one of the listed values"))
         return faults

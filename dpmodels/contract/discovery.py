@@ -16,7 +16,7 @@ import yaml
 from pydantic import Field
 
 from dpmodels.contract.base import CanonicalContract
-from dpmodels.contract.columns import Identifier
+from dpmodels.contract.columns import NEAREST, Identifier
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.implications import is_implication
 from dpmodels.contract.schema import Schema
@@ -143,7 +143,7 @@ def _filled(column: Mapping[str, Any], marked: tuple[str, ...]) -> dict[str, Any
     if SHARE in marked:
         filled[SHARE] = 0.5
     if "values" in marked:
-        filled["values"] = [column["other"]] if "other" in column else [WORD]
+        filled["values"] = [0] if column.get("outside") == NEAREST else [column.get("other", WORD)]
     if "min" in marked or "max" in marked:
         filled |= _bounds(column, marked)
     return filled

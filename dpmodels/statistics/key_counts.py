@@ -183,9 +183,11 @@ def _named(values: pa.Array, longest: int) -> pa.Array:
         return pc.if_else(values, pa.scalar("btrue", pa.large_string()), pa.scalar("bfalse", pa.large_string()))
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         x = to_floats(values)
-        whole = np.isfinite(x) & (x == np.floor(x)) & (np.abs(x) <= EXACT)
+        read = np.isfinite(x) & (np.abs(x) <= EXACT)
+        whole = read & (x == np.floor(x))
         text = pa.array(np.where(whole, x, 0).astype(np.int64)).cast(pa.large_string())
-        return pc.if_else(pa.array(whole), _joined("i", text), nothing)
+        parts = _joined("f", pa.array(np.where(read, x, 0)).cast(pa.large_string()))
+        return pc.if_else(pa.array(whole), _joined("i", text), pc.if_else(pa.array(read), parts, nothing))
     return pa.nulls(len(values), pa.large_string())
 
 

@@ -79,6 +79,12 @@ INTEGER = "type: integer, min: 0, max: 9"
         ("{type: categorical, values: [a, rest], outside: other, other: rest}", ["a", "b", "c"], ["a", "rest", "rest"]),
         ("{type: categorical, values: [a], outside: reject-row}", ["a", "b", None], ["a"]),
         ("{type: categorical, values: [0, 1]}", [0.0, -0.0, 1.0], [0, 0, 1]),
+        (
+            "{type: categorical, values: [2.5, -1.5, 0.25], outside: nearest, nullable: true}",
+            [0.25, 9.0, float("-inf"), 0.5, None, 1.375, 1.376],
+            [0.25, 2.5, -1.5, 0.25, None, 0.25, 2.5],
+        ),
+        ("{type: categorical, values: [7], outside: nearest}", [1, 7, 90], [7, 7, 7]),
         ("{type: boolean, outside: reject-row}", [True, None], [True]),
         (
             "{type: datetime, min: 2020-01-01, max: 2020-01-02, resolution: hour, outside: clip}",

@@ -145,6 +145,17 @@ def test_what_is_found_is_what_is_there(tmp_path):
     assert SYSTEM.found(release.value) == found
 
 
+def test_numbers_at_few_places_are_named_to_the_last_digit(tmp_path):
+    places = [-1.204084686093323, 0.1, 7.0, 1e300]
+    column = pa.array([place for place in places for _ in range(20_000)])
+    wanted = {"score": MarkedKeys(type="categorical", keys=("values",))}
+    contract = Discovery(name="a", columns=("score",), wanted=wanted)
+    line = SYSTEM.plan(contract, PrivacyBudget(epsilon=1.0, delta=1e-6))
+    release, _ = measured(SYSTEM, tmp_path, line, *pa.table({"score": column}).to_batches())
+    found = SYSTEM.found(release.value)["score"]
+    assert found.values == (-1.204084686093323, 0.1, 7) and 19_000 < found.unread < 21_000
+
+
 def test_a_few_far_outliers_do_not_make_the_bounds(tmp_path):
     counts = {"C": 20000, "far": 4}
     ages = [5] * counts["C"] + [1_000_000] * counts["far"]

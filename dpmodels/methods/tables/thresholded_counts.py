@@ -23,7 +23,7 @@ What it does not promise: a value that enough units hold is released as it is, w
 units, not meanings: a column of free text in which a hundred people name the same person shows that name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, localcontext
 from math import ceil, sqrt
@@ -209,7 +209,7 @@ def _found(name: str, counts: NoisyCounts, design: Counting) -> ReleasedKeys:
     elif ends:
         low, high = design.what.figures.reach(ends[0])[0], design.what.figures.reach(ends[1])[1]
     return ReleasedKeys(
-        values=tuple(map(_value, of)) if column.counts == "values" else (),
+        values=_values(of) if column.counts == "values" else (),
         low=low,
         high=high,
         null_share=min(0.99, ceil(100 * share) / 100),
@@ -222,10 +222,11 @@ def _found(name: str, counts: NoisyCounts, design: Counting) -> ReleasedKeys:
     )
 
 
-def _value(key: str) -> Any:
-    """Read a value from its key, which begins with its kind."""
-    kind, text = key[0], key[1:]
-    return text if kind == "s" else int(text) if kind == "i" else text == "true"
+def _values(keys: Iterable[str]) -> tuple[Any, ...]:
+    """Read values from their keys, each of which begins with its kind; numbers by their size."""
+    read: dict[str, Callable[[str], Any]] = {"s": str, "i": int, "f": float, "b": lambda text: text == "true"}
+    values = [read[key[0]](key[1:]) for key in keys]
+    return tuple(sorted(values) if values and {type(each) for each in values} <= {int, float} else values)
 
 
 def _ends(noisy: Mapping[int, float], least: float, share: float) -> tuple[int, int] | None:
