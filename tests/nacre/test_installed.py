@@ -46,6 +46,7 @@ def test_the_wheel_installs_one_package(installed: Path) -> None:
     assert (installed / "nacre/flower/app/pyproject.toml").exists()
 
 
+@pytest.mark.nightly  # beside the command, from the same installation
 def test_python_makes_a_table_beside_the_projects_own_packages(installed: Path, project: Path) -> None:
     data, schema, _ = write_clinic(project)
     training = {"steps": 6, "batch_size": 32, "frequencies_per_step": 16, "network": {"hidden_dim": 16}}

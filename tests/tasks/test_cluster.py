@@ -227,6 +227,7 @@ def test_a_table_is_encoded_by_workers_to_the_same_bytes_and_its_faults_are_told
             transform_encode(parts, Gate(schema, raw=True), tmp_path / "bad", engine.map)
 
 
+@pytest.mark.nightly  # beside a worker that is killed while it sums
 def test_a_worker_killed_while_it_encodes_leaves_the_same_files(processes, tmp_path):
     schema, data, marks = make_schema(), tmp_path / "data", tmp_path / "marks"
     for folder in (data, marks, tmp_path / "here", tmp_path / "there"):
