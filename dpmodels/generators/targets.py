@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmodels.contract.columns import Continuous
+from dpmodels.embeddings.interactions import Interactions
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.products import Products
@@ -28,11 +29,12 @@ from dpmodels.generators.moment_matching import JointTarget, MomentTarget
 from dpmodels.generators.products import product_tables
 from dpmodels.generators.tails import Pooled
 from dpmodels.late import torch
-from dpmodels.releases.steps import NoisySum
 
 Floats = NDArray[np.float64]
 Estimates = tuple[list[Floats], list[Floats]]
 """Unbiased estimates of the same counts, and their variances."""
+Joint = tuple[Interactions, NDArray[np.int64], float]
+"""Interactions in joint tables, what was released of them, and its noise_stddev; in lattice steps."""
 OFF_PRODUCTS = 0.15
 """How far a fit may be from tables that follow from products, where 1 is as far as the noise of these."""
 
@@ -42,7 +44,7 @@ def moment_target(
     moments: Moments,
     vector: NDArray[np.int64],
     noise: float,
-    joint: NoisySum | None = None,
+    joint: Joint | None = None,
 ) -> tuple[MomentTarget, Floats]:
     """Turn a release into denoised moments as shares of all records, and the number of records of each class.
 
@@ -79,11 +81,11 @@ def moment_target(
     return replace(target, joint=joint_targets(joint, offsets, total) if joint else ()), counts
 
 
-def joint_targets(joint: NoisySum, offsets: NDArray[np.int64], total: float) -> tuple[JointTarget, ...]:
+def joint_targets(joint: Joint, offsets: NDArray[np.int64], total: float) -> tuple[JointTarget, ...]:
     """Return the interactions in joint tables as shares of all records, with their noise and shrunk."""
-    targets = []
-    for table, coefficients, step in joint.embedding.unpack(joint.vector):
-        noise = joint.noise_stddev * step
+    (embedding, released, stddev), targets = joint, []
+    for table, coefficients, step in embedding.unpack(released):
+        noise = stddev * step
         flat = coefficients.reshape(table.sizes[0], -1)
         clear = shrink(flat, SHRINKAGE * noise).reshape(table.sizes) * table.is_interaction
         cells = [slice(offsets[column], offsets[column + 1]) for column in table.columns]

@@ -108,7 +108,8 @@ class Nacre(Synthesizer[Looks]):
         """Fit a mixture to what was released, look by look (post-processing)."""
         zooms, fine, joint, second = looks.parted(released)
         first, moments, noise = fine.embedding, second.embedding, fine.noise_stddev
-        target, counts = moment_target(first, moments, np.concatenate([fine.vector, second.vector]), noise, joint)
+        tables = (joint.embedding, joint.vector, joint.noise_stddev) if joint else None
+        target, counts = moment_target(first, moments, np.concatenate([fine.vector, second.vector]), noise, tables)
         matching = MomentMatching(target, self.training, seed=craft.seed, device=craft.device)
         probabilities = matching.run(craft.checkpoint, craft.progress)
         ends = _ends(looks, zooms, fine, second)
