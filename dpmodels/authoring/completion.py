@@ -207,7 +207,7 @@ def _indent(text: str, position: int) -> int:
 def _flow(value: Any, indent: str) -> str:
     """Write a value on one line, or a list on as many as it needs."""
     if not isinstance(value, list):
-        return str(value).lower() if isinstance(value, bool) else str(value)
+        return _scalar(value) if isinstance(value, bool | float) else str(value)
     lines, line = [], "["
     for index, item in enumerate(value):
         word = _scalar(item) + ("," if index + 1 < len(value) else "]")
@@ -219,8 +219,9 @@ def _flow(value: Any, indent: str) -> str:
 
 
 def _scalar(value: Any) -> str:
-    """Write a value of a set; text stands in quotes, so that YAML takes it for text."""
-    return json.dumps(value, ensure_ascii=False)
+    """Write a value as YAML reads it back: text in quotes, and 1e-05 with a point, without which it would be text."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text.replace("e", ".0e") if isinstance(value, float) and "e" in text and "." not in text else text
 
 
 def _more(index: int, keys: tuple[str, ...], node: yaml.MappingNode, values: Mapping[str, Any]) -> str:

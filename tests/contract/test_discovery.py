@@ -158,6 +158,8 @@ def test_numbers_that_were_found_leave_rows_out_or_beside_users_end_the_run_and_
     text = "name: a\n{}columns:\n  who: {{type: identifier, keep: {}}}\n  x: {{type: categorical, values: discover}}\n"
     parts = complete(text.format("", "drop"), {"x": found(values=(1, 2.5))}, "RUN", CHARGE)
     assert parse(parts.text)[0].columns["x"].outside == "nearest" and "becomes the nearest" in parts.remarks[0]
+    small = complete(text.format("", "drop"), {"x": found(values=(1e-05, 2.5, 1e22))}, "RUN", CHARGE)
+    assert parse(small.text)[0].columns["x"].values == (1e-05, 2.5, 1e22)
     alone = complete(text.format("", "drop"), {"x": found(values=(1, 2))}, "RUN", CHARGE)
     assert "outside: reject-row" in alone.text and "rows that hold another are left out" in alone.remarks[0]
     users = "unit: {user: who, max_rows: 2}\nusers: {}\n"
