@@ -79,9 +79,8 @@ class JointTarget:
 
     def to(self, device: str) -> "JointTarget":
         """Return the same on a device."""
-        sides = tuple(side.to(device) for side in self.sides)
         tensors = {name: getattr(self, name).to(device) for name in ("mask", "clean", "noisy")}
-        return replace(self, sides=sides, **tensors)
+        return replace(self, sides=tuple(side.to(device) for side in self.sides), **tensors)
 
     def modeled(self, shares: Tensor, probabilities: Tensor) -> Tensor:
         """Return the coefficients of a mixture. Shapes: [classes], [classes, K, D] -> as ``clean``."""
@@ -187,7 +186,6 @@ class MomentMatching(TrainingLoop):
         self.two_way, self.noisy = target.two_way.to(device), target.noisy.to(device)
         self.strips = [replace(strip, mask=strip.mask.to(device)) for strip in target.strips()]
         self.noise = target.noise_norm
-        # times these factors, the noise of interactions is that of second moments
         self.joint = [(each.to(device), target.noise / each.noise if each.noise else 1.0) for each in target.joint]
 
     def run(self, checkpoint: Path | None, progress: Progress | None = None) -> Tensor:
@@ -220,10 +218,8 @@ class MomentMatching(TrainingLoop):
 
     def joint_distance(self, p: Tensor) -> Tensor:
         """Return the squared distance of the modeled interactions from the denoised ones, on the scale of pairs."""
-        total = torch.zeros((), device=p.device)
-        for each, factor in self.joint:
-            total = total + (factor * (each.modeled(self.share, p) - each.clean)).square().sum()
-        return total
+        apart = [factor * (each.modeled(self.share, p) - each.clean) for each, factor in self.joint]
+        return sum((each.square().sum() for each in apart), torch.zeros((), device=p.device))
 
     def distance(self, p: Tensor, two_way: Tensor) -> Tensor:
         """Return the squared distance of the modeled second moments of measured pairs from some others."""

@@ -166,14 +166,18 @@ class Looks:
         self.first = self.moments(self.fine, step, 0, self.max_rows)
         self.second_radius = self.max_rows * integer_radius(self.norm)
         self._check_steps()
-        self.joint = joint_tables(schema.workload, self.fine.names)
+        self._weigh_joint_tables()
+        radii = self.first.l2_sensitivity, self.second_radius, self.joint_radius
+        self.l2_sensitivity = integer_radius(sum(radius**2 for radius in radii))
+
+    def _weigh_joint_tables(self) -> None:
+        """Give the joint tables that the workload asks for the norms of pairs of their weight."""
+        self.joint = joint_tables(self.schema.workload, self.fine.names)
         self.joint_norms = [weight * self.two_way for _, weight in self.joint]
         self.joint_radius = self.max_rows * integer_radius(sum(norm**2 for norm in self.joint_norms))
         if self.joint and self.all_pairs:
             advice = f"be {self.columns} or more, since the workload asks for tables that are `joint`"
-            raise InvalidArgument("paired_columns", spec.paired_columns, advice)
-        radii = self.first.l2_sensitivity, self.second_radius, self.joint_radius
-        self.l2_sensitivity = integer_radius(sum(radius**2 for radius in radii))
+            raise InvalidArgument("paired_columns", self.spec.paired_columns, advice)
 
     def weights_of_pairs(self) -> Whole:
         """Return how much more closely each pair of columns is measured: as the workload asks. Shapes: [F, F]."""
