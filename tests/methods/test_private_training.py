@@ -193,6 +193,7 @@ def clinic(folder: Path, steps: int) -> None:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.nightly  # every kind is killed at every point in tests/kinds
 def test_a_killed_training_resumes_under_the_same_charge_with_every_step_once(tmp_path, monkeypatch):
     steps = 600
     clinic(tmp_path, steps)

@@ -91,6 +91,7 @@ def test_a_line_is_not_drawn_under_a_charge_for_something_else(tmp_path, field):
     assert not desk.released.exists() and cheap.held() is None
 
 
+@pytest.mark.nightly  # what is told of one training is tested beside it
 def test_the_steps_of_trainings_in_parallel_are_told_as_one_row_of_steps(tmp_path):
     """Whoever watches sees one bar to its end, and not one for each part."""
     method = QUICK["dp-gm"]

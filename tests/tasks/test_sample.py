@@ -56,6 +56,7 @@ def test_a_file_that_fails_stops_the_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly  # workers write a whole hand-off in tests/tasks/test_bucket.py
 def test_a_cluster_writes_and_checks_the_same_files(tmp_path: Path) -> None:
     for name in ("cluster", "here", "thrice"):
         (tmp_path / name).mkdir()
