@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 import yaml
 
+from dpmodels.contract.columns import Categorical
 from dpmodels.contract.discovery import SHARE, marks
 from dpmodels.contract.discovery_charge import DiscoveryCharge
 from dpmodels.limits import LARGEST_YAML
@@ -23,6 +24,7 @@ from dpmodels.plain_yaml import read_yaml
 TODO = "TODO"
 TOO_LARGE = f"is larger than {LARGEST_YAML // 2**20} MiB, which no command reads"
 WIDTH = 110
+KEYS = ("type", "values", "outside", "other", "dtype")
 INTS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 
 
@@ -79,6 +81,12 @@ def complete(text: str, findings: Mapping[str, ReleasedKeys], origin: str, charg
         remarks += _remarks(name, values, findings[name], str(column.get("outside", "clip")))
         if written_keys := [key for key in keys if values.get(key) != TODO]:
             origins.append(f"{', '.join(written_keys)} of {name}")
+        changed = [key.value for key, _ in node.value if key.value in values and key.value not in keys]
+        if changed:
+            remarks.append(f"column {name}: {' and '.join(changed)} did not fit what was found, and is changed")
+        for key in changed:
+            old = _value(node, key)
+            edits.append((old.start_mark.index, old.end_mark.index, _scalar(values.pop(key))))
         for index, key in enumerate(keys):
             mark = _value(node, key)
             indent = " " * (_indent(text, mark.start_mark.index) + 4)
@@ -122,10 +130,24 @@ def _values(column: Mapping[str, Any], finding: ReleasedKeys) -> dict[str, Any]:
     values = [*finding.values]
     if not values:
         return {"values": TODO}
-    if column.get("outside") == "other" and "other" in column:
-        return {"values": values if column["other"] in values else [*values, column["other"]]}
-    if "outside" in column:
-        return {"values": values}
+    listed = [] if column.get("other") is None or column["other"] in values else [column["other"]]
+    usual = ({"other": None} if "other" in column else {}) | _usual(values)
+    said = [{"values": [*values, *listed]}] if "outside" in column else []
+    untyped = [{**keys, "dtype": None} for keys in (*said, usual)]
+    return next((keys for keys in (*said, *untyped[:-1], usual) if _fits({**column, **keys})), untyped[-1])
+
+
+def _fits(column: Mapping[str, Any]) -> bool:
+    """Tell whether a column holds together: what was found may be text where the draft's author thought of numbers."""
+    try:
+        Categorical.model_validate({key: column[key] for key in KEYS if key in column})
+    except ValueError:
+        return False
+    return True
+
+
+def _usual(values: list[Any]) -> dict[str, Any]:
+    """Return the values with what becomes of others, where the draft does not say that."""
     if any(isinstance(value, float) for value in values):
         return {"values": values, "outside": "nearest"}
     if not all(isinstance(value, str) for value in values):

@@ -239,7 +239,8 @@ def as_numbers(column: Continuous, array: pa.Array | pa.ChunkedArray) -> NDArray
 def to_keys(column: Modelled, array: pa.Array) -> NDArray[np.float64]:
     """Return numeric categories as they are compared: in the precision of the output type, null as NaN."""
     width = np.float32 if column.resolved_dtype == "float32" else np.float64
-    return to_floats(array).astype(width).astype(np.float64) + 0.0  # + 0.0 turns -0.0 into 0.0
+    with np.errstate(over="ignore"):  # what is too large is not listed; a warning would say that there is some
+        return to_floats(array).astype(width).astype(np.float64) + 0.0  # + 0.0 turns -0.0 into 0.0
 
 
 def _refuse(name: str, column: Any, outside: Mask, null: Mask) -> Mask:
@@ -291,7 +292,7 @@ def _find(column: Any, array: pa.Array) -> tuple[NDArray[np.int32], Mask]:
 def _nearest_of(keys: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the place of the listed number that is nearest to each, of two the lower one. Shapes: [k], [n] -> [n]."""
     order = np.argsort(keys)
-    middles = (keys[order][1:] + keys[order][:-1]) / 2
+    middles = keys[order][1:] / 2 + keys[order][:-1] / 2  # their sum may be too large for a number
     places: NDArray[np.int64] = order[np.searchsorted(middles, x)]
     return places
 
@@ -343,7 +344,7 @@ def decode_column(column: Any, states: NDArray[np.int32], values: NDArray[np.flo
         index = pa.array(states, type=pa.int32(), mask=null)
         if pa.types.is_dictionary(target):
             return pa.DictionaryArray.from_arrays(index, pa.array(column.values, type=target.value_type))
-        return pa.array(column.values, type=target).take(index)
+        return pa.array(column.keys).cast(target).take(index)
     x = np.where(null, column.low, decode_numbers(column, states, values))
     if isinstance(column, Datetime):
         unit = "D" if target == pa.date32() else target.unit

@@ -154,7 +154,7 @@ class Categorical(Modelled):
         if self.kind == "integer" and max(map(abs, map(int, self.values))) > EXACT:
             return [("values", "must stay within 2**53; an identifier is no categorical column")]
         faults = []
-        if self.dtype and (message := _misfit(self.kind, self.dtype, self.values)):
+        if message := _misfit(self.kind, self.resolved_dtype, self.values):
             faults.append(("dtype", message))
         elif len(set(self.keys)) < len(self.keys):
             faults.append(("values", "lists a value twice"))
@@ -177,6 +177,10 @@ def _misfit(kind: str, dtype: str, values: Sequence[Any]) -> str:
     }[kind]
     if dtype not in fits:
         return f"cannot hold these values; write one of {', '.join(fits)}"
+    if kind == "number":
+        most = float(np.finfo(dtype).max)
+        fault = f"cannot hold numbers as large as these; they must be within {most:.1e}"
+        return "" if all(-most <= value <= most for value in values) else fault  # also false of what is no number
     return overflow(dtype, min(values), max(values)) if kind == "integer" else ""
 
 

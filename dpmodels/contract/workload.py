@@ -23,6 +23,8 @@ from dpmodels.frozen import Strict
 MOST_WEIGHT = 10
 FEWEST_JOINT, MOST_JOINT = 3, 5
 """Columns of a joint table: two are a pair, and the cells of six or more hold less than their noise."""
+MOST_JOINT_TABLES = 16
+"""So many are fitted in reasonable time."""
 
 
 class Tables(Strict):
@@ -76,6 +78,8 @@ def workload_faults(
     workload: Sequence[Tables], modelled: Collection[str], target: str | None, kinds: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
     """List what is wrong with a workload, as (place in the file, why)."""
+    if sum(tables.joint for tables in workload) > MOST_JOINT_TABLES:
+        yield "workload", f"must ask for {MOST_JOINT_TABLES} tables that are `joint` at most"
     for index, tables in enumerate(workload):
         place = f"workload.{index}"
         if (tables.by is None) == (not tables.columns):

@@ -1,15 +1,15 @@
 """Read a table from files, from images or from a database, as a stream of batches in bounded memory."""
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 import pyarrow as pa
 
 from dpmodels.codec.encode import Codec
 from dpmodels.codec.partition_rows import within
+from dpmodels.contract.base import is_text
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
@@ -89,6 +89,17 @@ def check_first(source: str | Path, schema: Schema, keys: Sequence[str] = ()) ->
         parts_of(find_files(str(source))[0], Codec(schema), keys)
 
 
+SEVERAL = "must hold one kind of value in all files; it holds {} in others"
+
+
+def _kind_of(dtype: pa.DataType) -> set[str]:
+    """Name the kind of the values of a type, of which a list of values can have one; nulls have none."""
+    inner = dtype.value_type if pa.types.is_dictionary(dtype) else dtype
+    number = pa.types.is_integer(inner) or pa.types.is_floating(inner) or pa.types.is_decimal(inner)
+    kinds = {"text": is_text(inner), "numbers": number, "booleans": pa.types.is_boolean(inner)}
+    return {name for name, fits in kinds.items() if fits}
+
+
 class RawRows:
     """The rows of a table as they are read; each iteration reads them anew. At most one batch is in memory."""
 
@@ -96,16 +107,26 @@ class RawRows:
         self._arguments = source, schema, batch_rows
 
     def check(self) -> None:
-        """Open the files, check the names of their columns, and read text to its end; of a query nothing is asked yet.
+        """Open the files, check the names and types of their columns, and read text to its end; a query is not asked.
 
         Raises:
-            DataError: as for ``load_parts``, or text is not what its kind is.
+            DataError: as for ``load_parts``, text is not what its kind is, or a column is of two kinds in two files.
         """
-        if isinstance(self._arguments[0], Query):
+        source, schema, batch_rows = self._arguments
+        if isinstance(source, Query):
             return
-        for part in load_parts(*self._arguments):
-            if isinstance(rows := part.reveal(), FileRows) and rows.part.is_text:
-                deque(rows, maxlen=0)
+        if not is_uri(str(source)) and is_pictures(Path(source)):
+            load_parts(*self._arguments)
+            return
+        kinds, codec = dict[str, set[str]](), Codec(schema)
+        for part in (part for file in find_files(str(source)) for part in parts_of(file, codec)):
+            batches = part.read(batch_rows)
+            for batch in batches if part.is_text else islice(batches, 1):
+                for column in batch.schema:
+                    kinds.setdefault(column.name, set()).update(_kind_of(column.type))
+        for name, of_files in kinds.items():
+            if len(of_files) > 1:
+                raise DataError(name, SEVERAL.format(" in some files and ".join(sorted(of_files))))
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for part in load_parts(*self._arguments):

@@ -85,6 +85,9 @@ INTEGER = "type: integer, min: 0, max: 9"
             [0.25, 2.5, -1.5, 0.25, None, 0.25, 2.5],
         ),
         ("{type: categorical, values: [7], outside: nearest}", [1, 7, 90], [7, 7, 7]),
+        ("{type: categorical, values: [1.0e+308, 1.5e+308], outside: nearest}", [1.6e308, 0.0], [1.5e308, 1.0e308]),
+        ("{type: categorical, values: [1.5, 123456792], dtype: float32}", [123456792.0, 1.5], [123456792.0, 1.5]),
+        ("{type: categorical, values: [0.1, 16777217], dtype: float32, outside: nearest}", [4e38], [16777216.0]),
         ("{type: boolean, outside: reject-row}", [True, None], [True]),
         (
             "{type: datetime, min: 2020-01-01, max: 2020-01-02, resolution: hour, outside: clip}",

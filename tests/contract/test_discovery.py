@@ -178,18 +178,31 @@ def test_numbers_that_were_found_leave_rows_out_or_beside_users_end_the_run_and_
         ("values: discover, outside: other, other: rest", ("a",), {"values": ("a", "rest"), "other": "rest"}),
         ("values: discover, outside: other, other: a", ("a",), {"values": ("a",), "other": "a"}),
         ("values: discover, outside: refuse", ("no", "1"), {"values": ("no", "1"), "outside": "refuse"}),
+        ("values: discover, outside: nearest", ("1.5", "2"), {"outside": "other", "other": "other"}),
+        ("outside: nearest, values: discover, dtype: float32", ("1.5",), {"outside": "other", "dtype": None}),
+        ("values: discover, dtype: float32, outside: reject-row", ("b",), {"outside": "reject-row", "dtype": None}),
+        ("values: discover, outside: other, other: rest", (1, 2), {"outside": "reject-row", "other": None}),
+        ("values: discover, outside: other, other: rest", (1.5,), {"outside": "nearest", "other": None}),
+        ("values: discover, dtype: string", (1, 2), {"outside": "reject-row", "dtype": None}),
+        ("values: discover, dtype: float32", (1.5, 123456792), {"outside": "nearest", "dtype": "float32"}),
+        ("values: discover, dtype: float32", (1.5, 1e39), {"outside": "nearest", "dtype": None}),
         ("values: discover", ("other", 'a"b', "\u00e9, #: x"), {"other": "(other)"}),
         ("values: discover", tuple(f"value {n}" for n in range(500)), {"outside": "other"}),
     ],
 )
 def test_values_come_back_as_they_were_whatever_they_are(column, values, expected):
     text = f"name: a\ncolumns:\n  x: {{type: categorical, {column}}}\n  y: {{type: boolean}}\n"
-    made = complete(text, {"x": found(values=values)}, "RUN", CHARGE).text
-    schema, faults = parse(made)
+    completion = complete(text, {"x": found(values=values)}, "RUN", CHARGE)
+    made, schema, faults = completion.text, *parse(completion.text)
     assert schema is not None, faults
     assert schema.columns["x"].values[: len(values)] == values
     assert {key: getattr(schema.columns["x"], key) for key in expected} == expected
     assert max(map(len, made.splitlines())) < 200
+    told = [remark.split(" did not fit what was found")[0] for remark in completion.remarks if "did not fit" in remark]
+    keys = [key for key in ("outside", "other", "dtype") if key in expected and f"{key}:" in column]
+    assert set(" ".join(told).removeprefix("column x: ").split(" and ")) - {""} == {
+        key for key in keys if f"{key}: {expected[key]}" not in column
+    }
 
 
 def test_what_was_not_found_is_a_todo_and_is_told():

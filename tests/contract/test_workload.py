@@ -55,6 +55,13 @@ def test_a_workload_that_cannot_be_measured_is_a_fault(tables, why):
         make_schema(columns=columns, workload=[tables])
 
 
+def test_so_many_joint_tables_are_fitted_and_no_more():
+    table = {"columns": ["smoker", "age", "dose"], "joint": True}
+    assert len(joint_tables(asking(*[table] * 16).workload, NAMES)) == 16
+    with pytest.raises(ValueError, match="must ask for 16 tables that are `joint` at most"):
+        asking(*[table] * 17)
+
+
 def test_joint_tables_are_named_by_their_places_and_written_only_where_they_are_asked_for():
     schema = asking({"columns": ["smoker", "age", "dose"], "joint": True, "weight": 5}, {"by": "ward"})
     assert joint_tables(schema.workload, NAMES) == [((0, 2, 3), 5)]

@@ -63,6 +63,20 @@ def test_it_needs_an_account_with_room_and_reads_nothing_before(tmp_path):
     assert charges(tmp_path / "home") == []
 
 
+def test_files_of_which_one_writes_numbers_as_text_are_refused_before_the_charge(tmp_path):
+    asked = write_draft(tmp_path, rows=60)
+    open_account(tmp_path)
+    (whole := tmp_path / "clinic.parquet").rename(moved := tmp_path / "moved.parquet")
+    table = pq.read_table(moved)
+    whole.mkdir()
+    pq.write_table(table, whole / "a.parquet")
+    ages = table["age"].cast(pa.string())
+    pq.write_table(table.set_column(table.column_names.index("age"), "age", ages), whole / "b.parquet")
+    code, _, err = run_cli(*asked)
+    assert code == 1 and "numbers in some files and text in others" in " ".join(err.split()), err
+    assert charges(tmp_path / "home") == []
+
+
 def test_a_delta_that_thresholds_used_up_is_named_as_the_cause(tmp_path):
     asked = write_draft(tmp_path, rows=60)
     open_account(tmp_path, delta=1e-6)

@@ -7,8 +7,8 @@ import numpy as np
 
 from dpmodels.arrays import Floats
 from dpmodels.contract.workload import Tables
-from dpmodels.embeddings.interactions import JointTable, contrasts, turned
-from dpmodels.embeddings.moments import Moments
+from dpmodels.embeddings.interactions import JointTable, turned
+from dpmodels.embeddings.residuals import Residuals
 from dpmodels.methods.parts.marginals import NoisyTable
 from dpmodels.releases.steps import NoisySum
 
@@ -26,39 +26,56 @@ def joint_noise(workload: Sequence[Tables], stddevs: Sequence[float], steps: flo
 
 def joint_counts(joint: NoisySum, second: NoisySum) -> Iterator[NoisyTable]:
     """Yield the counts of every joint table: its interactions, and the pairs of its columns at the second look."""
-    moments: Moments = second.embedding
-    partition, pairs = moments.partition, moments.unpack(second.vector)[1].sum(axis=0)
+    moments: Residuals = second.embedding
+    one_way, pairs = (released.sum(axis=0) for released in moments.unpack(second.vector))
     for table, coefficients, stddev in joint.embedding.unpack(joint.vector):
-        lower, variance = _of_pairs(table, moments, pairs)
-        names = tuple(partition.names[column] for column in table.columns)
+        lower, variance = _of_pairs(table, moments, one_way, pairs)
+        names = tuple(moments.partition.names[column] for column in table.columns)
         grouped = zip(table.columns, table.groups, strict=True)
-        merges = tuple(group[partition.merge[column]] for column, group in grouped)
-        counts = turned(coefficients + lower, [basis.T for basis in table.bases])
-        variance = variance * second.noise_stddev**2 + table.free * (joint.noise_stddev * stddev) ** 2
-        yield NoisyTable(names, merges, counts, float(np.sqrt(variance / table.cells)))
+        merges = tuple(group[moments.partition.merge[column]] for column, group in grouped)
+        counts = lower + turned(coefficients, [basis.T for basis in table.bases])
+        interactions = table.free / table.cells * (joint.noise_stddev * stddev) ** 2
+        yield NoisyTable(names, merges, counts, np.sqrt(variance * second.noise_stddev**2 + interactions))
 
 
-def _of_pairs(table: JointTable, moments: Moments, pairs: Floats) -> tuple[Floats, float]:
-    """Return the coefficients of a joint table that its pairs give, and the sum of their variances.
+def _of_pairs(table: JointTable, moments: Residuals, one_way: Floats, pairs: Floats) -> tuple[Floats, Floats]:
+    """Return the counts of a joint table as its pairs give them, without interactions, and their variances.
 
-    Each of several estimates of what pairs share, which are the margins, is as good. Units of the variance: that of
-    noise of one lattice step.
+    Of each column with m groups of n cells together, let Z = (I - J / m) G C: cells are put together in groups, and
+    what all groups or all cells share is taken away; and e be how far each group's number of cells is from the mean, as
+    a share of it. With N records, first moments w and residuals R, the sums over columns and over pairs,
+
+        M count = N (1 + sum e_i + sum e_i e_j) + sum m_i Z_i w_i (1 + sum_(j != i) e_j) + sum m_i m_j Z_i R_ij Z_j',
+
+    are of independent noise: rows of Z add up to zero, and so w in them says nothing of N. N is the mean of what the
+    columns add up to, weighed by the inverse of their numbers of cells. Units of the variances: noise of one step.
+    Shapes: one_way [D], pairs [D, D] -> [m_1, m_2, ...] both.
     """
-    coefficients, variances = np.zeros(table.sizes), np.zeros(table.sizes)
-    offsets = moments.partition.offsets
-    for one, other in combinations(range(len(table.columns)), 2):
-        sides, sizes, places = [], [], []
-        for axis in (one, other):
-            column, group = table.columns[axis], table.groups[axis]
-            indicator = np.eye(table.sizes[axis])[group]
-            sides.append(indicator @ contrasts(table.sizes[axis]))
-            sizes.append(np.bincount(group))
-            places.append(slice(offsets[column], offsets[column + 1]))
-        left = table.cells // (table.sizes[one] * table.sizes[other])  # cells over which the others spread a pair
-        at = tuple(slice(None) if axis in (one, other) else 0 for axis in range(len(table.columns)))
-        coefficients[at] = sides[0].T @ pairs[places[0], places[1]] @ sides[1] / np.sqrt(left)
-        columns = (np.full(len(each), table.columns[axis]) for each, axis in zip(sizes, (one, other), strict=True))
-        blocks = moments.block_stddevs(np.concatenate(sizes), np.concatenate(list(columns)))
-        mean = (blocks[: len(sizes[0]), len(sizes[0]) :] ** 2).mean()
-        variances[at] = mean / left
-    return coefficients, float((variances * ~table.is_interaction).sum())
+    partition, axes = moments.partition, range(len(table.columns))
+    places = [slice(*partition.offsets[column : column + 2]) for column in table.columns]
+    sizes = np.diff(partition.offsets)[list(table.columns)]
+    step = partition.classes / moments.one_way**2
+    indicators = [np.eye(groups)[:, group] for groups, group in zip(table.sizes, table.groups, strict=True)]
+    contrasts = [groups * (each - each.mean(axis=0)) for groups, each in zip(table.sizes, indicators, strict=True)]
+    uneven = [_along(each.mean(axis=1), axis, len(axes)) for axis, each in enumerate(contrasts)]
+    maps = [each - each.mean(axis=1, keepdims=True) for each in contrasts]
+    norms = [_along((each**2).sum(axis=1), axis, len(axes)) for axis, each in enumerate(maps)]
+
+    share = 1 + sum(uneven) + sum(uneven[i] * uneven[j] for i, j in combinations(axes, 2))
+    records = sum(one_way[place].sum() / size for place, size in zip(places, sizes, strict=True)) / (1 / sizes).sum()
+    counts, variances = records * share, step / (1 / sizes).sum() * share**2
+    for i in axes:
+        share = 1 + sum(uneven[j] for j in axes if j != i)
+        counts = counts + _along(maps[i] @ one_way[places[i]], i, len(axes)) * share
+        variances = variances + step * norms[i] * share**2
+    for i, j in combinations(axes, 2):
+        residuals = maps[i] @ pairs[places[i], places[j]] @ maps[j].T
+        counts = counts + np.expand_dims(residuals, [axis for axis in axes if axis not in (i, j)])
+        stddev = moments.table_stddevs[1][table.columns[i], table.columns[j]]
+        variances = variances + stddev**2 * norms[i] * norms[j]
+    return counts / table.cells, variances / table.cells**2
+
+
+def _along(values: Floats, axis: int, axes: int) -> Floats:
+    """Lay values out along one of several axes."""
+    return np.expand_dims(values, [other for other in range(axes) if other != axis])

@@ -34,8 +34,8 @@ no coordinate of a record of up to 64 columns reaches 2**28.6, so a sum of 10**1
 """
 
 
-MOST_GROUPS = 16
-"""Upper bound on the groups that a column of a joint table has."""
+MOST_GROUPS, MOST_CELLS = 16, 2**16
+"""Upper bounds on the groups that a column of a joint table has, and on the cells of one: of five columns, 8 groups."""
 WIDE_BITS = 2
 """Bits fewer where all pairs of a wide table, of up to 512 columns, are measured: first moments weigh so much more."""
 
@@ -259,10 +259,18 @@ class Looks:
 
         Units: records; ``noise`` is the standard deviation of the noise of a count.
         """
-        most = MOST_GROUPS
+        most = next(groups for groups in range(MOST_GROUPS, 0, -2) if groups**order <= MOST_CELLS)
         while most > 2 and most ** (order - 0.5) * 2 * noise > self.spec.resolved * max(records, 0.0):
             most -= 2  # an even number, for equal parts are then halves too
         return most
+
+    @property
+    def joint_stddevs(self) -> list[float]:
+        """Return for each joint table what noise of one step makes of a cell's interactions at most, in records.
+
+        A record weighs s sqrt(M free) steps, the largest that is at most ``norm`` with s a whole number, and free < M.
+        """
+        return [1 / (norm - MOST_CELLS) for norm in self.joint_norms]
 
     def products_on(self, once: NoisySum, histograms: list[Whole]) -> Products:
         """Return products of the halves of every two columns, on cells that may be half as thin as those of tables.

@@ -183,7 +183,7 @@ class Nacre(Synthesizer[Looks]):
         usual, small = (looks.expected_second(smallest, steps) for smallest in (math.inf, 0.0))
         products = pair_noise(looks.expected_products(), steps, ()) if looks.all_pairs else {}
         noise, if_small = pair_noise(usual, steps, looks.schema.workload), pair_noise(small, steps, ())
-        noise |= joint_noise(looks.schema.workload, [1 / norm for norm in looks.joint_norms], steps)
+        noise |= joint_noise(looks.schema.workload, looks.joint_stddevs, steps)
         return noise | products | ({SMALL_CLASS: if_small[ABOUT]} if if_small else {})
 
     def fingerprint(self, design: Looks) -> str:
