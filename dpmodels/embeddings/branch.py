@@ -22,6 +22,7 @@ from dpmodels.codec.encode import Records
 from dpmodels.codec.tree import TreeRecords
 from dpmodels.embeddings.base import Embedding
 from dpmodels.late import Tensor, torch
+from dpmodels.mechanisms.lattice import integer_radius
 
 
 class Weighed(Protocol):
@@ -67,3 +68,32 @@ class BranchSum(Embedding):
 
     def coordinates(self) -> dict[str, Any]:
         return self.rows.coordinates()
+
+
+@dataclass(frozen=True)
+class BranchSums(Embedding):
+    """Sums over several tables of a tree, one after another in one vector.
+
+    Privacy: a unit moves each part by at most its sensitivity, and parts share no coordinate: by the root of the sum of
+    squares together.
+    """
+
+    parts: tuple[BranchSum, ...]
+
+    @property
+    def dim(self) -> int:  # type: ignore[override]
+        """Length of the released vector."""
+        return sum(part.dim for part in self.parts)
+
+    @property
+    def l2_sensitivity(self) -> int:  # type: ignore[override]
+        """Bound on what one unit adds."""
+        return integer_radius(sum(part.l2_sensitivity**2 for part in self.parts))
+
+    def lattice_sum(self, records: TreeRecords, device: "str | torch.device" = "cpu") -> Tensor:
+        return torch.cat([part.lattice_sum(records, device) for part in self.parts])
+
+    def coordinates(self) -> dict[str, Any]:
+        """Name every coordinate of the vector: its branch, and as that part does."""
+        named = [{"branch": np.full(part.dim, at), **part.coordinates()} for at, part in enumerate(self.parts)]
+        return {key: np.concatenate([names[key] for names in named]) for key in named[0]}

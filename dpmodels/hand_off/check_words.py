@@ -197,9 +197,13 @@ def _are_scores(scores: Any, contract: Contract, table: Schema) -> bool:
 
     if scores is None or scores["status"] == "lost":  # which has few words, all of them fixed
         return True
-    names = [name for name in table.modelled if table.classes == 1 or name != table.target]
-    target = table.target if table.classes > 1 else None
-    of_target = names if target else []
+    tree = contract if contract.kind == "tree" else None
+    flat = {name: tree.flat_of(name) for name in tree.measured} if tree else {"": table}
+    branch = next((name for name, one in flat.items() if one.classes > 1), None)
+    classes, target = (1, None) if branch is None else (flat[branch].classes, flat[branch].target)
+    names = [name for name in table.modelled if name != target]
+    with_target = tree.attributes(branch) if tree and branch else table.modelled
+    of_target = [name for name in names if name in with_target] if target else []
     models = [one["model"] for one in scores["classifiers"]]
     distances = {key: [one["name"] for one in scores[key]] for key in ("columns", "columns_with_target")}
     figures = {name: scores[name] for name in CHARGED_FIGURES}
@@ -209,7 +213,7 @@ def _are_scores(scores: Any, contract: Contract, table: Schema) -> bool:
         and scores["target"] == target
         and len(set(models)) == len(models)
         and set(models) <= set(NAMES.values())
-        and all(_is_model(one, table.classes) for one in scores["classifiers"])
+        and all(_is_model(one, classes) for one in scores["classifiers"])
         and all(has_figures(one, DISTANCE, "name") for key in distances for one in scores[key])
         and distances["columns"] in ([], [target, *names] if of_target else names)
         and distances["columns_with_target"] == (of_target if distances["columns"] else [])

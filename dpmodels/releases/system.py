@@ -126,6 +126,10 @@ class System(ABC, Generic[Design]):
         """Say about how many bytes a measurement holds of each record at once, at most; 0 where records stream."""
         return 0
 
+    def suits(self, contract: Contract) -> bool:
+        """Tell whether the system is for what a contract is about."""
+        return contract.about == self.about
+
     def settled(self, contract: Any) -> BaseModel:
         """Return all parameters with their values; those whose defaults depend on the contract are set here."""
         settled: BaseModel = self.measurement
@@ -141,7 +145,7 @@ class System(ABC, Generic[Design]):
         Raises:
             InvalidArgument: the budget's unit or adjacency is not the contract's, or the system is not for it.
         """
-        if contract.about != self.about:
+        if not self.suits(contract):
             raise InvalidArgument("method", self.method, f"be one for {contract.about}")
         if contract.users and not self.takes_users:
             raise InvalidArgument("method", self.method, "be nacre for a schema with `users`")

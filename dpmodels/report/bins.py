@@ -61,10 +61,11 @@ class CellTally:
     """Counts a stream of records by cell, column by column."""
 
     def __init__(self, codec: Codec) -> None:
-        self.codec, self.rows = codec, 0
+        self.codec = codec
+        self.rows: float = 0
         self.cells = [np.zeros(size) for size in codec.cell_sizes]
 
-    def add(self, records: Records, units: int | None = None, weights: Floats | None = None) -> None:
+    def add(self, records: Records, units: float | None = None, weights: Floats | None = None) -> None:
         """Count one more batch; of so many ``units``, where rows of different weight make one."""
         self.rows += len(records) if units is None else units
         for counts, cells in zip(self.cells, self.codec.to_cells(records).T, strict=True):

@@ -8,11 +8,14 @@ Everything said of it (AUROC, accuracy, total variation, intervals) is post-proc
 Privacy: given the synthetic rows, which are made of an earlier release, this is one Gaussian release about the same
 records, so it composes with that release (adaptively) as a charge of its own. Sensitivity: embeddings/cell_counts.py.
 The rows are those that were sanitized, the only ones there are: no score here is one on held-out rows.
+
+Of a tree every flat table has its histograms, in which a unit weighs at most one record (embeddings/branch.py).
+They are parts of one vector, so the squares of their sensitivities add up.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 from pydantic import AfterValidator, Field, ValidationError
@@ -22,11 +25,13 @@ from dpmodels.accounting.events import GaussianEvent
 from dpmodels.arrays import Whole
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.schema import Schema
+from dpmodels.embeddings.branch import BranchSum, BranchSums
 from dpmodels.embeddings.cell_counts import STEP, CellCounts
 from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import InvalidArgument, Unsuitable, refused
 from dpmodels.frozen import Frozen
 from dpmodels.privacy import PrivacyBudget
+from dpmodels.releases.contract import Contract, table_of, tree_of
 from dpmodels.releases.plan import REPORT, Line
 from dpmodels.releases.steps import Keep, Programme, Sum
 from dpmodels.releases.system import System, fingerprint_of
@@ -84,8 +89,8 @@ class Table:
     cells: int
 
 
-def tables_of(spec: ScoreMeasurement, schema: Schema) -> list[Table]:
-    """List the histograms of a schema, classifiers first."""
+def tables_of(spec: ScoreMeasurement, schema: Schema, names: Collection[str] | None = None) -> list[Table]:
+    """List the histograms of a schema, classifiers first; of its columns those in ``names``, by default all."""
     classes, codec = schema.classes, Partition.fine(schema, spec.fine_cells, conditional=False).codec
     alone = len(schema.modelled) == 1 and not schema.image
     tables = [
@@ -94,86 +99,148 @@ def tables_of(spec: ScoreMeasurement, schema: Schema) -> list[Table]:
         if classes > 1 and not alone
     ]
     if spec.marginals:
-        others = {n: c for n, c in codec.columns.items() if classes == 1 or n != schema.target}
+        asked = codec.columns if names is None else names
+        others = {n: c for n, c in codec.columns.items() if n in asked and (classes == 1 or n != schema.target)}
         tables += [Table("column", n, classes, len(Bins.of(c, spec.cells).labels)) for n, c in others.items()]
     return tables
 
 
 class ScoreTables:
-    """The histograms of one schema, and how their cells are found once there are classifiers."""
+    """The histograms of one table, and how their cells are found once there are classifiers.
 
-    def __init__(self, spec: ScoreMeasurement, schema: Schema) -> None:
-        self.spec, self.schema, self.tables = spec, schema, tables_of(spec, schema)
+    Attributes:
+        branch: of a tree the table whose flat table this is, of which only what the table itself says is counted.
+    """
+
+    def __init__(self, spec: ScoreMeasurement, schema: Schema, branch: str = "", names: Collection[str] | None = None):
+        self.spec, self.schema, self.branch = spec, schema, branch
+        self.tables = tables_of(spec, schema, names)
         self.sizes = [table.classes * table.cells for table in self.tables]
-        if not self.tables:
-            raise Unsuitable("the schema has none of the report's scores; name at least one score that it has")
-        if sum(self.sizes) > MOST_CELLS:
-            raise InvalidArgument("report.cells", spec.cells, f"lead to at most {MOST_CELLS} counts")
         self.codec = Partition.fine(schema, spec.fine_cells, conditional=False).codec
         columns = [table.name for table in self.tables if table.kind == "column"]
         self.bins_of_columns = {name: Bins.of(self.codec.columns[name], spec.cells).bin_of_cell for name in columns}
+        self.kinds = [table.kind for table in self.tables if table.kind != "column"]
 
-    def embedding(self, scorers: Sequence[Scorer]) -> CellCounts:
+    def embedding(self, scorers: Sequence[Scorer]) -> CellCounts | BranchSum:
         """Make the embedding of trained classifiers; without them only its sizes are of use."""
-        return CellCounts(
+        counts = CellCounts(
             self.sizes,
             self.schema.unit.max_rows,
             lambda rows: _cells(self.tables, scorers, self.codec, self.bins_of_columns, rows),
         )
+        return BranchSum(self.branch, counts) if self.branch else counts
 
-    def trained(self, synthetic: Iterable[Records], seed: int) -> tuple[CellCounts, Whole]:
+    @property
+    def of_columns(self) -> CellCounts | BranchSum:
+        """The embedding with classifiers that cost nothing to ask, for where only the columns are counted."""
+        return self.embedding([_silent(self.schema)] * len(self.kinds))
+
+    def rows(self, units: Any) -> Records:
+        """Return the rows of units in this table."""
+        rows: Records = units.flat(self.branch) if self.branch else units
+        return rows
+
+    def scorers(self, rows: Records) -> list[Scorer]:
+        """Train on synthetic rows."""
+        return [fit_scorer(kind, rows, self.schema, self.spec.score_bins) for kind in self.kinds]
+
+
+@dataclass(frozen=True)
+class AllScores:
+    """The histograms of one table, or of the flat tables of a tree, in one vector.
+
+    Attributes:
+        steps: lattice steps that what is kept of synthetic rows is counted in; of a tree parts of rows count too.
+    """
+
+    parts: tuple[ScoreTables, ...]
+    steps: int
+
+    @property
+    def of_target(self) -> int:
+        """The place of the part that has classifiers, if any has."""
+        return next((place for place, part in enumerate(self.parts) if part.kinds), 0)
+
+    def embedding(self, scorers: Sequence[Scorer]) -> Any:
+        """Make the embedding of trained classifiers; without them only its sizes are of use."""
+        return _joined([part.embedding(scorers if part.kinds else []) for part in self.parts])
+
+    def trained(self, synthetic: Iterable[Any], seed: int) -> tuple[Any, Whole]:
         """Train on synthetic rows; return the embedding, and what the same tables hold for synthetic rows.
 
         What is kept: the number of rows trained on, the number tested on, then for every coordinate the number of
         synthetic rows in its cell, of classifiers among those tested on, of columns among all.
         """
-        size = self.spec.training_rows * TEST_SHARE // (TEST_SHARE - 1)
-        sample = Records.concat(draw(synthetic, size, seed))
+        columns, part = _joined([part.of_columns for part in self.parts]), self.parts[self.of_target]
+        counts, rows, units = np.zeros(columns.dim, dtype=np.int64), 0, 0
+        for batch in synthetic:
+            counts += columns.lattice_sum(batch).numpy()
+            rows, units = rows + len(part.rows(batch)), units + len(batch)
+        most = part.spec.training_rows * TEST_SHARE // (TEST_SHARE - 1)
+        sample = draw(synthetic, max(TEST_SHARE, most * units // max(rows, 1)), seed)
+        sample = type(sample[0]).concat(sample)
         sample = sample.take(np.random.default_rng(seed).permutation(len(sample)))
-        test, train = np.split(np.arange(len(sample)), [len(sample) // TEST_SHARE])
-        kinds = [table.kind for table in self.tables if table.kind != "column"]
-        scorers = [fit_scorer(kind, sample.take(train), self.schema, self.spec.score_bins) for kind in kinds]
-        embedding = self.embedding(scorers)
-        scored = sum(self.sizes[: len(scorers)])
-        tested = embedding.lattice_sum(sample.take(test)).numpy()[:scored]
-        columns = self.embedding([_silent(self.schema)] * len(scorers))
-        synthetic_counts = sum(columns.lattice_sum(records).numpy()[scored:] for records in synthetic)
-        summary = np.concatenate([[len(train), len(test)], tested // STEP, np.asarray(synthetic_counts) // STEP])
-        return embedding, summary.astype(np.int64)
+        test, train = (sample.take(half) for half in np.split(np.arange(len(sample)), [len(sample) // TEST_SHARE]))
+        scorers = part.scorers(part.rows(train))
+        start = sum(sum(one.sizes) for one in self.parts[: self.of_target])
+        scored = slice(start, start + sum(part.sizes[: len(part.kinds)]))
+        counts[scored] = self.embedding(scorers).lattice_sum(test).numpy()[scored]
+        numbers = [len(part.rows(half)) for half in (train, test)]
+        return self.embedding(scorers), np.concatenate([numbers, counts // self.steps]).astype(np.int64)
+
+
+def _joined(parts: Sequence[CellCounts | BranchSum]) -> CellCounts | BranchSums:
+    """Put the vectors of a tree's tables one after another; a table has one."""
+    branches = [part for part in parts if isinstance(part, BranchSum)]
+    return BranchSums(tuple(branches)) if branches else cast(CellCounts, parts[0])
 
 
 @dataclass(frozen=True)
-class Scores(System[ScoreTables]):
-    """The charged scores of a synthetic table, whose batches can be read twice; their design is the histograms."""
+class Scores(System[AllScores]):
+    """The charged scores of synthetic rows, whose batches can be read twice; their design is the histograms."""
 
     method = METHOD
     line = REPORT
     takes_workload = True  # scores are of the rows, whatever the release looked at more closely
     measurement: ScoreMeasurement = field(default_factory=ScoreMeasurement)
-    synthetic: Iterable[Records] = ()
+    synthetic: Iterable[Any] = ()
     seed: int = 0
 
     @classmethod
-    def reading(cls, line: Line, synthetic: Iterable[Records] = (), seed: int = 0) -> "Scores":
+    def reading(cls, line: Line, synthetic: Iterable[Any] = (), seed: int = 0) -> "Scores":
         """Return the system of a line."""
         return cls(ScoreMeasurement.model_validate(line.measurement), synthetic, seed)
 
-    def settled(self, contract: Schema) -> ScoreMeasurement:
-        """Name the classifiers."""
-        return self.measurement.settled(contract)
+    def suits(self, contract: Contract) -> bool:
+        """Tell whether a contract is about a table, or about a tree of them."""
+        return contract.kind == "tree" or super().suits(contract)
 
-    def design(self, spec: ScoreMeasurement, contract: Schema) -> ScoreTables:
+    def settled(self, contract: Contract) -> ScoreMeasurement:
+        """Name the classifiers."""
+        return self.measurement.settled(tree_of(contract).overview if contract.kind == "tree" else table_of(contract))
+
+    def design(self, spec: ScoreMeasurement, contract: Contract) -> AllScores:
         """List the histograms.
 
         Raises:
             InvalidArgument: there is nothing or too much to count.
         """
-        return ScoreTables(spec, contract)
+        if is_tree := contract.kind == "tree":
+            tree = tree_of(contract)
+            parts = [ScoreTables(spec, tree.flat_of(name), name, tree.attributes(name)) for name in tree.measured]
+        else:
+            parts = [ScoreTables(spec, table_of(contract))]
+        parts = [part for part in parts if part.tables]
+        if not parts:
+            raise Unsuitable("the schema has none of the report's scores; name at least one score that it has")
+        if sum(sum(part.sizes) for part in parts) > MOST_CELLS:
+            raise InvalidArgument("report.cells", spec.cells, f"lead to at most {MOST_CELLS} counts")
+        return AllScores(tuple(parts), 1 if is_tree else STEP)
 
-    def event(self, design: ScoreTables, budget: PrivacyBudget) -> GaussianEvent:
+    def event(self, design: AllScores, budget: PrivacyBudget) -> GaussianEvent:
         return GaussianEvent(noise_multiplier=gaussian_noise_multiplier(budget), mechanism="scores on the real rows")
 
-    def programme(self, design: ScoreTables) -> Programme:
+    def programme(self, design: AllScores) -> Programme:
         """Train the classifiers, and keep what their tables hold for synthetic rows; then count the real rows once."""
         embedding, summary = design.trained(self.synthetic, self.seed)
         yield Keep.of(summary)
@@ -184,9 +251,12 @@ class Scores(System[ScoreTables]):
         steps = line.noise_stddev(0, self.of(line).embedding([]).l2_sensitivity)
         return {"records in a cell of a table of scores": steps / STEP}
 
-    def fingerprint(self, design: ScoreTables) -> str:
+    def fingerprint(self, design: AllScores) -> str:
         """Hash what the tables are about, and their sizes."""
-        return fingerprint_of(*[(table.kind, table.name, table.classes, table.cells) for table in design.tables])
+        tables = [(part.branch, table) for part in design.parts for table in part.tables]
+        return fingerprint_of(
+            *[(*filter(None, [name]), one.kind, one.name, one.classes, one.cells) for name, one in tables]
+        )
 
 
 def read_measurement(settings: dict[str, object]) -> ScoreMeasurement:

@@ -15,7 +15,7 @@ from dpmodels.arrays import Floats
 from dpmodels.embeddings.cell_counts import STEP
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
-from dpmodels.report.charged import Scores, Table
+from dpmodels.report.charged import AllScores, Scores, Table
 from dpmodels.report.fidelity import HALF_NORMAL
 
 NAMES = {"logistic": "logistic regression", "trees": "gradient-boosted trees"}
@@ -42,46 +42,72 @@ class Precision:
         return cls(noise, max(1.0, records), noise / math.sqrt(weights.sum()))
 
 
+@dataclass(frozen=True)
+class Counted:
+    """The noisy counts of one histogram beside those of the synthetic rows, and the precision of all of its table.
+
+    Shapes: ``real`` and ``synthetic`` [classes, cells].
+    """
+
+    table: Table
+    real: Floats
+    synthetic: Floats
+    precision: Precision
+
+
 def charged_facts(release: Release) -> dict[str, Any]:
     """Turn a released vector of scores into facts of the report."""
     line, scores = release.line, Scores.reading(release.line)
-    tables = scores.of(line).tables
-    ends = np.cumsum([table.classes * table.cells for table in tables])[:-1]
-    noisy, synthetic = np.split(release.vector / STEP, ends), np.split(release.chosen[2:].astype(np.float64), ends)
+    design = scores.of(line)
     (noise,) = scores.noise(line).values()
-    precision = Precision.of(noisy, noise)
-    by_class = [
-        (table, real.reshape(table.classes, -1), synthetic_counts.reshape(table.classes, -1))
-        for table, real, synthetic_counts in zip(tables, noisy, synthetic, strict=True)
-    ]
-    columns = [one for one in by_class if one[0].kind == "column"]
-    with_target = [] if line.table.classes == 1 else columns
-    target = [_target(line, by_class, precision)] if with_target else []
+    counted = _counted(release, design, noise)
+    of_target = counted[design.of_target]
+    columns = [one for part in counted for one in part if one.table.kind == "column"]
+    with_target = [one for one in columns if one.table.classes > 1]
+    name = str(design.parts[design.of_target].schema.target)
     return {
         **line_facts(line),
         "ledger_charge": release.entry,
-        "noise_stddev_of_a_count": round(precision.noise, 4),
-        "records": round(precision.records, 1),
-        "records_stddev": round(precision.records_stddev, 4),
+        "noise_stddev_of_a_count": round(noise, 4),
+        "records": round(counted[0][0].precision.records, 1),
+        "records_stddev": round(counted[0][0].precision.records_stddev, 4),
         "rows_trained_on": int(release.chosen[0]),
         "synthetic_rows_tested_on": int(release.chosen[1]),
-        "target": line.table.target if line.table.classes > 1 else None,
+        "target": name if of_target[0].table.classes > 1 else None,
         "classifiers": [
-            {"model": NAMES[table.kind], "scores": _classifier(table, real, synthetic_counts, precision.noise)}
-            for table, real, synthetic_counts in by_class
-            if table.kind != "column"
+            {"model": NAMES[one.table.kind], "scores": _classifier(one.table, one.real, one.synthetic, noise)}
+            for one in of_target
+            if one.table.kind != "column"
         ],
-        "columns": target
+        "columns": ([_target(name, of_target)] if with_target else [])
         + [
-            {"name": table.name}
-            | _distance(real.sum(axis=0), synthetic_counts.sum(axis=0), precision, math.sqrt(table.classes))
-            for table, real, synthetic_counts in columns
+            {"name": one.table.name}
+            | _distance(one.real.sum(axis=0), one.synthetic.sum(axis=0), one.precision, math.sqrt(one.table.classes))
+            for one in columns
         ],
         "columns_with_target": [
-            {"name": table.name} | _distance(real.ravel(), synthetic_counts.ravel(), precision)
-            for table, real, synthetic_counts in with_target
+            {"name": one.table.name} | _distance(one.real.ravel(), one.synthetic.ravel(), one.precision)
+            for one in with_target
         ],
     }
+
+
+def _counted(release: Release, design: AllScores, noise: float) -> list[list[Counted]]:
+    """Return the histograms of every table."""
+    parts, start = list[list[Counted]](), 0
+    real, synthetic = release.vector / STEP, release.chosen[2:] * design.steps / STEP
+    for part in design.parts:
+        place = slice(start, start := start + sum(part.sizes))
+        ends = np.cumsum(part.sizes)[:-1]
+        noisy = np.split(real[place], ends)
+        precision = Precision.of(noisy, noise)
+        parts.append(
+            [
+                Counted(one, real_counts.reshape(one.classes, -1), counts.reshape(one.classes, -1), precision)
+                for one, real_counts, counts in zip(part.tables, noisy, np.split(synthetic[place], ends), strict=True)
+            ]
+        )
+    return parts
 
 
 def line_facts(line: Line) -> dict[str, Any]:
@@ -94,12 +120,12 @@ def line_facts(line: Line) -> dict[str, Any]:
     }
 
 
-def _target(line: Line, by_class: Sequence[tuple[Table, Floats, Floats]], precision: Precision) -> dict[str, Any]:
-    """Compare the target's own column: every table counts its classes, so they are averaged."""
-    weights = [1 / table.cells for table, _, _ in by_class]
-    real = np.average([counts.sum(axis=1) for _, counts, _ in by_class], axis=0, weights=weights)
-    synthetic = by_class[-1][2].sum(axis=1)  # a column's table: classifiers are tested on few of the synthetic rows
-    return {"name": line.table.target} | _distance(real, synthetic, precision, 1 / math.sqrt(sum(weights)))
+def _target(name: str, counted: Sequence[Counted]) -> dict[str, Any]:
+    """Compare the target's own column: every histogram of its table counts its classes, so they are averaged."""
+    weights = [1 / one.table.cells for one in counted]
+    real = np.average([one.real.sum(axis=1) for one in counted], axis=0, weights=weights)
+    synthetic = counted[-1].synthetic.sum(axis=1)  # a column's: classifiers are tested on few of the synthetic rows
+    return {"name": name} | _distance(real, synthetic, counted[0].precision, 1 / math.sqrt(sum(weights)))
 
 
 def _classifier(table: Table, real: Floats, synthetic: Floats, noise: float) -> list[dict[str, Any]]:

@@ -38,7 +38,7 @@ class TreeTally(CellTally):
         self.add(records.flat(self.root))
         for name, tally in self.below.items():
             weights = 1.0 / records.shares[name]
-            tally.add(records.flat(name), round(float(weights.sum())), weights)
+            tally.add(records.flat(name), float(weights.sum()), weights)
 
     def join(self, other: CellTally) -> None:
         super().join(other)
@@ -57,7 +57,7 @@ def facts_of_tables(measured: Measured, tally: TreeTally) -> dict[str, Any]:
         cells = dict(zip(here.codec.columns, here.cells, strict=True))
         for key in tree.attributes(name):
             column = here.codec.columns[key]
-            shares = cells[key] / max(here.rows, 1)
+            shares = cells[key] / (here.rows or 1)
             facts = column_facts(key, column, np.asarray(shares), marginals, line.measurement)
             columns.append({"table": name} | facts)
     return {"columns": columns}

@@ -8,9 +8,10 @@ import pyarrow as pa
 
 from dpmodels.arrays import Floats
 from dpmodels.codec.encode import Records
+from dpmodels.codec.tree import TreeRecords
 from dpmodels.errors import DataError
 
-Batch = TypeVar("Batch", Records, pa.RecordBatch)
+Batch = TypeVar("Batch", Records, TreeRecords, pa.RecordBatch)
 
 
 def draw(batches: Iterable[Batch], rows: int, seed: int) -> list[Batch]:

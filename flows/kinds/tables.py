@@ -53,8 +53,8 @@ def prepare(config: SynthesizeConfig, partition: str = "") -> Prepared:
     check_priced(contract, privacy.delta)
     lines = [method.plan(contract, make_budget(privacy.target_epsilon, privacy.delta, contract.unit))]
     if privacy.report_epsilon is not None:
-        if not contract.is_table or contract.users:
-            rule = "be left out: only the report on a single table has charged scores"
+        if contract.users or not (contract.is_table or contract.kind == "tree"):
+            rule = "be left out: only the report on a table, or on a tree of tables, has charged scores"
             raise InvalidArgument("report_epsilon", privacy.report_epsilon, rule)
         budget = make_budget(privacy.report_epsilon, privacy.delta, contract.unit, "report_epsilon")
         lines.append(Scores(scores).plan(contract, budget))

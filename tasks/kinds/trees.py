@@ -1,6 +1,6 @@
 """Trees of tables in the stages: tables are read and joined, and taken apart again in the hand-off."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from dpmodels.codec.convert import plain
 from dpmodels.codec.flat import public_tables
 from dpmodels.codec.public import schema_of
 from dpmodels.codec.stacked import matched
-from dpmodels.codec.tree import TreeCodec, TreeRecords
+from dpmodels.codec.tree import TreeCodec
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
@@ -65,21 +65,6 @@ def transform_tables(tree: Tree, data: str, folder: Path) -> Sensitive[EncodedTa
     folder.mkdir()
     transform_tree(_opened(tree, data, BATCH_ROWS), gates, TreeRules(tree, raw=True), folder, LEAST_UNITS)
     return Sensitive(EncodedTable(folder, tree))
-
-
-@dataclass(frozen=True)
-class SyntheticUnits:
-    """The units of a folder of stacked rows, batch by batch."""
-
-    tree: Tree
-    folder: Path
-    batch_rows: int
-
-    def __iter__(self) -> Iterator[TreeRecords]:
-        codec = TreeCodec(self.tree)
-        for file in parquet_files(self.folder):
-            for batch in read_batches(file, self.batch_rows, self.tree):
-                yield codec.encode(batch)
 
 
 def encode(run: Run, folder: Path) -> None:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,20 @@ def read_batches(file: Path, batch_rows: int, contract: Any, rows: int | None = 
         raise DataError("", f"{file} does not exist, is no Parquet file, or is damaged") from None
     except ValueError:
         raise DataError("", f"{file} holds more than the rows of such a table take; nothing more was read") from None
+
+
+@dataclass(frozen=True)
+class SyntheticRows:
+    """The encoded rows of a folder, or the units of a tree, read from the start at each iteration, batch by batch."""
+
+    folder: Path
+    contract: Any
+    batch_rows: int
+
+    def __iter__(self) -> Iterator[Any]:
+        codec = codec_of(self.contract)
+        for file in parquet_files(self.folder):
+            yield from map(codec.encode, read_batches(file, self.batch_rows, self.contract))
 
 
 def list_length(contract: Any) -> int:

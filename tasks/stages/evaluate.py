@@ -25,8 +25,9 @@ from tasks.engine.engines import Threads, cores
 from tasks.engine.pools import limit_pools
 from tasks.engine.progress import progress_bar
 from tasks.kinds.protocol import kind_of_line
-from tasks.kinds.trees import SyntheticUnits, transform_tables
+from tasks.kinds.trees import transform_tables
 from tasks.run.folders import make_private
+from tasks.run.parquet import SyntheticRows
 from tasks.run.receive import receive
 from tasks.run.store import MADE, Handle, Run
 from tasks.run.table_inputs import as_parquet
@@ -74,7 +75,7 @@ def _evaluate_tree(run: Run, ingested: Handle, test: str | None, options: Option
         receive(run).here() as folder,
         TemporaryDirectory(dir=run.sensitive) as scratch,
     ):
-        synthetic = SyntheticUnits(tree, folder, settings.batch_rows)
+        synthetic = SyntheticRows(folder, tree, settings.batch_rows)
         fresh = test and transform_tables(tree, test, Path(scratch) / "held-out")
         report = evaluate_tree(tree, real, synthetic, options, Threads(settings.threads or cores()).map, fresh or None)
         return write_report(report, run.sensitive)

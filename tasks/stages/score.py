@@ -3,19 +3,13 @@
 The line was reserved together with the release. Only noisy counts of real rows are released, once.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-
-from dpmodels.codec.encode import Codec, Records
-from dpmodels.contract.schema import Schema
 from dpmodels.privacy import Sensitive
 from dpmodels.releases.plan import REPORT
 from dpmodels.report.charged import Scores
 from tasks.engine.encoded import EncodedTable
 from tasks.engine.engines import Threads, cores
 from tasks.run.accounts import desk_of
-from tasks.run.parquet import parquet_files, read_batches
+from tasks.run.parquet import SyntheticRows
 from tasks.run.receive import receive
 from tasks.run.store import Handle, Run
 from tasks.stages.stage import stage
@@ -34,12 +28,12 @@ def score(run: Run, synthetic: Handle) -> Handle:
     if reservation is not None and reservation.state == "voided":
         return product
     if encoded.exists():
-        settings, schema = run.settings, line.table
+        settings, contract = run.settings, line.contract
         # on this machine's threads: models are not sent to a cluster, whose libraries may compute otherwise
-        real = Sensitive(EncodedTable(encoded, schema, Threads(settings.threads or cores())))
+        real = Sensitive(EncodedTable(encoded, contract, Threads(settings.threads or cores())))
         with receive(run).here() as folder:
-            table = SyntheticTable(folder, schema, settings.batch_rows)
-            Scores.reading(line, table, settings.seed).measure(real, line, desk)
+            made = SyntheticRows(folder, contract, settings.batch_rows)
+            Scores.reading(line, made, settings.seed).measure(real, line, desk)
     elif reservation is not None and reservation.state == "reserved":
         desk.ledger.void(desk.charge.key, LOST)
     elif desk.staged.exists() or desk.released.exists():
@@ -48,17 +42,3 @@ def score(run: Run, synthetic: Handle) -> Handle:
     if reservation is None or reservation.state != "committed":  # a file that lies there was not released by us
         return product
     return run.finish("score", reservation.artifact_hash)
-
-
-@dataclass(frozen=True)
-class SyntheticTable:
-    """A synthetic table as records, read from the start at each iteration; at most one batch is in memory."""
-
-    folder: Path
-    schema: Schema
-    batch_rows: int
-
-    def __iter__(self) -> Iterator[Records]:
-        codec = Codec(self.schema)
-        for file in parquet_files(self.folder):
-            yield from map(codec.encode, read_batches(file, self.batch_rows, self.schema))

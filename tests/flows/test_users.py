@@ -190,7 +190,7 @@ def test_options_that_do_not_go_together_are_refused_before_the_data_is_read(tmp
     digests = digest(tmp_path / "orders.parquet")
     for more, rule in (
         (("--method", "pearl"), "be nacre for a schema with `users`"),
-        (("--report-epsilon", 1), "only the report on a single table"),
+        (("--report-epsilon", 1), "only the report on a table, or on a tree of tables"),
         (("--parents", tmp_path / "nowhere.parquet"), "does not exist"),
     ):
         code, _, err = run_cli(*given, *more)

@@ -1,5 +1,6 @@
 """A dictionary of frames in, one of frames out: trees of tables from Python, and nothing private on the way."""
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -19,7 +20,7 @@ from dpmodels.hand_off.verify import verify_hand_off
 from tasks.run.database_file import write_database
 from tasks.stages.validate import check_hand_off
 from tests.kit.errors import refused, shown
-from tests.kit.manifests import rewritten
+from tests.kit.manifests import forged, rewritten
 from tests.kit.support import SCHEMA_TEXT, charges, make_table, run_cli
 from tests.releases.make_golden import GOLDEN
 
@@ -76,6 +77,17 @@ def test_a_dictionary_of_frames_becomes_another_for_one_charge(finished: nacre.R
     assert charges(home) == ["reserve", "draw", "seal", "commit"]
     assert finished.verify().faults == [] and rows_left(home) == []
     assert "30 synthetic units" in repr(finished)
+
+
+def test_scores_on_the_real_rows_are_a_charge_of_their_own_and_are_shown(tmp_path: Path) -> None:
+    made = nacre.synthesize(TABLES, firm.SCHEMA_TEXT + "target: purchase.kind\n", report_epsilon=1, rows=30, **ASKED)
+    scores = json.loads((made.folder / "report.json").read_text())["charged"]
+    assert charges(tmp_path / ".nacre") == ["reserve", "reserve", "draw", "seal", "commit", "draw", "seal", "commit"]
+    assert scores["status"] == "measured" and scores["target"] == "purchase.kind" and len(scores["classifiers"]) == 2
+    assert "gradient-boosted trees" in (made.folder / "report.html").read_text()
+    assert made.verify().faults == []
+    other = forged(made.folder, tmp_path / "other", lambda _, report, __: report["charged"].update(target="item.price"))
+    assert any("charged" in fault for fault in verify_hand_off(other).faults)
 
 
 def test_a_tree_has_no_single_table_and_a_table_is_one_of_one(finished: nacre.Result) -> None:

@@ -30,18 +30,26 @@ def report(tmp_path_factory):
     for each in drawn:
         tally.add_units(each)
     facts = summarise(of_release, tally, drawn, [], "0" * 64)
-    return facts | facts_of_tables(of_release, tally), drawn
+    return facts | facts_of_tables(of_release, tally), drawn, of_release
 
 
 def test_the_columns_of_all_tables_are_described_and_their_shares_add_up(report):
-    facts, _ = report
+    facts, *_ = report
     assert [one["name"] for one in facts["columns"]] == list(TREE.overview.modelled)
     for one in facts["columns"]:
         assert one["name"].startswith("item.") or sum(one["synthetic"]) == pytest.approx(1, abs=1e-6), one["name"]
 
 
+def test_shares_of_rows_far_below_add_up_whatever_a_batch_of_them_weighs(report):
+    tally, real = TreeTally.of(report[2]), firm.make_records(20)
+    for unit in range(len(real)):  # items of one purchase of three weigh a third together
+        tally.add_units(real.take([unit]))
+    for one in facts_of_tables(report[2], tally)["columns"]:
+        assert sum(one["synthetic"]) == pytest.approx(1, abs=1e-6), one["name"]
+
+
 def test_numbers_are_those_of_units_whatever_rows_they_have(report):
-    facts, drawn = report
+    facts, drawn, _ = report
     (purchases,) = [one for one in facts["columns"] if one["name"] == "purchase.rows"]
     counts = drawn[0].counts("purchase")
     assert facts["synthetic_rows"] == 600 == len(counts)
@@ -49,7 +57,7 @@ def test_numbers_are_those_of_units_whatever_rows_they_have(report):
 
 
 def test_a_table_of_mere_noise_does_not_drown_the_units(report):
-    facts, _ = report
+    facts, *_ = report
     signals = {one["look"]: one["signal"] for one in facts["fit"]}
     assert signals["item: one- and two-way"] < 1.2 < signals["customer: one- and two-way"]
     assert "drowned" not in facts
