@@ -9,15 +9,13 @@ from dataclasses import asdict, dataclass
 from itertools import count
 from typing import Any
 
-import pyarrow as pa
-
 from dpmodels.authoring.completion import ReleasedKeys, complete
 from dpmodels.authoring.lint import load_draft
-from dpmodels.errors import LedgerError
+from dpmodels.errors import InvalidArgument, LedgerError
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.methods.tables.thresholded_counts import DiscoverySystem
 from dpmodels.privacy import Sensitive
-from dpmodels.reading.frames import transform_write
+from dpmodels.reading.frames import load_tables, transform_write, transform_write_tables
 from dpmodels.releases.plan import Line
 from dpmodels.report.fidelity import LOST
 from flows.config import SynthesizeConfig
@@ -29,7 +27,7 @@ from flows.with_prefect.approval import ask_approver
 from tasks.run.accounts import charge_of
 from tasks.run.at_work import at_work
 from tasks.run.folders import make_private
-from tasks.run.in_memory import GIVEN, forget_given
+from tasks.run.in_memory import GIVEN, GIVEN_TABLES, forget_given
 from tasks.run.recover import recover
 from tasks.run.source import Source
 from tasks.run.store import Run
@@ -59,8 +57,10 @@ def stands_out(config: SynthesizeConfig) -> str:
     return describe_least(_line(config))
 
 
-def discover(config: SynthesizeConfig, given: Sensitive[pa.RecordBatchReader] | None = None) -> Discovered:
+def discover(config: SynthesizeConfig, given: Sensitive[Any] | None = None) -> Discovered:
     """Release what a draft marks, under one charge, and write it into the draft; charged once for one plan.
+
+    ``given`` are rows in memory instead of ``config.data``: a table, or by name the tables of a tree.
 
     Raises:
         NacreError: the draft has faults or marks nothing, no account is open, or its cap leaves no room. Nothing was
@@ -132,16 +132,24 @@ def _account(ledger: Ledger, config: SynthesizeConfig, line: Line) -> str:
     return account
 
 
-def _prepared(run: Run, config: SynthesizeConfig, given: Sensitive[pa.RecordBatchReader] | None) -> Run:
+def _prepared(run: Run, config: SynthesizeConfig, given: Sensitive[Any] | None) -> Run:
     """Have the officer sign if there is one, and say where the rows are; a run that goes on may find them elsewhere."""
+    contract = run.plan.contract
+    names = tuple(contract.tables) if contract.kind == "discovery" else ()
     if given is None:
         Source(config.data, config.query).check()
+        if config.query and names:
+            raise InvalidArgument(
+                "query", config.query, "be left out: a tree of tables is read from files, a table each"
+            )
+    tables = {} if given is None else load_tables(given, names)
     ask_approver(run, lasting_server=False)
     source = _source(config)
     if given is not None:
         make_private(run.sensitive)
-        transform_write(given, run.sensitive / GIVEN)
-        source = {"data": str(run.sensitive / GIVEN), "query": ""}
+        place = run.sensitive / (GIVEN_TABLES if names else GIVEN)
+        transform_write_tables(tables, place) if names else transform_write(tables[""], place)
+        source = {"data": str(place), "query": ""}
     run.settle(run.settings.model_copy(update=source))
     return run
 

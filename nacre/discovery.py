@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmodels.privacy import Sensitive
-from dpmodels.reading.frames import load_given
 from flows.config import SynthesizeConfig
 from flows.discover import discover as discover_flow
 from flows.settings import placed
@@ -53,8 +52,8 @@ def discover(
     """
     private, path = Sensitive(data), path_of(data)
     del data  # an error from here on shows no rows, even if its local variables are shown
-    reader = load_given(private) if path is None else None
     terms = terms_of({"home": home, "ledger": ledger, "account": account, "allow_large_delta": allow_large_delta})
     terms |= {"data": path or GIVEN, "query": query, "target_epsilon": epsilon, "delta": delta, "out": Path("-")}
     with schema_file(schema) as file:
-        return discover_flow(SynthesizeConfig.build(placed({**terms, "schema": file})), reader).schema
+        config = SynthesizeConfig.build(placed({**terms, "schema": file}))
+        return discover_flow(config, None if path else private).schema

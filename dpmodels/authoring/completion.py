@@ -10,13 +10,14 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from functools import reduce
 from typing import Any, cast
 
 import numpy as np
 import yaml
 
 from dpmodels.contract.columns import Categorical
-from dpmodels.contract.discovery import SHARE, marks
+from dpmodels.contract.discovery import SHARE, columns_of, marks
 from dpmodels.contract.discovery_charge import DiscoveryCharge
 from dpmodels.limits import LARGEST_YAML
 from dpmodels.plain_yaml import read_yaml
@@ -74,10 +75,11 @@ def complete(text: str, findings: Mapping[str, ReleasedKeys], origin: str, charg
     """
     data, root = read_yaml(text), cast(yaml.MappingNode, yaml.compose(text, Loader=yaml.SafeLoader))
     edits, remarks, origins = list[tuple[int, int, str]](), list[str](), list[str]()
-    columns = _value(root, "columns")
+    columns, keeps_rows = columns_of(data), "users" in data or "columns" not in data
     for name, keys in marks(data).items():
-        node, column = _value(columns, name), data["columns"][name]
-        values = _said(column, keys, findings[name], of_users="users" in data)
+        column, place = columns[name]
+        node = reduce(_value, place, root)
+        values = _said(column, keys, findings[name], keeps_rows)
         remarks += _remarks(name, values, findings[name], str(column.get("outside", "clip")))
         if written_keys := [key for key in keys if values.get(key) != TODO]:
             origins.append(f"{', '.join(written_keys)} of {name}")
@@ -104,17 +106,17 @@ def complete(text: str, findings: Mapping[str, ReleasedKeys], origin: str, charg
     return Completion(text, tuple(remarks))
 
 
-def _said(column: Mapping[str, Any], keys: tuple[str, ...], finding: ReleasedKeys, of_users: bool) -> dict[str, Any]:
+def _said(column: Mapping[str, Any], keys: tuple[str, ...], finding: ReleasedKeys, keeps_rows: bool) -> dict[str, Any]:
     """Return the keys that are written for a column: the marked ones, and what becomes of values outside.
 
-    Beside ``users`` no row may be left out, so a number that was not found ends the run that meets it.
+    Beside ``users`` and in a tree no row may be left out, so a number that was not found ends the run that meets it.
     """
     values: dict[str, Any] = {}
     if SHARE in keys:
         values[SHARE] = finding.null_share
     if "values" in keys:
         values |= _values(column, finding)
-        if of_users and values.get("outside") == "reject-row":
+        if keeps_rows and values.get("outside") == "reject-row":
             values["outside"] = "refuse"
     if "min" in keys:
         values["min"] = _bound(column, finding.low, ROUND_FLOOR)
@@ -268,7 +270,7 @@ def _added(text: str, root: yaml.MappingNode, key: str, item: Any) -> tuple[int,
     if isinstance(sequence, yaml.SequenceNode):
         start = text.rfind("\n", 0, sequence.start_mark.index) + 1
         return start, start, textwrap.indent(block, " " * sequence.start_mark.column)
-    start = next(name.start_mark.index for name, _ in root.value if name.value == "columns")
+    start = next(name.start_mark.index for name, _ in root.value if name.value in ("columns", "tables"))
     if root.flow_style or isinstance(item, str):
         return start, start, f"{key}: [{flow}]" + (", " if root.flow_style else "\n")
     return start, start, f"{key}:\n{block}"

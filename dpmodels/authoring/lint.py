@@ -7,7 +7,7 @@ A file with ``columns`` is the schema of a table, one with ``tables`` that of a 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -16,7 +16,7 @@ from dpmodels.authoring.outline import MOST_KEPT, Outline, mantissa
 from dpmodels.contract.base import ColumnFaults
 from dpmodels.contract.branch import Branch
 from dpmodels.contract.columns import Boolean, Categorical, Datetime, Derived, Identifier, Image, Integer, Number
-from dpmodels.contract.discovery import WAITING, WORD, Discovery, contract_of, is_derived, marks, stand_in
+from dpmodels.contract.discovery import WAITING, WORD, Discovery, columns_of, contract_of, is_derived, marks, stand_in
 from dpmodels.contract.discovery_charge import DiscoveryCharge
 from dpmodels.contract.documents import Documents, Encoder
 from dpmodels.contract.family import Users
@@ -211,27 +211,28 @@ def parse(text: str) -> tuple[Schema | Documents | Federation | Tree | None, lis
     except ValidationError as error:
         if error.error_count() > MOST_ERRORS:
             return None, _first([SchemaFault(0, "file", "is no contract")], error.error_count() - 1)
-        return None, _order(outline, _schema_faults(error.errors(include_url=False), data), _waiting(waiting, outline))
+        return None, _order(outline, _schema_faults(error.errors(include_url=False), data), _waiting(data, outline))
     if waiting:
         faults = _schema_faults(list(_derived_errors(data)), data)
-        return None, _order(outline, faults, _waiting(waiting, outline))
+        return None, _order(outline, faults, _waiting(data, outline))
     return (None, _first(outline.faults, outline.more)) if outline.faults else (contract, [])
 
 
 def _derived_errors(data: Mapping[str, Any]) -> Iterator[ErrorDetails]:
     """Find what is wrong with the derived columns of a draft by themselves, whatever is discovered."""
-    for name, column in data["columns"].items():
+    for column, place in columns_of(data).values():
         if is_derived(column):
             try:
                 Derived.model_validate(column)
             except ValidationError as error:
                 for one in error.errors(include_url=False):
-                    yield {**one, "loc": ("columns", name, "derived", *one["loc"])}
+                    yield {**one, "loc": (*place, "derived", *one["loc"])}
 
 
-def _waiting(waiting: Mapping[str, tuple[str, ...]], outline: Outline) -> list[SchemaFault]:
+def _waiting(data: Mapping[str, Any], outline: Outline) -> list[SchemaFault]:
     """Say in one sentence that something is to be discovered yet, at the first column that is."""
-    key_paths = [("columns", name, key) for name, keys in waiting.items() for key in keys]
+    columns = columns_of(data)
+    key_paths = [(*columns[name][1], key) for name, keys in marks(data).items() for key in keys]
     return [SchemaFault(outline.line(key_path), ".".join(key_path), WAITING) for key_path in key_paths[:1]]
 
 
@@ -248,7 +249,7 @@ def load_draft(path: str | Path) -> tuple[str, Discovery]:
         message = f"marks nothing with `{WORD}`, such as `values: {WORD}` or `min: {WORD}` (docs/schema.md)"
         raise SchemaError(str(path), [SchemaFault(0, "file", message)])
     data = read_yaml(text)
-    checked = Schema.model_validate(stand_in(data))
+    checked = cast(Schema | Tree, _kind_of(data).model_validate(stand_in(data)))
     if checked.image:
         raise SchemaError(
             str(path), [SchemaFault(0, "file", "has an image, and a table of images has no such columns")]

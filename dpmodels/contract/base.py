@@ -28,9 +28,7 @@ class CanonicalContract(Frozen):
     users: ClassVar[None] = None
     image: ClassVar[None] = None
     partition: ClassVar[None] = None
-    discovered: ClassVar[tuple[()]] = ()
     workload: ClassVar[tuple[()]] = ()
-    sources: ClassVar[tuple[()]] = ()
     makes_rows_alone: ClassVar[bool] = False
     remarks: ClassVar[tuple[str, ...]] = ()
 
@@ -64,6 +62,13 @@ class CanonicalContract(Frozen):
         """Write the contract as the YAML that reads back equal to it."""
         content = self.model_dump(mode="json", exclude_defaults=True)
         return yaml.safe_dump(content, sort_keys=False, width=120, allow_unicode=True)
+
+
+class UndiscoveredContract(CanonicalContract):
+    """A contract of which no key can be discovered under a charge."""
+
+    discovered: ClassVar[tuple[()]] = ()
+    sources: ClassVar[tuple[()]] = ()
 
 
 class ColumnFaults(ValueError):

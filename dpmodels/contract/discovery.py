@@ -15,11 +15,12 @@ from typing import Annotated, Any, ClassVar, Literal
 import yaml
 from pydantic import Field
 
-from dpmodels.contract.base import CanonicalContract
+from dpmodels.contract.base import UndiscoveredContract
 from dpmodels.contract.columns import NEAREST, Identifier
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.implications import is_implication
 from dpmodels.contract.schema import Schema
+from dpmodels.contract.tree import Tree
 from dpmodels.frozen import Frozen
 from dpmodels.limits import LONGEST_NAME
 from dpmodels.privacy import Adjacency, PrivacyUnit
@@ -52,10 +53,21 @@ class MarkedKeys(Frozen):
         return {"datetime": "years"}.get(self.type, "cells") if {"min", "max"} & {*self.keys} else ""
 
 
-class Discovery(CanonicalContract):
+class JoinedTable(Frozen):
+    """A table of a tree as a discovery reads it: how its rows join those of its parent, and its columns."""
+
+    parent: str | None = None
+    key: tuple[str, ...] = ()
+    parent_key: tuple[str, ...] = ()
+    orphans: Literal["refuse", "drop"] = "refuse"
+    columns: tuple[str, ...]
+
+
+class Discovery(UndiscoveredContract):
     """The public contract of a discovery: the data set, whose presence is hidden, and what is asked of which column.
 
-    It holds nothing else of the draft, so that a draft may be changed elsewhere and what was paid for still fits.
+    It holds nothing else of the draft, so that a draft may be changed elsewhere and what was paid for still fits. Of a
+    tree of tables it has the tables, and a column is called by its table and itself, as ``account.opened``.
     """
 
     written: ClassVar[str] = "discovery"
@@ -65,6 +77,7 @@ class Discovery(CanonicalContract):
     unit: PrivacyUnit = PrivacyUnit()
     columns: tuple[str, ...]
     wanted: Annotated[dict[str, MarkedKeys], Field(min_length=1)]
+    tables: dict[str, JoinedTable] = Field(default_factory=dict, exclude_if=lambda tables: not tables)
 
     @property
     def adjacency(self) -> Adjacency:
@@ -72,27 +85,60 @@ class Discovery(CanonicalContract):
         return Adjacency.ADD_OR_REMOVE_ONE
 
     @property
+    def rows_of_a_unit(self) -> int:
+        """The most rows of a unit that are counted: of a tree one in each table."""
+        return 1 if self.tables else self.unit.max_rows
+
+    @property
     def reading(self) -> Schema:
         """What a table is read by: a schema that holds no value to anything, and so is none for a run.
 
         The columns of which something is to be discovered are kept, and no other is looked at.
         """
-        columns = {
-            name: Identifier(type="identifier", keep="regenerate" if name in self.wanted else "drop")
-            for name in self.columns
-        }
-        return Schema.model_construct(name=self.name, unit=self.unit, columns=columns)
+        return _read_for(self.name, self.unit, self.columns, self.wanted)
+
+    def wanted_of(self, table: str) -> dict[str, str]:
+        """Return the columns of a tree's table of which something is to be discovered, and what each is called here."""
+        return {one: name for one in self.tables[table].columns if (name := f"{table}.{one}") in self.wanted}
+
+    def reading_of(self, table: str) -> Schema:
+        """What a table of a tree is read by; its keys are kept too."""
+        branch = self.tables[table]
+        kept = {*self.wanted_of(table), *branch.key, *branch.parent_key}
+        return _read_for(table, PrivacyUnit(), branch.columns, kept)
 
     def to_yaml(self) -> str:
         """Write the contract as YAML."""
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
+def _read_for(name: str, unit: PrivacyUnit, columns: Collection[str], kept: Collection[str]) -> Schema:
+    """Return a schema that keeps some columns and holds them to nothing."""
+    every = {one: Identifier(type="identifier", keep="regenerate" if one in kept else "drop") for one in columns}
+    return Schema.model_construct(name=name, unit=unit, columns=every)
+
+
+def columns_of(data: Any) -> dict[str, tuple[Any, tuple[str, ...]]]:
+    """Return the columns of a schema's file by name, and where each stands; of a tree they are those of all tables."""
+    tables: Any = data.get("tables") if _is_map(data) and "columns" not in data else None
+    parts: dict[str, tuple[tuple[str, ...], Any]] = {"": ((), data)}
+    if _is_map(tables):
+        parts = {f"{name}.": (("tables", name), one) for name, one in tables.items()}
+    maps = {begin: (place, part["columns"]) for begin, (place, part) in parts.items() if _has_columns(part)}
+    return {
+        f"{begin}{name}" if begin else name: (column, (*place, "columns", name))
+        for begin, (place, columns) in maps.items()
+        for name, column in columns.items()
+    }
+
+
+def _has_columns(part: Any) -> bool:
+    return _is_map(part) and _is_map(part.get("columns"))
+
+
 def marks(data: Any) -> dict[str, tuple[str, ...]]:
     """Return the marked keys of each column of a schema's file; empty where nothing is left to be discovered."""
-    columns = data.get("columns") if isinstance(data, Mapping) else None
-    marked_keys = {name: _marked_keys(column) for name, column in (columns or {}).items()} if _is_map(columns) else {}
-    return {name: keys for name, keys in marked_keys.items() if keys}
+    return {name: keys for name, (column, _) in columns_of(data).items() if (keys := _marked_keys(column))}
 
 
 def _marked_keys(column: Any) -> tuple[str, ...]:
@@ -111,7 +157,22 @@ def stand_in(data: Mapping[str, Any]) -> dict[str, Any]:
     What depends on values to come is left out: derived columns, constraints on these or on columns with marks, the
     partition.
     """
-    waiting = {str(name) for name, column in data["columns"].items() if _marked_keys(column) or is_derived(column)}
+    columns = columns_of(data)
+    waiting = {str(name) for name, (column, _) in columns.items() if _marked_keys(column) or is_derived(column)}
+    if "columns" in data:
+        return _filled_table(data, columns, waiting)
+    tables = {}
+    for table, branch in data["tables"].items():
+        of_table = {name.removeprefix(f"{table}.") for name in waiting if name.startswith(f"{table}.")}
+        filled = _has_columns(branch)
+        tables[table] = (
+            _filled_table(branch, {**columns, **branch["columns"]}, waiting | of_table) if filled else branch
+        )
+    return {**data, "tables": tables}
+
+
+def _filled_table(data: Mapping[str, Any], known: Collection[str], waiting: Collection[str]) -> dict[str, Any]:
+    """Fill one table in; ``known`` are the columns that its constraints may name."""
     columns = {
         name: _filled(column, marked) if (marked := _marked_keys(column)) else column
         for name, column in data["columns"].items()
@@ -120,7 +181,7 @@ def stand_in(data: Mapping[str, Any]) -> dict[str, Any]:
     rest = {key: value for key, value in data.items() if key not in ("constraints", "partition")}
     texts = data.get("constraints")
     if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
-        rest["constraints"] = [text for text in texts if _is_checked(text, data["columns"], waiting)]
+        rest["constraints"] = [text for text in texts if _is_checked(text, known, waiting)]
     return {**rest, "columns": columns}
 
 
@@ -129,10 +190,10 @@ def is_derived(column: Any) -> bool:
     return _is_map(column) and column.get("type") == "derived"
 
 
-def _is_checked(text: str, columns: Mapping[str, Any], waiting: Collection[str]) -> bool:
+def _is_checked(text: str, columns: Collection[str], waiting: Collection[str]) -> bool:
     """Tell whether a constraint can be checked before anything is discovered."""
     compared = None if is_implication(text) else Constraint.parse(text)
-    if compared and not {compared.lower, compared.upper} <= columns.keys():
+    if compared and not {compared.lower, compared.upper} <= {*columns}:
         return True
     return not any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) for name in waiting)
 
@@ -161,14 +222,26 @@ def _bounds(column: Mapping[str, Any], marked: tuple[str, ...]) -> dict[str, Any
     return {"min": bound - step} if "min" in marked else {"max": bound + step}
 
 
-def contract_of(data: Mapping[str, Any], checked: Schema) -> Discovery:
+def contract_of(data: Mapping[str, Any], checked: Schema | Tree) -> Discovery:
     """Return the contract of a draft whose stand-in was checked."""
-    kinds = {name: data["columns"][name]["type"] for name in marks(data)}
+    columns, tree = columns_of(data), checked if checked.kind == "tree" else None
     return Discovery(
         name=checked.name,
         unit=checked.unit,
-        columns=tuple(data["columns"]),
-        wanted={name: MarkedKeys(type=kinds[name], keys=keys) for name, keys in marks(data).items()},
+        columns=tuple(columns),
+        wanted={name: MarkedKeys(type=columns[name][0]["type"], keys=keys) for name, keys in marks(data).items()},
+        tables={} if tree is None else {name: _joined_table(tree, name) for name in tree.tables},
+    )
+
+
+def _joined_table(tree: Tree, name: str) -> JoinedTable:
+    branch = tree.tables[name]
+    return JoinedTable(
+        parent=branch.parent,
+        key=branch.key,
+        parent_key=tree.keys_of(name),
+        orphans=branch.orphans,
+        columns=tuple(branch.columns),
     )
 
 

@@ -3,12 +3,14 @@
 A completed schema may be carried elsewhere, without the ledger that paid. So it holds all that a manifest's line needs.
 """
 
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, PlainSerializer
 
 from dpmodels.accounting.events import GaussianEvent, ThresholdEvent
 from dpmodels.frozen import Frozen
+from dpmodels.privacy import PrivacyUnit
 
 MOST_DISCOVERIES, MOST_EVENTS = 100, 10
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -37,3 +39,40 @@ class DiscoveryCharge(Frozen):
     ]
     plan_sha256: Annotated[Sha256, Field(description="The hash of the plan.")]
     release_sha256: Annotated[Sha256, Field(description="The hash of the release.")]
+
+
+def _written(discovered: Sequence[DiscoveryCharge]) -> list[dict[str, Any]]:
+    return [one.model_dump(mode="json") for one in discovered]
+
+
+Sources = Annotated[
+    tuple[str, ...],
+    Field(
+        exclude_if=lambda words: not words,
+        strict=False,
+        description="The public documents that bounds and categories are from.",
+    ),
+]
+Discovered = Annotated[
+    tuple[DiscoveryCharge, ...],
+    PlainSerializer(_written),
+    Field(
+        exclude_if=lambda charges: not charges,
+        strict=False,
+        fail_fast=True,
+        max_length=MOST_DISCOVERIES,
+        description="What `nacre schema discover` was charged for keys of this schema.",
+    ),
+]
+"""Keys of a schema that are left out where there is nothing, so that it keeps the hash that it had before."""
+
+
+def discovery_faults(discovered: Sequence[DiscoveryCharge], unit: PrivacyUnit) -> Iterator[tuple[str, str]]:
+    """List the discoveries that are named twice, or whose price is for another unit, as (place in the file, why)."""
+    charges = [one.charge for one in discovered]
+    for index, one in enumerate(discovered):
+        if one.charge in charges[:index]:
+            yield f"discovered.{index}.charge", "is that of another discovery here; leave one of them out"
+        if one.unit != str(unit):
+            why = f"is `{one.unit}`, and the schema's is `{unit}`: what was discovered has no price for it"
+            yield f"discovered.{index}.unit", f"{why}; discover again with this unit"

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from dpmodels.contract.base import CanonicalContract
+from dpmodels.contract.base import UndiscoveredContract
 from dpmodels.frozen import Strict
 from dpmodels.limits import LONGEST_NAME
 from dpmodels.privacy import Adjacency, PrivacyUnit
@@ -25,7 +25,7 @@ class Encoder(Strict):
     sha256: Annotated[str, Field(pattern="^([0-9a-f]{64})?$")] = ""
 
 
-class Documents(CanonicalContract):
+class Documents(UndiscoveredContract):
     """The public contract of one set of documents; everything in it is public by declaration.
 
     Attributes:

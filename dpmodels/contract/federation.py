@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from dpmodels.contract.base import CanonicalContract
+from dpmodels.contract.base import UndiscoveredContract
 from dpmodels.frozen import Strict
 from dpmodels.limits import LONGEST_CLIENT, LONGEST_NAME
 from dpmodels.privacy import Adjacency, PrivacyUnit
@@ -39,7 +39,7 @@ class Client(Strict):
     size: Annotated[int, Field(ge=1)] | None = None
 
 
-class Federation(CanonicalContract):
+class Federation(UndiscoveredContract):
     """The public contract of a federation, or of one client of it; everything in it is public by declaration.
 
     A federation is ``clinics``, and its client ``clinics.north`` has the same contract under that name. So a client has

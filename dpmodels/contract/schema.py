@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -27,7 +27,7 @@ from dpmodels.contract.columns import (
     derived_faults,
 )
 from dpmodels.contract.constraints import Constraint, constraint_faults
-from dpmodels.contract.discovery_charge import MOST_DISCOVERIES, DiscoveryCharge
+from dpmodels.contract.discovery_charge import Discovered, Sources, discovery_faults
 from dpmodels.contract.family import Users, flat_columns, users_faults
 from dpmodels.contract.implications import Implication, is_implication
 from dpmodels.contract.partition import Partition, narrowed, partition_faults
@@ -107,18 +107,8 @@ class Schema(Strict):
             max_length=MOST_RULES,
         ),
     ] = ()
-    sources: Annotated[
-        tuple[str, ...], _written("The public documents that bounds and categories are from.", strict=False)
-    ] = ()
-    discovered: Annotated[
-        tuple[DiscoveryCharge, ...],
-        _written(
-            "What `nacre schema discover` was charged for keys of this schema.",
-            strict=False,
-            fail_fast=True,
-            max_length=MOST_DISCOVERIES,
-        ),
-    ] = ()
+    sources: Sources = ()
+    discovered: Discovered = ()
 
     def to_yaml(self) -> str:
         """Write the schema as the YAML that reads back equal to it."""
@@ -296,10 +286,6 @@ class Schema(Strict):
             return None
         return partition.column if partition.value is None else partition.model_dump()
 
-    @field_serializer("discovered")
-    def _write_discovered(self, discovered: tuple[DiscoveryCharge, ...]) -> list[dict[str, Any]]:
-        return [one.model_dump(mode="json") for one in discovered]
-
     @model_validator(mode="after")
     def _check_names(self) -> Self:
         if not self.unit.is_of_rows:
@@ -318,20 +304,10 @@ class Schema(Strict):
                 (key, "must be left out: it is not supported beside `users`") for key in ALONE if getattr(self, key)
             ]
             faults += users_faults(self.users, self.unit.user, self.unit.max_rows, self.columns)
-        faults += self._discovery_faults()
+        faults += discovery_faults(self.discovered, self.unit)
         if faults:
             raise ColumnFaults(faults)
         return self
-
-    def _discovery_faults(self) -> Iterator[tuple[str, str]]:
-        """List the discoveries that are named twice, or whose price is for another unit."""
-        charges = [one.charge for one in self.discovered]
-        for index, one in enumerate(self.discovered):
-            if one.charge in charges[:index]:
-                yield f"discovered.{index}.charge", "is that of another discovery here; leave one of them out"
-            if one.unit != str(self.unit):
-                why = f"is `{one.unit}`, and the schema's is `{self.unit}`: what was discovered has no price for it"
-                yield f"discovered.{index}.unit", f"{why}; discover again with this unit"
 
     def _bound_to_parts(self, column: str) -> list[tuple[str, str]]:
         """List the rules that name the partition column, of which each part holds a single value."""

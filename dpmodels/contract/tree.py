@@ -30,6 +30,7 @@ from pydantic import Field, model_validator
 from dpmodels.contract.base import CanonicalContract, ColumnFaults
 from dpmodels.contract.branch import MOST_ROWS, POSITION, PREVIOUS, ROWS, Branch, column_faults
 from dpmodels.contract.columns import Column, Identifier
+from dpmodels.contract.discovery_charge import Discovered, Sources, discovery_faults
 from dpmodels.contract.numbers import Integer
 from dpmodels.contract.public import PublicTable, Reference, public_faults, reference_faults, size_faults
 from dpmodels.contract.schema import Schema
@@ -62,6 +63,8 @@ class Tree(CanonicalContract):
         str | None,
         Field(exclude_if=lambda target: target is None, description="The column to be predicted, as `loan.status`."),
     ] = None
+    sources: Sources = ()
+    discovered: Discovered = ()
     public: Annotated[
         dict[Annotated[str, Field(pattern=TABLE_NAME, max_length=LONGEST_NAME)], PublicTable],
         Field(
@@ -252,6 +255,7 @@ class Tree(CanonicalContract):
             for branch in self.tables.values():
                 branch._public = self.public
             faults = list(self._faults()) or list(self._target_faults())
+            faults += discovery_faults(self.discovered, self.unit)
         if faults:
             raise ColumnFaults(faults)
         return self

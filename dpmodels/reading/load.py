@@ -103,8 +103,8 @@ def _kind_of(dtype: pa.DataType) -> set[str]:
 class RawRows:
     """The rows of a table as they are read; each iteration reads them anew. At most one batch is in memory."""
 
-    def __init__(self, source: str | Path | Query, schema: Schema, batch_rows: int) -> None:
-        self._arguments = source, schema, batch_rows
+    def __init__(self, source: str | Path | Query, schema: Schema, batch_rows: int, keys: Sequence[str] = ()) -> None:
+        self._arguments = source, schema, batch_rows, keys
 
     def check(self) -> None:
         """Open the files, check the names and types of their columns, and read text to its end; a query is not asked.
@@ -112,14 +112,14 @@ class RawRows:
         Raises:
             DataError: as for ``load_parts``, text is not what its kind is, or a column is of two kinds in two files.
         """
-        source, schema, batch_rows = self._arguments
+        source, schema, batch_rows, keys = self._arguments
         if isinstance(source, Query):
             return
         if not is_uri(str(source)) and is_pictures(Path(source)):
             load_parts(*self._arguments)
             return
         kinds, codec = dict[str, set[str]](), Codec(schema)
-        for part in (part for file in find_files(str(source)) for part in parts_of(file, codec)):
+        for part in (part for file in find_files(str(source)) for part in parts_of(file, codec, keys)):
             batches = part.read(batch_rows)
             for batch in batches if part.is_text else islice(batches, 1):
                 for column in batch.schema:

@@ -26,7 +26,8 @@ def naming(table: str) -> Iterator[None]:
 
 def places_of(data: str, contract: Any) -> list[str]:
     """Return where all tables of a contract lie: that of a single table, or those of a tree."""
-    return [place_of(data, name) for name in contract.tables] if contract.kind == "tree" else [data]
+    tables = contract.tables if contract.kind in ("tree", "discovery") else ()
+    return [place_of(data, name) for name in tables] or [data]
 
 
 def place_of(data: str, table: str) -> str:

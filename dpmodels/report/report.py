@@ -68,7 +68,7 @@ def summarise(
         "released_records": marginals.records if marginals else None,
         "columns": [
             table_of_column(line.contract, name)
-            | _with_cut(
+            | with_cut(
                 column_facts(name, column, cells / max(tally.rows, 1), marginals, line.measurement), column, line
             )
             for (name, column), cells in zip(tally.codec.columns.items(), tally.cells, strict=True)
@@ -151,7 +151,7 @@ def column_facts(
     }
 
 
-def _with_cut(facts: dict[str, Any], column: Modelled, line: Line) -> dict[str, Any]:
+def with_cut(facts: dict[str, Any], column: Modelled, line: Line) -> dict[str, Any]:
     """Add that values were cut at a bound which was discovered; whatever the method, that is in its figures."""
     bounds = discovered_bounds(column, facts["name"], line.contract)
     if not bounds:

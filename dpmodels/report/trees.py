@@ -15,7 +15,7 @@ from dpmodels.methods.tables.tree import NacreTree
 from dpmodels.releases.contract import tree_of
 from dpmodels.report.bins import CellTally
 from dpmodels.report.fidelity import Measured
-from dpmodels.report.report import column_facts
+from dpmodels.report.report import column_facts, with_cut
 
 
 class TreeTally(CellTally):
@@ -59,5 +59,5 @@ def facts_of_tables(measured: Measured, tally: TreeTally) -> dict[str, Any]:
             column = here.codec.columns[key]
             shares = cells[key] / (here.rows or 1)
             facts = column_facts(key, column, np.asarray(shares), marginals, line.measurement)
-            columns.append({"table": name} | facts)
+            columns.append({"table": name} | with_cut(facts, column, line))
     return {"columns": columns}

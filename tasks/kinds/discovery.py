@@ -6,6 +6,7 @@ from typing import Any
 from dpmodels.methods.registry import system_of
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.load import RawRows
+from dpmodels.reading.unit_rows import load_unit_rows
 from dpmodels.releases.system import System
 from tasks.engine.engines import Engine
 from tasks.run.store import Run
@@ -20,8 +21,10 @@ def system(run: Run) -> System[Any]:
 
 
 def records(run: Run, encoded: Path | None, engine: Engine) -> Sensitive[Any]:
-    """Return the rows of a table whose columns have the names that the draft says."""
+    """Return the rows of a table whose columns have the names that the draft says; of a tree one of each unit."""
     line, settings = run.plan.release, run.settings
+    if line.contract.kind == "discovery" and line.contract.tables:
+        return load_unit_rows(line.contract, settings.data, settings.batch_rows)
     reading = line.contract.reading if line.contract.kind == "discovery" else line.table
     rows = RawRows(settings.source.rows, reading, settings.batch_rows)
     rows.check()

@@ -21,7 +21,7 @@ What an ingest read is hashed once, and named beside its rows: a place elsewhere
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from secrets import token_bytes
@@ -31,6 +31,7 @@ from pyarrow.fs import LocalFileSystem
 from dpmodels.artifact import aside, exclusive, sync, write_bytes
 from dpmodels.codec.fingerprint import Fingerprint, digest_of_documents
 from dpmodels.contract.discovery import Discovery
+from dpmodels.contract.schema import Schema
 from dpmodels.errors import ContentCharged, DataError, LedgerError
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.methods.kinds import TABLES
@@ -38,7 +39,7 @@ from dpmodels.privacy import PrivacyUnit
 from dpmodels.reading.data_files import DataFile, is_local
 from dpmodels.reading.database import Query, tables_of
 from dpmodels.reading.load import RawRows
-from dpmodels.reading.tree_files import places_of
+from dpmodels.reading.tree_files import place_of, places_of
 from dpmodels.releases.contract import Contract, tree_of
 from tasks.engine.encoded import EncodedPart, EncodedTable
 from tasks.engine.engines import Threads, cores
@@ -186,7 +187,7 @@ def _contents(run: Run, encoded: Path | None, secret: bytes) -> list[str]:
         if is_local(data) or not is_encoded_table:
             contents |= _files(data, secret, each=bool(settings.federation))
     if contract.kind == "discovery":
-        contents.add(_raw_rows(settings, contract, secret))
+        contents.update(_raw_rows(settings, contract, secret))
     if encoded is not None:
         contents.update(_rows(run, encoded, secret))
         _write(encoded / CONTENTS, "\n".join(sorted(contents)).encode())
@@ -232,12 +233,19 @@ def _tables(data: str, query: str, secret: bytes) -> set[str]:
     return {hashlib.blake2b(whole + name.encode(), key=secret, digest_size=32).hexdigest() for name in names}
 
 
-def _raw_rows(settings: Settings, contract: Discovery, secret: bytes) -> str:
-    """Hash all values of the columns that a discovery reads, whatever order the rows come in; of users every row."""
-    fingerprint, reading = Fingerprint(None, secret), contract.reading.model_copy(update={"unit": PrivacyUnit()})
-    for batch in RawRows(settings.source.rows, reading, settings.batch_rows):
-        fingerprint.add_raw(batch, contract.wanted)
-    return fingerprint.digest
+def _raw_rows(settings: Settings, contract: Discovery, secret: bytes) -> Iterator[str]:
+    """Hash all values of the columns that a discovery reads, table by table, whatever order rows are in; all rows."""
+    every_row = contract.reading.model_copy(update={"unit": PrivacyUnit()})
+    parts: list[tuple[str | Query, Schema, Iterable[str]]] = [
+        (place_of(settings.data, name), contract.reading_of(name), contract.wanted_of(name))
+        for name in contract.tables
+        if contract.wanted_of(name)
+    ]
+    for rows, reading, wanted in parts or [(settings.source.rows, every_row, contract.wanted)]:
+        fingerprint = Fingerprint(None, secret)
+        for batch in RawRows(rows, reading, settings.batch_rows):
+            fingerprint.add_raw(batch, wanted)
+        yield fingerprint.digest
 
 
 def _rows(run: Run, encoded: Path, secret: bytes) -> list[str]:

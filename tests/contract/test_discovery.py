@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from dpmodels.audit.made import firm
 from dpmodels.authoring.completion import ReleasedKeys, complete
 from dpmodels.authoring.lint import lint, load_contract, load_draft, load_named, parse
 from dpmodels.contract.discovery import MARKABLE, editor_schema
@@ -295,3 +296,68 @@ def test_a_column_whose_name_is_a_number_is_a_fault_beside_constraints(tmp_path)
     path.write_text("name: t\nconstraints: [a <= b]\ncolumns:\n  2020: {type: number, min: 0, max: discover}\n")
     with pytest.raises(SchemaError):
         load_draft(path)
+
+
+TREE_DRAFT = (
+    firm.SCHEMA_TEXT.replace("max: 89", "max: discover")
+    .replace("values: [books, games, tools]", "values: discover")
+    .replace("{type: number, min: 0, max: 100, round: 2,", "{type: number, min: discover, max: discover, round: 2,")
+)
+OF_FIRM = CHARGE.model_copy(update={"unit": str(firm.make_schema().unit)})
+
+
+def test_the_draft_of_a_tree_waits_at_the_line_of_its_table_and_is_completed_there(tmp_path):
+    (path := tmp_path / "draft.yaml").write_text("# of the firm\n" + TREE_DRAFT)
+    (fault,) = lint(path)
+    assert "waits for a charged release" in fault.message and fault.where == "tables.customer.columns.age.max"
+    assert "age" in path.read_text().splitlines()[fault.line - 1]
+    text, contract = load_draft(path)
+    assert list(contract.wanted) == ["customer.age", "purchase.kind", "item.price"]
+    assert list(contract.tables) == ["customer", "address", "purchase", "item"]
+    findings = {
+        "customer.age": found(low=10.0, high=88.0),
+        "purchase.kind": found(values=("books", "tools")),
+        "item.price": found(low=0.0, high=1000.0),
+    }
+    tree, faults = parse((made := complete(text, findings, "RUN", OF_FIRM)).text)
+    assert tree is not None and tree.kind == "tree", faults
+    assert tree.tables["customer"].columns["age"].max == 88
+    assert tree.tables["purchase"].columns["kind"].values == ("books", "tools", "other")
+    assert tree.sources == ("RUN: max of customer.age; values of purchase.kind; min, max of item.price",)
+    assert [one.charge for one in tree.discovered] == [OF_FIRM.charge] and made.text.startswith("# of the firm\n")
+    assert parse(tree.to_yaml())[0] == tree
+    other_unit, faults = parse(complete(text, findings, "RUN", CHARGE).text)
+    assert other_unit is None and "discover again with this unit" in faults[0].message
+
+
+def test_numbers_that_were_found_in_a_tree_end_the_run_that_meets_another():
+    text = TREE_DRAFT.replace("min: discover", "min: 0").replace("max: discover", "max: 100")
+    tree, faults = parse(complete(text, {"purchase.kind": found(values=(1, 2))}, "RUN", OF_FIRM).text)
+    assert tree is not None and tree.tables["purchase"].columns["kind"].outside == "refuse", faults
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ("parent: purchase", "parent: purhcase", "parent"),
+        ("most: 3", "most: 3000", "most"),
+        ("order: day", "order: kind", "order"),
+        ("follows: [kind]", "constraints: [nothing >= day]", "constraints"),
+    ],
+)
+def test_other_faults_of_a_trees_draft_are_told_beside_it(old, new, where):
+    assert old in TREE_DRAFT
+    _, faults = parse(TREE_DRAFT.replace(old, new))
+    assert any(where in fault.where for fault in faults) and any("waits for" in fault.message for fault in faults)
+
+
+@pytest.mark.parametrize(
+    "rule", ["when kind = books then customer.age >= 20", "when customer.age >= 30 then kind = books"]
+)
+def test_rules_about_what_waits_are_looked_at_when_it_was_found(rule):
+    _, faults = parse(TREE_DRAFT.replace("follows: [kind]", f"constraints: [{rule}]"))
+    assert [fault.where.rpartition(".")[2] for fault in faults] == ["max"], faults
+
+
+def test_a_tree_that_discovered_nothing_has_the_hash_that_it_had():
+    assert "discovered" not in firm.make_schema().model_dump() and "sources" not in firm.make_schema().model_dump()

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 import nacre
+from dpmodels.audit.made import firm
 from dpmodels.authoring.lint import parse
 from dpmodels.errors import ContentCharged
 from dpmodels.ledger.ledger import Ledger
@@ -174,3 +175,60 @@ def test_rows_that_were_discovered_are_no_second_budget_in_another_order_format_
     assert len(charges(tmp_path / "home")) == 4  # of the one charge
     pq.write_table(backwards.slice(1), tmp_path / "clinic.parquet")  # other rows are another table
     assert run_cli(*asked)[0] == 0
+
+
+def write_firm(folder):
+    """Write the firm's tables and a draft; return the words of a discovery."""
+    (folder / "firm").mkdir()
+    for name, table in firm.make_tables(2000).items():
+        pq.write_table(table, folder / "firm" / f"{name}.parquet")
+    draft = firm.SCHEMA_TEXT.replace("values: [books, games, tools]", "values: discover").replace("89", "discover")
+    (folder / "draft.yaml").write_text(draft)
+    asked = words(folder)
+    opened = ["--schema", folder / "draft.yaml", "--cap-epsilon", 5, "--cap-delta", 1e-4, "--home", folder / "home"]
+    assert run_cli("ledger", "open", "firm", *opened)[0] == 0
+    return [*asked[:2], folder / "firm", *asked[3:]]
+
+
+def test_a_tree_is_completed_by_one_charge_and_its_hand_off_has_the_price_of_both(tmp_path):
+    asked = write_firm(tmp_path)
+    code, _, err = run_cli(*asked, "--out", tmp_path / "firm.yaml")
+    assert code == 0 and "charged once" in err, err
+    tree, faults = parse((tmp_path / "firm.yaml").read_text())
+    assert tree is not None and tree.kind == "tree", faults
+    assert set(tree.tables["purchase"].columns["kind"].values) == {"books", "games", "tools", "other"}
+    assert (
+        nacre.discover(firm.make_tables(2000), tmp_path / "draft.yaml", epsilon=1, delta=1e-6, home=tmp_path / "home")
+        == (tmp_path / "firm.yaml").read_text()
+    )  # the same plan, for nothing
+    quick = {"measurement": {"fine_cells": 16}, "training": {"components": 16, "directions": 2, "steps": 5}}
+    made = nacre.synthesize(
+        tmp_path / "firm", tmp_path / "firm.yaml", epsilon=2, delta=1e-5, rows=300, home=tmp_path / "home", **quick
+    )
+    assert made.verify().faults == []
+    manifest = json.loads((made.folder / "manifest.json").read_text())
+    (line,) = manifest["discoveries"]
+    assert line["ledger"]["account"] == "firm" and float(manifest["total_spent"]["epsilon"]) > 2
+    (age,) = [one for one in json.loads((made.folder / "report.json").read_text())["columns"] if "age" in one["name"]]
+    assert age["discovered_bounds"] == ["max"] and "discovered" in age["warning"]
+
+
+def test_a_tree_that_does_not_join_is_refused_before_the_charge(tmp_path):
+    asked = write_firm(tmp_path)
+    items = pq.read_table(place := tmp_path / "firm" / "item.parquet")
+    lost = pa.table({"purchase": [PLANTED], "price": [1.0]}).cast(items.schema)
+    pq.write_table(pa.concat_tables([items, lost]), place)
+    code, _, err = run_cli(*asked)
+    assert code == 1 and "column item.purchase: names a row that its parent's table lacks" in " ".join(err.split())
+    assert PLANTED not in err and charges(tmp_path / "home") == []
+    code, _, err = run_cli(*asked[:2], "sqlite:///firm.db", *asked[3:], "--query", "select 1")
+    assert code == 1 and "a tree of tables is read from files" in " ".join(err.split()), err
+
+
+def test_a_tree_whose_discovery_was_killed_is_charged_once(tmp_path):
+    asked = write_firm(tmp_path)
+    assert (
+        ends_at("dpmodels.methods.tables.thresholded_counts", "transform_key_counts", False, *asked) == -signal.SIGKILL
+    )
+    code, _, err = run_cli(*asked)
+    assert code == 0 and [one for one in charges(tmp_path / "home")].count("reserve") == 1, err

@@ -18,8 +18,8 @@ from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.report.charged import ScoreMeasurement, Scores
 from dpmodels.report.charged_facts import charged_facts
-from tests.embeddings.test_branch import some_tree, some_units
 from tests.kit.errors import refused
+from tests.kit.trees import some_tree, some_units
 
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
 

@@ -8,6 +8,8 @@
               nothing is in; shares of nulls: a noisy count over a noisy count, with room for the noise
 
 **Unit and adjacency.** A record, or a user with at most ``max_rows`` rows (the rest is not read), is added or removed.
+Of a tree of tables a unit is a row of the root with all rows below it, of which one in each table is counted, drawn
+uniformly from those of the unit, whatever other units hold (reading/unit_rows.py): so a unit is one row of all columns.
 
 **Sensitivity.** With K marked columns a row adds at most K + 1 ones, so a unit moves the vector of all counts by at
 most max_rows sqrt(K + 1) in L2 norm (mechanisms/threshold.py). Cells and years are a public lattice, so bounds come
@@ -95,12 +97,12 @@ class Counting:
     @property
     def most(self) -> Bringing:
         """The most that a unit brings of values that only it has."""
-        return Bringing(self.contract.unit.max_rows, self.spec.steps_per_row, len(self.what.open))
+        return Bringing(self.contract.rows_of_a_unit, self.spec.steps_per_row, len(self.what.open))
 
     @property
     def l2_sensitivity(self) -> int:
         """How far a unit moves all counts, rounded up. Units: lattice steps."""
-        rows = self.contract.unit.max_rows * self.spec.steps_per_row
+        rows = self.contract.rows_of_a_unit * self.spec.steps_per_row
         return ceil(rows * sqrt(len(self.contract.wanted) + 1) * (1 + 1e-12))
 
     def events(self, budget: PrivacyBudget) -> tuple[GaussianEvent, tuple[ThresholdEvent, ...]]:
