@@ -1,12 +1,16 @@
 """Read the tables of a tree, join them by their keys, and write the rows of units encoded (contract/tree.py).
 
-Memory: the encoded rows of all tables, one to four bytes a value, and the values of their keys.
+    read      every table once, through its gate; encoded rows and keys to disk          reading/rows_on_disk.py
+    join      some units at a time: their rows in the root, then in each table those that name a row above
+
+Memory: the rows of the units that are joined at a time, ``ROWS_AT_ONCE`` of them about, and a bit for every row.
+Each time all keys are read once more, so that time grows with the square of the rows beyond that number.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -14,9 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpmodels.arrays import Mask, Whole
-from dpmodels.codec.codes import Codes, code_type
+from dpmodels.codec.codes import Codes
 from dpmodels.codec.convert import plain
-from dpmodels.codec.stacked import joined as joined_values
 from dpmodels.codec.stacked import matched, numbered, objects_of
 from dpmodels.codec.tree import TreeCodec, TreeRecords, reference_codes
 from dpmodels.contract.branch import Branch
@@ -27,6 +30,7 @@ from dpmodels.gate.tree_gate import TreeRules
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.ingest import check_passed, encode_checked
 from dpmodels.reading.pictures import Batches
+from dpmodels.reading.rows_on_disk import KeysOnDisk, Raw, RowsOnDisk
 from dpmodels.reading.tree_files import naming
 from dpmodels.reading.user_ids import checked_ids
 
@@ -36,21 +40,11 @@ LACKING = (
     "of table {} names a row that its parent's table lacks, or none; give every row a parent, or write `orphans: drop`"
 )
 
-LEFT_OUT, NOBODY = -1, -2
+LEFT_OUT = NOBODY = -1
 """Stand for the parent of a row whose parent is left out, and of one that names none."""
-
-
-@dataclass(frozen=True)
-class Raw:
-    """The encoded rows of one table as they were read, with its keys.
-
-    Attributes:
-        codes: of the modeled columns. Shapes: arrays of [rows].
-        keys: values of the columns in ``key`` and of those that name the parent, by column.
-    """
-
-    codes: list[Codes]
-    keys: Mapping[str, pa.ChunkedArray]
+ROWS_AT_ONCE = 2**21
+"""About how many rows of all tables are joined at a time; public, and nothing that is summed depends on it."""
+Choice = Callable[[slice, Mapping[str, pa.ChunkedArray]], Mask]
 
 
 def transform_tree(
@@ -76,37 +70,106 @@ def transform_tree(
     """
     tree = rules.tree
     kinds: dict[tuple[str, str], set[str]] = {}
-    raw = dict[str, Raw]()
-    for name in tree.tables:
-        with naming(name):
-            raw[name] = _read(tree, name, tables[name], gates[name], kinds)
-    for name, gate in gates.items():
-        gate.settle()
-        with naming(name):
-            check_passed(name != tree.root or bool(len(raw[name].codes[0])), gate, of_users=True)
-    records, codec = joined(tree, raw), TreeCodec(tree)
-    with pa.OSFile(str(folder / "part-00000.arrow"), "wb") as sink, pa.ipc.new_file(sink, codec.arrow_schema) as writer:
-        for start in range(0, len(records), units):
-            rules.check(part := records.take(slice(start, start + units)))
-            writer.write_batch(codec.to_arrow(part))
+    codec, target = TreeCodec(tree), str(folder / "part-00000.arrow")
+    with TemporaryDirectory(dir=folder) as place:
+        read = {name: RowsOnDisk(tree, name, Path(place)) for name in tree.tables}
+        for name in tree.tables:
+            with naming(name):
+                _read(read[name], tables[name], gates[name], kinds)
+        for name, gate in gates.items():
+            gate.settle()
+            with naming(name):
+                check_passed(name != tree.root or bool(read[name].rows), gate, of_users=True)
+        with pa.OSFile(target, "wb") as sink, pa.ipc.new_file(sink, codec.arrow_schema) as writer:
+            for raw in _some_at_a_time(tree, read, units):
+                records = joined(tree, raw)
+                for start in range(0, len(records), units):
+                    rules.check(part := records.take(slice(start, start + units)))
+                    writer.write_batch(codec.to_arrow(part))
     check_passed(True, rules, of_users=True)
 
 
+def _some_at_a_time(tree: Tree, read: Mapping[str, RowsOnDisk], units: int) -> Iterator[dict[str, Raw]]:
+    """Yield the rows of some units in all tables: whole batches of ``units``, as far as there are so many.
+
+    Raises:
+        DataError: a row has no parent, or two have one key.
+    """
+    times = -(-sum(rows.rows for rows in read.values()) // ROWS_AT_ONCE)
+    step = max(-(-read[tree.root].rows // times // units), 1) * units
+    taken = {name: np.zeros(rows.rows, dtype=np.bool_) for name, rows in read.items()}
+    keys = {name: KeysOnDisk(rows.folder, name, times) for name, rows in read.items() if tree.tables[name].key}
+    for start in range(0, read[tree.root].rows, step):
+        raw = dict[str, Raw]()
+        for name, branch in tree.tables.items():
+            if branch.parent is None:
+                here = np.zeros(read[name].rows, dtype=np.bool_)
+                here[start : start + step] = True
+                raw[name] = read[name].choose(_marked(here))
+            else:
+                raw[name] = read[name].choose(_named(tree, name, raw[branch.parent], taken[name]))
+            if name in keys and times > 1:
+                keys[name].add([raw[name].keys[column] for column in branch.key])
+        yield raw
+    for name in keys if times > 1 else ():
+        if keys[name].has_repeated():
+            raise DataError("", ONCE.format(name, ", ".join(tree.tables[name].key)))
+    _check_parents(tree, read, taken)
+
+
+def _marked(mask: Mask) -> Choice:
+    """Choose the rows that are marked. Shapes: [rows]."""
+    return lambda at, _: mask[at]
+
+
+def _named(tree: Tree, name: str, above: Raw, taken: Mask) -> Choice:
+    """Choose the rows that name one of some rows of the parent's table, and note which they are. Shapes: [rows]."""
+
+    def choice(at: slice, keys: Mapping[str, pa.ChunkedArray]) -> Mask:
+        stays: Mask = _parents(tree, name, above.keys, keys) != NOBODY
+        taken[at] |= stays
+        return stays
+
+    return choice
+
+
+def _check_parents(tree: Tree, read: Mapping[str, RowsOnDisk], taken: Mapping[str, Mask]) -> None:
+    """Refuse rows that no unit has, where that is refused; those below a row that is left out are left out with it."""
+    left = dict[str, Raw]()
+    for name, branch in tree.tables.items():
+        if branch.parent is None or taken[name].all():
+            continue
+        left[name] = read[name].choose(_marked(~taken[name]))
+        nobody = np.ones(len(left[name]), dtype=np.bool_)
+        if branch.parent in left:
+            nobody = _parents(tree, name, left[branch.parent].keys, left[name].keys) == NOBODY
+        if branch.orphans == "refuse" and nobody.any():
+            raise DataError(f"{name}.{tree.keys_of(name)[0]}", LACKING.format(name))
+
+
+def _parents(tree: Tree, name: str, above: Mapping[str, pa.ChunkedArray], keys: Mapping[str, pa.ChunkedArray]) -> Whole:
+    """Return the number of the row above that each row names, or that it names none. Shapes: [rows above], [rows]."""
+    named = [keys[column] for column in tree.keys_of(name)]
+    parents = matched([above[column] for column in tree.tables[str(tree.tables[name].parent)].key], named)
+    parents[_any_null(named)] = NOBODY
+    return parents
+
+
 def joined(tree: Tree, raw: Mapping[str, Raw]) -> TreeRecords:
-    """Join encoded tables by their keys.
+    """Join encoded tables by their keys; every row names one of its parent's table.
 
     Raises:
         DataError: as ``transform_tree``.
     """
     codes, parents = {tree.root: raw[tree.root].codes}, dict[str, Whole]()
-    kept = {tree.root: np.arange(len(raw[tree.root].codes[0]))}
+    kept = {tree.root: np.arange(len(raw[tree.root]))}
     for name, branch in tree.tables.items():
+        _check_once(name, branch, raw[name].keys)
         if branch.parent is None:
-            _check_once(name, branch, raw[name].keys, np.ones(len(kept[name]), dtype=np.bool_))
             continue
-        above = _rows_above(tree, name, raw, kept[branch.parent])
-        _check_once(name, branch, raw[name].keys, above > NOBODY)
-        above = np.maximum(above, LEFT_OUT)
+        place = np.full(len(raw[branch.parent]), LEFT_OUT)
+        place[kept[branch.parent]] = np.arange(len(kept[branch.parent]))
+        above = place[_parents(tree, name, raw[branch.parent].keys, raw[name].keys)]
         by = [_order_of(branch, raw[name])] if branch.order else []
         order = np.lexsort((*by, above))
         order = order[above[order] >= 0]
@@ -120,28 +183,23 @@ def joined(tree: Tree, raw: Mapping[str, Raw]) -> TreeRecords:
 
 
 def _read(
-    tree: Tree, name: str, parts: Sequence[Sensitive[Batches]], gate: Gate, kinds: dict[tuple[str, str], set[str]]
-) -> Raw:
+    rows: RowsOnDisk, parts: Sequence[Sensitive[Batches]], gate: Gate, kinds: dict[tuple[str, str], set[str]]
+) -> None:
     """Read one table; columns that name the same rows are written in one way, in all tables."""
+    tree, name = rows.tree, rows.table
     branch, on = tree.tables[name], tree.keys_of(name)
-    codes: dict[str, list[Codes]] = {column: [] for column in gate.schema.modelled}
-    keys: dict[str, list[pa.Array]] = {column: [] for column in tree.key_columns(name)}
+    named = {column for one in branch.refers for column in one.by}
     batches: Iterator[pa.RecordBatch] = chain.from_iterable(part.reveal() for part in parts)
     for batch, records in encode_checked(batches, gate):
-        for column, values in zip(codes, records.codes or (), strict=True):
-            codes[column].append(values)
-        for column, parts_of_key in keys.items():
-            source = _source(tree, name, column)
-            may_lack = (branch.orphans == "drop" and column in on) or tree.reference_by(name, column) is not None
-            values = plain(batch.column(column))
+        keys = dict[str, pa.Array]()
+        for column in tree.key_columns(name):
+            values, source = plain(batch.column(column)), _source(tree, name, column)
+            may_lack = (branch.orphans == "drop" and column in on) or column in named
             values = values if source[1] != tree.tables[source[0]].order else _whole_numbers(column, values)
-            parts_of_key.append(_ids(column, values, kinds.setdefault(source, set()), may_lack))
-    empty = {column: np.zeros(0, dtype=code_type(one)) for column, one in gate.schema.modelled.items()}
-    whole = [np.concatenate([empty[column], *values]) for column, values in codes.items()]
-    key_values = {column: joined_values(values or [pa.array([], pa.int64())]) for column, values in keys.items()}
-    named = {column for one in branch.refers for column in one.by}
-    references = {column: objects_of(key_values[column]) for column in named}
-    return Raw([*whole, *reference_codes(tree, name, references)], key_values)
+            keys[column] = _ids(column, values, kinds.setdefault(source, set()), may_lack)
+        references = reference_codes(tree, name, {column: objects_of(keys[column]) for column in named})
+        rows.add([*(records.codes or ()), *references], keys)
+    rows.close()
 
 
 def _source(tree: Tree, table: str, column: str) -> tuple[str, str]:
@@ -173,32 +231,9 @@ def _ids(name: str, column: pa.Array, kinds: set[str], drops: bool) -> pa.Array:
     return column.cast(pa.large_string()) if kinds == {"text"} else column
 
 
-def _rows_above(tree: Tree, name: str, raw: Mapping[str, Raw], kept: Whole) -> Whole:
-    """Return the number of each row's parent among those that are kept, or why there is none.
-
-    Raises:
-        DataError: a row names no parent, and such rows are refused.
-    """
-    parent, key, on = str(tree.tables[name].parent), tree.tables[str(tree.tables[name].parent)].key, tree.keys_of(name)
-    stays = np.zeros(len(raw[parent].codes[0]), dtype=np.bool_)
-    stays[kept] = True
-    order = pa.array(np.concatenate([kept, np.flatnonzero(~stays)]))  # of two rows of one key the one that stays
-    children = [raw[name].keys[column] for column in on]
-    above = matched([raw[parent].keys[column].take(order) for column in key], children)
-    nobody = (above < 0) | _any_null(children)
-    above[above >= len(kept)] = LEFT_OUT
-    above[nobody] = NOBODY
-    if tree.tables[name].orphans == "refuse" and nobody.any():
-        raise DataError(f"{name}.{on[0]}", LACKING.format(name))
-    return above
-
-
-def _check_once(name: str, branch: Branch, keys: Mapping[str, pa.ChunkedArray], stays: Mask) -> None:
-    """Refuse two rows of one key, among those that stay: rows without a parent may be left out."""
-    if not branch.key:
-        return
-    number = numbered([keys[column] for column in branch.key])[stays]
-    if np.bincount(number).max(initial=0) > 1:
+def _check_once(name: str, branch: Branch, keys: Mapping[str, pa.ChunkedArray]) -> None:
+    """Refuse two rows of one key."""
+    if branch.key and np.bincount(numbered([keys[column] for column in branch.key])).max(initial=0) > 1:
         raise DataError("", ONCE.format(name, ", ".join(branch.key)))
 
 

@@ -27,6 +27,18 @@ from tests.kit.errors import refused
 SECRET = "Quillfeather"
 
 
+@pytest.fixture(params=[None, 4], ids=["at once", "a few at a time"], autouse=True)
+def rows_at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Join all rows at once, or so few at a time that units, and rows of one table, are in several parts."""
+    if request.param:
+        read_a_few(monkeypatch, request.param)
+
+
+def read_a_few(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    monkeypatch.setattr("dpmodels.reading.tree.ROWS_AT_ONCE", rows)
+    monkeypatch.setattr("dpmodels.reading.rows_on_disk.CHUNK_ROWS", 3)
+
+
 def tree_of(**changes: Any) -> Tree:
     content = yaml.safe_load(firm.SCHEMA_TEXT)
     for table, keys in changes.items():
@@ -213,6 +225,50 @@ def test_parents_of_one_key_are_matched_by_the_first_and_nobody_by_none():
     parents, children = [np.array(["a", "b", "a"], dtype=object)], [np.array(["b", "a", "c"], dtype=object)]
     assert matched(parents, children).tolist() == [1, 0, -1]
     assert matched([each[:0] for each in parents], children).tolist() == [-1, -1, -1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_however_few_rows_are_joined_at_a_time_the_records_are_the_same(tmp_path, monkeypatch, seed):
+    """Rows without a parent, and rows below them; numbers of several widths, and text, for keys."""
+    rng = np.random.default_rng(seed)
+    dropping = {name: {"orphans": "drop"} for name in ("address", "purchase", "item")}
+    tree = tree_of(**dropping) if seed % 2 else tree_of(address=dropping["address"], purchase=dropping["purchase"])
+    tables = {name: table.to_pydict() for name, table in firm.make_tables(int(rng.integers(1, 40)), seed).items()}
+    for name in ("address", "purchase"):
+        rows = len(tables[name]["customer"])
+        lost = rng.random(rows) < 0.2
+        tables[name]["customer"] = [
+            None if gone else one for one, gone in zip(tables[name]["customer"], lost, strict=True)
+        ]
+    if seed % 3 == 0:
+        tables["customer"]["customer"] = pa.array(tables["customer"]["customer"], pa.int8())
+    whole = read(tree, tables, tmp_path / "whole")
+    for rows in (1, 7, 50):
+        read_a_few(monkeypatch, rows)
+        parts = read(tree, tables, tmp_path / str(rows))
+        for name in tree.tables:
+            assert all((x == y).all() for x, y in zip(parts.codes[name], whole.codes[name], strict=True)), name
+            assert name == tree.root or (parts.parents[name] == whole.parents[name]).all()
+        assert [file.name for file in (tmp_path / str(rows) / "encoded").iterdir()] == ["part-00000.arrow"]
+
+
+def test_a_key_that_two_units_have_is_refused_however_far_apart_they_are(tmp_path):
+    number = [f"P{row}" for row in range(200)]
+    tables = {
+        "customer": {"customer": list(range(100)), "age": [30] * 100},
+        "address": {"customer": [5], "town": ["north"]},
+        "purchase": {
+            "number": [*number[:-1], number[0]],
+            "customer": [row // 2 for row in range(200)],
+            "day": [date(2024, 1, 1)] * 200,
+            "kind": ["books"] * 200,
+        },
+        "item": {"purchase": [number[7]], "price": [1.0]},
+    }
+    with refused(DataError, "the key of table purchase"):
+        read(firm.make_schema(), tables, tmp_path)
+    tables["purchase"]["number"][-1] = number[-1]
+    assert len(read(firm.make_schema(), tables, tmp_path)) == 100
 
 
 def test_a_place_must_hold_one_file_for_each_table(tmp_path):

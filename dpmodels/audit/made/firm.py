@@ -12,7 +12,8 @@ from dpmodels.codec.encode import Codec
 from dpmodels.codec.stacked import objects_of
 from dpmodels.codec.tree import TreeCodec, TreeRecords, reference_codes
 from dpmodels.contract.tree import Tree
-from dpmodels.reading.tree import Raw, joined
+from dpmodels.reading.rows_on_disk import Raw
+from dpmodels.reading.tree import joined
 
 SCHEMA_TEXT = """
 name: firm
