@@ -23,8 +23,8 @@ from dpmodels.reading.pictures import is_pictures, npz_arrays
 INTRODUCTION = """\
 # A draft from names and types alone: a CSV file's first line, which is taken as names, or what a file says of itself.
 # If a name below is a value, the file has no header: throw this draft away. Replace every TODO from what is public (a
-# codebook, a form, a law), never by looking at the data: a bound or a list taken from the data is a leak. For values, min
-# and max that nothing public tells write discover: nacre schema discover releases them under a charge of its own.
+# codebook, a form, a law), never by looking at the data: a bound or a list taken from the data is a leak. Where nothing
+# public tells values, min or max write discover: nacre schema discover releases them under a charge of its own.
 # Then check it: nacre schema lint THIS_FILE. Every key is explained in docs/schema.md; the types and their keys are
 #   categorical  values: [a, b]                  boolean     no further key
 #   integer      min, max; cells, scale: log     number      min, max; round: DECIMALS
