@@ -145,8 +145,10 @@ def public_faults(name: str, table: PublicTable) -> Iterator[tuple[str, str]]:
         yield "rows", "must have as many values of each column as of the others"
     elif not table.size:
         yield "rows", "must be some, since others refer to them"
-    elif any(None in key for key in table.keys) or len(set(table.labels)) < table.size:
+    elif any(None in key for key in table.keys) or min(len(set(table.labels)), len(set(table.keys))) < table.size:
         yield "key", f"must name each row of {name} once, and never be null"
+    elif any(type(one) is int and not -(2**63) <= one < 2**63 for values in table.rows.values() for one in values):
+        yield "rows", "must hold whole numbers below 2**63; write larger ones as text"
 
 
 def size_faults(tables: Mapping[str, PublicTable]) -> Iterator[tuple[str, str]]:
@@ -175,6 +177,8 @@ def reference_faults(
                 yield f"refers.{index}.by", f"`{column}` must be a column of this table, of type identifier"
             elif column in names:
                 yield f"refers.{index}.by", f"`{column}` must not be part of another key or reference"
-        names += one.by
+        if one.name in names or (len(one.by) > 1 and one.name in columns):
+            yield f"refers.{index}.by", f"`{one.name}` must not be the name of a column or of another reference"
+        names += [*one.by, one.name]
         if one.unknown == "null" and not one.nullable:
             yield f"refers.{index}.unknown", "`null` goes with `nullable: true`"

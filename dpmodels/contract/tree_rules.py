@@ -90,4 +90,5 @@ def _renamed(rule: Implication | Constraint, names: Mapping[str, str]) -> str:
 
 def _condition(one: Condition, names: Mapping[str, str]) -> str:
     """Write a condition with another name of its column, which stands first or after ``not``."""
-    return one.text.replace(one.name, names[one.name], 1)
+    before = "not " if one.text == f"not {one.name}" else ""
+    return before + one.text.removeprefix(before).replace(one.name, names[one.name], 1)

@@ -78,6 +78,8 @@ def test_a_schema_without_rows_is_one_that_no_plan_is_made_of():
         ("public__town__key", "name", "public.town.key", "must be a column"),
         ("public__town__rows__id", [1, 1, 2, 3], "public.town.key", "must name each row of town once"),
         ("public__town__rows__id", [1, None, 2, 3], "public.town.key", "never be null"),
+        ("public__town__rows__id", [1, 1.0, 2, 3], "public.town.key", "must name each row of town once"),
+        ("public__town__rows__id", [1, 2**63, 2, 3], "public.town.rows", "must hold whole numbers below 2**63"),
         ("public__town__rows__id", [1], "public.town.rows", "as many values"),
         ("public__town__rows__size", [1, {"a": 1}, 2, 3], "public.town.rows.size.1", "must be text, a number"),
         ("public__town__rows__size", None, "public.town.rows", "as many values"),
@@ -97,6 +99,21 @@ def test_a_schema_without_rows_is_one_that_no_plan_is_made_of():
 def test_what_is_wrong_is_said_at_its_place(place, value, where, says):
     contract, faults = parse(changed(place, value))
     assert contract is None and any(says in fault.message for fault in faults if fault.where == where), faults
+
+
+def test_a_reference_by_two_columns_is_not_called_as_another_column_is():
+    content = yaml.safe_load(SCHEMA)
+    content["public"]["town"] |= {"key": ["id", "north"]}
+    content["public"]["town"]["columns"]["north"] = {"type": "identifier"}
+    account = content["tables"]["account"]
+    account["refers"] = [{"to": "town", "by": ["town", "side"]}]
+    account["columns"]["side"] = {"type": "identifier"}
+    assert parse(yaml.safe_dump(content))[1] == []
+    account["columns"]["town+side"] = {"type": "boolean"}
+    _, faults = parse(yaml.safe_dump(content))
+    assert [fault.where for fault in faults] == ["tables.account.refers.0.by"] and "name of a column" in faults[
+        0
+    ].message
 
 
 def test_public_rows_that_make_a_schema_too_large_to_be_read_are_refused_and_others_are_read():

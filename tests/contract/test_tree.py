@@ -113,6 +113,15 @@ def test_rules_name_columns_of_their_table_and_of_those_above_and_change_no_hash
     assert again == contract
 
 
+@pytest.mark.parametrize("name", ["n", "ot", "not", "o"])
+def test_a_column_whose_name_is_part_of_not_is_told_from_it(name):
+    column = {f"purchase__columns__{name}": {"type": "boolean"}}
+    contract, faults = parse(changed(**column, purchase__constraints=[f"when not {name} then customer.age >= 20"]))
+    assert faults == [] and contract.ruled("purchase").constraints == (
+        f"when not purchase.{name} then customer.age >= 20",
+    )
+
+
 def test_a_rule_of_one_table_is_one_of_its_schema_however_it_names_its_columns():
     day = yaml.safe_load("{type: datetime, min: 2024-01-01, max: 2024-12-31, resolution: day}")
     columns = {"purchase__columns__paid": day}

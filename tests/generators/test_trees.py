@@ -5,7 +5,7 @@ import pytest
 
 from dpmodels.audit.desks import measured
 from dpmodels.audit.made import firm
-from dpmodels.codec.tree import TreeCodec
+from dpmodels.codec.tree import TreeCodec, TreeRecords
 from dpmodels.contract.tree import Tree
 from dpmodels.methods.registry import create
 from dpmodels.privacy import PrivacyBudget
@@ -80,3 +80,28 @@ def test_an_order_never_falls_and_rises_where_it_is_unique(tmp_path):
     made = system.fit(release, Craft(seed=0)).draw(500, np.random.default_rng(0))
     below = np.diff(made.parents["purchase"]) == 0
     assert (np.diff(made.codes["purchase"][0].astype(int))[below] > 0).all() and made.rows("purchase") > 100
+
+
+@pytest.mark.parametrize("rules", [[], ["when town = north then customer.age >= 18"]])
+def test_a_part_that_is_there_is_never_null_where_its_table_does_not_allow_for_it_whatever_the_mixture_says(
+    tmp_path, rules
+):
+    """Noise can leave no component that knows of a part anything but that it is null."""
+    content = TREE.model_dump()
+    content["tables"]["address"]["columns"]["town"].pop("nullable")
+    content["tables"]["address"]["constraints"] = rules
+    tree, real = Tree.model_validate(content), firm.make_records(100)
+    real.codes["address"][0][:] %= 2  # null was the third
+    records = TreeRecords(tree, real.codes, real.parents)
+    system = create("nacre-tree", {"zooms": 1, "fine_cells": 16}, {"components": 16, "steps": 5})
+    line = system.plan(tree, PrivacyBudget(epsilon=100, delta=1e-5, unit=tree.unit))
+    release, _ = measured(system, tmp_path / "run", line, records)
+    model = system.fit(release, Craft(seed=0))
+    root = model.models["customer"]
+    at = root.partition.names.index("address.town")
+    town = slice(*root.partition.offsets[at : at + 2])
+    root.probabilities[..., town] = 0
+    root.probabilities[..., root.partition.offsets[at + 1] - 1] = 1
+    made = model.draw(300, np.random.default_rng(0))
+    assert set(made.codes["address"][0].tolist()) == {0, 1} and made.rows("address") > 50
+    assert TreeCodec(tree).from_arrow(TreeCodec(tree).to_arrow(made)).rows("address") == made.rows("address")

@@ -55,14 +55,17 @@ class GivenColumns:
         self.logs = np.ascontiguousarray(np.log(np.maximum(coarse, LEAST)).T.astype(np.float32))
         self.drawn = [index for index, name in enumerate(names) if name in drawn]
         self.given = [index for index, name in enumerate(names) if name not in drawn and name not in ignored]
+        self.present = [index for index in self.drawn if names[index] in present]
         self.fine, start = dict[int, Floats](), np.zeros(len(coarse), dtype=np.float32)
         per_class = model.probabilities.shape[1]
         for index in self.drawn:
             shares = coarse[:, offsets[index] : offsets[index + 1]][:, self.partition.merge[index]]
             self.fine[index] = shares * np.repeat(model.detail[index], per_class, axis=0)
-            if names[index] in present:
+            if index in self.present:
                 self.fine[index][:, -1] = 0
-                start += np.log(np.maximum(self.fine[index].sum(axis=1), LEAST)).astype(np.float32)
+                mass = self.fine[index].sum(axis=1)
+                start += np.log(np.maximum(mass, LEAST)).astype(np.float32)
+                self.fine[index][mass <= 0, :-1] = 1  # of a component that knows null alone, if one must be taken
         self.classes = Classes.of(model, drawn, ignored, present)
         start += 0 if self.classes is None else self.classes.start
         self.start, self.coupling = start, _of_drawn(model.coupling, self.drawn)

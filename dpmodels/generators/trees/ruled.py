@@ -64,6 +64,7 @@ def allowed_cells(draw: GivenColumns, records: Records, rules: Rules) -> dict[in
             first, last = cast(Continuous, column).grid.bounds
             reach = rule.holds(limit, last) if name == rule.upper else rule.holds(first, limit)
             others = np.ones((len(limit), column.size - len(first)), dtype=np.bool_)  # zero, which is tried, and null
+            others[:, -1:] &= index not in draw.present
             masks[index] = masks.get(index, True) & np.concatenate([reach, others], axis=1)
     return masks
 

@@ -128,6 +128,9 @@ class TreeModel(Sampler):
             rules = self._rules(part, names)
             draw = GivenColumns(self.models[table], names, ignored, present, bool(rules.all))
             records, fits = _drawn(draw, rows.take(there).records(flat), rules, rng)
+            for index, name in enumerate(flat.modelled):
+                if name in present:  # a rule may have been kept by a null that the table itself has not
+                    fits &= records.states[:, index] != flat.modelled[name].null_state
             there, result = there[fits], Rows({}, {}, there[fits])
             result.fill(records.take(fits), flat, names)
         for name in names:
