@@ -42,11 +42,18 @@ class Image:
 
     def run(self, words: Sequence[str], user: str = "", status: int = 0) -> str:
         """Run a command inside and return what it printed; its folder and its environment are the image's."""
+        return run(self.inside(words, self.root, user), status, env=self.variables(user))
+
+    def inside(self, words: Sequence[str], root: Path, user: str = "") -> list[str]:
+        """Return a command that runs these words in the image's folder, where the image's root lies at ``root``."""
+        user = user or self.user
+        return ["chroot", f"--userspec={user}:{user}", str(root), "/usr/bin/env", "-C", self.folder, *words]
+
+    def variables(self, user: str = "") -> dict[str, str]:
+        """Return the environment of a command inside."""
         user = user or self.user
         home = "/root" if user == "root" else f"/home/{user}"
-        environment = {"PATH": SEARCHED, "HOME": home, "LC_ALL": "C.UTF-8", **self.environment}
-        inside = ["chroot", f"--userspec={user}:{user}", str(self.root), "/usr/bin/env", "-C", self.folder, *words]
-        return run(inside, status, env=environment)
+        return {"PATH": SEARCHED, "HOME": home, "LC_ALL": "C.UTF-8", **self.environment}
 
     def copy(self, words: Sequence[str]) -> None:
         """Copy what git knows of files and folders of the repository."""
@@ -109,6 +116,27 @@ def begin(image: Image, base: str) -> None:
     image.environment["PIP_BREAK_SYSTEM_PACKAGES"] = "1"  # Debian's Python is Debian's; an image of Python is ours
 
 
+def make(root: Path, folders: Sequence[str]) -> Image:
+    """Follow the Dockerfile in a root that is not there yet, and try what came of it."""
+    image = Image(root)
+    first, *others = instructions(DOCKERFILE.read_text(encoding="utf-8"))
+    follow(image, *first)
+    with mounted(root, ["/proc", "/dev", *folders]):
+        for one in others:
+            follow(image, *one)
+        attempt(image)
+    return image
+
+
+def recall(root: Path) -> Image:
+    """Return the image whose root was made earlier, with what the Dockerfile says of its processes."""
+    image = Image(root)
+    for name, rest in instructions(DOCKERFILE.read_text(encoding="utf-8")):
+        if name in {"ENV", "USER", "WORKDIR", "CMD"}:
+            follow(image, name, rest)
+    return image
+
+
 @contextmanager
 def mounted(root: Path, folders: Sequence[str]) -> Iterator[None]:
     """Bind folders of this machine into the root, and take them away again."""
@@ -149,13 +177,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     if args.folder.exists():
         raise SystemExit(f"{args.folder} is there already")
-    image = Image(args.folder)
-    first, *others = instructions(DOCKERFILE.read_text(encoding="utf-8"))
-    follow(image, *first)
-    with mounted(args.folder, ["/proc", "/dev", *args.bind]):
-        for one in others:
-            follow(image, *one)
-        attempt(image)
+    make(args.folder, args.bind)
     print("every instruction was carried out, and what came of it works", file=sys.stderr)
 
 
