@@ -79,6 +79,7 @@ with psycopg.connect("postgresql://nacre_ledger@database/ledger") as ledger:
         else:
             print("allowed", statement)
 """
+PAGE = "import urllib.request as u; print(u.urlopen('http://127.0.0.1:4200/').read().decode())"
 
 
 def database() -> Image:
@@ -108,9 +109,12 @@ def attempt(project: Project) -> None:
     """
     project.up()
     print(project.once("register"), end="")
-    project.wait(lambda: "pool nacre-cpu" in project.log("worker").read_text(), "the worker serves its pool")
+    project.wait(lambda: "pool nacre-cpu: " in project.log("worker").read_text(), "the worker serves its pool")
     print(f"the worker was started {project.starts['worker']} times, since there was no pool before that")
     print(project.execute("worker", OPEN.split()))
+    page = project.execute("server", ["python", "-c", PAGE])
+    if "<html" not in page.lower():
+        raise SystemExit(f"the server has no UI: {page}")
     for name, parameters in ASKED.items():
         words = ["prefect", "deployment", "run", name, "--watch", "--params", json.dumps(parameters)]
         print(first_line(project.once("register", words)))

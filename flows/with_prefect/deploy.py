@@ -1,5 +1,6 @@
 """Register the operator's deployments with a Prefect server, for its clock and its forms; or serve them here."""
 
+import errno
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -154,11 +155,18 @@ def _check_pools(pools: set[str], make: bool = False) -> None:
 
 
 def _make_folders(deployments: Mapping[str, Deployment]) -> None:
-    """Make the folders below the home from which flow runs may read and into which they may write."""
+    """Make the folders below the home from which flow runs may read and into which they may write.
+
+    A folder that is missing from a mount that is read-only is left to whoever fills the mount.
+    """
     home = home_here()
     make_private(home)
     for folder in folders_of(deployments):
-        make_private(home / folder)
+        try:
+            make_private(home / folder)
+        except OSError as fault:
+            if fault.errno != errno.EROFS:
+                raise
 
 
 @contextmanager
