@@ -182,7 +182,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         try:
             attempt(project)
         except SystemExit:
-            for log in sorted((state / "logs").iterdir()):
+            for log in sorted([*(state / "logs").iterdir(), *state.glob("volumes/sensitive/*/error.txt")]):
                 print(f"--- {log.name}", log.read_text()[-4000:], sep="\n")
             raise
         finally:
