@@ -65,7 +65,7 @@ def new_database(url: str, name: str) -> str:
     import psycopg
 
     with psycopg.connect(f"{url}/postgres", autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
+        connection.execute(f"CREATE DATABASE {name}")
     return f"{url}/{name}"
 
 
