@@ -173,7 +173,7 @@ def _sweep_one(name: str, folder: int) -> None:
 
 
 def publish(staged: Path, released: Path, digest: str) -> None:
-    """Move the sealed file to its released place; done already if it is there.
+    """Move the sealed file to its released place, or copy it where that is another mount; done already if it is there.
 
     Raises:
         ArtifactError: the file was changed, or the folder was swapped for a link, behind which nothing is written.
@@ -181,14 +181,38 @@ def publish(staged: Path, released: Path, digest: str) -> None:
     if not os.path.lexists(released):
         checked(staged, digest)
         with _plain_folder(released.parent) as folder:
-            os.replace(staged, released.name, dst_dir_fd=folder)
+            try:
+                os.replace(staged, released.name, dst_dir_fd=folder)
+            except OSError as fault:
+                if fault.errno != errno.EXDEV:  # volumes of containers, though they lie on one file system
+                    raise
+                _copy_into(folder, staged, released.name)
             os.fsync(folder)
-        sync(staged.parent)
     checked(released, digest)
+    if staged.parent.exists():
+        staged.unlink(missing_ok=True)  # a copy is there
+        sync(staged.parent)
+
+
+def _copy_into(folder: int, source: Path, name: str) -> None:
+    """Copy a file into an open folder, where it has its name only after it is whole and synced."""
+    part = f"{_part('')}{token_hex(4)}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with source.open("rb") as sealed, os.fdopen(os.open(part, flags, 0o600, dir_fd=folder), "wb") as copy:
+            shutil.copyfileobj(sealed, copy)
+            copy.flush()
+            os.fchmod(copy.fileno(), stat.S_IMODE(source.stat().st_mode))
+            os.fsync(copy.fileno())
+        os.replace(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(part, dir_fd=folder)
+        raise
 
 
 def prepare_places(staged: Path, released: Path) -> None:
-    """Make both folders, the staging one for the owner alone, and see that one rename can lead between them.
+    """Make both folders, the staging one for the owner alone, and see that they lie on one file system.
 
     Raises:
         ArtifactError: others can look into the staging folder, a link is in the place of the other, or the folders lie

@@ -95,6 +95,16 @@ def test_the_server_asks_for_a_login_and_tells_nobody_that_it_runs(compose: dict
     assert has_login == ["server", "register", "worker"]
 
 
+def test_the_server_starts_once_the_roles_are_made_and_has_a_ui(compose: dict[str, Any]) -> None:
+    services = compose["services"]
+    test = services["database"]["healthcheck"]["test"]
+    assert test[test.index("--host") + 1] == "127.0.0.1"  # the image's first start listens on a socket alone
+    settings = services["server"]["environment"]
+    assert settings["PREFECT_UI_STATIC_DIRECTORY"].startswith(settings["PREFECT_HOME"])
+    urls = [str(one) for each in services.values() for one in each.get("environment", {}).values() if "://" in str(one)]
+    assert [url for url in urls if "PASSWORD" in url] == []  # a password may hold any character
+
+
 def test_prefect_and_the_ledger_have_roles_of_their_own_and_neither_is_above_the_other(
     compose: dict[str, Any], postgres_server: str
 ) -> None:

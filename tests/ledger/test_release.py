@@ -57,6 +57,30 @@ def test_a_release_is_reserved_drawn_sealed_and_committed(ledger, charge, places
     assert ledger.verify({wanted.key: places.released}) == []
 
 
+@pytest.mark.parametrize("full", [False, True])
+def test_a_release_is_copied_where_the_zones_are_two_mounts(ledger, charge, places, full, monkeypatch) -> None:
+    rename, copy, wanted = os.replace, artifact.shutil.copyfileobj, charge()
+
+    def across(source, target, **folders):  # as rename(2) does between the volumes of a container
+        if "dst_dir_fd" in folders and "src_dir_fd" not in folders:
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        rename(source, target, **folders)
+
+    def fill(source, target):
+        copy(source, target)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "replace", across)
+    if full:
+        with monkeypatch.context() as patched, pytest.raises(OSError, match="space"):
+            patched.setattr(artifact.shutil, "copyfileobj", fill)
+            places.release(ledger, wanted)
+        assert list(places.released.parent.iterdir()) == [] and places.staged.exists()
+    assert places.release(ledger, wanted).read_bytes() == places.draws[0]
+    assert len(places.draws) == 1 and kinds(ledger, wanted.key) == ["reserve", "draw", "seal", "commit"]
+    assert not places.staged.exists() and list(places.released.parent.iterdir()) == [places.released]
+
+
 def test_a_replay_draws_nothing_and_charges_nothing(ledger, charge, places) -> None:
     places.release(ledger, charge())
     before = ledger.entries()
