@@ -135,6 +135,19 @@ def matched(parents: Sequence[Any], children: Sequence[Any]) -> Whole:
     return above
 
 
+def parents_named(parents: Sequence[pa.ChunkedArray], children: Sequence[pa.ChunkedArray]) -> Whole:
+    """Return the number of the row above that each row names, as ``matched`` does; -1 also where a column is null."""
+    above = matched(parents, children)
+    for values in children:
+        above[values.is_null().to_numpy()] = -1
+    return above
+
+
+def has_repeated(columns: Sequence[pa.ChunkedArray]) -> bool:
+    """Tell whether two rows of several columns are the same."""
+    return bool(np.bincount(numbered(columns)).max(initial=0) > 1)
+
+
 def _looked_up(parents: pa.ChunkedArray, children: pa.ChunkedArray) -> Whole:
     """Return the same of one column, chunk by chunk, so that no copy of all values is made."""
     kind = joined([parents.slice(0, 0), children.slice(0, 0)]).type

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from dpmodels.arrays import Mask, Whole
 from dpmodels.codec.codes import Codes
 from dpmodels.codec.convert import plain
-from dpmodels.codec.stacked import matched, numbered, objects_of
+from dpmodels.codec.stacked import has_repeated, objects_of, parents_named
 from dpmodels.codec.tree import TreeCodec, TreeRecords, reference_codes
 from dpmodels.contract.branch import Branch
 from dpmodels.contract.tree import Tree
@@ -149,10 +149,8 @@ def _check_parents(tree: Tree, read: Mapping[str, RowsOnDisk], taken: Mapping[st
 
 def _parents(tree: Tree, name: str, above: Mapping[str, pa.ChunkedArray], keys: Mapping[str, pa.ChunkedArray]) -> Whole:
     """Return the number of the row above that each row names, or that it names none. Shapes: [rows above], [rows]."""
-    named = [keys[column] for column in tree.keys_of(name)]
-    parents = matched([above[column] for column in tree.tables[str(tree.tables[name].parent)].key], named)
-    parents[_any_null(named)] = NOBODY
-    return parents
+    key = tree.tables[str(tree.tables[name].parent)].key
+    return parents_named([above[column] for column in key], [keys[column] for column in tree.keys_of(name)])
 
 
 def joined(tree: Tree, raw: Mapping[str, Raw]) -> TreeRecords:
@@ -233,7 +231,7 @@ def _ids(name: str, column: pa.Array, kinds: set[str], drops: bool) -> pa.Array:
 
 def _check_once(name: str, branch: Branch, keys: Mapping[str, pa.ChunkedArray]) -> None:
     """Refuse two rows of one key."""
-    if branch.key and np.bincount(numbered([keys[column] for column in branch.key])).max(initial=0) > 1:
+    if branch.key and has_repeated([keys[column] for column in branch.key]):
         raise DataError("", ONCE.format(name, ", ".join(branch.key)))
 
 
@@ -241,13 +239,6 @@ def _check_unique(name: str, branch: Branch, above: Whole, order: Any = None) ->
     """Refuse two rows of one parent with one value of a unique order column; the rows are sorted by both."""
     if branch.unique and ((np.diff(above) == 0) & (np.diff(order.astype(np.int64)) == 0)).any():
         raise DataError(f"{name}.{branch.order}", REPEATED.format(name))
-
-
-def _any_null(columns: Sequence[pa.ChunkedArray]) -> Mask:
-    null: Mask = np.zeros(len(columns[0]), dtype=np.bool_)
-    for values in columns:
-        null |= values.is_null().to_numpy()
-    return null
 
 
 def _order_of(branch: Branch, raw: Raw) -> Codes:

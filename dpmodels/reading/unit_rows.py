@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from dpmodels.arrays import Whole
 from dpmodels.codec.convert import plain
-from dpmodels.codec.stacked import matched, numbered
+from dpmodels.codec.stacked import has_repeated, parents_named
 from dpmodels.contract.discovery import Discovery, JoinedTable
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
@@ -107,9 +107,7 @@ def _parents(
         if len(there):
             checked_ids(column, there, kinds[column])
         named.append(values)
-    parents = matched(_chunked([above.keys[column] for column in key]), _chunked(named))
-    for values in named:
-        parents[values.is_null().to_numpy(zero_copy_only=False)] = NOBODY
+    parents = parents_named(_chunked([above.keys[column] for column in key]), _chunked(named))
     if branch.orphans == "refuse" and (parents == NOBODY).any():
         raise DataError(branch.parent_key[0], ORPHANS)
     return parents
@@ -124,7 +122,7 @@ def _keys(branch: JoinedTable, rows: pa.Table, kinds: dict[str, set[str]]) -> di
     if not len(rows):
         return {column: plain(rows[column]) for column in branch.key}
     keys = {column: checked_ids(column, rows[column], kinds[column]) for column in branch.key}
-    if keys and np.bincount(numbered(_chunked(keys.values()))).max(initial=0) > 1:
+    if keys and has_repeated(_chunked(keys.values())):
         raise DataError(", ".join(branch.key), "must name each row once")
     return keys
 
