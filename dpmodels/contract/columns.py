@@ -90,6 +90,16 @@ class Identifier(Strict):
         return self
 
 
+def too_few(columns: Mapping[str, Any], rows: int) -> list[tuple[str, str]]:
+    """List the columns whose pattern makes fewer identifiers than so many rows need, as (place in the file, why)."""
+    patterns = {name: one.pattern for name, one in columns.items() if isinstance(one, Identifier)}
+    return [
+        (f"columns.{name}.keep", f"makes {pattern.most} identifiers, fewer than {rows} rows need; make it longer")
+        for name, pattern in patterns.items()
+        if pattern is not None and pattern.most < rows
+    ]
+
+
 def _pattern_faults(text: str) -> list[str]:
     try:
         read_pattern(text)

@@ -21,10 +21,10 @@ from dpmodels.contract.columns import (
     Column,
     Derived,
     Discrete,
-    Identifier,
     Image,
     Modelled,
     derived_faults,
+    too_few,
 )
 from dpmodels.contract.constraints import Constraint, constraint_faults
 from dpmodels.contract.discovery_charge import Discovered, Sources, discovery_faults
@@ -318,20 +318,12 @@ class Schema(Strict):
 
     def too_few(self, rows: int) -> list[tuple[str, str]]:
         """List the columns whose pattern makes fewer identifiers than there are rows, as (place in the file, why)."""
-        patterns = {name: one.pattern for name, one in self.columns.items() if isinstance(one, Identifier)}
-        user_columns = None if self.users is None else (self.unit.user, *self.users.columns)
-        needs = {
-            name: rows if user_columns is None or name in user_columns else rows * self.unit.max_rows
-            for name in patterns
-        }
-        return [
-            (
-                f"columns.{name}.keep",
-                f"makes {pattern.most} identifiers, fewer than {needs[name]} rows need; make it longer",
-            )
-            for name, pattern in patterns.items()
-            if pattern is not None and pattern.most < needs[name]
-        ]
+        if self.users is None:
+            return too_few(self.columns, rows)
+        names = {self.unit.user, *self.users.columns}
+        of_users = {name: one for name, one in self.columns.items() if name in names}
+        of_rows = {name: one for name, one in self.columns.items() if name not in names}
+        return [*too_few(of_users, rows), *too_few(of_rows, rows * self.unit.max_rows)]
 
 
 def name_faults(kinds: Mapping[str, str], target: str | None, user: str | None) -> list[tuple[str, str]]:

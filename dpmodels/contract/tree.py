@@ -29,7 +29,7 @@ from pydantic import Field, model_validator
 
 from dpmodels.contract.base import CanonicalContract, ColumnFaults
 from dpmodels.contract.branch import MOST_ROWS, POSITION, PREVIOUS, ROWS, Branch, column_faults
-from dpmodels.contract.columns import Column, Identifier
+from dpmodels.contract.columns import Column, Identifier, too_few
 from dpmodels.contract.discovery_charge import Discovered, Sources, discovery_faults
 from dpmodels.contract.numbers import Integer
 from dpmodels.contract.public import PublicTable, Reference, public_faults, reference_faults, size_faults
@@ -148,6 +148,15 @@ class Tree(CanonicalContract):
         branch = self.tables[name]
         by_order = (branch.order,) if branch.unique and branch.order and branch.order not in branch.follows else ()
         return (*branch.follows, *by_order)
+
+    def too_few(self, units: int) -> list[tuple[str, str]]:
+        """List the columns whose pattern makes fewer identifiers than units need that have all rows they may have."""
+        faults = list[tuple[str, str]]()
+        for name, branch in self.tables.items():
+            rows, keys = units * self.rows_of_a_unit(name), self.keys_of(name)
+            made = {key: one for key, one in branch.columns.items() if key not in keys}
+            faults += [(f"tables.{name}.{place}", why) for place, why in too_few(made, rows)]
+        return faults
 
     @property
     def rows_below(self) -> int:

@@ -41,7 +41,7 @@ def prepare(config: SynthesizeConfig, partition: str = "") -> Prepared:
         raise InvalidArgument("query", config.query, "be left out: a tree of tables is read from files, a table each")
     name = method_for(contract, config.model.method)
     method = system_of(name, config.model.measurement, config.model.training, among=synthesized())
-    if contract.is_table and config.rows and (faults := contract.too_few(config.rows)):
+    if (contract.is_table or contract.kind == "tree") and config.rows and (faults := contract.too_few(config.rows)):
         raise InvalidArgument("rows", config.rows, f"be fewer: {' '.join(faults[0])}")
     if config.parents and (contract.users is None or not contract.users.columns):
         rule = "be left out: the schema does not say which columns are the users' own (`users: {columns: [...]}`)"

@@ -154,6 +154,13 @@ def test_what_is_wrong_with_a_rule_is_said_at_its_place(table, rule, says):
     assert faults[0].where == f"tables.{table}.constraints.0"
 
 
+def test_a_pattern_makes_enough_keys_for_all_rows_that_units_may_have():
+    tree, _ = parse(changed(purchase__columns__number={"type": "identifier", "keep": "pattern:P[0-9]{2}"}))
+    assert tree.too_few(33) == []
+    (place, why) = tree.too_few(34)[0]
+    assert place == "tables.purchase.columns.number.keep" and "makes 100 identifiers, fewer than 102 rows" in why
+
+
 def test_a_target_is_one_of_the_table_that_it_is_drawn_with():
     tree = Tree.model_validate({**yaml.safe_load(firm.SCHEMA_TEXT), "target": "purchase.kind"})
     assert {name: tree.flat_of(name).target for name in tree.measured} == {

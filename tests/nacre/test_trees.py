@@ -79,6 +79,13 @@ def test_a_dictionary_of_frames_becomes_another_for_one_charge(finished: nacre.R
     assert "30 synthetic units" in repr(finished)
 
 
+def test_keys_that_a_pattern_runs_out_of_are_refused_before_the_charge(tmp_path: Path) -> None:
+    short = firm.SCHEMA_TEXT.replace("P[0-9]{7}", "P[0-9]")
+    with refused(InvalidArgument, "makes 10 identifiers", name="rows"):
+        nacre.synthesize(TABLES, short, rows=30, **ASKED)
+    assert not (tmp_path / ".nacre" / "ledger.sqlite").exists()
+
+
 def test_scores_on_the_real_rows_are_a_charge_of_their_own_and_are_shown(tmp_path: Path) -> None:
     made = nacre.synthesize(TABLES, firm.SCHEMA_TEXT + "target: purchase.kind\n", report_epsilon=1, rows=30, **ASKED)
     scores = json.loads((made.folder / "report.json").read_text())["charged"]
