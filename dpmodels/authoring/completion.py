@@ -134,9 +134,9 @@ def _values(column: Mapping[str, Any], finding: ReleasedKeys) -> dict[str, Any]:
         return {"values": TODO}
     listed = [] if column.get("other") is None or column["other"] in values else [column["other"]]
     usual = ({"other": None} if "other" in column else {}) | _usual(values)
-    said = [{"values": [*values, *listed]}] if "outside" in column else []
-    untyped = [{**keys, "dtype": None} for keys in (*said, usual)]
-    return next((keys for keys in (*said, *untyped[:-1], usual) if _fits({**column, **keys})), untyped[-1])
+    drafted = [{"values": [*values, *listed]}] if "outside" in column else []
+    untyped = [{**keys, "dtype": None} for keys in (*drafted, usual)]
+    return next((keys for keys in (*drafted, *untyped[:-1], usual) if _fits({**column, **keys})), untyped[-1])
 
 
 def _fits(column: Mapping[str, Any]) -> bool:
