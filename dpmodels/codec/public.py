@@ -18,6 +18,23 @@ UNKNOWN, NONE = -1, -2
 """Stand for a key that no row has, and for none."""
 
 
+class PublicCodec(Codec):
+    """Takes tables that have more columns than their schema: what is public may be left out by saying nothing of it."""
+
+    def check_names(self, names: Sequence[str]) -> None:
+        """Refuse a table in which a column of the schema is missing, or there twice."""
+        super().check_names([name for name in names if name in self.schema.columns])
+
+    def listed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the columns of the schema alone.
+
+        Raises:
+            DataError: one is missing, or there twice.
+        """
+        self.check_names(batch.schema.names)
+        return batch.select(list(self.schema.columns))
+
+
 def schema_of(name: str, table: PublicTable) -> Schema:
     """Return the schema of a public table's file, which may be all identifiers; its contract was checked."""
     return Schema.model_construct(name=name.replace("_", "-"), columns=table.columns)

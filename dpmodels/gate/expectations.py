@@ -187,7 +187,8 @@ class Gate(Verdicts):
         array = plain(batch.column(name))
         check_type(name, column, array.type)
         if not is_whole(array):
-            raise DataError(name, "must hold UTF-8 text in every row")
+            clock = pa.types.is_time(array.type)
+            raise DataError(name, f"must hold {'times before 24:00:00' if clock else 'UTF-8 text'} in every row")
         rejects = self.raw and isinstance(column, Continuous) and column.outside == "reject-row"
         return _to_pandas(column, array, rejects)
 

@@ -66,9 +66,7 @@ def files_of(address: Address, root: Root) -> list[DataFile]:
 
 
 def pinned(address: Address, root: Root) -> Address:
-    """Name the newest version, unless one is named."""
-    if address.snapshot:
-        return address
+    """Name the newest version, unless one is named, which the log must have."""
     with _log(root) as folder:
         return replace(address, snapshot=str(_table(folder, address, root).version()))
 

@@ -13,14 +13,15 @@ from pydantic import ValidationError
 
 from dpmodels.codec.convert import plain
 from dpmodels.codec.encode import Codec
-from dpmodels.codec.public import public_table, public_types, schema_of
+from dpmodels.codec.public import PublicCodec, public_table, public_types, schema_of
 from dpmodels.contract.columns import Identifier
 from dpmodels.contract.public import PublicTable, Value
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
+from dpmodels.reading.data_files import find_files
+from dpmodels.reading.formats import parts_of
 from dpmodels.reading.frames import load_given
-from dpmodels.reading.load import load_parts
 from dpmodels.reading.tree_files import naming, place_of
 
 BATCH_ROWS = 65_536
@@ -37,8 +38,9 @@ def load_public_files(tree: Tree, data: str) -> Tree:
 
     def read(name: str) -> Batches:
         table = tree.public[name]
-        parts = load_parts(place_of(data, name), schema_of(name, table), BATCH_ROWS, list(table.columns))
-        return chain.from_iterable(part.reveal() for part in parts)
+        codec, files = PublicCodec(schema_of(name, table)), find_files(place_of(data, name))
+        parts = [part for file in files for part in parts_of(file, codec, list(table.columns))]
+        return chain.from_iterable(part.read(BATCH_ROWS) for part in parts)
 
     return _with_rows(tree, read)
 
@@ -91,7 +93,7 @@ def _with_rows(tree: Tree, read: Callable[[str], Batches]) -> Tree:
 def _rows(name: str, table: PublicTable, batches: Batches) -> dict[str, tuple[Value, ...]]:
     """Return the values of a table's columns, once every row was held to the schema."""
     schema = schema_of(name, table)
-    types, rows = public_types(name, table), list(batches)
+    types, rows = public_types(name, table), list(map(PublicCodec(schema).listed, batches))
     for batch in rows if schema.modelled else ():
         Codec(schema.refusing()).encode(batch)
     if not sum(map(len, rows)):

@@ -33,10 +33,11 @@ class Source:
     query: str = ""
 
     def check(self, name: str = "data") -> None:
-        """Refuse a source that no run can read, and one that holds a secret, by its ``name``; nothing there is opened.
+        """Refuse a source that no run can read, and one that holds a secret, by its ``name``; no rows are opened.
 
         Raises:
-            NacreError: the source holds a secret, is of an unknown kind, or is a path where nothing is.
+            NacreError: the source holds a secret, is of an unknown kind, is a path where nothing is, or names a
+                snapshot that the table of this machine does not have.
         """
         if self.query:
             check_query(self.data, self.query)
@@ -44,10 +45,13 @@ class Source:
                 LOG.warning(TIED, " and ".join(f"`{word}`" for word in words))
             return
         check_place(self.data, name)
-        if not (
-            is_uri(self.data) or "*" in self.data or NAME in self.data or Path(address_of(self.data).base).exists()
-        ):
+        address = address_of(self.data)
+        if is_uri(self.data) or "*" in self.data or NAME in self.data:
+            return
+        if not Path(address.base).exists():
             raise DataError("", f"{self.data} does not exist")
+        if address.snapshot:
+            pinned(self.data)
 
     @property
     def settled(self) -> "Source":

@@ -13,6 +13,7 @@ from dpmodels.authoring.lint import parse
 from dpmodels.codec.encode import Codec
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate
+from tests.kit.errors import refused
 from tests.kit.every_kind import one
 
 BERLIN = pa.timestamp("us", "Europe/Berlin")
@@ -101,6 +102,13 @@ def test_finer_times_are_cut_down_to_the_unit_of_the_column():
     schema = one('{type: integer, min: 0, max: 86399, dtype: "time32[s]"}')
     column = pa.array([time(12, 0, 0, 999_999)], pa.time64("us"))
     assert Codec(schema).decode(Codec(schema).encode(pa.table({"x": column})))["x"].to_pylist() == [time(12)]
+
+
+def test_a_moment_after_the_last_of_a_day_is_refused_as_that():
+    """DuckDB has 24:00:00, which Arrow's type of a time of day does not."""
+    schema = one('{type: integer, min: 0, max: 86399, dtype: "time32[s]"}')
+    with refused(DataError, "must hold times before 24:00:00 in every row", column="x"):
+        Gate(schema, raw=True).check(pa.table({"x": pa.array([86_400 * 10**6], pa.int64()).view(pa.time64("us"))}))
 
 
 PLAIN = "{type: datetime, min: 2024-01-01, max: 2024-12-31}"

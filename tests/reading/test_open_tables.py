@@ -115,6 +115,8 @@ def test_a_version_that_a_log_lacks_is_refused_at_once(tmp_path: Path) -> None:
     for version in (2, 9_000_000_000, 9_999_999_999_999_999_999):
         with refused(DataError, "version", column=""):
             find_files(f"{visits}@v{version}")
+        with refused(DataError, "version", column=""):
+            pinned(f"{visits}@v{version}")
 
 
 @pytest.mark.parametrize("name", ["a#b", "a#b@v1", "a@v1"])

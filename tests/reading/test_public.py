@@ -112,6 +112,28 @@ def test_public_rows_are_read_from_text_with_all_their_columns(ending, tmp_path)
     assert public_tables(tree)["airport"].to_pydict() == expected.to_dict("list")
 
 
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl", "frame"])
+def test_columns_of_a_public_table_that_are_not_listed_are_left_out(ending, tmp_path):
+    content = yaml.safe_load(SCHEMA)
+    content["public"] = {"airport": {"key": "code", "columns": {"code": {"type": "identifier"}}}}
+    content["tables"]["flight"]["refers"] = content["tables"]["flight"]["refers"][:1]
+    rows = pd.DataFrame({"runways": [[1], [2, 3]], "code": ["AAA", "BBB"], "city": [None, "Rome"]})
+    if ending == "csv":
+        rows.to_csv(tmp_path / "airport.csv", index=False)
+    elif ending == "jsonl":
+        rows.to_json(tmp_path / "airport.jsonl", orient="records", lines=True)
+    else:
+        rows.to_parquet(tmp_path / "airport.parquet", index=False)
+    tree = Tree.model_validate(content)
+    if ending == "frame":
+        tree, _ = load_public_frames(tree, Sensitive({**tables_of(), "airport": rows}))
+        with refused(DataError, "is in the schema but not in the data", column="airport.code"):
+            load_public_frames(Tree.model_validate(content), Sensitive({**tables_of(), "airport": rows[["city"]]}))
+    else:
+        tree = load_public_files(tree, str(tmp_path))
+    assert public_tables(tree)["airport"].to_pydict() == {"code": ["AAA", "BBB"]}
+
+
 def test_keys_of_text_files_match_whole_numbers_and_no_other_way_to_write_them():
     columns = {"columns": {"id": {"type": "identifier"}}, "key": "id"}
     of_text = PublicTable.model_validate({**columns, "rows": {"id": ["7", "008"]}})
