@@ -45,7 +45,7 @@ $(VENV)-site/.installed: supply/site.txt
 	$(VENV)-site/bin/python -m pip install --quiet --requirement supply/site.txt
 	@touch $@
 
-demo: $(INSTALLED) ## run the whole pipeline on a public health-insurance study (about a minute, once installed)
+demo: $(INSTALLED) ## run the whole pipeline on a public table of earnings (about a minute, once installed)
 	$(BIN)/nacre demo
 
 # What runs on one worker, and what comes first, is written in tests/conftest.py. Some tests wait for servers and schedules

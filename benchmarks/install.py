@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.common import ROOT, Table, measure, parse, report
 from supply.installed import closure
 
-SCHEMA = ROOT / "flows" / "demo" / "randhie.yaml"
+SCHEMA = ROOT / "flows" / "demo" / "earnings.yaml"
 BUDGET = ("--epsilon", "1", "--delta", "1e-5", "--out", "out", "--home", "home")
 COMMANDS = {
     "import nacre": ("-c", "import nacre"),

@@ -155,8 +155,9 @@ def _fit(looks: Sequence[Facts]) -> str:
         return "as close to the release as its noise allows"
     worst = max(missed, key=lambda look: float(look["left"] / look["explained"]))
     return (
-        f"further from the released {', '.join(look_in_words(look['look']) for look in missed)} than noise explains: "
-        f"{short(worst['left'])} times the noise, where it and drawing explain {short(worst['explained'])}"
+        f"not as close to the released {', '.join(look_in_words(look['look']) for look in missed)} as noise allows: "
+        f"off by {short(worst['left'])} times the noise, where it and drawing explain {short(worst['explained'])}; "
+        "whatever is said here to be within some percent counts that in"
     )
 
 

@@ -224,7 +224,7 @@ def approve(
 def demo(
     folder: Annotated[Path, typer.Option(help="Where the demo works.")] = Path("demo"), as_json: AsJson = False
 ) -> None:
-    """Run the whole pipeline on a real public table, the RAND Health Insurance Experiment.
+    """Run the whole pipeline on a real public table, which it brings: what 15,992 men earned.
 
     Example: nacre demo --folder demo
     """

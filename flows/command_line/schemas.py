@@ -10,7 +10,6 @@ import typer
 
 from dpmodels.errors import PathTaken
 from dpmodels.escapes import escaped
-from dpmodels.reading.data_files import FORMATS
 from flows.command_line.options import NUMBER, AllowLargeDelta, AsJson, Data, Home, QueryText, Url
 from flows.command_line.printing import echo, interruptible, unwind
 
@@ -83,6 +82,8 @@ def _left(text: str) -> str:
 
 def _names_from(data: str, query: str) -> str:
     """Say where the names of a draft are from."""
+    from dpmodels.reading.data_files import FORMATS
+
     kind = FORMATS.get(PurePosixPath(data).suffix.lower()) if not query else "query"
     if kind == "csv":
         return "the first line of the file"

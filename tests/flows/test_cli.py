@@ -97,10 +97,10 @@ def test_the_demo_runs_on_the_public_table_and_charges_its_account(tmp_path, mon
     code, out, err = run_cli("demo", "--folder", tmp_path)
     assert code == 0, err
     assert "trained on synthetic" in out
-    assert run_cli("schema", "lint", tmp_path / "randhie.yaml")[0] == 0  # the way into production begins with it
+    assert run_cli("schema", "lint", tmp_path / "earnings.yaml")[0] == 0  # the way into production begins with it
     manifest = json.loads((tmp_path / "hand-off-1" / "manifest.json").read_text())
-    assert manifest["data_set"] == "randhie"
-    assert Ledger(tmp_path / "home" / "ledger.sqlite").balance("randhie").charges == 1
+    assert manifest["data_set"] == "earnings"
+    assert Ledger(tmp_path / "home" / "ledger.sqlite").balance("earnings").charges == 1
 
 
 CLINIC = """\

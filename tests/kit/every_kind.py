@@ -73,4 +73,4 @@ def table() -> pa.Table:
 @pytest.fixture(scope="session")
 def schemas() -> list[Path]:
     root = Path(__file__).parents[2]
-    return [root / "benchmarks/schemas/adult.yaml", root / "flows/demo/randhie.yaml"]
+    return [root / "benchmarks/schemas/adult.yaml", root / "flows/demo/earnings.yaml"]

@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-HEAVY = "torch prefect pandas scipy sklearn great_expectations opendp dp_accounting numba distributed"
+HEAVY = "numpy pyarrow torch prefect pandas scipy sklearn great_expectations opendp dp_accounting numba distributed"
 
 
 def run(code: str, *arguments: str) -> tuple[float, str]:

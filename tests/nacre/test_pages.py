@@ -12,7 +12,7 @@ import pytest
 import nacre
 from dpmodels.errors import SchemaError
 from dpmodels.hand_off.verify import verify_hand_off
-from flows.demo import SCHEMA, _fetch
+from flows.demo import SCHEMA, TABLE
 from tests.kit.support import charges, run_cli
 
 ROOT = Path(__file__).parents[2]
@@ -22,15 +22,14 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/de
 
 @pytest.fixture
 def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder where `nacre demo` has left its table, of a tenth of the rows, and its schema."""
+    """A folder where `nacre demo` has left its table, of an eighth of the rows, and its schema."""
     import pandas as pd
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NACRE_HOME", "state")
     (tmp_path / "demo").mkdir()
-    table = tmp_path / "demo" / "randhie.parquet"
-    _fetch(table)
-    pd.read_parquet(table).head(2_000).to_parquet(table, index=False)
+    table = tmp_path / "demo" / "earnings.parquet"
+    pd.read_parquet(TABLE).head(2_000).to_parquet(table, index=False)
     shutil.copy(SCHEMA, tmp_path / "demo")
     return tmp_path
 
@@ -60,7 +59,7 @@ def test_the_tutorial_can_be_typed_from_top_to_bottom(demo: Path) -> None:
         assert code == (3 if words[0] == "verify" else 0), (words, err)  # nobody signed
         if into:
             Path(into).write_text(out)
-    with pytest.raises(SchemaError, match=r"mdvis\.min: is still TODO"):
+    with pytest.raises(SchemaError, match=r"age\.min: is still TODO"):
         nacre.load_schema("draft.yaml")
     listed = re.findall(r"^    hand-off/(\S+?),? ", (ROOT / "docs" / "tutorial.md").read_text(), re.MULTILINE)
     assert len(listed) == 8 and all((demo / "hand-off" / name).exists() for name in listed)
@@ -127,7 +126,7 @@ def test_the_lines_for_a_notebook_run_as_they_stand(demo: Path) -> None:
     import pandas as pd
 
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(), re.DOTALL)
-    names: dict[str, object] = {"frame": pd.read_parquet("demo/randhie.parquet"), "nacre": nacre}
+    names: dict[str, object] = {"frame": pd.read_parquet("demo/earnings.parquet"), "nacre": nacre}
     for block in reversed(blocks):  # the account is opened first
         exec(block, names)
     made = names["made"]
