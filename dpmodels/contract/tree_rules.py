@@ -42,12 +42,17 @@ def rule_faults(
         columns: of this table, by the names that they have there.
         above: columns of the tables above it, by table and column.
     """
-    both = {**columns, **_flat(table, columns), **above}
+    flat = {**_flat(table, columns), **above}
+    both = {**columns, **flat}
     if faults := constraint_faults(texts, both):
         yield from faults
         return
+    for index, text in enumerate(texts):
+        if twice := [name for name in _names(text, both) if name in columns and name in flat]:
+            yield f"constraints.{index}", f"`{text}` may mean two columns by `{twice[0]}`: rename that of this table"
+            return
     rules = named_rules(texts, table, columns, above)
-    yield from constraint_faults([rule.flat for rule in rules], {**_flat(table, columns), **above})
+    yield from constraint_faults([rule.flat for rule in rules], flat)
     for index, text in enumerate(texts):
         if not any(name in columns or name in _flat(table, columns) for name in _names(text, both)):
             yield (

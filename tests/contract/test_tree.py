@@ -131,6 +131,14 @@ def test_a_rule_of_one_table_is_one_of_its_schema_however_it_names_its_columns()
     assert contract.ruled("purchase").constraints == ("purchase.day <= purchase.paid",)
 
 
+def test_a_rule_may_not_name_a_column_that_is_called_as_one_above_is():
+    aged = {"purchase__columns__customer.age": {"type": "integer", "min": 0, "max": 99}}
+    contract, faults = parse(changed(**aged, purchase__constraints=["when kind = books then customer.age >= 20"]))
+    assert contract is None and [fault.where for fault in faults] == ["tables.purchase.constraints.0"]
+    assert "may mean two columns by `customer.age`" in faults[0].message
+    assert parse(changed(**aged))[1] == []
+
+
 @pytest.mark.parametrize(
     ("table", "rule", "says"),
     [
