@@ -161,9 +161,14 @@ class SchemaFault:
     where: str
     message: str
 
+    @property
+    def is_of_the_file(self) -> bool:
+        """Whether it is about the whole file, and no place in it."""
+        return self.where == "file" and not self.line
+
     def __str__(self) -> str:
         line = f"line {self.line}: " if self.line else ""
-        return f"{line}{self.where}: {self.message}"
+        return self.message if self.is_of_the_file else f"{line}{self.where}: {self.message}"
 
 
 class SchemaError(NacreError):
@@ -171,7 +176,11 @@ class SchemaError(NacreError):
 
     def __init__(self, source: str, faults: Sequence[SchemaFault]) -> None:
         self.source, self.faults = shortened(source), tuple(faults)
-        super().__init__(f"schema {self.source} has {len(faults)} fault(s): " + "; ".join(map(str, faults)))
+        if len(self.faults) == 1:
+            said = f"{'' if self.faults[0].is_of_the_file else ':'} {self.faults[0]}"
+        else:
+            said = f" has {len(self.faults)} faults: " + "; ".join(map(str, self.faults))
+        super().__init__(f"schema {self.source}{said}")
 
 
 class DataError(NacreError):

@@ -4,6 +4,7 @@ Tables, documents and the records of clients are all read here. Text is held to 
 Arrow parses it, and every record fits into what Arrow takes at once, so the size of that decides nothing.
 """
 
+import codecs
 import csv
 import json
 import re
@@ -29,14 +30,13 @@ WITHOUT_QUOTES = ".tsv"
 MISSING = pa.array(["NA", "N/A", "NaN", "nan", "null", "NULL"])
 DAMAGED = "the file is damaged or not what its name says"
 ALSO = {
-    "csv": ", is not in UTF-8, or a row has more or fewer fields than there are names, as where a decimal comma parts "
-    "a number in two",
+    "csv": ", or a row has more or fewer fields than there are names, as where a decimal comma parts a number in two",
     "json": ", or a line has another kind of value than the first line, which must have a value for each column",
 }
 """What else may be wrong with a file of text."""
 NO_TEXT = "{} is no CSV file or JSON lines: its first line is no UTF-8 text, or is longer than {} MiB"
-"""Where a name that is empty comes from."""
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
+NOT_UTF8 = "its text is not in UTF-8: save it as UTF-8 (in Excel as CSV UTF-8)"
 ENDS = re.compile(rb"[\r\n]")
 WRITTEN = {
     pa.float64(): ("numbers", ", with a point before the decimals (3.5, not 3,5) and nothing between thousands"),
@@ -208,8 +208,26 @@ def guarded(batches: Stream, file: DataFile) -> Stream:
 
 
 def fault_of(file: DataFile) -> str:
-    """Say what may be wrong with a file that cannot be read."""
-    return ("the connection broke, or " if is_uri(file.uri) else "") + DAMAGED + ALSO.get(file.format, "")
+    """Say what may be wrong with a file that cannot be read; one of this machine is read again to its end for that."""
+    if file.format in ALSO and not is_uri(file.uri) and not _is_utf8(file):
+        return NOT_UTF8
+    elsewhere = "the connection broke, its text is not in UTF-8, or " if is_uri(file.uri) else ""
+    return elsewhere + DAMAGED + ALSO.get(file.format, "")
+
+
+def _is_utf8(file: DataFile) -> bool:
+    """Tell whether all text is in UTF-8; what cannot be opened or unpacked is taken for that."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with file.stream() as source:
+            while block := source.read(LONGEST_LINE):
+                decoder.decode(block)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    except FAILURES:
+        pass
+    return True
 
 
 def parsed(batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType]) -> pa.RecordBatch:
