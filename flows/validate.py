@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from dpmodels.errors import ArtifactError
+from dpmodels.plural import counted
 from flows.settings import home_here
 from flows.with_prefect.artifacts import publish_checks
 from flows.with_prefect.worker import deployed, name_flow_run, run_here
@@ -41,4 +42,4 @@ def validate_run(run: str) -> None:
     faults = [*verified.faults, *broken, *ledger.verify(sealed_releases(ledger, home)), *map(str, doubts)]
     publish_checks(stored_run, faults, verified.signature)
     if faults:
-        raise ArtifactError(f"run {run} has {len(faults)} fault(s): {'; '.join(faults)}")
+        raise ArtifactError(f"run {run} has {counted(len(faults), 'fault')}: {'; '.join(faults)}")

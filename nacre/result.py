@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.hand_off.manifest import read_manifest
 from dpmodels.hand_off.verification import Verification
+from dpmodels.plural import counted
 from nacre.ledgers import Place
 from nacre.words import in_python
 
@@ -206,7 +207,9 @@ def verify(folder: Place, public_key: Place | None = None, officer_key: Place | 
     signer, officer = (Path(key) if key else None for key in (public_key, officer_key))
     verified = check(os.fspath(folder), signer, officer)
     if verified.faults:
-        raise ArtifactError(f"the hand-off {folder} has {len(verified.faults)} fault(s): {'; '.join(verified.faults)}")
+        raise ArtifactError(
+            f"the hand-off {folder} has {counted(len(verified.faults), 'fault')}: {'; '.join(verified.faults)}"
+        )
     return verified
 
 

@@ -25,6 +25,7 @@ from dpmodels.contract.columns import Column, Continuous, Derived, Identifier
 from dpmodels.contract.image import Image
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError, Unsuitable
+from dpmodels.plural import counted
 
 __all__ = ["Codec", "Records"]
 
@@ -69,7 +70,7 @@ class Codec:
             if names.count(name) > 1:
                 raise DataError(name, "is in the data more than once")
         extra = sum(name not in declared for name in names)
-        unknown = f"the data has {extra} column(s) that the schema lacks"
+        unknown = f"the data has {counted(extra, 'column')} that the schema lacks"
         if "" in names:
             unknown += f"; one has no name: {NAMELESS}"
         elif any(name.startswith("Unnamed: ") or name == "__index_level_0__" for name in names):

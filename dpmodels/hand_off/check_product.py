@@ -21,6 +21,7 @@ from dpmodels.hand_off.verification import Verification
 from dpmodels.limits import LARGEST_REPORT, read_json
 from dpmodels.methods.kinds import SYNTHESIZED
 from dpmodels.parquet_footer import read_footer
+from dpmodels.plural import counted
 from dpmodels.releases.contract import Contract
 
 PART = re.compile(r"synthetic/([a-z][a-z0-9_]*/)?part-[0-9]{5}\.parquet")
@@ -101,7 +102,7 @@ def _differing(types: Types, known: Types) -> str:
     """Say how columns differ from those that a schema has; names that it lacks are a stranger's, and are not shown."""
     names, expected = [name for name, _ in types], [name for name, _ in known]
     if extra := sum(name not in expected for name in names):
-        return f"{extra} column(s) of other names"
+        return f"{counted(extra, 'column')} of other names"
     if missing := [name for name in expected if name not in names]:
         return f"no column {', '.join(missing[:MOST_FAULTS])}"
     if names != expected:

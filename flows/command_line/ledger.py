@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpmodels.errors import AccountMissing, InvalidArgument, NacreError
+from dpmodels.plural import counted
 from flows.command_line.options import NUMBER, AllowLargeDelta, AsJson, Home, Url
 from flows.command_line.printing import echo
 from flows.sections import HOME
@@ -326,7 +327,7 @@ def verify(
         for fault in faults:
             echo(fault, err=True)
     if faults:
-        raise NacreError(f"the ledger has {len(faults)} fault(s)")
+        raise NacreError(f"the ledger has {counted(len(faults), 'fault')}")
     if not as_json:
         of_anchors = f"; {looked_at} anchor(s) at {anchors} were looked at, and are in it" if anchors else ""
         echo(f"the chain is whole and every sealed release is unchanged{of_anchors}")

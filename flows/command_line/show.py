@@ -14,6 +14,7 @@ from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.gate.expectations import Verdicts
 from dpmodels.ledger.approval import Approval, ApprovalRequest
 from dpmodels.ledger.records import Quote
+from dpmodels.plural import counted
 from dpmodels.releases.contract import Contract
 from flows.command_line.console import exit_on, print_facts, print_json, print_table, say
 from flows.command_line.printing import echo
@@ -232,7 +233,7 @@ def show_verified(
     for fault in verified.faults:
         echo(fault, err=True)
     if verified.faults:
-        raise ArtifactError(f"{verified.verdict}: the hand-off {folder} has {len(verified.faults)} fault(s)")
+        raise ArtifactError(f"{verified.verdict}: the hand-off {folder} has {counted(len(verified.faults), 'fault')}")
     facts = {"files": f"{verified.files} as the manifest has them", "budget": verified.budget, "unit": verified.unit}
     facts |= {"charge": verified.charge, "account": verified.account or "not known here", "approved": verified.approved}
     facts |= {**verified.declared, "signature": verified.signature}

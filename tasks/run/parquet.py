@@ -18,6 +18,7 @@ from dpmodels.codec.stacked import whole_units
 from dpmodels.contract.base import described, is_text
 from dpmodels.errors import DataError
 from dpmodels.parquet_pages import LETTERS, PACKED, check_file
+from dpmodels.plural import counted
 
 LETTERS_OF_ROW = 2**12
 """Bytes of text that a row has on average, at most, in a file that repeats its texts."""
@@ -96,7 +97,7 @@ def _check_types(types: pa.Schema, contract: Any) -> int:
     else:
         columns = set(codec_of(contract).output_schema.names)
     if extra := sum(name not in columns for name in types.names):
-        raise DataError("", f"the data has {extra} column(s) that the schema lacks")
+        raise DataError("", f"the data has {counted(extra, 'column')} that the schema lacks")
     if twice := [name for name, times in Counter(types.names).items() if times > 1]:
         raise DataError(twice[0], "is in the data more than once")
     for field in types:

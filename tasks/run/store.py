@@ -29,6 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dpmodels.artifact import aside, make_folder, replace_folder, sweep, write_text
 from dpmodels.errors import ArtifactError, FileMissing, PathTaken, Unsuitable, shortened
 from dpmodels.files import list_plain, read_plain, sha256_plain
+from dpmodels.plural import counted
 from dpmodels.releases.formats import read_plan
 from dpmodels.releases.plan import Plan
 from tasks.engine.engines import cores
@@ -341,7 +342,7 @@ def members(root: Path, folder: Path) -> list[Path]:
     pattern, names = PARTS[folder.name], list_plain(root, folder)
     if strange := [name for name in names if not pattern.fullmatch(name)]:
         raise ArtifactError(
-            f"{folder} holds {len(strange)} file(s) that no stage makes there; nothing is read from it. "
+            f"{folder} holds {counted(len(strange), 'file')} that no stage makes there; nothing is read from it. "
             "Find out who put them there, remove them, and resume the run"
         )
     return [folder / name for name in names]

@@ -23,6 +23,7 @@ from dpmodels.errors import ArtifactError, DataError, InvalidArgument, Unsuitabl
 from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from dpmodels.hand_off.odcs import price_of
 from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.plural import counted
 from dpmodels.reading.addresses import Address, address_of
 from dpmodels.reading.data_files import FAILURES, is_uri, open_system, settled
 from dpmodels.reading.pictures import write_pictures
@@ -59,7 +60,9 @@ def export(hand_off: Path, to: str, by: Sequence[str] = (), png: bool = False, r
     table = hand_off / MADE["sample"]
     check_there(hand_off)
     if faults := verify_hand_off(hand_off).faults:
-        raise ArtifactError(f"the hand-off {hand_off} has {len(faults)} fault(s), and is not exported: {faults[0]}")
+        raise ArtifactError(
+            f"the hand-off {hand_off} has {counted(len(faults), 'fault')}, and is not exported: {faults[0]}"
+        )
     contract, _ = read(hand_off / "schema.yaml")
     address = address_of(to)
     is_versioned = address.kind in ("delta", "catalog")
