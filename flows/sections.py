@@ -112,6 +112,11 @@ class StatementConfig(Declaration):
     license: Said = Field(
         default="", description="Under which terms it is handed over; public.", examples=["CC BY 4.0"]
     )
+    contact: Said = Field(
+        default="",
+        description="Who answers for it and may be asked, such as the controller; public, kept for ever.",
+        examples=["St. Anna Hospital, privacy@st-anna.example"],
+    )
     retention: Said = Field(
         default="",
         description="How long the sensitive zone is kept; a day in it is the last (remove --expired); public.",

@@ -35,6 +35,7 @@ class HandOverSettings(TypedDict, total=False):
     purpose: str
     recipient: str
     license: str
+    contact: str
     retention: str
 
 

@@ -138,7 +138,7 @@ def differs(folder: Path, manifest: Manifest) -> str:
     if card_terms != terms(manifest):
         return f"{CARD} is about another hand-off, unit, price or approval than the manifest"
     if SHEET in manifest.artifacts and declaration != manifest.operator_says:
-        return f"{CARD} says another purpose, recipient, license or retention than the manifest"
+        return f"{CARD} says another purpose, recipient, license, contact or retention than the manifest"
     if not close:
         return f"{CARD} says that the budget means something else than its events do"
     return fault

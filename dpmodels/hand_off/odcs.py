@@ -106,7 +106,7 @@ def price_of(manifest: Manifest) -> Facts:
         "method": manifest.method,
         "schemaSha256": manifest.schema_sha256,
         "releaseSha256": manifest.release_sha256,
-        **{name: said.get(name) for name in ("license", "recipient")},
+        **{name: said.get(name) for name in ("license", "recipient", "contact")},
         "nacreVersion": manifest.nacre_version,
     }
     return {name: value for name, value in stated.items() if value is not None}

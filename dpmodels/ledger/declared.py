@@ -21,6 +21,7 @@ class Declaration(Frozen):
         purpose: what the hand-off is for.
         recipient: who gets it.
         license: under which terms.
+        contact: who answers for it and may be asked, such as the controller with an address.
         retention: how long the sensitive zone is kept; of a day in it, such as 2027-03-01, that is the last.
         again: why data is charged again, for which another account pays, or an unfinished run has paid.
     """
@@ -28,6 +29,7 @@ class Declaration(Frozen):
     purpose: Said = ""
     recipient: Said = ""
     license: Said = ""
+    contact: Said = ""
     retention: Said = ""
     again: Said = ""
 

@@ -14,7 +14,7 @@ from dpmodels.pages.page import percent, render_page, short, thousands
 
 DONE = {**report.DONE, **embedded.DONE, **federated.DONE}
 REPLACED = "replace_one"
-NOTHING = dict.fromkeys(("purpose", "recipient", "license", "retention", "again"), "")
+NOTHING = dict.fromkeys(("purpose", "recipient", "license", "contact", "retention", "again"), "")
 PARTS = {
     "release": "release",
     "report": "charged report",

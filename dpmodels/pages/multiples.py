@@ -7,7 +7,7 @@ from typing import Any
 from dpmodels.pages.drawing import Figure
 from dpmodels.pages.glance import likely_of_pair
 from dpmodels.pages.maps import square
-from dpmodels.pages.page import percent
+from dpmodels.pages.page import percent, percent_up
 from dpmodels.pages.plots import Shares, bars, histogram
 
 Facts = Mapping[str, Any]
@@ -84,7 +84,7 @@ def pairs_figure(facts: Facts) -> Figure | None:
     cells = [(places[second], places[first], likely_of_pair(figures)) for first, second, *figures in listed]
     worst = sorted(listed, key=lambda pair: -likely_of_pair(pair[2:]))
     rows = tuple(
-        (f"{names[first]} with {names[second]}", *map(percent, (*figures[:2], likely_of_pair(figures))))
+        (f"{names[first]} with {names[second]}", *map(percent, figures[:2]), percent_up(likely_of_pair(figures)))
         for first, second, *figures in worst
     )
     title, most = "Two columns together", f"{rows[0][0]}, {rows[0][3]}"

@@ -6,15 +6,18 @@ script, fetch nothing, and apply no style but the page's own, whose hash is in t
 
 import base64
 import hashlib
+import math
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from dpmodels.escapes import escaped
 
-LAYOUT = 9
+LAYOUT = 10
 """Raise this whenever a template or a renderer makes other bytes of the same facts: ``nacre verify`` compares pages of
 this layout with what it makes itself, and leaves others alone (tests/hand_off/test_pages.py)."""
+ROUNDED = 1e-9
+"""Part of a figure that is no reason to round it up."""
 PERCENT = "\N{NO-BREAK SPACE}%"
 STYLE_HASH = "STYLE-HASH"
 """Stands in the policy of a page until its styles are laid out."""
@@ -45,6 +48,12 @@ def percent(share: float) -> str:
     """Write a share as a percentage of about three figures."""
     points = 100 * share
     return f"{points:.0f}" + PERCENT if abs(points) >= 99.95 else f"{points:.3g}" + PERCENT
+
+
+def percent_up(share: float) -> str:
+    """Write a share as a percentage of two figures, rounded up; a share that is one of two figures stays as it is."""
+    unit = 10.0 ** (math.floor(math.log10(max(share, 1e-6))) - 1)
+    return percent(min(1.0, math.ceil(share / unit * (1 - ROUNDED)) * unit))
 
 
 def short(number: float) -> str:

@@ -3,19 +3,16 @@
 A verdict is a function of the other facts of a report, so whoever checks a hand-off makes it again.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpmodels.pages.glance import fits, likely_error, likely_of_pair, unresolved
-from dpmodels.pages.page import percent
+from dpmodels.pages.page import percent, percent_up
 from dpmodels.report.ranks import rank_error
 
 Facts = Mapping[str, Any]
 CLOSE = 0.05
 """Distance up to which a column, or two columns together, are counted among those that are close."""
-ROUNDED = 1e-9
-"""Part of a figure that is no reason to round it up."""
 MOST_NAMED = 3
 """Columns that a sentence names."""
 FIGURES = {"mean": "mean", "total": "total", "p99": "99 % quantile"}
@@ -40,8 +37,8 @@ def verdict(column: Facts) -> str:
         return UNKNOWN
     doubted = [FIGURES[name] for name in column.get("avoid", ())]
     use_no = [f"use no {', '.join(doubted[:-1]) + ' or ' * bool(doubted[1:])}{doubted[-1]}"] if doubted else []
-    shares = f"shares within {_up(likely_error(column))}"
-    close = f"quantiles within {_up(rank_error(column))}, {shares}" if column["ordered"] else shares
+    shares = f"shares within {percent_up(likely_error(column))}"
+    close = f"quantiles within {percent_up(rank_error(column))}, {shares}" if column["ordered"] else shares
     return "; ".join([UNRESOLVED if unresolved(column) else close, *use_no])
 
 
@@ -88,18 +85,12 @@ def _of_pairs(facts: Facts) -> dict[str, float]:
     return {f"{names[first]} with {names[second]}": likely_of_pair(figures) for first, second, *figures in distances}
 
 
-def _up(share: float) -> str:
-    """Write a share with two figures, rounded up."""
-    unit = 10.0 ** (math.floor(math.log10(max(share, 1e-6))) - 1)
-    return percent(min(1.0, math.ceil(share / unit * (1 - ROUNDED)) * unit))
-
-
 def _within(errors: Mapping[str, float], what: str) -> str:
     """Say within what all errors are; where some are close and some are far, how many are, and which are worst."""
     worst = sorted(errors, key=lambda name: -errors[name])
     if errors[worst[0]] <= CLOSE or errors[worst[-1]] > CLOSE:
-        return f"within {_up(errors[worst[0]])} in {_number(len(errors), len(errors), what)}"
-    far = [f"{name} ({_up(errors[name])})" for name in worst if errors[name] > CLOSE]
+        return f"within {percent_up(errors[worst[0]])} in {_number(len(errors), len(errors), what)}"
+    far = [f"{name} ({percent_up(errors[name])})" for name in worst if errors[name] > CLOSE]
     count = _number(len(errors) - len(far), len(errors), what)
     return f"within {percent(CLOSE)} in {count}, farthest off {_listed(far[: MOST_NAMED if what != PAIR else 1])}"
 

@@ -14,6 +14,14 @@ from tasks.run.store import Run
 SCHEMA, TABLE = (Path(__file__).with_name(name) for name in ("earnings.yaml", "earnings.parquet"))
 EPSILON, DELTA, CAP = 1.0, 1e-5, 10.0
 MODEL: dict[str, object] = {}  # the defaults
+STATEMENT = {
+    "purpose": "To show what a hand-off is",
+    "recipient": "Whoever runs the demo, or reads it as an example",
+    "license": "None is needed: the table is public",
+    "contact": "Whoever ran the demo",
+    "retention": "As long as the folder of the demo is kept",
+}
+"""What an operator would say of a hand-off."""
 
 
 def run_demo(folder: Path) -> Run:
@@ -26,8 +34,9 @@ def run_demo(folder: Path) -> Run:
     cap = PrivacyBudget(epsilon=CAP, delta=DELTA, unit=schema.unit)
     Ledger(home / "ledger.sqlite").open_account(schema.name, dataset=schema.name, budget_cap=cap, note="demo")
     out = next(out for n in range(1, 10_000) if not (out := folder / f"hand-off-{n}").exists())
-    options = {"data": data, "schema": SCHEMA, "out": out, "model": MODEL, "runtime": {"home": home}}
-    config = SynthesizeConfig.build({**options, "privacy": {"target_epsilon": EPSILON, "delta": DELTA}})
+    options = {"data": data, "schema": SCHEMA, "out": out, "model": MODEL, "statement": STATEMENT}
+    privacy = {"target_epsilon": EPSILON, "delta": DELTA}
+    config = SynthesizeConfig.build({**options, "privacy": privacy, "runtime": {"home": home}})
     return synthesize(config)
 
 

@@ -45,7 +45,7 @@ class Settings(Frozen):
         format: in which the hand-off has its table in one file too, beside the Parquet; empty for none.
         clients: of a federation, in the order of the plan's lines; each has a run of its own, with its own data.
         federation: the run of the federation that a client's run belongs to; above: the terms of its account.
-        purpose, recipient, license, retention, again: what the operator declares; empty where nothing.
+        purpose, recipient, license, contact, retention, again: what the operator declares; empty where nothing.
     """
 
     data: Place
@@ -77,6 +77,7 @@ class Settings(Frozen):
     purpose: str = ""
     recipient: str = ""
     license: str = ""
+    contact: str = ""
     retention: str = ""
     again: str = ""
 

@@ -134,7 +134,7 @@ def cards() -> dict[str, str]:
         for name in ("card", "card-embedded", "card-federation")
     )
     for one in (table, documents, clients):
-        one["given"] = dict.fromkeys(("purpose", "recipient", "license", "retention"), long)
+        one["given"] = dict.fromkeys(("purpose", "recipient", "license", "contact", "retention"), long)
         one["quality"]["weakest"] = dict.fromkeys((f"column {number} of a long name" for number in range(5)), 0.123)
         one["quality"]["warnings"] = [f"a long name of column {number}: {long}" for number in range(9)]
         above = {"cap": "5", "delta": "1e-5", "spent": "3"}

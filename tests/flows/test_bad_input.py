@@ -48,7 +48,7 @@ def put(name: str, values: list[object], kind: pa.DataType | None = None) -> Cha
 
 TABLES: dict[str, tuple[Change, str]] = {
     "missing column": (lambda t: t.drop_columns(["ward"]), "column ward: is in the schema but not in the data"),
-    "extra column": (lambda t: t.append_column("shoe", t["age"]), "the data has 1 column(s) that the schema lacks"),
+    "extra column": (lambda t: t.append_column("shoe", t["age"]), "the data has 1 column that the schema lacks"),
     "renamed column": (lambda t: t.rename_columns({"ward": "Ward"}), "ward"),
     "wrong dtype": (lambda t: t.set_column(1, "age", pc.cast(t["age"], pa.string())), "column age: must hold numbers"),
     "fraction in an integer": (put("age", [-77.5], pa.float64()), "age"),

@@ -23,6 +23,7 @@ from tests.kit.manifests import rewritten, write_manifest
 from tests.kit.support import make_table, run_cli, synthesize_words, write_clinic, write_key
 
 PURPOSE = "To plan beds & <wards>, in 2027."
+SAID = {"purpose": PURPOSE, "recipient": "Ward 7", "contact": "Dana Roe", "retention": "Until 2027-03-01."}
 TERMS = ("--cap-epsilon", 5, "--cap-delta", 1e-5)
 
 
@@ -42,8 +43,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     assert run_cli(*synthesize_words(folder, rows=40))[0] == 0
     named = ("--name", "Dana", "--key", public, "--reason", "the board asked for it")
     assert run_cli("ledger", "officer", "clinic", *named, *home)[0] == 0
-    given = {"purpose": PURPOSE, "recipient": "Ward 7", "retention": "Until 2027-03-01.", "report_epsilon": 0.5}
-    assert run_cli(*synthesize_words(folder, rows=40, out=folder / "second", **given))[0] == 1
+    paid = {"out": folder / "second", "report_epsilon": 0.5}
+    assert run_cli(*synthesize_words(folder, rows=40, **SAID, **paid))[0] == 1
     waiting = next(
         one.parent.name
         for one in (folder / "home" / "control").glob("*/settings.json")
@@ -78,28 +79,29 @@ def test_the_sheet_says_who_signed_with_which_key_or_that_nobody_had_to(site: Pa
 def test_the_pages_say_what_the_operator_said_and_nothing_where_nothing_was_said(site: Path) -> None:
     for page in PAGES:
         assert "Recipient: Ward 7" in text_of(site / "second" / page)
+        assert "Contact: Dana Roe" in text_of(site / "second" / page)
         assert PURPOSE in text_of(site / "second" / page) and "<wards>" not in (site / "second" / page).read_text()
         assert "Purpose" not in text_of(site / "out" / page) and "License:" not in text_of(site / "second" / page)
     assert "Until 2027-03-01." in text_of(site / "second" / "statement.html")
+    assert "The operator named nobody to ask." in text_of(site / "out" / "statement.html")
     assert json.loads((site / "out" / CARD).read_text())["given"] == {}
     code, _, err = run_cli(*synthesize_words(site, out=site / "third", purpose="one\nline"))
     assert code == 1 and "purpose" in err and not (site / "third").exists()
 
 
 def test_ledger_manifest_and_verify_say_what_the_operator_said(site: Path) -> None:
-    said = {"purpose": PURPOSE, "recipient": "Ward 7", "retention": "Until 2027-03-01."}
     manifest = read_manifest(site / "second")
-    assert manifest.operator_says == said and read_manifest(site / "out").operator_says == {}
+    assert manifest.operator_says == SAID and read_manifest(site / "out").operator_says == {}
     ledger = Ledger(site / "home" / "ledger.sqlite")
     declared = [entry.content.get("declared") for entry in ledger.entries() if entry.kind == "reserve"]
-    assert declared == [None, said, said] and ledger.verify() == []  # the second run charged release and report
+    assert declared == [None, SAID, SAID] and ledger.verify() == []  # the second run charged release and report
     facts = json.loads(run_cli("verify", site / "second", "--json")[1])
-    assert {name: facts[name] for name in said} == said and facts["approved"].startswith("Dana ")
+    assert {name: facts[name] for name in SAID} == SAID and facts["approved"].startswith("Dana ")
     standing = ledger.standing(*(line.ledger.charge for line in manifest.lines))
     spent = f"before and {amounts.spent(standing.after)} after, of a cap of 5 at delta=1e-5"
     assert spent in facts["account"] and facts["unit"] == "record, add_or_remove_one"
     shown = json.loads(run_cli("ledger", "show", "clinic", "--home", site / "home", "--json")[1])
-    assert [charge["declared"] for charge in shown["charged"]] == [{}, said, said]
+    assert [charge["declared"] for charge in shown["charged"]] == [{}, SAID, SAID]
 
 
 def test_the_data_sheet_says_what_it_is_and_what_it_is_not_for(site: Path) -> None:
@@ -107,7 +109,7 @@ def test_the_data_sheet_says_what_it_is_and_what_it_is_not_for(site: Path) -> No
     assert "What it must not be used for" in said and "No decision about a single person." in said
     assert all(column["name"] in said for column in card["content"]["columns"])
     weakest = next(iter(card["quality"]["weakest"]))
-    assert f"{weakest} " in said and "ask before you pass it on" in text_of(site / "out" / SHEET)
+    assert f"{weakest} " in said and "ask whoever gave it to you before you pass it on" in text_of(site / "out" / SHEET)
     assert "plus 1 in 100,000 (δ)" in said
 
 

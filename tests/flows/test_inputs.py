@@ -283,7 +283,7 @@ REFUSED: dict[str, tuple[Write, str]] = {
     "no header": (lambda f: text(f / "t.csv", f"1;{SECRET}\n2;{SECRET}\n"), "column patient: is in the schema but not"),
     "a column too many": (
         lambda f: as_csv(f / "t.csv", ";", TABLE.append_column(SECRET, TABLE["age"])),
-        "the data has 1 column(s) that the schema lacks",
+        "the data has 1 column that the schema lacks",
     ),
     "text in a number": (
         lambda f: as_csv(f / "t.csv", table=TABLE.set_column(1, "age", pa.array([SECRET] * 300))),
@@ -301,7 +301,7 @@ REFUSED: dict[str, tuple[Write, str]] = {
     "nested JSON": (lambda f: as_json(f / "t.jsonl", lambda row: {**row, "age": {SECRET: 1}}), "`type: identifier`"),
     "a hive column that the schema lacks": (
         lambda f: hive(f / "t", SECRET, table=TABLE.append_column(SECRET, TABLE["ward"])),
-        "the data has 1 column(s) that the schema lacks",
+        "the data has 1 column that the schema lacks",
     ),
     "a hive column that the files have too": (
         lambda f: parquet(f / "t" / "ward=north" / "0.parquet").parents[1],

@@ -73,7 +73,7 @@ def approved(folder: Path, said: Mapping[str, str] = MappingProxyType({})) -> Pa
 def declared(folder: Path) -> Path:
     """Say everything that an operator may say of a hand-off."""
     said = {"purpose": "To plan beds.", "recipient": "The board", "license": "CC BY 4.0", "retention": "A month."}
-    said["again"] = "The first hand-off was lost."
+    said["contact"], said["again"] = "privacy@clinic.example", "The first hand-off was lost."
     return approved(folder, said)
 
 
@@ -212,6 +212,7 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
     "LAYOUT-7": {"laid-out": declared},
     "LAYOUT-8": {"laid-out": declared, "users": of_users, "embedded": embedded, "federation": federation},
     "LAYOUT-9": {"laid-out": declared, "users": of_users, "embedded": embedded, "federation": federation},
+    "LAYOUT-10": {"laid-out": declared, "users": of_users, "embedded": embedded, "federation": federation},
 }
 """A manifest with a charged report is beside the golden releases, and FORMAT-9, without a price, is made no more.
 What is made now is of the newest format."""

@@ -37,7 +37,7 @@ from tests.kit.manifests import UNCHARGED, facts, forged, rewritten, write_manif
 from tests.kit.support import write_key
 
 Json = dict[str, Any]
-TABLE, USERS, EMBEDDED = (GOLDEN / "LAYOUT-9" / name for name in ("laid-out", "users", "embedded"))
+TABLE, USERS, EMBEDDED = (GOLDEN / "LAYOUT-10" / name for name in ("laid-out", "users", "embedded"))
 FEDERATION, SCORED = GOLDEN / "FORMAT-7" / "laid-out-federation", GOLDEN / "FORMAT-8" / "discovered"
 ELSE = "report.json says something else than manifest.json and schema.yaml make of"
 OTHER_CAUTIONS = "the cautions in manifest.json are not those of its price, unit and trust"
@@ -108,7 +108,7 @@ def test_a_report_that_says_another_price_than_the_manifest_is_a_fault(
 
 @pytest.mark.parametrize("charged", [True, False])
 def test_a_report_whose_hashes_are_no_map_is_a_fault(tmp_path: Path, charged: bool) -> None:
-    golden = GOLDEN / "LAYOUT-9" / "laid-out" if charged else UNCHARGED
+    golden = GOLDEN / "LAYOUT-10" / "laid-out" if charged else UNCHARGED
 
     def without_hashes(content: bytes) -> bytes:
         return json.dumps({**json.loads(content), "hashes": ""}).encode()

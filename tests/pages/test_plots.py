@@ -133,7 +133,7 @@ def test_the_square_of_pairs_is_small_and_lists_the_worst_first() -> None:
     facts = {"columns": [{"name": f"c{n}"} for n in range(100)], "pairs": {"distances": distances}}
     figure = pairs_figure(facts)
     assert figure is not None and len(figure.svg) < 200_000 and len(figure.rows) == 100
-    assert figure.rows[0] == ("c98 with c99", *(f"{x:.3g}\N{NO-BREAK SPACE}%" for x in (1, 19.7, 20.7)))
+    assert figure.rows[0] == ("c98 with c99", *(f"{x:.3g}\N{NO-BREAK SPACE}%" for x in (1, 19.7, 21)))
     assert pairs_figure({"columns": [], "pairs": None}) is None
 
 
