@@ -6,10 +6,12 @@ discoveries. Nothing here reads a row, and nothing is charged.
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import date
 from importlib import import_module
 from typing import Any, cast
 
-from dpmodels.errors import Unsuitable
+from dpmodels.errors import InvalidArgument, Unsuitable
+from dpmodels.ledger.declared import Declaration
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Account, Charge, Quote
 from dpmodels.privacy import Sensitive
@@ -57,9 +59,21 @@ def check_places(config: Charged, has_data: bool = True, out: str = "") -> None:
         NacreError: one of them is such.
     """
     check_writable(config.runtime.home.absolute())
+    check_retention(config.statement)
     if out:
         check_out(out)
     preparation_of(config).check_paths(config, has_data)
+
+
+def check_retention(declared: Declaration) -> None:
+    """Refuse a last day that is past: private files are deleted after it.
+
+    Raises:
+        InvalidArgument: the retention names such a day.
+    """
+    if any(day < date.today() for day in declared.days):
+        rule = "name no day that is past, for `nacre remove --expired` deletes the private files of a run after it"
+        raise InvalidArgument("retention", declared.retention, rule)
 
 
 def start(
@@ -85,6 +99,7 @@ def start(
     run = Run(home=runtime.home.absolute(), name=name or new_name(), ledger_url=runtime.ledger or "", dask=runtime.dask)
     if config.stays_inside:
         config = config.model_copy(update={"out": str(inside(run))})
+    check_retention(config.statement)
     kind.check_paths(config, has_data=given is None)
     check_ready(runtime.device, config.out, runtime.signing_key)
     prepared = kind.prepare(config, partition)

@@ -116,8 +116,8 @@ def _loss(manifest: Manifest) -> Facts:
         "privacy_unit": manifest.unit,
         "privacy_unit_details": f"{ADJACENT[manifest.adjacency.value]}. The unit: {manifest.unit}.",
         "privacy_parameters": parameters,
-        "privacy_parameters_details": f"Epsilon {spent.epsilon} at delta {delta}{part}, rounded up to 1e-12, of "
-        f"{manifest.price.asked.epsilon} that was asked for the release.",
+        "privacy_parameters_details": f"Epsilon {spent.epsilon} at delta {delta}{part}, rounded up to 1e-12, for "
+        f"all that is handed over; {manifest.price.asked.epsilon} was asked for the release alone.",
     }
 
 

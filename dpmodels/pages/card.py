@@ -8,6 +8,7 @@ from typing import Any
 
 from dpmodels import amounts
 from dpmodels.accounting.meaning import in_words
+from dpmodels.keys import fingerprint
 from dpmodels.pages import embedded, federated, report
 from dpmodels.pages.glance import MOST_CLIPPED, clipped, doubted
 from dpmodels.pages.page import percent, render_page, short, thousands
@@ -58,6 +59,8 @@ def render_statement(facts: Mapping[str, Any]) -> str:
         **_told(facts),
         accounts=accounts[:FEW_CLIENTS],
         further=len(accounts[FEW_CLIENTS:]),
+        left_out=_listed(facts["content"].get("left_out", ()), MOST_WORDS),
+        fingerprint=fingerprint,
         dropped=list(facts["hand_off"]["dropped"].items())[:FEW_CLIENTS],
         above=[_above(one) for one in facts["above"]],
     )
@@ -203,6 +206,7 @@ def _words(facts: Mapping[str, Any]) -> dict[str, Any]:
         **_unit(hand_off),
         "epsilon": amounts.spent(hand_off["epsilon"]),
         "factor": _factor(meant["odds_factor"]),
+        "factor_of_values": _factor_of_values(meant["odds_factor"], hand_off["adjacency"] == REPLACED),
         "example": _after_one_to_nine(meant["odds_factor"]),
         "beyond": _once_in(meant["beyond"]),
         "delta": _once_in(hand_off["delta"]),
@@ -251,7 +255,8 @@ def _unit(hand_off: Mapping[str, Any]) -> dict[str, str]:
     else:
         what = {"document": "document"}.get(unit, "record")
         one = f"one {what}" + (" of one client" if hand_off["clients"] else "")
-        sentence = f"Somebody who has k {what}s in the data is hidden less: with k times this epsilon at worst"
+        sentence = f"Whether one person has several is not known here: who has k {what}s in the data is hidden less, "
+        sentence += "with k times this epsilon at worst"
         sentence += ", and a delta that is more than k times as large." if hand_off["delta"] else "."
     each = one.removesuffix(" of one client")
     if replaced:
@@ -266,6 +271,14 @@ def _factor(factor: float | None) -> str:
     if factor is None or factor >= 1e6:
         return "more than a million, which is next to no limit"
     return f"{math.ceil(factor * 100) / 100:g}" if factor < 100 else f"{math.ceil(factor):,}"
+
+
+def _factor_of_values(factor: float | None, replaced: bool) -> str:
+    """Return how far odds on the values of a unit that is known to be there move, where neighbors have it or not.
+
+    Two data sets that differ in its values are two steps apart: it is taken out, and put in with others.
+    """
+    return "" if replaced else _factor(None if factor is None else factor**2)
 
 
 def _after_one_to_nine(factor: float | None) -> str:

@@ -233,7 +233,10 @@ def show_verified(
     for fault in verified.faults:
         echo(fault, err=True)
     if verified.faults:
-        raise ArtifactError(f"{verified.verdict}: the hand-off {folder} has {counted(len(verified.faults), 'fault')}")
+        raise ArtifactError(
+            f"{verified.verdict}: the hand-off {folder} has {counted(len(verified.faults), 'fault')}: "
+            "do not use it, and ask whoever sent it"
+        )
     facts = {"files": f"{verified.files} as the manifest has them", "budget": verified.budget, "unit": verified.unit}
     facts |= {"charge": verified.charge, "account": verified.account or "not known here", "approved": verified.approved}
     facts |= {**verified.declared, "signature": verified.signature}

@@ -16,6 +16,7 @@ from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.meaning import in_words
 from dpmodels.hand_off.manifest import CARD, PAGES, SHEET, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.keys import fingerprint
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
 from tests.hand_off.make_golden import GOLDEN
@@ -23,7 +24,7 @@ from tests.kit.manifests import rewritten, write_manifest
 from tests.kit.support import make_table, run_cli, synthesize_words, write_clinic, write_key
 
 PURPOSE = "To plan beds & <wards>, in 2027."
-SAID = {"purpose": PURPOSE, "recipient": "Ward 7", "contact": "Dana Roe", "retention": "Until 2027-03-01."}
+SAID = {"purpose": PURPOSE, "recipient": "Ward 7", "contact": "Dana Roe", "retention": "Until 2099-03-01."}
 TERMS = ("--cap-epsilon", 5, "--cap-delta", 1e-5)
 
 
@@ -72,7 +73,7 @@ def test_the_sheet_says_who_signed_with_which_key_or_that_nobody_had_to(site: Pa
     approved = read_manifest(site / "second").approved
     assert approved is not None
     said = text_of(site / "second" / "statement.html")
-    assert "By Dana, who signed this plan" in said and f"public half (ed25519) is {approved.public_key}" in said
+    assert "By Dana, who signed this plan" in said and fingerprint(approved.public_key) in said
     assert "By nobody: the account named no officer" in text_of(site / "out" / "statement.html")
 
 
@@ -82,7 +83,7 @@ def test_the_pages_say_what_the_operator_said_and_nothing_where_nothing_was_said
         assert "Contact: Dana Roe" in text_of(site / "second" / page)
         assert PURPOSE in text_of(site / "second" / page) and "<wards>" not in (site / "second" / page).read_text()
         assert "Purpose" not in text_of(site / "out" / page) and "License:" not in text_of(site / "second" / page)
-    assert "Until 2027-03-01." in text_of(site / "second" / "statement.html")
+    assert "Until 2099-03-01." in text_of(site / "second" / "statement.html")
     assert "The operator named nobody to ask." in text_of(site / "out" / "statement.html")
     assert json.loads((site / "out" / CARD).read_text())["given"] == {}
     code, _, err = run_cli(*synthesize_words(site, out=site / "third", purpose="one\nline"))
@@ -111,6 +112,22 @@ def test_the_data_sheet_says_what_it_is_and_what_it_is_not_for(site: Path) -> No
     weakest = next(iter(card["quality"]["weakest"]))
     assert f"{weakest} " in said and "ask whoever gave it to you before you pass it on" in text_of(site / "out" / SHEET)
     assert "plus 1 in 100,000 (δ)" in said
+
+
+def test_odds_on_values_are_those_of_two_steps(site: Path) -> None:
+    """To be without a record and to have another one instead are two steps: 2.72 bounds presence, and not values."""
+    said = text_of(site / "out" / "statement.html")
+    assert "about whether one record is there at all" in said
+    assert "known to be there, odds move by a factor of at most 7.39" in said
+
+
+def test_a_retention_that_is_past_is_refused_before_a_charge(site: Path) -> None:
+    before = len(Ledger(site / "home" / "ledger.sqlite").entries())
+    words = synthesize_words(site, out=site / "late", retention="Until 2020-01-01.")
+    for asked in (words, ["plan", *(word for word in words[1:] if word != "--no-prefect")]):
+        code, _, err = run_cli(*asked)
+        assert code == 1 and "--retention=Until 2020-01-01. must name no day that is past" in err
+    assert len(Ledger(site / "home" / "ledger.sqlite").entries()) == before
 
 
 def test_guesses_and_odds_are_those_of_gaussian_noise(site: Path) -> None:

@@ -38,7 +38,7 @@ from tests.kit.support import write_key
 
 Json = dict[str, Any]
 TABLE, USERS, EMBEDDED = (GOLDEN / "LAYOUT-10" / name for name in ("laid-out", "users", "embedded"))
-FEDERATION, SCORED = GOLDEN / "FORMAT-7" / "laid-out-federation", GOLDEN / "FORMAT-8" / "discovered"
+FEDERATION, SCORED = GOLDEN / "FORMAT-7" / "laid-out-federation", GOLDEN / "LAYOUT-10" / "discovered"
 ELSE = "report.json says something else than manifest.json and schema.yaml make of"
 OTHER_CAUTIONS = "the cautions in manifest.json are not those of its price, unit and trust"
 SIGNED = GOLDEN / "FORMAT-10" / "approved-clients"
