@@ -179,7 +179,7 @@ def test_names_must_match_and_the_message_says_those_of_the_schema_only() -> Non
     with refused(DataError, "in other letters", column="income") as told:
         codec.check_names([" Income", "id"])
     assert "Income" not in str(told.value)
-    with refused(DataError, r"2 column\(s\) that the schema lacks", column="") as told:
+    with refused(DataError, "2 columns that the schema lacks", column="") as told:
         codec.check_names(["income", "id", "extra", "extra"])
     assert "extra" not in str(told.value)
     with refused(DataError, "more than once", column="id"):
