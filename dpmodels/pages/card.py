@@ -206,7 +206,7 @@ def _words(facts: Mapping[str, Any]) -> dict[str, Any]:
         **_unit(hand_off),
         "epsilon": amounts.spent(hand_off["epsilon"]),
         "factor": _factor(meant["odds_factor"]),
-        "factor_of_values": _factor_of_values(meant["odds_factor"], hand_off["adjacency"] == REPLACED),
+        **_of_values(meant["odds_factor"], hand_off["delta"], hand_off["adjacency"] == REPLACED),
         "example": _after_one_to_nine(meant["odds_factor"]),
         "beyond": _once_in(meant["beyond"]),
         "delta": _once_in(hand_off["delta"]),
@@ -255,8 +255,8 @@ def _unit(hand_off: Mapping[str, Any]) -> dict[str, str]:
     else:
         what = {"document": "document"}.get(unit, "record")
         one = f"one {what}" + (" of one client" if hand_off["clients"] else "")
-        sentence = f"Whether one person has several is not known here: who has k {what}s in the data is hidden less, "
-        sentence += "with k times this epsilon at worst"
+        sentence = f"Whether one person has several is not known here: whoever has k {what}s in the data is hidden "
+        sentence += "less, with k times this epsilon at worst"
         sentence += ", and a delta that is more than k times as large." if hand_off["delta"] else "."
     each = one.removesuffix(" of one client")
     if replaced:
@@ -273,12 +273,17 @@ def _factor(factor: float | None) -> str:
     return f"{math.ceil(factor * 100) / 100:g}" if factor < 100 else f"{math.ceil(factor):,}"
 
 
-def _factor_of_values(factor: float | None, replaced: bool) -> str:
-    """Return how far odds on the values of a unit that is known to be there move, where neighbors have it or not.
+def _of_values(factor: float | None, delta: float, replaced: bool) -> dict[str, str]:
+    """Return what holds of the values of a unit that is known to be there; nothing where that is epsilon itself.
 
-    Two data sets that differ in its values are two steps apart: it is taken out, and put in with others.
+    Where neighbors have a unit or lack it, data sets with other values of it are two steps apart, and by
+    P(a) <= e^epsilon P(b) + delta, used twice, that costs (2 epsilon, (1 + e^epsilon) delta).
     """
-    return "" if replaced else _factor(None if factor is None else factor**2)
+    if replaced:
+        return {"factor_of_values": "", "delta_of_values": ""}
+    twice, shares = (math.inf, math.inf) if factor is None else (factor**2, 1 + factor)
+    delta_of_values = min(1.0, shares * delta) if delta else 0.0
+    return {"factor_of_values": _factor(twice), "delta_of_values": _once_in(delta_of_values)}
 
 
 def _after_one_to_nine(factor: float | None) -> str:

@@ -118,7 +118,7 @@ def test_odds_on_values_are_those_of_two_steps(site: Path) -> None:
     """To be without a record and to have another one instead are two steps: 2.72 bounds presence, and not values."""
     said = text_of(site / "out" / "statement.html")
     assert "about whether one record is there at all" in said
-    assert "known to be there, odds move by a factor of at most 7.39" in said
+    assert "at most 7.39 (e2ε) times as likely with some values of it as with others, plus 1 in 26,000" in said
 
 
 def test_a_retention_that_is_past_is_refused_before_a_charge(site: Path) -> None:

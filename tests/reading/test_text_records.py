@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from dpmodels.authoring.lint import parse
 from dpmodels.codec.encode import Codec, Records
+from dpmodels.contract.discovery import Discovery, MarkedKeys
 from dpmodels.contract.documents import Documents, Encoder
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.limits import LONGEST_DOCUMENT, LONGEST_LINE
 from dpmodels.methods.federations.records import RecordsSpec, read_public
 from dpmodels.reading.data_files import find_files
-from dpmodels.reading.load import load_parts
+from dpmodels.reading.load import RawRows, load_parts
 from dpmodels.reading.named_columns import open_columns
 from dpmodels.reading.text_files import cast_text, csv_form, guarded, read_csv
 from dpmodels.reading.text_records import Malformed, Plain, Quoted, RuledText, TextRule
@@ -282,3 +283,11 @@ def test_a_number_with_more_decimals_than_its_column_keeps_is_rounded_alike_in_e
     schema = parse("name: t\ncolumns:\n  x: {type: number, min: 0, max: 60, round: 2, outside: reject-row}\n")[0]
     source = FORMATS[form](tmp_path / "t", pa.table({"x": [52.345, 52.355, 59.999, 60.001, 0.004, 52.3]}))
     assert [row[-1] * 60 for row in states(source, schema)] == pytest.approx([52.34, 52.36, 60, 0, 52.3], abs=1e-9)
+
+
+def test_a_first_line_without_a_value_that_is_to_be_discovered_is_told_as_that(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"age": null}\n{"age": 41}\n')
+    wanted = {"age": MarkedKeys(type="number", keys=("min", "max"))}
+    reading = Discovery(name="t", columns=("age",), wanted=wanted).reading
+    with refused(DataError, "a column that is to be discovered must have a value", column=""):
+        RawRows(tmp_path / "t.jsonl", reading, 64).check()
