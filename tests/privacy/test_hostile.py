@@ -44,6 +44,7 @@ from tasks.run.parquet import read_batches
 from tasks.stages.validate import check_table
 from tests.hand_off.make_golden import GOLDEN
 from tests.kit.bombs import BOMBS, ROWS
+from tests.kit.clock import slowness
 from tests.kit.errors import refused
 from tests.kit.hostile import contracts, events
 from tests.kit.manifests import CHARGED, rewritten
@@ -54,12 +55,12 @@ SECONDS, MEBIBYTES = 8, 256
 
 
 def costs(read: Callable[[], object]) -> tuple[float, float]:
-    """Read something; return its processor seconds, and the mebibytes by which the process became larger than ever."""
+    """Read something; return its seconds at the speed of ``REFERENCE``, and by how many MiB the process became larger."""
     before = resource.getrusage(resource.RUSAGE_SELF)
     read()
     after = resource.getrusage(resource.RUSAGE_SELF)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return used, (after.ru_maxrss - before.ru_maxrss) / 1024
+    return used / slowness(), (after.ru_maxrss - before.ru_maxrss) / 1024
 
 
 @contextmanager
