@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from dpmodels.files import Place
-from dpmodels.ledger.declared import Declaration, Said
+from dpmodels.ledger.declared import Declaration
 
 HOME = Path(".nacre")
 
@@ -103,30 +103,6 @@ class StatementConfig(Declaration):
     """What the operator says of the hand-off, word for word in the ledger, the manifest and the pages; all public."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
-    purpose: Said = Field(
-        default="", description="What the hand-off is for, in a sentence; public, kept for ever.", examples=["Teaching"]
-    )
-    recipient: Said = Field(
-        default="", description="Who gets the hand-off; public, kept for ever.", examples=["University of Ghent"]
-    )
-    license: Said = Field(
-        default="", description="Under which terms it is handed over; public.", examples=["CC BY 4.0"]
-    )
-    contact: Said = Field(
-        default="",
-        description="Who answers for it and may be asked, such as the controller; public, kept for ever.",
-        examples=["St. Anna Hospital, privacy@st-anna.example"],
-    )
-    retention: Said = Field(
-        default="",
-        description="How long the sensitive zone is kept; a day in it is the last (remove --expired); public.",
-        examples=["The sensitive zone is kept until 2027-03-01."],
-    )
-    again: Said = Field(
-        default="",
-        description="Why data is charged again: to another account, or beside a paid run that is unfinished; public.",
-        examples=["A copy for another study, agreed by the board"],
-    )
 
 
 class FitterConfig(Section):

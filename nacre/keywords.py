@@ -35,7 +35,9 @@ class HandOverSettings(TypedDict, total=False):
     purpose: str
     recipient: str
     license: str
+    controller: str
     contact: str
+    why: str
     retention: str
 
 

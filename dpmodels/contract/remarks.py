@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dpmodels.contract.columns import Derived, Integer, Number
+from dpmodels.contract.columns import Derived, Identifier, Integer, Number
 from dpmodels.privacy import PrivacyUnit
 
 FIRST_ROWS = (
@@ -17,6 +17,10 @@ LEFT_OUT = (
 COMPUTED = (
     "of {names}, computed from other columns, no error is stated: what those columns are warned of counts here too, "
     "and a difference or a product of two may be off by far more than either"
+)
+MAY_REPEAT = (
+    "the unit is one record, and identifier {names} is left out: if it names a person who may have several rows, write "
+    "`unit: {{user: {name}, max_rows: N}}`, or each of these rows is hidden alone"
 )
 MOST_NAMES = 5
 COARSE_AT_ZERO = (
@@ -33,6 +37,9 @@ def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit) -> Iterator[str]:
     """Say in a sentence each what is to be looked at again."""
     if unit.user is not None and unit.max_rows == 1:
         yield FIRST_ROWS
+    dropped = [name for name, column in columns.items() if isinstance(column, Identifier) and column.keep == "drop"]
+    if unit.kind == "record" and dropped:
+        yield MAY_REPEAT.format(names=_list(dropped, "or"), name=dropped[0])
     yield from _further(columns, unit)
     for name, column in columns.items():
         if isinstance(column, Integer | Number) and column.log and column.low < 0:

@@ -18,6 +18,7 @@ from dpmodels.hand_off.lines import Line
 from dpmodels.hand_off.manifest import CARD, MANIFEST, SHEET, Manifest, printable
 from dpmodels.ledger.approval import Approval
 from dpmodels.ledger.records import Balance, Standing
+from dpmodels.ledger.store import digest
 from dpmodels.limits import LARGEST_CARD, read_json
 from dpmodels.releases.contract import Contract
 
@@ -54,7 +55,7 @@ def describe(
         "given": manifest.operator_says,
         "content": _content(contract, report),
         "accounts": [
-            {**standing.model_dump(mode="json"), "approved": signer}
+            {**standing.model_dump(mode="json", exclude=_of_one(manifest)), "approved": signer}
             for standing, signer in zip(accounts, _signers(manifest), strict=bool(accounts))
         ],
         "above": [
@@ -86,7 +87,7 @@ def terms(manifest: Manifest) -> dict[str, Any]:
             *(_charge("discovery", line) for line in manifest.discoveries or ()),
         ],
         "account": manifest.ledger.account,
-        "approved": _signer(manifest.approved),
+        "approved": _signer(manifest, manifest.approved),
         "cautions": list(manifest.cautions or ()),
         "clients": [
             {"name": line.client, "account": line.ledger.account, "epsilon": str(line.price.spent.epsilon)}
@@ -100,13 +101,17 @@ def terms(manifest: Manifest) -> dict[str, Any]:
     }
 
 
-def _signer(approval: Approval | None) -> dict[str, str] | None:
-    return {"officer": approval.officer, "public_key": approval.public_key} if approval else None
+def _signer(manifest: Manifest, approval: Approval | None) -> dict[str, Any] | None:
+    """Say who signed, and whether for what the operator declares of this hand-off too."""
+    if approval is None:
+        return None
+    declared = {"declared": True} if approval.declared == digest(manifest.operator_says) else {}
+    return {"officer": approval.officer, "public_key": approval.public_key, **declared}
 
 
-def _signers(manifest: Manifest) -> list[dict[str, str] | None]:
+def _signers(manifest: Manifest) -> list[dict[str, Any] | None]:
     """Say who signed for each client; of one run ``hand_off`` says it."""
-    return [None] if manifest.clients is None else [_signer(line.approved) for line in manifest.clients]
+    return [None] if manifest.clients is None else [_signer(manifest, line.approved) for line in manifest.clients]
 
 
 def meaning(manifest: Manifest) -> Meaning:
@@ -116,6 +121,11 @@ def meaning(manifest: Manifest) -> Meaning:
     events = [event for line in heaviest for event in line.price.events]
     whole = manifest.whole_cost
     return Meaning.of(events, float(whole.epsilon), whole.delta)
+
+
+def _of_one(manifest: Manifest) -> set[str]:
+    """Return what is left out of the standing of each of many accounts."""
+    return {"charges", "earlier"} if manifest.clients else set()
 
 
 def _meant(manifest: Manifest) -> dict[str, float | None]:
@@ -138,7 +148,7 @@ def differs(folder: Path, manifest: Manifest) -> str:
     if card_terms != terms(manifest):
         return f"{CARD} is about another hand-off, unit, price or approval than the manifest"
     if SHEET in manifest.artifacts and declaration != manifest.operator_says:
-        return f"{CARD} says another purpose, recipient, license, contact or retention than the manifest"
+        return f"{CARD} says that something else was declared than the manifest does"
     if not close:
         return f"{CARD} says that the budget means something else than its events do"
     return fault
@@ -153,7 +163,7 @@ def _accounts_fault(card: Mapping[str, Any], manifest: Manifest) -> str:
     accounts = [one.account for one in _standings(card)]
     if accounts != payers and (accounts or (manifest.clients is None and payers != [None])):
         return f"{CARD} tells of an account that did not pay, or not of one that did"
-    alone = _signer(manifest.approved)
+    alone = _signer(manifest, manifest.approved)
     for one, signer in zip(card["accounts"], _signers(manifest), strict=False):
         if one["approved"] not in ((signer,) if manifest.clients else (None, alone)):
             name = printable(one["account"])
@@ -174,10 +184,12 @@ def balances_above(folder: Path) -> Any:
 
 
 def _standings(card: Mapping[str, Any]) -> list[Standing]:
-    accounts = [Standing.model_validate({key: one[key] for key in Standing.model_fields}) for one in card["accounts"]]
-    if any(
-        not 0 <= amount <= LARGEST_AMOUNT for one in accounts for amount in one.model_dump(exclude={"account"}).values()
-    ):
+    accounts = [
+        Standing.model_validate({key: words for key, words in one.items() if key != "approved"})
+        for one in card["accounts"]
+    ]
+    amounts = [amount for one in accounts for amount in (one.delta, one.cap, one.before, one.after, one.remaining)]
+    if any(not 0 <= amount <= LARGEST_AMOUNT for amount in amounts):
         raise ValueError("an amount that no ledger has")
     return accounts
 
@@ -225,6 +237,7 @@ def _content(contract: Contract, report: Mapping[str, Any]) -> dict[str, Any]:
             **({"public": list(contract.public)} if contract.public else {}),
             "columns": [{"name": name, "type": column.type} for name, column in contract.handed_over_columns.items()],
             "left_out": contract.left_out,
+            **_sources(contract),
         }
     if not contract.is_table:
         raise ArtifactError(f"the contract {contract.name} is of a kind that no model card is written for")
@@ -235,7 +248,12 @@ def _content(contract: Contract, report: Mapping[str, Any]) -> dict[str, Any]:
         "target": contract.target,
         "columns": [{"name": name, "type": column.type} for name, column in columns.items()],
         "left_out": [name for name in contract.columns if name not in columns],
+        **_sources(contract),
     }
+
+
+def _sources(contract: Contract) -> dict[str, Any]:
+    return {"sources": list(contract.sources)} if contract.sources else {}
 
 
 def _is_dropped(column: Any) -> bool:

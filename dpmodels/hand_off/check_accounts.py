@@ -14,13 +14,11 @@ from dpmodels.hand_off.check_charges import CLOSE, least_spent
 from dpmodels.hand_off.lines import Line
 from dpmodels.hand_off.manifest import CARD, Manifest, printable
 from dpmodels.hand_off.verification import Verification
-from dpmodels.ledger.records import Standing, Text
+from dpmodels.ledger.records import LARGEST_CAP, Standing, Text
 from dpmodels.ledger.replay import SLACK
 
 MOST_ABOVE = 100
 """Accounts above one another, which is more than any ledger has."""
-LARGEST_CAP = Decimal(1000)
-"""The largest epsilon of any budget."""
 Amount = Annotated[Decimal, Field(ge=0, le=LARGEST_AMOUNT)]
 
 
@@ -46,6 +44,8 @@ def check_standings(manifest: Manifest, stood: Sequence[Standing], check: Verifi
         least = least_spent(lines, one.delta, one.after, check)
         if least is not None and not least <= one.after * SLACK + CLOSE:
             check.faults.append(f"{name} had spent less, after this, than this cost")
+        if ((one.charges > 0) != (one.before > 0) and one.earlier) or len(one.earlier) > one.charges:
+            check.faults.append(f"{name} had another number of charges before this than what it had spent says")
         if one.before > one.after * SLACK + CLOSE:
             check.faults.append(f"{name} had spent more before this than after it")
         if least is not None and not _adds_up(one, least):

@@ -187,6 +187,8 @@ def check_approved(manifest: Manifest, officer: str, check: Verification) -> str
     A family is signed for by the keys of its charges; each client of a federation is signed for by itself.
     """
     if manifest.clients is not None:
+        for line in manifest.clients:
+            _check_declared(manifest, line.approved, check)
         return _approved_by_client(manifest.clients, officer, check)
     signed, family = manifest.approved, manifest.approved_as
     if officer and signed is None:
@@ -195,9 +197,18 @@ def check_approved(manifest: Manifest, officer: str, check: Verification) -> str
     if signed is None or manifest.run is None or manifest.ledger.account is None or not lines:
         return NOT_APPROVED
     account, run = (family.account, family.run) if family else (manifest.ledger.account, manifest.run)
-    request = ApprovalRequest(signed.ledger, account, run, signed.plans, family=family is not None)
+    request = ApprovalRequest(signed.ledger, account, run, signed.plans, family is not None, declared=signed.declared)
     covered = {line.charge if family else line.plan_sha256 for line in lines}
+    _check_declared(manifest, signed, check)
     return _signer(signed, request, covered, officer, check)
+
+
+def _check_declared(manifest: Manifest, signed: Approval | None, check: Verification) -> None:
+    """Check that the officer signed what this hand-off declares; one that is made again declares its own."""
+    if signed is None or not signed.declared or manifest.made_by != manifest.run:
+        return
+    if signed.declared != digest(manifest.operator_says):
+        check.faults.append("the officer signed another declaration than this one of purpose, recipient and the like")
 
 
 def _approved_by_client(clients: Sequence[ClientLine], officer: str, check: Verification) -> str:
@@ -206,7 +217,8 @@ def _approved_by_client(clients: Sequence[ClientLine], officer: str, check: Veri
     for line in clients:
         by, signed = NOT_APPROVED, line.approved
         if signed is not None and line.ledger.account is not None:
-            request = ApprovalRequest(signed.ledger, line.ledger.account, line.run, signed.plans, family=True)
+            account, plans = line.ledger.account, signed.plans
+            request = ApprovalRequest(signed.ledger, account, line.run, plans, family=True, declared=signed.declared)
             by = _signer(signed, request, {line.charge}, officer, check)
         approved.setdefault(by, []).append(line.client)
     if officer and any(line.approved is None for line in clients):

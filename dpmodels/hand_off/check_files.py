@@ -26,6 +26,8 @@ ALWAYS = ("schema.yaml", "report.json")
 DEEPEST = 2
 LARGEST = {"schema.yaml": LARGEST_YAML, "report.json": LARGEST_REPORT, CARD: LARGEST_CARD, CONTRACT: LARGEST_CARD}
 """What is read whole; pages have a limit as well. Tables and models are as large as whoever sent them made them."""
+SYSTEMS = (".DS_Store", "Thumbs.db", "desktop.ini")
+"""Files that systems put into a folder that somebody looks at: named, and no sign that it was tampered with."""
 MOST_STRANGE = 10_000
 """Files that somebody added are counted so far."""
 
@@ -35,6 +37,9 @@ def check_files(folder: Path, artifacts: dict[str, str], elsewhere: Mapping[str,
     expected = artifacts.keys() | {MANIFEST, SIGNATURE}
     strange = (name for name in chain(_listed(folder), elsewhere) if name not in expected)
     unknown = sorted(islice(strange, MOST_STRANGE))
+    of_systems = [name for name in unknown if os.path.basename(name) in SYSTEMS and _is_file(folder, name)]
+    check.notes += [f"{name} is no part of the hand-off: a system put it there" for name in of_systems[:MOST_FAULTS]]
+    unknown = [name for name in unknown if name not in of_systems]
     check.faults += [f"{printable(name)} is not in the manifest" for name in unknown[:MOST_FAULTS]]
     if len(unknown) > MOST_FAULTS:
         least = "at least " if len(unknown) == MOST_STRANGE else ""
@@ -48,6 +53,10 @@ def check_files(folder: Path, artifacts: dict[str, str], elsewhere: Mapping[str,
             check.faults.append(f"{name} is missing")
         else:
             _check_file(folder, name, sha256, elsewhere.get(name), check)
+
+
+def _is_file(folder: Path, name: str) -> bool:
+    return (folder / name).is_file() and not (folder / name).is_symlink()
 
 
 def _listed(folder: Path, inside: str = "", depth: int = 0) -> Iterator[str]:

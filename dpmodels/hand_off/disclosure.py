@@ -57,7 +57,8 @@ def record_of(
             ["the hand-off has no price, so there is no deployment of differential privacy to disclose"]
         )
     slug = re.sub(r"[^a-z0-9]+", "-", f"{manifest.data_set}-{manifest.made_by}".lower()).strip("-")
-    curator = answers.curator or TODO
+    says = manifest.operator_says
+    curator = answers.curator or says.get("controller") or TODO
     return {
         "url_slug": slug,
         "status": "Draft",
@@ -66,7 +67,7 @@ def record_of(
             "basic": {
                 "name": f"Synthetic {manifest.data_set}",
                 "data_curators": [curator],
-                "intended_use": answers.use or manifest.operator_says.get("purpose") or TODO,
+                "intended_use": answers.use or says.get("purpose") or TODO,
                 "data_product_type": PRODUCTS.get(contract.kind, "Synthetic data"),
                 "data_product_region": answers.region or TODO,
                 "description": _described(manifest, contract),
@@ -164,7 +165,7 @@ def _implementation(manifest: Manifest, answers: Answers) -> Facts:
         "mechanisms": f"Method {manifest.method} of nacre {manifest.nacre_version}: {'; '.join(events)}. Whole numbers "
         "are noised, by OpenDP's exact samplers and the system's randomness (docs/privacy.md of nacre has a page of "
         "each mechanism, its proof, and known vulnerabilities). Raw data lie in a zone that recipients cannot read.",
-        "justification": answers.why or TODO,
+        "justification": answers.why or manifest.operator_says.get("why") or TODO,
     }
 
 

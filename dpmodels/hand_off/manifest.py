@@ -20,6 +20,7 @@ Its format is numbered, and each manifest is written in the oldest format that c
         the clients that took part; there is no plan, release, charge or epsilon, and ``unprotected`` says why
     10  any of 7 that are of a federation for a client of which an officer signed: the signature is in the client's line
     11  any of 7 or 8 that are of a table, with its contract of the Open Data Contract Standard among the files
+    12  any of 7 to 11 where an officer signed what is declared too, or where controller, contact or why are declared
 """
 
 import json
@@ -61,8 +62,10 @@ CONTRACT = "contract.odcs.yaml"
 SHEET = "data-sheet.html"
 PAGES = ("model-card.html", "statement.html", SHEET)
 """The pages that lay out the facts of the card: for a user, for a data-protection officer, and for whoever gets it."""
-NEWEST, APPROVED_CLIENTS, LAID_OUT = 11, 10, 7
-"""Of a table; of clients with officers; and of what else is written now."""
+NEWEST, OF_TABLE, APPROVED_CLIENTS, LAID_OUT = 12, 11, 10, 7
+"""Where an officer signed what is declared; of a table; of clients with officers; and of what else is written now."""
+LATER_WORDS = {"controller", "contact", "why"}
+"""What an operator can declare since format 12."""
 MOST_FAULTS = 10
 LEFT_OUT = (
     "The release came as a file, without the ledger that paid for it. Its footer names the charge. The account, the "
@@ -181,6 +184,9 @@ class Manifest(Line, _Head):
     @property
     def oldest_format(self) -> int:
         """The oldest format that can hold the manifest's content."""
+        approvals = (self.approved, *(line.approved for line in self.clients or ()))
+        if any(one and one.declared for one in approvals) or LATER_WORDS & self.operator_says.keys():
+            return 12
         if CONTRACT in self.artifacts:
             return 11
         if any(line.approved for line in self.clients or ()):

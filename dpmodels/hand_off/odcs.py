@@ -42,6 +42,8 @@ PHYSICAL = {
     "string": "VARCHAR", "large_string": "VARCHAR", "date32[day]": "DATE",
 }  # fmt: skip
 """SQL types that hold a Parquet column, by words that engines and checkers share, so without unsigned ones."""
+CONTRACT_SAYS = ("license", "recipient", "controller", "contact", "why")
+"""What the operator declares that is a custom property; the purpose has a field of the standard."""
 Facts = dict[str, Any]
 
 
@@ -106,7 +108,7 @@ def price_of(manifest: Manifest) -> Facts:
         "method": manifest.method,
         "schemaSha256": manifest.schema_sha256,
         "releaseSha256": manifest.release_sha256,
-        **{name: said.get(name) for name in ("license", "recipient", "contact")},
+        **{name: said.get(name) for name in CONTRACT_SAYS},
         "nacreVersion": manifest.nacre_version,
     }
     return {name: value for name, value in stated.items() if value is not None}

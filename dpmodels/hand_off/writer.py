@@ -15,10 +15,22 @@ from typing import Any
 
 from dpmodels.artifact import aside, make_folder, replace_folder, sha256_of
 from dpmodels.hand_off.card import describe
-from dpmodels.hand_off.manifest import APPROVED_CLIENTS, CARD, CONTRACT, LAID_OUT, MANIFEST, NEWEST, PAGES, Manifest
+from dpmodels.hand_off.manifest import (
+    APPROVED_CLIENTS,
+    CARD,
+    CONTRACT,
+    LAID_OUT,
+    LATER_WORDS,
+    MANIFEST,
+    NEWEST,
+    OF_TABLE,
+    PAGES,
+    Manifest,
+)
 from dpmodels.hand_off.odcs import has_contract, render_contract
 from dpmodels.hand_off.pages import REPORT, render_pages
 from dpmodels.hand_off.signature import sign_manifest
+from dpmodels.ledger.approval import Approval
 from dpmodels.ledger.declared import Declaration
 from dpmodels.ledger.records import Balance, Standing
 from dpmodels.pages.glance import weakest
@@ -58,9 +70,12 @@ def manifest_of(line: Line, contract: Contract, statement: Declaration, **fields
         statement: what the operator says of the hand-off.
         fields: the other fields, as ``payments`` states them.
     """
-    signed = any(client.approved for client in fields.get("clients", ()))
+    by_client = [client.approved for client in fields.get("clients", ()) if client.approved]
+    approvals = [*by_client, *([Approval.model_validate(fields["approved"])] if fields.get("approved") else [])]
+    newest = any(one.declared for one in approvals) or LATER_WORDS & statement.said.keys()
+    oldest = OF_TABLE if has_contract(contract) else APPROVED_CLIENTS if by_client else LAID_OUT
     content = {
-        "format": NEWEST if has_contract(contract) else APPROVED_CLIENTS if signed else LAID_OUT,
+        "format": NEWEST if newest else oldest,
         "nacre_version": version("nacre"),
         "data_set": contract.name,
         "schema_sha256": contract.hash,

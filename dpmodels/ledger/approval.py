@@ -1,13 +1,13 @@
 """An officer's approval: an ed25519 signature of what a run will be charged for, by a key that the account names.
 
 Whoever can write a file, or press a button of a server that knows no identities, can write any name. Only the holder of
-the key can sign. The signed text names the ledger, the account, the run and the hash of every line of its plan, so a
-signature is worth nothing for another plan, a second run, or accounts of these names in another ledger. The ledger
-checks the signature inside the transaction that charges.
+the key can sign. The signed text names the ledger, the account, the run, the hash of every line of its plan and that of
+what the operator declares, so a signature is worth nothing for another plan, purpose or recipient, a second run, or
+accounts of these names in another ledger. The ledger checks the signature inside the transaction that charges.
 """
 
 import base64
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -42,6 +42,8 @@ class Approval(Frozen):
         ledger: the hash of the entry that opened the account whose officer signed; no other ledger has it.
         plans: the hashes of the lines of the run's plan, in order; for a family the keys of its charges.
         signature: the signature of ``ApprovalRequest.text``, base64.
+        declared: the SHA-256 of what the operator declared, where the officer signed it too; approvals of versions
+            before 0.3 are of plans alone.
     """
 
     officer: str
@@ -49,6 +51,7 @@ class Approval(Frozen):
     ledger: str
     plans: tuple[str, ...]
     signature: str
+    declared: Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$", exclude_if=lambda sha256: not sha256)] = ""
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,8 @@ class ApprovalRequest:
     Or it is the charges of a family: those of the children of one account, or of several runs of one account. A family
     is named by the keys of its charges, each of which is the hash of a charge's account, plan and run; so whoever
     receives the signature with the hand-off of one member learns neither the names nor the plans of the others. Or it
-    is a new account, by the hash of its terms; then there is no run.
+    is a new account, by the hash of its terms; then there is no run. ``declared`` is the SHA-256 of what the operator
+    declares, which is one thing for all charges that are made together.
     """
 
     ledger: str
@@ -67,21 +71,30 @@ class ApprovalRequest:
     plans: tuple[str, ...]
     family: bool = False
     opening: bool = False
+    declared: str = ""
 
     @property
     def text(self) -> str:
         """The text that is signed, in canonical form."""
         terms = asdict(self)
         family, opening = terms.pop("family"), terms.pop("opening")
-        kind = "approval 1" + (" of a family" if family else " of an account" if opening else "")
+        if not self.declared:
+            del terms["declared"]
+        kind = f"approval {2 if self.declared else 1}" + (
+            " of a family" if family else " of an account" if opening else ""
+        )
         return canonical_json({"nacre": kind, **terms}) + "\n"
 
     def approve(self, officer: str, key: Path, passphrase: str = "") -> Approval:
         """Sign with a private key in a PEM file."""
         private = private_key(key, "key", passphrase)
         signature = base64.b64encode(private.sign(self.text.encode())).decode()
-        public = key_text(private.public_key())
-        return Approval(officer=officer, public_key=public, ledger=self.ledger, plans=self.plans, signature=signature)
+        return self.signed(Officer(name=officer, public_key=key_text(private.public_key())), signature)
+
+    def signed(self, officer: Officer, signature: str) -> Approval:
+        """Return the approval that a signature of the text is."""
+        named = {"officer": officer.name, "public_key": officer.public_key, "signature": signature}
+        return Approval(ledger=self.ledger, plans=self.plans, declared=self.declared, **named)
 
     def check(self, officer: Officer, approval: Approval | None) -> Approval:
         """Return the approval if the officer signed it.
@@ -99,14 +112,16 @@ class ApprovalRequest:
             fact = f"run {run} is signed with another key than that of {officer.name}; nothing was charged"
         elif not self.is_signed(approval):
             fact = (
-                f"the approval of run {run} is not signed by the key of {officer.name} for this ledger, account, run "
-                "and plan; nothing was charged"
+                f"the approval of run {run} is not signed by the key of {officer.name} for this ledger, account, run, "
+                "plan and declaration; nothing was charged"
             )
         else:
             return approval
         raise NotSigned(self.account, fact, officer.name)
 
     def is_signed(self, approval: Approval) -> bool:
-        """Tell whether the holder of the approval's key signed exactly this."""
+        """Tell whether the holder of the approval's key signed exactly this, or the plans of it alone, as once."""
         same = (approval.ledger, approval.plans) == (self.ledger, self.plans)
-        return same and signed_by(approval.public_key, approval.signature, self.text.encode())
+        text = replace(self, declared=approval.declared).text
+        declared = approval.declared in ("", self.declared)
+        return same and declared and signed_by(approval.public_key, approval.signature, text.encode())

@@ -19,7 +19,7 @@ from dpmodels.ledger.database import integrity_fault
 from dpmodels.ledger.records import Account, follow, lives, read_reserve
 from dpmodels.ledger.replay import Replay
 from dpmodels.ledger.signed import Signatures
-from dpmodels.ledger.store import Entry
+from dpmodels.ledger.store import Entry, digest
 
 
 def audit(connection: Connection, released: Mapping[str, Path]) -> list[str]:
@@ -203,9 +203,11 @@ class _Signed:
     def read(cls, entry: Entry, parent: str) -> "_Signed":
         """Read the approval that an entry carries: for one run of its account, or for a family of its parent."""
         approval = Approval.model_validate(entry.content["approval"])
+        declared = digest(entry.content.get("declared", {}))
         names = [(entry.account, False), (entry.account, True), *([(parent, True)] if parent else [])]
         requests = tuple(
-            ApprovalRequest(approval.ledger, name, entry.run, approval.plans, family) for name, family in names
+            ApprovalRequest(approval.ledger, name, entry.run, approval.plans, family, declared=declared)
+            for name, family in names
         )
         return cls(approval, tuple(one for one in requests if one.is_signed(approval)), frozenset(approval.plans))
 

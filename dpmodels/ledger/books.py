@@ -17,7 +17,7 @@ from dpmodels.errors import ChainBroken, ChargeState, LedgerError
 from dpmodels.ledger import store
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.database import lock
-from dpmodels.ledger.records import Account, Reservation, follow, lives, read_reserve
+from dpmodels.ledger.records import MOST_EARLIER, Account, Earlier, Reservation, follow, lives, read_reserve
 from dpmodels.privacy import exact_decimal
 
 
@@ -203,6 +203,29 @@ def around(connection: Connection, keys: Sequence[str]) -> Limit:
     before = _tally_before(connection, reserves[0])
     lines = [before + below for below in _below(connection, [name])[name]]
     return _limit(book(connection, name).account, lines, [line + charge_cost for line in lines])
+
+
+def earlier(connection: Connection, keys: Sequence[str]) -> tuple[int, tuple[Earlier, ...]]:
+    """Return how many charges an account had before some charges of one run, and the last of them, oldest first.
+
+    Charges that were given back, until now, are left out.
+    """
+    entry = store.entries.c
+    first = connection.execute(
+        select(entry.account, entry.seq).where(entry.charge.in_(keys)).order_by(entry.seq)
+    ).first()
+    if first is None:
+        return 0, ()
+    voided = select(entry.charge).where(entry.account == first.account, entry.kind == "void")
+    before = (
+        entry.account == first.account,
+        entry.kind == "reserve",
+        entry.seq < first.seq,
+        entry.charge.not_in(voided),
+    )
+    number = connection.execute(select(func.count()).where(*before)).scalar_one()
+    last = connection.execute(select(entry.seq).where(*before).order_by(entry.seq.desc()).limit(MOST_EARLIER)).scalars()
+    return number, tuple(Earlier.written_in(one) for one in store.read(connection, entry.seq.in_(list(last))))
 
 
 def _tally_before(connection: Connection, first: store.Entry) -> Tally:

@@ -17,21 +17,43 @@ DAY = re.compile(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
 class Declaration(Frozen):
     """What whoever runs says of a release and its hand-off, word for word; public, and no part of any promise.
 
-    Attributes:
-        purpose: what the hand-off is for.
-        recipient: who gets it.
-        license: under which terms.
-        contact: who answers for it and may be asked, such as the controller with an address.
-        retention: how long the sensitive zone is kept; of a day in it, such as 2027-03-01, that is the last.
-        again: why data is charged again, for which another account pays, or an unfinished run has paid.
+    This is the list of what can be said: settings, keywords, the ledger, the manifest and the pages follow it.
     """
 
-    purpose: Said = ""
-    recipient: Said = ""
-    license: Said = ""
-    contact: Said = ""
-    retention: Said = ""
-    again: Said = ""
+    purpose: Said = Field(
+        default="", description="What the hand-off is for, in a sentence; public, kept for ever.", examples=["Teaching"]
+    )
+    recipient: Said = Field(
+        default="", description="Who gets the hand-off; public, kept for ever.", examples=["University of Ghent"]
+    )
+    license: Said = Field(
+        default="", description="Under which terms it is handed over; public.", examples=["CC BY 4.0"]
+    )
+    controller: Said = Field(
+        default="",
+        description="Who decides about the data (GDPR, Art. 4(7)); public, kept for ever.",
+        examples=["St. Anna Hospital, Ghent"],
+    )
+    contact: Said = Field(
+        default="",
+        description="Who answers for the hand-off and may be asked; public, kept for ever.",
+        examples=["privacy@st-anna.example"],
+    )
+    why: Said = Field(
+        default="",
+        description="Why this unit, this epsilon and this delta; public, kept for ever.",
+        examples=["See the DPIA of 2026-11, chapter 4"],
+    )
+    retention: Said = Field(
+        default="",
+        description="How long the sensitive zone is kept; a day in it is the last (remove --expired); public.",
+        examples=["The sensitive zone is kept until 2027-03-01."],
+    )
+    again: Said = Field(
+        default="",
+        description="Why data is charged again: to another account, or beside a paid run that is unfinished; public.",
+        examples=["A copy for another study, agreed by the board"],
+    )
 
     @property
     def days(self) -> list[date]:
@@ -41,7 +63,8 @@ class Declaration(Frozen):
     @property
     def said(self) -> dict[str, str]:
         """What was said; whatever was not is left out."""
-        return self.model_dump(exclude_defaults=True)
+        said = {name: getattr(self, name) for name in Declaration.model_fields}
+        return {name: words for name, words in said.items() if words}
 
 
 def _day(word: str) -> date | None:

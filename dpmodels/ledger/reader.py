@@ -12,6 +12,7 @@ from dpmodels.ledger import audit, books, opening, store, weighing
 from dpmodels.ledger.approval import ApprovalRequest, Officer
 from dpmodels.ledger.books import Limit
 from dpmodels.ledger.database import Database, integrity_fault
+from dpmodels.ledger.declared import Declaration
 from dpmodels.ledger.records import Account, Balance, Charge, Quote, Reservation, Standing
 from dpmodels.ledger.store import Entry
 
@@ -88,7 +89,9 @@ class LedgerReader:
         Raises:
             LedgerError: there is no such charge.
         """
-        limit = self._database.read(lambda connection: books.around(connection, keys))
+        limit, (charges, earlier) = self._database.read(
+            lambda connection: (books.around(connection, keys), books.earlier(connection, keys))
+        )
         return Standing(
             account=limit.name,
             delta=limit.delta,
@@ -96,6 +99,8 @@ class LedgerReader:
             before=limit.spent(),
             after=limit.spent_after(),
             remaining=replace(limit, tallies=limit.after).remaining(),
+            charges=charges,
+            earlier=earlier,
         )
 
     def history(self, name: str, points: int) -> list[tuple[str, Decimal, Decimal]]:
@@ -111,10 +116,10 @@ class LedgerReader:
         return self._weigh((charge, *others), first_opens).quote()
 
     def asked(
-        self, charge: Charge, *others: Charge, first_opens: Opens = None
+        self, charge: Charge, *others: Charge, first_opens: Opens = None, declared: Declaration | None = None
     ) -> tuple[Officer, ApprovalRequest] | None:
         """Return who must sign for charges that ``reserve`` is to make, if anybody must, and what is to be signed."""
-        return self._weigh((charge, *others), first_opens).asked()
+        return self._weigh((charge, *others), first_opens).asked(declared)
 
     def check(self, charge: Charge, *others: Charge, first_opens: Opens = None) -> None:
         """Refuse what ``reserve`` would refuse, the lack of an approval excepted, and write nothing.

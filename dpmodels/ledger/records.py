@@ -12,6 +12,7 @@ from dpmodels.accounting.tally import Tally
 from dpmodels.errors import LedgerError
 from dpmodels.frozen import Frozen
 from dpmodels.ledger.approval import Officer
+from dpmodels.ledger.declared import Said
 from dpmodels.ledger.store import ACCOUNT_KINDS, UNCHARGED, Entry, digest
 from dpmodels.privacy import PrivacyBudget
 
@@ -29,6 +30,10 @@ TRANSITIONS = {
 BESIDE = ("cost", "tally", "approval", "declared")
 
 # The fields that an account's `cap` entry may change; all others stay as they were opened.
+MOST_EARLIER = 10
+"""Earlier charges that the card of a hand-off names, the last ones."""
+LARGEST_CAP = Decimal(1000)
+"""The largest epsilon of any budget."""
 CAP_TERMS = ("cap", "run_cap", "expires", "officer")
 
 Text = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
@@ -211,6 +216,25 @@ class Balance(Frozen):
         return float(self.spent_epsilon / self.cap)
 
 
+class Earlier(Frozen):
+    """A charge that an account had paid before another; what its operator declared is public for ever."""
+
+    day: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+    run: Said
+    epsilon: Annotated[Decimal, Field(ge=0, le=LARGEST_CAP)]
+    delta: Annotated[Decimal, Field(ge=0, lt=1)]
+    purpose: Said = Field(default="", exclude_if=lambda words: not words)
+    recipient: Said = Field(default="", exclude_if=lambda words: not words)
+
+    @classmethod
+    def written_in(cls, reserve: Entry) -> "Earlier":
+        """Read it from the entry that reserved the charge."""
+        budget = read_reserve(reserve.content)[0].budget
+        said = {key: reserve.content.get("declared", {}).get(key, "") for key in ("purpose", "recipient")}
+        epsilon, delta = budget.epsilon_exact, budget.delta_exact
+        return cls(day=reserve.time[:10], run=reserve.run, epsilon=epsilon, delta=delta, **said)
+
+
 class Standing(Frozen):
     """Where an account stood when it was charged for a run: what it had spent before, and what remained after.
 
@@ -219,6 +243,7 @@ class Standing(Frozen):
         before, after: epsilon spent right before the run's charges and right after them; those of the run that were
             given back since are left out.
         remaining: the epsilon of the largest further release that would have been accepted then.
+        charges: how many had been made before, and were not given back; earlier: the last of them, oldest first.
     """
 
     account: str
@@ -227,6 +252,8 @@ class Standing(Frozen):
     before: Decimal
     after: Decimal
     remaining: Decimal
+    charges: int = Field(default=0, ge=0, exclude_if=lambda number: not number)
+    earlier: tuple[Earlier, ...] = Field(default=(), max_length=MOST_EARLIER, exclude_if=lambda charges: not charges)
 
 
 def lives(entries: Iterable[Entry]) -> dict[str, list[Entry]]:

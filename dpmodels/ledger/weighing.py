@@ -14,7 +14,7 @@ from dpmodels.ledger.books import Family, Limit
 from dpmodels.ledger.declared import Declaration
 from dpmodels.ledger.records import Account, Charge, Quote, Reservation
 from dpmodels.ledger.signed import Signatures
-from dpmodels.ledger.store import Draft
+from dpmodels.ledger.store import Draft, digest
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Weighing:
     accepted: bool
     opened: frozenset[str] = frozenset()
 
-    def asked(self) -> tuple[Officer, ApprovalRequest] | None:
+    def asked(self, declared: Declaration | None) -> tuple[Officer, ApprovalRequest] | None:
         """Return who must sign for the charges, if anybody must, and what is to be signed.
 
         Raises:
@@ -45,7 +45,7 @@ class Weighing:
         if officers[0] is None:
             return None
         officer, ledger = officers[0]
-        return officer, asked(ledger, self.family, self.charges)
+        return officer, replace(asked(ledger, self.family, self.charges), declared=_hash(declared))
 
     def drafts(self, approval: Approval | None, declared: Declaration | None) -> list[Draft]:
         """Return the entries of the fresh charges; a family's first carries the approval, and the others name it.
@@ -55,7 +55,7 @@ class Weighing:
         Raises:
             LedgerError: the account's officer did not sign the charges.
         """
-        to_sign = self.asked() if self.fresh else None
+        to_sign = self.asked(declared) if self.fresh else None
         signed = to_sign[1].check(to_sign[0], approval).model_dump(mode="json") if to_sign else None
         tallies = {name: book.tally for name, book in self.family.members.items()}
         alone, drafts = is_one_run(self.charges), list[Draft]()
@@ -139,6 +139,10 @@ def weigh(connection: Connection, *charges: Charge, write: bool = False) -> Weig
     books.refuse_expired(connection, accounts)
     passed = next((cap for cap in caps if not cap.fits()), None)
     return replace(weighed, limit=passed or caps[0], accepted=passed is None)
+
+
+def _hash(declared: Declaration | None) -> str:
+    return digest((declared or Declaration()).said)
 
 
 def asked(ledger: str, family: Family, charges: tuple[Charge, ...]) -> ApprovalRequest:

@@ -15,7 +15,16 @@ from dpmodels.pages.page import percent, render_page, short, thousands
 
 DONE = {**report.DONE, **embedded.DONE, **federated.DONE}
 REPLACED = "replace_one"
-NOTHING = dict.fromkeys(("purpose", "recipient", "license", "contact", "retention", "again"), "")
+DECLARED = {
+    "purpose": "Purpose, in the operator's words",
+    "recipient": "Recipient",
+    "license": "License",
+    "controller": "Controller",
+    "contact": "Contact",
+    "why": "Why this unit and this budget, in the operator's words",
+}
+"""What an operator may declare, and its titles on the pages; retention and charging again have places of their own."""
+NOTHING = dict.fromkeys((*DECLARED, "retention", "again"), "")
 PARTS = {
     "release": "release",
     "report": "charged report",
@@ -60,6 +69,7 @@ def render_statement(facts: Mapping[str, Any]) -> str:
         accounts=accounts[:FEW_CLIENTS],
         further=len(accounts[FEW_CLIENTS:]),
         left_out=_listed(facts["content"].get("left_out", ()), MOST_WORDS),
+        sources=_listed(facts["content"].get("sources", ()), 2 * MOST_WORDS),
         fingerprint=fingerprint,
         dropped=list(facts["hand_off"]["dropped"].items())[:FEW_CLIENTS],
         above=[_above(one) for one in facts["above"]],
@@ -132,6 +142,7 @@ def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "card": facts,
         "given": NOTHING | facts["given"],
+        "declared": [(title, facts["given"][name]) for name, title in DECLARED.items() if facts["given"].get(name)],
         "said": hand_off,
         "words": _words(facts),
         "done": verb,
@@ -191,7 +202,16 @@ def _account(one: Mapping[str, Any], client: str) -> dict[str, Any]:
         "remaining": amounts.remaining(one["remaining"]),
         "why": amounts.composes(one["cap"], one["after"], one["remaining"]),
         "approved": one["approved"],
+        "charges": one.get("charges", 0),
+        "earlier": [_earlier(charge) for charge in one.get("earlier", ())],
     }
+
+
+def _earlier(charge: Mapping[str, str]) -> tuple[str, ...]:
+    """Write an earlier charge as a row: day, run, epsilon, delta, and what was declared."""
+    price = amounts.written(charge["epsilon"]), amounts.written(charge["delta"])
+    said = filter(None, (charge.get("purpose"), charge.get("recipient")))
+    return charge["day"], charge["run"], *price, "; ".join(said) or "nothing"
 
 
 def _above(one: Mapping[str, Any]) -> dict[str, str]:

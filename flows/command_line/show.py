@@ -240,6 +240,7 @@ def show_verified(
     facts = {"files": f"{verified.files} as the manifest has them", "budget": verified.budget, "unit": verified.unit}
     facts |= {"charge": verified.charge, "account": verified.account or "not known here", "approved": verified.approved}
     facts |= {**verified.declared, "signature": verified.signature}
+    facts |= {} if records is None else {"records": f"those in {records} say what the hand-off says"}
     if as_json:
         print_json({"verdict": verified.verdict, **facts, "cautions": verified.cautions, "notes": verified.notes})
     else:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from dpmodels.errors import NacreError
-from dpmodels.ledger.approval import Approval, ApprovalRequest, Officer
+from dpmodels.ledger.approval import ApprovalRequest, Officer
 from flows.description import as_markdown, describe_run
 from tasks.engine.progress import is_deployed
 from tasks.run.accounts import keep_approval, officer_of, quote, read_approval
@@ -33,13 +33,7 @@ def ask_approver(run: Run, lasting_server: bool) -> None:
             f"{officer.name} is to approve run {run.name} by `nacre approve {run.name} --key KEY.pem`; then resume it"
         )
     if approval is None and (signature := _ask_in_prefect(run, officer, request)):
-        approval = Approval(
-            officer=officer.name,
-            public_key=officer.public_key,
-            ledger=request.ledger,
-            plans=request.plans,
-            signature=signature,
-        )
+        approval = request.signed(officer, signature)
     # `nacre approve` may have written an approval while the run waited
     keep_approval(run, request.check(officer, approval or read_approval(run)))
 

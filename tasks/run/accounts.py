@@ -94,7 +94,9 @@ def reserve(run: Run) -> None:
 def officer_of(run: Run) -> tuple[Officer, ApprovalRequest] | None:
     """Return who must sign a run's charges, if anybody must, and what is to be signed."""
     charges = charges_of(run)
-    return ledger_of(run).asked(*charges, first_opens=_to_open(run)) if charges else None
+    if not charges:
+        return None
+    return ledger_of(run).asked(*charges, first_opens=_to_open(run), declared=run.settings.declared)
 
 
 def sign_run(run: Run, key: Path) -> tuple[Approval, ApprovalRequest]:

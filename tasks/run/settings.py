@@ -25,8 +25,10 @@ class Opening(Frozen):
     alone: bool = False
 
 
-class Settings(Frozen):
-    """What the stages of one run need besides the plan; nothing here can change what is charged.
+class Settings(Declaration):
+    """What the stages of one run need besides the plan, and what the operator declares of the hand-off.
+
+    Nothing here can change what is charged.
 
     Attributes:
         data: a path, a pattern or a URI; of a database where there is a ``query``. parents: that of the users' table,
@@ -45,7 +47,6 @@ class Settings(Frozen):
         format: in which the hand-off has its table in one file too, beside the Parquet; empty for none.
         clients: of a federation, in the order of the plan's lines; each has a run of its own, with its own data.
         federation: the run of the federation that a client's run belongs to; above: the terms of its account.
-        purpose, recipient, license, contact, retention, again: what the operator declares; empty where nothing.
     """
 
     data: Place
@@ -74,12 +75,6 @@ class Settings(Frozen):
     clients: tuple[str, ...] = ()
     federation: str = ""
     above: Opening | None = None
-    purpose: str = ""
-    recipient: str = ""
-    license: str = ""
-    contact: str = ""
-    retention: str = ""
-    again: str = ""
 
     @property
     def source(self) -> Source:
@@ -89,7 +84,7 @@ class Settings(Frozen):
     @property
     def declared(self) -> Declaration:
         """What the operator says of the hand-off, for the ledger, the manifest and the public pages."""
-        return Declaration(**{name: getattr(self, name) for name in Declaration.model_fields})
+        return Declaration(**self.said)
 
     @property
     def is_paid_elsewhere(self) -> bool:

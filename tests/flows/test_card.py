@@ -67,13 +67,21 @@ def test_the_sheet_says_what_the_account_spent_before_and_what_remains(site: Pat
     before, after = (f"{float(own[name]):.4g}" for name in ("before", "after"))
     assert f"clinic had spent ε = {before} before, and {after}" in said and "of a cap of 5;" in said
     assert "release and charged report together" in said
+    alone = text_of(site / "out" / "statement.html")
+    assert "1 charge was made before, the last on" in said and "made before" not in alone
+    (earlier,) = own["earlier"]
+    assert own["charges"] == 1 and earlier["run"] == read_manifest(site / "out").run and earlier["epsilon"] == "1.0"
+    assert earlier["run"] in text_of(site / "second" / "model-card.html") and "charges" not in first["accounts"][0]
 
 
 def test_the_sheet_says_who_signed_with_which_key_or_that_nobody_had_to(site: Path) -> None:
     approved = read_manifest(site / "second").approved
     assert approved is not None
     said = text_of(site / "second" / "statement.html")
-    assert "By Dana, who signed this plan" in said and fingerprint(approved.public_key) in said
+    assert (
+        "By Dana, who signed this plan and its price, and all that the operator declares here" in said
+        and fingerprint(approved.public_key) in said
+    )
     assert "By nobody: the account named no officer" in text_of(site / "out" / "statement.html")
 
 
@@ -170,7 +178,7 @@ def test_what_python_says_is_on_the_sheet_too(site: Path, tmp_path: Path) -> Non
 LIES: dict[str, Callable[[dict], object]] = {
     "another hand-off, unit, price or approval": lambda card: card["hand_off"].update(unit="user (x, at most 9 rows)"),
     "unit, price or approval": lambda card: card["hand_off"].update(approved={"officer": "Eve", "public_key": "x"}),
-    "another purpose, recipient": lambda card: card["given"].update(recipient="Everybody"),
+    "something else was declared": lambda card: card["given"].update(recipient="Everybody"),
     "price or approval": lambda card: card["hand_off"]["charges"][0].update(epsilon="0.1"),
     "means something else": lambda card: card["meaning"].update(right_guesses=0.501),
     "did not pay": lambda card: card["accounts"][0].update(account="another"),

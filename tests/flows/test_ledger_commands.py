@@ -196,6 +196,9 @@ def test_any_flipped_byte_of_a_hand_off_is_named(own: Path) -> None:
     assert run_cli("verify", out)[0] == 3
     (out / "extra.csv").write_text("1")
     assert verify_hand_off(out).faults == ["extra.csv is not in the manifest"]
+    (out / ".DS_Store").write_bytes(b"\0")
+    assert verify_hand_off(out).faults == ["extra.csv is not in the manifest"]
+    assert ".DS_Store is no part of the hand-off: a system put it there" in verify_hand_off(out).notes
     (out / "extra.csv").unlink()
     (out / "extra").mkdir()
     assert verify_hand_off(out).faults == ["extra is not in the manifest"]

@@ -74,6 +74,7 @@ def declared(folder: Path) -> Path:
     """Say everything that an operator may say of a hand-off."""
     said = {"purpose": "To plan beds.", "recipient": "The board", "license": "CC BY 4.0", "retention": "A month."}
     said["contact"], said["again"] = "privacy@clinic.example", "The first hand-off was lost."
+    said["controller"], said["why"] = "Clinic of Ghent", "The board chose them."
     return approved(folder, said)
 
 
@@ -204,6 +205,7 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
     "FORMAT-8": {"discovered": discovered},
     "FORMAT-10": {"approved-clients": approved_clients},
     "FORMAT-11": {"contract": declared, "contract-users": of_users},
+    "FORMAT-12": {"signed-declaration": approved, "signed-clients": approved_clients},
     "LAYOUT-2": {"laid-out": declared},
     "LAYOUT-3": {"laid-out": declared},
     "LAYOUT-4": {"laid-out": declared},

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -495,6 +496,30 @@ def test_an_old_approval_does_not_cover_a_federation(tmp_path: Path, family: boo
     write_manifest(tmp_path / "own", whole)
     found = verify_hand_off(tmp_path / "own", officer_key=public)
     assert "Dana" not in found.approved and any("approv" in fault for fault in found.faults)
+
+
+DECLARED = GOLDEN / "LAYOUT-10" / "laid-out"
+
+
+def test_what_an_officer_signed_is_what_is_declared(tmp_path: Path) -> None:
+    def lie(manifest: Json, report: Json, card: Json) -> None:
+        manifest["declared"]["recipient"] = card["given"]["recipient"] = "Everybody"
+        card["hand_off"]["approved"].pop("declared")
+
+    assert verify_hand_off(DECLARED).faults == []
+    assert verify_hand_off(forged(DECLARED, tmp_path / "own", lie)).faults == [
+        "the officer signed another declaration than this one of purpose, recipient and the like"
+    ]
+
+
+def test_an_approval_of_plans_alone_is_no_signature_of_a_declaration(tmp_path: Path) -> None:
+    key, _ = write_key(tmp_path / "dana.pem")
+    request = ApprovalRequest("a" * 64, "toy", "run", ("b" * 64,), declared="c" * 64)
+    alone, whole = replace(request, declared="").approve("Dana", key), request.approve("Dana", key)
+    assert request.is_signed(alone) and request.is_signed(whole) and "declared" not in alone.model_dump()
+    for forgery in (alone.model_copy(update={"declared": "c" * 64}), whole.model_copy(update={"declared": ""})):
+        assert not request.is_signed(forgery)
+    assert not replace(request, declared="d" * 64).is_signed(whole)
 
 
 def test_an_approval_of_one_client_covers_no_other(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ SECONDS, MEBIBYTES = 8, 256
 
 
 def costs(read: Callable[[], object]) -> tuple[float, float]:
-    """Read something; return its seconds at the speed of ``REFERENCE``, and by how many MiB the process became larger."""
+    """Read something; return its seconds at the speed of ``REFERENCE``, and by how many MiB the process grew."""
     before = resource.getrusage(resource.RUSAGE_SELF)
     read()
     after = resource.getrusage(resource.RUSAGE_SELF)
