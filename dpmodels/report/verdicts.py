@@ -99,6 +99,8 @@ def _number(some: int, whole: int, what: str) -> str:
     """Count some of what there is."""
     if whole == 1:
         return f"the one {what}"
+    if some == whole == 2:
+        return f"both {what}s"
     return f"all {whole:,} {what}s" if some == whole else f"{f'{some:,}' if some else 'none'} of {whole:,} {what}s"
 
 

@@ -18,7 +18,9 @@ STATEMENT = {
     "purpose": "To show what a hand-off is",
     "recipient": "Whoever runs the demo, or reads it as an example",
     "license": "None is needed: the table is public",
+    "controller": "Nobody: the table is public",
     "contact": "Whoever ran the demo",
+    "why": "A row is a man; with an epsilon of 1, odds on whether he is there move by a factor of 2.72 at most",
     "retention": "As long as the folder of the demo is kept",
 }
 """What an operator would say of a hand-off."""

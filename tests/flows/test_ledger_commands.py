@@ -280,7 +280,7 @@ def test_an_account_with_an_officer_is_charged_only_with_the_officers_signature(
     code, _, err = run_cli("approve", run, "--yes", "--key", other, "--home", own / "home")
     assert code == 1 and "another key than that of Dana" in err
     code, out, _ = run_cli("approve", run, "--yes", "--key", key, "--home", own / "home")
-    assert code == 0 and '"account":"clinic"' in out and "approval 1" in out
+    assert code == 0 and '"account":"clinic"' in out and "approval 2" in out
     assert json.loads(ask(own, "show", "--json")[1])[0]["charges"] == 1
     code, _, err = run_cli("resume", run, "--home", own / "home", "--no-prefect")
     assert code == 0, err

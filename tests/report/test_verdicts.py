@@ -31,14 +31,14 @@ def test_a_verdict_rounds_up_and_names_what_not_to_use() -> None:
 def test_a_headline_says_within_what_all_are_or_how_many_are_close_and_what_is_worst() -> None:
     close = headline(report(column("a"), column("b", 0.02), number(), pairs={"distances": [[0, 1, 0.01, 0.02]]}))
     assert close.startswith("10 to 90 % quantiles within") and "in the one number column; shares within" in close
-    assert "3\N{NO-BREAK SPACE}% in all 2 category columns; two columns together" in close and close.endswith(
+    assert "3\N{NO-BREAK SPACE}% in both category columns; two columns together" in close and close.endswith(
         "the one pair."
     )
     far = headline(report(column("a"), column("b", 0.2), column("c", CLOSE)))
     assert "in 1 of 3 category columns, farthest off b (21\N{NO-BREAK SPACE}%) and c (6\N{NO-BREAK SPACE}%)." in far
     assert (
         headline(report(column("a", 0.1), column("b", 0.2)))
-        == "Shares within 21\N{NO-BREAK SPACE}% in all 2 category columns."
+        == "Shares within 21\N{NO-BREAK SPACE}% in both category columns."
     )
 
 
