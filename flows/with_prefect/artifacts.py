@@ -28,8 +28,8 @@ def publish_plan(run: Run, partition: str) -> None:
     from prefect.artifacts import create_table_artifact
 
     facts = {"run": run.name, **describe_run(run), "partitions": explain(ledger_of(run), run, partition)}
-    table = [{"what": escaped(what), "value": escaped(value)} for what, value in facts.items()]
-    create_table_artifact(key=f"plan-{_key(run)}", table=table, description=f"plan of run {run.name}")
+    table = [{"what": plain(what), "value": plain(value)} for what, value in facts.items()]  # cells are Markdown
+    create_table_artifact(key=f"plan-{_key(run)}", table=table, description=f"plan of run {plain(run.name)}")
 
 
 def _key(run: Run) -> str:
@@ -81,6 +81,6 @@ def publish_checks(run: Run, faults: list[str], signature: str) -> None:
     """Publish what a validation found."""
     from prefect.artifacts import create_table_artifact
 
-    table = [{"fault": escaped(fault)} for fault in faults] or [{"fault": "none"}]
-    description = f"hand-off and ledger of run {run.name}; signature: {signature}"
+    table = [{"fault": plain(fault)} for fault in faults] or [{"fault": "none"}]
+    description = plain(f"hand-off and ledger of run {run.name}; signature: {signature}")
     create_table_artifact(key=f"checks-{_key(run)}", table=table, description=description)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dpmodels import amounts
 from dpmodels.escapes import escaped
 from dpmodels.ledger.records import Balance
+from flows.description import plain
 from tasks.run.home import ledger_of
 from tasks.run.store import Run
 
@@ -72,8 +73,8 @@ def publish_budget(run: Run, before: Mapping[str, Balance]) -> None:
         row = {key: escaped(str(value)) for key, value in after.model_dump(mode="json").items()}
         create_table_artifact(
             key=f"budget-{key_of(name)}",
-            table=[{**row, "used": f"{after.used:.1%}"}],
-            description=_remains(after),
+            table=[{key: plain(value) for key, value in row.items()} | {"used": f"{after.used:.1%}"}],
+            description=plain(_remains(after)),
         )
         for mark in passed(before.get(name), after):
             emit_event(

@@ -24,6 +24,7 @@ from flows.description import (
     describe,
     describe_config,
     describe_run,
+    plain,
 )
 from flows.kinds.tables import prepare
 from flows.settings import placed
@@ -45,6 +46,9 @@ def config_of(folder: Path, **options: object) -> SynthesizeConfig:
     return SynthesizeConfig.build(placed(given | options))
 
 
+LINK = "[See the plan](https://evil.example)"
+
+
 @pytest.fixture
 def asked(tmp_path: Path) -> Path:
     """Make a home whose account has an officer, and a cap that one run nearly fills."""
@@ -60,12 +64,12 @@ def asked(tmp_path: Path) -> Path:
 def test_the_terminal_python_the_officer_and_the_artifact_say_the_same(
     asked: Path, prefect_api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = config_of(asked, report_epsilon=0.2)
+    config = config_of(asked, report_epsilon=0.2, contact=LINK)
     facts, said = describe_config(config)
     assert said and said.accepted and facts["officer"] == "Dana must sign before anything is charged"
-    code, out, _ = run_cli(*_plan_words(asked))
+    code, out, _ = run_cli(*_plan_words(asked), "--contact", LINK)
     assert code == 0 and out.splitlines() == as_lines(facts)  # piped: whole, and one fact a line
-    python = nacre.plan(asked / "clinic.yaml", 1.0, 1e-5, report_epsilon=0.2, home=asked / "home")
+    python = nacre.plan(asked / "clinic.yaml", 1.0, 1e-5, report_epsilon=0.2, home=asked / "home", contact=LINK)
     assert python.facts == facts and repr(python).splitlines() == as_lines(facts)
     run = start(config)
     assert describe_run(run) == facts
@@ -78,7 +82,8 @@ def test_the_terminal_python_the_officer_and_the_artifact_say_the_same(
         flow(lambda: publish_plan(run, ""), name="tell", persist_result=False)()
     shown = {row["what"]: row["value"] for row in json.loads(prefect_api.artifacts("plan-clinic")[-1]["data"])}
     assert shown.pop("run") == run.name and shown.pop("partitions").startswith("sequential")
-    assert shown == facts
+    assert shown == {plain(what): plain(value) for what, value in facts.items()}
+    assert r"\[See the plan\](https://evil.example)" in shown["contact"]  # the UI lays cells out as Markdown
     code, out, _ = run_cli("approve", run.name, "--yes", "--key", asked / "dana.pem", "--home", asked / "home")
     assert code == 0 and out.splitlines()[: len(as_lines(facts))] == as_lines(facts)
     assert run_cli("resume", run.name, "--home", asked / "home", "--no-prefect")[0] == 0
