@@ -148,7 +148,7 @@ def test_an_approved_run_is_trained_where_the_data_cannot_be_seen(site: Site, mo
     site.wait_for(flow_run, "PAUSED")
     facts = {row["what"]: row["value"] for row in json.loads(site.api.artifacts("plan-clinic")[-1]["data"])}
     described = describe_run(Run.find(site.home, run, site.ledger_url))
-        assert {plain(what): plain(value) for what, value in described.items()}.items() <= facts.items()
+    assert {plain(what): plain(value) for what, value in described.items()}.items() <= facts.items()
     assert "by the train-worker, which never sees the data" in facts["training"]
     assert facts["officer"] == "Dana must sign before anything is charged"
     sign_run(Run.find(site.home, run, site.ledger_url), key)
