@@ -32,6 +32,8 @@ PARTS = {
 }
 """What a hand-off was charged for, by the names that its card has."""
 FIGURES = {"mean": "mean", "total": "total", "p99": "99 % quantile"}
+MOST_SOURCES = 3
+"""So many documents are named on the sheet; schema.yaml has all."""
 FEW_CLIENTS = 2
 """So many clients' accounts fit on the sheet; of more it names the heaviest, and the card has all."""
 
@@ -69,7 +71,7 @@ def render_statement(facts: Mapping[str, Any]) -> str:
         accounts=accounts[:FEW_CLIENTS],
         further=len(accounts[FEW_CLIENTS:]),
         left_out=_listed(facts["content"].get("left_out", ()), MOST_WORDS),
-        sources=_listed(facts["content"].get("sources", ()), 2 * MOST_WORDS),
+        sources=[_cut(one) for one in facts["content"].get("sources", ())[:MOST_SOURCES]],
         fingerprint=fingerprint,
         dropped=list(facts["hand_off"]["dropped"].items())[:FEW_CLIENTS],
         above=[_above(one) for one in facts["above"]],
