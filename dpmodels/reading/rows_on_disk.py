@@ -109,8 +109,8 @@ def _place(column: int | str) -> str:
 class KeysOnDisk:
     """Hashes of all keys of a table, in files by what they begin with, so that a key that is there twice is found.
 
-    A hash has 128 bits, of text by two keys of SipHash, so that two of 10^9 keys have the same one with a probability of
-    10^-20. One whole number has 64 bits, and its hash is its own.
+    A hash has 128 bits, of text by two keys of SipHash, so that two of 10^9 keys have the same one with a probability
+    of 10^-20. One whole number has 64 bits, and its hash is its own.
     """
 
     def __init__(self, folder: Path, table: str, files: int) -> None:

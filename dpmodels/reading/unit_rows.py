@@ -1,8 +1,8 @@
 """One row of each unit in every table of a tree, side by side, for a discovery to count.
 
 Files may type one column differently. Each value stays of the type that its own file gives it, so that no row decides
-what others are read as: rows whose values are of other types are in other batches. Keys are whole numbers or text; whole
-numbers of all widths are joined as one exact type, as they are where a tree is read (codec/stacked.py).
+what others are read as: rows whose values are of other types are in other batches. Keys are whole numbers or text;
+whole numbers of all widths are joined as one exact type, as they are where a tree is read (codec/stacked.py).
 """
 
 from collections.abc import Iterator, Sequence
@@ -92,7 +92,7 @@ def load_unit_rows(contract: Discovery, data: str, batch_rows: int) -> Sensitive
 
 
 def _read(contract: Discovery, data: str, name: str, batch_rows: int, kinds: dict[str, set[str]]) -> list[pa.Table]:
-    """Read the keys of a table and the columns of which something is to be discovered: a part for all rows of a type."""
+    """Read the keys of a table and the columns of which something is to be discovered: rows of other types apart."""
     branch, wanted = contract.tables[name], contract.wanted_of(name)
     joins = tuple(dict.fromkeys((*branch.key, *branch.parent_key)))
     source = RawRows(place_of(data, name), contract.reading_of(name), batch_rows, joins)

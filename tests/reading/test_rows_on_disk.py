@@ -12,7 +12,7 @@ from dpmodels.reading.rows_on_disk import KeysOnDisk
 @pytest.mark.parametrize("columns", [1, 2])
 @pytest.mark.parametrize("lane", [0, 1])
 def test_keys_of_text_that_have_one_half_of_a_hash_in_common_differ_in_the_other(monkeypatch, tmp_path, lane, columns):
-    """Every text has the same hash by one of the two keys, as two of very many might: it does not follow by the other."""
+    """Every text has the same hash by one of the two keys, as two of very many might; the other tells them apart."""
     whole_hash, alike = pd.util.hash_array, rows_on_disk.HASH_KEYS[lane]
 
     def hash_array(values, encoding="utf8", hash_key="0123456789123456", categorize=True):
