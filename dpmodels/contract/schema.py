@@ -200,6 +200,8 @@ class Schema(Strict):
 
     def refusing(self) -> "Schema":
         """Return the same schema for a table whose every value must lie within it."""
+        if not self.modelled:
+            return self  # of a tree's table whose columns are all keys
         strict = {"outside": "refuse", "other": None}
         columns = {
             name: column.model_copy(update={key: strict[key] for key in strict if hasattr(column, key)})

@@ -27,7 +27,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import yaml
 from pydantic import Field, model_validator
 
-from dpmodels.contract.base import CanonicalContract, ColumnFaults
+from dpmodels.contract.base import CanonicalContract, ColumnFaults, Modelled
 from dpmodels.contract.branch import MOST_ROWS, POSITION, PREVIOUS, ROWS, Branch, column_faults
 from dpmodels.contract.columns import Column, Identifier, too_few
 from dpmodels.contract.discovery_charge import Discovered, Sources, discovery_faults
@@ -178,17 +178,25 @@ class Tree(CanonicalContract):
         return tuple(child for child in self.children(name) if self.is_part(child))
 
     def schema_of(self, name: str) -> Schema:
-        """Return the schema of one table's files, with the rules that name no other table."""
+        """Return the schema of one table's files, with the rules that name no other table.
+
+        All columns may be identifiers where some refer to a public table, which is measured.
+        """
+        return self._schema(name, self.tables[name].columns)
+
+    def _schema(self, name: str, columns: dict[str, Column]) -> Schema:
+        """Return the schema of some columns of a table, which were checked with it."""
         alone = tuple(rule.alone for rule in self.rules_of(name) if rule.alone is not None)
         short = f"{self.name}-{name}".replace("_", "-")[:LONGEST_NAME]
-        return Schema(name=short, columns=self.tables[name].columns, constraints=alone)
+        build = Schema if any(isinstance(one, Modelled) for one in columns.values()) else Schema.model_construct
+        return build(name=short, columns=columns, constraints=alone)
 
     def handed_over(self, name: str) -> Schema:
         """Return the schema of one table as it is handed over: the columns that name its parent are there too."""
-        branch, keys, schema = self.tables[name], self.keys_of(name), self.schema_of(name)
+        branch, keys = self.tables[name], self.keys_of(name)
         by = (column for one in branch.refers for column in one.by)
         made = {key: Identifier(type="identifier", keep="regenerate") for key in (*keys, *by)}
-        return Schema(name=schema.name, columns={**branch.columns, **made}, constraints=schema.constraints)
+        return self._schema(name, {**branch.columns, **made})
 
     def rules_of(self, name: str) -> list[NamedRule]:
         """List the rules of a table's rows."""

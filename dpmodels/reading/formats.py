@@ -41,6 +41,7 @@ class Part:
     Attributes:
         kinds: the types that text is turned into, by column.
         texts: columns of a Parquet file that are read by their dictionaries.
+        types: those of the file's columns; none of text, which is turned into ``kinds``.
     """
 
     file: DataFile
@@ -49,6 +50,7 @@ class Part:
     explicit: pa.Schema | None = None
     groups: tuple[int, ...] = ()
     texts: tuple[str, ...] = field(default=())
+    types: pa.Schema | None = None
 
     @property
     def is_text(self) -> bool:
@@ -107,7 +109,7 @@ def _parquet(file: DataFile, codec: Codec) -> list[Part]:
         groups.append(index)
         rows += metadata.row_group(index).num_rows
         if rows >= PART_ROWS or index + 1 == metadata.num_row_groups:
-            parts.append(Part(file, codec.csv_types, groups=tuple(groups), texts=texts))
+            parts.append(Part(file, codec.csv_types, groups=tuple(groups), texts=texts, types=types))
             groups, rows = [], 0
     return parts
 
@@ -134,8 +136,8 @@ def _read_parquet(part: Part, batch_rows: int) -> Batches:
 
 def _arrow(file: DataFile, codec: Codec) -> list[Part]:
     with file.open() as source, pa.ipc.open_file(source) as opened:
-        check_types(file, opened.schema, codec)
-    return [Part(file, codec.csv_types)]
+        check_types(file, types := opened.schema, codec)
+    return [Part(file, codec.csv_types, types=types)]
 
 
 def _read_arrow(part: Part, _: int) -> Batches:
@@ -176,8 +178,8 @@ def _read_excel(part: Part, batch_rows: int) -> Batches:
 
 
 def _table(file: DataFile, codec: Codec) -> list[Part]:
-    check_types(file, types_of(file), codec)
-    return [Part(file, codec.csv_types)]
+    check_types(file, types := types_of(file), codec)
+    return [Part(file, codec.csv_types, types=types)]
 
 
 def _read_table(part: Part, batch_rows: int) -> Batches:

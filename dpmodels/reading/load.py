@@ -121,9 +121,9 @@ class RawRows:
         kinds, codec = dict[str, set[str]](), Codec(schema)
         for part in (part for file in find_files(str(source)) for part in parts_of(file, codec, keys)):
             batches = part.read(batch_rows)
-            for batch in batches if part.is_text else islice(batches, 1):
-                for column in batch.schema:
-                    kinds.setdefault(column.name, set()).update(_kind_of(column.type))
+            read = (batch.schema for batch in (batches if part.is_text else islice(batches, 1)))
+            for column in chain(part.types or (), *read):
+                kinds.setdefault(column.name, set()).update(_kind_of(column.type))
         for name, of_files in kinds.items():
             if len(of_files) > 1:
                 raise DataError(name, SEVERAL.format(" in some files and ".join(sorted(of_files))))

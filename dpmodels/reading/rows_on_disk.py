@@ -18,6 +18,8 @@ CHUNK_ROWS = 2**20
 """About how many rows of a table are in memory while some are chosen."""
 ODD = np.array([[0x9E3779B97F4A7C15], [0xC2B2AE3D27D4EB4F]], dtype=np.uint64)
 """Two odd numbers: by which hashes of several columns are added up to two numbers."""
+HASH_KEYS = ("0123456789123456", "nacre, of a tree")
+"""What text is hashed with: one hash for each number, so that neither tells the other."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,8 @@ def _place(column: int | str) -> str:
 class KeysOnDisk:
     """Hashes of all keys of a table, in files by what they begin with, so that a key that is there twice is found.
 
-    A hash has 128 bits, so that two keys of 10^9 have the same one with a probability of 10^-20.
+    A hash has 128 bits, of text by two keys of SipHash, so that two of 10^9 keys have the same one with a probability
+    of 10^-20. One whole number has 64 bits, and its hash is its own.
     """
 
     def __init__(self, folder: Path, table: str, files: int) -> None:
@@ -141,6 +144,7 @@ def _hashes(columns: Sequence[pa.ChunkedArray]) -> NDArray[np.uint64]:
         numbers = (
             values.to_numpy() if pa.types.is_integer(values.type) else np.array(values.cast(pa.string()), dtype=object)
         )
-        total = (total + pd.util.hash_array(numbers, categorize=False)) * ODD
+        hashes = [pd.util.hash_array(numbers, hash_key=key, categorize=False) for key in HASH_KEYS]
+        total = (total + np.array(hashes)) * ODD
         total ^= total >> np.uint64(29)
     return total

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dpmodels.arrays import Mask, Whole
 from dpmodels.codec.codes import Codes
@@ -32,7 +31,7 @@ from dpmodels.reading.ingest import check_passed, encode_checked
 from dpmodels.reading.pictures import Batches
 from dpmodels.reading.rows_on_disk import KeysOnDisk, Raw, RowsOnDisk
 from dpmodels.reading.tree_files import naming
-from dpmodels.reading.user_ids import checked_ids
+from dpmodels.reading.user_ids import key_values
 
 ONCE = "the key of table {} ({}) must name each row once"
 REPEATED = "must not be the same in two rows of table {} that belong to one row of its parent, since it is `unique`"
@@ -194,7 +193,7 @@ def _read(
             values, source = plain(batch.column(column)), _source(tree, name, column)
             may_lack = (branch.orphans == "drop" and column in on) or column in named
             values = values if source[1] != tree.tables[source[0]].order else _whole_numbers(column, values)
-            keys[column] = _ids(column, values, kinds.setdefault(source, set()), may_lack)
+            keys[column] = key_values(column, values, kinds.setdefault(source, set()), may_lack)
         references = reference_codes(tree, name, {column: objects_of(keys[column]) for column in named})
         rows.add([*(records.codes or ()), *references], keys)
     rows.close()
@@ -218,15 +217,6 @@ def _whole_numbers(name: str, array: pa.Array) -> pa.Array:
         return array if pa.types.is_integer(array.type) else array.cast(pa.float64()).cast(pa.int64())
     except pa.ArrowException:
         raise DataError(name, "must hold whole numbers, since it is part of a key") from None
-
-
-def _ids(name: str, column: pa.Array, kinds: set[str], drops: bool) -> pa.Array:
-    """Return the values of a key; null is refused, or stays null where the rows that have it are left out."""
-    if not (drops and column.null_count):
-        return checked_ids(name, column, kinds)
-    if column.null_count < len(column):
-        checked_ids(name, pc.drop_null(column), kinds)
-    return column.cast(pa.large_string()) if kinds == {"text"} else column
 
 
 def _check_once(name: str, branch: Branch, keys: Mapping[str, pa.ChunkedArray]) -> None:

@@ -1,21 +1,25 @@
-"""One row of each unit in every table of a tree, side by side in one table, for a discovery to count."""
+"""One row of each unit in every table of a tree, side by side, for a discovery to count.
 
-from collections.abc import Iterable
+Files may type one column differently. Each value stays of the type that its own file gives it, so that no row decides
+what others are read as: rows whose values are of other types are in other batches. Keys are whole numbers or text;
+whole numbers of all widths are joined as one exact type, as they are where a tree is read (codec/stacked.py).
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from dpmodels.arrays import Whole
+from dpmodels.arrays import Mask, Whole
 from dpmodels.codec.convert import plain
-from dpmodels.codec.stacked import has_repeated, parents_named
+from dpmodels.codec.stacked import has_repeated, joined, numbered, parents_named
 from dpmodels.contract.discovery import Discovery, JoinedTable
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.load import RawRows
 from dpmodels.reading.tree_files import naming, place_of
-from dpmodels.reading.user_ids import checked_ids
+from dpmodels.reading.user_ids import key_values
 
 ORPHANS = "names a row that its parent's table lacks, or none; give every row a parent, or write `orphans: drop`"
 NOBODY = -1
@@ -33,8 +37,29 @@ class KeyedRows:
     """
 
     units: Whole
-    keys: dict[str, pa.Array]
+    keys: dict[str, pa.ChunkedArray]
     kinds: dict[str, set[str]]
+
+
+@dataclass(frozen=True)
+class DrawnRows:
+    """The row of each unit in one table.
+
+    Attributes:
+        parts: drawn rows by the types of their columns; at least one part.
+        part: the number of the part that a unit's row is in; 0 where it has none. Shapes: [units].
+        row: the number of the unit's row in that part, or NOBODY. Shapes: [units].
+    """
+
+    parts: list[pa.Table]
+    part: Whole
+    row: Whole
+
+    def columns(self, units: Whole) -> dict[str, pa.ChunkedArray]:
+        """Return the columns of units whose rows are in one part; null where a unit has none."""
+        part, rows = self.parts[self.part[units[0]]], self.row[units]
+        drawn = part.take(pa.array(rows, mask=rows == NOBODY))
+        return dict(zip(drawn.column_names, drawn.columns, strict=True))
 
 
 def load_unit_rows(contract: Discovery, data: str, batch_rows: int) -> Sensitive[list[pa.RecordBatch]]:
@@ -43,40 +68,44 @@ def load_unit_rows(contract: Discovery, data: str, batch_rows: int) -> Sensitive
     Memory: the keys of all tables, and the columns of which something is to be discovered.
 
     Privacy: Sensitive. Which of a unit's rows is drawn depends on how many it has and on chance alone: so a neighbor
-        has one row more or less, and all others are as they were.
+        has one row more or less, and all others are as they were. That tables do not join is seen by whoever sees the
+        run at all, as where they are read for a run (reading/tree.py).
 
     Raises:
         DataError: as for ``load_parts``, a row is named twice, or has no parent. No message names a value.
     """
-    tables, columns, generator = dict[str, KeyedRows](), dict[str, pa.ChunkedArray](), np.random.default_rng()
+    tables, drawn, generator = dict[str, KeyedRows](), list[DrawnRows](), np.random.default_rng()
     for name, branch in contract.tables.items():
+        above = tables.get(str(branch.parent))
         with naming(name):
-            rows, above = _read(contract, data, name, batch_rows), tables.get(str(branch.parent))
             kinds = _kinds(contract, branch, above)
-            parents = np.arange(len(rows)) if above is None else _parents(branch, rows, above, kinds, contract)
-            stays = parents != NOBODY
-            rows, units = rows.filter(pa.array(stays)), parents[stays] if above is None else above.units[parents[stays]]
-            tables[name] = KeyedRows(units, _keys(branch, rows, kinds), kinds)
-        order = generator.permutation(len(rows))
-        drawn = np.full(len(next(iter(tables.values())).units), NOBODY)
-        drawn[units[order]] = order  # of several rows of a unit the last one
-        for column, called in contract.wanted_of(name).items():
-            columns[called] = rows[column].take(pa.array(drawn, mask=drawn == NOBODY))
-    return Sensitive(pa.table(columns).to_batches(batch_rows))
+            parts = _read(contract, data, name, batch_rows, kinds)
+            units = np.arange(sum(map(len, parts))) if above is None else _units(branch, parts, above, contract)
+            tables[name] = KeyedRows(units[units != NOBODY], _keys(branch, parts, units != NOBODY), kinds)
+        if called := contract.wanted_of(name):
+            values = [part.select(list(called)).rename_columns(list(called.values())) for part in parts]
+            order = generator.permutation(np.flatnonzero(units != NOBODY))
+            rows = np.full(len(next(iter(tables.values())).units), NOBODY)
+            rows[units[order]] = order  # of several rows of a unit the last one
+            drawn.append(_drawn(values or [pa.table({column: pa.nulls(0) for column in called.values()})], rows))
+    return Sensitive([*_side_by_side(drawn, batch_rows)])
 
 
-def _read(contract: Discovery, data: str, name: str, batch_rows: int) -> pa.Table:
-    """Read the keys of a table and the columns of which something is to be discovered."""
-    joins = dict.fromkeys((*contract.tables[name].key, *contract.tables[name].parent_key))
-    source = RawRows(place_of(data, name), contract.reading_of(name), batch_rows, tuple(joins))
+def _read(contract: Discovery, data: str, name: str, batch_rows: int, kinds: dict[str, set[str]]) -> list[pa.Table]:
+    """Read the keys of a table and the columns of which something is to be discovered: rows of other types apart."""
+    branch, wanted = contract.tables[name], contract.wanted_of(name)
+    joins = tuple(dict.fromkeys((*branch.key, *branch.parent_key)))
+    source = RawRows(place_of(data, name), contract.reading_of(name), batch_rows, joins)
     source.check()
-    names = list(joins | dict.fromkeys(contract.wanted_of(name)))
-    empty = pa.table({column: pa.array([], pa.null()) for column in names})
-    parts = [pa.table({column: plain(batch.column(column)) for column in names}) for batch in source]
-    try:
-        return pa.concat_tables([empty, *parts], promote_options="permissive")
-    except pa.ArrowException:
-        raise DataError("", "has columns that are of several types in several files; write each as one") from None
+    parts = dict[tuple[pa.DataType, ...], list[pa.RecordBatch]]()
+    for batch in source:
+        columns = {column: plain(batch.column(column)) for column in (*wanted, *joins)}
+        for column in joins:
+            may_lack = branch.orphans == "drop" and column in branch.parent_key
+            columns[column] = key_values(column, columns[column], kinds[column], may_lack)
+        rows = pa.RecordBatch.from_pydict(columns)
+        parts.setdefault(tuple(rows.schema.types), []).append(rows)
+    return [pa.Table.from_batches(batches) for batches in parts.values()]
 
 
 def _kinds(contract: Discovery, branch: JoinedTable, above: KeyedRows | None) -> dict[str, set[str]]:
@@ -88,44 +117,53 @@ def _kinds(contract: Discovery, branch: JoinedTable, above: KeyedRows | None) ->
     return kinds
 
 
-def _parents(
-    branch: JoinedTable,
-    rows: pa.Table,
-    above: KeyedRows,
-    kinds: dict[str, set[str]],
-    contract: Discovery,
-) -> Whole:
-    """Return the number of each row's parent among those that stay, or that it has none.
+def _column(parts: Sequence[pa.Table], name: str) -> pa.ChunkedArray:
+    """Return a column of keys of all parts, one after another."""
+    return joined([part[name] for part in parts] or [pa.nulls(0)])
+
+
+def _units(branch: JoinedTable, parts: Sequence[pa.Table], above: KeyedRows, contract: Discovery) -> Whole:
+    """Return the number of each row's unit, or that it belongs to none.
 
     Raises:
         DataError: a row names no row of the parent's table, where that is refused.
     """
-    named, key = [], contract.tables[str(branch.parent)].key
-    for column in branch.parent_key:
-        values = plain(rows[column])
-        there = values if branch.orphans == "refuse" else pc.drop_null(values)
-        if len(there):
-            checked_ids(column, there, kinds[column])
-        named.append(values)
-    parents = parents_named(_chunked([above.keys[column] for column in key]), _chunked(named))
+    key = contract.tables[str(branch.parent)].key
+    parents = parents_named([above.keys[one] for one in key], [_column(parts, one) for one in branch.parent_key])
     if branch.orphans == "refuse" and (parents == NOBODY).any():
         raise DataError(branch.parent_key[0], ORPHANS)
-    return parents
+    units: Whole = np.append(above.units, NOBODY)[parents]
+    return units
 
 
-def _keys(branch: JoinedTable, rows: pa.Table, kinds: dict[str, set[str]]) -> dict[str, pa.Array]:
-    """Return the columns that name a row, each once.
+def _keys(branch: JoinedTable, parts: Sequence[pa.Table], stays: Mask) -> dict[str, pa.ChunkedArray]:
+    """Return the columns that name the rows that stay, each once.
 
     Raises:
         DataError: two rows have one key.
     """
-    if not len(rows):
-        return {column: plain(rows[column]) for column in branch.key}
-    keys = {column: checked_ids(column, rows[column], kinds[column]) for column in branch.key}
-    if keys and has_repeated(_chunked(keys.values())):
+    keys = {column: _column(parts, column).filter(pa.array(stays)) for column in branch.key}
+    if keys and has_repeated([*keys.values()]):
         raise DataError(", ".join(branch.key), "must name each row once")
     return keys
 
 
-def _chunked(columns: Iterable[pa.Array]) -> list[pa.ChunkedArray]:
-    return [pa.chunked_array([values]) for values in columns]
+def _drawn(parts: list[pa.Table], rows: Whole) -> DrawnRows:
+    """Take the drawn rows of units out of parts, whose rows are numbered one part after another. Shapes: [units]."""
+    drawn, first = list[pa.Table](), 0
+    part, row = np.zeros(len(rows), dtype=np.int64), np.full(len(rows), NOBODY)
+    for number, values in enumerate(parts):
+        units = np.flatnonzero((rows >= first) & (rows < first + len(values)))
+        part[units], row[units] = number, np.arange(len(units))
+        drawn.append(values.take(pa.array(rows[units] - first)))
+        first += len(values)
+    return DrawnRows(drawn, part, row)
+
+
+def _side_by_side(drawn: Sequence[DrawnRows], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    """Put the rows of each unit into one, with others whose columns are of the same types."""
+    types = numbered([one.part for one in drawn])
+    for number in np.unique(types):
+        units = np.flatnonzero(types == number)
+        columns = {name: values for one in drawn for name, values in one.columns(units).items()}
+        yield from pa.table(columns).to_batches(batch_rows)

@@ -77,6 +77,19 @@ def checked_ids(name: str, column: pa.Array, kinds: set[str]) -> pa.Array:
     return array
 
 
+def key_values(name: str, column: pa.Array, kinds: set[str], may_lack: bool) -> pa.Array:
+    """Return the values of a key; null is refused, or stays null where a row may name none.
+
+    What the values may be is decided by the column's type, so not by whether any of them is there.
+    """
+    if not may_lack:
+        return checked_ids(name, column, kinds)
+    if pa.types.is_null(column.type):
+        return column
+    checked_ids(name, pc.drop_null(column), kinds)
+    return column.cast(pa.large_string()) if is_text(column.type) else column
+
+
 def _check_spelling(name: str, array: pa.Array) -> None:
     """Refuse text that may be another spelling of the same id, and what is no text."""
     if not is_whole(array):

@@ -1,6 +1,7 @@
 """A dictionary of frames in, one of frames out: trees of tables from Python, and nothing private on the way."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -25,6 +26,7 @@ from tests.kit.support import SCHEMA_TEXT, charges, make_table, run_cli
 from tests.releases.make_golden import GOLDEN
 
 pytestmark = pytest.mark.filterwarnings("ignore::nacre.ReleaseWarning")  # chance decides whether so few rows stand out
+ROOT = Path(__file__).parents[2]
 PUBLIC_PART = "synthetic/branch/part-00000.parquet"
 PLANTED = "zQ7-unmistakable-Xw9"
 QUICK = {
@@ -314,6 +316,35 @@ def test_public_frames_are_part_of_the_schema_and_lie_beside_the_synthetic_table
     with refused(DataError, "names a row that public table branch lacks", column="customer.branch") as caught:
         nacre.synthesize({**given, "customer": customers}, content, home="other", **ASKED)
     assert PLANTED not in shown(caught.value) and charges(tmp_path / "other") == []
+
+
+LEAF = """
+  visit:
+    parent: account
+    most: 3
+    refers: [{to: district, by: district_id, nullable: true}]
+    columns: {account_id: {type: identifier}, district_id: {type: identifier}}
+"""
+
+
+@pytest.mark.parametrize("below", ["", LEAF], ids=["as on the page", "with a table below"])
+def test_the_example_of_public_tables_is_made_though_all_its_columns_are_keys(tmp_path: Path, below: str) -> None:
+    (example,) = re.findall(r"```yaml\n(public:.*?)```", (ROOT / "docs" / "tables.md").read_text(), re.DOTALL)
+    (tmp_path / "bank.yaml").write_text(f"name: bank\n{example}{below}")
+    assert run_cli("schema", "lint", "bank.yaml")[0] == 0
+    names, numbers = ["d0", "d1", "d2", "d3"], list(range(60))
+    bank = {
+        "district": pd.DataFrame({"region": ["north", "south"] * 2, "district_id": names, "inhabitants": [9] * 4}),
+        "account": pd.DataFrame({"account_id": numbers, "district_id": names * 15}),
+        "visit": pd.DataFrame({"account_id": numbers, "district_id": [None, *names, "d0"] * 10}),
+    }
+    given = {name: bank[name] for name in bank if below or name != "visit"}
+    made = nacre.synthesize(given, tmp_path / "bank.yaml", rows=20, **ASKED)
+    assert list(made.tables) == list(given) and made.verify().faults == []
+    assert len(made.tables["account"]) == 20 and made.tables["account"]["district_id"].isin(names).all()
+    if below:
+        assert made.tables["visit"]["account_id"].isin(made.tables["account"]["account_id"]).all()
+    assert isinstance(more := nacre.sample(made, 5, home=made.folder.parents[1]), dict) and len(more["account"]) == 5
 
 
 def test_units_are_drawn_until_so_many_meet_conditions(finished: nacre.Result) -> None:

@@ -1,6 +1,8 @@
 """A discovery on a tree of tables counts one row of each unit in every table, whatever other units hold."""
 
 from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +133,95 @@ def test_a_unit_more_moves_the_counts_as_one_row_does_whatever_it_holds_and_wher
     bound = Counting(DiscoveryMeasurement(), made).l2_sensitivity
     assert bound - 1 <= np.sqrt(sum(step**2 for step in moved)) <= bound
     assert sorted(set(moved)) == [0, what.steps_per_row]
+
+
+MIXED = """name: bank
+tables:
+  account:
+    key: id
+    columns:
+      id: {type: identifier, keep: regenerate}
+      opened: {type: datetime, min: discover, max: discover}
+      size: {type: integer, min: discover, max: discover}
+      level: {type: categorical, values: discover}
+  loan:
+    parent: account
+    parent_key: account
+    most: 5
+    columns: {account: {type: identifier}, kind: {type: categorical, values: discover}}
+"""
+USUAL = {"id": pa.int64(), "opened": pa.timestamp("us"), "size": pa.int64(), "level": pa.int64()}
+ODD = [
+    ("opened", pa.timestamp("us"), pa.timestamp("ns"), datetime(1600, 1, 1)),
+    ("opened", pa.date32(), pa.timestamp("ns"), datetime(1600, 1, 1)),
+    ("size", pa.int64(), pa.float64(), 2**53 + 1),
+    ("level", pa.int64(), pa.float64(), 2**53 + 1),
+    ("size", pa.uint64(), pa.int8(), 2**64 - 1),
+    ("size", pa.decimal128(38, 1), pa.decimal128(38, 30), Decimal("12345678901")),
+    ("id", pa.int64(), pa.uint64(), -1),
+    ("id", pa.uint64(), pa.int64(), 2**63 + 5),
+]
+"""Of a column its types in two files, and a value that fits into the first alone."""
+
+
+def accounts_of(column: str, kind: pa.DataType, first: int, position: int | None, value: Any) -> pa.Table:
+    """Return four accounts of a file, and one more that holds a value of its own."""
+    rows = [{"id": first + row, "opened": datetime(2001, 1, 1), "size": row, "level": row} for row in range(4)]
+    if position is not None:
+        rows.insert(position, {**rows[0], "id": first + 4, column: value})
+    types = USUAL | {column: kind}
+    return pa.table({name: pa.array([row[name] for row in rows], types[name]) for name in types})
+
+
+@pytest.mark.parametrize("position", [0, 2, 4], ids=["first", "middle", "last"])
+@pytest.mark.parametrize("files", [(0, 1), (1, 0)], ids=["before", "behind"])
+@pytest.mark.parametrize(("column", "kind", "other", "value"), ODD)
+def test_no_row_decides_by_its_value_whether_files_of_several_types_are_read(
+    tmp_path, column, kind, other, value, files, position
+):
+    """Neighbors differ by a row that fits into the type of its own file, and not into that of another file."""
+    data, counted = yaml.safe_load(MIXED), list[KeyCounts]()
+    made = contract_of(data, Tree.model_validate(stand_in(data)))
+    what = Counting(DiscoveryMeasurement(), made).what
+    for name, odd in (("without", None), ("within", position)):
+        for table in ("account", "loan"):
+            (tmp_path / name / table).mkdir(parents=True)
+        accounts = accounts_of(column, kind, 10, odd, value), accounts_of(column, other, 20, None, None)
+        for file, rows in zip(files, accounts, strict=True):
+            pq.write_table(rows, tmp_path / name / "account" / f"{file}.parquet")
+        named = [one for rows in accounts for one in rows["id"].to_pylist()]
+        keys = pa.array(named, pa.decimal128(20)).cast(kind) if column == "id" else pa.array(named)
+        loans = pa.table({"account": keys, "kind": pa.array(["x"] * len(keys))})
+        pq.write_table(loans, tmp_path / name / "loan" / "0.parquet")
+        counted.append(transform_key_counts(load_unit_rows(made, str(tmp_path / name), 3), what).reveal())
+    without, within = counted
+    moved = np.abs(within.public - without.public).tolist()
+    keys = [by_key(without), by_key(within)]
+    moved += [abs(keys[0].get(key, 0) - keys[1].get(key, 0)) for key in {*keys[0], *keys[1]}]
+    assert sorted(set(moved)) == [0, what.steps_per_row] and sum(moved) == 5 * what.steps_per_row
+    assert without.public[0] == 8 * what.steps_per_row
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_what_kind_a_column_has_in_a_file_is_decided_without_its_rows(tmp_path: Path, rows: int) -> None:
+    tables = some_tables(9)
+    kinds = tables["purchase"].set_column(3, "kind", pa.array(range(len(tables["purchase"])), pa.int64()))
+    (tmp_path / "purchase").mkdir()
+    pq.write_table(tables.pop("purchase"), tmp_path / "purchase" / "0.parquet")
+    pq.write_table(kinds.slice(0, rows), tmp_path / "purchase" / "1.parquet")
+    with refused(DataError, "must hold one kind of value in all files", column="purchase.kind"):
+        unit_rows(tables, tmp_path)
+
+
+@pytest.mark.parametrize("named", [[None, None], [None, 1.0]])
+def test_what_a_key_may_be_is_decided_by_its_type_and_not_by_whether_any_is_there(tmp_path: Path, named: Any) -> None:
+    tables = some_tables(9)
+    tables["address"] = pa.table({"customer": pa.array(named, pa.float64()), "town": ["south", "south"]})
+    dropping = contract(
+        **{"  address:\n    parent: customer\n": "  address:\n    parent: customer\n    orphans: drop\n"}
+    )
+    with refused(DataError, "must hold text or whole numbers", column="address.customer"):
+        unit_rows(tables, tmp_path / "data", dropping)
 
 
 def by_key(counted: KeyCounts) -> dict[tuple[int, str], int]:
