@@ -1,9 +1,10 @@
 """What of a schema is no fault, and yet not what most would expect."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from dpmodels.contract.columns import Derived, Identifier, Integer, Number
+from dpmodels.contract.columns import Datetime, Derived, Identifier, Integer, Number
+from dpmodels.contract.constraints import Constraint
 from dpmodels.privacy import PrivacyUnit
 
 FIRST_ROWS = (
@@ -22,6 +23,10 @@ MAY_REPEAT = (
     "the unit is one record, and identifier {names} is left out: if it names a person who may have several rows, write "
     "`unit: {{user: {name}, max_rows: N}}`, or each of these rows is hidden alone"
 )
+APART = (
+    "`{rule}` keeps the order of two dates, but not how far apart they are, where that is less than a cell of either: "
+    "if that matters, give the days between as a column instead of {upper} (docs/validation.md)"
+)
 MOST_NAMES = 5
 COARSE_AT_ZERO = (
     "column {name}: `scale: log` tells values apart best beside its `min`, {low}, and worst near zero and beyond; "
@@ -33,8 +38,11 @@ UNROUNDED = (
 )
 
 
-def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit) -> Iterator[str]:
+def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit, rules: Iterable[Constraint] = ()) -> Iterator[str]:
     """Say in a sentence each what is to be looked at again."""
+    for rule in rules:
+        if all(isinstance(columns.get(name), Datetime) for name in (rule.lower, rule.upper)):
+            yield APART.format(rule=rule, upper=rule.upper)
     if unit.user is not None and unit.max_rows == 1:
         yield FIRST_ROWS
     dropped = [name for name, column in columns.items() if isinstance(column, Identifier) and column.keep == "drop"]

@@ -133,7 +133,7 @@ class Schema(Strict):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What is no fault, and yet not what most would expect."""
-        return tuple(remarks_of(self.columns, self.unit))
+        return tuple(remarks_of(self.columns, self.unit, self.rules))
 
     @cached_property
     def modelled(self) -> dict[str, Modelled]:

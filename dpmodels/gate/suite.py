@@ -83,7 +83,9 @@ def suite_for(schema: Schema, *, raw: bool, rows: int | None = None) -> list[Rul
     names = [name for name in schema.columns if name not in dropped]
     rules = [HELD + rule.text for rule in schema.implications]  # shown to the suite as columns of true and false
     exactly = {"column_set": names + rules, "exact_match": True}
-    suite = [Rule("ExpectTableColumnsToMatchSet", exactly, "the columns must be exactly those of the schema")]
+    without = f", without {', '.join(sorted(dropped))}" if dropped else ""
+    text = f"the columns must be exactly those of the schema{without}"
+    suite = [Rule("ExpectTableColumnsToMatchSet", exactly, text)]
     suite += _row_count(schema, raw, rows)
     for name, column in schema.modelled.items():
         suite += _column_rules(name, column, "refuse" if not raw else getattr(column, "outside", "refuse"))

@@ -154,10 +154,10 @@ def _fit(looks: Sequence[Facts]) -> str:
     if not missed:
         return "as close to the release as its noise allows"
     worst = max(missed, key=lambda look: float(look["left"] / look["explained"]))
+    names = dict.fromkeys(look_in_words(look["look"], numbered=False) for look in missed)
     return (
-        f"not as close to the released {', '.join(look_in_words(look['look']) for look in missed)} as noise allows: "
-        f"off by {short(worst['left'])} times the noise, where it and drawing explain {short(worst['explained'])}; "
-        "whatever is said here to be within some percent counts that in"
+        f"{short(worst['left'])} times the noise away from the released {', '.join(names)}, where noise and drawing "
+        f"explain {short(worst['explained'])}; every percentage here counts that in"
     )
 
 

@@ -34,11 +34,12 @@ MEANINGS = {
 }
 
 
-def look_in_words(name: str) -> str:
+def look_in_words(name: str, numbered: bool = True) -> str:
     """Name a sum that was released in plain words, after its table where there are several, with its number."""
     table, _, mechanism = name.rpartition(": ")
     word, number = re.fullmatch(r"(.*?)( \d+)?", mechanism).groups()  # type: ignore[union-attr]  # it matches anything
-    return f"{table}: " * bool(table) + LOOKS.get(word, word) + (number or "")
+    words = LOOKS.get(word, word)
+    return f"{table}: " * bool(table) + (words + (number or "") if numbered else words.removesuffix(", round"))
 
 
 def quantity_in_words(name: str) -> str:

@@ -87,6 +87,8 @@ def _names_from(data: str, query: str) -> str:
     kind = FORMATS.get(PurePosixPath(data).suffix.lower()) if not query else "query"
     if kind == "csv":
         return "the first line of the file"
+    if kind == "json":
+        return "the first line of the file, which alone was read (add keys that other lines have)"
     return (
         "what the source says of itself" if kind else "the first line of a CSV file, or what the file says of itself,"
     )
