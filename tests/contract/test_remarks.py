@@ -1,5 +1,6 @@
 """What of a schema is no fault is said where most would expect something else of it."""
 
+from datetime import date
 from typing import Any
 
 from dpmodels.contract.columns import Categorical, Datetime, Identifier
@@ -7,8 +8,9 @@ from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.remarks import remarks_of
 from dpmodels.privacy import PrivacyUnit
 
-DAY = {"min": "2020-01-01", "max": "2021-12-31"}
-DATES: dict[str, Any] = {name: Datetime.model_validate(DAY) for name in ("start", "end")}
+DATES: dict[str, Any] = {
+    name: Datetime(type="datetime", min=date(2020, 1, 1), max=date(2021, 12, 31)) for name in ("start", "end")
+}
 RECORD, USER = PrivacyUnit(), PrivacyUnit(kind="user", user="patient", max_rows=2)
 
 
@@ -20,9 +22,9 @@ def test_two_dates_in_order_are_said_to_lose_what_lies_between_them() -> None:
 
 
 def test_an_identifier_that_is_left_out_may_name_somebody_with_several_records() -> None:
-    columns = {"patient": Identifier(), "ward": Categorical(values=("a", "b"))}
+    columns = {"patient": Identifier(type="identifier"), "ward": Categorical(type="categorical", values=("a", "b"))}
     (remark,) = remarks_of(columns, RECORD)
     assert "`unit: {user: patient, max_rows: N}`" in remark
     assert not any("left out" in one for one in remarks_of(columns, USER))
-    kept = {**columns, "patient": Identifier(keep="regenerate")}
+    kept = {**columns, "patient": Identifier(type="identifier", keep="regenerate")}
     assert not list(remarks_of(kept, RECORD))
