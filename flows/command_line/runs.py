@@ -46,7 +46,7 @@ def synthesize(
 @app.command()
 @partial(takes_settings, defaults=NOWHERE)
 def plan(config: SynthesizeConfig, explain: Explain = False, as_json: AsJson = False) -> None:
-    """Show what the same `synthesize` would charge and how much noise it would add; opens no data file.
+    """Show what the same `synthesize` would charge and how much noise it would add; reads no private row.
 
     Example: nacre plan patients.parquet --schema patients.yaml --epsilon 1 --delta 1e-5
     """

@@ -15,8 +15,8 @@ from flows.settings import placed
 from flows.start import start
 from flows.synthesize import pipeline
 from tests.kit.errors import refused
+from tests.kit.patients import PUBLIC, SCHEMA
 from tests.kit.support import run_cli
-from tests.reading.test_public_files import PUBLIC, SCHEMA
 
 
 @pytest.fixture

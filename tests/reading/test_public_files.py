@@ -5,7 +5,6 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -15,26 +14,7 @@ from dpmodels.errors import DataError
 from dpmodels.reading.public import count_unlisted, load_public_files
 from tests.kit.errors import refused
 from tests.kit.open_tables import database
-
-SECRET = "Quillfeather"
-SCHEMA = """
-name: shop
-public:
-  product:
-    key: id
-    columns: {id: {type: identifier}, name: {type: identifier}}
-tables:
-  patient:
-    key: id
-    refers: [{to: product, by: product_id, nullable: true, unknown: "null"}]
-    columns:
-      id: {type: identifier, keep: regenerate}
-      name: {type: identifier}
-      product_id: {type: identifier}
-      age: {type: integer, min: 0, max: 120}
-"""
-PRIVATE = pa.table({"id": [1, 2], "name": [f"{SECRET}-1", f"{SECRET}-2"], "product_id": [1, 1], "age": [30, 40]})
-PUBLIC = pa.table({"id": [1, 2], "name": ["tea", "jam"], "price": [3, 4], "weight": [5, 6]})
+from tests.kit.patients import PRIVATE, PUBLIC, SCHEMA, SECRET
 
 
 @pytest.fixture
