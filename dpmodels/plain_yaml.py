@@ -1,4 +1,4 @@
-"""The one reader of YAML: contracts, configurations, deployments and documentation, whoever wrote them.
+"""The one reader of YAML, and its writer: contracts, configurations, deployments and documentation, by whomever.
 
 It reads mappings, lists and scalars, and nothing that runs, repeats itself without end, or takes more work than its
 length. Numbers are those that YAML 1.1 and YAML 1.2 read alike: decimal digits, a point, an exponent with its sign.
@@ -25,6 +25,8 @@ DEEPEST = 64
 LONGEST = 2**16
 """Characters of one text."""
 MOST_DIGITS = 400
+FOLDED = re.compile("[\x85\u2028\u2029]")
+"""Line ends that a text without double quotes loses when it is read: they become a space or a line feed."""
 INT = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 FLOAT = re.compile(
     r"[-+]?[0-9]+\.[0-9]*([eE][-+][0-9]+)?|\.[0-9]+([eE][-+][0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
@@ -34,6 +36,22 @@ TAG = "tag:yaml.org,2002:"
 _CORE = ("str", "null", "bool", "int", "float", "timestamp")
 _OLD: Mapping[str, Any] = yaml.SafeLoader.yaml_implicit_resolvers
 _PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Puts a text with a line end other than the line feed in double quotes, where YAML writes it out."""
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        """Write a text."""
+        return self.represent_scalar(f"{TAG}str", text, style='"' if FOLDED.search(text) else None)
+
+
+_Dumper.add_representer(str, _Dumper.represent_text)
+
+
+def write_yaml(content: Any, **options: Any) -> str:
+    """Write content as YAML that reads back equal to it, if it has no text that is too long; options are PyYAML's."""
+    return str(yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, **options))
 
 
 class YamlFault(ValueError):

@@ -5,7 +5,7 @@ A description is a mapping from names to facts, all of them public. The three pl
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import groupby
 from typing import Any
@@ -31,7 +31,9 @@ from dpmodels.escapes import escaped
 from dpmodels.ledger.records import Quote
 from dpmodels.methods.registry import of_kind, system_of
 from dpmodels.pages.glance import warnings_of
+from dpmodels.plural import counted
 from dpmodels.privacy import Adjacency, PrivacyBudget
+from dpmodels.releases.contract import Contract
 from dpmodels.releases.discoveries import joint_cost
 from dpmodels.releases.plan import Line
 from dpmodels.releases.system import System
@@ -73,6 +75,7 @@ def describe_config(config: Charged, explain: bool = False) -> tuple[dict[str, s
     quote, signer = quote_of(config, prepared)
     where = f"on this machine, device {config.runtime.device}"
     facts = describe(prepared.lines, quote, None if prepared.clients else signer, where, prepared.system)
+    facts |= as_fact("becomes public", rows_made_public(prepared.contract, prepared.settings.get("unlisted", {})))
     beside = {"other accountants": other_accountants(prepared.lines)} if explain else {}
     return facts | beside | config.statement.said, quote
 
@@ -105,7 +108,9 @@ def describe_run(run: Run) -> dict[str, str]:
     lines, system = run.plan.lines, None
     if run.plan.contract.kind == "each document":
         system = kind_of_line(run.plan.release).system(run)
-    return describe(lines, quote(run), signer[0].name if signer else "", where, system) | settings.declared.said
+    facts = describe(lines, quote(run), signer[0].name if signer else "", where, system)
+    facts |= as_fact("becomes public", rows_made_public(run.plan.contract, settings.unlisted))
+    return facts | settings.declared.said
 
 
 def describe(
@@ -159,6 +164,22 @@ def describe_uncharged(contract: Any) -> dict[str, str]:
         "caution": STAYS_INSIDE[ROUNDS],
         "clients": "\n".join(client.name for client in contract.clients),
     }
+
+
+def rows_made_public(contract: Contract, unlisted: Mapping[str, int]) -> Iterator[str]:
+    """Say which public rows beside a tree are handed over as they are, and how many columns of their files are not.
+
+    The names of these columns are not said: nobody declared them public, and a name may be a value.
+    """
+    for name, table in contract.public.items() if contract.kind == "tree" else ():
+        left_out = f"; {counted(unlisted[name], 'column')} of its file left out" if unlisted.get(name) else ""
+        yield f"{name}: {counted(table.size, 'row')} as they are, of {', '.join(table.columns)}{left_out}"
+
+
+def as_fact(name: str, sentences: Iterable[str]) -> dict[str, str]:
+    """Return a fact of a line for each sentence; none where there are no sentences."""
+    text = "\n".join(sentences)
+    return {name: text} if text else {}
 
 
 def _discovered(lines: Sequence[Line]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from dpmodels.authoring import draft, lint, tree_draft
 from dpmodels.contract.schema import Schema as Schema
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import NacreError, SchemaError, Unsuitable
+from dpmodels.plain_yaml import write_yaml
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.frames import are_tables, write_all_names
 from dpmodels.reading.header import RULE, DoubtfulNames
@@ -128,6 +129,6 @@ def _yaml(schema: SchemaLike) -> str:
     if not isinstance(schema, Mapping):
         raise Unsuitable(f"a schema is a path, YAML text, a dictionary or a Schema, not {type(schema).__name__}")
     try:
-        return yaml.safe_dump(dict(schema), sort_keys=False, allow_unicode=True)
+        return write_yaml(dict(schema))
     except yaml.YAMLError:
         raise Unsuitable("YAML cannot write a value of the schema; use text, numbers, lists and dictionaries") from None

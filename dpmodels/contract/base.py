@@ -10,10 +10,10 @@ from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
-import yaml
 from pydantic import AfterValidator, Field, model_validator
 
 from dpmodels.frozen import Frozen, Strict
+from dpmodels.plain_yaml import write_yaml
 
 UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 """Parts of a second."""
@@ -61,7 +61,7 @@ class CanonicalContract(Frozen):
     def to_yaml(self) -> str:
         """Write the contract as the YAML that reads back equal to it."""
         content = self.model_dump(mode="json", exclude_defaults=True)
-        return yaml.safe_dump(content, sort_keys=False, width=120, allow_unicode=True)
+        return write_yaml(content, width=120)
 
 
 class UndiscoveredContract(CanonicalContract):

@@ -12,7 +12,6 @@ from collections.abc import Collection, Mapping
 from datetime import date, datetime, timedelta
 from typing import Annotated, Any, ClassVar, Literal
 
-import yaml
 from pydantic import Field
 
 from dpmodels.contract.base import UndiscoveredContract
@@ -23,6 +22,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree import Tree
 from dpmodels.frozen import Frozen
 from dpmodels.limits import LONGEST_NAME
+from dpmodels.plain_yaml import write_yaml
 from dpmodels.privacy import Adjacency, PrivacyUnit
 
 WORD = "discover"
@@ -109,7 +109,7 @@ class Discovery(UndiscoveredContract):
 
     def to_yaml(self) -> str:
         """Write the contract as YAML."""
-        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+        return write_yaml(self.model_dump(mode="json"))
 
 
 def _read_for(name: str, unit: PrivacyUnit, columns: Collection[str], kept: Collection[str]) -> Schema:

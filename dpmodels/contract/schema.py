@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-import yaml
 from pydantic import (
     Field,
     ValidationError,
@@ -36,6 +35,7 @@ from dpmodels.contract.workload import Tables, workload_faults
 from dpmodels.errors import InvalidArgument, Unsuitable, near
 from dpmodels.frozen import Strict
 from dpmodels.limits import LONGEST_NAME, MOST_RULES
+from dpmodels.plain_yaml import write_yaml
 from dpmodels.privacy import Adjacency, PrivacyUnit
 
 PARTITION_NAME = re.compile(r"[a-z0-9_-]+")  # it becomes part of the data set's name
@@ -113,7 +113,7 @@ class Schema(Strict):
     def to_yaml(self) -> str:
         """Write the schema as the YAML that reads back equal to it."""
         content = self.model_dump(exclude_defaults=True)
-        return yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
+        return write_yaml(content, default_flow_style=None, width=120)
 
     @property
     def kind(self) -> Literal["table", "images", "users"]:

@@ -24,7 +24,6 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-import yaml
 from pydantic import Field, model_validator
 
 from dpmodels.contract.base import CanonicalContract, ColumnFaults, Modelled
@@ -36,6 +35,7 @@ from dpmodels.contract.public import PublicTable, Reference, public_faults, refe
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree_rules import NamedRule, named_rules, rule_faults
 from dpmodels.limits import LONGEST_NAME
+from dpmodels.plain_yaml import write_yaml
 from dpmodels.privacy import Adjacency, PrivacyUnit
 
 MOST_TABLES = 50
@@ -78,7 +78,7 @@ class Tree(CanonicalContract):
     def to_yaml(self) -> str:
         """Write the contract as the YAML that reads back equal to it."""
         content = self.model_dump(exclude_defaults=True)
-        return yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
+        return write_yaml(content, default_flow_style=None, width=120)
 
     @cached_property
     def hash(self) -> str:

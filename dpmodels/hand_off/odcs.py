@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeGuard
 
 import pyarrow as pa
-import yaml
 
 from dpmodels.codec.embedded import codec_of
 from dpmodels.codec.flat import tables_of
@@ -27,6 +26,7 @@ from dpmodels.contract.tree import Tree
 from dpmodels.gate.sql import STAND_IN, TABLE, counting, quoted
 from dpmodels.gate.suite import moments
 from dpmodels.hand_off.manifest import Manifest
+from dpmodels.plain_yaml import write_yaml
 
 VERSION = "v3.1.0"
 PARTS = "part-*.parquet"
@@ -70,7 +70,7 @@ def render_contract(manifest: Manifest, contract: Schema | Tree) -> str:
         "schema": tables(contract),
         "customProperties": [{"property": name, "value": value} for name, value in price_of(manifest).items()],
     }
-    return yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
+    return write_yaml(content, default_flow_style=None, width=120)
 
 
 def tables(contract: Schema | Tree) -> list[Facts]:

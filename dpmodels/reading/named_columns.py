@@ -86,6 +86,15 @@ def open_columns(file: DataFile, texts: Mapping[str, pa.DataType], missing: str)
     return NamedColumns(file, types_laid_out(pa.schema([types.field(name) for name in texts])))
 
 
+def names_of(file: DataFile, listed: Iterable[str]) -> list[str]:
+    """Return the names of all columns of a file, some of which are ``listed``; no row is read.
+
+    Raises:
+        DataError: the file is damaged or not what its name says.
+    """
+    return _names(file, dict.fromkeys(listed, pa.string()))[0]
+
+
 def check_once_named(names: Sequence[str], columns: Iterable[str], missing: str) -> None:
     """Refuse names among which that of a column is missing, or twice; of which ``missing`` is said."""
     for column in columns:

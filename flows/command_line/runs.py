@@ -46,7 +46,7 @@ def synthesize(
 @app.command()
 @partial(takes_settings, defaults=NOWHERE)
 def plan(config: SynthesizeConfig, explain: Explain = False, as_json: AsJson = False) -> None:
-    """Show what the same `synthesize` would charge and how much noise it would add; opens no data file.
+    """Show what the same `synthesize` would charge and how much noise it would add; reads no private row.
 
     Example: nacre plan patients.parquet --schema patients.yaml --epsilon 1 --delta 1e-5
     """
@@ -106,7 +106,7 @@ def plan_federation(
 def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: bool = False) -> None:
     """Start a run of any kind, take it to its end, and show what it handed over."""
     from flows.command_line.console import resumable
-    from flows.command_line.show import caution, caution_of, show_hand_off
+    from flows.command_line.show import caution, caution_of, show_hand_off, show_public
     from flows.planning import MayOpen
     from flows.start import start
     from flows.synthesize import carry_out
@@ -115,6 +115,7 @@ def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: boo
     with interruptible(lambda: UNCHARGED, refusals=False):
         run = start(config, may_open=MayOpen.YES if open_account else MayOpen.FIRST)
     printed = caution_of(run.plan.whole)
+    show_public(run)
     with resumable(run, begins=True):
         carry_out(run, config.runtime.prefect)
         show_hand_off(run, as_json, fail_on_checks, printed)

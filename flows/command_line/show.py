@@ -19,7 +19,7 @@ from dpmodels.releases.contract import Contract
 from flows.command_line.console import exit_on, print_facts, print_json, print_table, say
 from flows.command_line.printing import echo
 from flows.command_line.summary import show_outcome
-from flows.description import warnings_in
+from flows.description import rows_made_public, warnings_in
 from flows.planning import cautions_about, cautions_of
 from flows.sections import ClientPrivacyConfig, PrivacyConfig, PureConfig
 from tasks.run.refit import Changes
@@ -59,6 +59,12 @@ def caution_of(contract: Contract) -> list[str]:
     for sentence in sentences:
         echo(f"warning: {sentence}", err=True)
     return sentences
+
+
+def show_public(run: Run) -> None:
+    """Say which rows a run hands over as they are, before anything is charged."""
+    for sentence in rows_made_public(run.plan.whole, run.settings.unlisted):
+        echo(f"becomes public: {sentence}", err=True)
 
 
 def show_plan(facts: Mapping[str, str], quote: Quote | None, as_json: bool) -> None:

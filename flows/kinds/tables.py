@@ -1,10 +1,11 @@
 """Tables, tables of users, images and collections of documents: what is synthesized, prepared of a schema."""
 
 from dpmodels.authoring.lint import load_for_run
+from dpmodels.authoring.written import check_written
 from dpmodels.codec.flat import tables_of
 from dpmodels.errors import InvalidArgument
 from dpmodels.methods.registry import method_for, synthesized, system_of
-from dpmodels.reading.public import check_public, load_public_files
+from dpmodels.reading.public import check_public, count_unlisted, load_public_files
 from dpmodels.releases.discoveries import check_priced
 from dpmodels.report.charged import Scores, read_measurement
 from flows.config import SynthesizeConfig
@@ -31,8 +32,11 @@ def check_paths(config: SynthesizeConfig, has_data: bool) -> None:
 def prepare(config: SynthesizeConfig, partition: str = "") -> Prepared:
     """Plan the release, and the report's charged scores if they were asked for."""
     contract = load_for_run(config.table_schema)
+    unlisted = dict[str, int]()
     if contract.kind == "tree" and contract.public:
-        check_public(contract := load_public_files(contract, config.data))
+        check_public(filled := load_public_files(contract, config.data))
+        contract, unlisted = filled, count_unlisted(contract, config.data)
+    check_written(contract)
     if contract.is_table and partition:
         contract = contract.of_partition(partition)
     if config.format and tables_of(contract):
@@ -58,7 +62,7 @@ def prepare(config: SynthesizeConfig, partition: str = "") -> Prepared:
             raise InvalidArgument("report_epsilon", privacy.report_epsilon, rule)
         budget = make_budget(privacy.report_epsilon, privacy.delta, contract.unit, "report_epsilon")
         lines.append(Scores(scores).plan(contract, budget))
-    return Prepared(contract, lines, settings=places_of(config))
+    return Prepared(contract, lines, settings={**places_of(config), "unlisted": unlisted})
 
 
 def places_of(config: SynthesizeConfig) -> dict[str, str]:

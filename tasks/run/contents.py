@@ -5,7 +5,8 @@
     NACRE_HOME/sensitive/.contents/CONTENT/ACCOUNT        (both hashed) the account and the data set that read it, and
                                                           whether it did so for a reason that the operator gave
 
-A content is known by the bytes of its files, wherever they lie, and by its encoded rows in any order; of a client of a
+A content is known by the bytes of its files, wherever they lie, and by its encoded rows in any order, of a tree by
+those of all tables together; of a client of a
 federation each file is a content by itself too, and so is the table of users beside their rows. A table that lies
 elsewhere and was encoded is known by its rows alone, so that it is fetched once. What a discovery reads is known by the
 values of the columns that its draft marks too, in any order. This notices a file that is copied, linked, fetched,
@@ -30,6 +31,7 @@ from pyarrow.fs import LocalFileSystem
 
 from dpmodels.artifact import aside, exclusive, sync, write_bytes
 from dpmodels.codec.fingerprint import Fingerprint, digest_of_documents
+from dpmodels.codec.tree_fingerprint import TreeFingerprint
 from dpmodels.contract.discovery import Discovery
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import ContentCharged, DataError, LedgerError
@@ -52,6 +54,8 @@ from tasks.run.store import Run
 SECRET_BYTES = 32
 AGAIN = "again"
 """Marks a reader whom another account's readers do not bar, as the operator gave a reason."""
+TELLING = 128
+"""Different rows of a tree's root that make it a content by itself: two data sets do not have them by chance."""
 CONTENTS = "contents"
 """Holds the hashes of what an ingest read, in the folder of its rows."""
 
@@ -251,30 +255,32 @@ def _raw_rows(settings: Settings, contract: Discovery, secret: bytes) -> Iterato
 def _rows(run: Run, encoded: Path, secret: bytes) -> list[str]:
     """Hash the encoded rows of a table or of documents, whatever order they come in.
 
-    Rows of a table, and of a tree's table of units, have two hashes: by the order of the schema's columns, which
-    earlier versions remembered, and by that of their names.
+    Rows of a table have two hashes: by the order of the schema's columns, which earlier versions remembered, and by
+    that of their names. A tree has one of all tables. Earlier versions hashed the rows of its root alone, which are no
+    content by themselves where few of them differ: then only the numbers of equal units would be compared.
     """
     contract = run.plan.release.contract
     if contract.kind not in (*TABLES, "tree"):
         return [digest_of_documents(encoded, secret)]
-    is_tree = contract.kind == "tree"
-    schema = tree_of(contract).schema_of(root := tree_of(contract).root) if is_tree else run.plan.release.table
+    tree = tree_of(contract) if contract.kind == "tree" else None
+    schema = tree.schema_of(tree.root) if tree else run.plan.release.table
 
-    def both() -> list[Fingerprint]:
-        return [Fingerprint(schema, secret, by_name) for by_name in (False, True)]
+    def fresh() -> list[Fingerprint | TreeFingerprint]:
+        alone = [Fingerprint(schema, secret, by_name, TELLING if tree else 0) for by_name in (False, True)]
+        return [*alone, *([TreeFingerprint(tree, secret)] if tree else [])]
 
-    def read(part: EncodedPart) -> list[Fingerprint]:
-        fingerprints = both()
+    def read(part: EncodedPart) -> list[Fingerprint | TreeFingerprint]:
+        fingerprints = fresh()
         for records in part:
-            for fingerprint in fingerprints:
-                fingerprint.add(records.of(root) if is_tree else records)
+            for one in fingerprints:
+                one.add(records.of(tree.root) if tree and isinstance(one, Fingerprint) else records)
         return fingerprints
 
-    wholes = both()
+    wholes = fresh()
     for fingerprints in Threads(run.settings.threads or cores()).map(read, EncodedTable(encoded, contract).parts()):
         for whole, fingerprint in zip(wholes, fingerprints, strict=True):
             whole.merge(fingerprint)
-    return [whole.digest for whole in wholes]
+    return [one.digest for one in wholes if tree is None or isinstance(one, TreeFingerprint) or one.kinds >= TELLING]
 
 
 def _key(name: str) -> str:

@@ -44,6 +44,7 @@ class Settings(Declaration):
         paid_by: the run whose release this run samples or fits again; empty for a run that pays for its own release.
         fits: the charge in the footer of the release that this run fits again, or that it samples from such a fit of.
         public_sha256: of the files of public documents; none of them may be a file of the data.
+        unlisted: by public table of a tree, how many columns of its file the schema does not list, and are left out.
         format: in which the hand-off has its table in one file too, beside the Parquet; empty for none.
         clients: of a federation, in the order of the plan's lines; each has a run of its own, with its own data.
         federation: the run of the federation that a client's run belongs to; above: the terms of its account.
@@ -72,6 +73,7 @@ class Settings(Declaration):
     paid_by: str = ""
     fits: str = ""
     public_sha256: tuple[str, ...] = ()
+    unlisted: dict[str, int] = Field(default={}, exclude_if=lambda counts: not counts)
     clients: tuple[str, ...] = ()
     federation: str = ""
     above: Opening | None = None

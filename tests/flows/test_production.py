@@ -224,7 +224,7 @@ def test_nights_that_are_charged_as_a_family_hand_over_its_one_signature(tmp_pat
         out = carry_out(run, prefect=False).settings.out
         assert verify_hand_off(out).faults == []
         manifest = read_manifest(out)
-        assert manifest.format == 11 and manifest.approved.plans == tuple(each.key for each in charges)
+        assert manifest.format == 12 and manifest.approved.plans == tuple(each.key for each in charges)
         assert (manifest.approved_as.account, manifest.approved_as.run) == ("clinic", runs[0].name)
         lied = manifest.model_copy(update={"approved_as": manifest.approved_as.model_copy(update={"run": "another"})})
         (out / "manifest.json").write_text(lied.to_json())

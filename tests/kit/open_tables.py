@@ -42,13 +42,13 @@ def place_of(table: Any) -> str:
     return str(table.metadata_location).removeprefix("file://")
 
 
-def database(path: Path, table: pa.Table = TABLE) -> str:
+def database(path: Path, table: pa.Table = TABLE, name: str = "visits") -> str:
     import duckdb
 
     with duckdb.connect(str(path)) as connection:
         connection.register("given_rows", table)
-        connection.execute("create table visits as select * from given_rows")
-    return f"{path}#visits"
+        connection.execute(f"create table {name} as select * from given_rows")
+    return f"{path}#{name}"
 
 
 def cells(table: pa.Table = TABLE) -> list[list[object]]:

@@ -11,6 +11,8 @@ import pytest
 import yaml
 
 from dpmodels.audit.made.firm import records_of
+from dpmodels.authoring.lint import parse
+from dpmodels.authoring.written import check_written
 from dpmodels.codec.flat import public_tables, split
 from dpmodels.codec.public import NONE, UNKNOWN, rows_named
 from dpmodels.codec.tree import TreeCodec, TreeRecords
@@ -241,3 +243,51 @@ def test_the_gate_notices_a_row_of_no_public_table():
         gate.check(pa.Table.from_pandas(pd.DataFrame(wrong), schema=made.schema, preserve_index=False))
         gate.settle()
         assert f"reference {column}" in [f"{rule.expectation} {rule.column}" for rule in gate.broken]
+
+
+UNDECODABLE = pa.Array.from_buffers(
+    pa.string(), 1, [None, pa.py_buffer(b"\x00\x00\x00\x00\x02\x00\x00\x00"), pa.py_buffer(b"\xff\xfe")]
+)
+SPANS = pa.array([1, 2, 3], pa.duration("s"))
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        (pa.concat_arrays([UNDECODABLE, pa.array(["b", "c"])]), "text in UTF-8"),
+        (pa.concat_arrays([UNDECODABLE, pa.array(["b", "c"])]).dictionary_encode(), "text in UTF-8"),
+        (pa.array([b"a", b"b", b"c"]), "must hold text, numbers"),
+        (pa.array([[1], [2], [3]]), "must hold text, numbers"),
+        (pa.array([{"a": 1}, {"a": 2}, {"a": 3}]), "must hold text, numbers"),
+        (SPANS, "must hold text, numbers"),
+        (pa.array(["a", "b", "x" * (2**16 + 1)]), "65,536 characters"),
+    ],
+)
+@pytest.mark.parametrize("form", ["parquet", "frame"])
+def test_identifiers_that_are_none_of_a_cell_are_refused_by_table_and_column(values, says, form, tmp_path):
+    tables = tables_of() | {"airport": pa.table(PUBLIC["airport"] | {"code": values})}
+    tree = Tree.model_validate(yaml.safe_load(SCHEMA))
+    for name, table in tables.items():
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    with refused(DataError, says, column="airport.code") as fault:
+        _ = load_public_frames(tree, Sensitive(tables)) if form == "frame" else load_public_files(tree, str(tmp_path))
+    assert "xff" not in str(fault.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["a\x85b", "a\u2028b", "\u2029", "a\r\nb\r", "\ufeff", " a  b ", "012", "1e5", "\t- x: y\n"]
+)
+def test_any_text_of_a_public_table_reads_back_from_the_schema_of_a_hand_off(text):
+    tables = tables_of() | {"airport": pa.table(PUBLIC["airport"] | {"code": ["AAA", "BBB", text]})}
+    tree, _ = load_public_frames(Tree.model_validate(yaml.safe_load(SCHEMA)), Sensitive(tables))
+    check_written(tree)
+    again, _ = parse(tree.to_yaml())
+    assert again == tree and again.public["airport"].rows["code"][2] == text
+
+
+def test_public_rows_that_no_schema_reads_back_are_refused():
+    content = tree_of().model_dump()
+    numbers = {name: list(range(50_000)) for name in ("code", "one", "two")}
+    content["public"]["airport"] |= {"columns": {name: {"type": "identifier"} for name in numbers}, "rows": numbers}
+    with refused(Unsuitable, "fewer or shorter values"):
+        check_written(Tree.model_validate(content))
