@@ -34,18 +34,10 @@ OF_NO_KIND = "must hold text, numbers, true and false, days or times; write othe
 NOT_TEXT = "must hold text in UTF-8; write the file again with its texts in this encoding"
 TOO_LONG = f"must hold texts of {LONGEST:,} characters at most, as longer ones are read from no schema; shorten them"
 KINDS: Sequence[Callable[[pa.DataType], bool]] = (
-    pa.types.is_string,
-    pa.types.is_large_string,
-    pa.types.is_string_view,
-    pa.types.is_integer,
-    pa.types.is_floating,
-    pa.types.is_decimal,
-    pa.types.is_boolean,
-    pa.types.is_date,
-    pa.types.is_time,
+    pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_integer, pa.types.is_floating,
+    pa.types.is_decimal, pa.types.is_boolean, pa.types.is_null, pa.types.is_date, pa.types.is_time,
     pa.types.is_timestamp,
-    pa.types.is_null,
-)
+)  # fmt: skip
 """What the values of an identifier may be: of each kind every value has one way to be written."""
 Batches = Iterable[pa.RecordBatch]
 
@@ -140,17 +132,14 @@ def _rows(name: str, table: PublicTable, batches: Batches) -> dict[str, tuple[Va
     for column, one in table.columns.items():
         arrays = [plain(batch.column(column)) for batch in rows]
         try:
-            values = _checked(column, arrays) if isinstance(one, Identifier) else _cast(arrays, types.field(column))
+            kind = None if isinstance(one, Identifier) else types.field(column).type
+            values = [each.cast(kind) for each in arrays] if kind else _checked(column, arrays)
             columns[column] = tuple(_written(value) for each in values for value in plain(each).to_pylist())
         except pa.ArrowException:
             raise DataError(column, TYPED) from None
         if any(isinstance(value, str) and len(value) > LONGEST for value in columns[column]):
             raise DataError(column, TOO_LONG)
     return columns
-
-
-def _cast(arrays: Sequence[pa.Array], field: pa.Field) -> list[pa.Array]:
-    return [each.cast(field.type) for each in arrays]
 
 
 def _checked(column: str, arrays: Sequence[pa.Array]) -> Sequence[pa.Array]:

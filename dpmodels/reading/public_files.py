@@ -34,27 +34,18 @@ def files_apart(tree: Tree, data: str, name: str) -> list[DataFile]:
     """
     place = place_of(data, name)
     files = find_files(place)
-    if any(_leads_away(path, data, place) for file in files for path in _paths(file)):
+    if any(_leads_away(path, data, place) for file in files for path in file.scanned[1] or (file.path,)):
         raise DataError("", LEADS_AWAY)
     identities = [identity for file in files for identity in file.identities]
     for other in tree.tables:
-        private = _private_files(data, other)
+        private = list[DataFile]()
+        with suppress(DataError):  # it cannot be opened, as where a run is planned without data
+            private = find_files(place_of(data, other))
         if share_rows([identity for file in private for identity in file.identities], identities):
             raise DataError("", SHARED.format(other))
         if _is_copied(private, files):
             raise DataError("", COPIED.format(other))
     return files
-
-
-def _private_files(data: str, name: str) -> list[DataFile]:
-    """List the files of a private table; none where it cannot be opened, as where a run is planned without data."""
-    with suppress(DataError):
-        return find_files(place_of(data, name))
-    return []
-
-
-def _paths(file: DataFile) -> tuple[str, ...]:
-    return file.scanned[1] or (file.path,)
 
 
 def _leads_away(path: str, data: str, place: str) -> bool:
@@ -89,5 +80,5 @@ def _is_copied(private: Sequence[DataFile], public: Sequence[DataFile]) -> bool:
 
 def _size(file: DataFile) -> int:
     """Return the length of a file, of several their sum; -1 where nobody says it."""
-    sizes = [info.size for info in file.system.get_file_info(list(_paths(file)))]
+    sizes = [info.size for info in file.system.get_file_info(list(file.scanned[1] or (file.path,)))]
     return -1 if None in sizes else sum(sizes)
