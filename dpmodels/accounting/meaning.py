@@ -70,8 +70,19 @@ def in_words(share: float) -> str:
 
 
 def factor_in_words(epsilon: float, digits: int = 3) -> str:
-    """Write the factor e^epsilon by which odds move, as a power of ten where no float holds it."""
+    """Write the factor e^epsilon by which odds move, as a power of ten where no float holds it.
+
+    It is rounded to the nearest, as the terms of earlier hand-offs are; pages round it up.
+    """
     return f"{math.exp(epsilon):.{digits}g}" if epsilon < MOST_EPSILON else f"10^{epsilon / math.log(10):.0f}"
+
+
+def factor_rounded_up(epsilon: float, digits: int = 3) -> str:
+    """Write the factor e^epsilon, of which no less than the whole is said."""
+    if epsilon >= MOST_EPSILON:
+        return f"10^{math.ceil(epsilon / math.log(10))}"
+    lead = 10.0 ** (math.floor(epsilon / math.log(10)) - digits + 1)
+    return f"{math.ceil(math.exp(epsilon) / lead * (1 - 1e-9)) * lead:.{digits}g}"
 
 
 def probability_beyond(events: Sequence[Event], epsilon: float) -> float:

@@ -1,6 +1,7 @@
 """Check the charges of a hand-off: every budget is what its events cost, and every charge hangs together."""
 
 from collections.abc import Sequence, Set
+from dataclasses import replace
 from decimal import Decimal
 
 from pydantic import ValidationError
@@ -14,7 +15,7 @@ from dpmodels.hand_off.lines import ClientLine, DiscoveryLine, Line
 from dpmodels.hand_off.manifest import Manifest, digest_of_all, printable
 from dpmodels.hand_off.verification import Verification
 from dpmodels.keys import fingerprint
-from dpmodels.ledger.approval import Approval, ApprovalRequest
+from dpmodels.ledger.approval import Approval, ApprovalRequest, figures_of
 from dpmodels.ledger.store import digest
 from dpmodels.privacy import Adjacency
 from dpmodels.releases.contract import Contract
@@ -188,7 +189,7 @@ def check_approved(manifest: Manifest, officer: str, check: Verification) -> str
     """
     if manifest.clients is not None:
         for line in manifest.clients:
-            _check_declared(manifest, line.approved, check)
+            _check_declared(manifest, [line], line.approved, check)
         return _approved_by_client(manifest.clients, officer, check)
     signed, family = manifest.approved, manifest.approved_as
     if officer and signed is None:
@@ -197,17 +198,32 @@ def check_approved(manifest: Manifest, officer: str, check: Verification) -> str
     if signed is None or manifest.run is None or manifest.ledger.account is None or not lines:
         return NOT_APPROVED
     account, run = (family.account, family.run) if family else (manifest.ledger.account, manifest.run)
-    request = ApprovalRequest(signed.ledger, account, run, signed.plans, family is not None, declared=signed.declared)
+    request = _request(signed, account, run, family is not None)
     covered = {line.charge if family else line.plan_sha256 for line in lines}
-    _check_declared(manifest, signed, check)
+    _check_declared(manifest, lines, signed, check)
     return _signer(signed, request, covered, officer, check)
 
 
-def _check_declared(manifest: Manifest, signed: Approval | None, check: Verification) -> None:
-    """Check that the officer signed what this hand-off declares; one that is made again declares its own."""
-    if signed is None or not signed.declared or manifest.made_by != manifest.run:
+def _request(signed: Approval, account: str, run: str, family: bool) -> ApprovalRequest:
+    """Return what an approval must be a signature of; what it says of figures and declarations is held apart."""
+    request = ApprovalRequest(signed.ledger, account, run, signed.plans, family)
+    return replace(request, declared=signed.declared, figures=signed.figures)
+
+
+def _check_declared(manifest: Manifest, lines: Sequence[Line], signed: Approval | None, check: Verification) -> None:
+    """Check that the officer signed for the figures of lines, and what this hand-off declares.
+
+    One that is made again declares its own.
+    """
+    if signed is None or not signed.declared:
         return
-    if signed.declared != digest(manifest.operator_says):
+    for line in lines:
+        asked, events = line.price.asked, line.price.events
+        schema = "" if line.part else manifest.schema_sha256
+        protects = (manifest.unit, str(manifest.adjacency))
+        if figures_of(line.plan_sha256, schema, (asked.epsilon, asked.delta), protects, events) not in signed.figures:
+            check.faults.append("the officer signed for another unit, target, noise or schema than the manifest has")
+    if manifest.made_by == manifest.run and signed.declared != digest(manifest.operator_says):
         check.faults.append("the officer signed another declaration than this one of purpose, recipient and the like")
 
 
@@ -217,8 +233,7 @@ def _approved_by_client(clients: Sequence[ClientLine], officer: str, check: Veri
     for line in clients:
         by, signed = NOT_APPROVED, line.approved
         if signed is not None and line.ledger.account is not None:
-            account, plans = line.ledger.account, signed.plans
-            request = ApprovalRequest(signed.ledger, account, line.run, plans, family=True, declared=signed.declared)
+            request = _request(signed, line.ledger.account, line.run, True)
             by = _signer(signed, request, {line.charge}, officer, check)
         approved.setdefault(by, []).append(line.client)
     if officer and any(line.approved is None for line in clients):

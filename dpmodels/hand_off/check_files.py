@@ -38,7 +38,9 @@ def check_files(folder: Path, artifacts: dict[str, str], elsewhere: Mapping[str,
     strange = (name for name in chain(_listed(folder), elsewhere) if name not in expected)
     unknown = sorted(islice(strange, MOST_STRANGE))
     of_systems = [name for name in unknown if os.path.basename(name) in SYSTEMS and _is_file(folder, name)]
-    check.notes += [f"{name} is no part of the hand-off: a system put it there" for name in of_systems[:MOST_FAULTS]]
+    check.notes += [
+        f"{name} is no part of the hand-off and was not looked at: delete it" for name in of_systems[:MOST_FAULTS]
+    ]
     unknown = [name for name in unknown if name not in of_systems]
     check.faults += [f"{printable(name)} is not in the manifest" for name in unknown[:MOST_FAULTS]]
     if len(unknown) > MOST_FAULTS:

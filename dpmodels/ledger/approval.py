@@ -3,20 +3,24 @@
 Whoever can write a file, or press a button of a server that knows no identities, can write any name. Only the holder of
 the key can sign. The signed text names the ledger, the account, the run, the hash of every line of its plan and that of
 what the operator declares, so a signature is worth nothing for another plan, purpose or recipient, a second run, or
-accounts of these names in another ledger. The ledger checks the signature inside the transaction that charges.
+accounts of these names in another ledger. It also has a hash of each charge's figures, by which a recipient, who has no
+plan, sees that the officer signed for the unit, the noise and the schema of a hand-off. The ledger checks the signature
+inside the transaction that charges.
 """
 
 import base64
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
+from dpmodels.accounting.events import Event
 from dpmodels.errors import NotSigned
 from dpmodels.frozen import Frozen
 from dpmodels.keys import key_text, private_key, public_key, signed_by
-from dpmodels.ledger.store import canonical_json
+from dpmodels.ledger.store import canonical_json, digest
 
 
 class Officer(Frozen):
@@ -44,6 +48,7 @@ class Approval(Frozen):
         signature: the signature of ``ApprovalRequest.text``, base64.
         declared: the SHA-256 of what the operator declared, where the officer signed it too; approvals of versions
             before 0.3 are of plans alone.
+        figures: by plan the hash of what a hand-off says of its charge (``figures_of``); none where not ``declared``.
     """
 
     officer: str
@@ -52,6 +57,23 @@ class Approval(Frozen):
     plans: tuple[str, ...]
     signature: str
     declared: Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$", exclude_if=lambda sha256: not sha256)] = ""
+    figures: Annotated[tuple[str, ...], Field(exclude_if=lambda hashes: not hashes)] = ()
+
+
+def figures_of(
+    plan: str | None, schema: str, target: tuple[float, float], protects: tuple[str, str], events: Sequence[Event]
+) -> str:
+    """Return the hash of what is charged; the plan's own hash, which nobody else has, hides it from other members.
+
+    Args:
+        plan: the hash of the line of the plan.
+        schema: the hash of the contract; empty where the charge is that of each of many parts.
+        target: the epsilon and the delta that were asked for.
+        protects: the unit and the adjacency, as a manifest writes them.
+        events: what is charged.
+    """
+    written = [event.model_dump(mode="json") for event in events]
+    return digest([plan, schema, [*target], [*protects], written])
 
 
 @dataclass(frozen=True)
@@ -72,6 +94,7 @@ class ApprovalRequest:
     family: bool = False
     opening: bool = False
     declared: str = ""
+    figures: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -79,7 +102,7 @@ class ApprovalRequest:
         terms = asdict(self)
         family, opening = terms.pop("family"), terms.pop("opening")
         if not self.declared:
-            del terms["declared"]
+            del terms["declared"], terms["figures"]
         kind = f"approval {2 if self.declared else 1}" + (
             " of a family" if family else " of an account" if opening else ""
         )
@@ -94,7 +117,7 @@ class ApprovalRequest:
     def signed(self, officer: Officer, signature: str) -> Approval:
         """Return the approval that a signature of the text is."""
         named = {"officer": officer.name, "public_key": officer.public_key, "signature": signature}
-        return Approval(ledger=self.ledger, plans=self.plans, declared=self.declared, **named)
+        return Approval(ledger=self.ledger, plans=self.plans, declared=self.declared, figures=self.figures, **named)
 
     def check(self, officer: Officer, approval: Approval | None) -> Approval:
         """Return the approval if the officer signed it.
@@ -122,6 +145,6 @@ class ApprovalRequest:
     def is_signed(self, approval: Approval) -> bool:
         """Tell whether the holder of the approval's key signed exactly this, or the plans of it alone, as once."""
         same = (approval.ledger, approval.plans) == (self.ledger, self.plans)
-        text = replace(self, declared=approval.declared).text
-        declared = approval.declared in ("", self.declared)
-        return same and declared and signed_by(approval.public_key, approval.signature, text.encode())
+        text = replace(self, declared=approval.declared, figures=approval.figures).text
+        whole = (approval.declared, approval.figures) in (("", ()), (self.declared, self.figures))
+        return same and whole and signed_by(approval.public_key, approval.signature, text.encode())

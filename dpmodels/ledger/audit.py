@@ -206,7 +206,9 @@ class _Signed:
         declared = digest(entry.content.get("declared", {}))
         names = [(entry.account, False), (entry.account, True), *([(parent, True)] if parent else [])]
         requests = tuple(
-            ApprovalRequest(approval.ledger, name, entry.run, approval.plans, family, declared=declared)
+            ApprovalRequest(
+                approval.ledger, name, entry.run, approval.plans, family, declared=declared, figures=approval.figures
+            )
             for name, family in names
         )
         return cls(approval, tuple(one for one in requests if one.is_signed(approval)), frozenset(approval.plans))
@@ -214,6 +216,8 @@ class _Signed:
     def covers(self, entry: Entry, officer: Officer, ledger: str) -> bool:
         """Tell whether the officer signed for a charge: by the charge's key for a family, by its plan for one run."""
         if (self.approval.public_key, self.approval.ledger) != (officer.public_key, ledger):
+            return False
+        if self.approval.figures and read_reserve(entry.content)[0].figures not in self.approval.figures:
             return False
         return any(
             entry.charge in self.signed_for

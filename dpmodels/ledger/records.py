@@ -11,7 +11,7 @@ from dpmodels.accounting.events import Event, priced
 from dpmodels.accounting.tally import Tally
 from dpmodels.errors import LedgerError
 from dpmodels.frozen import Frozen
-from dpmodels.ledger.approval import Officer
+from dpmodels.ledger.approval import Officer, figures_of
 from dpmodels.ledger.declared import Said
 from dpmodels.ledger.store import ACCOUNT_KINDS, UNCHARGED, Entry, digest
 from dpmodels.privacy import PrivacyBudget
@@ -146,6 +146,12 @@ class Charge(Frozen):
     def key(self) -> str:
         """The idempotency key: the same plan in the same run is the same charge, however often it is asked."""
         return digest([self.account, self.plan_hash, self.run, *([self.part] if self.part else [])])
+
+    @property
+    def figures(self) -> str:
+        """The hash of what a hand-off says of the charge, which an officer signs."""
+        target, protects = (self.budget.epsilon, self.budget.delta), (str(self.budget.unit), str(self.budget.adjacency))
+        return figures_of(self.plan_hash, "" if self.part else self.schema_hash, target, protects, [self.event])
 
     @property
     def priced(self) -> Event:

@@ -147,11 +147,14 @@ def _hash(declared: Declaration | None) -> str:
 
 def asked(ledger: str, family: Family, charges: tuple[Charge, ...]) -> ApprovalRequest:
     """Return what an officer must sign: the plans of one run of one account, or the charges of a family."""
-    first = charges[0]
+    first, figures = charges[0], tuple(charge.figures for charge in charges)
     if is_one_run(charges):
-        return ApprovalRequest(ledger, first.account, first.run, tuple(charge.plan_hash for charge in charges))
+        plans = tuple(charge.plan_hash for charge in charges)
+        return ApprovalRequest(ledger, first.account, first.run, plans, figures=figures)
     account = family.above[-1].account.name if len(family.members) > 1 else first.account
-    return ApprovalRequest(ledger, account, first.run, tuple(charge.key for charge in charges), family=True)
+    return ApprovalRequest(
+        ledger, account, first.run, tuple(charge.key for charge in charges), family=True, figures=figures
+    )
 
 
 def is_one_run(charges: tuple[Charge, ...]) -> bool:

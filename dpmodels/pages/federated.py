@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpmodels.accounting.events import EVENT
-from dpmodels.accounting.meaning import factor_in_words, in_words, right_guesses
+from dpmodels.accounting.meaning import factor_rounded_up, in_words, right_guesses
 from dpmodels.pages.drawing import Figure
 from dpmodels.pages.page import percent, render_page, short
 from dpmodels.pages.plots import Shares, bars
@@ -67,7 +67,7 @@ def _words(privacy: Mapping[str, Any]) -> dict[str, str]:
     """Say what epsilon means."""
     epsilon, delta = privacy["spent_epsilon"], privacy["delta"]
     right = right_guesses([EVENT.validate_python(privacy["event"])], epsilon, delta)
-    return {"guesses": in_words(right), "factor": factor_in_words(epsilon)}
+    return {"guesses": in_words(right), "factor": factor_rounded_up(epsilon)}
 
 
 def _row(one: Mapping[str, Any], weighs: bool) -> tuple[str, ...]:

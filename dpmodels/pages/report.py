@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpmodels.accounting.events import EVENT
-from dpmodels.accounting.meaning import factor_in_words, in_words, right_guesses
+from dpmodels.accounting.meaning import factor_rounded_up, in_words, right_guesses
 from dpmodels.pages.drawing import Figure, meter
 from dpmodels.pages.embedded import render_embedded
 from dpmodels.pages.facts import render_facts
@@ -130,7 +130,7 @@ def _privacy_in_words(privacy: Mapping[str, Any], charged: Mapping[str, Any] | N
         "one": one,
         "unit": f"one user, with at most {rows} rows" if one == "user" else f"one {one}",
         "whose": f"any one user with all their rows (at most {rows})" if one == "user" else f"any one {one}",
-        "factor": factor_in_words(epsilon),
+        "factor": factor_rounded_up(epsilon),
         "guesses": in_words(right),
     }
 

@@ -246,7 +246,8 @@ def show_verified(
     facts = {"files": f"{verified.files} as the manifest has them", "budget": verified.budget, "unit": verified.unit}
     facts |= {"charge": verified.charge, "account": verified.account or "not known here", "approved": verified.approved}
     facts |= {**verified.declared, "signature": verified.signature}
-    facts |= {} if records is None else {"records": f"those in {records} say what the hand-off says"}
+    if records is not None:
+        facts["records"] = f"those in {records} are of this hand-off; what nobody declared is of whoever wrote them"
     if as_json:
         print_json({"verdict": verified.verdict, **facts, "cautions": verified.cautions, "notes": verified.notes})
     else:

@@ -198,7 +198,7 @@ def test_any_flipped_byte_of_a_hand_off_is_named(own: Path) -> None:
     assert verify_hand_off(out).faults == ["extra.csv is not in the manifest"]
     (out / ".DS_Store").write_bytes(b"\0")
     assert verify_hand_off(out).faults == ["extra.csv is not in the manifest"]
-    assert ".DS_Store is no part of the hand-off: a system put it there" in verify_hand_off(out).notes
+    assert ".DS_Store is no part of the hand-off and was not looked at: delete it" in verify_hand_off(out).notes
     (out / "extra.csv").unlink()
     (out / "extra").mkdir()
     assert verify_hand_off(out).faults == ["extra is not in the manifest"]

@@ -196,6 +196,16 @@ def test_what_is_made_again_and_not_changed_is_no_fault(tmp_path: Path, golden: 
     assert verify_hand_off(forged(golden, tmp_path / "own", lambda *all_of_it: None)).faults == []
 
 
+def unsigned(lie: Callable[[Json, Json, Json], None]) -> Callable[[Json, Json, Json], None]:
+    """Leave the officer's approval out as well, which is of other figures."""
+
+    def change(manifest: Json, report: Json, card: Json) -> None:
+        lie(manifest, report, card)
+        del manifest["approved"]
+
+    return change
+
+
 @pytest.mark.parametrize("part", ["user", "document", "client"])
 def test_the_price_of_a_table_is_for_nothing_smaller(tmp_path: Path, part: str) -> None:
     """A file beside the table that has the name of an embedding was enough to have a price for each user."""
@@ -208,7 +218,7 @@ def test_the_price_of_a_table_is_for_nothing_smaller(tmp_path: Path, part: str) 
         paid = [manifest["ledger"]["account"], manifest["plan_sha256"], manifest["run"], part]
         report["hashes"]["ledger_charge"] = manifest["ledger"]["charge"] = ledger_digest(paid)
 
-    assert verify_hand_off(forged(TABLE, tmp_path / "own", lie)).faults[:2] == [
+    assert verify_hand_off(forged(TABLE, tmp_path / "own", unsigned(lie))).faults[:2] == [
         "embeddings/part-00000.parquet is no file that is made by this schema.yaml",
         f"the price is for each {part}, and nothing here is charged for each by itself",
     ]
@@ -499,6 +509,31 @@ def test_an_old_approval_does_not_cover_a_federation(tmp_path: Path, family: boo
 
 
 DECLARED = GOLDEN / "LAYOUT-10" / "laid-out"
+ANOTHER_PRICE = "the officer signed for another unit, target, noise or schema than the manifest has"
+
+
+def less_noise(manifest: Json, report: Json, card: Json) -> None:
+    """Say that four times the noise was drawn, and what that costs."""
+    event = manifest["events"][0]
+    event["noise_multiplier"] *= 4
+    spent = spent_epsilon([GaussianEvent(noise_multiplier=event["noise_multiplier"])], 1e-5)
+    manifest["spent"]["epsilon"] = str(spent)
+
+
+def another_unit(manifest: Json, report: Json, card: Json) -> None:
+    """Say that a user was hidden, where a record was."""
+    manifest["unit"] = report["privacy"]["unit"] = "user (patient, at most 1 row)"
+
+
+def another_schema(manifest: Json, report: Json, card: Json) -> None:
+    manifest["schema_sha256"] = "0" * 64
+
+
+@pytest.mark.parametrize("lie", [less_noise, another_unit, another_schema])
+def test_an_officer_signed_for_the_figures_that_a_recipient_reads(
+    tmp_path: Path, lie: Callable[[Json, Json, Json], None]
+) -> None:
+    assert ANOTHER_PRICE in verify_hand_off(forged(DECLARED, tmp_path / "own", lie)).faults
 
 
 def test_what_an_officer_signed_is_what_is_declared(tmp_path: Path) -> None:
@@ -581,7 +616,7 @@ def beyond_its_cap(manifest: Json, report: Json, card: Json) -> None:
 def test_what_an_account_had_spent_is_what_this_cost_and_within_its_cap(
     tmp_path: Path, lie: Callable[[Json, Json, Json], None]
 ) -> None:
-    (fault,) = verify_hand_off(forged(TABLE, tmp_path / "own", lie)).faults
+    (fault,) = verify_hand_off(forged(TABLE, tmp_path / "own", unsigned(lie))).faults
     assert fault.startswith(
         "the events cost far more" if lie is dearer else "account clinic had spent more than its cap"
     )
