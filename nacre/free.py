@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from nacre.ledgers import Place, home_of
-from nacre.result import Result, name_of
-from tasks.run.store import Run
+from nacre.ledgers import Place
+from nacre.result import Result, run_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +30,7 @@ def sample(
             all must hold. As in SQL, a null meets none but ``"COLUMN=null"``.
         seed: the same seed draws the same rows; by default the one after the run's, for other rows than the run's own.
         device: auto, cpu or cuda.
-        home: where state lies; by default ``NACRE_HOME``, or ``.nacre``.
+        home: where state lies; by default that of the result, ``NACRE_HOME``, or ``.nacre``.
 
     Raises:
         NacreError: a condition is none, a value is not in the schema, or no row, or too few, meet the conditions.
@@ -41,7 +40,7 @@ def sample(
     from dpmodels.codec.flat import public_tables, split
     from tasks.stages.draw_rows import draw_rows
 
-    stored_run = Run.find(home_of(home), name_of(run))
+    stored_run = run_of(run, home)
     conditions = (where,) if isinstance(where, str) else tuple(map(str, where))
     drawn = pa.concat_tables(table for table, _ in draw_rows(stored_run, rows, conditions, seed, device))
     contract = stored_run.plan.release.contract
@@ -65,6 +64,6 @@ def marginals(run: "str | Result", *, home: Place | None = None) -> "pd.DataFram
 
     from tasks.stages.noisy_tables import read_tables
 
-    stored_run = Run.find(home_of(home), name_of(run))
+    stored_run = run_of(run, home)
     frame: pd.DataFrame = pa.concat_tables(read_tables(stored_run)).to_pandas()
     return frame

@@ -13,7 +13,7 @@ from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.hand_off.manifest import read_manifest
 from dpmodels.hand_off.verification import Verification
 from dpmodels.plural import counted
-from nacre.ledgers import Place
+from nacre.ledgers import Place, home_of
 from nacre.words import in_python
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from dpmodels.methods.federations.classifier import FederatedClassifier
     from tasks.run.refit import Changes
+    from tasks.run.store import Run
 
 FRAME = "width:100%;height:45rem;border:1px solid #8884"
 
@@ -65,11 +66,12 @@ class Result:
         folder: the folder of the hand-off.
         manifest: the content of ``manifest.json``.
         changes: what another fit of an old release changed; None unless ``nacre.fit`` or a refit made this.
+        home: of the run that made it here, in which ``nacre.sample`` finds it again; None of one that you received.
     """
 
     @in_python
-    def __init__(self, folder: Place, changes: "Changes | None" = None) -> None:
-        self.folder, self.changes = Path(folder), changes
+    def __init__(self, folder: Place, changes: "Changes | None" = None, home: Path | None = None) -> None:
+        self.folder, self.changes, self.home = Path(folder), changes, home
         self.manifest = read_manifest(self.folder)
 
     @property
@@ -185,6 +187,18 @@ class Result:
             f"  hides   one {manifest.unit}, {manifest.adjacency}\n"
             f"  folder  {self.folder}>"
         )
+
+
+def run_of(run: str | Result, home: Place | None) -> "Run":
+    """Return a run that is given by its name or by what it handed over."""
+    from tasks.run.store import Run
+
+    return Run.find(home_of(home or home_known(run)), name_of(run))
+
+
+def home_known(run: str | Result) -> Path | None:
+    """Return the home of a run that made a result here."""
+    return run.home if isinstance(run, Result) else None
 
 
 def name_of(run: str | Result) -> str:

@@ -14,7 +14,7 @@ from flows.synthesize import carry_out, find
 from nacre.given import SchemaLike, path_of, schema_file, with_public_rows
 from nacre.keywords import SampledSettings, SynthesisSettings, started, takes_settings, terms_of
 from nacre.ledgers import Place, home_of, url_of
-from nacre.result import Result, name_of
+from nacre.result import Result, home_known, name_of
 from tasks.run.in_memory import are_given, forget_given
 from tasks.run.runs import inside, is_out_lost, stays_inside
 from tasks.run.store import Run, new_name
@@ -90,10 +90,10 @@ def resume(
     """
     folder, dask = os.fspath(out) if out else None, from_environment("dask")
     changed: dict[str, Any] = {"device": device, "out": None if refit else folder}
-    stored_run = find(home_of(home), name_of(run), url_of(ledger), dask, **changed)
+    stored_run = find(home_of(home or home_known(run)), name_of(run), url_of(ledger), dask, **changed)
     if refit:
         again, changes = fit_again.refit(stored_run, folder, prefect=False)
-        return Result(again.settings.out, changes)
+        return Result(again.settings.out, changes, again.home)
     return take_to_end(stored_run)
 
 
@@ -112,17 +112,17 @@ def fit(release: Place, **settings: Unpack[SampledSettings]) -> Result:
     terms["out"] = terms.get("out") or terms["home"] / "hand-offs" / name
     config = FitConfig.build(placed({**terms, "release": release}, FitConfig))
     run, changes = fit_again.fit(config, name)
-    return Result(run.settings.out, changes)
+    return Result(run.settings.out, changes, run.home)
 
 
 def take_to_hand_off(run: Run) -> Result:
     """Take a run to its hand-off."""
-    return Result(_finished(run).settings.out)
+    return Result(_finished(run).settings.out, home=run.home)
 
 
 def take_to_end(run: Run) -> Result | Path:
     """Take a run to its hand-off, or to the folder of models that stay in the sensitive zone."""
-    return inside(run) if stays_inside(_finished(run)) else Result(run.settings.out)
+    return inside(run) if stays_inside(_finished(run)) else Result(run.settings.out, home=run.home)
 
 
 def _finished(run: Run) -> Run:

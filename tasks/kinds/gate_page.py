@@ -20,7 +20,12 @@ def keep_gate(run: Run, gate: Verdicts) -> None:
 
 
 def refused_input(run: Run, fault: DataError, gate: Verdicts) -> DataError:
-    """Write the results of a gate that refused its input where they outlive the run, and return the error with it."""
+    """Write the results of a gate that refused its input where they outlive the run, and return the error with it.
+
+    Where no rule was broken the input could not be read, and a page of rules that hold would say otherwise.
+    """
+    if not gate.broken:
+        return DataError(fault.column, f"{fault.rule}; nothing was charged", fault.faults)
     page = run.home / "sensitive" / REFUSED / f"{run.plan.release.contract.name}.html"
     make_private(page.parent)
     write_text(page, render_checks(gate), 0o600)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -53,7 +54,12 @@ def test_a_refused_input_leaves_no_run(tmp_path: Path, fault: str) -> None:
 
 def test_the_page_of_a_refused_input_is_where_the_sentence_says(tmp_path: Path) -> None:
     data, _, _ = write_clinic(tmp_path)
-    pq.write_table(make_table(200).slice(0, 0), data)
+    table = make_table(200)
+    pq.write_table(table.slice(0, 0), data)
+    err = run_cli(*synthesize_words(tmp_path))[2]
+    assert "nothing was charged" in err and "shows every rule" not in err  # no rule was broken
+    place = table.column_names.index("ward")
+    pq.write_table(table.set_column(place, "ward", pa.array(["nowhere"] * len(table))), data)
     err = run_cli(*synthesize_words(tmp_path))[2]
     page = Path(err.split("nothing was charged; ")[1].split(" shows every rule")[0])
     assert page.is_file() and page.is_relative_to(tmp_path / "home" / "sensitive")

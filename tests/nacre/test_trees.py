@@ -303,7 +303,7 @@ def test_public_frames_are_part_of_the_schema_and_lie_beside_the_synthetic_table
     assert list(made.tables) == ["branch", *TABLES] and made.tables["branch"].equals(branch)
     assert made.tables["customer"]["branch"].isin(["a", "b"]).all() and joins(made.tables)
     assert made.verify().faults == [] and rows_left(tmp_path) == []
-    more = nacre.sample(made, 5, home=made.folder.parents[1])
+    more = nacre.sample(made, 5)
     assert isinstance(more, dict) and more["branch"].equals(branch) and len(more["customer"]) == 5
     for rows, fault in ((branch.head(1), "public table branch has not the 2 rows"), (branch.assign(big=False), "")):
         pq.write_table(pa.Table.from_pandas(rows, preserve_index=False), changed := tmp_path / "changed.parquet")
