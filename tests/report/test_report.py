@@ -262,7 +262,7 @@ def test_every_method_is_described_in_words_of_its_own():
     assert described == set(DONE) and len(set(DONE.values())) == len(DONE)
 
 
-@pytest.mark.parametrize(("epsilon", "factor"), [(2.0, "7.39"), (700.0, "10^304"), (1000.0, "10^434")])
+@pytest.mark.parametrize(("epsilon", "factor"), [(2.0, "7.39"), (700.0, "10^305"), (1000.0, "10^435")])
 def test_how_far_odds_move_is_said_of_every_epsilon_that_can_be_spent(epsilon, factor):
     from dpmodels.pages import federated, report
 
