@@ -102,11 +102,12 @@ def terms(manifest: Manifest) -> dict[str, Any]:
 
 
 def _signer(manifest: Manifest, approval: Approval | None) -> dict[str, Any] | None:
-    """Say who signed, and whether for what the operator declares of this hand-off too."""
+    """Say who signed, and whether for its figures and for what the operator declares of it too."""
     if approval is None:
         return None
+    figures = {"figures": True} if approval.figures else {}
     declared = {"declared": True} if approval.declared == digest(manifest.operator_says) else {}
-    return {"officer": approval.officer, "public_key": approval.public_key, **declared}
+    return {"officer": approval.officer, "public_key": approval.public_key, **figures, **declared}
 
 
 def _signers(manifest: Manifest) -> list[dict[str, Any] | None]:

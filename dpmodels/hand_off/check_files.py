@@ -27,7 +27,7 @@ DEEPEST = 2
 LARGEST = {"schema.yaml": LARGEST_YAML, "report.json": LARGEST_REPORT, CARD: LARGEST_CARD, CONTRACT: LARGEST_CARD}
 """What is read whole; pages have a limit as well. Tables and models are as large as whoever sent them made them."""
 SYSTEMS = (".DS_Store", "Thumbs.db", "desktop.ini")
-"""Files that systems put into a folder that somebody looks at: named, and no sign that it was tampered with."""
+"""Files that systems put into a folder that somebody looks at; anybody can give others these names."""
 MOST_STRANGE = 10_000
 """Files that somebody added are counted so far."""
 
@@ -37,12 +37,7 @@ def check_files(folder: Path, artifacts: dict[str, str], elsewhere: Mapping[str,
     expected = artifacts.keys() | {MANIFEST, SIGNATURE}
     strange = (name for name in chain(_listed(folder), elsewhere) if name not in expected)
     unknown = sorted(islice(strange, MOST_STRANGE))
-    of_systems = [name for name in unknown if os.path.basename(name) in SYSTEMS and _is_file(folder, name)]
-    check.notes += [
-        f"{name} is no part of the hand-off and was not looked at: delete it" for name in of_systems[:MOST_FAULTS]
-    ]
-    unknown = [name for name in unknown if name not in of_systems]
-    check.faults += [f"{printable(name)} is not in the manifest" for name in unknown[:MOST_FAULTS]]
+    check.faults += [f"{printable(name)} is not in the manifest{_advice(name)}" for name in unknown[:MOST_FAULTS]]
     if len(unknown) > MOST_FAULTS:
         least = "at least " if len(unknown) == MOST_STRANGE else ""
         check.faults.append(f"{least}{len(unknown) - MOST_FAULTS} more files are not in the manifest")
@@ -57,8 +52,8 @@ def check_files(folder: Path, artifacts: dict[str, str], elsewhere: Mapping[str,
             _check_file(folder, name, sha256, elsewhere.get(name), check)
 
 
-def _is_file(folder: Path, name: str) -> bool:
-    return (folder / name).is_file() and not (folder / name).is_symlink()
+def _advice(name: str) -> str:
+    return "; systems write such files where folders are shown: delete it" if os.path.basename(name) in SYSTEMS else ""
 
 
 def _listed(folder: Path, inside: str = "", depth: int = 0) -> Iterator[str]:

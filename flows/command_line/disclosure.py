@@ -36,8 +36,11 @@ def disclose(
 
     (folder, bucket), answers = hand_off_of(home or HOME, hand_off), Answers(curator, use, region, why)
     paths = [str(path) for path in write(folder, out, answers, url, bucket, signing_key)]
-    record, declared = Path(paths[0]).read_text("utf-8"), {"use": "intended_use", "why": "justification"}
-    left = [name for name in answers.left if f"{declared.get(name, '')}: TODO" in record or name not in declared]
+    record, declared = (
+        Path(paths[0]).read_text("utf-8"),
+        {"use": "use: TODO", "why": "justification: TODO", "curator": "- TODO"},
+    )
+    left = [name for name in answers.left if name not in declared or declared[name] in record]
     if left and not as_json:
         echo(f"{paths[0]} has a TODO left, which only a person can answer: {', '.join(left)}", err=True)
     say(f"written: {', '.join(paths)}", {"records": paths, "left": left}, as_json)
