@@ -39,6 +39,11 @@ HIDDEN_QUANTILE = (
     "upper bound."
 )
 """What nacre wrote before it wrote between what the quantile lies."""
+TOGETHER_RIGHT = (
+    "{share} of the records lie in {members} {what} too thin to be counted alone. Together they are right; among one "
+    "another the noise may put them {apart} apart from the truth. For the next release, {advice} or spend more."
+)
+"""What nacre wrote before it said that their number together has noise as well."""
 SENTENCES = (
     CROWDED,
     CUT,
@@ -52,6 +57,7 @@ SENTENCES = (
     OPEN,
     OPEN_QUANTILE,
     REMEDY,
+    TOGETHER_RIGHT,
     TOO_THIN,
 )
 """Whoever changes a sentence leaves the earlier one here as well, or raises the layout."""

@@ -19,12 +19,17 @@ WORST = 3
 """Columns that are named."""
 WEAKEST = 5
 """Columns that a data sheet names."""
+SKEWED = 20.0
+"""Times the mean that the 99 % quantile may be for an error to be written in percent of the mean: else it is near 0."""
 MOST_RELATIVE = 10.0
 """Errors of a mean or a quantile, by itself, beyond which it is called unknown."""
 EXPECTED = (
     "root mean squared errors to expect, by the values themselves, where these thin out towards the bounds as they do "
     "where they are counted"
 )
+AS_A_RULE = "as a rule a third of it or less"
+"""What errors are beside those that are stated, at the median of tables whose truth is known: benchmarks.coverage."""
+DISTANCE = f"distance from the real table, by noise and fit; farther in one release of twenty, {AS_A_RULE}"
 MOST_CLIPPED = 5
 """Columns whose bounds are named where there is little room; a report names all of them."""
 MOST_WARNINGS = 10
@@ -86,12 +91,21 @@ def error_of(column: Facts, figure: str) -> float | None:
 
 def _off(column: Facts, figure: str) -> str:
     least, relative = "at least " if column.get("discovered_bounds") else "", _relative(column, figure)
+    error, estimate = error_of(column, figure), column[figure]["estimate"]
+    if error is not None and _size(column, figure) > abs(estimate):
+        return f"{least}{short(estimate)} \N{PLUS-MINUS SIGN} {short(error)}"
     return f"{least}\N{PLUS-MINUS SIGN}{percent(relative)}" if relative <= MOST_RELATIVE else "unknown"
 
 
 def _relative(column: Facts, figure: str) -> float:
     error, estimate = error_of(column, figure), column[figure]["estimate"]
-    return math.inf if error is None or not estimate else float(error / abs(estimate))
+    return math.inf if error is None or not estimate else float(error / _size(column, figure))
+
+
+def _size(column: Facts, figure: str) -> float:
+    """Return what an error is large or small beside: the figure itself, or for a mean near 0 a part of large values."""
+    size = abs(float(column[figure]["estimate"]))
+    return max(size, abs(float(column["p99"]["estimate"])) / SKEWED) if figure == "mean" else size
 
 
 def fits(look: Facts) -> bool:
@@ -174,8 +188,5 @@ def _worst(report: Facts) -> str:
         f"{one['name']} {'(not resolved)' if unresolved(one) else percent(likely_error(one))}"
         for one in measured[:WORST]
     ]
-    sentence = (
-        f"{', '.join(phrases)} (distance from the real table, by noise and fit; farther in one release of twenty)"
-    )
     silent = len(report["columns"]) - len(measured)
-    return sentence + (f"; of {silent} more nothing is known" if silent else "")
+    return f"{', '.join(phrases)} ({DISTANCE})" + (f"; of {silent} more nothing is known" if silent else "")

@@ -50,7 +50,8 @@ def column_figure(column: Facts) -> Figure:
     if column["ordered"]:
         order = order[: column["values"]]
         if axis := column.get("axis"):
-            notes += [axis["note"], *([f"{percent(axis['beyond'])} beyond"] if axis["beyond"] else [])]
+            height = f"height: {axis['note'].replace('share', 'share of the rows', 1)}"
+            notes += [height, *([f"{percent(axis['beyond'])} beyond"] if axis["beyond"] else [])]
         notes += [f"{labels[index]}: {_share(column, index)}" for index in range(column["values"], len(labels))]
     elif len(order) > MOST_CATEGORIES:
         order = sorted(order, key=lambda index: -column["synthetic"][index])[: MOST_CATEGORIES - 1]

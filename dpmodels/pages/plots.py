@@ -25,6 +25,8 @@ MOST_TICK = 21
 """Letters of a label beneath an axis."""
 DEVIATIONS = 2
 """Standard deviations that a whisker reaches either way."""
+SPIKE = 4.0
+"""Times the next bar that the highest one must be for the axis to end beneath it."""
 ROUNDED = 1e-5
 """By how much an edge of an axis may be off."""
 
@@ -65,7 +67,8 @@ def histogram(
     cuts = _cuts(axis)
     drawn, over = (_density(axis, cuts, each) if each else None for each in (bars, line))
     series = [each for each in (bars, line) if each]
-    top, x = _top(drawn, over), (LEFT + cuts * (WIDTH - LEFT)).tolist()
+    top, spike = _top_beneath_spike(drawn, over)
+    x = (LEFT + cuts * (WIDTH - LEFT)).tolist()
 
     def y(share: float) -> float:
         return FLOOR - (FLOOR - TOP) * min(max(share, 0), top) / top
@@ -82,7 +85,20 @@ def histogram(
     if over:
         steps = (f"V{number(y(share))}H{number(right)}" for share, right in zip(over.values, x[1:], strict=True))
         parts.append(path("mark", (f"M{LEFT} {FLOOR}", *steps, f"V{FLOOR}")))
+    if spike is not None:
+        share = (drawn or over).values[spike]  # type: ignore[union-attr]  # one of them is there
+        place = min(max((x[spike] + x[spike + 1]) / 2, LEFT + 16.0), WIDTH - 16.0)
+        parts.append(words(place, TOP - 2, f"\N{UPWARDS ARROW} {percent(share)}", "middle", "label"))
     return _figure(title, note, labels, series, HEIGHT, [*parts, *_ticks(axis["ticks"])])
+
+
+def _top_beneath_spike(first: Shares | None, second: Shares | None) -> tuple[float, int | None]:
+    """Return what the axis ends at, and which bar is cut there: one that is many times as high as any other."""
+    heights = np.max([each.values for each in (first, second) if each], axis=0)
+    at, others = int(np.argmax(heights)), np.delete(heights, np.argmax(heights))
+    if len(others) and heights[at] > SPIKE * others.max() > 0:
+        return float(1.5 * others.max()), at
+    return _top(first, second), None
 
 
 def _cuts(axis: Mapping[str, Any]) -> NDArray[np.float64]:

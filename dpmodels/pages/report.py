@@ -10,6 +10,7 @@ from dpmodels.pages.embedded import render_embedded
 from dpmodels.pages.facts import render_facts
 from dpmodels.pages.federated import render_federated
 from dpmodels.pages.glance import (
+    AS_A_RULE,
     clipped,
     error_of,
     fits,
@@ -85,6 +86,7 @@ def render(facts: Mapping[str, Any]) -> str:
         fits=fits,
         plain=look_in_words,
         meanings=MEANINGS,
+        as_a_rule=AS_A_RULE,
     )
 
 

@@ -108,5 +108,5 @@ def written(column: Continuous, x: float) -> str:
         moment = np.datetime64(int(x), column.tick)  # type: ignore[call-overload]
         return str(moment).replace("T", " ")
     if column.decimals is None:
-        return f"{x:.4g}"
+        return f"{x:.4g}" if abs(x) < 10_000 or abs(x) >= 1e15 else f"{x:.0f}"
     return f"{x:.{min(column.decimals, 4)}f}"

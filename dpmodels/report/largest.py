@@ -28,8 +28,9 @@ IN_A_CELL = (
     "stated here counts it. For the next release, {advice}."
 )
 TOO_THIN = (
-    "{share} of the records lie in {members} {what} too thin to be counted alone. Together they are right; among one "
-    "another the noise may put them {apart} apart from the truth. For the next release, {advice} or spend more."
+    "{share} of the records lie in {members} {what} too thin to be counted alone. Their number together is known as "
+    "well as any count; among one another the noise may put them {apart} apart from the truth. For the next release, "
+    "{advice} or spend more."
 )
 FEWER = "list fewer categories"
 LOGARITHMIC = "declare scale: log"

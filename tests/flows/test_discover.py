@@ -126,7 +126,10 @@ def test_values_that_cannot_be_read_are_in_no_message(tmp_path):
     pq.write_table(table.set_column(table.schema.get_field_index("age"), "age", ages), tmp_path / "clinic.parquet")
     open_account(tmp_path)
     code, out, err = run_cli(*asked)
-    assert code == 0 and "TODO" in out and "hold what its type does not" in err
+    assert code == 0 and "hold what its type does not" in err
+    assert (
+        "TODO" in out or "was found, and cells of" in err
+    )  # in one of 1,000 noise alone makes a cell seem to hold rows
     assert PLANTED not in out + err
 
 
