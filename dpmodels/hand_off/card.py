@@ -111,8 +111,8 @@ def _signer(manifest: Manifest, approval: Approval | None) -> dict[str, Any] | N
 
 
 def _signers(manifest: Manifest) -> list[dict[str, Any] | None]:
-    """Say who signed for each client; of one run ``hand_off`` says it."""
-    return [None] if manifest.clients is None else [_signer(manifest, line.approved) for line in manifest.clients]
+    """Say who signed for each client, or for the one run."""
+    return [_signer(manifest, line.approved) for line in manifest.clients or (manifest,)]
 
 
 def meaning(manifest: Manifest) -> Meaning:
@@ -166,7 +166,7 @@ def _accounts_fault(card: Mapping[str, Any], manifest: Manifest) -> str:
         return f"{CARD} tells of an account that did not pay, or not of one that did"
     alone = _signer(manifest, manifest.approved)
     for one, signer in zip(card["accounts"], _signers(manifest), strict=False):
-        if one["approved"] not in ((signer,) if manifest.clients else (None, alone)):
+        if one["approved"] not in ((signer,) if manifest.clients else (None, alone)):  # earlier versions wrote None
             name = printable(one["account"])
             return f"{CARD} names an officer whose signature for account {name} is not in {MANIFEST}"
     return ""

@@ -10,7 +10,7 @@ from dpmodels import amounts
 from dpmodels.accounting.meaning import in_words
 from dpmodels.keys import fingerprint
 from dpmodels.pages import embedded, federated, report
-from dpmodels.pages.glance import MOST_CLIPPED, clipped, doubted
+from dpmodels.pages.glance import AS_A_RULE, MOST_CLIPPED, clipped, doubted
 from dpmodels.pages.page import percent, render_page, short, thousands
 
 DONE = {**report.DONE, **embedded.DONE, **federated.DONE}
@@ -32,6 +32,8 @@ PARTS = {
 }
 """What a hand-off was charged for, by the names that its card has."""
 FIGURES = {"mean": "mean", "total": "total", "p99": "99 % quantile"}
+MINDED = 0.01
+"""Distance from which on a column is named among those where a hand-off is weak."""
 MOST_SOURCES = 3
 """So many documents are named on the sheet; schema.yaml has all."""
 FEW_CLIENTS = 2
@@ -91,13 +93,19 @@ def render_sheet(facts: Mapping[str, Any]) -> str:
         names=_names(content.get("columns", ())),
         classes=_listed(content.get("classes", ())),
         left_out=_listed(content.get("left_out", ())),
-        weakest=[f"{name} {percent(error)}" for name, error in quality["weakest"].items()],
+        weakest=[f"{name} {percent(error)}" for name, error in _weak(quality["weakest"]).items()],
+        as_a_rule=AS_A_RULE,
         numbers=doubted(number_columns),
         clipped=clipped(number_columns["columns"], MOST_CLIPPED),
         avoided=list(_avoided(avoid, numbers)),
         warned=warned,
         further=len(warnings) - len(warned),
     )
+
+
+def _weak(errors: Mapping[str, float]) -> dict[str, float]:
+    """Leave out what is close enough that nobody minds, but for the first; the worst are first."""
+    return {name: error for index, (name, error) in enumerate(errors.items()) if index == 0 or error >= MINDED}
 
 
 def _is_told(name: str, avoid: Mapping[str, Sequence[str]], numbers: Mapping[str, Any]) -> bool:

@@ -202,6 +202,7 @@ def unsigned(lie: Callable[[Json, Json, Json], None]) -> Callable[[Json, Json, J
     def change(manifest: Json, report: Json, card: Json) -> None:
         lie(manifest, report, card)
         del manifest["approved"]
+        card["accounts"][0]["approved"] = None
 
     return change
 
