@@ -76,7 +76,7 @@ class Codec:
         elif any(name.startswith("Unnamed: ") or name == "__index_level_0__" for name in names):
             unknown += "; one is an index that pandas wrote (write the file with index=False)"
         else:
-            unknown += "; a file without a header has values there"
+            unknown += "; no message says their names, which in a file without a header are values"
         if missing := [name for name in declared if name not in names]:
             if missing[0].casefold().strip() in {name.casefold().strip() for name in names}:
                 fault = "is in the data in other letters: upper or lower case, or spaces around it; write it as the "

@@ -170,6 +170,12 @@ def read_condition(text: str, columns: Mapping[str, Any]) -> Condition:
 def _cause(text: str, columns: Mapping[str, Any]) -> str:
     if match := re.search(r"(-?\d+),(\d+)\s*$", text):
         return f"`{text}`: a comma is no decimal point; write {match[1]}.{match[2]}"
+    if (sign := re.search(r"[=!<>]+", text)) and sign[0] not in (*SIGNS, "=="):
+        return f"`{text}`: `{sign[0]}` is no sign; write one of {' '.join(SIGNS)}, such as `age>=50`"
+    if match := re.fullmatch(r"\s*(.+?)\s+(not\s+)?in\b.*", text, re.IGNORECASE | re.DOTALL):
+        return f"`{text}`: `in` is not known; draw rows for each value by itself, such as `{match[1]}=VALUE`"
+    if match := re.fullmatch(r"(.*[=!<>]\s*)(['\"])(.*)\2\s*", text, re.DOTALL):
+        return f"`{text}`: write the value without quotes: `{match[1]}{match[3]}`"
     if re.search(r"\s+or\s+|\|", text, re.IGNORECASE):
         return f"`{text}`: conditions cannot be joined by `or`; draw rows for each by itself"
     parts = [part.strip() for part in JOINED.split(text)]

@@ -92,14 +92,15 @@ def _converted(data: Any, name: str) -> tuple[pa.RecordBatchReader | None, str]:
             return _plain_batches(_of_pandas(data).to_reader()), ""
         if hasattr(data, "partitions") and hasattr(data, "npartitions"):
             return _of_dask(data), ""
-        if hasattr(data, "__arrow_c_stream__"):
+        if hasattr(data, "__arrow_c_stream__") and not hasattr(data, "to_frame"):  # a Series is no table
             return _plain_batches(pa.RecordBatchReader.from_stream(data)), ""
         if isinstance(data, pa.RecordBatch):
             return _plain_batches(pa.Table.from_batches([data]).to_reader()), ""
     except Exception:  # of any library, each of which has its own
         return None, MIXED.format(name or "the data")
     kinds = KINDS if name else f"{KINDS}, or a path or URI of files"
-    return None, f"{name or 'the data'} must be {kinds}, and is none of them: {type(data).__name__}"
+    hint = ", which its to_frame() makes" if hasattr(data, "to_frame") else ""
+    return None, f"{name or 'the data'} must be {kinds}{hint}, and is none of them: {type(data).__name__}"
 
 
 def _plain_batches(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import typer
 from rich.markup import escape
@@ -14,6 +15,7 @@ from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.gate.expectations import Verdicts
 from dpmodels.ledger.approval import Approval, ApprovalRequest
 from dpmodels.ledger.records import Quote
+from dpmodels.pages.glance import warnings_of
 from dpmodels.plural import counted
 from dpmodels.releases.contract import Contract
 from flows.command_line.console import exit_on, print_facts, print_json, print_table, say
@@ -114,9 +116,10 @@ def show_hand_off(run: Run, as_json: bool = False, fail_on_checks: bool = False,
         facts = {"run": run.name, "models": f"{folder} (sensitive: stay inside)", "page": str(folder / "rounds.html")}
         return print_facts("finished", {**facts, "ledger": _payer(run)}, as_json)
     with warned(run.place("validate") / "report.json", fail_on_checks, printed):
-        print_facts("hand-off", hand_off(run), as_json)
-        if not as_json:
-            show_outcome(run)
+        if as_json:
+            return print_json(hand_off_in_figures(run))
+        print_facts("hand-off", hand_off(run))
+        show_outcome(run)
 
 
 def hand_off(run: Run) -> dict[str, str]:
@@ -134,6 +137,28 @@ def hand_off(run: Run) -> dict[str, str]:
     if internal.exists():
         facts["internal report"] = f"{internal} (sensitive: stays inside)"
     return facts
+
+
+def hand_off_in_figures(run: Run) -> dict[str, Any]:
+    """Say the same to a program: files by the names of identifiers, and what the report says in figures."""
+    report = json.loads((run.place("validate") / "report.json").read_text(encoding="utf-8"))
+    privacy, paid = report["privacy"], not run.settings.is_paid_elsewhere and bool(run.plan.lines)
+    files = {name.replace(" ", "_").replace("-", "_"): place for name, place in hand_off(run).items()}
+    internal = run.sensitive / "internal-report.html"
+    return {
+        **files,
+        **({"internal_report": str(internal)} if internal.exists() else {}),
+        "folder": str(run.settings.out),
+        "ledger": str(run.ledger) if paid else None,
+        "account": run.settings.account if paid else None,
+        "epsilon": float(privacy.get("total_epsilon", privacy["spent_epsilon"])),
+        "delta": float(privacy.get("total_delta", privacy["delta"])),
+        "unit": privacy["unit"],
+        "rows": report.get("synthetic_rows"),
+        "checks": len(report.get("gate", ())),
+        "headline": report.get("headline"),
+        "warnings": [*([report["drowned"]] if "drowned" in report else []), *warnings_of(report)],
+    }
 
 
 def _payer(run: Run) -> str:

@@ -41,8 +41,12 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
     schema.write_text(schema.read_text().replace("max: 99", "max: 9999999"))
     config.write_text(yaml.safe_dump({"model": {"training": {"components": 8, "steps": 20}}}))
     code, out, err = run_cli("--verbose", *synthesize_words(folder), "--json")
-    assert code == 0, err
-    return folder, json.loads(out)["run"], err
+    facts = json.loads(out)
+    assert code == 0 and all(name.isidentifier() for name in facts), err
+    assert 0 < facts["epsilon"] <= 1 and facts["checks"] > 0 and facts["rows"] > 0 and "within" in facts["headline"]
+    assert any("age" in one for one in facts["warnings"]) and Path(facts["synthetic_table"]).exists()
+    assert (facts["account"], Path(facts["ledger"]).name) == ("clinic", "ledger.sqlite")
+    return folder, facts["run"], err
 
 
 @pytest.mark.parametrize("words", commands(), ids=" ".join)

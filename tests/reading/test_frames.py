@@ -32,6 +32,13 @@ def test_the_index_and_the_names_of_its_owners_stay_out(tmp_path: Path) -> None:
     assert (tmp_path / "given.parquet").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_a_series_is_told_from_a_table_of_mixed_types(kind: str) -> None:
+    series = pytest.importorskip(kind).Series("age", [1, 2]) if kind == "polars" else FRAME["age"]
+    with refused(DataError, "its to_frame.. makes, and is none of them: Series"):
+        load_given(Sensitive(series))
+
+
 def test_names_are_written_without_rows(tmp_path: Path) -> None:
     path = write_names(load_given(Sensitive(FRAME)), tmp_path / "names.parquet")
     assert pq.read_table(path).num_rows == 0 and b"north" not in path.read_bytes()
