@@ -42,6 +42,7 @@ __all__ = [
     "Result",
     "Schema",
     "Spent",
+    "compare",
     "discover",
     "draft_schema",
     "embed_documents",
@@ -52,8 +53,10 @@ __all__ = [
     "marginals",
     "plan",
     "resume",
+    "runs",
     "sample",
     "synthesize",
+    "validate",
     "verify",
 ]
 
@@ -66,6 +69,7 @@ _MODULES = {
     "planning": ("Planned", "plan"),
     "result": ("Report", "Result", "Spent", "verify"),
     "free": ("marginals", "sample"),
+    "judging": ("compare", "runs", "validate"),
     "running": ("fit", "resume", "synthesize"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

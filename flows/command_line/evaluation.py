@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -102,11 +101,6 @@ def _print_comparison(facts: dict[str, Any], target: Path) -> None:
     for name in names:
         _print_unfinished(facts["tables"][name]["metrics"], name)
     console.print(f"page: {target.with_suffix('.html')} ({SENSITIVE}; {CHOOSING})", soft_wrap=True)
-
-
-def default_out(home: Path) -> Path:
-    """Return a fresh folder in the sensitive zone of a home."""
-    return home.absolute() / "sensitive" / f"compare-{datetime.now(UTC):%Y%m%d-%H%M%S}"
 
 
 def _check_there(*data: str | Path | None) -> None:

@@ -113,9 +113,12 @@ def compare(
 
     Example: nacre compare a.parquet b.parquet --real patients.parquet --schema patients.yaml
     """
-    from flows.command_line.evaluation import default_out, show_comparison
+    from flows.command_line.evaluation import show_comparison
+    from tasks.run.runs import new_comparison
 
-    show_comparison(tables, real, test, schema, out or default_out(home or HOME), jobs, lenet, as_json, fail_on_checks)
+    show_comparison(
+        tables, real, test, schema, out or new_comparison(home or HOME), jobs, lenet, as_json, fail_on_checks
+    )
 
 
 @app.command()

@@ -223,3 +223,8 @@ def is_read(run: Run) -> bool:
 
 def _where(run: Run) -> str:
     return f"--home {run.home}" + (f" --ledger {run.ledger_url}" if run.ledger_url else "")
+
+
+def new_comparison(home: Path) -> Path:
+    """Return a fresh folder for a comparison, in the sensitive zone of a home."""
+    return home.absolute() / "sensitive" / f"compare-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
