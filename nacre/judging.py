@@ -1,7 +1,8 @@
 """What there is, and how good it is: runs, rules of a schema, and tables beside the real rows; nothing is charged."""
 
+import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -59,22 +60,19 @@ def compare(
 ) -> "pd.DataFrame":
     """Judge synthetic tables, of whatever tools, side by side against the real rows: a row for each score.
 
-    The scores are exact figures of the real rows, so they stay inside, and to choose among runs by them is a release
-    that nobody charged. The page that lies beside them is ``.attrs["page"]``, in the sensitive zone of ``home``.
+    The scores are exact figures of the real rows, so they stay inside; to choose among runs by them is a release that
+    nobody charged. ``.attrs["page"]`` is their page, in the sensitive zone of ``home``.
 
     Args:
-        tables: hand-offs, paths or URIs of files, or rows in memory.
+        tables: hand-offs, paths or URIs of files, or rows in memory, all of one schema.
         real: the rows that they were made from.
-        schema: of all of them.
+        schema: as everywhere.
         test: rows that nothing was made from, which models are scored on.
         home: where the page lies; by default ``NACRE_HOME``, or ``.nacre``.
 
     Raises:
         NacreError: a table cannot be read, or has other columns than the schema.
     """
-    import json
-    from contextlib import ExitStack
-
     import pandas as pd
 
     from dpmodels.comparison.report import Options

@@ -95,7 +95,7 @@ def croissant_of(manifest: Manifest, contract: Contract, day: str, place: str = 
         **({"alternateName": manifest.made_by} if manifest.made_by else {}),
         "identifier": manifest.sha256,
         **({"license": said["license"]} if "license" in said else {}),
-        "rai:personalSensitiveInformation": f"Columns may be of sensitive traits; rows are drawn from a release at {price}.",
+        "rai:personalSensitiveInformation": f"Columns may be sensitive; rows are drawn from a release at {price}.",
         "distribution": [*files, *(one for table in named for one in _set(table["name"], parts[table["name"]]))],
         "recordSet": [_records(table, parts[table["name"]]) for table in named],
     }
