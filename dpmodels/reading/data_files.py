@@ -16,6 +16,7 @@ from dpmodels.errors import DataError, InvalidArgument, NacreError
 from dpmodels.reading.addresses import LOG, METADATA, Address, address_of
 from dpmodels.reading.links import check_links, identities
 from dpmodels.reading.table_folders import check_apart
+from dpmodels.sites import open_sites
 
 FORMATS = {
     ".parquet": "parquet",
@@ -58,8 +59,6 @@ PATIENCE = 120
 """Seconds that an object store may be silent in the middle of an answer."""
 STEP = 2**22
 """Bytes of a packed file that are asked of its place at once."""
-AHEAD = 2**20
-"""Bytes that are fetched of a web server beyond those that were asked for."""
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 FAILURES = (pa.ArrowException, ArithmeticError, OSError, ValueError, KeyError, RuntimeError)
 """What readers raise; the messages may quote the file, or what a server says, so none is passed on."""
@@ -204,11 +203,7 @@ def open_system(uri: str) -> tuple[pafs.FileSystem, str]:
         return pafs.LocalFileSystem(), str(Path(uri).absolute())
     try:
         if uri.startswith("https:"):
-            import fsspec
-
-            # its other cache drops what is ahead of a reader that goes from front to back, and fetches it again
-            site = fsspec.filesystem("https", cache_type="readahead", block_size=AHEAD)
-            return pafs.PyFileSystem(pafs.FSSpecHandler(site)), uri
+            return open_sites(), uri
         system, path = pafs.FileSystem.from_uri(uri)
         return _patient(system, uri) if isinstance(system, pafs.S3FileSystem) else system, path
     except ImportError:

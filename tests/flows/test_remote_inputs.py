@@ -141,7 +141,7 @@ def test_text_is_fetched_once_and_in_large_steps(tmp_path, monkeypatch, scheme, 
         assert done.returncode == 0 and json.loads(done.stdout)["rows"] > 1_000_000, done.stderr
         sent = counts(port, certificate)
     size = (tmp_path / "visits" / name).stat().st_size / 2**20
-    assert size < sent["mib"] <= size + 12 and sent["requests"] < size / 3 + 12
+    assert size < sent["mib"] <= size + 6 and sent["requests"] < size / 3 + 12
 
 
 @pytest.fixture(scope="module")
