@@ -45,7 +45,9 @@ def validate(data: "pd.DataFrame | Place | Result", schema: SchemaLike | None = 
 
     from tasks.stages.validate import check_hand_off
 
-    with _as_files(data) as place, _as_schema(schema) as file:
+    given = _taken(data)
+    del data  # a traceback of what follows shows no rows
+    with _as_files(given) as place, _as_schema(schema) as file:
         results = check_hand_off(place, file).results()
     return pd.DataFrame(results, columns=["column", "rule", "success"])
 
@@ -75,41 +77,51 @@ def compare(
     """
     import pandas as pd
 
-    from dpmodels.comparison.report import Options
-    from tasks.engine.engines import cores
-    from tasks.run.runs import new_comparison
-    from tasks.stages.evaluate import Place as Zone
-    from tasks.stages.evaluate import compare as judge
-
-    contract: Any = load_schema(schema)
-    with ExitStack() as stack:
-        places = [stack.enter_context(_as_files(table, f"table-{number}")) for number, table in enumerate(tables, 1)]
-        rows, held_out = (stack.enter_context(_as_files(each)) if each is not None else None for each in (real, test))
-        options = Options(workers=min(8, cores()))
-        file = judge(Zone(sensitive=new_comparison(home_of(home))), places, str(rows), held_out, contract, options)
-    facts = json.loads(file.read_text(encoding="utf-8"))
+    given, has_test = [_taken(each) for each in (*tables, real, test) if each is not None], test is not None
+    del tables, real, test  # a traceback of what follows shows no rows
+    page = _compared(given, has_test, load_schema(schema), home_of(home))
+    facts = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))
     scores = pd.DataFrame(
         {"score": one["score"], "better": one["better"], "real rows": one["real"], **one["tables"]}
         for one in facts["scores"]
     )
-    scores.attrs["page"] = str(file.with_suffix(".html"))
+    scores.attrs["page"] = str(page)
     return scores
 
 
+def _compared(given: "Sequence[str | Sensitive[Any]]", has_test: bool, contract: Any, home: Path) -> Path:
+    """Compare tables, which the real rows and perhaps those that were held out follow; return the private page."""
+    from dpmodels.comparison.report import Options
+    from tasks.engine.engines import cores
+    from tasks.run.folders import make_private
+    from tasks.run.runs import new_comparison
+    from tasks.stages.evaluate import Place as Zone
+    from tasks.stages.evaluate import compare as judge
+
+    make_private(zone := new_comparison(home))
+    with ExitStack() as stack:
+        places = [stack.enter_context(_as_files(each, zone, f"table-{at}")) for at, each in enumerate(given, 1)]
+        held_out, rows = places.pop() if has_test else None, places.pop()
+        options = Options(workers=min(8, cores()))
+        return judge(Zone(sensitive=zone), places, rows, held_out, contract, options).with_suffix(".html")
+
+
+def _taken(data: Any) -> "str | Sensitive[Any]":
+    """Return where the files of a table or of a hand-off lie, or the rows that lie in memory."""
+    path = str(data.folder) if isinstance(data, Result) else path_of(data)
+    return Sensitive(data) if path is None else path
+
+
 @contextmanager
-def _as_files(data: Any, name: str = "rows") -> Iterator[str]:
+def _as_files(data: "str | Sensitive[Any]", zone: Path | None = None, name: str = "rows") -> Iterator[str]:
     """Lend a table as files; what lies in memory is written where its owner alone reads it, and deleted afterwards."""
-    if isinstance(data, Result):
-        data = data.folder
-    if (path := path_of(data)) is not None:
-        yield path
+    if isinstance(data, str):
+        yield data
         return
     from dpmodels.reading.frames import load_given, transform_write
 
-    rows = load_given(Sensitive(data))
-    del data
-    with TemporaryDirectory() as folder:
-        transform_write(rows, file := Path(folder) / f"{name}.parquet")
+    with TemporaryDirectory(dir=zone) as folder:
+        transform_write(load_given(data), file := Path(folder) / f"{name}.parquet")
         yield str(file)
 
 

@@ -172,7 +172,7 @@ def _cause(text: str, columns: Mapping[str, Any]) -> str:
         return f"`{text}`: a comma is no decimal point; write {match[1]}.{match[2]}"
     if (sign := re.search(r"[=!<>]+", text)) and sign[0] not in (*SIGNS, "=="):
         return f"`{text}`: `{sign[0]}` is no sign; write one of {' '.join(SIGNS)}, such as `age>=50`"
-    if match := re.fullmatch(r"\s*(.+?)\s+(not\s+)?in\b.*", text, re.IGNORECASE | re.DOTALL):
+    if match := re.fullmatch(r"\s*(.+?)\s+(not\s+)?in\s*\(.*", text, re.IGNORECASE | re.DOTALL):
         return f"`{text}`: `in` is not known; draw rows for each value by itself, such as `{match[1]}=VALUE`"
     if match := re.fullmatch(r"(.*[=!<>]\s*)(['\"])(.*)\2\s*", text, re.DOTALL):
         return f"`{text}`: write the value without quotes: `{match[1]}{match[3]}`"
