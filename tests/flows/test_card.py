@@ -79,8 +79,8 @@ def test_the_sheet_says_who_signed_with_which_key_or_that_nobody_had_to(site: Pa
     assert approved is not None
     said = text_of(site / "second" / "statement.html")
     assert (
-        "By Dana (so the account calls the key below, and nothing signs the name), who signed this plan, its unit, "
-        "noise and price, and all that the operator declares here"
+        "By Dana (so the account calls the key below; the approval does not sign the name), who signed this plan, its "
+        "unit, noise and price, and all that the operator declares here"
     ) in said and fingerprint(approved.public_key) in said
     assert "By nobody: the account named no officer" in text_of(site / "out" / "statement.html")
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from dpmodels.pages.card import _avoided
+from dpmodels.pages.card import _avoided, _weak
 from dpmodels.pages.glance import doubted, fits, glance, likely_error, warnings_of, worst_first
+from dpmodels.pages.page import short
 
 PRIVACY = {"spent_epsilon": 1.0, "delta": 1e-5, "unit": "record"}
 
@@ -72,3 +73,19 @@ def test_the_error_of_a_mean_that_is_not_to_be_used_is_not_listed() -> None:
     assert len(doubted({"columns": columns})) == 2
     columns[0]["avoid"] = ["mean", "total"]
     assert [words[0] for words in doubted({"columns": columns})] == ["b"]
+
+
+def test_an_error_of_a_mean_near_0_is_written_by_itself_and_not_in_percent_of_it() -> None:
+    score = {"mean": {"estimate": -0.02, "expected_error": 0.015}, "p99": {"estimate": 2.4, "expected_error": 0.1}}
+    price = {
+        "mean": {"estimate": 20000.0, "expected_error": 500.0},
+        "p99": {"estimate": 90000.0, "expected_error": 900.0},
+    }
+    said = doubted({"columns": [{"name": "score", **score}, {"name": "price", **price}]})
+    words = "; ".join(said).replace("\N{NO-BREAK SPACE}", " ")
+    assert "score -0.02 ± 0.015, its 99 % quantile ±4.17 %" in words and "price ±2.5 %, " in words
+
+
+def test_large_numbers_have_their_digits_and_what_is_close_is_no_weakness() -> None:
+    assert [short(x) for x in (13912.4, 1e16, 1.23456, 1e-5)] == ["13912", "1e+16", "1.235", "1e-5"]
+    assert _weak({"a": 0.2, "b": 0.01, "c": 0.009}) == {"a": 0.2, "b": 0.01} and _weak({"c": 0.009}) == {"c": 0.009}

@@ -62,6 +62,7 @@ def test_a_value_that_half_of_the_rows_have_stands_out_and_is_cut_with_its_share
     assert len(height) == 3 and height[1] == pytest.approx(1.5 * max(height[0], height[2]))
     assert width[1] * 40 == pytest.approx(WIDTH - LEFT, rel=0.02)  # wide enough to be seen, with what lies beside it
     assert "\N{UPWARDS ARROW} 5" in figure.svg
+    assert (width * height)[0] == pytest.approx((width * height)[2], rel=0.06)  # areas of what is not cut are shares
 
 
 def test_bounds_that_are_far_too_wide_do_not_hide_the_rows() -> None:
