@@ -31,7 +31,7 @@ from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft
 from dpmodels.report.bins import CellTally
 from dpmodels.report.fidelity import Measured
-from dpmodels.report.pairs import grouped
+from dpmodels.report.pairs import groups_of
 from dpmodels.report.ranks import rank_error
 from dpmodels.report.report import summarise
 
@@ -76,7 +76,7 @@ def outcomes(frame: pd.DataFrame, schema: Schema, epsilon: float, seed: int) -> 
         [_shares(cells[:, place], size) for cells in (cells_of_real, cells_of_synthetic)]
         for place, size in enumerate(of_release.codec.cell_sizes)
     ]
-    groups, marginals = list[NDArray[np.int64]](), of_release.marginals
+    marginals = of_release.marginals
     assert marginals is not None
     for one, (real, synthetic) in zip(facts["columns"], shares, strict=True):
         if one["ordered"]:
@@ -86,10 +86,11 @@ def outcomes(frame: pd.DataFrame, schema: Schema, epsilon: float, seed: int) -> 
             yield "quantiles", rank_error(one), float(apart)
         merged = marginals.columns[one["name"]].cell_of
         yield "shares", likely_error(one), float(np.abs(np.bincount(merged, real - synthetic)).sum() / 2)
-        groups.append(grouped(marginals.columns[one["name"]].counts, one["ordered"]))
+    (groups,) = filter(None, map(groups_of, of_release.sums))
+    named = [groups.get(name, np.zeros(0, dtype=np.int64)) for name in of_release.codec.columns]
     for first, second, *figures in (facts["pairs"] or {"distances": []})["distances"]:
         real, synthetic = (
-            _shares(4 * groups[first][cells[:, first]] + groups[second][cells[:, second]], 16)
+            _shares(4 * named[first][cells[:, first]] + named[second][cells[:, second]], 16)
             for cells in (cells_of_real, cells_of_synthetic)
         )
         yield "pairs", likely_of_pair(figures), float(np.abs(real - synthetic).sum() / 2)

@@ -32,6 +32,9 @@ FIGURES = {
     "noise_distance_95",
     "noise_rank_distance_95",
     "rank_distance_to_release",
+    "rank_distance_in_a_cell",
+    "quantiles_within",
+    "shares_within",
     "clipped",
     "resolved",
 }

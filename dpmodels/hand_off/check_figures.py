@@ -9,6 +9,9 @@ from typing import Any
 
 from dpmodels.contract.columns import Integer, Modelled, Number
 from dpmodels.contract.schema import Schema
+from dpmodels.report.pairs import pair_within
+from dpmodels.report.ranks import quantiles_within
+from dpmodels.report.report import shares_within
 
 Facts = Mapping[str, Any]
 ROUNDED = 1e-5
@@ -22,7 +25,14 @@ SHARES = (
     "expected_rank_distance",
     "noise_rank_distance_95",
     "rank_distance_to_release",
+    "rank_distance_in_a_cell",
+    "quantiles_within",
+    "shares_within",
 )
+
+
+WITHIN = {"quantiles_within": quantiles_within, "shares_within": shares_within}
+"""What is reckoned from other figures of a column."""
 
 
 def impossible(report: Facts, table: Schema) -> Iterator[str]:
@@ -47,6 +57,7 @@ def _are_pairs(pairs: Facts, columns: int) -> bool:
     return (
         _are_between((pairs[key] for key in pairs.keys() - {"distances"}), 0)
         and all(_are_between(figures, 0, 1 + ROUNDED) for _, _, *figures in distances)
+        and all(figures[3:] in ([], [pair_within(figures)]) for _, _, *figures in distances)
         and all(0 <= first < second < columns for first, second in listed)
         and len(set(listed)) == len(listed)
     )
@@ -65,6 +76,7 @@ def _of_column(facts: Facts, column: Modelled) -> Iterator[str]:
     ranges = [unseen.get(key, ()) for key in ("means", "quantiles")]
     if not _are_between([unseen.get("records"), unseen.get("share")], 0) or any(map(_descends, ranges)):
         yield "unseen"
+    yield from (key for key, reckoned in WITHIN.items() if key in facts and facts[key] != reckoned(facts))
     yield from (key for key in ("mean", "p99") if key in facts and not _is_figure(facts[key], column))
 
 

@@ -149,18 +149,24 @@ def worst_first(columns: Sequence[Facts]) -> list[Facts]:
 def likely_error(column: Facts) -> float:
     """Return the total variation between synthetic and real rows that is not exceeded in nineteen releases of twenty.
 
-    By noise and by fit, which add up at most. What is counted together is told apart by the first histogram alone,
-    whose noise is added. Reports of layout 8 state the mean of the noise alone.
+    Reports up to layout 10 add noise and fit up, with the noise among all cells that are counted together; those up
+    to layout 8 state the mean of the noise alone.
     """
+    if "shares_within" in column:
+        return float(column["shares_within"])
     within = column.get("counted_together", {"distance_within": 0.0})["distance_within"]
     noise = column.get("noise_distance_95", column["expected_distance"])
     return min(1.0, float(noise + column["distance_to_release"] + within))
 
 
 def likely_of_pair(figures: Sequence[float]) -> float:
-    """Return the same of two columns; ``figures``: mean of the noise, distance to the release, 95 % of the noise."""
+    """Return the same of two columns; ``figures``: as a report lists them.
+
+    These are the mean of the noise, the distance to the release, the 95 % quantile of the noise (from layout 9), and
+    what both come to (from layout 11).
+    """
     noise, distance, *likely = figures
-    return min(1.0, (likely[0] if likely else noise) + distance)
+    return likely[1] if likely[1:] else min(1.0, (likely[0] if likely else noise) + distance)
 
 
 def _fit(looks: Sequence[Facts]) -> str:

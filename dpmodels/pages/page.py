@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 
 from dpmodels.escapes import escaped
 
-LAYOUT = 10
+LAYOUT = 11
 """Raise this whenever a template or a renderer makes other bytes of the same facts: ``nacre verify`` compares pages of
 this layout with what it makes itself, and leaves others alone (tests/hand_off/test_pages.py)."""
 ROUNDED = 1e-9

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.columns import Continuous
@@ -19,12 +20,14 @@ from dpmodels.embeddings.branch import BranchSum
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.products import Products
 from dpmodels.releases.steps import NoisySum
-from dpmodels.report.fidelity import HALF_NORMAL, absolute_95
+from dpmodels.report.fidelity import HALF_NORMAL, absolute_95, within_95
 
 GROUPS = 4
 """Groups that the cells of a column are joined to, at most: finer, noise would be most of every distance."""
 MOST_COLUMNS = 100
 """Columns of a table whose pairs are listed, the first ones."""
+DIGITS = 6
+"""Digits of a figure of two columns."""
 Distance = tuple[str, str, float, float, float]
 """Two columns; the distance e that noise alone puts between release and real table; d of the synthetic rows; e95."""
 
@@ -39,15 +42,20 @@ def pair_distances(names: Sequence[str], sums: Sequence[NoisySum], synthetic: Se
         for one, other, *distances in _distances(look, total):
             if one in place and other in place:
                 first, second = sorted((place[one], place[other]))
-                figures = (round(min(1.0, figure), 6) for figure in distances)
-                listed.setdefault((first, second), [first, second, *figures])
+                figures = [round(min(1.0, figure), DIGITS) for figure in distances]
+                listed.setdefault((first, second), [first, second, *figures, pair_within(figures)])
     return [listed[pair] for pair in sorted(listed)]
+
+
+def pair_within(figures: Sequence[float]) -> float:
+    """Return within what two columns together are, by the distances e, d and e95 that a report states."""
+    return round(min(1.0, within_95(figures[2], figures[1])), DIGITS)
 
 
 def _distances(look: NoisySum, total: Floats) -> Iterator[Distance]:
     """Yield what a sum says of every two columns; nothing where it counted none together."""
-    moments = look.embedding.rows if isinstance(look.embedding, BranchSum) else look.embedding
-    if not isinstance(moments, Moments) or not moments.paired.any():
+    moments = _pairing(look)
+    if moments is None:
         return
     columns, released = len(moments.partition.sizes), look.vector.astype(np.float64)
     records, rows = (float(_cells(moments, each).sum()) / columns for each in (released, total))
@@ -60,9 +68,36 @@ def _distances(look: NoisySum, total: Floats) -> Iterator[Distance]:
         distance, expected, likely = _halves(moments, apart, noise)
     else:
         distance, expected, likely = _blocks(moments, apart, noise, group)
-    names = moments.partition.names
-    for i, j in np.argwhere(np.triu(moments.paired)).tolist():
+    names, apart_in = moments.partition.names, _several(moments, group)
+    for i, j in np.argwhere(np.triu(moments.paired) & apart_in[:, None] & apart_in).tolist():
         yield names[i], names[j], float(expected[i, j]), float(distance[i, j]), float(likely[i, j])
+
+
+def groups_of(look: NoisySum) -> dict[str, Whole]:
+    """Return the group of each fine cell of each column that a sum counts with others; nothing where it counts none."""
+    moments = _pairing(look)
+    if moments is None:
+        return {}
+    partition, counts = moments.partition, _cells(moments, look.vector.astype(np.float64))
+    parts = np.split(_groups(moments, counts.sum(axis=0)), partition.offsets[1:-1])
+    groups = {
+        name: (part - part.min())[merge]
+        for name, part, merge in zip(partition.names, parts, partition.merge, strict=True)
+    }
+    if partition.class_column is not None:
+        groups[list(partition.codec.columns)[partition.class_column]] = grouped(counts.sum(axis=1), ordered=False)
+    return groups
+
+
+def _pairing(look: NoisySum) -> Moments | None:
+    """Return the moments that a sum counts columns together by; None where it counts none."""
+    moments = look.embedding.rows if isinstance(look.embedding, BranchSum) else look.embedding
+    return moments if isinstance(moments, Moments) and moments.paired.any() else None
+
+
+def _several(moments: Moments, group: Whole) -> NDArray[np.bool_]:
+    """Tell of which columns several groups are told apart: of one group every distance is 0, and says nothing."""
+    return np.array([len(np.unique(part)) > 1 for part in np.split(group, moments.partition.offsets[1:-1])])
 
 
 def _cells(moments: Moments, vector: Floats) -> Floats:
@@ -129,13 +164,17 @@ def _with_classes(moments: Moments, released: Floats, apart: Floats, noise: floa
     partition = moments.partition
     if partition.class_column is None:
         return
+    several = _several(moments, group)
     target, one_way = list(partition.codec.columns)[partition.class_column], _cells(moments, apart)
     label = grouped(_cells(moments, released).sum(axis=1), ordered=False)
     table, ones = np.zeros((2, GROUPS, int(group.max()) + 1))
     places = (np.repeat(label, len(group)), np.tile(group, len(label)))
     np.add.at(table, places, one_way.ravel())
     np.add.at(ones, places, 1)
-    for name, begin, end in zip(partition.names, partition.offsets[:-1], partition.offsets[1:], strict=True):
+    bounds = zip(partition.names, partition.offsets[:-1], partition.offsets[1:], several, strict=True)
+    for name, begin, end, tells in bounds if label.any() else ():
+        if not tells:
+            continue
         mine = np.unique(group[begin:end])
         of_a_cell, counts = noise / moments.one_way, ones[:, mine]
         total, squares = of_a_cell * float(np.sqrt(counts).sum()), of_a_cell**2 * float(counts.sum())

@@ -5,10 +5,15 @@
     e      the largest distance of F from the real shares that noise alone leads to expect
     e95    the one that it exceeds in one release of twenty
 
+The noise of F is a Brownian bridge over the whole cells, whose sum is the number of records, a bridge within each
+cell, and what the number of records is off by, which moves all shares at once. The three are independent, and so are
+added by squares.
+
 Privacy: post-processing of released counts, their known noise, and synthetic rows.
 """
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,40 +22,74 @@ from scipy.special import ndtri
 from dpmodels.arrays import Floats
 from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.methods.parts.marginals import Marginal
-from dpmodels.report.fidelity import LIKELY
+from dpmodels.report.fidelity import HALF_NORMAL, LIKELY, within_95
+
+BRIDGE = math.sqrt(math.pi / 2) * math.log(2)
+"""Mean of the largest absolute value of a Brownian bridge whose walk has variance 1."""
+BRIDGE_95 = math.sqrt(math.log(2 / (1 - LIKELY)) / 2)
+"""What it exceeds in one of twenty at most: it exceeds x with a probability of at most 2 exp(-2 x^2)."""
+NORMAL_95 = float(ndtri((1 + LIKELY) / 2))
+"""What the absolute value of a standard normal exceeds in one of twenty."""
 
 
-def rank_distances(column: Modelled, noisy: Marginal, synthetic: Floats, records: float) -> dict[str, float]:
-    """Return both distances of a column whose values have an order; nothing of another.
+def rank_distances(
+    column: Modelled, noisy: Marginal, synthetic: Floats, records: float, records_stddev: float
+) -> dict[str, float]:
+    """Return the distances of a column whose values have an order, and within what its quantiles are; else nothing.
 
-    Shapes: ``synthetic`` [fine cells], the synthetic shares.
+    Where the noise within cells is more than there is in them, they count as a whole: a synthetic value may then be
+    anywhere in its cell, which puts its share as far off as the fullest cell is full.
+
+    Args:
+        column, noisy: the column, and what was released of it.
+        synthetic: the synthetic shares of its fine cells.
+        records, records_stddev: the released number of records, and its noise.
     """
     if not isinstance(column, Continuous):
         return {}
-    size, cells = column.cells, noisy.cell_of[: column.cells]
-    counts, stddev = noisy.counts[:size], noisy.stddev
-    if np.any(np.diff(cells) < 0) or np.isin(noisy.cell_of[size:], cells).any():
-        released, whole, narrow = counts, np.full(size, stddev), np.ones(size)
+    synthetic, noisy = synthetic[: column.cells], _in_runs(noisy, column.cells)
+    used, run = np.unique(noisy.cell_of[: column.cells], return_inverse=True)
+    narrow, counts = np.bincount(run).astype(np.float64), noisy.counts[: column.cells]
+    whole = noisy.adding_up_to(records)
+    released = counts + ((whole.pooled[used] - np.bincount(run, counts)) / narrow)[run]
+    apart = np.abs(np.cumsum(released) / records - np.cumsum(synthetic))
+    inside = noisy.stddev * expected_inside(narrow), noisy.stddev * inside_95(narrow)
+    fullest = float(np.bincount(run, synthetic)[narrow > 1].max(initial=0.0))
+    if inside[1] > records * fullest:
+        apart, inside = apart[np.flatnonzero(np.diff(run, append=-1))], (0.0, 0.0)
     else:
-        used, run = np.unique(cells, return_inverse=True)
-        narrow, whole = np.bincount(run).astype(np.float64), noisy.pooled_stddev[used]
-        released = counts + ((noisy.pooled[used] - np.bincount(run, counts)) / narrow)[run]
-    distance = np.abs(np.cumsum(released) / records - np.cumsum(synthetic[:size])).max()
-    noise = expected_of_sums(whole) + stddev * expected_within(narrow)
-    likely = sums_95(whole) + stddev * within_95(narrow)
-    return {
-        "expected_rank_distance": round(min(1.0, noise / records), 8),
-        "noise_rank_distance_95": round(min(1.0, likely / records), 8),
-        "rank_distance_to_release": round(min(1.0, float(distance)), 8),
+        fullest = 0.0
+    moved = records_stddev * _reach_of_the_number(noisy, whole, records)
+    end = math.hypot(*noisy.pooled_stddev.tolist())
+    noise = math.hypot(BRIDGE * end, HALF_NORMAL * moved, inside[0]) / records
+    likely = math.hypot(BRIDGE_95 * end, NORMAL_95 * moved, inside[1]) / records
+    distances = {
+        "expected_rank_distance": noise,
+        "noise_rank_distance_95": likely,
+        "rank_distance_to_release": float(apart.max()),
+        **({"rank_distance_in_a_cell": fullest} if fullest else {}),
     }
+    figures = {name: round(min(1.0, distance), 8) for name, distance in distances.items()}
+    return figures | {"quantiles_within": quantiles_within(figures)}
 
 
-def expected_of_sums(stddevs: Floats) -> float:
-    """Return how large the largest of all sums from the left is expected to be: of a walk, sqrt(pi/2) times its end."""
-    return math.sqrt(math.pi / 2) * math.hypot(*stddevs.tolist())
+def _in_runs(noisy: Marginal, size: int) -> Marginal:
+    """Return what was released by cells that are runs of narrow ones; by narrow ones, where the cells are no runs."""
+    cells, states = noisy.cell_of[:size], noisy.cell_of[size:]
+    is_run = bool(np.all(np.diff(cells) >= 0)) and not np.isin(states, cells).any()
+    return noisy if is_run else Marginal.plain(noisy.counts, noisy.stddev)
 
 
-def expected_within(sizes: Floats) -> float:
+def _reach_of_the_number(noisy: Marginal, whole: Marginal, records: float) -> float:
+    """Return by how much the number of records moves the share below a cell at most, for each record it is off by.
+
+    Of what it is off by, the cells below take the part that is theirs of the variance, and should take their share.
+    """
+    variance = np.cumsum(noisy.pooled_stddev**2)
+    return float(np.abs(variance / variance[-1] - np.cumsum(whole.pooled) / records).clip(max=1.0).max())
+
+
+def expected_inside(sizes: Floats) -> float:
     """Return a bound on what is added within the cells, each of so many narrow ones of noise 1, whose sum is known.
 
     The sums within one are a bridge, whose largest exceeds x sqrt(size) with a probability of about 2 exp(-2 x^2).
@@ -59,24 +98,24 @@ def expected_within(sizes: Floats) -> float:
     return math.sqrt(float(sizes.max()) * math.log(5 * joined) / 2) if joined else 0.0
 
 
-def sums_95(stddevs: Floats) -> float:
-    """Return what the largest of all sums from the left exceeds in one release of twenty.
-
-    A walk exceeds x times its end's standard deviation with a probability of at most 4 (1 - Phi(x)), by reflection.
-    """
-    return float(ndtri(1 - (1 - LIKELY) / 4)) * math.hypot(*stddevs.tolist())
-
-
-def within_95(sizes: Floats) -> float:
-    """Return the same of what is added within the cells; arguments as of ``expected_within``."""
+def inside_95(sizes: Floats) -> float:
+    """Return what this exceeds in one release of twenty; arguments as of ``expected_inside``."""
     joined = int((sizes > 1).sum())
     return math.sqrt(float(sizes.max()) * math.log(2 * joined / (1 - LIKELY)) / 2) if joined else 0.0
 
 
-def rank_error(column: Any) -> float:
+def quantiles_within(figures: Mapping[str, float]) -> float:
+    """Return within what the quantiles of a column are, by the distances that its report states."""
+    noise, distance = figures["noise_rank_distance_95"], figures["rank_distance_to_release"]
+    return round(min(1.0, within_95(noise, distance) + figures.get("rank_distance_in_a_cell", 0.0)), 8)
+
+
+def rank_error(column: Mapping[str, Any]) -> float:
     """Return by how much of the rows a synthetic quantile is off at most in nineteen releases of twenty.
 
-    Reports of layout 8 state the mean of the noise alone.
+    Reports up to layout 10 add the distances up, and those up to layout 8 state the mean of the noise alone.
     """
+    if "quantiles_within" in column:
+        return float(column["quantiles_within"])
     noise = column.get("noise_rank_distance_95", column["expected_rank_distance"])
     return min(1.0, float(noise + column["rank_distance_to_release"]))

@@ -27,6 +27,7 @@ from dpmodels.report.fidelity import (
     drowned,
     expected_distance,
     noise_distance_95,
+    within_95,
 )
 from dpmodels.report.largest import counted_together, largest_cell
 from dpmodels.report.numbers import errors_of
@@ -131,24 +132,37 @@ def column_facts(
     if marginals is None or name not in marginals.columns:
         return facts
     noisy, records = marginals.columns[name], marginals.records
+    whole = noisy.adding_up_to(records)
     pooled = np.bincount(noisy.cell_of, shares, minlength=len(noisy.pooled))
     largest = largest_cell(column, noisy.counts, records)
     together = counted_together(column, noisy, records)
     errors = errors_of(column, noisy, shares)
-    return facts | {
+    figures = {
         "released": _round(bins.join(noisy.counts) / records),
         "released_stddev": _round(noisy.stddev * np.sqrt(bins.sizes) / records),
         "cells": len(noisy.pooled),
-        "expected_error_of_a_share": round(float(HALF_NORMAL * noisy.pooled_stddev.mean() / records), 8),
-        "expected_distance": round(expected_distance(noisy.pooled_stddev, records), 8),
-        "noise_distance_95": round(noise_distance_95(noisy.pooled_stddev, records), 8),
-        "distance_to_release": round(min(1.0, float(np.abs(pooled - noisy.pooled / records).sum() / 2)), 8),
-        **rank_distances(column, noisy, shares, records),
+        "expected_error_of_a_share": round(float(HALF_NORMAL * whole.pooled_stddev.mean() / records), 8),
+        "expected_distance": round(expected_distance(whole.pooled_stddev, records), 8),
+        "noise_distance_95": round(noise_distance_95(whole.pooled_stddev, records), 8),
+        "distance_to_release": round(min(1.0, float(np.abs(pooled - whole.pooled / records).sum() / 2)), 8),
+        **rank_distances(column, noisy, shares, records, marginals.records_stddev),
         "largest_cell": largest,
         **({"counted_together": together} if together else {}),
         **errors,
         **warned(column, noisy, largest, together, measurement, errors),
     }
+    return facts | figures | {"shares_within": shares_within(facts | figures)}
+
+
+def shares_within(column: Mapping[str, Any]) -> float:
+    """Return within what the shares of a column's cells are, by the distances that its report states.
+
+    Of values that have an order the cells are the runs that are told apart: how values lie in these is in what their
+    quantiles are within. Categories that are counted together are told apart by the first histogram alone.
+    """
+    together = {} if column["ordered"] else column.get("counted_together", {})
+    apart = together.get("distance_within", 0.0)
+    return round(min(1.0, within_95(column["noise_distance_95"], column["distance_to_release"], apart)), 8)
 
 
 def with_cut(facts: dict[str, Any], column: Modelled, line: Line) -> dict[str, Any]:

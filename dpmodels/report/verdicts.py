@@ -37,7 +37,8 @@ def verdict(column: Facts) -> str:
         return UNKNOWN
     doubted = [FIGURES[name] for name in column.get("avoid", ())]
     use_no = [f"use no {', '.join(doubted[:-1]) + ' or ' * bool(doubted[1:])}{doubted[-1]}"] if doubted else []
-    shares = f"shares within {percent_up(likely_error(column))}"
+    cells = f" of {_number(column['cells'], column['cells'], 'range')}" if "quantiles_within" in column else ""
+    shares = f"shares{cells} within {percent_up(likely_error(column))}"
     close = f"quantiles within {percent_up(rank_error(column))}, {shares}" if column["ordered"] else shares
     return "; ".join([UNRESOLVED if unresolved(column) else close, *use_no])
 

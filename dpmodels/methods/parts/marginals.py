@@ -5,7 +5,7 @@ Privacy: post-processing of released vectors and public noise scales.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -48,6 +48,16 @@ class Marginal:
         """Return a marginal that was measured once, in its fine cells."""
         return cls(counts, stddev, np.arange(len(counts)), counts, np.full(len(counts), stddev))
 
+    def adding_up_to(self, records: float) -> "Marginal":
+        """Return the averages as they are once their sum is known: each takes its part of what the noise is known to be.
+
+        The part of a cell is that of its variance v in the variance V of the sum; what is left is v (1 - v / V).
+        """
+        variance = self.pooled_stddev**2
+        part = variance / max(float(variance.sum()), 1e-300)
+        averages = self.pooled + part * (records - self.pooled.sum())
+        return replace(self, pooled=averages, pooled_stddev=self.pooled_stddev * np.sqrt(1 - part))
+
 
 @dataclass(frozen=True)
 class Marginals:
@@ -68,9 +78,17 @@ class Marginals:
     @property
     def records(self) -> float:
         """Return the number of records, estimated from the column whose noisy counts add up with the least noise."""
+        return max(float(self._best.counts.sum()), 1.0)
+
+    @property
+    def records_stddev(self) -> float:
+        """Return the noise_stddev of this number."""
+        return self._best.stddev * math.sqrt(len(self._best.counts))
+
+    @property
+    def _best(self) -> Marginal:
         noise = {name: one.stddev**2 * len(one.counts) for name, one in self.columns.items()}
-        best = self.columns[min(noise, key=lambda name: noise[name])]
-        return max(float(best.counts.sum()), 1.0)
+        return self.columns[min(noise, key=lambda name: noise[name])]
 
 
 @dataclass(frozen=True)
