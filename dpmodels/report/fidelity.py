@@ -102,9 +102,20 @@ def expected_distance(stddev: Floats, records: float) -> float:
 def noise_distance_95(stddev: Floats, records: float) -> float:
     """Return the total variation that noise alone exceeds between released and real shares in one release of twenty.
 
-    Half the sum over cells of |noise|.
+    Half the sum over cells of |noise|, which adds up to nothing, for the sum of all cells is known. With p_i the part
+    of a cell in the variance of that sum, what is left is of stddev_i sqrt(1 - p_i), and two cells have a correlation
+    whose square is p_i p_j / ((1 - p_i) (1 - p_j)). Of |noise| they covary by (1 - 2/pi) times that at most, in units
+    of both standard deviations; two cells alone do so exactly.
+
+    Args:
+        stddev: of the noise of each cell, before their sum is known.
+        records: how many there are.
     """
-    return float(min(1.0, absolute_95(stddev.sum(), (stddev**2).sum()) / (2 * records)))
+    part = stddev**2 / max(float((stddev**2).sum()), 1e-300)
+    left = stddev * np.sqrt(1 - part)
+    shared = np.divide(left * part, 1 - part, out=np.zeros_like(left), where=part < 1)
+    squares = (left**2).sum() + shared.sum() ** 2 - (shared**2).sum()
+    return float(min(1.0, absolute_95(left.sum(), squares) / (2 * records)))
 
 
 def absolute_95(total: Any, squares: Any) -> Any:

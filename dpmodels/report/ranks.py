@@ -41,9 +41,11 @@ def rank_distances(
     anywhere in its cell, which puts its share as far off as the fullest cell is full.
 
     Args:
-        column, noisy: the column, and what was released of it.
+        column: whose values they are.
+        noisy: what was released of it.
         synthetic: the synthetic shares of its fine cells.
-        records, records_stddev: the released number of records, and its noise.
+        records: the released number of records.
+        records_stddev: the noise of this number.
     """
     if not isinstance(column, Continuous):
         return {}

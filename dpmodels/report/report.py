@@ -5,6 +5,7 @@
 Privacy: post-processing of what was released, the synthetic rows and public parameters.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,7 +28,6 @@ from dpmodels.report.fidelity import (
     drowned,
     expected_distance,
     noise_distance_95,
-    within_95,
 )
 from dpmodels.report.largest import counted_together, largest_cell
 from dpmodels.report.numbers import errors_of
@@ -143,7 +143,7 @@ def column_facts(
         "cells": len(noisy.pooled),
         "expected_error_of_a_share": round(float(HALF_NORMAL * whole.pooled_stddev.mean() / records), 8),
         "expected_distance": round(expected_distance(whole.pooled_stddev, records), 8),
-        "noise_distance_95": round(noise_distance_95(whole.pooled_stddev, records), 8),
+        "noise_distance_95": round(noise_distance_95(noisy.pooled_stddev, records), 8),
         "distance_to_release": round(min(1.0, float(np.abs(pooled - whole.pooled / records).sum() / 2)), 8),
         **rank_distances(column, noisy, shares, records, marginals.records_stddev),
         "largest_cell": largest,
@@ -157,12 +157,13 @@ def column_facts(
 def shares_within(column: Mapping[str, Any]) -> float:
     """Return within what the shares of a column's cells are, by the distances that its report states.
 
-    Of values that have an order the cells are the runs that are told apart: how values lie in these is in what their
-    quantiles are within. Categories that are counted together are told apart by the first histogram alone.
+    They are few, so the noise may point where the fit does, and both are added. Of values that have an order the cells
+    are the ranges that are told apart: how values lie in these is in what their quantiles are within. Categories that
+    are counted together are told apart by the first histogram alone, whose noise is another.
     """
     together = {} if column["ordered"] else column.get("counted_together", {})
-    apart = together.get("distance_within", 0.0)
-    return round(min(1.0, within_95(column["noise_distance_95"], column["distance_to_release"], apart)), 8)
+    noise = math.hypot(column["noise_distance_95"], together.get("distance_within", 0.0))
+    return round(min(1.0, noise + column["distance_to_release"]), 8)
 
 
 def with_cut(facts: dict[str, Any], column: Modelled, line: Line) -> dict[str, Any]:

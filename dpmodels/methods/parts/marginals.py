@@ -49,7 +49,7 @@ class Marginal:
         return cls(counts, stddev, np.arange(len(counts)), counts, np.full(len(counts), stddev))
 
     def adding_up_to(self, records: float) -> "Marginal":
-        """Return the averages as they are once their sum is known: each takes its part of what the noise is known to be.
+        """Return the averages as they are once their sum is known: each takes its part of what the noise adds up to.
 
         The part of a cell is that of its variance v in the variance V of the sum; what is left is v (1 - v / V).
         """
