@@ -26,13 +26,12 @@ from dpmodels.codec.encode import Codec
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.schema import Schema
 from dpmodels.methods.registry import create
-from dpmodels.pages.glance import likely_error, likely_of_pair
+from dpmodels.pages.glance import likely_error, likely_of_pair, rank_error
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft
 from dpmodels.report.bins import CellTally
 from dpmodels.report.fidelity import Measured
 from dpmodels.report.pairs import groups_of
-from dpmodels.report.ranks import rank_error
 from dpmodels.report.report import summarise
 
 HEAD = ["table", "figure", "figures", "stated, %", "true, %", "beyond, %", "true / stated, as a rule", "nine of ten"]

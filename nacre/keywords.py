@@ -33,7 +33,10 @@ class HandOverSettings(TypedDict, total=False):
     out: Place | None
     signing_key: Place | None
     purpose: str
+    subjects: str
+    legal_basis: str
     recipient: str
+    recipient_retention: str
     license: str
     controller: str
     contact: str

@@ -233,6 +233,7 @@ def _content(contract: Contract, report: Mapping[str, Any]) -> dict[str, Any]:
         return {
             "about": "tree",
             "rows": report["synthetic_rows"],
+            **_counted(report),
             "target": contract.target,
             "tables": list(contract.tables),
             **({"public": list(contract.public)} if contract.public else {}),
@@ -246,11 +247,17 @@ def _content(contract: Contract, report: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "about": contract.kind,
         "rows": report["synthetic_rows"],
+        **_counted(report),
         "target": contract.target,
         "columns": [{"name": name, "type": column.type} for name, column in columns.items()],
         "left_out": [name for name in contract.columns if name not in columns],
         **_sources(contract),
     }
+
+
+def _counted(report: Mapping[str, Any]) -> dict[str, float]:
+    """Return how many units there are, as far as noisy counts tell it; nothing where none was released."""
+    return {"counted": report["released_records"]} if report.get("released_records") else {}
 
 
 def _sources(contract: Contract) -> dict[str, Any]:

@@ -25,6 +25,7 @@ LIFE = ["reserve", "draw", "seal", "commit"]
 CLOSE = Decimal("1e-9")
 MOST_WORK, WORK_OF_A_PART = 2 * MAX_KINDS, 24
 NOT_APPROVED = "by nobody that this file names"
+SIGNED_FOR = "the key signed the charge, before there were rows to look at, and no name or day"
 
 TOLD = (
     "the price of the discovery {0} is what schema.yaml says of it, for the ledger that paid was not at hand: ask "
@@ -255,8 +256,10 @@ def _signer(
         check.faults.append("the approval is signed with another key than the officer's that you named")
     name, key = printable(signed.officer), fingerprint(signed.public_key)
     if officer:
-        return f"{name}, by the officer's key you named, whose SHA-256 is {key}"
-    return f"{name} is the name beside a key whose SHA-256 is {key}; give the officer's with --officer-key"
+        return f"{name}, by the officer's key you named, whose SHA-256 is {key}; {SIGNED_FOR}"
+    return (
+        f"{name} is the name beside a key whose SHA-256 is {key}; give the officer's with --officer-key; {SIGNED_FOR}"
+    )
 
 
 def _reckoned(lines: Sequence[Line], delta: float, check: Verification, most: float | None = None) -> Decimal | None:

@@ -5,6 +5,7 @@ from functools import cache
 from string import Formatter
 
 from dpmodels.report.largest import (
+    AT_BOUND,
     FEW_ZEROS,
     FEWER,
     IN_A_CELL,
@@ -109,6 +110,8 @@ def _filler(field: str) -> str:
 def _advice() -> str:
     """Return the expression of what is advised for the next release."""
     cells = [re.escape(MORE_CELLS.format(setting=name, members="@")).replace("@", "[0-9]{1,9}") for name in SETTINGS]
-    known = map(re.escape, (FEWER, LOGARITHMIC + FEW_ZEROS, LOGARITHMIC, NARROWER, ZEROS_APART, *UNCUT.values()))
+    known = map(
+        re.escape, (AT_BOUND, FEWER, LOGARITHMIC + FEW_ZEROS, LOGARITHMIC, NARROWER, ZEROS_APART, *UNCUT.values())
+    )
     one = f"({'|'.join([*known, *cells])})"
-    return f"{one}((, | or ){one}){{0,4}}"
+    return f"{one}((, | or ){one}){{0,5}}"

@@ -21,6 +21,7 @@ Its format is numbered, and each manifest is written in the oldest format that c
     10  any of 7 that are of a federation for a client of which an officer signed: the signature is in the client's line
     11  any of 7 or 8 that are of a table, with its contract of the Open Data Contract Standard among the files
     12  any of 7 to 11 where an officer signed what is declared too, or where controller, contact or why are declared
+    13  any of 7 to 12 where subjects, a legal basis, or the recipient's retention are declared
 """
 
 import json
@@ -62,10 +63,13 @@ CONTRACT = "contract.odcs.yaml"
 SHEET = "data-sheet.html"
 PAGES = ("model-card.html", "statement.html", SHEET)
 """The pages that lay out the facts of the card: for a user, for a data-protection officer, and for whoever gets it."""
-NEWEST, OF_TABLE, APPROVED_CLIENTS, LAID_OUT = 12, 11, 10, 7
-"""Where an officer signed what is declared; of a table; of clients with officers; and of what else is written now."""
-LATER_WORDS = {"controller", "contact", "why"}
-"""What an operator can declare since format 12."""
+NEWEST, DECLARED, OF_TABLE, APPROVED_CLIENTS, LAID_OUT = 13, 12, 11, 10, 7
+"""Formats of what declares the most; where an officer signed it; of a table; of clients with officers; of the rest."""
+LATER_WORDS = {
+    **dict.fromkeys(("controller", "contact", "why"), 12),
+    **dict.fromkeys(("subjects", "legal_basis", "recipient_retention"), 13),
+}
+"""What an operator can declare only since some format."""
 MOST_FAULTS = 10
 LEFT_OUT = (
     "The release came as a file, without the ledger that paid for it. Its footer names the charge. The account, the "
@@ -185,8 +189,9 @@ class Manifest(Line, _Head):
     def oldest_format(self) -> int:
         """The oldest format that can hold the manifest's content."""
         approvals = (self.approved, *(line.approved for line in self.clients or ()))
-        if any(one and one.declared for one in approvals) or LATER_WORDS & self.operator_says.keys():
-            return 12
+        signed = DECLARED if any(one and one.declared for one in approvals) else 0
+        if later := max([signed, *(LATER_WORDS.get(word, 0) for word in self.operator_says)]):
+            return later
         if CONTRACT in self.artifacts:
             return 11
         if any(line.approved for line in self.clients or ()):

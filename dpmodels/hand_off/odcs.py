@@ -42,7 +42,9 @@ PHYSICAL = {
     "string": "VARCHAR", "large_string": "VARCHAR", "date32[day]": "DATE",
 }  # fmt: skip
 """SQL types that hold a Parquet column, by words that engines and checkers share, so without unsigned ones."""
-CONTRACT_SAYS = ("license", "recipient", "controller", "contact", "why")
+CONTRACT_SAYS = (
+    "license", "recipient", "recipient_retention", "subjects", "legal_basis", "controller", "contact", "why",
+)  # fmt: skip
 """What the operator declares that is a custom property; the purpose has a field of the standard."""
 Facts = dict[str, Any]
 

@@ -5,6 +5,11 @@ from typing import Any
 
 from dpmodels.hand_off.signature import NOBODY
 
+UNCHECKED = (
+    "that the rows were drawn from the release (`nacre validate` holds them against schema.yaml), the days, the name of "
+    "an officer, and what the account had spent before: these are the word of whoever made this"
+)
+"""What no check of a hand-off can see."""
 VERIFIED, CONSISTENT, FAULTY = "VERIFIED", "CONSISTENT ONLY", "FAULTY"
 
 
@@ -23,6 +28,7 @@ class Verification:
     files: int = 0
     signature: str = NOBODY
     charge: str = ""
+    days: str = ""
     budget: str = ""
     unit: str = ""
     account: str = ""

@@ -73,7 +73,7 @@ def verify_hand_off(
             f"the pages of format {manifest.format} were not compared with the figures; they have their hashes"
         )
     _check_last(folder, manifest, contract, check)
-    check.charge = _paid(manifest)
+    check.charge, check.days = _paid(manifest), _days(manifest)
     check.budget = _spent(manifest)
     check.unit = f"{printable(manifest.unit)}, {manifest.adjacency}"
     if not manifest.is_charged:
@@ -160,6 +160,13 @@ def _stood(accounts: Sequence[Standing]) -> str:
     ]
     more = len(accounts) - len(heaviest)
     return "; ".join([*sentences, *([f"{more} more in {CARD}"] if more else [])])
+
+
+def _days(manifest: Manifest) -> str:
+    """Return the days of the charges; empty where the entries are not known."""
+    lines = manifest.clients or manifest.lines
+    days = sorted({printable(entry.day[:10]) for line in lines for entry in line.ledger.entries or ()})
+    return " to ".join(dict.fromkeys([days[0], days[-1]])) if days else ""
 
 
 def _paid(manifest: Manifest) -> str:

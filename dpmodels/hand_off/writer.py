@@ -19,10 +19,10 @@ from dpmodels.hand_off.manifest import (
     APPROVED_CLIENTS,
     CARD,
     CONTRACT,
+    DECLARED,
     LAID_OUT,
     LATER_WORDS,
     MANIFEST,
-    NEWEST,
     OF_TABLE,
     PAGES,
     Manifest,
@@ -72,10 +72,11 @@ def manifest_of(line: Line, contract: Contract, statement: Declaration, **fields
     """
     by_client = [client.approved for client in fields.get("clients", ()) if client.approved]
     approvals = [*by_client, *([Approval.model_validate(fields["approved"])] if fields.get("approved") else [])]
-    newest = any(one.declared for one in approvals) or LATER_WORDS & statement.said.keys()
-    oldest = OF_TABLE if has_contract(contract) else APPROVED_CLIENTS if by_client else LAID_OUT
+    of_kind = OF_TABLE if has_contract(contract) else APPROVED_CLIENTS if by_client else LAID_OUT
+    declared = DECLARED if any(one.declared for one in approvals) else 0
+    oldest = max(of_kind, declared, *(LATER_WORDS.get(word, 0) for word in statement.said))
     content = {
-        "format": NEWEST if newest else oldest,
+        "format": oldest,
         "nacre_version": version("nacre"),
         "data_set": contract.name,
         "schema_sha256": contract.hash,

@@ -23,8 +23,23 @@ class Declaration(Frozen):
     purpose: Said = Field(
         default="", description="What the hand-off is for, in a sentence; public, kept for ever.", examples=["Teaching"]
     )
+    subjects: Said = Field(
+        default="",
+        description="Whose data it is: which people, where, from when to when; public, kept for ever.",
+        examples=["Everybody treated in St. Anna Hospital from 2019 to 2024"],
+    )
+    legal_basis: Said = Field(
+        default="",
+        description="On what ground the data may be used for this (GDPR, Art. 6, 9); public, kept for ever.",
+        examples=["GDPR, Art. 9(2)(j): research"],
+    )
     recipient: Said = Field(
         default="", description="Who gets the hand-off; public, kept for ever.", examples=["University of Ghent"]
+    )
+    recipient_retention: Said = Field(
+        default="",
+        description="How long whoever gets the hand-off may keep it; public, kept for ever.",
+        examples=["Until the study ends, at most until 2029-12-31"],
     )
     license: Said = Field(
         default="", description="Under which terms it is handed over; public.", examples=["CC BY 4.0"]

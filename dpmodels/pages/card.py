@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from dpmodels import amounts
-from dpmodels.accounting.meaning import in_words
+from dpmodels.accounting.meaning import MOST_EPSILON, guesses_of_budget, in_words
 from dpmodels.keys import fingerprint
 from dpmodels.pages import embedded, federated, report
 from dpmodels.pages.glance import AS_A_RULE, MOST_CLIPPED, clipped, doubted
@@ -17,13 +17,22 @@ DONE = {**report.DONE, **embedded.DONE, **federated.DONE}
 REPLACED = "replace_one"
 DECLARED = {
     "purpose": "Purpose, in the operator's words",
+    "subjects": "Whose data it is",
+    "legal_basis": "Legal basis",
     "recipient": "Recipient",
+    "recipient_retention": "May be kept by the recipient",
     "license": "License",
     "controller": "Controller",
     "contact": "Contact",
     "why": "Why this unit and this budget, in the operator's words",
 }
 """What an operator may declare, and its titles on the pages; retention and charging again have places of their own."""
+UNDECLARED = {
+    "subjects": "whose data it is",
+    "recipient_retention": "how long the recipient may keep it",
+    "why": "why this budget",
+}
+"""What is said of what nobody declared, where the name of the field does not say it."""
 NOTHING = dict.fromkeys((*DECLARED, "retention", "again"), "")
 PARTS = {
     "release": "release",
@@ -153,6 +162,9 @@ def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
         "card": facts,
         "given": NOTHING | facts["given"],
         "declared": [(title, facts["given"][name]) for name, title in DECLARED.items() if facts["given"].get(name)],
+        "undeclared": [
+            UNDECLARED.get(name, name.replace("_", " ")) for name in DECLARED if not facts["given"].get(name)
+        ],
         "said": hand_off,
         "words": _words(facts),
         "done": verb,
@@ -210,10 +222,22 @@ def _account(one: Mapping[str, Any], client: str) -> dict[str, Any]:
         "after": amounts.spent(one["after"]),
         "added": amounts.spent(spent),
         "remaining": amounts.remaining(one["remaining"]),
+        **_of_all(one),
         "why": amounts.composes(one["cap"], one["after"], one["remaining"]),
         "approved": one["approved"],
         "charges": one.get("charges", 0),
         "earlier": [_earlier(charge) for charge in one.get("earlier", ())],
+    }
+
+
+def _of_all(one: Mapping[str, Any]) -> dict[str, str]:
+    """Say what everything means together that an account paid for; nothing where there is one release."""
+    epsilon, delta = float(one["after"]), float(one["delta"])
+    if not Decimal(one["before"]):
+        return {"factor": "", "guesses": ""}
+    return {
+        "factor": _factor(math.exp(epsilon)) if epsilon < MOST_EPSILON else _factor(None),
+        "guesses": in_words(guesses_of_budget(epsilon, delta)),
     }
 
 
@@ -242,7 +266,16 @@ def _words(facts: Mapping[str, Any]) -> dict[str, Any]:
         "delta": _once_in(hand_off["delta"]),
         "guesses": in_words(meant["right_guesses"]),
         "guesses_of_budget": in_words(meant["right_guesses_of_budget"]),
+        "counted": _counted(content.get("counted"), hand_off["delta"]),
     }
+
+
+def _counted(records: float | None, delta: float | None) -> str:
+    """Say how many units there are, and what delta comes to over all of them; nothing where nothing was counted."""
+    if records is None:
+        return ""
+    said = f"A noisy count has about {thousands(round(records))} of them"
+    return f"{said}; delta times that is {short(delta * records)}." if delta else f"{said}."
 
 
 def _made(content: Mapping[str, Any]) -> str:
@@ -281,7 +314,8 @@ def _unit(hand_off: Mapping[str, Any]) -> dict[str, str]:
         }
     if unit.startswith("user"):
         rows = unit.partition("at most ")[2].rstrip(")")
-        one, sentence = f"one person (user) with all their rows, at most {rows} of them", ""
+        one = f"one person (user) with all their rows, at most {rows}"
+        sentence = "Of a person with more rows the others were not used."
     else:
         what = {"document": "document"}.get(unit, "record")
         one = f"one {what}" + (" of one client" if hand_off["clients"] else "")

@@ -15,6 +15,8 @@ from dpmodels.pages.page import percent
 HEIGHT = 150
 LEFT, TOP, FLOOR = 46, 10, 130
 LINE = 20
+FIGURE = 58.0
+"""Room for a percentage beside the bars."""
 TEXT = 17
 """Characters of a label that fit beside a bar."""
 MOST_BARS = 100
@@ -153,19 +155,22 @@ def curve(title: str, note: str, labels: Sequence[str], shares: Shares) -> Figur
 
 
 def bars(title: str, note: str, labels: Sequence[str], shares: Shares | None, marks: Shares | None = None) -> Figure:
-    """Draw one lying bar a category, its label and its percentage in the same line; marks are lines across the bars.
+    """Draw one lying bar a category, its label and its percentages in the same line; marks are lines across the bars.
 
     Whose deviations are known has whiskers as well; marks have them in the place of lines.
     """
     series = [each for each in (shares, marks) if each]
-    begin, end, top = 122.0, 262.0, _top(shares, marks)
+    begin, end, top = 122.0, WIDTH - FIGURE * len(series), _top(shares, marks)
+    places = [WIDTH - FIGURE * after for after in reversed(range(len(series)))]
 
     def x(share: float) -> float:
         return begin + (end - begin) * min(max(share, 0), top) / top
 
-    parts = list[Markup]()
+    named = zip(places, series, strict=True) if series[1:] else ()
+    parts = [words(place, LINE - 7, each.name, "end") for place, each in named]
+    first = 4 + LINE * bool(parts)
     for index, label in enumerate(labels):
-        line, share = 4 + index * LINE, series[0].values[index]
+        line = first + index * LINE
         parts.append(words(0, line + 12, cut(label, TEXT), "start", "label"))
         parts.append(box(begin, line + 2, end - begin, LINE - 7, "track"))
         if shares:
@@ -174,8 +179,9 @@ def bars(title: str, note: str, labels: Sequence[str], shares: Shares | None, ma
             parts.append(path("whisker", (f"M{number(x(low))} {line + 8.5}H{number(x(high))}",)))
         if marks and not marks.stddev:
             parts.append(path("mark", (f"M{number(x(marks.values[index]))} {line}V{line + LINE - 3}",)))
-        parts.append(words(WIDTH, line + 12, percent(share), "end"))
-    return _figure(title, note, labels, series, 8 + len(labels) * LINE, parts)
+        for place, each in zip(places, series, strict=True):
+            parts.append(words(place, line + 12, percent(each.values[index]), "end"))
+    return _figure(title, note, labels, series, 4 + first + len(labels) * LINE, parts)
 
 
 def _top(first: Shares | None, second: Shares | None) -> float:

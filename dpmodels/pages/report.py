@@ -13,6 +13,7 @@ from dpmodels.pages.glance import (
     AS_A_RULE,
     clipped,
     error_of,
+    example,
     fits,
     warned_columns,
     worst_first,
@@ -87,6 +88,7 @@ def render(facts: Mapping[str, Any]) -> str:
         plain=look_in_words,
         meanings=MEANINGS,
         as_a_rule=AS_A_RULE,
+        example=example(facts),
     )
 
 

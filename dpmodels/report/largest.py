@@ -36,6 +36,11 @@ FEWER = "list fewer categories"
 LOGARITHMIC = "declare scale: log"
 FEW_ZEROS = " (where few of them are)"
 MORE_CELLS = "ask for more cells (model.measurement.{setting}, now {members})"
+AT_BOUND = (
+    "check the unit of the values, and write a larger max or a smaller min if values lie beyond (they are set to the "
+    "bound, so no figure tells how far)"
+)
+"""The advice where most values are at a bound to which what lies beyond is set."""
 ZEROS_APART = "declare zero_inflated: true (where many of them are exactly 0)"
 UNCUT = {
     "min": "write a smaller min (where values below 0 were set to it)",
@@ -113,6 +118,8 @@ def _ends(column: Continuous, cell: int) -> Floats:
 def _advice(column: Continuous, cell: int, measurement: Mapping[str, Any]) -> Iterator[str]:
     """Name what makes the cell narrower; more cells only where it is the setting that keeps them few."""
     ends, interval = _ends(column, cell), column.interval
+    if column.outside == "clip" and any(bound != 0 and bound in ends for bound in (column.low, column.high)):
+        yield AT_BOUND
     if column.outside == "clip":
         yield from (
             UNCUT[key] for key, bound in zip(UNCUT, (column.low, column.high), strict=True) if bound == 0 and 0 in ends

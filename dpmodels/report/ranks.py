@@ -14,7 +14,6 @@ Privacy: post-processing of released counts, their known noise, and synthetic ro
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -110,14 +109,3 @@ def quantiles_within(figures: Mapping[str, float]) -> float:
     """Return within what the quantiles of a column are, by the distances that its report states."""
     noise, distance = figures["noise_rank_distance_95"], figures["rank_distance_to_release"]
     return round(min(1.0, within_95(noise, distance) + figures.get("rank_distance_in_a_cell", 0.0)), 8)
-
-
-def rank_error(column: Mapping[str, Any]) -> float:
-    """Return by how much of the rows a synthetic quantile is off at most in nineteen releases of twenty.
-
-    Reports up to layout 10 add the distances up, and those up to layout 8 state the mean of the noise alone.
-    """
-    if "quantiles_within" in column:
-        return float(column["quantiles_within"])
-    noise = column.get("noise_rank_distance_95", column["expected_rank_distance"])
-    return min(1.0, float(noise + column["rank_distance_to_release"]))

@@ -6,9 +6,8 @@ A verdict is a function of the other facts of a report, so whoever checks a hand
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dpmodels.pages.glance import fits, likely_error, likely_of_pair, unresolved
+from dpmodels.pages.glance import fits, likely_error, likely_of_pair, rank_error, unresolved
 from dpmodels.pages.page import percent, percent_up
-from dpmodels.report.ranks import rank_error
 
 Facts = Mapping[str, Any]
 CLOSE = 0.05

@@ -251,7 +251,7 @@ def show_verified(
         ArtifactError: something is wrong.
         Exit: with 3, if nobody whom the caller named vouches for it.
     """
-    from dpmodels.hand_off.verification import VERIFIED
+    from dpmodels.hand_off.verification import UNCHECKED, VERIFIED
     from tasks.run.bucket import verify
 
     verified = verify(folder, public_key, officer_key)
@@ -270,7 +270,8 @@ def show_verified(
         )
     facts = {"files": f"{verified.files} as the manifest has them", "budget": verified.budget, "unit": verified.unit}
     facts |= {"charge": verified.charge, "account": verified.account or "not known here", "approved": verified.approved}
-    facts |= {**verified.declared, "signature": verified.signature}
+    facts |= {"days": verified.days} if verified.days else {}
+    facts |= {**verified.declared, "signature": verified.signature, "not checked": UNCHECKED}
     if records is not None:
         facts["records"] = f"those in {records} are of this hand-off; what nobody declared is of whoever wrote them"
     if as_json:

@@ -16,11 +16,14 @@ EPSILON, DELTA, CAP = 1.0, 1e-5, 10.0
 MODEL: dict[str, object] = {}  # the defaults
 STATEMENT = {
     "purpose": "To show what a hand-off is",
+    "subjects": "15,992 men in the United States: what they earned, from 1974 to 1978",
+    "legal_basis": "None is needed: the table is public, and names nobody",
     "recipient": "Whoever runs the demo, or reads it as an example",
+    "recipient_retention": "As long as they like",
     "license": "None is needed: the table is public",
     "controller": "Nobody: the table is public",
     "contact": "Whoever ran the demo",
-    "why": "A row is a man; with an epsilon of 1, odds on whether he is there move by a factor of 2.72 at most",
+    "why": "A row is a man; epsilon and delta are the defaults of this example, which nobody chose for a purpose",
     "retention": "As long as the folder of the demo is kept",
 }
 """What an operator would say of a hand-off."""

@@ -18,6 +18,7 @@ from dpmodels.comparison.report import BANNER, Options, evaluate_table, load_rea
 from dpmodels.contract.schema import Schema
 from dpmodels.gate.expectations import Gate
 from dpmodels.hand_off.manifest import CARD
+from dpmodels.ledger.declared import Declaration
 from dpmodels.methods.federations.heads import HeadsMeasurement, ScoresMeasurement
 from dpmodels.methods.federations.heads_and_moments import BothMeasurement, HeadsAndMoments
 from dpmodels.methods.federations.scores import FederatedScores
@@ -134,7 +135,7 @@ def cards() -> dict[str, str]:
         for name in ("card", "card-embedded", "card-federation")
     )
     for one in (table, documents, clients):
-        one["given"] = dict.fromkeys(("purpose", "recipient", "license", "contact", "retention"), long)
+        one["given"] = dict.fromkeys(Declaration.model_fields, long)
         one["quality"]["weakest"] = dict.fromkeys((f"column {number} of a long name" for number in range(5)), 0.123)
         one["quality"]["warnings"] = [f"a long name of column {number}: {long}" for number in range(9)]
         above = {"cap": "5", "delta": "1e-5", "spent": "3"}

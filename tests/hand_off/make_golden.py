@@ -75,6 +75,8 @@ def declared(folder: Path) -> Path:
     said = {"purpose": "To plan beds.", "recipient": "The board", "license": "CC BY 4.0", "retention": "A month."}
     said["contact"], said["again"] = "privacy@clinic.example", "The first hand-off was lost."
     said["controller"], said["why"] = "Clinic of Ghent", "The board chose them."
+    said["subjects"], said["legal_basis"] = "Patients of the clinic, 2019 to 2024", "GDPR, Art. 9(2)(j)"
+    said["recipient_retention"] = "A year."
     return approved(folder, said)
 
 
@@ -205,6 +207,7 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
     "FORMAT-8": {"discovered": discovered},
     "FORMAT-10": {"approved-clients": approved_clients},
     "FORMAT-11": {"contract": declared, "contract-users": of_users},
+    "FORMAT-13": {"declared": declared},
     "FORMAT-12": {"signed-declaration": approved, "signed-clients": approved_clients},
     "LAYOUT-2": {"laid-out": declared},
     "LAYOUT-3": {"laid-out": declared},
@@ -215,6 +218,13 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
     "LAYOUT-8": {"laid-out": declared, "users": of_users, "embedded": embedded, "federation": federation},
     "LAYOUT-9": {"laid-out": declared, "users": of_users, "embedded": embedded, "federation": federation},
     "LAYOUT-10": {
+        "laid-out": declared,
+        "users": of_users,
+        "embedded": embedded,
+        "federation": federation,
+        "discovered": discovered,
+    },
+    "LAYOUT-11": {
         "laid-out": declared,
         "users": of_users,
         "embedded": embedded,

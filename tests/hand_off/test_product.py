@@ -23,7 +23,7 @@ from tests.kit.manifests import Json, forged, rewritten
 from tests.kit.support import make_schema
 
 FEDERATION = GOLDEN / "FORMAT-7" / "laid-out-federation"
-NEWEST, PART = GOLDEN / "LAYOUT-10" / "laid-out", "synthetic/part-00000.parquet"
+NEWEST, PART = GOLDEN / "LAYOUT-11" / "laid-out", "synthetic/part-00000.parquet"
 FIGURES = "report.json has figures that no release has: "
 
 
@@ -110,7 +110,10 @@ FAR_OFF = {"estimate": 5000.0, "expected_error": 1.0}
         (lambda _, report, __: report["noise_stddev"].update({"number of records in a class": -1.0}), "noise_stddev"),
         (lambda _, report, __: report["fit"][0].update(left=-1.0), "fit"),
         (lambda _, report, __: report.update(released_records=-5.0), "released_records"),
+        (column("age", quantiles_within=0.0001), "columns.age.quantiles_within"),
+        (column("sick", shares_within=0.0001), "columns.sick.shares_within"),
         (pairs([0, 1, 0.1, 1.5]), "pairs"),
+        (pairs([0, 1, 0.1, 0.1, 0.2, 0.01]), "pairs"),
         (pairs([1, 0, 0.1, 0.1]), "pairs"),
         (pairs([0, 1, 0.1, 0.1], [0, 1, 0.1, 0.2]), "pairs"),
     ],

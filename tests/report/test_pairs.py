@@ -8,7 +8,7 @@ from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.products import Products, halves_of
 from dpmodels.embeddings.residuals import Residuals, mix_of
 from dpmodels.releases.steps import NoisySum
-from dpmodels.report.pairs import GROUPS, grouped, pair_distances
+from dpmodels.report.pairs import GROUPS, grouped, groups_of, pair_distances, pair_within
 from tests.kit.support import make_records, make_schema
 
 SCHEMA = make_schema()
@@ -36,9 +36,10 @@ def test_the_distance_to_be_expected_of_noise_is_the_one_that_noise_makes(kind: 
         look = NoisySum(noisy.astype(np.int64), NOISE, embedding)
         listed = pair_distances(list(SCHEMA.modelled), [look], [exact])
         assert [pair[:2] for pair in listed] == [[i, j] for i in range(5) for j in range(i + 1, 5)]
-        ratios.append([distance / noise for _, _, noise, distance, _ in listed])
-        likely.append([distance / noise for _, _, _, distance, noise in listed])
+        ratios.append([distance / noise for _, _, noise, distance, *_ in listed])
+        likely.append([distance / noise for _, _, _, distance, noise, _ in listed])
     assert np.mean(ratios) == pytest.approx(1, abs=0.12) and np.mean(ratios, axis=0).min() > 0.6
+    assert all(within == pair_within(figures) for _, _, *figures, within in listed)
     beyond = np.mean(np.array(likely) > 1)
     assert 0.005 < beyond < 0.09, beyond  # one in twenty, of 60 releases of ten pairs
 
@@ -52,7 +53,7 @@ def test_two_columns_that_were_torn_apart_are_far_off_and_no_others(kind: str) -
     torn.states[:, ward], torn.values[:, ward] = torn.states[order, ward], torn.values[order, ward]
     look = NoisySum(embedding.lattice_sum(real).numpy(), 1.0, embedding)
     listed = pair_distances(names, [look], [embedding.lattice_sum(torn).numpy().astype(np.float64)])
-    touched = {distance for first, second, _, distance, _ in listed if ward in (first, second)}
+    touched = {distance for first, second, _, distance, *_ in listed if ward in (first, second)}
     assert max(touched) > 0.01 and max({pair[3] for pair in listed} - touched) < 1e-6
 
 
@@ -70,3 +71,24 @@ def test_what_counts_no_pairs_or_has_no_rows_says_nothing() -> None:
     pairs = embeddings()["counts"]
     total = pairs.lattice_sum(make_records(50)).numpy()
     assert pair_distances(list(SCHEMA.modelled), [NoisySum(total, 1.0, pairs)], [np.zeros(len(total))]) == []
+
+
+@pytest.mark.parametrize("kind", ["counts", "residuals", "products"])
+def test_the_groups_that_a_distance_is_of_can_be_asked_for(kind: str) -> None:
+    embedding = embeddings()[kind]
+    look = NoisySum(embedding.lattice_sum(make_records(ROWS)).numpy(), 1.0, embedding)
+    groups = groups_of(look)
+    assert groups.keys() == set(SCHEMA.modelled)
+    for name, group in groups.items():
+        assert len(group) == embedding.partition.codec.columns[name].size and 1 <= len(set(group.tolist())) <= GROUPS
+    once = Moments(Partition.fine(SCHEMA, 12), 2**14, 0, 1)
+    assert groups_of(NoisySum(once.lattice_sum(make_records(50)).numpy(), 1.0, once)) == {}
+
+
+def test_of_a_column_in_one_group_no_pair_is_listed() -> None:
+    embedding, alone = embeddings()["counts"], make_records(ROWS)
+    ward = list(SCHEMA.modelled).index("ward")
+    alone.states[:, ward], alone.values[:, ward] = alone.states[0, ward], alone.values[0, ward]
+    exact = embedding.lattice_sum(alone).numpy()
+    listed = pair_distances(list(SCHEMA.modelled), [NoisySum(exact, 1.0, embedding)], [exact.astype(np.float64)])
+    assert listed and ward not in {place for first, second, *_ in listed for place in (first, second)}

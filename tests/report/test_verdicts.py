@@ -23,6 +23,12 @@ def test_a_verdict_rounds_up_and_names_what_not_to_use() -> None:
     assert verdict(column(noise=0.0101, fit=0)) == "shares within 1.1\N{NO-BREAK SPACE}%"
     assert verdict(column(noise=0.01, fit=0)) == "shares within 1\N{NO-BREAK SPACE}%"
     assert verdict(number()) == "quantiles within 3\N{NO-BREAK SPACE}%, shares within 2\N{NO-BREAK SPACE}%"
+    newer = number(cells=7, quantiles_within=0.0251, shares_within=0.012)
+    assert (
+        verdict(newer)
+        == "quantiles within 2.6\N{NO-BREAK SPACE}%, shares of all 7 ranges within 1.2\N{NO-BREAK SPACE}%"
+    )
+    assert "shares of the one range within" in verdict({**newer, "cells": 1})
     doubted = number(avoid=["mean", "total", "p99"])
     assert verdict(doubted).endswith("; use no mean, total or 99 % quantile")
     assert verdict(column(warning="w")) == UNRESOLVED and verdict({"name": "x"}) == UNKNOWN
