@@ -174,7 +174,7 @@ def bars(title: str, note: str, labels: Sequence[str], shares: Shares | None, ma
         parts.append(words(0, line + 12, cut(label, TEXT), "start", "label"))
         parts.append(box(begin, line + 2, end - begin, LINE - 7, "track"))
         if shares:
-            parts.append(box(begin, line + 2, x(share) - begin, LINE - 7))
+            parts.append(box(begin, line + 2, x(shares.values[index]) - begin, LINE - 7))
         for low, high in (each.reach[index] for each in series if each.stddev):
             parts.append(path("whisker", (f"M{number(x(low))} {line + 8.5}H{number(x(high))}",)))
         if marks and not marks.stddev:
