@@ -9,9 +9,7 @@ from typing import Any
 
 from dpmodels.contract.columns import Integer, Modelled, Number
 from dpmodels.contract.schema import Schema
-from dpmodels.report.pairs import pair_within
-from dpmodels.report.ranks import quantiles_within
-from dpmodels.report.report import shares_within
+from dpmodels.report.within import pair_within, quantiles_within, shares_within
 
 Facts = Mapping[str, Any]
 ROUNDED = 1e-5
@@ -57,7 +55,7 @@ def _are_pairs(pairs: Facts, columns: int) -> bool:
     return (
         _are_between((pairs[key] for key in pairs.keys() - {"distances"}), 0)
         and all(_are_between(figures, 0, 1 + ROUNDED) for _, _, *figures in distances)
-        and all(figures[3:] in ([], [pair_within(figures)]) for _, _, *figures in distances)
+        and all(figures[3:] == [pair_within(figures)] for _, _, *figures in distances if figures[3:])
         and all(0 <= first < second < columns for first, second in listed)
         and len(set(listed)) == len(listed)
     )

@@ -128,21 +128,6 @@ def absolute_95(total: Any, squares: Any) -> Any:
     return mean * gammaincinv(shape, LIKELY) / shape
 
 
-def within_95(noise: float, *distances: float) -> float:
-    """Return what the distance of synthetic from real rows stays below in nineteen releases of twenty.
-
-    Args:
-        noise: what the distance of the release from the real rows stays below.
-        distances: of the synthetic rows from the release; what is added by where a release knows less.
-
-    By squares. Let t be the real figures, r = t + n the released ones, and s = f(r) the synthetic ones. Then |s - t|^2
-    = |s - r|^2 - |n|^2 + 2 <s - t, n>. Where f moves no more than r does, <f(r) - f(t), n> is |n|^2 at most, and the
-    mean of <f(t) - t, n> is 0, for t does not depend on the noise. So the mean of |s - t|^2 is at most that of
-    |s - r|^2 plus that of |n|^2. How often it holds of sums of differences too: ``python -m benchmarks.coverage``.
-    """
-    return math.hypot(noise, *distances)
-
-
 @dataclass(frozen=True)
 class Summed:
     """The sums that were released, of synthetic rows. Shapes: ``totals`` one vector a sum; in lattice steps."""

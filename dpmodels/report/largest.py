@@ -36,6 +36,8 @@ FEWER = "list fewer categories"
 LOGARITHMIC = "declare scale: log"
 FEW_ZEROS = " (where few of them are)"
 MORE_CELLS = "ask for more cells (model.measurement.{setting}, now {members})"
+AT_ONE_END = 0.01
+"""Part of a column's range that a cell at its end is smaller than for what lies there to be taken for cut."""
 AT_BOUND = (
     "check the unit of the values, and write a larger max or a smaller min if values lie beyond (they are set to the "
     "bound, so no figure tells how far)"
@@ -118,7 +120,8 @@ def _ends(column: Continuous, cell: int) -> Floats:
 def _advice(column: Continuous, cell: int, measurement: Mapping[str, Any]) -> Iterator[str]:
     """Name what makes the cell narrower; more cells only where it is the setting that keeps them few."""
     ends, interval = _ends(column, cell), column.interval
-    if column.outside == "clip" and any(bound != 0 and bound in ends for bound in (column.low, column.high)):
+    narrow = np.ptp(ends) < AT_ONE_END * (column.high - column.low)
+    if column.outside == "clip" and narrow and any(bound and bound in ends for bound in (column.low, column.high)):
         yield AT_BOUND
     if column.outside == "clip":
         yield from (

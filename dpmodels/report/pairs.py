@@ -20,14 +20,13 @@ from dpmodels.embeddings.branch import BranchSum
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.products import Products
 from dpmodels.releases.steps import NoisySum
-from dpmodels.report.fidelity import HALF_NORMAL, absolute_95, within_95
+from dpmodels.report.fidelity import HALF_NORMAL, absolute_95
+from dpmodels.report.within import DIGITS, pair_within
 
 GROUPS = 4
 """Groups that the cells of a column are joined to, at most: finer, noise would be most of every distance."""
 MOST_COLUMNS = 100
 """Columns of a table whose pairs are listed, the first ones."""
-DIGITS = 6
-"""Digits of a figure of two columns."""
 Distance = tuple[str, str, float, float, float]
 """Two columns; the distance e that noise alone puts between release and real table; d of the synthetic rows; e95."""
 
@@ -45,11 +44,6 @@ def pair_distances(names: Sequence[str], sums: Sequence[NoisySum], synthetic: Se
                 figures = [round(min(1.0, figure), DIGITS) for figure in distances]
                 listed.setdefault((first, second), [first, second, *figures, pair_within(figures)])
     return [listed[pair] for pair in sorted(listed)]
-
-
-def pair_within(figures: Sequence[float]) -> float:
-    """Return within what two columns together are, by the distances e, d and e95 that a report states."""
-    return round(min(1.0, within_95(figures[2], figures[1])), DIGITS)
 
 
 def _distances(look: NoisySum, total: Floats) -> Iterator[Distance]:

@@ -13,7 +13,6 @@ Privacy: post-processing of released counts, their known noise, and synthetic ro
 """
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 from scipy.special import ndtri
@@ -21,7 +20,8 @@ from scipy.special import ndtri
 from dpmodels.arrays import Floats
 from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.methods.parts.marginals import Marginal
-from dpmodels.report.fidelity import HALF_NORMAL, LIKELY, within_95
+from dpmodels.report.fidelity import HALF_NORMAL, LIKELY
+from dpmodels.report.within import quantiles_within
 
 BRIDGE = math.sqrt(math.pi / 2) * math.log(2)
 """Mean of the largest absolute value of a Brownian bridge whose walk has variance 1."""
@@ -103,9 +103,3 @@ def inside_95(sizes: Floats) -> float:
     """Return what this exceeds in one release of twenty; arguments as of ``expected_inside``."""
     joined = int((sizes > 1).sum())
     return math.sqrt(float(sizes.max()) * math.log(2 * joined / (1 - LIKELY)) / 2) if joined else 0.0
-
-
-def quantiles_within(figures: Mapping[str, float]) -> float:
-    """Return within what the quantiles of a column are, by the distances that its report states."""
-    noise, distance = figures["noise_rank_distance_95"], figures["rank_distance_to_release"]
-    return round(min(1.0, within_95(noise, distance) + figures.get("rank_distance_in_a_cell", 0.0)), 8)

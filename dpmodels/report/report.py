@@ -5,7 +5,6 @@
 Privacy: post-processing of what was released, the synthetic rows and public parameters.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -36,6 +35,7 @@ from dpmodels.report.ranks import rank_distances
 from dpmodels.report.sheet import Sheet
 from dpmodels.report.terms import terms_of_table
 from dpmodels.report.warned import cut, discovered_bounds, joined, warned
+from dpmodels.report.within import shares_within
 
 
 def summarise(
@@ -152,18 +152,6 @@ def column_facts(
         **warned(column, noisy, largest, together, measurement, errors),
     }
     return facts | figures | {"shares_within": shares_within(facts | figures)}
-
-
-def shares_within(column: Mapping[str, Any]) -> float:
-    """Return within what the shares of a column's cells are, by the distances that its report states.
-
-    They are few, so the noise may point where the fit does, and both are added. Of values that have an order the cells
-    are the ranges that are told apart: how values lie in these is in what their quantiles are within. Categories that
-    are counted together are told apart by the first histogram alone, whose noise is another.
-    """
-    together = {} if column["ordered"] else column.get("counted_together", {})
-    noise = math.hypot(column["noise_distance_95"], together.get("distance_within", 0.0))
-    return round(min(1.0, noise + column["distance_to_release"]), 8)
 
 
 def with_cut(facts: dict[str, Any], column: Modelled, line: Line) -> dict[str, Any]:

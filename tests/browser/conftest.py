@@ -135,7 +135,7 @@ def cards() -> dict[str, str]:
         for name in ("card", "card-embedded", "card-federation")
     )
     for one in (table, documents, clients):
-        one["given"] = dict.fromkeys(Declaration.model_fields, long)
+        one["given"] = dict.fromkeys(Declaration.model_fields, long[:80])
         one["quality"]["weakest"] = dict.fromkeys((f"column {number} of a long name" for number in range(5)), 0.123)
         one["quality"]["warnings"] = [f"a long name of column {number}: {long}" for number in range(9)]
         above = {"cap": "5", "delta": "1e-5", "spent": "3"}
@@ -151,6 +151,7 @@ def cards() -> dict[str, str]:
         "data sheet": render_sheet(wide(table)),
         "data sheet of documents": render_sheet(documents),
         "statement of documents": render_statement(documents),
+        "statement of long words": render_statement({**table, "given": dict.fromkeys(Declaration.model_fields, long)}),
         "statement of clients": render_statement(clients),
         "statement of central trust": render_statement(
             {**clients, "hand_off": {**clients["hand_off"], "trust": "central"}}

@@ -13,7 +13,7 @@ from scipy.stats import norm
 import nacre
 from dpmodels import amounts
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
-from dpmodels.accounting.meaning import in_words
+from dpmodels.accounting.meaning import guesses_of_budget, in_words
 from dpmodels.hand_off.manifest import CARD, PAGES, SHEET, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.keys import fingerprint
@@ -67,8 +67,11 @@ def test_the_sheet_says_what_the_account_spent_before_and_what_remains(site: Pat
     before, after = (f"{float(own[name]):.4g}" for name in ("before", "after"))
     assert f"clinic had spent ε = {before} before, and {after}" in said and "of a cap of 5;" in said
     assert "release and charged report together" in said
+    of_all = in_words(guesses_of_budget(float(own["after"]), 1e-5))
+    assert "Whoever has all that this account paid for moves odds by" in said and f"right in {of_all} of cases" in said
     alone = text_of(site / "out" / "statement.html")
     assert "1 charge was made before, the last on" in said and "made before" not in alone
+    assert "Whoever has all that this account paid for" not in alone
     (earlier,) = own["earlier"]
     assert own["charges"] == 1 and earlier["run"] == read_manifest(site / "out").run and earlier["epsilon"] == "1.0"
     assert earlier["run"] in text_of(site / "second" / "model-card.html") and "charges" not in first["accounts"][0]
@@ -79,9 +82,14 @@ def test_the_sheet_says_who_signed_with_which_key_or_that_nobody_had_to(site: Pa
     assert approved is not None
     said = text_of(site / "second" / "statement.html")
     assert (
-        "By Dana (so the account calls the key below; the approval does not sign the name), who signed this plan, its "
-        "unit, noise and price, and all that the operator declares here"
-    ) in said and fingerprint(approved.public_key) in said
+        (
+            "By Dana (so the account calls the key below; nothing that the officer signed has the name or a day), who "
+            "signed this plan, its unit, noise and price, and all that the operator declares here"
+        )
+        in said
+        and "that this folder may leave, no officer signed" in said
+        and fingerprint(approved.public_key) in said
+    )
     assert "By nobody: the account named no officer" in text_of(site / "out" / "statement.html")
 
 
@@ -92,7 +100,13 @@ def test_the_pages_say_what_the_operator_said_and_nothing_where_nothing_was_said
         assert PURPOSE in text_of(site / "second" / page) and "<wards>" not in (site / "second" / page).read_text()
         assert "Purpose" not in text_of(site / "out" / page) and "License:" not in text_of(site / "second" / page)
     assert "Until 2099-03-01." in text_of(site / "second" / "statement.html")
-    assert "The operator named nobody to ask." in text_of(site / "out" / "statement.html")
+    missing = (
+        "Not stated by the operator: purpose, whose data it is, legal basis, recipient, how long the recipient may "
+    )
+    assert missing in text_of(site / "out" / "statement.html")
+    assert "Not stated by the operator: whose data it is, legal basis, how" in text_of(
+        site / "second" / "statement.html"
+    )
     assert json.loads((site / "out" / CARD).read_text())["given"] == {}
     code, _, err = run_cli(*synthesize_words(site, out=site / "third", purpose="one\nline"))
     assert code == 1 and "purpose" in err and not (site / "third").exists()

@@ -226,7 +226,7 @@ def test_a_price_for_each_of_what_is_not_charged_apart_is_refused(hand_off: Path
         (json.dumps(facts()).encode("utf-16"), "no JSON"),
         (b"\xff\xfe{}", "no JSON"),
         ("{" + " " * (100 * 2**20), "larger than 4 MiB"),
-        ('{"format": 13}', "of format 13, later than 12: use a newer nacre"),
+        ('{"format": 14}', "of format 14, later than 13: use a newer nacre"),
         ('{"format": 1' + "0" * 4000 + "}", "of format 100000000, later"),
         ('{"format": true}', "the field format"),
     ],
@@ -288,6 +288,7 @@ def test_what_is_no_signature_is_a_fault(hand_off: Path, content: str) -> None:
         charge=whole.charge,
         budget=whole.budget,
         unit=whole.unit,
+        days=whole.days,
         approved=whole.approved,
         notes=["the pages of format 1 were not compared with the figures; they have their hashes"],
     )

@@ -94,6 +94,7 @@ def pairs(*distances: list[float]) -> Callable[[Json, Json, Json], object]:
 
 SICK = {"label": "no", "share": 1.7}
 AGE = {"estimate": 90.0, "expected_error": 1.0}
+RANKS = {"noise_rank_distance_95": 0.1, "rank_distance_to_release": 0.1}
 FAR_OFF = {"estimate": 5000.0, "expected_error": 1.0}
 
 
@@ -102,7 +103,7 @@ FAR_OFF = {"estimate": 5000.0, "expected_error": 1.0}
     [
         (column("sick", synthetic=[1.5, -0.5]), "columns.sick.synthetic"),
         (column("sick", expected_distance=-0.1), "columns.sick.expected_distance"),
-        (column("sick", distance_to_release=1.2), "columns.sick.distance_to_release"),
+        (column("sick", distance_to_release=1.2), "columns.sick.distance_to_release, columns.sick.shares_within"),
         (column("sick", largest_cell=SICK), "columns.sick.largest_cell"),
         (column("dose", mean=FAR_OFF, p99=FAR_OFF), "columns.dose.mean, columns.dose.p99"),
         (column("age", mean={"estimate": 40.0, "expected_error": -3.0}, p99=AGE), "columns.age.mean"),
@@ -110,7 +111,7 @@ FAR_OFF = {"estimate": 5000.0, "expected_error": 1.0}
         (lambda _, report, __: report["noise_stddev"].update({"number of records in a class": -1.0}), "noise_stddev"),
         (lambda _, report, __: report["fit"][0].update(left=-1.0), "fit"),
         (lambda _, report, __: report.update(released_records=-5.0), "released_records"),
-        (column("age", quantiles_within=0.0001), "columns.age.quantiles_within"),
+        (column("age", **RANKS, quantiles_within=0.0001), "columns.age.quantiles_within"),
         (column("sick", shares_within=0.0001), "columns.sick.shares_within"),
         (pairs([0, 1, 0.1, 1.5]), "pairs"),
         (pairs([0, 1, 0.1, 0.1, 0.2, 0.01]), "pairs"),

@@ -8,7 +8,8 @@ from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.products import Products, halves_of
 from dpmodels.embeddings.residuals import Residuals, mix_of
 from dpmodels.releases.steps import NoisySum
-from dpmodels.report.pairs import GROUPS, grouped, groups_of, pair_distances, pair_within
+from dpmodels.report.pairs import GROUPS, grouped, groups_of, pair_distances
+from dpmodels.report.within import pair_within
 from tests.kit.support import make_records, make_schema
 
 SCHEMA = make_schema()
@@ -86,9 +87,15 @@ def test_the_groups_that_a_distance_is_of_can_be_asked_for(kind: str) -> None:
 
 
 def test_of_a_column_in_one_group_no_pair_is_listed() -> None:
-    embedding, alone = embeddings()["counts"], make_records(ROWS)
-    ward = list(SCHEMA.modelled).index("ward")
-    alone.states[:, ward], alone.values[:, ward] = alone.states[0, ward], alone.values[0, ward]
-    exact = embedding.lattice_sum(alone).numpy()
-    listed = pair_distances(list(SCHEMA.modelled), [NoisySum(exact, 1.0, embedding)], [exact.astype(np.float64)])
-    assert listed and ward not in {place for first, second, *_ in listed for place in (first, second)}
+    embedding, names = embeddings()["counts"], list(SCHEMA.modelled)
+    exact = embedding.lattice_sum(make_records(ROWS)).numpy().astype(np.float64)
+    place, vector = embedding.partition.names.index("ward"), exact.copy()
+    cells = slice(*embedding.partition.offsets[place : place + 2])
+    first = embedding.unpack_cells(vector)
+    before = len(pair_distances(names, [NoisySum(exact.astype(np.int64), 1.0, embedding)], [exact]))
+    one_way = vector[: first.size].reshape(first.shape)
+    one_way[:, cells.start] += one_way[:, cells.start + 1 : cells.stop].sum(axis=1)
+    one_way[:, cells.start + 1 : cells.stop] = 0
+    listed = pair_distances(names, [NoisySum(vector.astype(np.int64), 1.0, embedding)], [exact])
+    ward = names.index("ward")
+    assert before == 10 and len(listed) == 6 and all(ward not in pair[:2] for pair in listed)
