@@ -91,9 +91,8 @@ def test_of_a_column_in_one_group_no_pair_is_listed() -> None:
     exact = embedding.lattice_sum(make_records(ROWS)).numpy().astype(np.float64)
     place, vector = embedding.partition.names.index("ward"), exact.copy()
     cells = slice(*embedding.partition.offsets[place : place + 2])
-    first = embedding.unpack_cells(vector)
     before = len(pair_distances(names, [NoisySum(exact.astype(np.int64), 1.0, embedding)], [exact]))
-    one_way = vector[: first.size].reshape(first.shape)
+    one_way = vector.reshape(embedding.partition.classes, -1)[:, : embedding.cells]
     one_way[:, cells.start] += one_way[:, cells.start + 1 : cells.stop].sum(axis=1)
     one_way[:, cells.start + 1 : cells.stop] = 0
     listed = pair_distances(names, [NoisySum(vector.astype(np.int64), 1.0, embedding)], [exact])
