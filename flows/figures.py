@@ -13,6 +13,7 @@ from dpmodels.ledger.records import Quote
 from dpmodels.releases.discoveries import joint_cost
 from dpmodels.releases.plan import REPORT, Line
 from dpmodels.report.charged import Scores
+from dpmodels.report.terms import cautions
 from flows.config import Charged
 from flows.description import as_lines, costs_by_accountant, few_rows, least_units, noise_of, rows_made_public, units_of
 from flows.kinds.prepared import Prepared
@@ -110,5 +111,6 @@ def _cautions(prepared: Prepared, lines: Sequence[Line]) -> Iterator[str]:
     method = lines[0].method if lines else ROUNDS
     if method in STAYS_INSIDE:
         yield STAYS_INSIDE[method]
-    yield from cautions_about(prepared.contract) if lines else ()
+    if lines:
+        yield from cautions(lines[0]) if lines[0].family else cautions_about(prepared.contract)
     yield from filter(None, [few_rows(line, prepared.system) for line in lines[:1]])

@@ -38,9 +38,8 @@ from tasks.run.workbook_file import check_size, sheet_title, write_workbook
 
 STORES = [scheme for scheme in SCHEMES if scheme not in ("https", "file")]
 TARGETS = (
-    f"be a file that ends in {', '.join(ENDINGS)}, .xlsx or {ENDING}; a table, as delta:FOLDER or "
-    "iceberg:CATALOG.db#NAMESPACE.TABLE; or a folder, whose name has no ending or a / after it, or a URI of "
-    f"{', '.join(STORES)} that can be written"
+    f"end in {', '.join(ENDINGS)}, .xlsx or {ENDING}, or be delta:FOLDER, iceberg:CATALOG.db#NAMESPACE.TABLE, "
+    f"a folder, whose name has no ending or a / after it, or a URI of {', '.join(STORES)} that can be written"
 )
 """What a table is exported to."""
 PICTURES, BATCH_ROWS = 1024, 65_536

@@ -10,6 +10,7 @@ from dpmodels.errors import Unsuitable
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
+from tests.kit.letters import embed_words, write_letters
 from tests.kit.support import charges, make_schema, run_cli, synthesize_words, write_clinic, write_key
 
 
@@ -66,6 +67,16 @@ def test_a_plan_says_what_the_account_answers_and_who_signs(tmp_path: Path) -> N
     code, out, err = run_cli(*synthesize_words(tmp_path), "--json")
     waiting = json.loads(out)
     assert code == 1 and (waiting["state"], waiting["hand_off"], waiting["charged"]) == ("waiting", None, False), err
+
+
+def test_the_plan_of_documents_has_figures_too(tmp_path: Path) -> None:
+    write_letters(tmp_path, 12)
+    words = [word for word in embed_words(tmp_path, target_epsilon=2)[1:] if word != "--no-prefect"]
+    code, out, err = run_cli("plan-documents", *words, "--json")
+    figures = json.loads(out)
+    assert code == 0 and all(key.isidentifier() for key in keys(figures)), err
+    assert (figures["epsilon"], figures["delta"], figures["units"]) == (2.0, 0.0, "sentences in a document")
+    assert figures["units_at_least"] > 0 and figures["rows_at_most"] is None and figures["cautions"]
 
 
 def test_a_run_that_fails_says_how_it_stands_and_one_that_ends_where_its_hand_off_is(

@@ -71,8 +71,8 @@ def test_a_folder_is_whole_or_absent(tmp_path, monkeypatch):
         ("out", ("none",), "by=none must"),
         ("https://host/out", (), "or a URI of .* that can be written"),
         ("s3://me:secret@host/out", (), "hold no user"),
-        ("ftp://host/out", (), "to=ftp://… must be a file that ends in .*; or a folder, .* or a URI of s3"),
-        ("postgresql://me:secret@host/out", (), "to=postgresql://… must be a file that ends in .*, or a URI of s3"),
+        ("ftp://host/out", (), "to=ftp://… must end in .*, a folder, .* or a URI of s3"),
+        ("postgresql://me:secret@host/out", (), "to=postgresql://… must end in .*, or a URI of s3"),
     ],
 )
 def test_what_cannot_be_written_is_refused(tmp_path, monkeypatch, to, by, sentence):
