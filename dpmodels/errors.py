@@ -1,12 +1,13 @@
 """Errors a person can act on. A message names the rule that was broken and never a private value."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
 from itertools import islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dpmodels import amounts
@@ -29,16 +30,24 @@ class NacreError(Exception):
 _OPTION = re.compile(r"(?P<command>nacre [a-z-]+[^,;`]*)|(?<![^\s(`'])--(?P<option>[a-z]+(?:-[a-z]+)*)")
 
 
-@contextmanager
-def in_words_of(caller: Callable[[str], str]) -> Iterator[None]:
-    """Have errors of the block name settings as their caller knows them, and not as options of the command line.
+def in_words(text: str, caller: Callable[[str], str], calls: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Name settings as a caller knows them, and not as options of the command line.
 
-    Whole commands stay as they are: they are to be typed in a shell.
+    Whole commands stay as they are, for they may be typed in a shell; behind them stand the calls that do the same, by
+    the commands' words.
     """
+    spoken = _OPTION.sub(lambda match: match["command"] or f"`{caller(match['option'])}`", text)
+    meant = [call for words, call in calls.items() if re.search(rf"\bnacre {words}\b", spoken)]
+    return f"{spoken}; in Python: {', '.join(meant)}" if meant and "; in Python: " not in spoken else spoken
+
+
+@contextmanager
+def in_words_of(caller: Callable[[str], str], calls: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
+    """Have errors of the block say what ``in_words`` makes of them."""
     try:
         yield
     except NacreError as error:
-        text = _OPTION.sub(lambda match: match["command"] or f"`{caller(match['option'])}`", str(error))
+        text = in_words(str(error), caller, calls)
         name = getattr(error, "name", "")
         if name.isidentifier() and text.startswith(f"{name}="):
             text = caller(name) + text.removeprefix(name)

@@ -40,6 +40,7 @@ from dpmodels.releases.system import System
 from dpmodels.report.charged import Scores
 from dpmodels.report.terms import cautions
 from flows.config import Charged
+from flows.kinds.prepared import Prepared
 from flows.planning import cautions_about, whole_budget
 from flows.start import preparation_of, quote_of
 from tasks.kinds.protocol import kind_of_line
@@ -55,6 +56,8 @@ OF_WHOM = {
     "federated-moments": "records of all clients together",
 }
 """What must be so many for a release to stand out of its noise, where it is not units of all the data."""
+ENOUGH = 2
+"""Times as many units as noise amounts to, below which a public number of rows is warned of."""
 IN_95_OF_100 = 1.96  # standard deviations of Gaussian noise
 COUNTS = ("records", "images", "number of records")
 MEANS = (
@@ -64,12 +67,15 @@ MEANS = (
 SHARES = ("at most 1", "the clip norm is 1", "in units of one record")
 
 
-def describe_config(config: Charged, explain: bool = False) -> tuple[dict[str, str], Quote | None]:
+def describe_config(
+    config: Charged, explain: bool = False, prepared: Prepared | None = None
+) -> tuple[dict[str, str], Quote | None]:
     """Describe what a run of a configuration would charge, and return the quote of its account.
 
-    Where it is to be explained, the figures of other accountants stand beside the price.
+    Where it is to be explained, the figures of other accountants stand beside the price. ``prepared`` is what the
+    configuration was prepared to be, where that was done.
     """
-    prepared = preparation_of(config).prepare(config, "")
+    prepared = prepared or preparation_of(config).prepare(config, "")
     if not prepared.lines:
         return describe_uncharged(prepared.contract), None
     quote, signer = quote_of(config, prepared)
@@ -82,19 +88,31 @@ def describe_config(config: Charged, explain: bool = False) -> tuple[dict[str, s
 
 def other_accountants(lines: Sequence[Line]) -> str:
     """Say what Renyi divergences and Opacus' accountant find that a run costs, or each client, beside the price."""
+    clients = lines[0].contract.whole is not lines[0].contract
+    texts = [f"{name}: {_found(cost)}" for name, cost in costs_by_accountant(lines).items()]
+    return "\n".join(["at the same delta" + (", for each client" if clients else ""), *texts])
+
+
+def _found(cost: Decimal | float | str) -> str:
+    if isinstance(cost, float):
+        return f"epsilon={cost:.4f}, within {PRV_ERROR}"
+    return cost if isinstance(cost, str) else f"epsilon={cost}"
+
+
+def costs_by_accountant(lines: Sequence[Line]) -> dict[str, Decimal | float | str]:
+    """Return the epsilon that each accountant finds, by its name; of one that finds none, why it does not."""
     plan, *others = lines
     clients = plan.contract.whole is not plan.contract
     events = [line.event for line in ([plan] if clients else [plan, *others])]
     delta = plan.budget.delta_exact
-    figures = {"charged": str(spent_epsilon(events, delta))}
+    costs: dict[str, Decimal | float | str] = {"charged": spent_epsilon(events, delta)}
     if delta:
-        figures["by Renyi divergences"] = str(renyi_epsilon(events, delta))
+        costs["by Renyi divergences"] = renyi_epsilon(events, delta)
         try:
-            figures["by Opacus' PRV accountant"] = f"{prv_epsilon(events, float(delta)):.4f}, within {PRV_ERROR}"
+            costs["by Opacus' PRV accountant"] = prv_epsilon(events, float(delta))
         except NacreError as why:
-            figures["by Opacus' PRV accountant"] = f"not known: {why}"
-    lines_of = [f"{name}: {'epsilon=' if text[0].isdigit() else ''}{text}" for name, text in figures.items()]
-    return "\n".join(["at the same delta" + (", for each client" if clients else ""), *lines_of])
+            costs["by Opacus' PRV accountant"] = f"not known: {why}"
+    return costs
 
 
 def describe_run(run: Run) -> dict[str, str]:
@@ -125,8 +143,8 @@ def describe(
     contract = plan.contract.whole
     facts = {"data set": contract.name, "method": plan.method, "unit, adjacency": _hidden(plan.budget)}
     alone = "scores alone: " if plan.method == SCORES else ""
-    facts |= {f"{alone}{name}": text for name, text in _priced(plan, _noise(plan)).items()}
-    facts |= _least(plan, system or _system(plan))
+    facts |= {f"{alone}{name}": text for name, text in _priced(plan, noise_of(plan)).items()}
+    facts |= _least(plan, system)
     columns = contract.columns.values() if contract.is_table else ()
     if any(isinstance(column, Integer | Number) for column in columns):
         facts["means"] = MEANS
@@ -198,7 +216,7 @@ def _discovered(lines: Sequence[Line]) -> dict[str, str]:
     return {"schema discovered with": "\n".join(charges), "in all": f"{whole}. The hand-off states this price"}
 
 
-def _noise(plan: Line) -> Mapping[str, float]:
+def noise_of(plan: Line) -> Mapping[str, float]:
     """Return the noise of a plan; what is released for each document is chosen and has none."""
     system = _system(plan)
     return system.noise(plan) if system else {}
@@ -211,20 +229,43 @@ def _system(plan: Line) -> System[Any] | None:
 
 def _least(plan: Line, system: System[Any] | None) -> dict[str, str]:
     """Say of how many units less than noise would come, where public inputs alone tell."""
-    least = system.least_units(plan) if system and plan.method != SCORES else None
+    least = least_units(plan, system)
     if least is None:
         return {}
+    text = f"only with more than about {least:,.0f} {units_of(plan)}: what is released of fewer is mostly noise, and "
+    text += "what is made of it says next to nothing"
+    return as_fact("stands out", [text, *filter(None, [few_rows(plan, system)])])
+
+
+def least_units(plan: Line, system: System[Any] | None = None) -> float | None:
+    """Return of about how many units less than noise would come; None where public inputs do not tell.
+
+    ``system`` is that of the plan, where it is made with public files and not of the plan alone.
+    """
+    system = system or _system(plan)
+    return system.least_units(plan) if system and plan.method != SCORES else None
+
+
+def units_of(plan: Line) -> str:
+    """Name what must be so many for a release to stand out of its noise."""
     units = f"users ({plan.budget.unit.user})" if plan.budget.unit.user else f"{plan.budget.unit.kind}s"
-    units = OF_WHOM.get(plan.method, units)
-    return {
-        "stands out": f"only with more than about {least:,.0f} {units}: what is released of fewer is mostly noise, and "
-        "what is made of it says next to nothing",
-    }
+    return OF_WHOM.get(plan.method, units)
+
+
+def few_rows(plan: Line, system: System[Any] | None = None) -> str:
+    """Say that the most rows that there are by the schema hardly stand out of the noise; nothing where they do."""
+    contract, least = plan.contract.whole, least_units(plan, system)
+    most = contract.rows.max if contract.is_table and contract.rows else None
+    if least is None or most is None or most >= ENOUGH * least:
+        return ""
+    fewer = "fewer than the" if most <= least else "hardly more than the"
+    said = f"by the schema (rows: max) there are at most {most:,} rows, {fewer} {least:,.0f} that noise amounts to"
+    return f"{said}: spend more, or leave out columns, or expect that the synthetic rows say next to nothing"
 
 
 def describe_least(plan: Line) -> str:
     """Say of how many units less than noise would come, in one line."""
-    return "; ".join(as_lines(_least(plan, _system(plan))))
+    return "; ".join(as_lines(_least(plan, None)))
 
 
 def warnings_in(report: Mapping[str, Any]) -> list[str]:

@@ -4,7 +4,7 @@ What a run is to be is made by its kind (flows/kinds); all that follows is the s
 discoveries. Nothing here reads a row, and nothing is charged.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import date
 from importlib import import_module
@@ -25,6 +25,7 @@ from flows.planning import (
     bind,
     check_discoveries,
     ledger_if_any,
+    ledger_place,
     open_account,
     open_home,
     warn_of_discoveries,
@@ -82,6 +83,7 @@ def start(
     partition: str = "",
     given: Sensitive[Any] | None = None,
     may_open: MayOpen = MayOpen.FIRST,
+    warn: Callable[[str], object] = LOG.warning,
 ) -> Run:
     """Check everything public, ask the ledger, and create the run; reads no rows and charges nothing.
 
@@ -90,7 +92,7 @@ def start(
     created, so a refusal leaves no rows on the disk.
 
     A partition is the rows with one value in the schema's partition column: it is a data set and has an account of its
-    own, under the named account.
+    own, under the named account. ``warn`` is told, before there is a run, that another one has released the same plan.
 
     Raises:
         NacreError: the run would fail for a public reason, or the budget is exhausted.
@@ -108,13 +110,13 @@ def start(
     settings = admitted(config, prepared, run, partition, may_open)
     if given is None:
         kind.check_data(config, prepared)
+    if before := released_before(run, Ledger(ledger_place(config)), settings[""], prepared.lines):
+        warn(before)
     create(run, prepared, settings)
     if names and given is not None:
         transform_write_tables(tables, run.sensitive / GIVEN_TABLES)
     elif given is not None:
         transform_write(tables[""], run.sensitive / GIVEN)
-    if before := released_before(run):
-        LOG.warning(before)
     return run
 
 

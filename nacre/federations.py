@@ -11,6 +11,7 @@ from flows.start import start
 from nacre.ledgers import Place, home_of, url_of
 from nacre.result import Result
 from nacre.running import take_to_end
+from nacre.words import warn_again
 from tasks.run.store import new_name
 
 
@@ -49,8 +50,8 @@ def federate(
     stays_inside = fields.get("round", {}).get("mode") == "paper"  # then there is no hand-off that lies anywhere
     if out is not None or ("out" not in fields and not stays_inside):
         terms["out"] = out or (base / "hand-offs" / name if fields else None)
-    settings, may_open = placed(terms, FederateConfig), MayOpen.YES if open else MayOpen.FIRST
+    settings, file = placed(terms, FederateConfig), None if fields else Path(str(config))
     if fields:
         settings = {**fields, **settings, "runtime": {**fields.get("runtime", {}), **settings["runtime"]}}
-        return take_to_end(start(FederateConfig.build(settings), name, may_open=may_open))
-    return take_to_end(start(FederateConfig.build(settings, Path(str(config))), name, may_open=may_open))
+    may_open = MayOpen.YES if open else MayOpen.FIRST
+    return take_to_end(start(FederateConfig.build(settings, file), name, may_open=may_open, warn=warn_again))

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from dpmodels.authoring import draft, lint, tree_draft
+from dpmodels.authoring.header import RULE, DoubtfulNames
 from dpmodels.contract.schema import Schema as Schema
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import NacreError, SchemaError, Unsuitable
 from dpmodels.plain_yaml import write_yaml
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.frames import are_tables, write_all_names
-from dpmodels.reading.header import RULE, DoubtfulNames
 from dpmodels.reading.public import load_public_frames
 from nacre.ledgers import Place
 

@@ -1,6 +1,7 @@
 """Errors in Python's words: a message names an argument, and not the option of the command line that says the same."""
 
 import os
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
@@ -9,10 +10,11 @@ from inspect import Parameter, signature
 from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeVar
 
-from dpmodels.errors import Unsuitable, in_words_of
+from dpmodels.errors import Unsuitable, in_words, in_words_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
+OWN = {"nacre", "flows", "contextlib"}
 PATH, URL = ((str, os.PathLike), "must be a path"), ((str,), "must be a URL")
 KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(("home", "out", "to", "folder", "release", "document", "sample"), PATH),
@@ -26,8 +28,42 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
 """What arguments must be that no configuration checks, by the names that they have in every function."""
 
 
+CALLS = {
+    "ledger open": "nacre.ledger().open_account(NAME, dataset=DATASET, budget_cap=BUDGET)",
+    "ledger cap": "nacre.ledger().change_cap(NAME, epsilon=EPSILON, reason=REASON)",
+    "schema init": "nacre.draft_schema(DATA)",
+    "schema lint": "nacre.load_schema(SCHEMA)",
+    "schema discover": "nacre.discover(DATA, DRAFT, epsilon=EPSILON, delta=DELTA)",
+    "resume": "nacre.resume(RUN)",
+    "sample": "nacre.sample(RUN, ROWS)",
+    "verify": "nacre.verify(FOLDER)",
+}
+"""What does in Python the same as a command that a message names, by the command's words."""
+SWITCHES = {"open", "header", "accept_suggestions", "allow_large_delta", "internal_report", "png", "replace", "refit"}
+"""Arguments that are true or false."""
+
+
 class ReleaseWarning(UserWarning):
-    """What was released hardly stands out of its noise: what was made of it may say next to nothing of the data."""
+    """A release that may be in vain: it hardly stands out of its noise, or the same plan was released before."""
+
+
+def argument(option: str) -> str:
+    """Return what an option of the command line is in Python."""
+    name = option.replace("-", "_")
+    return f"{name}=True" if name in SWITCHES else name
+
+
+def warn_again(text: str) -> None:
+    """Warn, before a charge, that the same plan was released before; a filter that makes it an error stops the run."""
+    warnings.warn(in_words(text, argument, CALLS), ReleaseWarning, stacklevel=_depth())
+
+
+def _depth() -> int:
+    """Count the frames from whoever warns to the first that is none of this package's or of what it is made of."""
+    frame, depth = sys._getframe(2), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in OWN:
+        frame, depth = frame.f_back, depth + 1
+    return depth
 
 
 def in_python(function: Callable[P, R]) -> Callable[P, R]:
@@ -44,7 +80,7 @@ def in_python(function: Callable[P, R]) -> Callable[P, R]:
         if fault:
             call.clear()
             raise fault
-        with in_words_of(lambda option: option.replace("-", "_")):
+        with in_words_of(argument, CALLS):
             answer = function(*call.pop(0), **call.pop())
             if drowned := _drowned(answer):
                 warnings.warn(drowned, ReleaseWarning, stacklevel=2)

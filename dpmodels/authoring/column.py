@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from dpmodels.authoring.facts import TODO, Bound, Facts
 from dpmodels.authoring.suggest import suggestion
-from dpmodels.contract.base import ColumnFaults, is_text
+from dpmodels.contract.base import APART, ColumnFaults, described, is_text
 from dpmodels.contract.columns import Column
 
 COLUMN: TypeAdapter[Any] = TypeAdapter(Column)
@@ -52,6 +52,8 @@ def drafted(name: str, dtype: pa.DataType | None, facts: Facts, accept: bool = F
     keys, faults = _settled(keys)
     remarks = [*([facts.description] if facts.description else []), *remarks, *faults]
     remarks += [f"not read: {words}" for words in dict.fromkeys(facts.unread)]
+    if keys["type"] == TODO and dtype is not None and pa.types.is_nested(dtype):
+        return ColumnDraft(keys, (*remarks, f"holds {described(dtype)}, which no column does; {APART}"))
     suggested = suggestion(name, keys) if TODO in keys.values() else None
     if suggested and not suggested.keys:
         remarks.append(suggested.because)

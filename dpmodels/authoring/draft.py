@@ -12,19 +12,19 @@ import yaml
 
 from dpmodels.authoring.column import ColumnDraft, drafted
 from dpmodels.authoring.facts import TODO, Facts
-from dpmodels.authoring.source import Source, read_source
+from dpmodels.authoring.header import check_names, names_in
+from dpmodels.authoring.source import Source, file_of, read_source
 from dpmodels.errors import DataError, Unsuitable
 from dpmodels.reading.data_files import FAILURES, DataFile, find_files, is_uri, root_of, title_of
 from dpmodels.reading.database import Query, check_database, names_of_query
-from dpmodels.reading.header import check_names, names_in
 from dpmodels.reading.open_tables import LIBRARIES, types_of
 from dpmodels.reading.pictures import is_pictures, npz_arrays
 
 INTRODUCTION = """\
 # A draft from names and types alone: a CSV file's first line, which is taken as names, or what a file says of itself.
-# If a name below is a value, the file has no header: throw this draft away. Replace every TODO from what is public (a
-# codebook, a form, a law), never by looking at the data: a bound or a list taken from the data is a leak. Where nothing
-# public tells values, min or max write discover: nacre schema discover releases them under a charge of its own.
+# If a name below is a value, as in a text file without a header, throw this draft away. Replace every TODO from what
+# is public (a codebook, a form, a law), never by looking at the data: a bound or a list taken from the data is a leak.
+# Where nothing public tells values, min or max write discover: nacre schema discover releases them under a charge.
 # Then check it: nacre schema lint THIS_FILE. Every key is explained in docs/schema.md; the types and their keys are
 #   categorical  values: [a, b]                  boolean     no further key
 #   integer      min, max; cells, scale: log     number      min, max; round: DECIMALS
@@ -42,6 +42,11 @@ HEADER = (
 # partition: COLUMN.
 """
 )
+UNTYPED = """\
+# Types are open: a CSV file, JSON lines, a sheet, a query and the names of folders say none that holds for every row.
+# Write them from what is public, or let --from (documentation) or --from-sample (public rows: .csv, .parquet, .jsonl,
+# .xlsx) write them.
+"""
 DOCUMENTED = """\
 # What is filled in below stands in the document that `sources` names. That document must be public itself: one that a
 # tool made by profiling this data, or a sample of this data that nobody published, is a leak.
@@ -71,7 +76,7 @@ class PublicFacts:
         """
         paths = [(path, path == self.sample) for path in (self.document, self.sample) if path is not None]
         for path, _ in paths:
-            if not path.is_file():
+            if not (path := file_of(path)).is_file():
                 raise Unsuitable(f"{path} does not exist, or is no file")
             data_root = Path(root_of(data)) if data is not None and not is_uri(data) else None
             if (
@@ -114,7 +119,12 @@ def draft(
     if not affirmed:
         check_names(location, [name for name in types if name not in facts], least=0 if facts else least)
     columns = {name: drafted(name, types[name], facts.get(name, Facts()), public_facts.accept) for name in types}
-    return "\n".join(_lines(title, columns, [source.origin for source in sources], editor))
+    return "\n".join(_lines(title, columns, [source.origin for source in sources], editor, are_untyped(columns, types)))
+
+
+def are_untyped(columns: Mapping[str, ColumnDraft], types: Mapping[str, pa.DataType | None]) -> bool:
+    """Tell whether the type of a column is left open because its source says none."""
+    return any(column.keys["type"] == TODO and types[name] is None for name, column in columns.items())
 
 
 def pictures_drafted(path: Path) -> dict[str, ColumnDraft]:
@@ -141,10 +151,12 @@ def _array(shape: tuple[int, ...], dtype: Any) -> ColumnDraft | None:
     return ColumnDraft({"type": "image", "height": shape[0], "width": shape[1], **channels})
 
 
-def _lines(title: str, columns: Mapping[str, ColumnDraft], origins: list[str], editor: str) -> Iterator[str]:
+def _lines(
+    title: str, columns: Mapping[str, ColumnDraft], origins: list[str], editor: str, untyped: bool = False
+) -> Iterator[str]:
     if editor:
         yield f"# yaml-language-server: $schema={editor}"
-    yield (HEADER + (DOCUMENTED if origins else "")).rstrip()
+    yield (HEADER + (UNTYPED if untyped else "") + (DOCUMENTED if origins else "")).rstrip()
     yield f"name: {title}"
     yield "unit: record  # or {user: ID_COLUMN, max_rows: N} when one person may have several rows"
     yield "# target: COLUMN  # the label, if the synthetic rows are to teach how to predict one column from the others"
@@ -183,7 +195,7 @@ def named(data: str | Path | Query) -> tuple[str, str, dict[str, pa.DataType | N
         return title, "the query", dict.fromkeys(names_of_query(data)), 1
     file = find_files(str(data))[0]
     typed = file.format in ("parquet", "arrow", *LIBRARIES)
-    types = _typed(file) if typed else dict.fromkeys(names_in(file))
+    types = _typed(file) if typed else names_in(file)
     keys = dict.fromkeys(key for key, _ in file.keys)
     return title_of(str(data)), file.uri, {**dict.fromkeys(file.columns), **types, **keys}, 1 if typed else 2
 

@@ -1,34 +1,74 @@
 """A sample that is public: its types, its extremes and its categories are read off it, as from a document."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pc_csv
+import pyarrow.json as pc_json
 import pyarrow.parquet as pq
 
 from dpmodels.authoring.facts import Bound, Facts, Tables, joined, listed
 from dpmodels.contract.base import is_text
 from dpmodels.errors import Unsuitable
+from dpmodels.reading.data_files import find_files
+from dpmodels.reading.text_records import Malformed
+from dpmodels.reading.workbook import Damaged, read_sheet, sheet_names
 
 MOST_CATEGORIES = 1_000
 """A column of text with more values than this, or with almost as many as rows, is no column of categories."""
 MOST_DECIMALS = 6
+BATCH_ROWS = 65_536
 
 
 def read_sample(path: Path) -> Tables:
     """Read the columns of a public sample.
 
     Raises:
-        Unsuitable: it is no CSV or Parquet file, or has no rows.
+        Unsuitable: it is no file of these kinds, or has no rows.
+        NacreError: it is a workbook, and openpyxl is not installed, or the sheet has no names.
     """
+    kind = path.suffix.lower().partition("#")[0]
     try:
-        table = pq.read_table(path) if path.suffix.lower() == ".parquet" else pc_csv.read_csv(path)
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        table = READERS.get(kind, pc_csv.read_csv)(path)
+    except Malformed as fault:
+        raise Unsuitable(f"{path} {fault}") from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError, Damaged):
         table = pa.table({})
     if not table.num_rows:
-        raise Unsuitable(f"{path} is no CSV or Parquet file with rows, which a public sample must be")
+        kinds = "CSV or Parquet file, nor one of JSON lines or Excel,"
+        raise Unsuitable(f"{path} is no {kinds} with rows, which a public sample must be")
     return {"": {name: _facts(table[name]) for name in table.column_names}}
+
+
+def _of_lines(path: Path) -> pa.Table:
+    """Read JSON lines, in which a day is text that Arrow takes for a moment."""
+    table = pc_json.read_json(path)
+    for index, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):
+            days = table.column(index).cast(pa.date32(), safe=False)
+            if days.cast(field.type).equals(table.column(index)):
+                table = table.set_column(index, field.name, days)
+    return table
+
+
+def _of_sheet(path: Path) -> pa.Table:
+    """Read a sheet as text, whose types are told as those of a CSV file are."""
+    (file,) = find_files(str(path))
+    text = pa.Table.from_batches(read_sheet(file, sheet_names(file), BATCH_ROWS))
+    pc_csv.write_csv(text, written := pa.BufferOutputStream())
+    nulls = pc_csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False)
+    breaks = pc_csv.ParseOptions(newlines_in_values=True)
+    return pc_csv.read_csv(pa.BufferReader(written.getvalue()), parse_options=breaks, convert_options=nulls)
+
+
+READERS: dict[str, Callable[[Path], pa.Table]] = {
+    ".parquet": pq.read_table,
+    **dict.fromkeys((".jsonl", ".ndjson", ".json"), _of_lines),
+    ".xlsx": _of_sheet,
+}
+"""What reads a sample, by its ending; any other file is read as CSV."""
 
 
 def _facts(column: pa.ChunkedArray) -> Facts:

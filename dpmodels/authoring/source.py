@@ -20,6 +20,7 @@ from dpmodels.errors import ArtifactError, NacreError, Unsuitable
 from dpmodels.files import read_at_most
 from dpmodels.limits import LARGEST_YAML
 from dpmodels.plain_yaml import read_yaml
+from dpmodels.reading.addresses import address_of
 
 Known = tuple[str, Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Tables]]
 STRUCTURED: tuple[Known, ...] = (
@@ -78,6 +79,11 @@ def _only(names: list[str]) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
+def file_of(path: Path) -> Path:
+    """Return the file of a path, behind which the sheet of a workbook may be named."""
+    return Path(address_of(str(path)).base)
+
+
 def read_source(path: Path, sample: bool = False) -> Source:
     """Read a public document, or a public sample of the data.
 
@@ -85,7 +91,7 @@ def read_source(path: Path, sample: bool = False) -> Source:
         NacreError: it cannot be read, or is none of the kinds of documents that are known.
     """
     try:
-        with path.open("rb") as file:
+        with file_of(path).open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         if sample:
             return Source(read_sample(path), f"derived from a public sample: {path.name}, sha256 {digest}")

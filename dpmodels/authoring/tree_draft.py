@@ -14,13 +14,16 @@ from dpmodels.authoring.column import SUGGESTED, ColumnDraft, drafted
 from dpmodels.authoring.draft import (
     DOCUMENTED,
     INTRODUCTION,
+    UNTYPED,
     PublicFacts,
+    are_untyped,
     column_lines,
     comment,
     draft,
     named,
 )
 from dpmodels.authoring.facts import TODO, Facts
+from dpmodels.authoring.header import check_names
 from dpmodels.authoring.keys import Proposals, proposals
 from dpmodels.authoring.source import Source
 from dpmodels.contract.tree import MOST_TABLES, TABLE_NAME
@@ -28,7 +31,6 @@ from dpmodels.errors import DataError, InvalidArgument
 from dpmodels.reading.addresses import LOG
 from dpmodels.reading.data_files import FORMATS, is_uri, title_of
 from dpmodels.reading.database import Query
-from dpmodels.reading.header import check_names
 from dpmodels.reading.pictures import is_pictures
 from dpmodels.reading.tree_files import place_of
 
@@ -165,15 +167,16 @@ def _lines(
 ) -> Iterator[str]:
     if editor:
         yield f"# yaml-language-server: $schema={editor}"
-    yield (HEADER + (DOCUMENTED if sources else "")).rstrip()
+    proposed = proposals({name: list(table.types) for name, table in tables.items()})
+    columns = {name: _columns(tables[name], _joins(name, proposed), accept) for name in proposed.order}
+    untyped = any(are_untyped(columns[name], tables[name].types) for name in columns)
+    yield (HEADER + (UNTYPED if untyped else "") + (DOCUMENTED if sources else "")).rstrip()
     yield from (f"# source: {source.origin}" for source in sources)
     yield f"name: {title}"
     yield "tables:"
-    proposed = proposals({name: list(table.types) for name, table in tables.items()})
     for name in proposed.order:
         yield f"  {name}:"
-        joins = _joins(name, proposed)
-        lines = chain(_links(name, proposed, accept), column_lines(_columns(tables[name], joins, accept)))
+        lines = chain(_links(name, proposed, accept), column_lines(columns[name]))
         yield from (textwrap.indent(line, "    ") for line in lines)
     yield ""
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpmodels.arrays import Mask
 from dpmodels.codec.codes import Codes, code_type, number_codes
-from dpmodels.contract.base import Modelled, decimal_digits, described, is_text, zone_of
+from dpmodels.contract.base import APART, Modelled, decimal_digits, described, is_text, zone_of
 from dpmodels.contract.columns import (
     EXACT,
     NEAREST,
@@ -126,7 +126,7 @@ def _is_clock(kind: pa.DataType) -> bool:
 def _way_out(column: Modelled, dtype: pa.DataType) -> str:
     """Say what to do about a type that is read, but not by the column's declaration, or that is not read at all."""
     if pa.types.is_nested(dtype):
-        return "; give every part a column of its own, or leave it out with `type: identifier`"
+        return f"; {APART}"
     if _is_clock(dtype):
         return f'; declare it `type: integer` with `dtype: "{dtype}"`, and its bounds as numbers of that unit'
     if is_text(dtype) and isinstance(column, Continuous):

@@ -29,6 +29,11 @@ from dpmodels.plural import counted
 
 __all__ = ["Codec", "Records"]
 
+UNSHOWN = "; no message says their names, {}"
+WITHOUT_HEADER = (
+    "which are values if the first line (of a sheet the first row) is no header: it must hold the names of the schema"
+)
+MAY_BE_VALUES = "for a name may be a value: name the columns as the schema does, or leave them out"
 NAMELESS = "it is an index that pandas wrote (write the file with index=False), or the delimiter has two characters"
 Table: TypeAlias = pa.Table | pa.RecordBatch
 
@@ -57,10 +62,12 @@ class Codec:
         """Return the type to read each column of a CSV file as; wide, so that the schema judges and not the reader."""
         return {name: csv_type(column) for name, column in self.schema.columns.items()}
 
-    def check_names(self, names: Sequence[str]) -> None:
+    def check_names(self, names: Sequence[str], is_text: bool = False) -> None:
         """Refuse a table whose columns are not the schema's by name.
 
-        Privacy: a name that the schema lacks may be a value, of a file without a header, and is never shown.
+        ``is_text``: the names are what stands in the first line of a text file, or in the first row of a sheet.
+
+        Privacy: a name that the schema lacks may be a value, of a text file without a header, and is never shown.
 
         Raises:
             DataError: a column is missing, unknown, or there twice.
@@ -76,7 +83,7 @@ class Codec:
         elif any(name.startswith("Unnamed: ") or name == "__index_level_0__" for name in names):
             unknown += "; one is an index that pandas wrote (write the file with index=False)"
         else:
-            unknown += "; no message says their names, which in a file without a header are values"
+            unknown += UNSHOWN.format(WITHOUT_HEADER if is_text else MAY_BE_VALUES)
         if missing := [name for name in declared if name not in names]:
             if missing[0].casefold().strip() in {name.casefold().strip() for name in names}:
                 fault = "is in the data in other letters: upper or lower case, or spaces around it; write it as the "

@@ -12,11 +12,12 @@ from dpmodels.arrays import Floats, Mask
 from dpmodels.codec.convert import as_numbers, plain, states_of
 from dpmodels.codec.records import Records
 from dpmodels.contract.columns import Continuous, Discrete
-from dpmodels.contract.conditions import Condition, hold, numbers_of, read_condition
+from dpmodels.contract.conditions import Condition, hold, numbers_of
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.continuous import decode_numbers
 from dpmodels.contract.implications import Implication
 from dpmodels.contract.schema import Schema
+from dpmodels.contract.written_conditions import read_condition
 from dpmodels.errors import DataError, Unsuitable
 
 

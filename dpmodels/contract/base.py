@@ -156,6 +156,10 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
+APART = "give every part a column of its own, or leave it out with `type: identifier`"
+"""What to do about a column whose values are made of parts."""
+
+
 def described(dtype: pa.DataType) -> str:
     """Name a type that a data file has, without any name or text that the file gives to parts of it."""
     if pa.types.is_dictionary(dtype):

@@ -152,42 +152,6 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
 
 
-JOINED = re.compile(r"\s+and\s+|\s*&&?\s*|\s*,\s*", re.IGNORECASE)
-
-
-def read_condition(text: str, columns: Mapping[str, Any]) -> Condition:
-    """Read a condition; of what is none say why, as far as it is several, or written as elsewhere.
-
-    Raises:
-        Unsuitable: as for ``parse``.
-    """
-    try:
-        return parse(text, columns)
-    except Unsuitable as fault:
-        raise Unsuitable(_cause(text, columns) or fault.fact) from None
-
-
-def _cause(text: str, columns: Mapping[str, Any]) -> str:
-    if match := re.search(r"(-?\d+),(\d+)\s*$", text):
-        return f"`{text}`: a comma is no decimal point; write {match[1]}.{match[2]}"
-    if (sign := re.search(r"[=!<>]+", text)) and sign[0] not in (*SIGNS, "=="):
-        return f"`{text}`: `{sign[0]}` is no sign; write one of {' '.join(SIGNS)}, such as `age>=50`"
-    if match := re.fullmatch(r"\s*(.+?)\s+(not\s+)?in\s*\(.*", text, re.IGNORECASE | re.DOTALL):
-        return f"`{text}`: `in` is not known; draw rows for each value by itself, such as `{match[1]}=VALUE`"
-    if match := re.fullmatch(r"(.*[=!<>]\s*)(['\"])(.*)\2\s*", text, re.DOTALL):
-        return f"`{text}`: write the value without quotes: `{match[1]}{match[3]}`"
-    if re.search(r"\s+or\s+|\|", text, re.IGNORECASE):
-        return f"`{text}`: conditions cannot be joined by `or`; draw rows for each by itself"
-    parts = [part.strip() for part in JOINED.split(text)]
-    if len(parts) > 1:
-        return (
-            f"`{text}` is several conditions: give each by itself, as {' and '.join(map(repr, parts))}; all must hold"
-        )
-    word = re.split(r"[=!<>\s]", text.strip())[0]
-    other = next((name for name in columns if name.casefold() == word.casefold() and name != word), None)
-    return f"`{text}`: the column is called {other}" if other else ""
-
-
 def hold(conditions: Sequence[Condition], states: NDArray[np.int32], values: Floats) -> Mask:
     """Tell which values of one column, given by states and unit values, meet all of its conditions."""
     numbers = numbers_of(conditions[0].column, states, values)

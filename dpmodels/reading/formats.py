@@ -152,7 +152,7 @@ def _csv(file: DataFile, codec: Codec) -> list[Part]:
     """Open a file with a header, which is the only line that is looked at."""
     keys = [key for key, _ in file.keys]
     form = csv_form(file, set(codec.schema.columns) - set(keys))
-    codec.check_names([*form.names, *keys])
+    codec.check_names([*form.names, *keys], is_text=True)
     codec.check_types(pa.schema(codec.csv_types.items()))
     return [Part(file, codec.csv_types, form)]
 
@@ -167,7 +167,7 @@ def _excel(file: DataFile, codec: Codec) -> list[Part]:
     """Open a sheet, of which the first row is looked at."""
     keys = [key for key, _ in file.keys]
     names = sheet_names(file)
-    codec.check_names([*names, *keys])
+    codec.check_names([*names, *keys], is_text=True)
     codec.check_types(pa.schema(codec.csv_types.items()))
     return [Part(file, codec.csv_types)]
 

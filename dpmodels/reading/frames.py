@@ -22,6 +22,7 @@ MIXED = (
     "{} cannot be read as a table: a column mixes types, or two columns have one name; give every column one type, as "
     "the schema has it"
 )
+ONE_COLUMN = "{} is one column ({}) and no table: {} makes a table of it, with NAME as the schema calls the column"
 FAILING = "the tables cannot be read: the dictionary fails when it is asked for them"
 Rows = Sensitive[pa.RecordBatchReader]
 
@@ -85,6 +86,8 @@ def load_given(data: Sensitive[Any], name: str = "") -> Rows:
 
 def _converted(data: Any, name: str) -> tuple[pa.RecordBatchReader | None, str]:
     """Return the batches, or what is wrong."""
+    if maker := _maker(data):
+        return None, ONE_COLUMN.format(name or "the data", type(data).__name__, maker)
     try:
         if "polars" in (libraries := _libraries(data)) and hasattr(data, "collect"):  # a LazyFrame
             data = data.collect()
@@ -92,15 +95,21 @@ def _converted(data: Any, name: str) -> tuple[pa.RecordBatchReader | None, str]:
             return _plain_batches(_of_pandas(data).to_reader()), ""
         if hasattr(data, "partitions") and hasattr(data, "npartitions"):
             return _of_dask(data), ""
-        if hasattr(data, "__arrow_c_stream__") and not hasattr(data, "to_frame"):  # a Series is no table
+        if hasattr(data, "__arrow_c_stream__"):
             return _plain_batches(pa.RecordBatchReader.from_stream(data)), ""
         if isinstance(data, pa.RecordBatch):
             return _plain_batches(pa.Table.from_batches([data]).to_reader()), ""
     except Exception:  # of any library, each of which has its own
         return None, MIXED.format(name or "the data")
     kinds = KINDS if name else f"{KINDS}, or a path or URI of files"
-    hint = ", which its to_frame() makes" if hasattr(data, "to_frame") else ""
-    return None, f"{name or 'the data'} must be {kinds}{hint}, and is none of them: {type(data).__name__}"
+    return None, f"{name or 'the data'} must be {kinds}, and is none of them: {type(data).__name__}"
+
+
+def _maker(data: Any) -> str:
+    """Return the call that makes a table of data that is one column; nothing of any other data."""
+    if isinstance(data, pa.Array | pa.ChunkedArray) and not pa.types.is_struct(data.type):  # whose parts are columns
+        return 'pyarrow.table({"NAME": it})'
+    return "its to_frame(NAME)" if hasattr(type(data), "to_frame") else ""
 
 
 def _plain_batches(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:

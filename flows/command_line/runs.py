@@ -106,6 +106,7 @@ def plan_federation(
 def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: bool = False) -> None:
     """Start a run of any kind, take it to its end, and show what it handed over."""
     from flows.command_line.console import resumable
+    from flows.command_line.outcomes import failing
     from flows.command_line.show import caution, caution_of, show_hand_off, show_public
     from flows.planning import MayOpen
     from flows.start import start
@@ -114,9 +115,9 @@ def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: boo
     caution(config.privacy)
     with interruptible(lambda: UNCHARGED, refusals=False):
         run = start(config, may_open=MayOpen.YES if open_account else MayOpen.FIRST)
-    printed = caution_of(run.plan.whole)
+    printed = caution_of(run.plan)
     show_public(run)
-    with resumable(run, begins=True):
+    with resumable(run, begins=True), failing(run, as_json):
         carry_out(run, config.runtime.prefect)
         show_hand_off(run, as_json, fail_on_checks, printed)
 
@@ -125,12 +126,14 @@ def _plan(config: Charged, explain: bool, as_json: bool, has_data: bool = True, 
     """Show what a run of any kind would charge; ``has_data``: whether its private files lie on this machine."""
     from flows.command_line.show import caution, show_plan
     from flows.description import describe_config
-    from flows.start import check_places
+    from flows.figures import figures_of
+    from flows.start import check_places, preparation_of
 
     caution(config.privacy)
-    planned = describe_config(config, explain)
+    prepared = preparation_of(config).prepare(config, "")
+    facts, quote = describe_config(config, explain, prepared)
     check_places(config, has_data, out)
-    show_plan(*planned, as_json)
+    show_plan(facts, quote, figures_of(config, prepared, facts, quote) if as_json else None)
 
 
 @app.command()
@@ -151,6 +154,7 @@ def resume(
     Example: nacre resume RUN
     """
     from flows.command_line.console import resumable
+    from flows.command_line.outcomes import failing
     from flows.command_line.show import show_fitted, show_hand_off
     from flows.synthesize import carry_out, find
 
@@ -158,7 +162,7 @@ def resume(
     changed: dict[str, Any] = {"device": device, "out": None if refit else out}
     stored_run = find(home or HOME, run, ledger, here.dask, **changed)
     prefect = stored_run.settings.prefect if prefect is None else prefect
-    with resumable(stored_run):
+    with resumable(stored_run), failing(stored_run, as_json and not refit):
         if not refit:
             carry_out(stored_run, prefect)
             show_hand_off(stored_run, as_json, fail_on_checks)

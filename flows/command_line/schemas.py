@@ -20,7 +20,10 @@ FROM = (
     "Public documentation of the columns: a data dictionary (.csv), SQL that creates the table (.sql), or a dbt "
     "schema, JSON Schema, pandera schema or Great Expectations suite (.yml, .json)."
 )
-SAMPLE = "Rows that are public (.csv, .parquet): bounds and categories are read off them, and the schema says so."
+SAMPLE = (
+    "Rows that are public (.csv, .parquet, .jsonl, .xlsx): types, bounds and categories are read off them, and the "
+    "schema says so."
+)
 ACCEPT = "Take the suggestions by name and type, such as 0 to 120 for an age, for what is not documented."
 TABLES = "Each file of the folder is a table of its own, called as the file is. (default: if their columns differ)"
 EDITOR = "Begin with a line that tells editors where the output of `nacre schema json-schema` is."
@@ -46,8 +49,8 @@ def schema_init(
     Example: nacre schema init flights.parquet --from dictionary.csv > flights.yaml
     """
     from dpmodels.authoring.draft import PublicFacts
+    from dpmodels.authoring.header import DoubtfulNames
     from dpmodels.authoring.tree_draft import draft_all, places_in
-    from dpmodels.reading.header import DoubtfulNames
     from tasks.run.source import Source
 
     source = Source(data, query).rows
@@ -82,11 +85,14 @@ def _left(text: str) -> str:
 
 def _names_from(data: str, query: str) -> str:
     """Say where the names of a draft are from."""
+    from dpmodels.reading.addresses import address_of
     from dpmodels.reading.data_files import FORMATS
 
-    kind = FORMATS.get(PurePosixPath(data).suffix.lower()) if not query else "query"
+    kind = FORMATS.get(PurePosixPath(address_of(data).base).suffix.lower()) if not query else "query"
     if kind == "csv":
         return "the first line of the file"
+    if kind == "excel":
+        return "the first row of the sheet"
     if kind == "json":
         return "the first line of the file, which alone was read (add keys that other lines have)"
     return (

@@ -15,13 +15,13 @@ from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.gate.expectations import Verdicts
 from dpmodels.ledger.approval import Approval, ApprovalRequest
 from dpmodels.ledger.records import Quote
-from dpmodels.pages.glance import warnings_of
 from dpmodels.plural import counted
-from dpmodels.releases.contract import Contract
+from dpmodels.releases.plan import Plan
 from flows.command_line.console import exit_on, print_facts, print_json, print_table, say
+from flows.command_line.outcomes import outcome_of
 from flows.command_line.printing import echo
 from flows.command_line.summary import show_outcome
-from flows.description import rows_made_public, warnings_in
+from flows.description import few_rows, rows_made_public, warnings_in
 from flows.planning import cautions_about, cautions_of
 from flows.sections import ClientPrivacyConfig, PrivacyConfig, PureConfig
 from tasks.run.refit import Changes
@@ -55,9 +55,9 @@ def caution(privacy: PrivacyConfig | PureConfig | ClientPrivacyConfig) -> None:
         echo(f"warning: {sentence}", err=True)
 
 
-def caution_of(contract: Contract) -> list[str]:
-    """Warn of what a contract's synthetic rows are not; return what was said."""
-    sentences = list(cautions_about(contract))
+def caution_of(plan: Plan) -> list[str]:
+    """Warn of what a plan's synthetic rows are not, and of too few rows for its noise; return what was said."""
+    sentences = [*cautions_about(plan.whole), *filter(None, map(few_rows, plan.lines[:1]))]
     for sentence in sentences:
         echo(f"warning: {sentence}", err=True)
     return sentences
@@ -69,9 +69,12 @@ def show_public(run: Run) -> None:
         echo(f"becomes public: {sentence}", err=True)
 
 
-def show_plan(facts: Mapping[str, str], quote: Quote | None, as_json: bool) -> None:
-    """Print what a plan would charge; exit with 1 if its account would refuse."""
-    print_facts("plan", facts, as_json)
+def show_plan(facts: Mapping[str, str], quote: Quote | None, figures: Mapping[str, Any] | None = None) -> None:
+    """Print what a plan would charge, as its figures where there are some; exit with 1 if its account would refuse."""
+    if figures is None:
+        print_facts("plan", facts)
+    else:
+        print_json(figures)
     if quote is not None and not quote.accepted:
         raise typer.Exit(1)
 
@@ -109,15 +112,17 @@ def show_hand_off(run: Run, as_json: bool = False, fail_on_checks: bool = False,
 
     ``printed``: warnings that stand on the terminal already.
     """
+    if as_json and (run.settings.federation or stays_inside(run)):
+        return print_json(outcome_of(run, {}))
     if run.settings.federation:
-        return print_facts("released", {"run": run.name, "release": str(run.place("sanitize"))}, as_json)
+        return print_facts("released", {"run": run.name, "release": str(run.place("sanitize"))})
     if stays_inside(run):
         folder = inside(run)
         facts = {"run": run.name, "models": f"{folder} (sensitive: stay inside)", "page": str(folder / "rounds.html")}
-        return print_facts("finished", {**facts, "ledger": _payer(run)}, as_json)
+        return print_facts("finished", {**facts, "ledger": _payer(run)})
     with warned(run.place("validate") / "report.json", fail_on_checks, printed):
         if as_json:
-            return print_json(hand_off_in_figures(run))
+            return print_json(outcome_of(run, hand_off(run)))
         print_facts("hand-off", hand_off(run))
         show_outcome(run)
 
@@ -137,28 +142,6 @@ def hand_off(run: Run) -> dict[str, str]:
     if internal.exists():
         facts["internal report"] = f"{internal} (sensitive: stays inside)"
     return facts
-
-
-def hand_off_in_figures(run: Run) -> dict[str, Any]:
-    """Say the same to a program: files by the names of identifiers, and what the report says in figures."""
-    report = json.loads((run.place("validate") / "report.json").read_text(encoding="utf-8"))
-    privacy, paid = report["privacy"], not run.settings.is_paid_elsewhere and bool(run.plan.lines)
-    files = {name.replace(" ", "_").replace("-", "_"): place for name, place in hand_off(run).items()}
-    internal = run.sensitive / "internal-report.html"
-    return {
-        **files,
-        **({"internal_report": str(internal)} if internal.exists() else {}),
-        "folder": str(run.settings.out),
-        "ledger": str(run.ledger) if paid else None,
-        "account": run.settings.account if paid else None,
-        "epsilon": float(privacy.get("total_epsilon", privacy["spent_epsilon"])),
-        "delta": float(privacy.get("total_delta", privacy["delta"])),
-        "unit": privacy["unit"],
-        "rows": report.get("synthetic_rows"),
-        "checks": len(report.get("gate", ())),
-        "headline": report.get("headline"),
-        "warnings": [*([report["drowned"]] if "drowned" in report else []), *warnings_of(report)],
-    }
 
 
 def _payer(run: Run) -> str:

@@ -55,7 +55,7 @@ def check_folder(folder: Path) -> None:
     Raises:
         ArtifactError: it is such.
     """
-    check_free(folder)
+    check_free(folder, " by --out")
     if os.path.ismount(folder):
         raise ArtifactError(f"{folder} is where a disk begins; name a folder in it, as nothing can be put in its place")
     check_entry(folder.parent if folder.exists() else folder)  # a hand-off is made beside its place and renamed
@@ -154,12 +154,12 @@ def check_new_file(out: Path) -> None:
     out.absolute().parent.mkdir(parents=True, exist_ok=True)
 
 
-def check_free(out: Path) -> None:
-    """Refuse a hand-off folder that is already taken.
+def check_free(out: Path, how: str = "") -> None:
+    """Refuse a hand-off folder that is already taken; ``how`` ends the sentence, with the option that names another.
 
     Raises:
         ArtifactError: the folder holds files, or is itself a file, or no file system takes its name.
     """
     check_names(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise PathTaken(out, "already holds files; name a new folder")
+        raise PathTaken(out, f"already holds files; name a new folder{how}")

@@ -19,15 +19,15 @@ Footer = Callable[[], dict[bytes, bytes]]
 ENDINGS = (".parquet", ".csv", ".arrow", ".jsonl")
 
 
-def check_ending(out: Path, name: str = "out", otherwise: str = "") -> None:
+def check_ending(out: Path) -> None:
     """Refuse a file whose ending names no format that is written.
 
     Raises:
         InvalidArgument: it is none of ``ENDINGS``.
     """
     if out.suffix.lower() not in ENDINGS:
-        rule = f"end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, which says the format{otherwise}"
-        raise InvalidArgument(name, out, rule)
+        rule = f"end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, which says the format"
+        raise InvalidArgument("out", out, rule)
 
 
 def write_table(tables: Iterator[pa.Table], path: Path, ending: str = "", footer: Footer = dict) -> None:

@@ -16,8 +16,7 @@ from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Charge
 from dpmodels.reading.data_files import is_local, is_uri
 from dpmodels.releases.plan import Line
-from tasks.run.accounts import charges_of
-from tasks.run.home import ledger_of
+from tasks.run.accounts import charge_of, charges_of
 from tasks.run.in_memory import GIVEN
 from tasks.run.lock import is_at_work
 from tasks.run.runs import is_handed_over, resume_command
@@ -43,13 +42,16 @@ def refuse_paid(home: Path, ledger: Ledger, url: str, terms: Sequence[tuple[Sett
             raise PaidUnfinished(run.name, terms[0][0].account, resume_command(run))
 
 
-def released_before(run: Run) -> str:
-    """Say which run of this home has released what a run is about to, and how to draw more from it; or nothing."""
-    charges = charges_of(run)
-    if run.settings.again or run.settings.clients or not charges:
+def released_before(run: Run, ledger: Ledger, settings: Settings, lines: Sequence[Line]) -> str:
+    """Say which run of this home has released what a run is about to, and how to draw more from it; or nothing.
+
+    The run need not be there yet: ``settings`` and ``lines`` are what it is to be.
+    """
+    charges = [charge_of(run.name, line, settings.account) for line in lines]
+    if settings.again or settings.clients or not charges:
         return ""
-    same = _identity(run.home, [(run.settings, run.plan.lines)])
-    for name in islice(_sealed(ledger_of(run), charges[0]), MOST_COMPARED):
+    same = _identity(run.home, [(settings, lines)])
+    for name in islice(_sealed(ledger, charges[0]), MOST_COMPARED):
         with suppress(NacreError, ValueError, OSError):  # it is damaged, removed, or of another home
             other = Run(home=run.home, name=name, ledger_url=run.ledger_url)
             if _identity(run.home, [(other.settings, other.plan.lines)]) == same:

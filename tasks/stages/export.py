@@ -25,7 +25,7 @@ from dpmodels.hand_off.odcs import price_of
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.plural import counted
 from dpmodels.reading.addresses import Address, address_of
-from dpmodels.reading.data_files import FAILURES, is_uri, open_system, settled
+from dpmodels.reading.data_files import FAILURES, SCHEMES, is_uri, open_system, settled
 from dpmodels.reading.pictures import write_pictures
 from tasks.run.bucket import check_there
 from tasks.run.database_file import ENDING, write_database, write_single
@@ -33,9 +33,15 @@ from tasks.run.parquet import parquet_files, read_batches
 from tasks.run.ready import check_free, check_new_file
 from tasks.run.snapshots import EXPORT, write_delta, write_iceberg
 from tasks.run.store import MADE
-from tasks.run.table_file import check_ending, write_table
+from tasks.run.table_file import ENDINGS, write_table
 from tasks.run.workbook_file import check_size, sheet_title, write_workbook
 
+STORES = [scheme for scheme in SCHEMES if scheme not in ("https", "file")]
+TARGETS = (
+    f"end in {', '.join(ENDINGS)}, .xlsx or {ENDING}, or be delta:FOLDER, iceberg:CATALOG.db#NAMESPACE.TABLE, "
+    f"a folder, whose name has no ending or a / after it, or a URI of {', '.join(STORES)} that can be written"
+)
+"""What a table is exported to."""
 PICTURES, BATCH_ROWS = 1024, 65_536
 DONE = "_SUCCESS"
 """The file that an object store gets last: without it, the rest is not whole."""
@@ -134,9 +140,9 @@ def _export_table(hand_off: Path, table: Path, to: str, by: Sequence[str], png: 
     columns = schema.columns
     if wrong := [name for name in by if not isinstance(columns.get(name), Discrete)]:
         raise InvalidArgument("by", wrong[0], "be a column that lists its values, or is true or false")
-    if to.startswith("https:"):
-        raise InvalidArgument("to", "https://…", "be a folder, or a URI that can be written")
     to = to.removeprefix("file://")
+    if is_uri(to) and (scheme := to.partition("://")[0]) not in STORES:
+        raise InvalidArgument("to", f"{scheme}://…", TARGETS)
     if png and (by or is_uri(to)):
         raise InvalidArgument("png", to, "go to a folder on this machine, and without columns")
     if is_file(to):
@@ -178,7 +184,8 @@ def is_file(to: str) -> bool:
     path = Path(to)
     if not path.suffix or to.endswith("/") or path.is_dir():
         return False
-    check_ending(path, "to", "; a folder has no ending, or a / after it")
+    if path.suffix.lower() not in ENDINGS:
+        raise InvalidArgument("to", to, TARGETS)
     return True
 
 

@@ -1,10 +1,12 @@
 """A draft with documentation: what is known is filled in, what is not stays a TODO, and no value is looked at."""
 
+import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,12 +15,14 @@ from pyarrow import csv
 from dpmodels.authoring.column import drafted
 from dpmodels.authoring.draft import PublicFacts, draft
 from dpmodels.authoring.facts import Bound, Facts, between
+from dpmodels.authoring.header import DoubtfulNames
 from dpmodels.authoring.lint import KINDS, parse
 from dpmodels.contract.schema import Schema
-from dpmodels.errors import Unsuitable
-from dpmodels.reading.header import DoubtfulNames
+from dpmodels.errors import DataError, NacreError, Unsuitable
 from dpmodels.reading.load import load_parts
-from tests.kit.every_kind import make
+from tests.kit.errors import refused
+from tests.kit.every_kind import make, one
+from tests.kit.open_tables import workbook
 
 SECRET = "unique-private-string-8412"
 TABLE = pa.table(
@@ -108,6 +112,66 @@ def test_a_description_cannot_become_a_key(folder: Path) -> None:
     (folder / "d.csv").write_text('name,description\nage,"a\nb\r\x85c: 1\u2029 d\x00"\n')
     text = draft(folder / "data", True, PublicFacts(folder / "d.csv"))
     assert "  # a b c: 1 d\n" in text
+
+
+@pytest.mark.parametrize("data", ["t.csv", "t.jsonl", "t.xlsx", "t.parquet"])
+def test_a_draft_says_why_types_are_open_and_a_sample_closes_them(tmp_path: Path, data: str) -> None:
+    write_rows(tmp_path / data, [{"age": 3, "ward": "z", "born": "1931-07-09"}])
+    open_draft = draft(tmp_path / data)
+    assert ("Types are open: a CSV file" in open_draft) == (data != "t.parquet") and "731" not in open_draft
+    public = [{"age": 17 + i, "ward": "a\nb" if i % 2 else "c", "born": f"2020-01-{i + 1:02}"} for i in range(20)]
+    for sample in ("s.csv", "s.jsonl", "s.xlsx", "s.parquet"):
+        write_rows(tmp_path / sample, public)
+        text = draft(tmp_path / data, public_facts=PublicFacts(sample=tmp_path / sample))
+        columns = make(text).columns
+        assert (columns["age"].min, columns["age"].max) == (17, 36) and set(columns["ward"].values) == {"a\nb", "c"}
+        assert columns["born"].max == date(2020, 1, 20) and columns["born"].resolution == "day", sample
+        assert "Types are open: a CSV file" not in text and f"derived from a public sample: {sample}, sha256 " in text
+
+
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Write rows, in which days are text but in Parquet, in the format that an ending says."""
+    frame = pd.DataFrame(rows)
+    if path.suffix == ".parquet":
+        frame.assign(born=pd.to_datetime(frame["born"]).dt.date).to_parquet(path, index=False)
+    elif path.suffix == ".xlsx":
+        workbook(path, [list(frame), *frame.values.tolist()])
+    elif path.suffix == ".jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        frame.to_csv(path, index=False, lineterminator="\n")
+
+
+def test_a_sheet_of_a_sample_may_be_named_and_keeps_nulls(tmp_path: Path) -> None:
+    workbook(tmp_path / "s.xlsx", other=[["x"]], public=[["age", "ward"], [1, "a"], [None, "b"], [3, "a"], [4, "b"]])
+    (tmp_path / "t.csv").write_text("age,ward\n1,a\n")
+    text = draft(tmp_path / "t.csv", public_facts=PublicFacts(sample=tmp_path / "s.xlsx#public"))
+    assert make(text).columns["age"].nullable and not make(text).columns["ward"].nullable
+    with pytest.raises(NacreError, match="holds several sheets"):
+        draft(tmp_path / "t.csv", public_facts=PublicFacts(sample=tmp_path / "s.xlsx"))
+    workbook(tmp_path / "f.xlsx", [["age", "ward"], ["=A1", "a"]])
+    with pytest.raises(Unsuitable, match="holds a formula"):
+        draft(tmp_path / "t.csv", public_facts=PublicFacts(sample=tmp_path / "f.xlsx"))
+    (tmp_path / "d.jsonl").write_text("[1, 2]")
+    with pytest.raises(Unsuitable, match="nor one of JSON lines or Excel, with rows, which a public sample must be"):
+        draft(tmp_path / "t.csv", public_facts=PublicFacts(sample=tmp_path / "d.jsonl"))
+
+
+@pytest.mark.parametrize("data", ["t.jsonl", "t.parquet"])
+def test_a_column_of_parts_is_named_by_the_draft_as_a_run_names_it(tmp_path: Path, data: str) -> None:
+    rows = [{"age": 3, "stay": {SECRET: 1}, "seen": [SECRET]}]
+    if data == "t.parquet":
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / data)
+    else:
+        (tmp_path / data).write_text(json.dumps(rows[0]) + "\n")
+    text = draft(tmp_path / data)
+    said = "; give every part a column of its own, or leave it out with `type: identifier`"
+    assert text.count(said) == 2 and SECRET not in text
+    assert f"  # holds values made of parts, which no column does{said}\n  stay: {{type: TODO}}\n" in text
+    whole = one("{type: integer, min: 0, max: 9}").model_dump()["columns"]["x"]
+    schema = Schema.model_validate({"name": "a", "columns": dict.fromkeys(("age", "stay", "seen"), whole)})
+    with refused(DataError, said, column="stay"):
+        load_parts(tmp_path / data, schema, 9)
 
 
 NUMBER, DAY = pa.float64(), pa.date32()

@@ -31,7 +31,7 @@ from tests.kit.errors import refused
 SCHEMA = Schema.model_validate_json(
     '{"name": "visits", "columns": {"ward": {"type": "categorical", "values": ["north", "south"]},'
     '"dose": {"type": "number", "min": 0, "max": 60}, "seen": {"type": "datetime", "min": "2024-01-01",'
-    '"max": "2024-12-31", "resolution": "day"}}}'
+    '"max": "2024-12-31", "resolution": "day", "nullable": true}}}'
 )
 GOOD = "ward,dose,seen\nnorth,1.5,2024-05-01\n"
 
@@ -86,13 +86,33 @@ def test_values_in_other_letters_are_a_cause_that_is_named() -> None:
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
-        ("dose>3 and ward=north", "is several conditions: give each by itself, as 'dose>3' and 'ward=north'"),
+        ("dose>3 and ward=north", "are several conditions: give each by itself, as 'dose>3' and 'ward=north'"),
         ("dose>3, ward=north", "as 'dose>3' and 'ward=north'"),
         ("dose>3&ward=north", "as 'dose>3' and 'ward=north'"),
-        ("dose>3 or dose<1", "cannot be joined by `or`"),
+        ("dose>3 or dose<1", "cannot be joined by `or`; draw rows for each by itself, as 'dose>3' and 'dose<1'"),
         ("dose>3,5", "write 3.5"),
-        ("dose >>> 3", "`>>>` is no sign; write one of <= >= != = < >, such as `age>=50`"),
-        ("ward in (north, south)", "`in` is not known; draw rows for each value by itself, such as `ward=VALUE`"),
+        ("dose >>> 3", "`>>>` is no sign; write one of <= >= != = < >, such as `dose>0.0`"),
+        ("ward in (north, south)", "`in` is not known; draw rows for each by itself, as `ward=north` and `ward=south`"),
+        (
+            "ward not in ('north', 'south')",
+            "give a condition for each value, `ward!=north` and `ward!=south`: all",
+        ),
+        ("seen is null", "`seen is null`: write `seen=null`"),
+        ("SEEN IS NOT NULL", "write `seen!=null`"),
+        ("seen <> None", "write `seen!=null`"),
+        ("dose is null", "column dose is never null, so leave this condition out"),
+        ("dose between 1 and 3", "`between` is not known; give two conditions, `dose>=1` and `dose<=3`: all must hold"),
+        ("dose not between 1 and 3", "draw rows for each by itself, as `dose<1` and `dose>3`"),
+        ("3 <= dose", "the column comes first: write `dose>=3`"),
+        ("'north' = ward", "the column comes first: write `ward=north`"),
+        ("1 < dose <= 3", "give two conditions, `dose>1` and `dose<=3`: all must hold"),
+        ("3 > Dose > 1", "give two conditions, `dose<3` and `dose>1`: all must hold"),
+        ("dose > 1 and dose < 3", "as 'dose > 1' and 'dose < 3'"),
+        ("dose >", "the value is missing behind the sign; write such as `dose>0.0`"),
+        ("dose =", "the value is missing behind the sign; write such as `dose>=0.0`"),
+        ("dose <", "write such as `dose<60.0`"),
+        ("ward !=", "write such as `ward!=north`"),
+        ("> 3", "the column is missing before the sign; write such as `"),
         ("ward = 'north'", "write the value without quotes: `ward = north`"),
         ("Ward=north", "the column is called ward"),
         ("ward=North", "North is no value of column ward; it has north, south"),

@@ -11,13 +11,13 @@ from pyarrow import csv
 import nacre
 from dpmodels.audit.made import firm
 from dpmodels.authoring.draft import PublicFacts, draft
+from dpmodels.authoring.header import DoubtfulNames
 from dpmodels.authoring.keys import Link, proposals
 from dpmodels.authoring.lint import parse
 from dpmodels.authoring.tree_draft import draft_all, places_in
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError, InvalidArgument
 from dpmodels.plain_yaml import read_yaml
-from dpmodels.reading.header import DoubtfulNames
 from tests.kit.errors import refused, shown
 from tests.kit.support import run_cli
 

@@ -46,6 +46,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
     assert 0 < facts["epsilon"] <= 1 and facts["checks"] > 0 and facts["rows"] > 0 and "within" in facts["headline"]
     assert any("age" in one for one in facts["warnings"]) and Path(facts["synthetic_table"]).exists()
     assert (facts["account"], Path(facts["ledger"]).name) == ("clinic", "ledger.sqlite")
+    assert (facts["state"], facts["hand_off"]) == ("finished", str(folder / "out"))
     return folder, facts["run"], err
 
 
@@ -117,7 +118,7 @@ def test_facts_come_as_json_where_they_are_asked_for(done):
     assert json.loads(run_cli("schema", "lint", folder / "clinic.yaml", "--json")[1]) == []
     plan = synthesize_words(folder, out=folder / "new")
     facts = json.loads(run_cli("plan", *[word for word in plan[1:] if word != "--no-prefect"], "--json")[1])
-    assert "account" in " ".join(facts)
+    assert (facts["account"], facts["account_opens"], facts["epsilon"]) == ("clinic", False, 1.0)
 
 
 def test_checks_decide_the_exit_code_if_that_is_asked_for(done):

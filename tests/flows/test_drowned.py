@@ -58,6 +58,21 @@ def test_it_is_said_before_the_charge_and_first_of_all_afterwards(tmp_path: Path
             assert page.index("hardly stands out") < page.index("<h1")
 
 
+@pytest.mark.parametrize(("most", "said"), [(40, "fewer than the"), (300, "hardly more than the"), (4000, "")])
+def test_a_public_number_of_rows_is_held_against_what_noise_amounts_to(tmp_path: Path, most: int, said: str) -> None:
+    """About 200 records of the clinic are as much as its noise at this budget."""
+    words = [*table(tmp_path), "--target-epsilon", 0.4]
+    (tmp_path / "rows.yaml").write_text(make_schema(rows={"max": most}).to_yaml())
+    asked = ["plan", *(word for word in words[1:] if word != "--no-prefect")]
+    code, out, err = run_cli(*asked)
+    figures = json.loads(run_cli(*asked, "--json")[1])
+    assert code == 0 and figures["rows_at_most"] == most, err
+    sentence = f"by the schema (rows: max) there are at most {most:,} rows, {said} {figures['units_at_least']:,}"
+    assert (sentence[:-1] in out) == (sentence[:-1] in " ".join(figures["cautions"])) == bool(said), out
+    if said:
+        assert f"warning: {sentence[:-1]}" in run_cli(*words)[2]
+
+
 @pytest.mark.parametrize(("dim", "epsilon"), [(16, 1), (64, 0.5)])
 def test_the_plan_says_of_how_many_documents_the_report_would_not_warn(dim: int, epsilon: float) -> None:
     """Documents of public random words, at the number that the plan names: their sum is as long as its noise."""

@@ -364,6 +364,24 @@ def test_a_round_that_was_cut_off_is_taken_again_and_ends_alike(tmp_path: Path) 
     assert (rounds.round_folder(run, 3) / "server.safetensors").read_bytes() == last
 
 
+@pytest.mark.parametrize("algorithm", ["feddf", "fedaux"])
+def test_models_that_stay_inside_have_no_hand_off_and_their_json_says_so(tmp_path: Path, algorithm: str) -> None:
+    config = write_rounds(tmp_path, rounds=1, algorithm=algorithm)
+    code, out, err = run_cli("plan-federation", config, "--json")
+    assert code == 0, err
+    figures, is_charged = json.loads(out), algorithm == "fedaux"
+    assert all(name.isidentifier() for name in figures) and figures["cautions"] and figures["clients"] == list(NAMES)
+    assert [one["name"] for one in figures["charges"]] == (list(NAMES) if is_charged else [])
+    assert (figures["epsilon"] is not None) == is_charged
+    code, out, err = run_cli("federate", config, "--json")
+    facts = json.loads(out)
+    assert code == 0 and (facts["state"], facts["hand_off"], facts["stays_inside"]) == ("finished", None, True), err
+    assert Path(facts["page"]).parent == Path(facts["models"]) and Path(facts["page"]).is_file()
+    assert (facts["account"] is not None) == is_charged and json.loads(
+        run_cli("resume", facts["run"], "--home", tmp_path / "home", "--no-prefect", "--json")[1]
+    ) == facts
+
+
 # what follows starts a process for each client
 
 

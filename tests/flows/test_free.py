@@ -81,7 +81,7 @@ REFUSED = {
     "age > 100": "a value of column age must lie between 0 and 99",
     "age = 3.5": "column age has whole numbers only",
     "age < old": "old is no number",
-    "age = null": "null is no number",
+    "age = null": "column age is never null, so leave this condition out",
     "dose > null": "null has no order",
     "dose = 1.234": "column dose keeps 2 decimals",
     "ward = east": "east is no value of column ward; it has north, south, west",

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import warnings
 from pathlib import Path
 
 import pytest
@@ -76,15 +77,37 @@ def test_what_was_released_before_is_named_before_it_is_charged_again(tmp_path: 
         assert code == 0 and "the same plan" not in err, err
 
 
+def again(warned: list[warnings.WarningMessage]) -> list[warnings.WarningMessage]:
+    """Return the warnings of a plan that was released before."""
+    return [one for one in warned if "has released the same plan" in str(one.message)]
+
+
 @pytest.mark.filterwarnings("ignore::nacre.ReleaseWarning")
-def test_python_names_it_too(tmp_path: Path, capfd) -> None:
-    opened(tmp_path)
-    model = yaml.safe_load((tmp_path / "config.yaml").read_text())["model"]
-    for number in range(2):
-        nacre.synthesize(
-            make_table(60), tmp_path / "clinic.yaml", epsilon=1, delta=1e-5, home=tmp_path / "home", **model,
-        )  # fmt: skip
-        assert ("has released the same plan" in capfd.readouterr().err) == bool(number)
+@pytest.mark.parametrize("rows", [60, 61])
+def test_python_warns_of_it_before_the_charge(tmp_path: Path, capfd, rows: int) -> None:
+    home, model = opened(tmp_path), yaml.safe_load((tmp_path / "config.yaml").read_text())["model"]
+
+    def synthesize() -> str:
+        terms = dict(epsilon=1, delta=1e-5, home=home, **model)
+        return nacre.synthesize(make_table(rows), tmp_path / "clinic.yaml", **terms).run
+
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        run = synthesize()
+    assert again(warned) == []
+    before = charges(home)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", nacre.ReleaseWarning)
+        with pytest.raises(nacre.ReleaseWarning, match=f"run {run} of account clinic has released the same plan; to"):
+            synthesize()
+    assert charges(home) == before and only_run(tmp_path) == run  # a filter stops it, and leaves nothing behind
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        synthesize()
+    (warning,) = again(warned)
+    assert issubclass(nacre.ReleaseWarning, UserWarning) and warning.category is nacre.ReleaseWarning
+    assert warning.filename == __file__ and "in Python: nacre.sample(RUN, ROWS)" in str(warning.message)
+    assert "has released the same plan" not in capfd.readouterr().err and charges(home) == [*before, *before]
 
 
 @pytest.mark.parametrize("moment", ["sanitize: drawing", "train", "publish"])

@@ -39,7 +39,7 @@ def test_python_is_spoken_to_in_keyword_arguments(tmp_path: Path) -> None:
     data, schema, _ = write_clinic(tmp_path)
     asked: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "home": tmp_path / "home", "out": tmp_path / "out"}
     for changes, said in (
-        ({"delta": 0.5}, "for more, give `allow_large_delta`"),
+        ({"delta": 0.5}, "for more, give `allow_large_delta=True`"),
         ({"epsilon": 0}, "epsilon=0"),
         ({"rows": 0}, "rows=0 must"),
         ({"out": tmp_path}, f"{tmp_path} already holds files"),

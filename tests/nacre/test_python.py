@@ -1,6 +1,7 @@
 """``import nacre``: five lines from a DataFrame to a DataFrame, on the same ledger, and nothing private on the way."""
 
 import inspect
+import re
 import shutil
 import traceback
 from decimal import Decimal
@@ -298,3 +299,29 @@ def test_a_keyword_that_there_is_not_is_refused_and_shows_no_row() -> None:
         nacre.synthesize(frame, "patients.yaml", epsilon=1, delta=1e-6, rowz=3)
     inside = list(traceback.walk_tb(fault.value.__traceback__))[1:]
     assert inside and all("Zebulon" not in repr(frame.f_locals) for frame, _ in inside)
+
+
+def test_an_error_that_names_a_command_or_an_option_names_what_python_has_for_it(frame, tmp_path):
+    ledger, given = nacre.ledger(tmp_path / "home"), {**ASKED, "home": tmp_path / "home"}
+    ledger.open_account("other", dataset="other", budget_cap=nacre.PrivacyBudget(epsilon=1, delta=1e-5))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a").write_text("mine")
+
+    def says(words: str, schema: str = SCHEMA_TEXT, **more: object) -> str:
+        with pytest.raises(nacre.NacreError, match=re.escape(words)) as caught:
+            nacre.synthesize(frame, schema, **{**given, **more})
+        return str(caught.value)
+
+    opens = "told to (`open=True`); in Python: nacre.ledger().open_account(NAME, dataset=DATASET, budget_cap=BUDGET)"
+    assert "nacre ledger open clinic --schema SCHEMA" in says(opens)
+    says("for more, give `allow_large_delta=True`", delta=0.1)
+    ledger.open_account("clinic", dataset="clinic", budget_cap=nacre.PrivacyBudget(epsilon=0.5, delta=1e-5))
+    says("changes a cap, openly); in Python: nacre.ledger().change_cap(NAME, epsilon=EPSILON, reason=REASON)")
+    says("`nacre schema init DATA` drafts one; in Python: nacre.draft_schema(DATA)", schema="absent.yaml")
+    assert says("already holds files; name a new folder by `out`", epsilon=0.1, out="out").endswith("`out`")
+    todo = SCHEMA_TEXT.replace("max: 99", "max: TODO")
+    assert "in Python" not in says("columns.age.max: is still TODO: write it from public documentation", schema=todo)
+    with pytest.raises(TypeError, match="missing a required argument: 'epsilon'"):
+        nacre.synthesize(frame, SCHEMA_TEXT, delta=1e-5)
+    code, _, err = run_cli("plan", "a.parquet", "--schema", "absent.yaml", "--epsilon", 1, "--delta", 1e-5)
+    assert code == 1 and "nacre schema init" in err and "in Python" not in err

@@ -18,6 +18,7 @@ from dpmodels.errors import DataError
 from dpmodels.reading.load import load_parts
 from tests.kit.errors import refused
 from tests.kit.everything import everything
+from tests.kit.open_tables import workbook
 from tests.kit.support import make_schema, make_table, run_cli, synthesize_words, write_clinic
 
 PRIVATE = ["Quillfeather", "8675309", "zebra", "1874-05-06", "wardd"]
@@ -41,6 +42,8 @@ def test_a_csv_file_without_a_header_shows_no_value(tmp_path: Path, caplog, last
     code, out, err = run_cli(*synthesize_words(tmp_path, data=data))
     assert code == 1 and "Traceback" not in err
     assert "that the schema lacks" in err or "damaged" in err
+    if "that the schema lacks" in err:
+        assert "the first line (of a sheet the first row) is no header: it must hold the names of the schema" in err
     nothing_private(out, err, caplog.text, everything(tmp_path))
 
 
@@ -51,6 +54,8 @@ def test_nor_does_a_parquet_file_with_a_value_for_a_name(tmp_path: Path, caplog)
         pq.write_table(make_table(9).rename_columns({"ward": name}), tmp_path / "clinic.parquet")
         code, out, err = run_cli(*synthesize_words(tmp_path))
         assert code == 1 and "column ward: is in the schema but not in the data" in err
+        assert "a name may be a value: name the columns as the schema does" in err
+        assert "header" not in err and "first line" not in err
         nothing_private(out, err, caplog.text, everything(tmp_path))
 
 
@@ -133,6 +138,16 @@ BARRED = {
     "Parquet": b"PAR1\x15\x04zebra,wardd\n",
     "a line without end": b"zebra," * 200_000,
 }
+
+
+def test_names_of_values_in_json_lines_and_sheets_are_not_said_either(tmp_path: Path):
+    write_clinic(tmp_path)
+    (tmp_path / "a.jsonl").write_text('{"zebra": 1, "wardd": 2}\n')
+    workbook(tmp_path / "b.xlsx", [["zebra", "wardd"], [1, 2]])
+    for name, is_text in (("a.jsonl", False), ("b.xlsx", True)):
+        code, out, err = run_cli(*synthesize_words(tmp_path, data=tmp_path / name))
+        assert code == 1 and ("of a sheet the first row" in err) == is_text, err
+        nothing_private(out, err)
 
 
 def drafted(path: Path, content: str | bytes, *options: str) -> tuple[int, str, str]:

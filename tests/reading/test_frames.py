@@ -1,5 +1,6 @@
 """Rows that are given in memory: taken over, written whole or not at all, and never shown."""
 
+import re
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import permutations
@@ -32,11 +33,29 @@ def test_the_index_and_the_names_of_its_owners_stay_out(tmp_path: Path) -> None:
     assert (tmp_path / "given.parquet").stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars"])
-def test_a_series_is_told_from_a_table_of_mixed_types(kind: str) -> None:
-    series = pytest.importorskip(kind).Series("age", [1, 2]) if kind == "polars" else FRAME["age"]
-    with refused(DataError, "its to_frame.. makes, and is none of them: Series"):
-        load_given(Sensitive(series))
+COLUMNS = {
+    "pandas": (lambda: FRAME["age"], "its to_frame(NAME)"),
+    "an index": (lambda: FRAME.index, "its to_frame(NAME)"),
+    "polars": (lambda: pytest.importorskip("polars").Series("age", [1, 2]), "its to_frame(NAME)"),
+    "dask": (lambda: of_dask()["ward"], "its to_frame(NAME)"),
+    "arrow": (lambda: pa.array([1, 2]), 'pyarrow.table({"NAME": it})'),
+    "arrow, in chunks": (lambda: pa.chunked_array([[1], [2]]), 'pyarrow.table({"NAME": it})'),
+}
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_one_column_is_told_from_a_table_with_what_makes_a_table_of_it(kind: str) -> None:
+    make, call = COLUMNS[kind]
+    column = make()
+    sentence = f"the data is one column ({type(column).__name__}) and no table: {call} makes a table of it, with NAME"
+    with refused(DataError, re.escape(sentence)) as caught:
+        load_given(Sensitive(column))
+    assert "north" not in str(caught.value) and "Anna" not in str(caught.value)
+
+
+def test_a_table_whose_column_has_the_name_of_a_method_is_a_table() -> None:
+    for table in (FRAME.rename(columns={"age": "to_frame"}), pa.chunked_array([pa.array([{"age": 1}])])):
+        assert load_given(Sensitive(table)).reveal().read_all().num_rows
 
 
 def test_names_are_written_without_rows(tmp_path: Path) -> None:
@@ -178,7 +197,7 @@ def test_one_day_among_moments_is_refused_whatever_holds_it(day: date, kind: obj
 
 
 def test_what_is_no_table_is_refused() -> None:
-    for data in ([1, 2], {"a": [1]}, pa.array([1]), pa.array([{"a": 1}]), object()):
+    for data in ([1, 2], {"a": [1]}, pa.array([{"a": 1}]), object()):
         with refused(DataError, r"must be a pandas DataFrame|cannot be read as a table", column=""):
             load_given(Sensitive(data))
 

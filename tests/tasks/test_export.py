@@ -69,9 +69,10 @@ def test_a_folder_is_whole_or_absent(tmp_path, monkeypatch):
         ("full", (), "full"),
         ("out", ("age",), "by=age must be a column that lists its values"),
         ("out", ("none",), "by=none must"),
-        ("https://host/out", (), "be a folder, or a URI that can be written"),
+        ("https://host/out", (), "or a URI of .* that can be written"),
         ("s3://me:secret@host/out", (), "hold no user"),
-        ("ftp://host/out", (), "a URI of s3"),
+        ("ftp://host/out", (), "to=ftp://… must end in .*, a folder, .* or a URI of s3"),
+        ("postgresql://me:secret@host/out", (), "to=postgresql://… must end in .*, or a URI of s3"),
     ],
 )
 def test_what_cannot_be_written_is_refused(tmp_path, monkeypatch, to, by, sentence):
@@ -156,6 +157,9 @@ def test_an_ending_that_is_no_format_is_refused_with_those_that_are(tmp_path, ta
     code, _, err = run_cli("export", HAND_OFF, tmp_path / target, *options)
     assert (code == 0) == (target == "out"), err
     if code:
+        if not options:
+            kinds = *ENDINGS, ".xlsx", ".duckdb", "delta:FOLDER", "iceberg:", "a folder", "s3, gs", "hdfs"
+            assert [kind for kind in kinds if kind not in err] == [] and "https" not in err and err.count("\n") == 1
         assert ".parquet, .csv, .arrow" in err or "without" in err
         assert list(tmp_path.iterdir()) == []
 

@@ -2,8 +2,10 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+
+import pyarrow as pa
 
 from dpmodels.codec.encode import NAMELESS
 from dpmodels.errors import DataError
@@ -15,6 +17,8 @@ from dpmodels.reading.workbook import sheet_names
 NAME = re.compile(r"[^\W\d][\w .()%#-]{0,63}")
 FOUR_DIGITS = re.compile(r"\d{4}")
 EMPTY_VALUES = {"true", "false", "null", "none", "na", "nan"}
+NESTED = pa.struct([])
+"""Stands for the type of a key of JSON lines whose value is an object or a list."""
 RULE = "begin with a letter, have at most 64 letters, digits, spaces or _.()%#-, and no four digits in a row"
 
 
@@ -30,22 +34,22 @@ def check_names(path: str, names: Sequence[str], least: int = 1) -> None:
     Raises:
         DoubtfulNames: a name breaks the rule, or there are fewer than ``least``.
     """
-    if len(names) < least or not all(map(_is_name, names)):
-        raise DoubtfulNames(
-            "",
-            f"the names of the columns of {path} may be values: a name should {RULE}, and a CSV file have two columns; "
-            "if you have seen that they are names, say so with --header",
-        )
+    few = ", and a text file have two columns" if len(names) < least else ""
+    if few or not all(map(_is_name, names)):
+        said = f"a name should {RULE}{few}; if you have seen that they are names, say so with --header"
+        raise DoubtfulNames("", f"the names of the columns of {path} may be values: {said}")
 
 
-def names_in(file: DataFile) -> list[str]:
+def names_in(file: DataFile) -> Mapping[str, pa.DataType | None]:
     """Read the names in the first line of a CSV file or a sheet, or the keys of the first JSON object, and no more.
+
+    No type is known of them; but of an object or a list in JSON that it is none of a column.
 
     Raises:
         DataError: the line is no text, or no list of names that are all there and all different.
     """
     if file.format == "excel":
-        return list(sheet_names(file))
+        return dict.fromkeys(sheet_names(file))
     text, longest = None, LONGEST_DOCUMENT if file.format == "json" else LONGEST_LINE
     with suppress(*FAILURES):
         text = _text(first_line(file, longest))
@@ -59,17 +63,17 @@ def names_in(file: DataFile) -> list[str]:
         raise DataError(
             "", f"{file.uri} must begin with a line of column names, none of them empty and none there twice{why}"
         )
-    return list(names)
+    return dict.fromkeys(names)
 
 
-def _keys(text: str, uri: str) -> list[str]:
+def _keys(text: str, uri: str) -> dict[str, pa.DataType | None]:
     try:
         row = json.loads(text)
     except (ValueError, RecursionError):
         row = None
     if not isinstance(row, dict):
         raise DataError("", f"{uri} must hold one JSON object in each line, whose keys are the columns")
-    return list(row)
+    return {name: NESTED if isinstance(value, dict | list) else None for name, value in row.items()}
 
 
 def _is_name(text: str) -> bool:
