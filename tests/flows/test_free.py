@@ -13,6 +13,8 @@ import pytest
 import yaml
 
 import nacre
+from dpmodels.errors import Unsuitable
+from tests.kit.errors import refused
 from tests.kit.support import charges, digest, make_schema, make_table, run_cli, synthesize_words, write_clinic
 
 QUICK = {"nacre": {"components": 8, "steps": 20}, "privbayes": {}, "pearl": None}
@@ -185,6 +187,69 @@ def test_the_noisy_tables_are_the_real_counts_with_noise_of_the_error_they_state
     assert set(kinds["combined"]["columns"].map(tuple)) == {(name,) for name in data if name != "patient"}
     assert (charges(home), digest(home / "ledger.sqlite")) == (before, ledger)
     assert nacre.marginals(name_of(home), home=home).equals(frame)
+
+
+def tidy_errors(frame: pd.DataFrame, columns: tuple[str, ...], data: pd.DataFrame) -> list[float]:
+    """Return how far each count is from that of the real rows, in its standard errors."""
+    bounds = {side: [frame.get(f"{name}_{side}") for name in columns] for side in ("low", "high")}
+    rows = pd.DataFrame(
+        {
+            "columns": [list(columns)] * len(frame),
+            "cells": frame[list(columns)].astype(str).to_numpy().tolist(),
+            **{
+                side: [[np.nan if one is None else one[at] for one in each] for at in range(len(frame))]
+                for side, each in bounds.items()
+            },
+        }
+    )
+    true = rows.apply(true_counts, axis=1, data=data)
+    return ((frame["count"] - true) / frame["standard_error"]).tolist()
+
+
+def test_one_column_or_two_are_laid_out_a_row_a_cell_with_the_error_they_state(home):
+    data, run = make_table(200).to_pandas(), name_of(home)
+    whole = nacre.marginals(run, home=home)
+    pairs = {tuple(set(names) - {"sick"}) for names in whole["columns"] if len(set(names) - {"sick"}) == 2}
+    errors = []
+    for columns in [*(("age",), ("ward",), ("dose",), ("smoker",), ("sick",)), *pairs]:
+        frame = nacre.marginals(run, *columns, home=home)
+        assert not frame.duplicated(list(columns)).any() and frame["share"].sum() == pytest.approx(1)
+        assert [name for name in frame if name in data] == list(columns)
+        errors += tidy_errors(frame, columns, data)
+    # five standard deviations of the size of as many independent errors; a column's counts share tables with another's
+    assert len(pairs) > 1 and len(errors) > 30 and 0.5 < np.sqrt(np.mean(np.square(errors))) < 1.8
+    (columns, *_) = pairs
+    turned = nacre.marginals(run, *reversed(columns), home=home)
+    matrix = nacre.marginals(run, *columns, home=home).pivot(index=columns[0], columns=columns[1], values="count")
+    again = turned.pivot(index=columns[0], columns=columns[1], values="count")
+    assert matrix.notna().all(axis=None) and matrix.equals(again)
+    age = nacre.marginals(run, "age", home=home)
+    assert age["age_low"].is_monotonic_increasing and age["age"].cat.categories.tolist() == age["age"].tolist()
+
+
+@only("nacre")
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        (("aeg",), "counts no column aeg, but sick, age, ward, dose, smoker; did you mean `age`"),
+        (("patient",), "counts no column patient"),
+        (("age", "age"), "name each of the columns age, age once"),
+        (("age", "ward", "dose"), "counts age and ward and dose in no table together; ask for columns of one"),
+    ],
+)
+def test_columns_that_are_not_counted_are_named_with_those_that_are(home, columns, says):
+    with refused(Unsuitable, says):
+        nacre.marginals(name_of(home), *columns, home=home)
+
+
+def test_a_figure_makes_way_for_a_column_of_its_name(tmp_path):
+    data, schema, _ = write_clinic(tmp_path)
+    table = pq.read_table(data)
+    schema.write_text(schema.read_text().replace("ward:", "count:"))
+    renamed = table.rename_columns(["count" if name == "ward" else name for name in table.column_names])
+    made = nacre.synthesize(renamed, schema, epsilon=8, delta=1e-5, home=tmp_path / "home", method="moments")
+    frame = nacre.marginals(made, "count")
+    assert frame["count"].tolist() == ["north", "south", "west"] and frame["count_"].sum() == pytest.approx(200, abs=60)
 
 
 def test_a_release_that_counts_only_classes_gives_these_and_one_that_counts_nothing_is_refused(tmp_path):
