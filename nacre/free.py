@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from dpmodels.errors import Unsuitable
 from nacre.ledgers import Place
 from nacre.result import Result, run_of
 
@@ -52,7 +53,7 @@ def sample(
     return frame
 
 
-def marginals(run: "str | Result", *columns: str, home: Place | None = None) -> "pd.DataFrame":
+def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place | None = None) -> "pd.DataFrame":
     """Return what a run's release counts, with the standard error of each count; charges nothing.
 
     ``marginals(run, "age")`` and ``marginals(run, "age", "income")`` have a row for each cell of these columns:
@@ -75,11 +76,21 @@ def marginals(run: "str | Result", *columns: str, home: Place | None = None) -> 
 
     from tasks.stages.noisy_tables import read_table, read_tables
 
-    stored_run = run_of(run, home)
-    if columns:
-        return _tidy(read_table(stored_run, columns), columns)
+    stored_run, names = run_of(run, home), _names_in(columns)
+    if names:
+        return _tidy(read_table(stored_run, names), names)
     frame: pd.DataFrame = pa.concat_tables(read_tables(stored_run)).to_pandas()
     return frame
+
+
+def _names_in(columns: Sequence[object]) -> list[str]:
+    """Return the names of columns that were given one by one, or as one list."""
+    if len(columns) == 1 and isinstance(columns[0], list | tuple):
+        columns = columns[0]
+    names = [name for name in columns if isinstance(name, str)]
+    if len(names) < len(columns):
+        raise Unsuitable('columns must be names, as in marginals(run, "age", "income")')
+    return names
 
 
 def _tidy(table: "pa.Table", columns: Sequence[str]) -> "pd.DataFrame":

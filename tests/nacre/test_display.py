@@ -59,7 +59,8 @@ def test_no_more_than_the_first_rows_is_read(made: nacre.Result, tmp_path: Path)
 
 
 def test_every_kind_of_hand_off_of_every_format_shows_itself() -> None:
-    folders = [manifest.parent for manifest in GOLDEN.parents[1].glob("hand_off/golden/*/*/manifest.json")]
+    manifests = GOLDEN.parents[1].glob("hand_off/golden/*/*/manifest.json")
+    folders = [manifest.parent for manifest in manifests if manifest.parent.name != "uncharged"]  # has no price
     assert len(folders) > 20
     for folder in folders:
         made = nacre.Result(folder)

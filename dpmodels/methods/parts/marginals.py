@@ -154,7 +154,10 @@ def moment_tables(once: NoisySum) -> Iterator[NoisyTable]:
     def table(counts: Floats, columns: tuple[int, ...], stddev: float, total: float | None = None) -> NoisyTable:
         shape = counts.shape if label else counts.shape[1:]
         column_names, merges = tuple(names[i] for i in columns), tuple(partition.merge[i] for i in columns)
-        return NoisyTable(label + column_names, classes + merges, counts.reshape(shape), stddev, not total, total)
+        over_classes = total if label else None
+        return NoisyTable(
+            label + column_names, classes + merges, counts.reshape(shape), stddev, total is None, over_classes
+        )
 
     for i in range(len(names)):
         yield table(one_way[:, cells[i]], (i,), once.noise_stddev / moments.one_way)
