@@ -17,7 +17,7 @@ from importlib import import_module
 from inspect import isfunction
 from typing import TYPE_CHECKING, Any
 
-from dpmodels.errors import NacreError
+from dpmodels.errors import NacreError, near
 from nacre.words import ReleaseWarning, in_python
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{near(name, __all__)}", name=name)
     attribute = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
     if isfunction(attribute):
         attribute = in_python(attribute)

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from dpmodels.errors import Unsuitable
 from nacre.ledgers import Place
 from nacre.result import Result, run_of
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 
 def sample(
@@ -51,19 +53,60 @@ def sample(
     return frame
 
 
-def marginals(run: "str | Result", *, home: Place | None = None) -> "pd.DataFrame":
-    """Return the noisy tables of a run's release, a row for each count with its standard error; charges nothing.
+def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place | None = None) -> "pd.DataFrame":
+    """Return what a run's release counts, with the standard error of each count; charges nothing.
 
-    ``columns`` and ``cells`` say what is counted. ``kind`` is ``measured`` for a count as it was released, ``combined``
-    for the average of all that was released of the same cells of one column.
+    ``marginals(run, "age")`` and ``marginals(run, "age", "income")`` have a row for each cell of these columns:
+
+    - the cell, as text in a column that is called as in the data, and for numbers its bounds in ``age_low`` and
+      ``age_high``;
+    - ``count``, as it was released, so it may lie below 0; ``standard_error`` of it; and ``share`` of all counts.
+
+    It is the table with the least noise; classes of the target that are not asked for are added up. A figure whose
+    name is that of a column has a ``_`` behind it.
+
+    Without columns, it is all tables at once, a row for each count: ``columns`` and ``cells`` say what is counted.
+    ``kind`` is ``measured`` for a count as it was released, ``combined`` for the average of all that was released of
+    the same cells of one column.
 
     Raises:
-        NacreError: the run has released nothing yet, or its method releases no counts.
+        NacreError: the run has released nothing yet, its method releases no counts, or none of these columns together.
     """
     import pyarrow as pa
 
-    from tasks.stages.noisy_tables import read_tables
+    from tasks.stages.noisy_tables import read_table, read_tables
 
-    stored_run = run_of(run, home)
+    stored_run, names = run_of(run, home), _names_in(columns)
+    if names:
+        return _tidy(read_table(stored_run, names), names)
     frame: pd.DataFrame = pa.concat_tables(read_tables(stored_run)).to_pandas()
     return frame
+
+
+def _names_in(columns: Sequence[object]) -> list[str]:
+    """Return the names of columns that were given one by one, or as one list."""
+    if len(columns) == 1 and isinstance(columns[0], list | tuple):
+        columns = columns[0]
+    names = [name for name in columns if isinstance(name, str)]
+    if len(names) < len(columns):
+        raise Unsuitable('columns must be names, as in marginals(run, "age", "income")')
+    return names
+
+
+def _tidy(table: "pa.Table", columns: Sequence[str]) -> "pd.DataFrame":
+    """Lay the counts of some columns out with a column for each of them, whose cells keep their order."""
+    import pandas as pd
+
+    rows, tidy = table.select(["cells", "low", "high"]).to_pydict(), dict[str, object]()
+    for axis, name in enumerate(columns):
+        cells, low, high = ([row[axis] for row in rows[part]] for part in ("cells", "low", "high"))
+        tidy[name] = pd.Categorical(cells, categories=list(dict.fromkeys(cells)))
+        if any(bound is not None for bound in low):
+            tidy |= {_apart(f"{name}_low", columns): low, _apart(f"{name}_high", columns): high}
+    counts = table["count"].to_numpy()
+    figures = {"count": counts, "standard_error": table["standard_error"].to_numpy(), "share": counts / counts.sum()}
+    return pd.DataFrame(tidy | {_apart(name, columns): values for name, values in figures.items()})
+
+
+def _apart(figure: str, columns: Sequence[str]) -> str:
+    return f"{figure}_" if figure in columns else figure

@@ -1,19 +1,28 @@
 """What there is, and how good it is: runs, rules of a schema, and tables beside the real rows; nothing is charged."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence, ValuesView
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from dpmodels.authoring.lint import load_contract
+from dpmodels.errors import Unsuitable
 from dpmodels.privacy import Sensitive
-from nacre.given import SchemaLike, load_schema, path_of, schema_file
+from dpmodels.reading.public import load_public_frames
+from nacre.given import SchemaLike, load_schema, path_of, schema_file, with_public_rows
 from nacre.ledgers import Place, home_of
 from nacre.result import Result
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    Table = Place | Result | pd.DataFrame | Mapping[str, Any] | Any
+Taken = str | Sensitive[Any]
+"""Where the files of a table or of a hand-off lie, or the rows that lie in memory."""
+FIGURES = ("score", "better", "real rows")
+"""Columns of a comparison beside those of its tables."""
 
 
 def runs(*, home: Place | None = None) -> "pd.DataFrame":
@@ -31,12 +40,16 @@ def runs(*, home: Place | None = None) -> "pd.DataFrame":
     return pd.DataFrame(map(asdict, list_runs(home_of(home))), columns=[field.name for field in fields(Listed)])
 
 
-def validate(data: "pd.DataFrame | Place | Result", schema: SchemaLike | None = None) -> "pd.DataFrame":
+def validate(data: "Table", schema: SchemaLike | None = None) -> "pd.DataFrame":
     """Hold a table, of whatever tool, against the rules of a schema: a row for each rule, and whether it holds.
 
+    ``failing_rows`` of ``rows`` break it; both are null for a rule about the table as a whole.
+
     Args:
-        data: a hand-off, a path or a URI of files, or rows in memory.
+        data: a hand-off, a path or a URI of files, or rows in memory; of a tree of tables a dictionary of frames.
         schema: that of the table; a hand-off has its own.
+
+    Privacy: exact counts of the rows that are given, as on the terminal: those of private rows stay inside.
 
     Raises:
         NacreError: there is no table, or no schema.
@@ -47,17 +60,22 @@ def validate(data: "pd.DataFrame | Place | Result", schema: SchemaLike | None = 
 
     given = _taken(data)
     del data  # a traceback of what follows shows no rows
-    with _as_files(given) as place, _as_schema(schema) as file:
-        results = check_hand_off(place, file).results()
-    return pd.DataFrame(results, columns=["column", "rule", "success"])
+    with _as_schema(schema, given) as (file, rows), _as_files(rows, contract=_contract_of(file, rows)) as place:
+        outcomes = check_hand_off(place, file).outcomes
+    counts = [(one.failed, one.checked) if one.rule.columns else (None, None) for one in outcomes]
+    facts = [
+        (one.rule.column or None, one.rule.text, one.passed, *each) for one, each in zip(outcomes, counts, strict=True)
+    ]
+    frame = pd.DataFrame(facts, columns=["column", "rule", "success", "failing_rows", "rows"])
+    return frame.astype({"failing_rows": "Int64", "rows": "Int64"})
 
 
 def compare(
-    tables: "Sequence[Place | Result | pd.DataFrame]",
-    real: "pd.DataFrame | Place",
+    tables: "Table | Sequence[Table] | Mapping[str, Table]",
+    real: "Table",
     schema: SchemaLike,
     *,
-    test: "pd.DataFrame | Place | None" = None,
+    test: "Table | None" = None,
     home: Place | None = None,
 ) -> "pd.DataFrame":
     """Judge synthetic tables, of whatever tools, side by side against the real rows: a row for each score.
@@ -66,7 +84,8 @@ def compare(
     nobody charged. ``.attrs["page"]`` is their page, in the sensitive zone of ``home``.
 
     Args:
-        tables: hand-offs, paths or URIs of files, or rows in memory, all of one schema.
+        tables: a hand-off, a path or a URI of files, or rows in memory; a list of them; or a dictionary, whose keys
+            then name the columns of the scores. All are of one schema. Rows of a tree are a dictionary of frames.
         real: the rows that they were made from.
         schema: as everywhere.
         test: rows that nothing was made from, which models are scored on.
@@ -77,9 +96,14 @@ def compare(
     """
     import pandas as pd
 
-    given, has_test = [_taken(each) for each in (*tables, real, test) if each is not None], test is not None
+    labels, given, whole = *_labelled(tables), _taken(tables)
+    rows, held_out = _taken(real), None if test is None else _taken(test)
     del tables, real, test  # a traceback of what follows shows no rows
-    page = _compared(given, has_test, load_schema(schema), home_of(home))
+    contract = load_schema(schema)
+    if contract.kind == "tree" and set(contract.tables) <= set(labels):  # the tables of one tree
+        labels, given = [], [whole]
+    _check_labels(labels, given)
+    page = _compared(labels, given, rows, held_out, contract, home_of(home))
     facts = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))
     scores = pd.DataFrame(
         {"score": one["score"], "better": one["better"], "real rows": one["real"], **one["tables"]}
@@ -89,8 +113,28 @@ def compare(
     return scores
 
 
-def _compared(given: "Sequence[str | Sensitive[Any]]", has_test: bool, contract: Any, home: Path) -> Path:
-    """Compare tables, which the real rows and perhaps those that were held out follow; return the private page."""
+def _labelled(tables: Any) -> tuple[list[Any], list[Taken]]:
+    """Return the tables that were given, and what a dictionary calls them; no labels of a list or of one table."""
+    if isinstance(tables, Mapping):
+        return list(tables), [_taken(table) for table in tables.values()]
+    several = isinstance(tables, Sequence | ValuesView | Generator) and path_of(tables) is None
+    return [], [_taken(table) for table in (tables if several else [tables])]
+
+
+def _check_labels(labels: Sequence[Any], given: Sequence[Taken]) -> None:
+    """Refuse labels that cannot head a column; no message quotes one, which may be a value of the data."""
+    if not given:
+        raise Unsuitable("there is no table to compare; give one, a list, or a dictionary of name and table")
+    if not all(isinstance(label, str) and label for label in labels):
+        raise Unsuitable("the keys of the dictionary must be text, since they name the tables")
+    if set(labels) & set(FIGURES):
+        raise Unsuitable(f"the keys of the dictionary name the tables: use others than {', '.join(FIGURES)}")
+
+
+def _compared(
+    labels: Sequence[str], given: Sequence[Taken], real: Taken, test: Taken | None, contract: Any, home: Path
+) -> Path:
+    """Compare tables with the real rows and perhaps those that were held out; return the private page."""
     from dpmodels.comparison.report import Options
     from tasks.engine.engines import cores
     from tasks.run.folders import make_private
@@ -100,35 +144,60 @@ def _compared(given: "Sequence[str | Sensitive[Any]]", has_test: bool, contract:
 
     make_private(zone := new_comparison(home))
     with ExitStack() as stack:
-        places = [stack.enter_context(_as_files(each, zone, f"table-{at}")) for at, each in enumerate(given, 1)]
-        held_out, rows = places.pop() if has_test else None, places.pop()
+
+        def lend(rows: Taken, name: str) -> str:
+            return stack.enter_context(_as_files(rows, zone, name, contract))
+
+        if contract.kind == "tree" and not isinstance(real, str):
+            contract, real = load_public_frames(contract, real)
+        places = [lend(each, f"table-{at}") for at, each in enumerate(given, 1)]
+        held_out = None if test is None else lend(test, "test")
         options = Options(workers=min(8, cores()))
-        return judge(Zone(sensitive=zone), places, rows, held_out, contract, options).with_suffix(".html")
+        target = judge(Zone(sensitive=zone), places, lend(real, "real"), held_out, contract, options, labels)
+        return target.with_suffix(".html")
 
 
-def _taken(data: Any) -> "str | Sensitive[Any]":
+def _taken(data: Any) -> Taken:
     """Return where the files of a table or of a hand-off lie, or the rows that lie in memory."""
     path = str(data.folder) if isinstance(data, Result) else path_of(data)
     return Sensitive(data) if path is None else path
 
 
 @contextmanager
-def _as_files(data: "str | Sensitive[Any]", zone: Path | None = None, name: str = "rows") -> Iterator[str]:
-    """Lend a table as files; what lies in memory is written where its owner alone reads it, and deleted afterwards."""
+def _as_files(data: Taken, zone: Path | None = None, name: str = "rows", contract: Any = None) -> Iterator[str]:
+    """Lend a table as files; what lies in memory is written where its owner alone reads it, and deleted afterwards.
+
+    Of a tree, whose ``contract`` says so, it is a folder with a file for each private table.
+    """
     if isinstance(data, str):
         yield data
         return
-    from dpmodels.reading.frames import load_given, transform_write
+    from dpmodels.reading.frames import load_given, load_tables, transform_write, transform_write_tables
 
     with TemporaryDirectory(dir=zone) as folder:
+        if contract is not None and contract.kind == "tree":
+            _, private = load_public_frames(contract, data)
+            transform_write_tables(load_tables(private, list(contract.tables)), Path(folder) / name)
+            yield str(Path(folder) / name)
+            return
         transform_write(load_given(data), file := Path(folder) / f"{name}.parquet")
         yield str(file)
 
 
 @contextmanager
-def _as_schema(schema: SchemaLike | None) -> Iterator[Path | None]:
+def _as_schema(schema: SchemaLike | None, rows: Taken) -> Iterator[tuple[Path | None, Taken]]:
+    """Lend a schema as a file, with the public rows that are among the frames of a tree, and the private frames."""
     if schema is None:
-        yield None
+        yield None, rows
         return
     with schema_file(schema) as file:
-        yield file
+        if isinstance(rows, str):
+            yield file, rows
+            return
+        with with_public_rows(file, rows) as lent:
+            yield lent
+
+
+def _contract_of(file: Path | None, rows: Taken) -> Any:
+    """Read the contract of rows in memory, which says whether they are several tables."""
+    return None if file is None or isinstance(rows, str) else load_contract(file)

@@ -1,7 +1,6 @@
 """What a synthesis would charge, without opening any data."""
 
 from collections.abc import Mapping
-from html import escape
 from pathlib import Path
 from typing import Unpack
 
@@ -10,6 +9,7 @@ from flows.description import as_lines, describe_config
 from flows.settings import placed
 from nacre.given import SchemaLike, schema_file
 from nacre.keywords import SynthesisSettings, takes_settings, terms_of
+from nacre.notebook import facts_as_html
 
 NOWHERE = Path("not-opened")  # a plan reads no data and hands nothing over
 
@@ -29,12 +29,7 @@ class Planned:
         return "\n".join(as_lines(self.facts))
 
     def _repr_html_(self) -> str:
-        rows = (
-            f'<tr><th scope="row" style="text-align:left">{escape(name)}</th>'
-            f'<td style="text-align:left;white-space:pre-line">{escape(text)}</td></tr>'
-            for name, text in self.facts.items()
-        )
-        return f"<table><caption>plan: nothing is charged yet</caption><tbody>{''.join(rows)}</tbody></table>"
+        return facts_as_html("plan: nothing is charged yet", self.facts)
 
 
 @takes_settings(SynthesizeConfig, "data", "schema")

@@ -2,27 +2,32 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from dpmodels import amounts
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.hand_off.manifest import read_manifest
 from dpmodels.hand_off.verification import Verification
 from dpmodels.plural import counted
 from nacre.ledgers import Place, home_of
+from nacre.notebook import facts_as_html, first_rows_as_html
 from nacre.words import in_python
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
+    import pyarrow as pa
 
     from dpmodels.methods.federations.classifier import FederatedClassifier
     from tasks.run.refit import Changes
     from tasks.run.store import Run
 
+T = TypeVar("T")
 FRAME = "width:100%;height:45rem;border:1px solid #8884"
 
 
@@ -93,8 +98,7 @@ class Result:
         """
         if len(names := self._folders) > 1 and "children" not in names:
             raise Unsuitable(f"the hand-off has {len(names)} tables ({', '.join(names)}); read them by `tables`")
-        folder = self.folder / ("embeddings" if self.manifest.part else "synthetic")
-        return _read_table(folder / "children" if (folder / "children").is_dir() else folder)
+        return _read_parquet(self._rows / "children" if "children" in names else self._rows, _to_pandas)
 
     @cached_property
     def tables(self) -> "dict[str, pd.DataFrame]":
@@ -102,8 +106,34 @@ class Result:
 
         Users and their rows are ``parents`` and ``children``; a single table has the name of the data set.
         """
-        folders = {name: self.folder / "synthetic" / name for name in self._folders}
-        return {name: _read_table(path) for name, path in folders.items()} or {self.manifest.data_set: self.table}
+        return self._each(_to_pandas) or {self.manifest.data_set: self.table}
+
+    @cached_property
+    def arrow(self) -> "pa.Table | dict[str, pa.Table]":
+        """The synthetic rows as a pyarrow Table, in the types of the Parquet files; of several tables a dictionary."""
+        return self._each(lambda table: table) or _read_parquet(self._rows, lambda table: table)
+
+    @cached_property
+    def polars(self) -> "pl.DataFrame | dict[str, pl.DataFrame]":
+        """The synthetic rows as a polars DataFrame, which no extra installs; of several tables a dictionary."""
+        try:
+            import polars as pl
+        except ImportError:
+            raise Unsuitable("polars is not installed: pip install polars, or read `table` or `arrow`") from None
+
+        def frame_of(table: "pa.Table") -> pl.DataFrame:
+            return pl.DataFrame(table)
+
+        return self._each(frame_of) or _read_parquet(self._rows, frame_of)
+
+    @property
+    def _rows(self) -> Path:
+        """The folder of what was synthesized, or of the embeddings."""
+        return self.folder / ("embeddings" if self.manifest.part else "synthetic")
+
+    def _each(self, form: "Callable[[pa.Table], T]") -> dict[str, T]:
+        """Read every one of several tables; nothing of a single table."""
+        return {name: _read_parquet(self._rows / name, form) for name in self._folders}
 
     @cached_property
     def _folders(self) -> tuple[str, ...]:
@@ -119,7 +149,7 @@ class Result:
     @cached_property
     def parents(self) -> "pd.DataFrame":
         """The synthetic users, one row each, of a table of users and their rows."""
-        return _read_table(self.folder / "synthetic" / "parents")
+        return _read_parquet(self.folder / "synthetic" / "parents", _to_pandas)
 
     @cached_property
     def classifier(self) -> "FederatedClassifier":
@@ -169,8 +199,34 @@ class Result:
         return verify(self.folder, public_key, officer_key)
 
     def __repr__(self) -> str:
-        manifest, spent = self.manifest, self.spent
-        facts = self.report.facts
+        warning = f"  WARNING {self.drowned}\n" if self.drowned else ""
+        lines = "\n".join(f"  {name:7} {text}" for name, text in self._in_short().items())
+        return f"<nacre hand-off of {self.manifest.data_set}\n{warning}{lines}>"
+
+    def _repr_html_(self) -> str:
+        """Say what came of the run and what it cost, as a terminal does, above the first rows."""
+        from dpmodels.pages.glance import IN_SHORT, glance
+
+        seen = {"WARNING": self.drowned, **glance(self.report.facts), **self._in_short()}
+        others = f"{counted(len(self.warnings), 'warning')}: see `.warnings`" if self.warnings else ""
+        files = {"report": str(self.report.path), "warnings": others}
+        names = ("WARNING", IN_SHORT, "made", "spent", "hides", "checks", "warnings", "folder", "report")
+        facts = {name: text for name in names if (text := {**seen, **files}.get(name))}
+        return facts_as_html(f"hand-off of {self.manifest.data_set}", facts) + self._first_rows()
+
+    def _first_rows(self) -> str:
+        """Show the first rows of the table, or of the first private one of several."""
+        if not self._folders:
+            return first_rows_as_html("the first rows", self._rows)
+        from dpmodels.authoring.lint import load_contract
+
+        name = getattr(load_contract(self.folder / "schema.yaml"), "root", self._folders[0])
+        caption = f"the first rows of {name}, of the tables {', '.join(self._folders)}"
+        return first_rows_as_html(caption, self._rows / name)
+
+    def _in_short(self) -> dict[str, str]:
+        """Say what was made, what it cost in the digits of the command line, what it hides, and where it lies."""
+        manifest, spent, facts = self.manifest, self.spent, self.report.facts
         if manifest.clients:
             product = f"a classifier of {len(facts['classes'])} classes with {len(manifest.clients)} clients"
         elif manifest.part:
@@ -178,15 +234,13 @@ class Result:
         else:
             kind = facts.get("rows_are", "rows")
             product = f"{facts['synthetic_rows']} synthetic {kind}, {len(facts['columns'])} modeled columns"
-        account = manifest.ledger.account or "(left out)"
-        warning = f"  WARNING {self.drowned}\n" if self.drowned else ""
-        return (
-            f"<nacre hand-off of {manifest.data_set}\n{warning}"
-            f"  made    {product}, by {manifest.method}; run {self.run}\n"
-            f"  spent   epsilon={spent.epsilon}, delta={spent.delta}, account {account}\n"
-            f"  hides   one {manifest.unit}, {manifest.adjacency}\n"
-            f"  folder  {self.folder}>"
-        )
+        cost = f"epsilon={amounts.spent(spent.epsilon)}, delta={amounts.written(spent.delta)}"
+        return {
+            "made": f"{product}, by {manifest.method}; run {self.run}",
+            "spent": f"{cost}, account {manifest.ledger.account or '(left out)'}",
+            "hides": f"one {manifest.unit}, {manifest.adjacency}",
+            "folder": str(self.folder),
+        }
 
 
 def run_of(run: str | Result, home: Place | None) -> "Run":
@@ -227,14 +281,19 @@ def verify(folder: Place, public_key: Place | None = None, officer_key: Place | 
     return verified
 
 
-def _read_table(path: Path) -> "pd.DataFrame":
+def _read_parquet(path: Path, form: "Callable[[pa.Table], T]") -> T:
+    """Read a table in the form of one library."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        frame: pd.DataFrame = pq.read_table(path).to_pandas()
+        return form(pq.read_table(path))
     except (OSError, pa.ArrowException, UnicodeDecodeError):
         raise ArtifactError(f"{path} is missing, or cannot be read as Parquet") from None
+
+
+def _to_pandas(table: "pa.Table") -> "pd.DataFrame":
+    frame: pd.DataFrame = table.to_pandas()
     return frame
 
 

@@ -6,11 +6,11 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import wraps
-from inspect import Parameter, signature
+from inspect import Parameter, Signature, signature
 from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeVar
 
-from dpmodels.errors import Unsuitable, in_words, in_words_of
+from dpmodels.errors import Unsuitable, in_words, in_words_of, near
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -104,7 +104,7 @@ def _unfit(function: Callable[..., Any], args: tuple[Any, ...], keywords: Mappin
     try:
         given = declared.bind(*args, **keywords).arguments
     except TypeError as error:
-        return TypeError(f"{function.__name__}() {error}")
+        return TypeError(f"{function.__name__}() {_unexpected(declared, keywords) or error}")
     required = {name for name, one in declared.parameters.items() if one.default is Parameter.empty}
     for name, value in {**given, **given.get("settings", {})}.items():
         kinds, rule = KINDS.get(name, ((object,), ""))
@@ -113,3 +113,11 @@ def _unfit(function: Callable[..., Any], args: tuple[Any, ...], keywords: Mappin
         if not (is_left_out or fits or (name == "run" and isinstance(value, Result))):
             return Unsuitable(f"{name} {rule}, not {type(value).__name__}")
     return None
+
+
+def _unexpected(declared: Signature, keywords: Mapping[str, Any]) -> str:
+    """Say which keyword a function does not take, and which was meant; empty if it takes all of them."""
+    for name in keywords:
+        if name not in declared.parameters:
+            return f"got an unexpected keyword argument {name!r}{near(name, declared.parameters)}"
+    return ""

@@ -3,7 +3,7 @@
 Privacy: post-processing of released counts and public noise scales.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpmodels.contract.columns import Continuous, Datetime, Modelled
-from dpmodels.errors import Unsuitable
+from dpmodels.errors import Unsuitable, near
 from dpmodels.methods.parts.marginals import NoisyTable
 from dpmodels.methods.registry import create, of_kind
 from dpmodels.releases.release import Release
@@ -42,24 +42,57 @@ def noisy_tables(release: Release) -> Iterator[pa.Table]:
     Raises:
         Unsuitable: its method releases no counts.
     """
-    line = release.line
-    system = create(line.method, line.measurement, {}) if line.method in of_kind("table") else None
-    marginals = system.marginals(release) if system else None
-    if system is None or marginals is None:
-        raise Unsuitable(f"the release of {line.method} holds no counts of columns, so there are no tables to write")
-    combined = {
-        name: NoisyTable((name,), (one.cell_of,), one.pooled, one.pooled_stddev)
-        for name, one in marginals.columns.items()
-    }
-    measured, rows = list(system.tables(release)), list[pa.Table]()
-    kinds = [MEASURED] * len(measured) + [COMBINED if measured else MEASURED] * len(combined)
-    for number, (kind, table) in enumerate(zip(kinds, [*measured, *combined.values()], strict=True)):
-        rows.append(_rows(number, kind, table, marginals.codec.columns))
+    measured, combined, columns = _tables_of(release)
+    rows = list[pa.Table]()
+    for number, (kind, table) in enumerate(_of_kinds(measured, combined)):
+        rows.append(_rows(number, kind, table, columns))
         if sum(map(len, rows)) >= LEAST_ROWS:
             yield pa.concat_tables(rows)
             rows = []
     if rows:
         yield pa.concat_tables(rows)
+
+
+def noisy_table(release: Release, names: Sequence[str]) -> pa.Table:
+    """Return the rows of the table of some columns whose counts have the least noise.
+
+    Counts that were released by the classes of the target are added up where these are not asked for.
+
+    Raises:
+        Unsuitable: its method releases no counts, or none of these columns together.
+    """
+    measured, combined, columns = _tables_of(release)
+    counted = dict.fromkeys(name for table in (*measured, *combined) for name in table.names)
+    for name in names:
+        if name not in counted:
+            raise Unsuitable(f"the release counts no column {name}, but {', '.join(counted)}{near(name, counted)}")
+    if len(set(names)) < len(names):
+        raise Unsuitable(f"name each of the columns {', '.join(names)} once")
+    known = [(kind, each) for kind, table in _of_kinds(measured, combined) if (each := table.over(names)) is not None]
+    if not known:
+        rule = "ask for columns of one of its tables, which a call without columns lists"
+        raise Unsuitable(f"the release counts {' and '.join(names)} in no table together; {rule}")
+    kind, best = min(known, key=lambda one: (float(np.mean(one[1].stddev)), -one[1].counts.size))
+    return _rows(0, kind, best, columns)
+
+
+def _of_kinds(measured: Sequence[NoisyTable], combined: Sequence[NoisyTable]) -> list[tuple[str, NoisyTable]]:
+    """Say of each table whether it is as it was released, as it is where nothing was combined."""
+    kind = COMBINED if measured else MEASURED
+    return [*((MEASURED, table) for table in measured), *((kind, table) for table in combined)]
+
+
+def _tables_of(release: Release) -> tuple[list[NoisyTable], list[NoisyTable], dict[str, Modelled]]:
+    """Return the tables that a release measured, the combined counts of each column, and the columns."""
+    line = release.line
+    system = create(line.method, line.measurement, {}) if line.method in of_kind("table") else None
+    marginals = system.marginals(release) if system else None
+    if system is None or marginals is None:
+        raise Unsuitable(f"the release of {line.method} holds no counts of columns, so there are no tables to write")
+    combined = [
+        NoisyTable((name,), (one.cell_of,), one.pooled, one.pooled_stddev) for name, one in marginals.columns.items()
+    ]
+    return list(system.tables(release)), combined, marginals.codec.columns
 
 
 def _rows(number: int, kind: str, table: NoisyTable, columns: dict[str, Modelled]) -> pa.Table:

@@ -90,13 +90,22 @@ class Place:
 
 @stage("compare", sensitive=True)
 def compare(
-    place: Place, tables: Sequence[str], real: str, test: str | None, schema: Schema | Tree, options: Options
+    place: Place,
+    tables: Sequence[str],
+    real: str,
+    test: str | None,
+    schema: Schema | Tree,
+    options: Options,
+    names: Sequence[str] = (),
 ) -> Path:
-    """Judge any synthetic tables against the same real rows; write figures and page into the private folder."""
+    """Judge any synthetic tables against the same real rows; write figures and page into the private folder.
+
+    ``names`` of the tables are by default what tells their paths apart.
+    """
     if schema.users:
         raise Unsuitable("users and their rows are two tables, and tables are compared one by one")
     make_private(place.sensitive)
-    names = distinct_names([Path(table) for table in tables])
+    names = names or distinct_names([Path(table) for table in tables])
     tables = [_rows_in(table) for table in tables]
     if schema.kind == "tree":
         return write_comparison(_compare_trees(place, names, tables, real, test, schema, options), place.sensitive)

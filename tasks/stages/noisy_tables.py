@@ -3,7 +3,7 @@
 Privacy: post-processing; no data is read, no ledger is opened and nothing is charged.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from dpmodels.artifact import write_whole
 from dpmodels.errors import ArtifactError
-from dpmodels.releases.release import read_release
-from dpmodels.report.noisy_tables import noisy_tables
+from dpmodels.releases.release import Release, read_release
+from dpmodels.report.noisy_tables import noisy_table, noisy_tables
 from tasks.run.ready import check_new_file
 from tasks.run.store import Run
 from tasks.run.table_file import check_ending, write_table
@@ -38,11 +38,25 @@ def read_tables(run: Run) -> Iterator[pa.Table]:
         ArtifactError: the run has released nothing yet.
         Unsuitable: its method releases no counts.
     """
-    if run.finished("sanitize") is None:
-        raise ArtifactError(f"run {run.name} has released nothing yet; resume it first")
-    release = read_release(run.read("sanitize")).value
+    release = _release_of(run)
     for table in noisy_tables(release):
         yield table.replace_schema_metadata({FOOTER: release.entry})
+
+
+def read_table(run: Run, columns: Sequence[str]) -> pa.Table:
+    """Return the rows of the noisy table of some columns that has the least noise.
+
+    Raises:
+        ArtifactError: the run has released nothing yet.
+        Unsuitable: it has released no counts, or none of these columns together.
+    """
+    return noisy_table(_release_of(run), columns)
+
+
+def _release_of(run: Run) -> Release:
+    if run.finished("sanitize") is None:
+        raise ArtifactError(f"run {run.name} has released nothing yet; resume it first")
+    return read_release(run.read("sanitize")).value
 
 
 def write_tables(run: Run, out: Path) -> Written:

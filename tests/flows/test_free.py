@@ -4,6 +4,7 @@ import json
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,11 @@ import pytest
 import yaml
 
 import nacre
+from dpmodels.errors import Unsuitable
+from dpmodels.methods.registry import create
+from dpmodels.releases.release import read_release
+from tasks.run.store import Run
+from tests.kit.errors import refused
 from tests.kit.support import charges, digest, make_schema, make_table, run_cli, synthesize_words, write_clinic
 
 QUICK = {"nacre": {"components": 8, "steps": 20}, "privbayes": {}, "pearl": None}
@@ -23,9 +29,9 @@ def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return made(tmp_path_factory.mktemp("runs"), request.param)
 
 
-def made(folder: Path, method: str) -> Path:
+def made(folder: Path, method: str, **changes: object) -> Path:
     """Run one quick synthesis by a method; return its home."""
-    write_clinic(folder)
+    write_clinic(folder, **changes)
     if (training := QUICK[method]) is not None:
         (folder / "config.yaml").write_text(yaml.safe_dump({"model": {"method": method, "training": training}}))
     code, _, err = run_cli(*synthesize_words(folder, target_epsilon=8))
@@ -185,6 +191,79 @@ def test_the_noisy_tables_are_the_real_counts_with_noise_of_the_error_they_state
     assert set(kinds["combined"]["columns"].map(tuple)) == {(name,) for name in data if name != "patient"}
     assert (charges(home), digest(home / "ledger.sqlite")) == (before, ledger)
     assert nacre.marginals(name_of(home), home=home).equals(frame)
+
+
+def tidy_errors(frame: pd.DataFrame, columns: tuple[str, ...], data: pd.DataFrame) -> list[float]:
+    """Return how far each count is from that of the real rows, in its standard errors."""
+    bounds = {side: [frame.get(f"{name}_{side}") for name in columns] for side in ("low", "high")}
+    rows = pd.DataFrame(
+        {
+            "columns": [list(columns)] * len(frame),
+            "cells": frame[list(columns)].astype(str).to_numpy().tolist(),
+            **{
+                side: [[np.nan if one is None else one[at] for one in each] for at in range(len(frame))]
+                for side, each in bounds.items()
+            },
+        }
+    )
+    true = rows.apply(true_counts, axis=1, data=data)
+    return ((frame["count"] - true) / frame["standard_error"]).tolist()
+
+
+def test_one_column_or_two_are_laid_out_a_row_a_cell_with_the_error_they_state(home):
+    data, run = make_table(200).to_pandas(), name_of(home)
+    whole = nacre.marginals(run, home=home)
+    pairs = {pair for names in whole["columns"] for pair in combinations(names, 2)}
+    errors = []
+    for columns in [*(("age",), ("ward",), ("dose",), ("smoker",), ("sick",)), *pairs]:
+        frame = nacre.marginals(run, *columns, home=home)
+        assert not frame.duplicated(list(columns)).any() and frame["share"].sum() == pytest.approx(1)
+        assert [name for name in frame if name in data] == list(columns)
+        errors += tidy_errors(frame, columns, data)
+    # five standard deviations of the size of as many independent errors; a column's counts share tables with another's
+    assert len(pairs) > 1 and len(errors) > 30 and 0.5 < np.sqrt(np.mean(np.square(errors))) < 1.8
+    columns = max(pairs)
+    turned = nacre.marginals(run, *reversed(columns), home=home)
+    matrix = nacre.marginals(run, *columns, home=home).pivot(index=columns[0], columns=columns[1], values="count")
+    again = turned.pivot(index=columns[0], columns=columns[1], values="count")
+    assert matrix.notna().all(axis=None) and matrix.equals(again)
+    assert nacre.marginals(run, list(columns), home=home).equals(nacre.marginals(run, *columns, home=home))
+    age = nacre.marginals(run, "age", home=home)
+    assert age["age_low"].is_monotonic_increasing and age["age"].cat.categories.tolist() == age["age"].tolist()
+
+
+@only("nacre")
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        (("aeg",), "counts no column aeg, but sick, age, ward, dose, smoker; did you mean `age`"),
+        (("patient",), "counts no column patient"),
+        ((["age", "ward"], "dose"), "columns must be names"),
+        (("age", "age"), "name each of the columns age, age once"),
+        (("age", "ward", "dose"), "counts age and ward and dose in no table together; ask for columns of one"),
+    ],
+)
+def test_columns_that_are_not_counted_are_named_with_those_that_are(home, columns, says):
+    with refused(Unsuitable, says):
+        nacre.marginals(name_of(home), *columns, home=home)
+
+
+def test_without_a_target_a_pair_is_added_up_over_neither_of_its_columns(tmp_path):
+    home = made(tmp_path, "nacre", target=None)
+    run = Run.find(home, name_of(home))
+    tables = create("nacre", run.plan.release.measurement, {}).tables(read_release(run.read("sanitize")).value)
+    pairs = [table for table in tables if len(table.names) == 2]
+    assert len(pairs) == 10 and all(pair.over([name]) is None for pair in pairs for name in pair.names)
+
+
+def test_a_figure_makes_way_for_a_column_of_its_name(tmp_path):
+    data, schema, _ = write_clinic(tmp_path)
+    table = pq.read_table(data)
+    schema.write_text(schema.read_text().replace("ward:", "count:"))
+    renamed = table.rename_columns(["count" if name == "ward" else name for name in table.column_names])
+    made = nacre.synthesize(renamed, schema, epsilon=8, delta=1e-5, home=tmp_path / "home", method="moments")
+    frame = nacre.marginals(made, "count")
+    assert frame["count"].tolist() == ["north", "south", "west"] and frame["count_"].sum() == pytest.approx(200, abs=60)
 
 
 def test_a_release_that_counts_only_classes_gives_these_and_one_that_counts_nothing_is_refused(tmp_path):

@@ -100,6 +100,10 @@ def test_a_hand_off_is_verified(installed: Path, place: Path) -> None:
     assert nacre(installed, place, "verify", "hand-off", status=3).startswith("CONSISTENT ONLY")
     code = "import nacre; print(nacre.verify('hand-off').faults)"
     assert run(installed, place, "-c", code) == "[]\n"
+    code = (
+        "import nacre; page = nacre.Result('hand-off')._repr_html_(); print('epsilon=' in page, 'first rows' in page)"
+    )
+    assert run(installed, place, "-c", code) == "True False\n"  # rows need pandas
 
 
 def test_what_it_lacks_is_said_in_one_sentence_before_anything_is_charged(installed: Path, place: Path) -> None:

@@ -3,10 +3,14 @@
 from pathlib import Path
 
 import pandas as pd
+import polars as pl
 import pytest
 
 import nacre
-from tests.kit.support import SCHEMA_TEXT, make_schema, make_table
+from dpmodels.audit.made import firm
+from dpmodels.errors import DataError, Unsuitable
+from tests.kit.errors import refused, shown
+from tests.kit.support import SCHEMA_TEXT, make_schema, make_table, run_cli
 
 pytestmark = pytest.mark.filterwarnings("ignore::nacre.ReleaseWarning")
 QUICK = {"method": "moments", "training": {"components": 4, "steps": 3}}
@@ -36,6 +40,20 @@ def test_rules_hold_of_what_was_made_and_break_where_rows_break_them(made: nacre
         nacre.validate(made.table)
 
 
+def test_rows_that_break_a_rule_are_counted_as_on_the_terminal(made: nacre.Result, tmp_path: Path) -> None:
+    table = made.table.assign(ward=["nowhere"] * 7 + made.table["ward"].tolist()[7:])
+    rules = nacre.validate(table, SCHEMA_TEXT).set_index("rule")
+    table.to_parquet(tmp_path / "table.parquet")
+    (tmp_path / "clinic.yaml").write_text(SCHEMA_TEXT)
+    _, out, _ = run_cli("validate", tmp_path / "table.parquet", "--schema", tmp_path / "clinic.yaml")
+    broken = rules[~rules["success"]]
+    assert broken[["column", "failing_rows", "rows"]].values.tolist() == [["ward", 7, 120]] and "7 of 120" in out
+    whole = rules.loc["the columns must be exactly those of the schema"]
+    assert whole["failing_rows"] is whole["rows"] is pd.NA and str(rules["failing_rows"].dtype) == "Int64"
+    others = rules[rules["success"]]["failing_rows"].dropna()
+    assert (others == 0).mean() > 0.7  # nulls of a column that may hold some are counted too
+
+
 def test_tables_stand_side_by_side_and_the_page_stays_inside(made: nacre.Result) -> None:
     real, worse = make_table(300).to_pandas(), made.table.assign(age=made.table["age"].iloc[0])
     scores = nacre.compare([made, worse], real, make_schema(), test=make_table(80), home=made.home)
@@ -43,3 +61,44 @@ def test_tables_stand_side_by_side_and_the_page_stays_inside(made: nacre.Result)
     assert page.is_relative_to(made.home / "sensitive") and page.exists()
     assert {"score", "better", "real rows"} < set(scores) and len(scores.columns) == 5 and len(scores) > 3
     assert isinstance(scores, pd.DataFrame) and scores.iloc[:, 3:].notna().any().all()
+
+
+def test_tables_are_one_several_or_named(made: nacre.Result) -> None:
+    real = make_table(300)
+
+    def names(tables: object) -> list[str]:
+        return list(nacre.compare(tables, real, SCHEMA_TEXT, home=made.home))[3:]
+
+    assert names(made.table) == names(pl.DataFrame(made.arrow)) == ["table-1"]
+    assert names(made) == names(made.folder) == [made.run]
+    assert names((made.table, made)) == ["table-1", made.run]
+    assert names({"nacre": made.table, "again": made, "file": str(made.folder)}) == ["nacre", "again", "file"]
+    assert names({"nacre": made.table}.values()) == ["table-1"]
+
+
+@pytest.mark.parametrize(
+    ("tables", "says"),
+    [
+        ({}, "no table to compare"),
+        ([], "no table to compare"),
+        ({1874: pd.DataFrame({"name": ["Zebulon"]})}, "must be text"),
+        ({"score": pd.DataFrame({"name": ["Zebulon"]})}, "use others than score, better, real rows"),
+    ],
+)
+def test_keys_that_name_no_table_are_refused_and_not_quoted(tables: object, says: str, tmp_path: Path) -> None:
+    with refused(Unsuitable, says) as fault:
+        nacre.compare(tables, pd.DataFrame({"name": ["Zebulon"]}), SCHEMA_TEXT, home=tmp_path)
+    assert "Zebulon" not in shown(fault.value) and "1874" not in str(fault.value)
+
+
+def test_several_tables_in_memory_are_judged_as_one_tree(tmp_path: Path) -> None:
+    tables = firm.make_tables(60)
+    frames = {name: table.to_pandas() for name, table in tables.items()}
+    assert nacre.validate(frames, firm.SCHEMA_TEXT)["success"].all()
+    alone = nacre.compare(frames, tables, firm.SCHEMA_TEXT, home=tmp_path)
+    named = nacre.compare({"same": tables}, frames, firm.SCHEMA_TEXT, home=tmp_path)
+    assert list(alone)[3:] == ["table-1"] and list(named)[3:] == ["same"]
+    distance = named.set_index("score")["same"].filter(like="total variation")
+    assert len(distance) and (distance == 0).all() and not list(tmp_path.rglob("*.parquet"))
+    with refused(DataError, "lacks table item"):
+        nacre.validate({name: frame for name, frame in frames.items() if name != "item"}, firm.SCHEMA_TEXT)

@@ -171,7 +171,7 @@ def test_nothing_that_shows_itself_shows_a_real_row(finished):
     text = repr(made) + repr(made.report) + made.report._repr_html_() + repr(made.__dict__) + made.table.to_csv()
     assert PLANTED not in text
     lines = repr(made).splitlines()
-    assert len(lines) < 8 and "clinic" in lines[0] and f"epsilon={made.spent.epsilon}" in repr(made)
+    assert len(lines) < 8 and "clinic" in lines[0] and "epsilon=1, delta=1e-5" in repr(made)
 
 
 def test_a_release_that_hardly_stands_out_of_its_noise_is_warned_of_from_every_call(frame, tmp_path, monkeypatch):
@@ -227,9 +227,10 @@ def test_a_plan_says_what_the_account_would_answer(finished):
 def test_the_ledger_is_the_real_one(tmp_path):
     from dpmodels.ledger.ledger import Ledger
 
-    assert nacre.Ledger is Ledger
     cap = nacre.PrivacyBudget(epsilon=3, delta=1e-5)
-    nacre.ledger("home").open_account("clinic", dataset="clinic", budget_cap=cap)
+    ledger = nacre.ledger("home")
+    ledger.open_account("clinic", dataset="clinic", budget_cap=cap)
+    assert type(ledger) is nacre.Ledger and isinstance(ledger, Ledger)
     code, out, _ = run_cli("ledger", "show", "--home", "home")
     assert code == 0 and "clinic" in out
 
@@ -273,8 +274,10 @@ def test_what_is_promised_is_there_and_documented():
         found = getattr(nacre, name)
         assert inspect.getdoc(found), name
     assert set(nacre.__all__) == set(dir(nacre))
-    with pytest.raises(AttributeError, match="no attribute 'absent'"):
+    with pytest.raises(AttributeError, match=r"no attribute 'absent'$"):
         nacre.absent  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no attribute 'synthesise'; did you mean `synthesize`\?$"):
+        nacre.synthesise  # noqa: B018
 
 
 def test_an_arrow_table_of_no_rows_is_refused_like_any_other(tmp_path):
@@ -295,7 +298,9 @@ def test_what_editors_complete_is_what_the_configuration_says() -> None:
 
 def test_a_keyword_that_there_is_not_is_refused_and_shows_no_row() -> None:
     frame = pd.DataFrame({"name": ["Zebulon-Quillfeather-1874"]})
-    with pytest.raises(TypeError, match=r"^synthesize\(\) got an unexpected keyword argument 'rowz'$") as fault:
+    with pytest.raises(
+        TypeError, match=r"^synthesize\(\) got .* keyword argument 'rowz'; did you mean `rows`\?$"
+    ) as fault:
         nacre.synthesize(frame, "patients.yaml", epsilon=1, delta=1e-6, rowz=3)
     inside = list(traceback.walk_tb(fault.value.__traceback__))[1:]
     assert inside and all("Zebulon" not in repr(frame.f_locals) for frame, _ in inside)
@@ -325,3 +330,17 @@ def test_an_error_that_names_a_command_or_an_option_names_what_python_has_for_it
         nacre.synthesize(frame, SCHEMA_TEXT, delta=1e-5)
     code, _, err = run_cli("plan", "a.parquet", "--schema", "absent.yaml", "--epsilon", 1, "--delta", 1e-5)
     assert code == 1 and "nacre schema init" in err and "in Python" not in err
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"eps": 1}, r"got an unexpected keyword argument 'eps'; did you mean `epsilon`\?$"),
+        ({"epsilon": 1, "trainin": {}}, r"got an unexpected keyword argument 'trainin'; did you mean `training`\?$"),
+        ({"epsilon": 1, "zzzzz": 1}, "got an unexpected keyword argument 'zzzzz'$"),
+        ({}, "missing a required argument: 'epsilon'$"),
+    ],
+)
+def test_a_keyword_that_was_misspelled_is_said_before_the_one_that_is_missing(asked, says) -> None:
+    with pytest.raises(TypeError, match=says):
+        nacre.synthesize(pd.DataFrame({"age": [1]}), "patients.yaml", delta=1e-6, **asked)

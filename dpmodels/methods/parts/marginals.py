@@ -99,12 +99,36 @@ class NoisyTable:
         names: the columns; cells_of: for each of them the cell that each fine cell of the codec belongs to.
         counts: one axis a column. Shapes: [cells of the first column, cells of the second, ...].
         stddev: the noise_stddev of each count, or of all of them.
+        independent: whether the noise of each count is independent of that of all others.
+        class_total_stddev: the noise_stddev of counts that are added up over the first column, where that is known
+            though they are not independent.
     """
 
     names: tuple[str, ...]
     cells_of: tuple[NDArray[np.int64], ...]
     counts: Floats
     stddev: Floats | float
+    independent: bool = False
+    class_total_stddev: float | None = None
+
+    def over(self, names: Sequence[str]) -> "NoisyTable | None":
+        """Return the counts of some of the columns, in their order; None if others are there of unknown total noise."""
+        if not set(names) <= set(self.names):
+            return None
+        kept = [self.names.index(name) for name in names]
+        dropped = [axis for axis in range(len(self.names)) if axis not in kept]
+        total_stddev = self.class_total_stddev if dropped == [0] else None
+        if dropped and total_stddev is None and not self.independent:
+            return None
+
+        def added_up(values: Floats) -> Floats:
+            turned = np.transpose(values, [*kept, *dropped])
+            total: Floats = turned.reshape(*turned.shape[: len(kept)], -1).sum(axis=-1)
+            return total
+
+        variance = np.broadcast_to(np.square(self.stddev), self.counts.shape)
+        stddev = np.sqrt(added_up(variance)) if total_stddev is None else total_stddev
+        return NoisyTable(tuple(names), tuple(self.cells_of[axis] for axis in kept), added_up(self.counts), stddev)
 
 
 def fine_codec(schema: Schema) -> Codec:
@@ -142,13 +166,16 @@ def moment_tables(once: NoisySum) -> Iterator[NoisyTable]:
     label = () if partition.class_column is None else (list(codec.columns)[partition.class_column],)
     classes = () if partition.class_column is None else (np.arange(partition.classes),)
     one_way, pairs = moments.unpack(once.vector)
-    stddevs = once.noise_stddev * moments.count_stddevs[0] if moments.paired.any() else np.zeros((1, 1))
+    stddevs = [once.noise_stddev * each for each in moments.count_stddevs] if moments.paired.any() else []
     cells = [slice(a, b) for a, b in pairwise(partition.offsets)]
 
-    def table(counts: Floats, columns: tuple[int, ...], stddev: float) -> NoisyTable:
+    def table(counts: Floats, columns: tuple[int, ...], stddev: float, total: float | None = None) -> NoisyTable:
         shape = counts.shape if label else counts.shape[1:]
         column_names, merges = tuple(names[i] for i in columns), tuple(partition.merge[i] for i in columns)
-        return NoisyTable(label + column_names, classes + merges, counts.reshape(shape), stddev)
+        over_classes = total if label else None
+        return NoisyTable(
+            label + column_names, classes + merges, counts.reshape(shape), stddev, total is None, over_classes
+        )
 
     for i in range(len(names)):
         yield table(one_way[:, cells[i]], (i,), once.noise_stddev / moments.one_way)
@@ -157,7 +184,7 @@ def moment_tables(once: NoisySum) -> Iterator[NoisyTable]:
         return
     for i in range(len(names)):
         for j in (i + 1 + np.flatnonzero(moments.paired[i, i + 1 :])).tolist():
-            yield table(pairs[:, cells[i], cells[j]], (i, j), float(stddevs[i, j]))
+            yield table(pairs[:, cells[i], cells[j]], (i, j), *(float(each[i, j]) for each in stddevs))
 
 
 def _tables_of_halves(moments: Products, once: NoisySum, names: Sequence[str]) -> Iterator[NoisyTable]:

@@ -169,9 +169,8 @@ class PrivBayes(Synthesizer[Network]):
                 noisy_tables.views.codes(view, merge) for view, merge in zip(view_numbers, merges, strict=True)
             )
             counts = table.counts.reshape([noisy_tables.views.sizes[view] for view in view_numbers])
-            yield NoisyTable(
-                tuple(names[view // 2] for view in view_numbers), merges_of_views, counts, table.noise_stddev
-            )
+            family_names = tuple(names[view // 2] for view in view_numbers)
+            yield NoisyTable(family_names, merges_of_views, counts, table.noise_stddev, independent=True)
 
     def noise(self, line: Line) -> dict[str, float]:
         network = self.of(line)

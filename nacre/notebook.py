@@ -1,0 +1,60 @@
+"""What a notebook shows of a result: small tables of HTML, in which everything that was given is escaped."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FIRST_ROWS, MOST_COLUMNS = 5, 12
+LEFT = "text-align:left"
+
+
+def facts_as_html(caption: str, facts: Mapping[str, str]) -> str:
+    """Lay named sentences out, a row each; a line break within one is kept."""
+    rows = (
+        f'<tr><th scope="row" style="{LEFT}">{escape(name)}</th>'
+        f'<td style="{LEFT};white-space:pre-line">{escape(text)}</td></tr>'
+        for name, text in facts.items()
+    )
+    return f"<table><caption>{escape(caption)}</caption><tbody>{''.join(rows)}</tbody></table>"
+
+
+def rows_as_html(caption: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Lay rows out below their headings."""
+    head = "".join(f'<th scope="col" style="{LEFT}">{escape(heading)}</th>' for heading in headings)
+    body = "".join(
+        f"<tr>{''.join(f'<td style={LEFT!r}>{escape(str(value))}</td>' for value in row)}</tr>" for row in rows
+    )
+    return f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def rows_as_text(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """Lay rows out below their headings for a terminal, a line each."""
+    lines = [list(map(str, row)) for row in (headings, *rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+
+
+def first_rows_as_html(caption: str, folder: Path) -> str:
+    """Show the first rows of a table of Parquet files, of which no more is read; nothing if there are none."""
+    import pyarrow as pa
+
+    try:
+        frame = _first_rows(folder).to_pandas()
+    except (OSError, pa.ArrowException, ImportError, ValueError):
+        return ""
+    page: str = frame.to_html(index=False, border=0, max_cols=MOST_COLUMNS)
+    return f"<p>{escape(caption)}</p>{page}"
+
+
+def _first_rows(folder: Path) -> "pa.Table":
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for path in sorted(folder.glob("*.parquet")):
+        for batch in pq.ParquetFile(path).iter_batches(FIRST_ROWS):
+            return pa.Table.from_batches([batch])
+    raise FileNotFoundError(folder)

@@ -1,0 +1,126 @@
+"""What a notebook and a terminal show of results and ledgers, and in which forms the rows come."""
+
+import pickle
+import shutil
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import NoReturn
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import nacre
+from dpmodels.errors import LedgerError, Unsuitable
+from nacre.notebook import facts_as_html, first_rows_as_html, rows_as_html
+from tests.kit.errors import refused
+from tests.kit.support import SCHEMA_TEXT, make_table
+from tests.releases.make_golden import GOLDEN
+
+pytestmark = pytest.mark.filterwarnings("ignore::nacre.ReleaseWarning")
+QUICK = {"method": "moments", "training": {"components": 4, "steps": 3}}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> nacre.Result:
+    home = tmp_path_factory.mktemp("shown")
+    return nacre.synthesize(
+        make_table(300).to_pandas(), SCHEMA_TEXT, epsilon=1, delta=1e-5, rows=120, home=home, **QUICK
+    )
+
+
+def test_epsilon_is_written_as_the_command_line_writes_it_and_kept_exactly(made: nacre.Result) -> None:
+    assert Decimal("0.99") < made.spent.epsilon < 1
+    for shown in (repr(made), made._repr_html_()):
+        assert "epsilon=1, delta=1e-5, account clinic" in shown and str(made.spent.epsilon) not in shown
+
+
+def test_a_notebook_shows_headline_price_checks_places_and_the_first_rows(made: nacre.Result) -> None:
+    page = made._repr_html_()
+    assert made.report.facts["headline"].split()[0] in page and "expectations of the schema hold" in page
+    assert str(made.folder) in page and str(made.report.path) in page and "120 synthetic rows" in page
+    for name in ("age", "ward", "dose"):
+        values = made.table[name].head().astype(object).tolist()
+        assert all(f"<td>{value}</td>" in page for value in values if isinstance(value, str | int)), name
+    assert page.count("<tr") < 20
+
+
+def test_no_more_than_the_first_rows_is_read(made: nacre.Result, tmp_path: Path) -> None:
+    shutil.copytree(made.folder, tmp_path / "out")
+    (tmp_path / "out" / "synthetic" / "part-00009.parquet").write_text("damaged")
+    page = nacre.Result(tmp_path / "out")._repr_html_()
+    assert "the first rows" in page and page.count("<tbody") == 2
+    shutil.rmtree(tmp_path / "out" / "synthetic")
+    page = nacre.Result(tmp_path / "out")._repr_html_()  # as of a hand-off that lies in an object store
+    assert "the first rows" not in page and "120 synthetic rows" in page
+
+
+def test_every_kind_of_hand_off_of_every_format_shows_itself() -> None:
+    manifests = GOLDEN.parents[1].glob("hand_off/golden/*/*/manifest.json")
+    folders = [manifest.parent for manifest in manifests if manifest.parent.name != "uncharged"]  # has no price
+    assert len(folders) > 20
+    for folder in folders:
+        made = nacre.Result(folder)
+        assert made._repr_html_().startswith("<table>") and "epsilon=" in repr(made), folder
+
+
+def test_what_was_given_is_escaped(tmp_path: Path) -> None:
+    planted = "<script>x</script>"
+    pq.write_table(pa.table({planted: [planted]}), tmp_path / "part.parquet")
+    pages = [
+        first_rows_as_html(planted, tmp_path),
+        facts_as_html(planted, {planted: planted}),
+        rows_as_html(planted, [planted], [[planted]]),
+    ]
+    for page in pages:
+        assert page.count("&lt;script&gt;") == 3 and "<script" not in page
+
+
+def test_rows_come_in_the_form_of_three_libraries(made: nacre.Result) -> None:
+    assert isinstance(made.table, pd.DataFrame) and isinstance(made.arrow, pa.Table)
+    assert isinstance(made.polars, pl.DataFrame)
+    assert made.arrow.to_pandas().equals(made.table) and made.polars.to_arrow().to_pydict() == made.arrow.to_pydict()
+
+
+def test_without_polars_it_says_what_to_do(made: nacre.Result, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with refused(Unsuitable, "pip install polars"):
+        _ = nacre.Result(made.folder).polars
+
+
+def test_a_result_travels_to_another_process(made: nacre.Result) -> None:
+    _ = made.table, made.polars
+    again = pickle.loads(pickle.dumps(made))
+    assert repr(again) == repr(made) and again.table.equals(made.table) and again.spent == made.spent
+
+
+def test_a_ledger_shows_accounts_and_what_each_has_left(made: nacre.Result) -> None:
+    ledger = nacre.ledger(made.home)
+    headings, row = (line.split() for line in repr(ledger).rstrip(">").splitlines()[1:])
+    assert headings == ["account", "data", "set", "unit", "delta", "cap", "spent", "remaining", "charges"]
+    assert row == ["clinic", "clinic", "record", "1e-5", "1", "1", "0", "1"]
+    page = ledger._repr_html_()
+    assert "clinic" in page and "remaining" in page and str(made.home) in page and "0x" not in repr(ledger)
+
+
+def test_of_many_accounts_the_first_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nacre.ledgers.MOST_SHOWN", 2)
+    ledger = nacre.ledger(tmp_path)
+    assert repr(ledger) == f"<nacre ledger at {tmp_path / 'ledger.sqlite'}, 0 accounts>"
+    for name in ("one", "two", "three"):
+        ledger.open_account(name, dataset=name, budget_cap=nacre.PrivacyBudget(epsilon=3, delta=1e-5))
+    shown = repr(ledger)
+    assert "3 accounts" in shown and "the first 2 are shown" in shown and "three" not in shown and "two" in shown
+
+
+def test_a_ledger_that_cannot_be_read_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def accounts(_: nacre.Ledger) -> NoReturn:
+        raise LedgerError("the ledger is damaged")
+
+    monkeypatch.setattr(nacre.Ledger, "accounts", accounts)
+    ledger = nacre.ledger(tmp_path)
+    for shown in (repr(ledger), ledger._repr_html_()):
+        assert f"nacre ledger at {tmp_path / 'ledger.sqlite'}: the ledger is damaged" in shown
