@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import nacre
+from benchmarks.first import patients, shown_schema
 from dpmodels.errors import SchemaError
 from dpmodels.hand_off.verify import verify_hand_off
 from flows.demo import SCHEMA, TABLE
@@ -179,11 +180,21 @@ def test_every_page_is_in_the_navigation_of_the_site() -> None:
     assert pages == {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
 
 
-def test_each_question_is_answered_by_one_command() -> None:
+def test_each_question_is_answered_by_one_command_of_nacre_and_a_link() -> None:
     text = (ROOT / "docs" / "how-do-i.md").read_text()
     asked = re.split(r"^\*\*(\d+)\. How do I .*\?\*\*$", text, flags=re.MULTILINE)
-    assert asked[1::2] == [str(number) for number in range(1, 26)]
+    assert asked[1::2] == [str(number) for number in range(1, 31)]
     assert all(len(re.findall(r"^    nacre ", answer, re.MULTILINE)) == 1 and "](" in answer for answer in asked[2::2])
+
+
+def test_pages_say_how_many_questions_are_answered() -> None:
+    pages = [ROOT / "README.md", ROOT / "docs" / "index.md", ROOT / "docs" / "how-do-i.md"]
+    assert all("thirty questions" in page.read_text().lower() for page in pages)
+
+
+def test_the_schema_of_the_readme_is_finished_and_fits_the_rows_that_are_timed_by_it() -> None:
+    schema = nacre.load_schema(shown_schema())
+    assert isinstance(schema, nacre.Schema) and set(schema.columns) == set(patients(10).column_names)
 
 
 def test_every_decision_has_a_status() -> None:
