@@ -1,8 +1,10 @@
 """What a report says of every two columns: its noise is the noise, and a generator that lost a pair is seen to."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from dpmodels.codec.encode import Codec
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.products import Products, halves_of
@@ -10,6 +12,7 @@ from dpmodels.embeddings.residuals import Residuals, mix_of
 from dpmodels.releases.steps import NoisySum
 from dpmodels.report.pairs import GROUPS, grouped, groups_of, pair_distances
 from dpmodels.report.within import pair_within
+from tests.kit.every_kind import make
 from tests.kit.support import make_records, make_schema
 
 SCHEMA = make_schema()
@@ -86,15 +89,12 @@ def test_the_groups_that_a_distance_is_of_can_be_asked_for(kind: str) -> None:
     assert groups_of(NoisySum(once.lattice_sum(make_records(50)).numpy(), 1.0, once)) == {}
 
 
-def test_of_a_column_in_one_group_no_pair_is_listed() -> None:
-    embedding, names = embeddings()["counts"], list(SCHEMA.modelled)
-    exact = embedding.lattice_sum(make_records(ROWS)).numpy().astype(np.float64)
-    place, vector = embedding.partition.names.index("ward"), exact.copy()
-    cells = slice(*embedding.partition.offsets[place : place + 2])
-    before = len(pair_distances(names, [NoisySum(exact.astype(np.int64), 1.0, embedding)], [exact]))
-    one_way = vector.reshape(embedding.partition.classes, -1)[:, : embedding.cells]
-    one_way[:, cells.start] += one_way[:, cells.start + 1 : cells.stop].sum(axis=1)
-    one_way[:, cells.start + 1 : cells.stop] = 0
-    listed = pair_distances(names, [NoisySum(vector.astype(np.int64), 1.0, embedding)], [exact])
-    ward = names.index("ward")
-    assert before == 10 and len(listed) == 6 and all(ward not in pair[:2] for pair in listed)
+def test_of_a_column_of_one_cell_no_pair_is_listed() -> None:
+    schema = make(
+        "name: x\ncolumns:\n  a: {type: boolean}\n  b: {type: boolean}\n  c: {type: integer, min: 7, max: 7}\n"
+    )
+    rows = Codec(schema).encode(pa.table({"a": [True, False], "b": [False, True], "c": [7, 7]}))
+    embedding = Moments(Partition.fine(schema, 12), 2**14, 2**14, 1)
+    exact = embedding.lattice_sum(rows).numpy()
+    listed = pair_distances(list(schema.modelled), [NoisySum(exact, 1.0, embedding)], [exact.astype(np.float64)])
+    assert [pair[:2] for pair in listed] == [[0, 1]]
