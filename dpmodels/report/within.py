@@ -41,7 +41,7 @@ def shares_within(column: Mapping[str, Any]) -> float:
     """
     together = {} if column["ordered"] else column.get("counted_together", {})
     noise = math.hypot(column["noise_distance_95"], together.get("distance_within", 0.0))
-    return round(min(1.0, noise + column["distance_to_release"]), 8)
+    return round(min(1.0, noise + float(column["distance_to_release"])), 8)
 
 
 def pair_within(figures: Sequence[float]) -> float:
