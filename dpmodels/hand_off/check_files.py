@@ -11,7 +11,7 @@ from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain, sha256_plain, size_plain
 from dpmodels.hand_off.manifest import CARD, CONTRACT, MANIFEST, MOST_FAULTS, Manifest, printable
 from dpmodels.hand_off.odcs import has_contract
-from dpmodels.hand_off.signature import SIGNATURE
+from dpmodels.hand_off.signature import OFFICER_SIGNATURE, SIGNATURE
 from dpmodels.hand_off.verification import Verification
 from dpmodels.limits import LARGEST_CARD, LARGEST_PAGE, LARGEST_REPORT, LARGEST_YAML, read_json
 from dpmodels.methods.kinds import KINDS, Kind
@@ -34,7 +34,7 @@ MOST_STRANGE = 10_000
 
 def check_files(folder: Path, artifacts: dict[str, str], elsewhere: Mapping[str, str], check: Verification) -> None:
     """Compare every file with the manifest; a file that nacre never hands over is a fault even if it is listed."""
-    expected = artifacts.keys() | {MANIFEST, SIGNATURE}
+    expected = artifacts.keys() | {MANIFEST, SIGNATURE, OFFICER_SIGNATURE}
     strange = (name for name in chain(_listed(folder), elsewhere) if name not in expected)
     unknown = sorted(islice(strange, MOST_STRANGE))
     check.faults += [f"{printable(name)} is not in the manifest{_advice(name)}" for name in unknown[:MOST_FAULTS]]

@@ -1,8 +1,14 @@
-"""The signature beside a manifest, or beside the list of its records: it shows who vouches for these bytes."""
+"""Signatures beside a manifest, or beside the list of its records: they show who vouches for these bytes.
+
+An officer signs twice: for the charge, before there are rows (``dpmodels.ledger.approval``), and here for the manifest
+of what came of it, with words before its bytes that no other signature has, so that neither is taken for the other.
+"""
 
 import base64
 import json
 import os
+import re
+from datetime import date
 from pathlib import Path
 
 from dpmodels.errors import ArtifactError
@@ -11,8 +17,12 @@ from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.keys import fingerprint, key_text, private_key, signed_by
 from dpmodels.limits import LARGEST_SIGNATURE
 
-SIGNATURE = "manifest.sig"
+SIGNATURE, OFFICER_SIGNATURE = "manifest.sig", "officer.sig"
 NOBODY = "none: nobody vouches for this manifest"
+NOBODY_AGREED = "by nobody: no officer signed that these files may leave"
+MAY_LEAVE = "nacre: the files of this manifest may leave, agreed on {day}\n"
+"""What an officer signs, before the bytes of the manifest; the day is the officer's word."""
+DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def sign_manifest(
@@ -59,5 +69,50 @@ def check_signature(
     )
 
 
-def _record(public: str, signature: str) -> str:
-    return json.dumps({"algorithm": "ed25519", "public_key": public, "signature": signature}, indent=1)
+def agree(folder: Path, key: Path, day: date, passphrase: str = "") -> str:
+    """Sign, as an officer, that the files of a folder's manifest may leave; write it beside the manifest.
+
+    Returns:
+        the SHA-256 of the public key.
+
+    Raises:
+        InvalidArgument: the key is not a readable ed25519 private key, or it is encrypted by another passphrase.
+    """
+    private = private_key(key, "key", passphrase)
+    signature = base64.b64encode(private.sign(_agreed(day.isoformat(), (folder / MANIFEST).read_bytes()))).decode()
+    public = key_text(private.public_key())
+    (folder / OFFICER_SIGNATURE).write_text(_record(public, signature, day=day.isoformat()), encoding="utf-8")
+    return fingerprint(public)
+
+
+def check_agreed(folder: Path, manifest: bytes, key: str) -> str:
+    """Say which officer signed that the files may leave, and on which day; ``key`` is the officer's, or empty.
+
+    Raises:
+        ArtifactError: somebody signed with another key, or the file is not a signature of this manifest.
+    """
+    if not os.path.lexists(folder / OFFICER_SIGNATURE):
+        return NOBODY_AGREED
+    with open_plain(folder, folder / OFFICER_SIGNATURE) as file:
+        content = file.read(LARGEST_SIGNATURE)
+    try:
+        record = json.loads(content)
+        public, signature, day = (str(record[name]) for name in ("public_key", "signature", "day"))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        public = signature = day = ""
+    sound = DAY.fullmatch(day) and signed_by(public, signature, _agreed(day, manifest))
+    if not sound or content != _record(public, signature, day=day).encode():
+        raise ArtifactError(f"{OFFICER_SIGNATURE} is not an officer's signature of this manifest")
+    if key and key != public:
+        raise ArtifactError(f"{OFFICER_SIGNATURE} is by another key than the officer's that you named")
+    if key:
+        return f"on {day}, by the officer's key you named, whose SHA-256 is {fingerprint(public)}"
+    return f"on {day}, by a key whose SHA-256 is {fingerprint(public)}; give the officer's with --officer-key"
+
+
+def _agreed(day: str, manifest: bytes) -> bytes:
+    return MAY_LEAVE.format(day=day).encode() + manifest
+
+
+def _record(public: str, signature: str, **more: str) -> str:
+    return json.dumps({"algorithm": "ed25519", "public_key": public, **more, "signature": signature}, indent=1)

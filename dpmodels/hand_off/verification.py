@@ -20,6 +20,8 @@ class Verification:
     What an account had spent before, and its cap, rest on the word of whoever signed; ``declared`` is the operator's.
 
     Attributes:
+        approved: which officer signed for the charge, before there were rows.
+        agreed: which officer signed that these files may leave.
         vouched: whether the manifest is signed by the key that the recipient named.
         notes: what was not checked, and why.
     """
@@ -33,6 +35,7 @@ class Verification:
     unit: str = ""
     account: str = ""
     approved: str = ""
+    agreed: str = ""
     declared: dict[str, str] = field(default_factory=dict)
     cautions: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

@@ -26,7 +26,7 @@ from dpmodels.hand_off.check_report import check_report
 from dpmodels.hand_off.lines import ManifestError
 from dpmodels.hand_off.manifest import CARD, MANIFEST, Manifest, is_as_written, parse_manifest, printable, read_bytes
 from dpmodels.hand_off.pages import compare_pages
-from dpmodels.hand_off.signature import check_signature
+from dpmodels.hand_off.signature import check_agreed, check_signature
 from dpmodels.hand_off.verification import Verification
 from dpmodels.keys import key_text
 from dpmodels.keys import public_key as read_public_key
@@ -133,6 +133,10 @@ def check_signers(
     if not is_as_written(content):
         check.faults.append(f"{MANIFEST} was changed after it was written: it is not of the digest that it names")
     check.approved = check_approved(manifest, officer, check)
+    try:
+        check.agreed = check_agreed(folder, content, officer)
+    except (ArtifactError, OSError) as error:
+        check.faults.append(str(error))
     return check, None if officer and check.faults else manifest
 
 

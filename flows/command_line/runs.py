@@ -203,17 +203,19 @@ def list_of_runs(home: Home = None, ledger: Url = None, as_json: AsJson = False)
 
 @app.command()
 def approve(
-    run: str,
+    run: Annotated[str, typer.Argument(help="The run that waits; or the folder of a hand-off, which may then leave.")],
     key: Annotated[Path, typer.Option(help="The officer's ed25519 private key (PEM).")],
     home: Home = None,
     ledger: Url = None,
     yes: Annotated[bool, typer.Option("--yes", help="Sign without asking.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Sign for what a run will be charged, as the officer of its account; shows the plan first, and asks.
+    """Sign as an officer, after a look and a question: for what a run will be charged, or that a hand-off may leave.
 
-    Example: nacre approve RUN --key officer.pem
+    Example: nacre approve RUN --key officer.pem; nacre approve hand-off --key officer.pem
     """
+    if (folder := Path(run)).is_dir():
+        return agree_to(folder, key, yes, as_json)
     from flows.command_line.console import confirm
     from flows.command_line.show import show_approved
     from flows.description import describe_run
@@ -250,3 +252,20 @@ def demo(
     show_hand_off(run)
     show_accounts(ledger, [account])
     echo(describe_utility(run))
+
+
+def agree_to(folder: Path, key: Path, yes: bool, as_json: bool) -> None:
+    """Show what a hand-off is, ask, and sign as an officer that it may leave.
+
+    Raises:
+        ArtifactError: something is wrong with it.
+    """
+    from flows.command_line.console import confirm, say
+    from flows.command_line.show import facts_of_hand_off
+    from tasks.stages.agree import agree, look
+
+    verified = look(folder)
+    confirm("hand-off", facts_of_hand_off(verified), "Sign that these files may leave?", yes, as_json)
+    file, fingerprint = agree(folder, key)
+    said = f"{file}: you signed that the files of {folder} may leave, with the key whose SHA-256 is {fingerprint}"
+    say(said, {"file": str(file), "key": fingerprint}, as_json)

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.gate.expectations import Verdicts
+from dpmodels.hand_off.verification import UNCHECKED, VERIFIED, Verification
 from dpmodels.ledger.approval import Approval, ApprovalRequest
 from dpmodels.ledger.records import Quote
 from dpmodels.plural import counted
@@ -225,6 +226,23 @@ def show_report(run: Run, out: Path | None, as_json: bool, fail_on_checks: bool)
         print_facts("report", {"page": str(page), "figures": str(report.path / "report.json")}, as_json)
 
 
+def facts_of_hand_off(verified: Verification) -> dict[str, str]:
+    """Say what a check found of a hand-off without a fault, and what no check can see."""
+    return {
+        "files": f"{verified.files} as the manifest has them",
+        "budget": verified.budget,
+        "unit": verified.unit,
+        "charge": verified.charge,
+        "account": verified.account or "not known here",
+        **({"days": verified.days} if verified.days else {}),
+        "approved": verified.approved,
+        "may leave": verified.agreed,
+        **verified.declared,
+        "signature": verified.signature,
+        "not checked": UNCHECKED,
+    }
+
+
 def show_verified(
     folder: str, public_key: Path | None, officer_key: Path | None, records: Path | None, as_json: bool
 ) -> None:
@@ -234,7 +252,6 @@ def show_verified(
         ArtifactError: something is wrong.
         Exit: with 3, if nobody whom the caller named vouches for it.
     """
-    from dpmodels.hand_off.verification import UNCHECKED, VERIFIED
     from tasks.run.bucket import verify
 
     verified = verify(folder, public_key, officer_key)
@@ -251,10 +268,7 @@ def show_verified(
             f"{verified.verdict}: the hand-off {folder} has {counted(len(verified.faults), 'fault')}: "
             "do not use it, and ask whoever sent it"
         )
-    facts = {"files": f"{verified.files} as the manifest has them", "budget": verified.budget, "unit": verified.unit}
-    facts |= {"charge": verified.charge, "account": verified.account or "not known here", "approved": verified.approved}
-    facts |= {"days": verified.days} if verified.days else {}
-    facts |= {**verified.declared, "signature": verified.signature, "not checked": UNCHECKED}
+    facts = facts_of_hand_off(verified)
     if records is not None:
         facts["records"] = f"those in {records} are of this hand-off; what nobody declared is of whoever wrote them"
     if as_json:

@@ -25,7 +25,7 @@ from dpmodels.errors import ArtifactError, FileMissing, InvalidArgument, NacreEr
 from dpmodels.files import read_at_most
 from dpmodels.hand_off.check_files import is_handed_over
 from dpmodels.hand_off.manifest import MANIFEST
-from dpmodels.hand_off.signature import SIGNATURE
+from dpmodels.hand_off.signature import OFFICER_SIGNATURE, SIGNATURE
 from dpmodels.hand_off.verification import Verification
 from dpmodels.hand_off.verify import check_signers, verify_hand_off
 from dpmodels.limits import LARGEST_LISTING
@@ -266,13 +266,13 @@ def verify(place: str | Path, public_key: Path | None = None, officer_key: Path 
     bucket, elsewhere = Bucket(str(place)), dict[str, str]()
     with TemporaryDirectory() as scratch:
         names = bucket.names()
-        for name in (MANIFEST, SIGNATURE):
+        for name in (MANIFEST, SIGNATURE, OFFICER_SIGNATURE):
             if name in names and bucket.size(name) <= LARGEST_LISTING:
                 bucket.get(name, Path(scratch) / name)
         found, manifest = check_signers(Path(scratch), public_key, officer_key)
         if manifest is None:
             return found
-        for name in set(names) - {MANIFEST, SIGNATURE}:
+        for name in set(names) - {MANIFEST, SIGNATURE, OFFICER_SIGNATURE}:
             known = name in manifest.artifacts and is_handed_over(name)
             if known and "/" not in name and bucket.size(name) <= LARGEST_LISTING:
                 bucket.get(name, Path(scratch) / name)

@@ -87,7 +87,7 @@ def test_the_sheet_says_who_signed_with_which_key_or_that_nobody_had_to(site: Pa
             "signed this plan, its unit, noise and price, and all that the operator declares here"
         )
         in said
-        and "that this folder may leave, no officer signed" in said
+        and "That these files may leave is signed apart, in officer.sig" in said
         and fingerprint(approved.public_key) in said
     )
     assert "By nobody: the account named no officer" in text_of(site / "out" / "statement.html")

@@ -1,0 +1,74 @@
+"""An officer signs that a hand-off may leave, after a look at it; nothing else is taken for that signature."""
+
+import io
+import json
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from dpmodels.hand_off.signature import NOBODY_AGREED, OFFICER_SIGNATURE, SIGNATURE
+from dpmodels.hand_off.verify import verify_hand_off
+from tests.hand_off.make_golden import GOLDEN
+from tests.kit.support import run_cli, write_key
+
+
+@pytest.fixture
+def hand_off(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(GOLDEN / "LAYOUT-11" / "laid-out", tmp_path / "hand-off"))
+
+
+def test_an_officer_signs_that_a_hand_off_may_leave_and_whoever_verifies_it_sees_who_and_when(
+    tmp_path: Path, hand_off: Path
+) -> None:
+    key, public = write_key(tmp_path / "dana.pem")
+    assert json.loads(run_cli("verify", hand_off, "--json")[1])["may leave"] == NOBODY_AGREED
+    before = verify_hand_off(hand_off).files
+    code, out, err = run_cli("approve", hand_off, "--key", key, "--yes")
+    assert code == 0 and "you signed that the files of" in out.replace("\n", " "), err
+    for words, says in ((("--officer-key", public), "by the officer's key you named"), ((), "give the officer's with")):
+        facts = json.loads(run_cli("verify", hand_off, "--json", *words)[1]) if not words else None
+        agreed = facts["may leave"] if facts else verify_hand_off(hand_off, officer_key=public).agreed
+        assert agreed.startswith(f"on {datetime.now(UTC).date()}, ") and says in agreed
+    assert verify_hand_off(hand_off).files == before
+
+
+def test_neither_another_key_nor_another_manifest_nor_another_day_passes(tmp_path: Path, hand_off: Path) -> None:
+    key, _ = write_key(tmp_path / "dana.pem")
+    _, other = write_key(tmp_path / "eve.pem")
+    assert run_cli("approve", hand_off, "--key", key, "--yes")[0] == 0
+    signed = (hand_off / OFFICER_SIGNATURE).read_text()
+    assert f"{OFFICER_SIGNATURE} is by another key" in " ".join(verify_hand_off(hand_off, officer_key=other).faults)
+    for content in (signed.replace(str(datetime.now(UTC).date()), "2019-01-01"), "{}", "[" * 3000, signed + " "):
+        (hand_off / OFFICER_SIGNATURE).write_text(content)
+        assert verify_hand_off(hand_off).faults == [
+            f"{OFFICER_SIGNATURE} is not an officer's signature of this manifest"
+        ]
+    elsewhere = Path(shutil.copytree(GOLDEN / "FORMAT-13" / "declared", tmp_path / "elsewhere"))
+    (elsewhere / OFFICER_SIGNATURE).write_text(signed)
+    assert verify_hand_off(elsewhere).faults == [f"{OFFICER_SIGNATURE} is not an officer's signature of this manifest"]
+
+
+def test_the_signature_of_an_officer_is_not_taken_for_that_of_who_made_it_nor_the_other_way(
+    tmp_path: Path, hand_off: Path
+) -> None:
+    key, public = write_key(tmp_path / "dana.pem")
+    assert run_cli("approve", hand_off, "--key", key, "--yes")[0] == 0
+    record = json.loads((hand_off / OFFICER_SIGNATURE).read_text())
+    del record["day"]
+    (hand_off / SIGNATURE).write_text(json.dumps(record, indent=1))
+    assert verify_hand_off(hand_off, public).faults == [f"{SIGNATURE} is not a signature of this manifest"]
+
+
+def test_what_is_not_whole_is_not_signed_for_and_who_does_not_agree_signs_nothing(
+    tmp_path: Path, hand_off: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, _ = write_key(tmp_path / "dana.pem")
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    code, _, err = run_cli("approve", hand_off, "--key", key)
+    assert code != 0 and not (hand_off / OFFICER_SIGNATURE).exists()
+    (hand_off / "report.html").write_text("else")
+    code, _, err = run_cli("approve", hand_off, "--key", key, "--yes")
+    assert code == 1 and "is not to leave as it is: report.html was changed" in err.replace("\n", " ")
+    assert not (hand_off / OFFICER_SIGNATURE).exists()
