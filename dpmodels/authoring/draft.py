@@ -1,7 +1,7 @@
 """Draft a schema from column names and types, and from public documentation, with a TODO for whatever is still open."""
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from dpmodels.authoring.source import Source, read_source
 from dpmodels.errors import DataError, Unsuitable
 from dpmodels.reading.data_files import FAILURES, DataFile, find_files, is_uri, root_of, title_of
 from dpmodels.reading.database import Query, check_database, names_of_query
-from dpmodels.reading.header import check_names, names_in
+from dpmodels.reading.header import DoubtfulNames, check_names, names_in
 from dpmodels.reading.open_tables import LIBRARIES, types_of
 from dpmodels.reading.pictures import is_pictures, npz_arrays
 
@@ -42,6 +42,11 @@ HEADER = (
 # partition: COLUMN.
 """
 )
+AFFIRMED = """\
+# The names below are the first line of the file (of other sources: what these say of themselves). They do not look like
+# names, and were taken for names because of --header. If they are values of a person, delete this draft, add a line of
+# names at the top of the file, and draft again.
+"""
 DOCUMENTED = """\
 # What is filled in below stands in the document that `sources` names. That document must be public itself: one that a
 # tool made by profiling this data, or a sample of this data that nobody published, is a leak.
@@ -111,10 +116,31 @@ def draft(
     facts: dict[str, Facts] = {}
     for source in sources:
         facts = {**source.columns(types, public_facts.table), **facts}
-    if not affirmed:
-        check_names(location, [name for name in types if name not in facts], least=0 if facts else least)
+    doubted = are_doubted(location, [name for name in types if name not in facts], 0 if facts else least, affirmed)
     columns = {name: drafted(name, types[name], facts.get(name, Facts()), public_facts.accept) for name in types}
-    return "\n".join(_lines(title, columns, [source.origin for source in sources], editor))
+    lines = _lines(title, columns, [source.origin for source in sources], editor)
+    return doubted_draft("\n".join(lines)) if doubted else "\n".join(lines)
+
+
+def doubted_draft(text: str) -> str:
+    """Say at the top of a draft, below the line for editors, that its names may be values."""
+    first = text.partition("\n")[0] + "\n" if text.startswith("# yaml-language-server") else ""
+    return first + AFFIRMED + text.removeprefix(first)
+
+
+def are_doubted(location: str, names: Sequence[str], least: int, affirmed: bool) -> bool:
+    """Tell whether names may be values that a person has seen to be names.
+
+    Raises:
+        DoubtfulNames: they may be values, and nobody has.
+    """
+    try:
+        check_names(location, names, least)
+    except DoubtfulNames:
+        if not affirmed:
+            raise
+        return True
+    return False
 
 
 def pictures_drafted(path: Path) -> dict[str, ColumnDraft]:

@@ -15,8 +15,10 @@ from dpmodels.authoring.draft import (
     DOCUMENTED,
     INTRODUCTION,
     PublicFacts,
+    are_doubted,
     column_lines,
     comment,
+    doubted_draft,
     draft,
     named,
 )
@@ -28,7 +30,6 @@ from dpmodels.errors import DataError, InvalidArgument
 from dpmodels.reading.addresses import LOG
 from dpmodels.reading.data_files import FORMATS, is_uri, title_of
 from dpmodels.reading.database import Query
-from dpmodels.reading.header import check_names
 from dpmodels.reading.pictures import is_pictures
 from dpmodels.reading.tree_files import place_of
 
@@ -90,10 +91,12 @@ def draft_all(
     public = public_facts or PublicFacts()
     sources = public.sources(str(data))
     tables = {name: _read(name, place, sources) for name, place in places.items()}
-    for table in () if affirmed else tables.values():
-        doubtful = [name for name in table.types if name not in table.facts]
-        check_names(table.location, doubtful, least=0 if table.facts else table.least)
-    return "\n".join(_lines(title_of(str(data)), tables, sources, public.accept, editor))
+    doubted = False
+    for table in tables.values():
+        unknown = [name for name in table.types if name not in table.facts]
+        doubted |= are_doubted(table.location, unknown, 0 if table.facts else table.least, affirmed)
+    text = "\n".join(_lines(title_of(str(data)), tables, sources, public.accept, editor))
+    return doubted_draft(text) if doubted else text
 
 
 def places_in(data: str | Path | Query, several: bool = False) -> dict[str, str]:

@@ -111,13 +111,13 @@ def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: boo
     from flows.start import start
     from flows.synthesize import carry_out
 
-    caution(config.privacy)
     with interruptible(lambda: UNCHARGED, refusals=False):
         run = start(config, may_open=MayOpen.YES if open_account else MayOpen.FIRST)
+    caution(config.privacy)
     printed = caution_of(run.plan.whole)
     show_public(run)
-    with resumable(run, begins=True):
-        carry_out(run, config.runtime.prefect)
+    with resumable(run, begins=True) as begun:
+        carry_out(run, config.runtime.prefect, begun)
         show_hand_off(run, as_json, fail_on_checks, printed)
 
 
@@ -127,8 +127,8 @@ def _plan(config: Charged, explain: bool, as_json: bool, has_data: bool = True, 
     from flows.description import describe_config
     from flows.start import check_places
 
-    caution(config.privacy)
     planned = describe_config(config, explain)
+    caution(config.privacy)
     check_places(config, has_data, out)
     show_plan(*planned, as_json)
 

@@ -1,10 +1,14 @@
 """Tables, tables of users, images and collections of documents: what is synthesized, prepared of a schema."""
 
+import os
+
 from dpmodels.authoring.lint import load_for_run
 from dpmodels.authoring.written import check_written
+from dpmodels.codec.encode import Codec
 from dpmodels.codec.flat import tables_of
 from dpmodels.errors import InvalidArgument
 from dpmodels.methods.registry import method_for, synthesized, system_of
+from dpmodels.reading.database import Query, check_database, check_query, names_of_query
 from dpmodels.reading.public import check_public, count_unlisted, load_public_files
 from dpmodels.releases.discoveries import check_priced
 from dpmodels.report.charged import Scores, read_measurement
@@ -13,7 +17,11 @@ from flows.kinds.prepared import Prepared
 from flows.planning import check_delta, make_budget
 from tasks.kinds.protocol import kind_of_line
 from tasks.run.bucket import local
-from tasks.run.source import Source
+from tasks.run.source import PASSWORD, Source
+
+IS_SLOW = False
+NAMED_WITHOUT_ROWS = ("sqlite", "duckdb", "postgresql")
+"""Databases that plan a query whose answer has no rows without reading any."""
 
 
 def check_paths(config: SynthesizeConfig, has_data: bool) -> None:
@@ -53,9 +61,10 @@ def prepare(config: SynthesizeConfig, partition: str = "") -> Prepared:
     if config.parents:
         Source(config.parents).check()
     privacy, scores = config.privacy, read_measurement(config.report)
+    budget = make_budget(privacy.target_epsilon, privacy.delta, contract.unit)
     check_delta(privacy.delta, privacy.allow_large_delta)
     check_priced(contract, privacy.delta)
-    lines = [method.plan(contract, make_budget(privacy.target_epsilon, privacy.delta, contract.unit))]
+    lines = [method.plan(contract, budget)]
     if privacy.report_epsilon is not None:
         if contract.users or not (contract.is_table or contract.kind == "tree"):
             rule = "be left out: only the report on a table, or on a tree of tables, has charged scores"
@@ -74,6 +83,19 @@ def places_of(config: SynthesizeConfig) -> dict[str, str]:
 
 
 def check_data(config: SynthesizeConfig, prepared: Prepared) -> None:
-    """Hold the columns of files to the schema; what a query answers is known when it is asked."""
+    """Hold the columns of files to the schema; of a query their names, where no row is read for them."""
+    contract = prepared.contract
     if not config.query:
-        kind_of_line(prepared.lines[0]).check_columns(prepared.contract, config.data, config.parents)
+        kind_of_line(prepared.lines[0]).check_columns(contract, config.data, config.parents)
+    elif contract.is_table and check_database(config.data).get_backend_name() in NAMED_WITHOUT_ROWS:
+        answered = contract if contract.users is None else contract.children if config.parents else contract.joined
+        Codec(answered).check_names(names_of_query(without_rows(Source(config.data, config.query))))
+
+
+def without_rows(source: Source) -> Query:
+    """Return a query whose answer has the columns of another one and no rows.
+
+    Privacy: its condition is false whatever the rows are, so the database reads none, and no value makes it fail.
+    """
+    text = f"select * from (\n{check_query(source.data, source.query)}\n) as answer where 1 = 0"
+    return Query(source.data, text, os.environ.get(PASSWORD, ""))
