@@ -98,6 +98,15 @@ def prepare(config: Charged, partition: str = "", has_data: bool = True) -> Prep
     return prepared
 
 
+def are_public(config: Charged, prepared: Prepared, may_open: MayOpen, in_memory: bool) -> bool:
+    """Tell whether names and types of the data are looked at before the ledger is asked.
+
+    They are where no record is read for them, but not for a deployed flow run: whoever asks for it from elsewhere, and
+    has no budget, learns nothing of a file.
+    """
+    return may_open is not MayOpen.NO and (in_memory or preparation_of(config).are_stated(config, prepared))
+
+
 def check_names(config: Charged, prepared: Prepared, tables: Mapping[str, Sensitive[Any]]) -> None:
     """Hold names and types of the data to the contract: of files, or of ``tables`` in memory by files of no rows.
 
@@ -143,10 +152,10 @@ def start(
     prepared = prepare(config, partition, has_data=given is None)
     names = tuple(prepared.contract.tables) if prepared.contract.kind == "tree" else ()
     tables = {} if given is None else load_tables(given, names)
-    if may_open is not MayOpen.NO:
+    if first := are_public(config, prepared, may_open, in_memory=given is not None):
         check_names(config, prepared, tables)
     settings = admitted(config, prepared, run, partition, may_open)
-    if may_open is MayOpen.NO:  # whoever asks for a deployed flow run, and has no budget, learns nothing of a file
+    if not first:
         check_names(config, prepared, tables)
     create(run, prepared, settings)
     if names and given is not None:

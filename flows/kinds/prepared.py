@@ -67,5 +67,8 @@ class Preparation(Protocol):
     def prepare(self, config: Any, partition: str) -> Prepared:
         """Plan from public inputs alone; a partition is the value of one part of a table."""
 
+    def are_stated(self, config: Any, prepared: Prepared) -> bool:
+        """Tell whether files say names and types of their columns without a look at a record."""
+
     def check_data(self, config: Any, prepared: Prepared) -> None:
         """Hold names and types in private files to the contract; reads no rows."""

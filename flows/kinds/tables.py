@@ -1,6 +1,7 @@
 """Tables, tables of users, images and collections of documents: what is synthesized, prepared of a schema."""
 
 import os
+from pathlib import Path
 
 from dpmodels.authoring.lint import load_for_run
 from dpmodels.authoring.written import check_written
@@ -8,8 +9,11 @@ from dpmodels.codec.encode import Codec
 from dpmodels.codec.flat import tables_of
 from dpmodels.errors import InvalidArgument
 from dpmodels.methods.registry import method_for, synthesized, system_of
+from dpmodels.reading.data_files import find_files, is_uri
 from dpmodels.reading.database import Query, check_database, check_query, names_of_query
+from dpmodels.reading.pictures import is_pictures
 from dpmodels.reading.public import check_public, count_unlisted, load_public_files
+from dpmodels.reading.tree_files import place_of
 from dpmodels.releases.discoveries import check_priced
 from dpmodels.report.charged import Scores, read_measurement
 from flows.config import SynthesizeConfig
@@ -92,6 +96,20 @@ def check_data(config: SynthesizeConfig, prepared: Prepared) -> None:
         names = names_of_query(without_rows(Source(config.data, config.query)))
         if answered.columns.keys() - names:  # one too many may be one of two that have one name
             Codec(answered).check_names(names)
+
+
+def are_stated(config: SynthesizeConfig, prepared: Prepared) -> bool:
+    """Tell whether names and types are said by the data; those of JSON lines are read off the first record."""
+    contract = prepared.contract
+    places = [place_of(config.data, name) for name in contract.tables] if contract.kind == "tree" else [config.data]
+    if config.query:
+        return True
+    files = [find_files(place)[0] for place in (*places, config.parents) if place and not _is_pictures(place)]
+    return all(file.format != "json" for file in files)
+
+
+def _is_pictures(place: str) -> bool:
+    return not is_uri(place) and is_pictures(Path(place))
 
 
 def without_rows(source: Source) -> Query:

@@ -110,6 +110,16 @@ def test_a_full_account_still_comes_before_the_values(spent: Path, tmp_path: Pat
     assert code == 1 and "account clinic refuses the charge" in err and "must lie" not in err
 
 
+def test_types_that_the_first_record_alone_tells_come_after_the_ledger(spent: Path, tmp_path: Path) -> None:
+    rows = make_table(60).drop_columns(["ward"]).to_pandas()
+    (tmp_path / "other.jsonl").write_text(rows.to_json(orient="records", lines=True))
+    code, _, err = run_cli(*synthesize_words(spent, out=tmp_path / "new", data=tmp_path / "other.jsonl"))
+    assert code == 1 and "account clinic refuses the charge" in err and "column" not in err
+    words = synthesize_words(spent, out=tmp_path / "new", data=tmp_path / "other.jsonl", home=tmp_path / "home")
+    assert "column ward: is in the schema but not" in run_cli(*words)[2]
+    assert not (tmp_path / "home" / "control").exists() or not list((tmp_path / "home" / "control").glob("2*"))
+
+
 def test_a_deployed_flow_run_without_an_account_learns_nothing_of_a_file(tmp_path: Path) -> None:
     write_clinic(tmp_path, rows=60)
     pq.write_table(make_table(60).drop_columns(["ward"]), tmp_path / "clinic.parquet")
