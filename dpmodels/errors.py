@@ -238,12 +238,17 @@ class BudgetExhausted(NacreError):
         self.account, self.requested, self.remaining = account, requested, remaining
         self.cap, self.delta, self.unfinished = cap, delta, tuple[str, ...]()
 
-    def beside(self, runs: Sequence[str]) -> "BudgetExhausted":
-        """Name the runs of the account that were paid for and are unfinished, and return this error."""
+    def beside(self, runs: Sequence[str], free: str = "") -> "BudgetExhausted":
+        """Name the runs of the account that were paid for and are unfinished, and return this error.
+
+        ``free`` says what a release that the account paid for still gives.
+        """
         self.unfinished = tuple(runs)
         if runs:
             on = ", ".join(f"`nacre resume {run}`" for run in runs)
             self.args = (f"{self}; what is paid for already and unfinished goes on without a charge: {on}",)
+        if free:
+            self.args = (f"{self}; {free}",)
         return self
 
 

@@ -31,6 +31,7 @@ INT = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 FLOAT = re.compile(
     r"[-+]?[0-9]+\.[0-9]*([eE][-+][0-9]+)?|\.[0-9]+([eE][-+][0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
 )
+TAB = "the line begins with a tab; indent it with spaces"
 NULL = ("", "~", "null", "Null", "NULL")
 TAG = "tag:yaml.org,2002:"
 _CORE = ("str", "null", "bool", "int", "float", "timestamp")
@@ -137,7 +138,9 @@ def read_yaml(text: str, watch: Watch | None = None) -> Any:
         return _Reader(watch or Watch()).read(yaml.parse(text, Loader=_PARSER))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        raise YamlFault(mark.line + 1 if mark else 0, str(error.problem)) from None
+        lines = text.split("\n")[mark.line : mark.line + 1] if mark else []
+        is_tab = any("\t" in one.removesuffix(one.lstrip()) for one in lines)
+        raise YamlFault(mark.line + 1 if mark else 0, TAB if is_tab else str(error.problem)) from None
     except (yaml.YAMLError, ValueError) as error:
         if isinstance(error, YamlFault):
             raise

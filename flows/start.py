@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import date
 from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from dpmodels.errors import InvalidArgument, Unsuitable
@@ -15,7 +17,8 @@ from dpmodels.ledger.declared import Declaration
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Account, Charge, Quote
 from dpmodels.privacy import Sensitive
-from dpmodels.reading.frames import load_tables, transform_write, transform_write_tables
+from dpmodels.reading.data_files import FAILURES
+from dpmodels.reading.frames import load_tables, transform_write, transform_write_tables, write_names
 from dpmodels.releases.contract import Contract
 from flows.config import Charged, EmbedConfig, FederateConfig, HandOverConfig, SynthesizeConfig
 from flows.kinds.prepared import Preparation, Prepared
@@ -77,6 +80,53 @@ def check_retention(declared: Declaration) -> None:
         raise InvalidArgument("retention", declared.retention, rule)
 
 
+def prepare(config: Charged, partition: str = "", has_data: bool = True) -> Prepared:
+    """Plan a run, and see that its places can be written.
+
+    A place that is taken hides no option and no fault of a schema; only where public files take long to prepare are
+    places looked at first, so that nobody waits to hear of them.
+
+    Raises:
+        NacreError: the run would fail for a public reason.
+    """
+    kind, ready = preparation_of(config), (config.runtime.device, config.out, config.runtime.signing_key)
+    check_retention(config.statement)
+    kind.check_paths(config, has_data)
+    if kind.IS_SLOW:
+        check_ready(*ready)
+    prepared = kind.prepare(config, partition)
+    check_ready(*ready)
+    return prepared
+
+
+def are_public(config: Charged, prepared: Prepared, may_open: MayOpen, in_memory: bool) -> bool:
+    """Tell whether names and types of the data are looked at before the ledger is asked.
+
+    They are where no record is read for them, but not for a deployed flow run: whoever asks for it from elsewhere, and
+    has no budget, learns nothing of a file.
+    """
+    return may_open is not MayOpen.NO and (in_memory or preparation_of(config).are_stated(config, prepared))
+
+
+def check_names(config: Charged, prepared: Prepared, tables: Mapping[str, Sensitive[Any]]) -> None:
+    """Hold names and types of the data to the contract: of files, or of ``tables`` in memory by files of no rows.
+
+    Raises:
+        DataError: they are others.
+    """
+    check = preparation_of(config).check_data
+    if not tables:
+        return check(config, prepared)
+    with TemporaryDirectory() as folder:
+        try:
+            for name, rows in tables.items():
+                write_names(rows, Path(folder) / f"{name or 'given'}.parquet")
+        except FAILURES:
+            return None  # Parquet lacks a type; whoever writes the rows says so
+        place = folder if "" not in tables else f"{folder}/given.parquet"
+        return check(config.model_copy(update={"data": place}), prepared)
+
+
 def start(
     config: Charged,
     name: str = "",
@@ -87,9 +137,9 @@ def start(
 ) -> Run:
     """Check everything public, ask the ledger, and create the run; reads no rows and charges nothing.
 
-    Of files the names and types of columns are read, so that a table of another shape leaves no run behind. Rows
-    ``given`` in memory, one frame or a dictionary of a tree's, are written to the run's sensitive folder once it is
-    created, so a refusal leaves no rows on the disk.
+    Names and types of columns are read, so that a table of another shape leaves no run behind, and a full account does
+    not hide what is to be mended first. Rows ``given`` in memory, one frame or a dictionary of a tree's, are written to
+    the run's sensitive folder once it is created, so a refusal leaves no rows on the disk.
 
     A partition is the rows with one value in the schema's partition column: it is a data set and has an account of its
     own, under the named account. ``warn`` is told, before there is a run, that another one has released the same plan.
@@ -97,19 +147,18 @@ def start(
     Raises:
         NacreError: the run would fail for a public reason, or the budget is exhausted.
     """
-    runtime, kind = config.runtime, preparation_of(config)
+    runtime = config.runtime
     run = Run(home=runtime.home.absolute(), name=name or new_name(), ledger_url=runtime.ledger or "", dask=runtime.dask)
     if config.stays_inside:
         config = config.model_copy(update={"out": str(inside(run))})
-    check_retention(config.statement)
-    kind.check_paths(config, has_data=given is None)
-    check_ready(runtime.device, config.out, runtime.signing_key)
-    prepared = kind.prepare(config, partition)
+    prepared = prepare(config, partition, has_data=given is None)
     names = tuple(prepared.contract.tables) if prepared.contract.kind == "tree" else ()
     tables = {} if given is None else load_tables(given, names)
+    if first := are_public(config, prepared, may_open, in_memory=given is not None):
+        check_names(config, prepared, tables)
     settings = admitted(config, prepared, run, partition, may_open)
-    if given is None:
-        kind.check_data(config, prepared)
+    if not first:
+        check_names(config, prepared, tables)
     if before := released_before(run, Ledger(ledger_place(config)), settings[""], prepared.lines):
         warn(before)
     create(run, prepared, settings)

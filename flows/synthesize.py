@@ -101,19 +101,34 @@ def find(
     return run
 
 
-def carry_out(run: Run, prefect: bool) -> Run:
-    """Run the remaining stages of a run, as plain calls or as the tasks of one flow run."""
+def carry_out(run: Run, prefect: bool, begun: Callable[[], object] = tuple) -> Run:
+    """Run the remaining stages of a run, as plain calls or as the tasks of one flow run.
+
+    ``begun`` is called once what the run reads was not refused, before anything is charged.
+    """
     with at_work(run):
         if prefect:
             from flows.with_prefect.recorded import run_as_flow
 
-            run_as_flow(run, lambda lasting, call: record(run, lasting, call))
+            run_as_flow(run, lambda lasting, call: record(run, lasting, _telling(begun, call)))
         else:
             recover(run)
             for party in run.parties:
                 ask_approver(party, lasting_server=False)
-            pipeline(run, lambda stage, *handles: stage(*handles))
+            pipeline(run, _telling(begun, lambda stage, *handles: stage(*handles)))
     return run
+
+
+def _telling(begun: Callable[[], object], call: Callable[..., Handle]) -> Callable[..., Handle]:
+    """Have whoever waits for it know when the first stage begins that reads no raw data."""
+    waiting = [begun]
+
+    def calling(stage: Callable[..., Handle], *handles: Any) -> Handle:
+        if waiting and stage is not ingest:
+            waiting.pop()()
+        return call(stage, *handles)
+
+    return calling
 
 
 def record(run: Run, lasting_server: bool, call: Callable[..., Handle]) -> None:

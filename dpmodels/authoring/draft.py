@@ -1,7 +1,7 @@
 """Draft a schema from column names and types, and from public documentation, with a TODO for whatever is still open."""
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import yaml
 
 from dpmodels.authoring.column import ColumnDraft, drafted
 from dpmodels.authoring.facts import TODO, Facts
-from dpmodels.authoring.header import check_names, names_in
+from dpmodels.authoring.header import DoubtfulNames, check_names, names_in
 from dpmodels.authoring.source import Source, file_of, read_source
 from dpmodels.errors import DataError, Unsuitable
 from dpmodels.reading.data_files import FAILURES, DataFile, find_files, is_uri, root_of, title_of
@@ -46,6 +46,11 @@ UNTYPED = """\
 # Types are open: a CSV file, JSON lines, a sheet, a query and the names of folders say none that holds for every row.
 # Write them from what is public, or let --from (documentation) or --from-sample (public rows: .csv, .parquet, .jsonl,
 # .xlsx) write them.
+"""
+AFFIRMED = """\
+# The names below are the first line of the file (of other sources: what these say of themselves). They do not look like
+# names, and were taken for names because of --header. If they are values of a person, delete this draft, add a line of
+# names at the top of the file, and draft again.
 """
 DOCUMENTED = """\
 # What is filled in below stands in the document that `sources` names. That document must be public itself: one that a
@@ -116,15 +121,37 @@ def draft(
     facts: dict[str, Facts] = {}
     for source in sources:
         facts = {**source.columns(types, public_facts.table), **facts}
-    if not affirmed:
-        check_names(location, [name for name in types if name not in facts], least=0 if facts else least)
+    doubted = are_doubted(location, [name for name in types if name not in facts], 0 if facts else least, affirmed)
     columns = {name: drafted(name, types[name], facts.get(name, Facts()), public_facts.accept) for name in types}
-    return "\n".join(_lines(title, columns, [source.origin for source in sources], editor, are_untyped(columns, types)))
+    untyped = are_untyped(columns, types)
+    lines = _lines(title, columns, [source.origin for source in sources], editor, untyped)
+    return doubted_draft("\n".join(lines)) if doubted else "\n".join(lines)
 
 
 def are_untyped(columns: Mapping[str, ColumnDraft], types: Mapping[str, pa.DataType | None]) -> bool:
     """Tell whether the type of a column is left open because its source says none."""
     return any(column.keys["type"] == TODO and types[name] is None for name, column in columns.items())
+
+
+def doubted_draft(text: str) -> str:
+    """Say at the top of a draft, below the line for editors, that its names may be values."""
+    first = text.partition("\n")[0] + "\n" if text.startswith("# yaml-language-server") else ""
+    return first + AFFIRMED + text.removeprefix(first)
+
+
+def are_doubted(location: str, names: Sequence[str], least: int, affirmed: bool) -> bool:
+    """Tell whether names may be values that a person has seen to be names.
+
+    Raises:
+        DoubtfulNames: they may be values, and nobody has.
+    """
+    try:
+        check_names(location, names, least)
+    except DoubtfulNames:
+        if not affirmed:
+            raise
+        return True
+    return False
 
 
 def pictures_drafted(path: Path) -> dict[str, ColumnDraft]:

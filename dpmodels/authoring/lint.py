@@ -149,6 +149,8 @@ def _read(path: str | Path) -> tuple[Schema | Documents | Federation | Tree | No
         text = read_at_most(Path(path), LARGEST_YAML).decode()
     except FileNotFoundError:
         fault = "does not exist; `nacre schema init DATA` drafts one"
+    except IsADirectoryError:
+        fault = "is a folder; name a file in it"
     except (OSError, UnicodeDecodeError):
         fault = "cannot be read as UTF-8 text"
     except ArtifactError:

@@ -60,7 +60,7 @@ MEASURED = (
 )
 """Names of what is paid, counted or measured: no name says how large that can be."""
 ADVICE = (
-    "no bound is suggested: take the largest value that a tariff, a contract, a form or a system allows, from public "
+    "no bound is suggested: take the largest value that a tariff, a contract or a form allows, from public "
     "documents and never from these rows, with `outside: clip` for what lies beyond and `scale: log` where most "
     "are small. Wider bounds make a larger error of the largest values"
 )
@@ -80,7 +80,7 @@ def suggestion(name: str, keys: Mapping[str, Any]) -> Suggestion | None:
             return Suggestion(fitted, because)
     numeric = kind in ("integer", "number") and TODO in (keys.get("min"), keys.get("max"))
     if re.fullmatch(MEASURED, words) and (numeric or kind == TODO):
-        return Suggestion({}, ADVICE)
+        return Suggestion({}, ADVICE if numeric else f"if it holds numbers, {ADVICE}")
     if kind == "datetime":
         return Suggestion(_open(keys, {**DAYS, "resolution": "second"}), "a moment of these years, generously")
     if kind == "integer" and size and TODO in (keys.get("min"), keys.get("max")):

@@ -16,14 +16,15 @@ from dpmodels.authoring.draft import (
     INTRODUCTION,
     UNTYPED,
     PublicFacts,
+    are_doubted,
     are_untyped,
     column_lines,
     comment,
+    doubted_draft,
     draft,
     named,
 )
 from dpmodels.authoring.facts import TODO, Facts
-from dpmodels.authoring.header import check_names
 from dpmodels.authoring.keys import Proposals, proposals
 from dpmodels.authoring.source import Source
 from dpmodels.contract.tree import MOST_TABLES, TABLE_NAME
@@ -92,10 +93,12 @@ def draft_all(
     public = public_facts or PublicFacts()
     sources = public.sources(str(data))
     tables = {name: _read(name, place, sources) for name, place in places.items()}
-    for table in () if affirmed else tables.values():
-        doubtful = [name for name in table.types if name not in table.facts]
-        check_names(table.location, doubtful, least=0 if table.facts else table.least)
-    return "\n".join(_lines(title_of(str(data)), tables, sources, public.accept, editor))
+    doubted = False
+    for table in tables.values():
+        unknown = [name for name in table.types if name not in table.facts]
+        doubted |= are_doubted(table.location, unknown, 0 if table.facts else table.least, affirmed)
+    text = "\n".join(_lines(title_of(str(data)), tables, sources, public.accept, editor))
+    return doubted_draft(text) if doubted else text
 
 
 def places_in(data: str | Path | Query, several: bool = False) -> dict[str, str]:

@@ -70,7 +70,7 @@ class Rule:
 
     def __str__(self) -> str:
         column = f"column {self.column} " if self.column else ""
-        return f"{column}{self.text} ({self.expectation})"
+        return f"{column}{self.text}"
 
 
 def suite_for(schema: Schema, *, raw: bool, rows: int | None = None) -> list[Rule]:

@@ -3,7 +3,7 @@
 import json
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,23 +39,26 @@ FAILED_CHECKS = 3
 
 
 @contextmanager
-def resumable(run: "Run", begins: bool = False) -> Iterator[None]:
-    """Say how to go on with a run, if it begins, and what it was charged, if it is cut off.
+def resumable(run: "Run", begins: bool = False) -> Iterator[Callable[[], None]]:
+    """Say what a run was charged, if it is cut off, and how it goes on; lend what says so when the run has begun.
+
+    A run whose data are refused leaves nothing that could go on, so it has begun once they were read.
 
     Raises:
         Interrupted: there was a Ctrl-C.
     """
     from tasks.run.runs import resume_command
 
-    unwind()
-    if begins:
+    def begun() -> None:
         note(f"run {run.name}; if it is interrupted: {resume_command(run)}")
         note_new_ledger(run.ledger)
+
+    unwind()
     go_on = "to go on, without a second charge"
     with interruptible(
         lambda: f"{_charged(run)}; {go_on}: {resume_command(run)}" if run.exists else UNCHARGED, refusals=begins
     ):
-        yield
+        yield begun
 
 
 def note_new_ledger(url: "str | Path") -> None:

@@ -57,7 +57,7 @@ def open_account(
     from tasks.run.folders import close_home
 
     contract = load_named(schema)
-    check_delta(cap_delta, bool(allow_large_delta))
+    check_delta(cap_delta, bool(allow_large_delta), "cap_delta")
     cap = make_budget(cap_epsilon, cap_delta, contract.unit, "cap_epsilon", contract.adjacency)
     terms: dict[str, Any] = {"owner": owner, "note": note, "parent": parent, "run_cap": run_cap, **_signing(key)}
     terms |= {"expires": _day(expires), "composition": "renyi_filter" if renyi_filter else "exact"}

@@ -1,6 +1,7 @@
 """The options of a synthesis, made from its configuration, and options that several commands share."""
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -8,6 +9,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
+from dpmodels.errors import without_commas
 from flows.building import spoken
 from flows.config import HandOverConfig, SynthesizeConfig
 from flows.settings import Setting, placed, setting, settings_of
@@ -40,7 +42,17 @@ def number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise typer.BadParameter("must be a number, such as 1 or 0.5") from None
+        meant = f"; write {number}" if (number := _meant(text)) else ""
+        raise typer.BadParameter(f"must be a number, such as 1 or 0.5 or 1e-5{meant}") from None
+
+
+def _meant(text: str) -> str:
+    """Return the number that a text may mean with a comma, a percent sign or a power; empty for any other text."""
+    if match := re.fullmatch(r"10\^(-?\d{1,3})", text):
+        return f"1e{match[1]}"
+    if match := re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?) ?%", text):
+        return f"{float(match[1]) / 100:g}"
+    return without_commas(text)
 
 
 NUMBER: Any = {"parser": number, "metavar": "<float>"}

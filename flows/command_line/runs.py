@@ -112,13 +112,13 @@ def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: boo
     from flows.start import start
     from flows.synthesize import carry_out
 
-    caution(config.privacy)
     with interruptible(lambda: UNCHARGED, refusals=False):
         run = start(config, may_open=MayOpen.YES if open_account else MayOpen.FIRST)
+    caution(config.privacy)
     printed = caution_of(run.plan)
     show_public(run)
-    with resumable(run, begins=True), failing(run, as_json):
-        carry_out(run, config.runtime.prefect)
+    with resumable(run, begins=True) as begun, failing(run, as_json):
+        carry_out(run, config.runtime.prefect, begun)
         show_hand_off(run, as_json, fail_on_checks, printed)
 
 
@@ -129,9 +129,9 @@ def _plan(config: Charged, explain: bool, as_json: bool, has_data: bool = True, 
     from flows.figures import figures_of
     from flows.start import check_places, preparation_of
 
-    caution(config.privacy)
     prepared = preparation_of(config).prepare(config, "")
     facts, quote = describe_config(config, explain, prepared)
+    caution(config.privacy)
     check_places(config, has_data, out)
     show_plan(facts, quote, figures_of(config, prepared, facts, quote) if as_json else None)
 

@@ -297,7 +297,7 @@ def show_gate(gate: Verdicts, as_json: bool = False) -> None:
             escape(about),
             escape(rule.text),
             failed,
-            "holds" if outcome.passed else f"[red]broken[/red] {rule.expectation}",
+            "holds" if outcome.passed else "[red]broken[/red]",
         )
     print_table(table)
 

@@ -14,6 +14,7 @@ from dpmodels.authoring.lint import load_contract
 from dpmodels.contract.documents import Documents, Encoder
 from dpmodels.errors import Unsuitable, refused
 from dpmodels.methods.documents.document_sketch import DocumentSketch
+from dpmodels.privacy import PrivacyUnit
 from dpmodels.reading.data_files import is_uri
 from dpmodels.text.candidates import Recipe, Sketching
 from dpmodels.text.reading import load_documents
@@ -28,9 +29,12 @@ HIDES_NO_SENTENCES = (
     "collection-level release, which hides a whole {0} for less epsilon: nacre synthesize --method moments"
 )
 
+IS_SLOW = True
+
 
 def check_paths(config: EmbedConfig, has_data: bool) -> None:
     """Refuse documents that no run could read, or that are the public ones; reads names and types of columns."""
+    make_budget(config.privacy.target_epsilon, 0.0, PrivacyUnit())
     if has_data:
         Source(config.documents, config.query).check("documents")
         if not config.query:
@@ -59,6 +63,11 @@ def prepare(config: EmbedConfig, partition: str = "") -> Prepared:
     settings: dict[str, Any] = {"data": data, "public_sha256": public_sha256, "rows": None, "training": {}}
     files = {CANDIDATES: candidates.to_bytes()}
     return Prepared(contract, [system.plan(contract, budget)], files=files, settings=settings, system=system)
+
+
+def are_stated(config: EmbedConfig, prepared: Prepared) -> bool:
+    """Tell that nothing of the data is left to be looked at here."""
+    return True
 
 
 def check_data(config: EmbedConfig, prepared: Prepared) -> None:

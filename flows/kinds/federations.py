@@ -15,6 +15,7 @@ from dpmodels.contract.federation import ROUNDS, SCORES, STAYS_INSIDE, Federatio
 from dpmodels.errors import InvalidArgument, Unsuitable, refused
 from dpmodels.methods.federations.public_part import ExtractorSpec, PublicPart, PublicRecords
 from dpmodels.methods.federations.records import RecordsSpec, read_labeled, read_public
+from dpmodels.privacy import PrivacyUnit
 from dpmodels.reading.data_files import check_place, name_of, settled
 from dpmodels.reading.links import share_rows
 from flows.config import FederateConfig
@@ -26,10 +27,15 @@ from tasks.run.source import Source, files_of
 from tasks.stages.rounds import BEGIN, first_server
 
 M = TypeVar("M", bound=BaseModel)
+IS_SLOW = True
+EPSILON = "privacy.target_epsilon"
 
 
 def check_paths(config: FederateConfig, has_data: bool) -> None:
     """Refuse clients whose files are not there, or are another's; those of Flower's clients lie on their machines."""
+    check_delta(config.privacy.delta, config.privacy.allow_large_delta)
+    make_budget(config.privacy.target_epsilon, config.privacy.delta, PrivacyUnit(), EPSILON)
+    _method(config)
     if has_data:
         check_there(config)
         check_apart(config)
@@ -44,7 +50,6 @@ def prepare(config: FederateConfig, partition: str = "") -> Prepared:
     if config.sizes and config.sizes.keys() != config.clients.keys():
         raise Unsuitable("give the public sizes of all clients, or of none, which keeps them private")
     privacy = config.privacy
-    check_delta(privacy.delta, privacy.allow_large_delta)
     public, files = _public(config)
     content = {
         "name": config.name,
@@ -56,8 +61,7 @@ def prepare(config: FederateConfig, partition: str = "") -> Prepared:
     contract = _valid(Federation, content, "federation")
     if contract.client:
         raise InvalidArgument("name", config.name, "be letters, digits, - and _, with no point")
-    key = "privacy.target_epsilon"
-    budget = make_budget(privacy.target_epsilon, privacy.delta, contract.unit, key, contract.adjacency)
+    budget = make_budget(privacy.target_epsilon, privacy.delta, contract.unit, EPSILON, contract.adjacency)
     method = _method(config)
     measurement = _measurement(config, method)
     lines = []
@@ -68,6 +72,11 @@ def prepare(config: FederateConfig, partition: str = "") -> Prepared:
     clients = {client: source.settled for client, source in config.sources.items()}
     settings = {"data": settled(config.public), "rows": None, "training": _training(config)}
     return Prepared(contract, lines, clients, files, settings)
+
+
+def are_stated(config: FederateConfig, prepared: Prepared) -> bool:
+    """Tell that nothing of the data is left to be looked at here."""
+    return True
 
 
 def check_data(config: FederateConfig, prepared: Prepared) -> None:

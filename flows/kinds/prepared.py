@@ -55,11 +55,20 @@ class Prepared:
 class Preparation(Protocol):
     """What a kind of configuration is asked before there is a run; each is a module of this room."""
 
+    IS_SLOW: bool
+    """Whether `prepare` makes something of public files that takes long."""
+
     def check_paths(self, config: Any, has_data: bool) -> None:
-        """Refuse paths that no run could read, before anything slow is made; ``has_data``: of private files too."""
+        """Refuse paths that no run could read, and, before anything slow is made, options that no run could have.
+
+        ``has_data``: paths of private files too.
+        """
 
     def prepare(self, config: Any, partition: str) -> Prepared:
         """Plan from public inputs alone; a partition is the value of one part of a table."""
 
+    def are_stated(self, config: Any, prepared: Prepared) -> bool:
+        """Tell whether files say names and types of their columns without a look at a record."""
+
     def check_data(self, config: Any, prepared: Prepared) -> None:
-        """Hold names and types in private files to the contract, once the ledger would accept; reads no rows."""
+        """Hold names and types in private files to the contract; reads no rows."""

@@ -1,11 +1,19 @@
 """Tables, tables of users, images and collections of documents: what is synthesized, prepared of a schema."""
 
+import os
+from pathlib import Path
+
 from dpmodels.authoring.lint import load_for_run
 from dpmodels.authoring.written import check_written
+from dpmodels.codec.encode import Codec
 from dpmodels.codec.flat import tables_of
 from dpmodels.errors import InvalidArgument
 from dpmodels.methods.registry import method_for, synthesized, system_of
+from dpmodels.reading.data_files import find_files, is_uri
+from dpmodels.reading.database import Query, check_database, check_query, names_of_query
+from dpmodels.reading.pictures import is_pictures
 from dpmodels.reading.public import check_public, count_unlisted, load_public_files
+from dpmodels.reading.tree_files import place_of
 from dpmodels.releases.discoveries import check_priced
 from dpmodels.report.charged import Scores, read_measurement
 from flows.config import SynthesizeConfig
@@ -13,7 +21,11 @@ from flows.kinds.prepared import Prepared
 from flows.planning import check_delta, make_budget
 from tasks.kinds.protocol import kind_of_line
 from tasks.run.bucket import local
-from tasks.run.source import Source
+from tasks.run.source import PASSWORD, Source
+
+IS_SLOW = False
+NAMED_WITHOUT_ROWS = ("sqlite", "duckdb", "postgresql")
+"""Databases that plan a query whose answer has no rows without reading any."""
 
 
 def check_paths(config: SynthesizeConfig, has_data: bool) -> None:
@@ -53,9 +65,10 @@ def prepare(config: SynthesizeConfig, partition: str = "") -> Prepared:
     if config.parents:
         Source(config.parents).check()
     privacy, scores = config.privacy, read_measurement(config.report)
+    budget = make_budget(privacy.target_epsilon, privacy.delta, contract.unit)
     check_delta(privacy.delta, privacy.allow_large_delta)
     check_priced(contract, privacy.delta)
-    lines = [method.plan(contract, make_budget(privacy.target_epsilon, privacy.delta, contract.unit))]
+    lines = [method.plan(contract, budget)]
     if privacy.report_epsilon is not None:
         if contract.users or not (contract.is_table or contract.kind == "tree"):
             rule = "be left out: only the report on a table, or on a tree of tables, has charged scores"
@@ -74,6 +87,35 @@ def places_of(config: SynthesizeConfig) -> dict[str, str]:
 
 
 def check_data(config: SynthesizeConfig, prepared: Prepared) -> None:
-    """Hold the columns of files to the schema; what a query answers is known when it is asked."""
+    """Hold the columns of files to the schema; of a query their names, where no row is read for them."""
+    contract = prepared.contract
     if not config.query:
-        kind_of_line(prepared.lines[0]).check_columns(prepared.contract, config.data, config.parents)
+        kind_of_line(prepared.lines[0]).check_columns(contract, config.data, config.parents)
+    elif contract.is_table and check_database(config.data).get_backend_name() in NAMED_WITHOUT_ROWS:
+        answered = contract if contract.users is None else contract.children if config.parents else contract.joined
+        names = names_of_query(without_rows(Source(config.data, config.query)))
+        if answered.columns.keys() - names:  # one too many may be one of two that have one name
+            Codec(answered).check_names(names)
+
+
+def are_stated(config: SynthesizeConfig, prepared: Prepared) -> bool:
+    """Tell whether names and types are said by the data; those of JSON lines are read off the first record."""
+    contract = prepared.contract
+    places = [place_of(config.data, name) for name in contract.tables] if contract.kind == "tree" else [config.data]
+    if config.query:
+        return True
+    files = [find_files(place)[0] for place in (*places, config.parents) if place and not _is_pictures(place)]
+    return all(file.format != "json" for file in files)
+
+
+def _is_pictures(place: str) -> bool:
+    return not is_uri(place) and is_pictures(Path(place))
+
+
+def without_rows(source: Source) -> Query:
+    """Return a query whose answer has the columns of another one and no rows.
+
+    Privacy: its condition is false whatever the rows are, so the database reads none, and no value makes it fail.
+    """
+    text = f"select * from (\n{check_query(source.data, source.query)}\n) as answer where 1 = 0"
+    return Query(source.data, text, os.environ.get(PASSWORD, ""))

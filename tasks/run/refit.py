@@ -28,7 +28,7 @@ from tasks.run.home import open_ledger
 from tasks.run.ready import check_ready, check_writable
 from tasks.run.receive import landing_of, reject
 from tasks.run.settings import Settings
-from tasks.run.store import Made, Run
+from tasks.run.store import MADE, Made, Run
 
 UNKNOWN, NOT_AT_HAND = "not recorded", "not at hand"
 
@@ -77,6 +77,7 @@ def start_fit(run: Run, release: Path, wished: Settings) -> Outcome | None:
         NacreError: the release cannot be fitted by this version, or is not the one that the ledger at hand sealed for
             its charge; or a folder or a device is unsuitable.
     """
+    _check_named(run.home, release)
     check_ready(wished.device, wished.bucket or wished.out, wished.signing_key)
     check_writable(run.home)
     try:
@@ -95,6 +96,19 @@ def start_fit(run: Run, release: Path, wished: Settings) -> Outcome | None:
     write_whole(run.place("sanitize"), lambda part: part.write_bytes(content))
     run.finish("sanitize", sha256)
     return _first(run.home, paid_by)
+
+
+def _check_named(home: Path, release: Path) -> None:
+    """Refuse a folder, and the name of a run, where its release is to be named.
+
+    Raises:
+        Unsuitable: it is such.
+    """
+    is_run = not release.exists() and (home / "control" / release.name).is_dir()
+    if is_run or release.is_dir():
+        file = home / "released" / (release.name if is_run else "RUN") / MADE["sanitize"]
+        what = f"the name of a run, whose release is {file}" if is_run else f"a folder; a run's release is {file}"
+        raise Unsuitable(f"{release.name} is {what}: name that file")
 
 
 def forget_fit(run: Run, out: str | Path) -> Run:

@@ -27,6 +27,8 @@ def check_ending(out: Path) -> None:
     """
     if out.suffix.lower() not in ENDINGS:
         rule = f"end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, which says the format"
+        if out.suffix.lower() == ".xlsx":
+            rule += "; `nacre export HAND_OFF FILE.xlsx` writes the table of a hand-off as a workbook"
         raise InvalidArgument("out", out, rule)
 
 

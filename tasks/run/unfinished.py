@@ -63,22 +63,40 @@ def released_before(run: Run, ledger: Ledger, settings: Settings, lines: Sequenc
 
 def _sealed(ledger: Ledger, charge: Charge) -> Iterator[str]:
     """Yield the runs that an account has paid for with the plan of a charge, the newest first."""
+    yield from (run for run, plan_hash in _paid(ledger, charge.account) if plan_hash == charge.plan_hash)
+
+
+def _paid(ledger: Ledger, account: str) -> Iterator[tuple[str, str]]:
+    """Yield the runs whose releases an account has paid for, with the hashes of their plans, the newest first."""
     with suppress(NacreError):  # there is no such account yet
-        entries = ledger.entries(account=charge.account)
+        entries = ledger.entries(account=account)
         sealed = {entry.charge for entry in entries if entry.kind == "commit"}
         for entry in reversed(entries):
-            if entry.charge in sealed and entry.run and entry.content["plan_hash"] == charge.plan_hash:
-                yield entry.run
+            if entry.charge in sealed and entry.run:
+                yield entry.run, entry.content["plan_hash"]
+
+
+def _free(home: Path, ledger: Ledger, url: str, account: str) -> str:
+    """Say what the newest release that an account paid for, and that this home has, still gives; or nothing."""
+    for name, _ in islice(_paid(ledger, account), MOST_COMPARED):
+        with suppress(NacreError, ValueError, OSError):  # it is damaged, removed, or of another home
+            run = Run(home=home, name=name, ledger_url=url)
+            release = None if run.settings.clients or run.settings.federation else run.finished("sanitize")
+            if release and run.finished("train"):
+                rows = f"`nacre sample {name} --rows ROWS --out FILE --home {home}` draws more rows"
+                fit = f"`nacre fit {release.path} --out FOLDER --home {home}` trains another generator"
+                return f"what the account paid for is free to use: {rows} of run {name}, and {fit} on its release"
+    return ""
 
 
 @contextmanager
 def naming_paid(home: Path, ledger: Ledger, url: str) -> Iterator[None]:
-    """Have a cap's refusal name the runs of its account that are paid for and unfinished."""
+    """Have a cap's refusal name the runs of its account that are paid for, and what can be had of them for nothing."""
     try:
         yield
     except BudgetExhausted as refusal:
         paid = (run.name for run in _cut_off(home, url) if refusal.account in _accounts(ledger, run))
-        raise refusal.beside(list(islice(paid, MOST_NAMED))) from None
+        raise refusal.beside(list(islice(paid, MOST_NAMED)), _free(home, ledger, url, refusal.account)) from None
 
 
 def _cut_off(home: Path, url: str) -> Iterator[Run]:

@@ -37,28 +37,26 @@ def planted(column: str, value: object) -> pa.Table:
 
 BESIDE = {0: [("dose", 9.5)], "west": [("smoker", False)]}  # what else a synthetic row must hold to break the rule
 DEFECTS = [
-    pytest.param("age", 100, "column age must lie between 0 and 99 (ExpectColumnValuesToBeBetween)", id="out of range"),
-    pytest.param(
-        "ward", "attic", "column ward must be one of the listed values (ExpectColumnValuesToBeInSet)", id="category"
-    ),
+    pytest.param("age", 100, "column age must lie between 0 and 99", id="out of range"),
+    pytest.param("ward", "attic", "column ward must be one of the listed values", id="category"),
     pytest.param(
         "age",
         0,
-        "`dose <= age` must hold in every row (ExpectColumnPairValuesAToBeGreaterThanB)",
+        "`dose <= age` must hold in every row",
         id="broken constraint",
     ),
     pytest.param(
         "ward",
         "west",
-        "`when ward = west then smoker` must hold in every row (ExpectColumnValuesToBeInSet)",
+        "`when ward = west then smoker` must hold in every row",
         id="broken rule",
     ),
-    pytest.param("sick", None, "column sick must not be null (ExpectColumnValuesToNotBeNull)", id="null"),
+    pytest.param("sick", None, "column sick must not be null", id="null"),
 ]
 
 
 @pytest.mark.parametrize(("column", "value", "says"), DEFECTS)
-def test_the_raw_gate_names_the_expectation_before_anything_is_charged(tmp_path, column, value, says):
+def test_the_raw_gate_names_the_rule_before_anything_is_charged(tmp_path, column, value, says):
     table = planted(column, value)
     if value == 0:
         table = table.set_column(3, "dose", pa.array([9.5, *table["dose"].to_pylist()[1:]]))
@@ -118,7 +116,9 @@ def test_validate_finds_missing_rows_and_damaged_files(hand_off, tmp_path, rows)
         part.write_bytes(b"PAR1 and nothing else")
     code, out, err = run_cli("validate", copy)
     assert code == 1
-    assert {"few": "ExpectTableRowCount", "none": "holds no .parquet", "damaged": "is damaged"}[rows] in out + err
+    assert {"few": "the table must have 150 rows", "none": "holds no .parquet", "damaged": "is damaged"}[
+        rows
+    ] in out + err
 
 
 def test_validate_wants_a_schema_for_what_is_no_hand_off(tmp_path):
@@ -128,7 +128,7 @@ def test_validate_wants_a_schema_for_what_is_no_hand_off(tmp_path):
 
 
 @pytest.mark.parametrize(("column", "value", "says"), DEFECTS)
-def test_the_synthetic_gate_names_the_expectation_and_hands_nothing_over(tmp_path, monkeypatch, column, value, says):
+def test_the_synthetic_gate_names_the_rule_and_hands_nothing_over(tmp_path, monkeypatch, column, value, says):
     write(tmp_path, sound())
     words = synthesize_words(tmp_path)
     real_parts = sampling.write_parts
