@@ -261,11 +261,11 @@ def agree_to(folder: Path, key: Path, yes: bool, as_json: bool) -> None:
         ArtifactError: something is wrong with it.
     """
     from flows.command_line.console import confirm, say
-    from flows.command_line.show import facts_of_hand_off
+    from flows.command_line.show import facts_of_hand_off, spaced
     from tasks.stages.agree import agree, look
 
     verified = look(folder)
-    confirm("hand-off", facts_of_hand_off(verified), "Sign that these files may leave?", yes, as_json)
+    confirm("hand-off", spaced(facts_of_hand_off(verified)), "Sign that these files may leave?", yes, as_json)
     file, fingerprint = agree(folder, key)
     said = f"{file}: you signed that the files of {folder} may leave, with the key whose SHA-256 is {fingerprint}"
     say(said, {"file": str(file), "key": fingerprint}, as_json)

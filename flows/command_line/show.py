@@ -226,6 +226,11 @@ def show_report(run: Run, out: Path | None, as_json: bool, fail_on_checks: bool)
         print_facts("report", {"page": str(page), "figures": str(report.path / "report.json")}, as_json)
 
 
+def spaced(facts: Mapping[str, str]) -> dict[str, str]:
+    """Return facts by names for people, of names for programs."""
+    return {name.replace("_", " "): words for name, words in facts.items()}
+
+
 def facts_of_hand_off(verified: Verification) -> dict[str, str]:
     """Say what a check found of a hand-off without a fault, and what no check can see."""
     return {
@@ -236,10 +241,10 @@ def facts_of_hand_off(verified: Verification) -> dict[str, str]:
         "account": verified.account or "not known here",
         **({"days": verified.days} if verified.days else {}),
         "approved": verified.approved,
-        "may leave": verified.agreed,
+        "may_leave": verified.agreed,
         **verified.declared,
         "signature": verified.signature,
-        "not checked": UNCHECKED,
+        "not_checked": UNCHECKED,
     }
 
 
@@ -275,7 +280,7 @@ def show_verified(
         print_json({"verdict": verified.verdict, **facts, "cautions": verified.cautions, "notes": verified.notes})
     else:
         echo(f"{verified.verdict}: {VERDICTS[verified.verdict]}")
-        print_facts("hand-off", facts)
+        print_facts("hand-off", spaced(facts))
     for kind, remarks in (("caution", verified.cautions), ("note", verified.notes)):
         for one in remarks:
             echo(f"{kind}: {one}", err=True)

@@ -23,13 +23,13 @@ def test_an_officer_signs_that_a_hand_off_may_leave_and_whoever_verifies_it_sees
     tmp_path: Path, hand_off: Path
 ) -> None:
     key, public = write_key(tmp_path / "dana.pem")
-    assert json.loads(run_cli("verify", hand_off, "--json")[1])["may leave"] == NOBODY_AGREED
+    assert json.loads(run_cli("verify", hand_off, "--json")[1])["may_leave"] == NOBODY_AGREED
     before = verify_hand_off(hand_off).files
     code, out, err = run_cli("approve", hand_off, "--key", key, "--yes")
     assert code == 0 and "you signed that the files of" in out.replace("\n", " "), err
     for words, says in ((("--officer-key", public), "by the officer's key you named"), ((), "give the officer's with")):
         facts = json.loads(run_cli("verify", hand_off, "--json", *words)[1]) if not words else None
-        agreed = facts["may leave"] if facts else verify_hand_off(hand_off, officer_key=public).agreed
+        agreed = facts["may_leave"] if facts else verify_hand_off(hand_off, officer_key=public).agreed
         assert agreed.startswith(f"on {datetime.now(UTC).date()}, ") and says in agreed
     assert verify_hand_off(hand_off).files == before
 
