@@ -181,7 +181,7 @@ def test_the_one_fault_of_a_gate_stands_in_its_sentence_with_what_to_do(tmp_path
     assert "to fix it: correct the values" in err and not [line for line in err.splitlines() if line.startswith("  ")]
     rule = Rule("ExpectColumnValuesToNotBeNull", {"column": "age"}, "must not be null")
     broken = SimpleNamespace(broken=[rule, rule])
-    with refused(DataError, "age must not be null .*to fix it: .*age must not be null .*to fix it: "):
+    with refused(DataError, "age must not be null; to fix it: .*age must not be null; to fix it: "):
         check_passed(True, broken)  # which is what Python says
 
 

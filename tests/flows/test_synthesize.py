@@ -80,10 +80,13 @@ def test_the_default_number_of_rows_is_the_released_one(clinic):
     assert rows == max(1, round(counts.sum()))
 
 
-def test_one_run_is_one_charge_and_the_next_is_refused_before_anything_is_read(clinic):
+def test_one_run_is_one_charge_and_the_next_is_refused_before_any_row_is_read(clinic):
     assert run_cli(*synthesize_words(clinic))[0] == 0
     assert charges(clinic / "home") == ["reserve", "draw", "seal", "commit"]
-    (clinic / "clinic.parquet").write_bytes(b"unreadable: the refusal comes first")
+    content = bytearray((clinic / "clinic.parquet").read_bytes())
+    content[4:1000] = bytes(996)  # the rows are unreadable, and names and types are not: the refusal comes first
+    (clinic / "clinic.parquet").write_bytes(content)
+    assert "damaged" in run_cli(*synthesize_words(clinic, out=clinic / "second", home=clinic / "new"))[2]
     code, _, err = run_cli(*synthesize_words(clinic, out=clinic / "second"))
     assert code == 1 and "requested epsilon=1" in err and "remaining epsilon=0" in err
     assert charges(clinic / "home") == ["reserve", "draw", "seal", "commit"]
