@@ -81,7 +81,9 @@ def agree(folder: Path, key: Path, day: date, passphrase: str = "") -> str:
     private = private_key(key, "key", passphrase)
     signature = base64.b64encode(private.sign(_agreed(day.isoformat(), (folder / MANIFEST).read_bytes()))).decode()
     public = key_text(private.public_key())
-    (folder / OFFICER_SIGNATURE).write_text(_record(public, signature, day=day.isoformat()), encoding="utf-8")
+    (folder / OFFICER_SIGNATURE).unlink(missing_ok=True)  # whoever sent the folder may have put a link there
+    with (folder / OFFICER_SIGNATURE).open("x", encoding="utf-8") as file:
+        file.write(_record(public, signature, day=day.isoformat()))
     return fingerprint(public)
 
 

@@ -214,7 +214,7 @@ def approve(
 
     Example: nacre approve RUN --key officer.pem; nacre approve hand-off --key officer.pem
     """
-    if (folder := Path(run)).is_dir():
+    if (folder := Path(run)) != Path() and (folder / "manifest.json").exists():
         return agree_to(folder, key, yes, as_json)
     from flows.command_line.console import confirm
     from flows.command_line.show import show_approved

@@ -61,6 +61,15 @@ def test_the_signature_of_an_officer_is_not_taken_for_that_of_who_made_it_nor_th
     assert verify_hand_off(hand_off, public).faults == [f"{SIGNATURE} is not a signature of this manifest"]
 
 
+def test_a_link_in_the_place_of_the_signature_is_not_written_through(tmp_path: Path, hand_off: Path) -> None:
+    key, _ = write_key(tmp_path / "dana.pem")
+    (tmp_path / "mine").write_text("mine")
+    (hand_off / OFFICER_SIGNATURE).symlink_to(tmp_path / "mine")
+    assert run_cli("approve", hand_off, "--key", key, "--yes")[0] == 0
+    assert (tmp_path / "mine").read_text() == "mine" and not (hand_off / OFFICER_SIGNATURE).is_symlink()
+    assert verify_hand_off(hand_off).faults == []
+
+
 def test_what_is_not_whole_is_not_signed_for_and_who_does_not_agree_signs_nothing(
     tmp_path: Path, hand_off: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
