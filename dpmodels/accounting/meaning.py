@@ -59,6 +59,27 @@ def right_guesses(events: Sequence[Event], epsilon: float, delta: float) -> floa
     return min((1 + spent_delta(events, 0.0)) / 2, guesses_of_budget(epsilon, delta))
 
 
+@dataclass(frozen=True)
+class Together:
+    """What several releases mean together, as ``Meaning`` has it of one.
+
+    Attributes:
+        right_guesses: the share of right guesses of whoever has all of them.
+        beyond: the probability that odds move by more than e^epsilon.
+    """
+
+    right_guesses: float
+    beyond: float
+
+    @classmethod
+    def of(cls, tallies: Sequence[Tally], epsilon: float, delta: float) -> "Together | None":
+        """Reckon it of the heaviest line of accounts; None where a tally has more than Gaussians, which takes long."""
+        if any(tally.others or tally.renyi for tally in tallies):
+            return None
+        right = max(min((1 + spent_delta(tally, 0.0)) / 2, guesses_of_budget(epsilon, delta)) for tally in tallies)
+        return cls(_up(right), _up(max(_probability_beyond(tally, epsilon) for tally in tallies)))
+
+
 def guesses_of_budget(epsilon: float, delta: float = 0.0) -> float:
     """Return the share of right guesses that epsilon and delta allow, whatever the noise."""
     return 1 - (1 - delta) / (1 + math.exp(min(epsilon, MOST_EPSILON)))
@@ -92,7 +113,10 @@ def probability_beyond(events: Sequence[Event], epsilon: float) -> float:
         e is the mean of max(0, 1 - exp(e - loss)), which is at least 1 - exp(e - epsilon) where the loss is larger
         than epsilon; so the probability is at most delta(e) / (1 - exp(e - epsilon)) for each e below epsilon.
     """
-    tally = Tally.of(events)
+    return _probability_beyond(Tally.of(events), epsilon)
+
+
+def _probability_beyond(tally: Tally, epsilon: float) -> float:
     return min(1.0, float(tally.threshold_delta) * (1 + 1e-9) + _beyond(tally.besides, epsilon))
 
 

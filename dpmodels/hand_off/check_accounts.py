@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from dpmodels.accounting.composition import LEAST, remaining_epsilon
+from dpmodels.accounting.composition import LEAST, remaining_epsilon, spent_delta
+from dpmodels.accounting.meaning import guesses_of_budget
 from dpmodels.accounting.tally import Tally
 from dpmodels.frozen import Frozen
 from dpmodels.hand_off.card import LARGEST_AMOUNT
@@ -17,6 +18,8 @@ from dpmodels.hand_off.verification import Verification
 from dpmodels.ledger.records import LARGEST_CAP, Standing, Text
 from dpmodels.ledger.replay import SLACK
 
+ROUNDED = 1e-5
+"""Part of a share of right guesses by which it may be rounded."""
 MOST_ABOVE = 100
 """Accounts above one another, which is more than any ledger has."""
 Amount = Annotated[Decimal, Field(ge=0, le=LARGEST_AMOUNT)]
@@ -50,6 +53,8 @@ def check_standings(manifest: Manifest, stood: Sequence[Standing], check: Verifi
             check.faults.append(f"{name} had spent more before this than after it")
         if least is not None and not _adds_up(one, least):
             check.faults.append(f"{name} had spent another amount after this than before it and by this")
+        if one.right_guesses is not None and not _guesses_rightly(one, lines):
+            check.faults.append(f"{name} is said to tell less, or more, than its releases and its budget do")
         if one.after > one.cap * SLACK:
             check.faults.append(f"{name} had spent more than its cap, which no ledger allows")
         elif least is not None and not _remains(one, lines):
@@ -64,6 +69,15 @@ def _payers(manifest: Manifest) -> list[tuple[Line, ...]]:
 def _adds_up(one: Standing, least: Decimal) -> bool:
     """Tell whether costs add up where they do so by themselves, which is at a delta of 0."""
     return bool(one.delta) or abs(one.before + least - one.after) <= one.after * (SLACK - 1) + CLOSE
+
+
+def _guesses_rightly(one: Standing, lines: Sequence[Line]) -> bool:
+    """Tell whether the guesses by all that an account paid for are no fewer than by this, nor more than it allows."""
+    tally = Tally.of(event for line in lines for event in line.price.events)
+    if tally.others or one.right_guesses is None:
+        return True
+    least, most = (1 + spent_delta(tally, 0.0)) / 2, guesses_of_budget(float(one.after), float(one.delta))
+    return min(least, most) * (1 - ROUNDED) <= one.right_guesses <= most * (1 + ROUNDED)
 
 
 def _remains(one: Standing, lines: Sequence[Line]) -> bool:

@@ -8,20 +8,22 @@ import base64
 import json
 import os
 import re
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 
-from dpmodels.errors import ArtifactError
+from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.files import open_plain
-from dpmodels.hand_off.manifest import MANIFEST
+from dpmodels.hand_off.manifest import MANIFEST, printable
 from dpmodels.keys import fingerprint, key_text, private_key, signed_by
 from dpmodels.limits import LARGEST_SIGNATURE
 
 SIGNATURE, OFFICER_SIGNATURE = "manifest.sig", "officer.sig"
 NOBODY = "none: nobody vouches for this manifest"
 NOBODY_AGREED = "by nobody: no officer signed that these files may leave"
-MAY_LEAVE = "nacre: the files of this manifest may leave, agreed on {day}\n"
-"""What an officer signs, before the bytes of the manifest; the day is the officer's word."""
+MAY_LEAVE = "nacre: the files of this manifest may leave, agreed on {day}: {reason}\n"
+"""What an officer signs, before the bytes of the manifest; day and reason are the officer's words."""
+REASON = re.compile(r"[^\x00-\x1f\x7f]{0,300}")
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -69,26 +71,43 @@ def check_signature(
     )
 
 
-def agree(folder: Path, key: Path, day: date, passphrase: str = "") -> str:
+def agree(folder: Path, key: Path, day: date, reason: str = "", approver: str = "", passphrase: str = "") -> str:
     """Sign, as an officer, that the files of a folder's manifest may leave; write it beside the manifest.
+
+    Args:
+        folder: of the hand-off.
+        key: the officer's private key.
+        day: what the officer dates it.
+        reason: what the officer says of it, in a line.
+        approver: the public key that the charge was approved with, which must be the same; empty where there is none.
+        passphrase: of the key.
 
     Returns:
         the SHA-256 of the public key.
 
     Raises:
-        InvalidArgument: the key is not a readable ed25519 private key, or it is encrypted by another passphrase.
+        InvalidArgument: the key is not a readable ed25519 private key, it is encrypted by another passphrase, or it is
+            another than the approver's; or the reason is longer than 300 letters or has more than a line.
     """
+    if not REASON.fullmatch(reason):
+        raise InvalidArgument("reason", reason[:40], "be one line of 300 letters at most")
     private = private_key(key, "key", passphrase)
-    signature = base64.b64encode(private.sign(_agreed(day.isoformat(), (folder / MANIFEST).read_bytes()))).decode()
     public = key_text(private.public_key())
+    if approver and public != approver:
+        rule = f"be that of the officer who approved the charge, whose SHA-256 is {fingerprint(approver)}"
+        raise InvalidArgument("key", key, rule)
+    said = {"day": day.isoformat(), "reason": reason}
+    signature = base64.b64encode(private.sign(_agreed(said, (folder / MANIFEST).read_bytes()))).decode()
     (folder / OFFICER_SIGNATURE).unlink(missing_ok=True)  # whoever sent the folder may have put a link there
     with (folder / OFFICER_SIGNATURE).open("x", encoding="utf-8") as file:
-        file.write(_record(public, signature, day=day.isoformat()))
+        file.write(_record(public, signature, **said))
     return fingerprint(public)
 
 
-def check_agreed(folder: Path, manifest: bytes, key: str) -> str:
-    """Say which officer signed that the files may leave, and on which day; ``key`` is the officer's, or empty.
+def check_agreed(folder: Path, manifest: bytes, key: str, approver: str = "") -> str:
+    """Say which officer signed that the files may leave, on which day, and why.
+
+    ``key`` is the officer's, or empty; ``approver`` that which the charge was approved with, or empty.
 
     Raises:
         ArtifactError: somebody signed with another key, or the file is not a signature of this manifest.
@@ -99,21 +118,25 @@ def check_agreed(folder: Path, manifest: bytes, key: str) -> str:
         content = file.read(LARGEST_SIGNATURE)
     try:
         record = json.loads(content)
-        public, signature, day = (str(record[name]) for name in ("public_key", "signature", "day"))
+        public, signature, day, why = (str(record[name]) for name in ("public_key", "signature", "day", "reason"))
     except (ValueError, KeyError, TypeError, RecursionError):
-        public = signature = day = ""
-    sound = DAY.fullmatch(day) and signed_by(public, signature, _agreed(day, manifest))
-    if not sound or content != _record(public, signature, day=day).encode():
+        public = signature = day = why = ""
+    said = {"day": day, "reason": why}
+    sound = DAY.fullmatch(day) and REASON.fullmatch(why) and signed_by(public, signature, _agreed(said, manifest))
+    if not sound or content != _record(public, signature, **said).encode():
         raise ArtifactError(f"{OFFICER_SIGNATURE} is not an officer's signature of this manifest")
     if key and key != public:
         raise ArtifactError(f"{OFFICER_SIGNATURE} is by another key than the officer's that you named")
+    if approver and approver != public:
+        raise ArtifactError(f"{OFFICER_SIGNATURE} is by another key than the charge was approved with")
+    said_of_it = f"on {day}{f', in the words “{printable(why, 300)}”' if why else ''}"
     if key:
-        return f"on {day}, by the officer's key you named, whose SHA-256 is {fingerprint(public)}"
-    return f"on {day}, by a key whose SHA-256 is {fingerprint(public)}; give the officer's with --officer-key"
+        return f"{said_of_it}, by the officer's key you named, whose SHA-256 is {fingerprint(public)}"
+    return f"{said_of_it}, by a key whose SHA-256 is {fingerprint(public)}; give the officer's with --officer-key"
 
 
-def _agreed(day: str, manifest: bytes) -> bytes:
-    return MAY_LEAVE.format(day=day).encode() + manifest
+def _agreed(said: Mapping[str, str], manifest: bytes) -> bytes:
+    return MAY_LEAVE.format(**said).encode() + manifest
 
 
 def _record(public: str, signature: str, **more: str) -> str:

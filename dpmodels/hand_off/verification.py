@@ -6,8 +6,8 @@ from typing import Any
 from dpmodels.hand_off.signature import NOBODY
 
 UNCHECKED = (
-    "that the rows were drawn from the release (`nacre validate` holds them against schema.yaml), the days, an "
-    "officer's name, and what the account had spent before: these are the word of whoever made this"
+    "that the rows were drawn from the release (`nacre validate` holds them against schema.yaml), what is declared, "
+    "the days of charges, an officer's name, and what the account had spent before: the word of whoever made this"
 )
 """What no check of a hand-off can see."""
 VERIFIED, CONSISTENT, FAULTY = "VERIFIED", "CONSISTENT ONLY", "FAULTY"

@@ -134,7 +134,8 @@ def check_signers(
         check.faults.append(f"{MANIFEST} was changed after it was written: it is not of the digest that it names")
     check.approved = check_approved(manifest, officer, check)
     try:
-        check.agreed = check_agreed(folder, content, officer)
+        approver = manifest.approved.public_key if manifest.approved else ""
+        check.agreed = check_agreed(folder, content, officer, approver)
     except (ArtifactError, OSError) as error:
         check.faults.append(str(error))
     return check, None if officer and check.faults else manifest

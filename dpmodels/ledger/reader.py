@@ -1,13 +1,14 @@
 """What is read of the privacy ledger: accounts, entries, balances, and what a charge would be answered."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, select
 
+from dpmodels.accounting.meaning import Together
 from dpmodels.ledger import audit, books, opening, store, weighing
 from dpmodels.ledger.approval import ApprovalRequest, Officer
 from dpmodels.ledger.books import Limit
@@ -92,13 +93,16 @@ class LedgerReader:
         limit, (charges, earlier) = self._database.read(
             lambda connection: (books.around(connection, keys), books.earlier(connection, keys))
         )
+        after = limit.spent_after()
+        together = Together.of(limit.after, float(after), float(limit.delta))
         return Standing(
             account=limit.name,
             delta=limit.delta,
             cap=limit.cap,
             before=limit.spent(),
-            after=limit.spent_after(),
+            after=after,
             remaining=replace(limit, tallies=limit.after).remaining(),
+            **(asdict(together) if together else {}),
             charges=charges,
             earlier=earlier,
         )

@@ -249,6 +249,7 @@ class Standing(Frozen):
         before, after: epsilon spent right before the run's charges and right after them; those of the run that were
             given back since are left out.
         remaining: the epsilon of the largest further release that would have been accepted then.
+        right_guesses, beyond: what all of it means together (``Together``); None where that takes long to reckon.
         charges: how many had been made before, and were not given back; earlier: the last of them, oldest first.
     """
 
@@ -258,6 +259,8 @@ class Standing(Frozen):
     before: Decimal
     after: Decimal
     remaining: Decimal
+    right_guesses: float | None = Field(default=None, ge=0.5, le=1, exclude_if=lambda share: share is None)
+    beyond: float | None = Field(default=None, ge=0, le=1, exclude_if=lambda share: share is None)
     charges: int = Field(default=0, ge=0, exclude_if=lambda number: not number)
     earlier: tuple[Earlier, ...] = Field(default=(), max_length=MOST_EARLIER, exclude_if=lambda charges: not charges)
 

@@ -230,15 +230,17 @@ def _account(one: Mapping[str, Any], client: str) -> dict[str, Any]:
     }
 
 
-def _of_all(one: Mapping[str, Any]) -> dict[str, str]:
+def _of_all(one: Mapping[str, Any]) -> dict[str, Any]:
     """Say what everything means together that an account paid for; nothing where there is one release."""
-    epsilon, delta = float(one["after"]), float(one["delta"])
     if not Decimal(one["before"]):
-        return {"factor": "", "guesses": ""}
-    return {
-        "factor": _factor(math.exp(epsilon)) if epsilon < MOST_EPSILON else _factor(None),
-        "guesses": in_words(guesses_of_budget(epsilon, delta)),
-    }
+        return {"all": None}
+    epsilon, delta = float(one["after"]), float(one["delta"])
+    factor = math.exp(epsilon) if epsilon < MOST_EPSILON else None
+    of_noise = "right_guesses" in one
+    guesses = one["right_guesses"] if of_noise else guesses_of_budget(epsilon, delta)
+    beyond = _once_in(one["beyond"]) if of_noise else ""
+    said = {"factor": _factor(factor), "beyond": beyond, "guesses": in_words(guesses), "of_noise": of_noise}
+    return {"all": said | {"values": _factor(None if factor is None else factor**2)}}
 
 
 def _earlier(charge: Mapping[str, str]) -> tuple[str, ...]:
@@ -275,7 +277,9 @@ def _counted(records: float | None, delta: float | None) -> str:
     if records is None:
         return ""
     said = f"A noisy count has about {thousands(round(records))} of them"
-    return f"{said}; delta times that is {short(delta * records)}." if delta else f"{said}."
+    if not delta:
+        return f"{said}."
+    return f"{said}; delta times that is {short(delta * records)}, and delta is chosen so that this is well below 1."
 
 
 def _made(content: Mapping[str, Any]) -> str:

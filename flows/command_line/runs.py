@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dpmodels.errors import InvalidArgument
 from flows.command_line.options import (
     AsJson,
     Dask,
@@ -207,6 +208,7 @@ def approve(
     key: Annotated[Path, typer.Option(help="The officer's ed25519 private key (PEM).")],
     home: Home = None,
     ledger: Url = None,
+    reason: Annotated[str, typer.Option(help="Why a hand-off may leave, in a line; signed, and public.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Sign without asking.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -215,7 +217,9 @@ def approve(
     Example: nacre approve RUN --key officer.pem; nacre approve hand-off --key officer.pem
     """
     if (folder := Path(run)) != Path() and (folder / "manifest.json").exists():
-        return agree_to(folder, key, yes, as_json)
+        return agree_to(folder, key, reason, yes, as_json)
+    if reason:
+        raise InvalidArgument("reason", reason, "be left out: it is said of hand-offs, and RUN names no folder of one")
     from flows.command_line.console import confirm
     from flows.command_line.show import show_approved
     from flows.description import describe_run
@@ -254,7 +258,7 @@ def demo(
     echo(describe_utility(run))
 
 
-def agree_to(folder: Path, key: Path, yes: bool, as_json: bool) -> None:
+def agree_to(folder: Path, key: Path, reason: str, yes: bool, as_json: bool) -> None:
     """Show what a hand-off is, ask, and sign as an officer that it may leave.
 
     Raises:
@@ -266,6 +270,6 @@ def agree_to(folder: Path, key: Path, yes: bool, as_json: bool) -> None:
 
     verified = look(folder)
     confirm("hand-off", spaced(facts_of_hand_off(verified)), "Sign that these files may leave?", yes, as_json)
-    file, fingerprint = agree(folder, key)
+    file, fingerprint = agree(folder, key, reason)
     said = f"{file}: you signed that the files of {folder} may leave, with the key whose SHA-256 is {fingerprint}"
     say(said, {"file": str(file), "key": fingerprint}, as_json)

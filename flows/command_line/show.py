@@ -13,6 +13,7 @@ from rich.table import Table
 
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.gate.expectations import Verdicts
+from dpmodels.hand_off.signature import NOBODY_AGREED
 from dpmodels.hand_off.verification import UNCHECKED, VERIFIED, Verification
 from dpmodels.ledger.approval import Approval, ApprovalRequest
 from dpmodels.ledger.records import Quote
@@ -48,6 +49,7 @@ VERDICTS = {
     "it up; get the signer's key from the signer, and name it with --public-key",
 }
 """What the verdict on a hand-off says, where it has no faults."""
+NOT_RELEASED = "but no officer signed that these files may leave (`nacre approve FOLDER`)"
 
 
 def caution(privacy: PrivacyConfig | PureConfig | ClientPrivacyConfig) -> None:
@@ -279,7 +281,8 @@ def show_verified(
     if as_json:
         print_json({"verdict": verified.verdict, **facts, "cautions": verified.cautions, "notes": verified.notes})
     else:
-        echo(f"{verified.verdict}: {VERDICTS[verified.verdict]}")
+        released = "" if verified.agreed != NOBODY_AGREED or officer_key is None else f"; {NOT_RELEASED}"
+        echo(f"{verified.verdict}: {VERDICTS[verified.verdict]}{released}")
         print_facts("hand-off", spaced(facts))
     for kind, remarks in (("caution", verified.cautions), ("note", verified.notes)):
         for one in remarks:

@@ -16,7 +16,7 @@ EPSILON, DELTA, CAP = 1.0, 1e-5, 10.0
 MODEL: dict[str, object] = {}  # the defaults
 STATEMENT = {
     "purpose": "To show what a hand-off is",
-    "subjects": "15,992 men in the United States: what they earned, from 1974 to 1978",
+    "subjects": "Men in the United States, of the Current Population Survey: what they earned, from 1974 to 1978",
     "legal_basis": "None is needed: the table is public, and names nobody",
     "recipient": "Whoever runs the demo, or reads it as an example",
     "recipient_retention": "As long as they like",

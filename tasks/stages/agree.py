@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dpmodels.errors import ArtifactError
+from dpmodels.hand_off.manifest import parse_manifest, read_bytes
 from dpmodels.hand_off.signature import OFFICER_SIGNATURE
 from dpmodels.hand_off.signature import agree as sign
 from dpmodels.hand_off.verification import Verification
@@ -27,11 +28,13 @@ def look(folder: Path) -> Verification:
     return verified
 
 
-def agree(folder: Path, key: Path) -> tuple[Path, str]:
+def agree(folder: Path, key: Path, reason: str = "") -> tuple[Path, str]:
     """Sign that a hand-off may leave; returns the file of the signature, and the SHA-256 of the public key.
 
     Raises:
-        InvalidArgument: it is no private key that can be read.
+        InvalidArgument: it is no private key that can be read, or not that of whoever approved the charge.
     """
-    fingerprint = sign(folder, key, datetime.now(UTC).date(), passphrase_of(key, "key"))
+    approved = parse_manifest(read_bytes(folder)).approved
+    approver = approved.public_key if approved else ""
+    fingerprint = sign(folder, key, datetime.now(UTC).date(), reason, approver, passphrase_of(key, "key"))
     return folder / OFFICER_SIGNATURE, fingerprint

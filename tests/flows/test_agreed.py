@@ -1,14 +1,18 @@
 """An officer signs that a hand-off may leave, after a look at it; nothing else is taken for that signature."""
 
+import base64
 import io
 import json
 import shutil
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from dpmodels.hand_off.signature import NOBODY_AGREED, OFFICER_SIGNATURE, SIGNATURE
+from dpmodels.hand_off.manifest import read_manifest
+from dpmodels.hand_off.signature import NOBODY_AGREED, OFFICER_SIGNATURE, SIGNATURE, agree
 from dpmodels.hand_off.verify import verify_hand_off
 from tests.hand_off.make_golden import GOLDEN
 from tests.kit.support import run_cli, write_key
@@ -16,7 +20,7 @@ from tests.kit.support import run_cli, write_key
 
 @pytest.fixture
 def hand_off(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(GOLDEN / "LAYOUT-11" / "laid-out", tmp_path / "hand-off"))
+    return Path(shutil.copytree(GOLDEN / "LAYOUT-11" / "users", tmp_path / "hand-off"))
 
 
 def test_an_officer_signs_that_a_hand_off_may_leave_and_whoever_verifies_it_sees_who_and_when(
@@ -25,12 +29,14 @@ def test_an_officer_signs_that_a_hand_off_may_leave_and_whoever_verifies_it_sees
     key, public = write_key(tmp_path / "dana.pem")
     assert json.loads(run_cli("verify", hand_off, "--json")[1])["may_leave"] == NOBODY_AGREED
     before = verify_hand_off(hand_off).files
-    code, out, err = run_cli("approve", hand_off, "--key", key, "--yes")
+    code, out, err = run_cli("verify", hand_off, "--officer-key", public)
+    assert "no officer's approval is in this hand-off" in err
+    code, out, err = run_cli("approve", hand_off, "--key", key, "--yes", "--reason", "DPIA 2026-17")
     assert code == 0 and "you signed that the files of" in out.replace("\n", " "), err
-    for words, says in ((("--officer-key", public), "by the officer's key you named"), ((), "give the officer's with")):
-        facts = json.loads(run_cli("verify", hand_off, "--json", *words)[1]) if not words else None
-        agreed = facts["may_leave"] if facts else verify_hand_off(hand_off, officer_key=public).agreed
-        assert agreed.startswith(f"on {datetime.now(UTC).date()}, ") and says in agreed
+    said = f"on {datetime.now(UTC).date()}, in the words “DPIA 2026-17”, by "
+    assert verify_hand_off(hand_off, officer_key=public).agreed.startswith(f"{said}the officer's key you named")
+    agreed = json.loads(run_cli("verify", hand_off, "--json")[1])["may_leave"]
+    assert agreed.startswith(f"{said}a key whose SHA-256 is") and agreed.endswith("with --officer-key")
     assert verify_hand_off(hand_off).files == before
 
 
@@ -56,9 +62,33 @@ def test_the_signature_of_an_officer_is_not_taken_for_that_of_who_made_it_nor_th
     key, public = write_key(tmp_path / "dana.pem")
     assert run_cli("approve", hand_off, "--key", key, "--yes")[0] == 0
     record = json.loads((hand_off / OFFICER_SIGNATURE).read_text())
-    del record["day"]
+    del record["day"], record["reason"]
     (hand_off / SIGNATURE).write_text(json.dumps(record, indent=1))
     assert verify_hand_off(hand_off, public).faults == [f"{SIGNATURE} is not a signature of this manifest"]
+
+
+def test_who_approved_the_charge_signs_that_the_files_may_leave_and_nobody_else(tmp_path: Path, hand_off: Path) -> None:
+    approved = Path(shutil.copytree(GOLDEN / "LAYOUT-11" / "laid-out", tmp_path / "approved"))
+    key, public = write_key(tmp_path / "eve.pem")
+    code, _, err = run_cli("approve", approved, "--key", key, "--yes")
+    assert code == 1 and "must be that of the officer who approved the charge, whose SHA-256 is" in err
+    assert not (approved / OFFICER_SIGNATURE).exists()
+    agree(approved, key, date(2026, 1, 1))
+    (fault,) = verify_hand_off(approved).faults
+    assert fault == f"{OFFICER_SIGNATURE} is by another key than the charge was approved with"
+    (approved / OFFICER_SIGNATURE).unlink()
+    dana = tmp_path / "dana.pub"
+    raw = base64.b64decode(read_manifest(approved).approved.public_key)
+    dana.write_bytes(
+        Ed25519PublicKey.from_public_bytes(raw).public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    )
+    code, out, _ = run_cli("verify", approved, "--officer-key", dana)
+    assert code == 3 and "no officer signed that these files may leave" in out.split("files:")[0].replace("\n", " ")
+    for reason in ("two\nlines", "x" * 301):
+        code, _, err = run_cli("approve", hand_off, "--key", key, "--yes", "--reason", reason)
+        assert code == 1 and "reason" in err and not (hand_off / OFFICER_SIGNATURE).exists()
+    code, _, err = run_cli("approve", "no-such-run", "--key", key, "--reason", "x")
+    assert code == 1 and "RUN names no folder" in err.replace("\n", " ")
 
 
 def test_a_link_in_the_place_of_the_signature_is_not_written_through(tmp_path: Path, hand_off: Path) -> None:

@@ -67,8 +67,10 @@ def test_the_sheet_says_what_the_account_spent_before_and_what_remains(site: Pat
     before, after = (f"{float(own[name]):.4g}" for name in ("before", "after"))
     assert f"clinic had spent ε = {before} before, and {after}" in said and "of a cap of 5;" in said
     assert "release and charged report together" in said
-    of_all = in_words(guesses_of_budget(float(own["after"]), 1e-5))
-    assert "Whoever has all that this account paid for moves odds by" in said and f"right in {of_all} of cases" in said
+    of_all, of_budget = own["right_guesses"], guesses_of_budget(float(own["after"]), 1e-5)
+    assert second["meaning"]["right_guesses"] < of_all < of_budget - 0.05
+    assert "Whoever has all that this account paid for until then moves odds by a factor of at most" in said
+    assert f"right in at most {in_words(of_all)} of cases" in said and "by ε and δ alone, whatever" not in said
     alone = text_of(site / "out" / "statement.html")
     assert "1 charge was made before, the last on" in said and "made before" not in alone
     assert "Whoever has all that this account paid for" not in alone
@@ -83,7 +85,7 @@ def test_the_sheet_says_who_signed_with_which_key_or_that_nobody_had_to(site: Pa
     said = text_of(site / "second" / "statement.html")
     assert (
         (
-            "By Dana (so the account calls the key below; nothing that the officer signed has the name or a day), who "
+            "By Dana (so the account calls the key below; this approval has neither the name nor a day), who "
             "signed this plan, its unit, noise and price, and all that the operator declares here"
         )
         in said

@@ -643,6 +643,8 @@ def test_an_account_that_had_spent_more_before_this_than_after_it_is_a_fault(tmp
     ("golden", "amounts", "fault"),
     [
         (TABLE, {"remaining": "100"}, "another amount left"),
+        (TABLE, {"right_guesses": 0.5}, "tell less, or more"),
+        (TABLE, {"right_guesses": 0.9999}, "tell less, or more"),
         (TABLE, {"remaining": "1.7"}, "another amount left"),
         (TABLE, {"cap": "0.999999989119"}, "another amount left"),
         (TABLE, {"cap": "1000000", "remaining": "1000.1"}, "another amount left"),

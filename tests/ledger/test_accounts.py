@@ -1,12 +1,15 @@
 """Accounts as an owner shapes them: children, caps that change, the share of one run, a last day, a Renyi filter."""
 
+import math
 from datetime import date
 from decimal import Decimal
 
 import pytest
+from scipy.stats import norm
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent, LaplaceEvent, PureEvent, ThresholdEvent
+from dpmodels.accounting.meaning import guesses_of_budget
 from dpmodels.errors import BudgetExhausted, ChargeState, InvalidArgument, LedgerError
 from dpmodels.ledger import store
 from dpmodels.ledger.ledger import Charge, Ledger
@@ -229,6 +232,10 @@ def test_where_an_account_stood_is_told_of_every_charge_whatever_came_after_it(l
     assert first.before == 0 and 0.2499 < first.after <= 0.25 and first.after < first.remaining < 1
     assert (third.before, third.after) == (first.after, balance.spent_epsilon)
     assert third.remaining == balance.remaining_epsilon
+    assert first.right_guesses < third.right_guesses < guesses_of_budget(float(third.after), float(third.delta))
+    mu = math.sqrt(sum(one.event.noise_multiplier**-2 for one in (runs[0], runs[2])))
+    assert third.right_guesses == pytest.approx(norm.cdf(mu / 2), rel=1e-5)
+    assert third.beyond == pytest.approx(norm.sf(float(third.after) / mu - mu / 2), rel=1e-4)
     both = ledger.standing(runs[0].key, runs[1].key)
     assert (both.before, both.after, both.cap) == (0, first.after, 1)
     with refused(ChargeState, charge="0" * 64, state="not reserved"):
