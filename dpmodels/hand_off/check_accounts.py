@@ -53,7 +53,7 @@ def check_standings(manifest: Manifest, stood: Sequence[Standing], check: Verifi
             check.faults.append(f"{name} had spent more before this than after it")
         if least is not None and not _adds_up(one, least):
             check.faults.append(f"{name} had spent another amount after this than before it and by this")
-        if one.right_guesses is not None and not _guesses_rightly(one, lines):
+        if not check.faults and one.right_guesses is not None and not _guesses_rightly(one, lines):
             check.faults.append(f"{name} is said to tell less, or more, than its releases and its budget do")
         if one.after > one.cap * SLACK:
             check.faults.append(f"{name} had spent more than its cap, which no ledger allows")

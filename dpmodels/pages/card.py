@@ -240,7 +240,7 @@ def _of_all(one: Mapping[str, Any]) -> dict[str, Any]:
     guesses = one["right_guesses"] if of_noise else guesses_of_budget(epsilon, delta)
     beyond = _once_in(one["beyond"]) if of_noise else ""
     said = {"factor": _factor(factor), "beyond": beyond, "guesses": in_words(guesses), "of_noise": of_noise}
-    return {"all": said | {"values": _factor(None if factor is None else factor**2)}}
+    return {"all": said | {"of_values": _factor(None if factor is None else factor**2)}}
 
 
 def _earlier(charge: Mapping[str, str]) -> tuple[str, ...]:

@@ -105,7 +105,7 @@ def _off(column: Facts, figure: str) -> str:
     least, relative = "at least " if column.get("discovered_bounds") else "", _relative(column, figure)
     error, estimate = error_of(column, figure), column[figure]["estimate"]
     if error is not None and _size(column, figure) > abs(estimate):
-        return f"{least}{short(estimate)} \N{PLUS-MINUS SIGN} {short(error)}"
+        return f"{least}{short(column[figure].get('synthetic', estimate))} \N{PLUS-MINUS SIGN} {short(error)}"
     return f"{least}\N{PLUS-MINUS SIGN}{percent(relative)}" if relative <= MOST_RELATIVE else "unknown"
 
 

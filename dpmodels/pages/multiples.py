@@ -66,7 +66,16 @@ def column_figure(column: Facts) -> Figure:
         figure = histogram(*told, named, released, synthetic, column.get("axis"))
     else:
         figure = bars(*told, named, released, synthetic)
+        if len(order) < len(labels):
+            figure = replace(figure, rows=_all_of(column))
     return replace(figure, foot=" · ".join(filter(None, notes)))
+
+
+def _all_of(column: Facts) -> tuple[tuple[str, ...], ...]:
+    """Return the numbers of all categories of a column, of which few are drawn, up to ``LISTED``; the largest first."""
+    order = sorted(range(len(column["labels"])), key=lambda index: -column["synthetic"][index])[:LISTED]
+    keys = [key for key in ("released", "released_stddev", "synthetic") if key in column]
+    return tuple((column["labels"][index], *(percent(column[key][index]) for key in keys)) for index in order)
 
 
 def _share(column: Facts, index: int) -> str:

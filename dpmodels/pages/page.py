@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup, escape
 
 from dpmodels.escapes import escaped
 
@@ -32,11 +33,19 @@ def render_page(template: str, **facts: Any) -> str:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {"thousands": thousands, "percent": percent, "short": short}
+    environment.filters |= {"thousands": thousands, "percent": percent, "short": short, "ticked": ticked}
     page = escaped(environment.get_template(template).render(**facts))
     style = page.partition("<style>")[2].partition("</style>")[0]
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return page.replace(STYLE_HASH, f"sha256-{digest}", 1)
+
+
+def ticked(text: str) -> Markup:
+    """Write a sentence that begins with a capital, and what stands between backticks as code."""
+    parts = f"{text[:1].upper()}{text[1:]}".split("`")
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if n % 2 else escape(part) for n, part in enumerate(parts)
+    )
 
 
 def thousands(number: float) -> str:

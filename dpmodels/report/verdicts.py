@@ -54,7 +54,7 @@ def headline(facts: Facts) -> str:
     named = (
         ("10 to 90 % quantiles", numbers, of_numbers),
         ("shares", others, "category column"),
-        ("two columns together", _of_pairs(facts), PAIR),
+        (_pairs_in_words(facts), _of_pairs(facts), PAIR),
     )
     close = "; ".join(f"{words} {_within(errors, what)}" for words, errors, what in named if errors)
     sentences = [close[0].upper() + close[1:]] if close else []
@@ -75,6 +75,14 @@ def headline_of_documents(facts: Facts) -> str:
     return (
         f"{documents:,} documents lie at {facts['candidates_chosen']:,} of {facts['candidates']:,} public places, "
         f"{percent(largest)} of them in the largest of {len(clusters)} clusters."
+    )
+
+
+def _pairs_in_words(facts: Facts) -> str:
+    """Name what pairs are within; reports up to layout 10 do not say in how many groups."""
+    distances = (facts.get("pairs") or {}).get("distances", ())
+    return (
+        "two columns together, in four groups each," if distances and len(distances[0]) > 5 else "two columns together"
     )
 
 

@@ -22,7 +22,7 @@ def look(folder: Path) -> Verification:
         ArtifactError: something is wrong with it.
     """
     verified = verify_hand_off(folder)
-    faults = [fault for fault in verified.faults if not fault.startswith(OFFICER_SIGNATURE)]
+    faults = [fault for fault in verified.faults if OFFICER_SIGNATURE not in fault]
     if faults:
         raise ArtifactError(f"{folder} is not to leave as it is: {faults[0]}")
     return verified

@@ -3,8 +3,8 @@
 import pytest
 
 from dpmodels.pages.card import _avoided, _weak
-from dpmodels.pages.glance import doubted, fits, glance, likely_error, warnings_of, worst_first
-from dpmodels.pages.page import short
+from dpmodels.pages.glance import doubted, example, fits, glance, likely_error, warnings_of, worst_first
+from dpmodels.pages.page import short, ticked
 
 PRIVACY = {"spent_epsilon": 1.0, "delta": 1e-5, "unit": "record"}
 
@@ -89,3 +89,19 @@ def test_an_error_of_a_mean_near_0_is_written_by_itself_and_not_in_percent_of_it
 def test_large_numbers_have_their_digits_and_what_is_close_is_no_weakness() -> None:
     assert [short(x) for x in (13912.4, 1e16, 1.23456, 1e-5)] == ["13912", "1e+16", "1.235", "1e-5"]
     assert _weak({"a": 0.2, "b": 0.01, "c": 0.009}) == {"a": 0.2, "b": 0.01} and _weak({"c": 0.009}) == {"c": 0.009}
+
+
+def test_an_example_is_of_the_column_whose_quantiles_are_farthest_off() -> None:
+    near = column("near", 0.01, 0.01, ordered=True, quantiles_within=0.01)
+    far = column("far", 0.01, 0.01, ordered=True, quantiles_within=0.03)
+    words = column("word", 0.01, 0.01, ordered=False)
+    said = example({"columns": [near, far, words]}).replace("\N{NO-BREAK SPACE}", " ")
+    assert (
+        said == "what these rows call the median of far lies between the 47 % and the 53 % quantile of the real values"
+    )
+    assert example({"columns": [words]}) == example({}) == ""
+    assert example({"columns": [{**far, "warning": "w"}]}) == ""
+
+
+def test_what_stands_between_backticks_is_code_and_nothing_of_a_sentence_is_markup() -> None:
+    assert ticked("write `a < b`, or <b>") == "Write <code>a &lt; b</code>, or &lt;b&gt;"
