@@ -144,3 +144,11 @@ def test_an_axis_that_nobody_drew_is_refused_before_it_fills_the_memory(axis: di
     facts = {"name": "x", "type": "number", "labels": ["0", "1"], "values": 2, "ordered": True, "synthetic": [0.5, 0.5]}
     with pytest.raises(ValueError, match="bars"):
         column_figure({**facts, "axis": {**axis, "ticks": [], "note": "", "beyond": 0}})
+
+
+def test_the_numbers_of_a_column_have_every_category_also_those_that_are_not_drawn() -> None:
+    names, share = [f"c{n}" for n in range(30)], [1 / 30] * 30
+    facts = {"name": "x", "type": "categorical", "labels": names, "values": 30, "ordered": False, "synthetic": share}
+    figure = column_figure(facts | {"released": share, "released_stddev": [0.01] * 30})
+    assert [row[0] for row in figure.rows] == names and len(figure.header) == len(figure.rows[0])
+    assert "the 11 largest of 30" in figure.foot
