@@ -40,7 +40,7 @@ def test_a_headline_says_within_what_all_are_or_how_many_are_close_and_what_is_w
     assert "3\N{NO-BREAK SPACE}% in both category columns; two columns together" in close and close.endswith(
         "the one pair."
     )
-    newer = headline(report(column("a"), pairs={"distances": [[0, 1, 0.01, 0.02, 0.02, 0.03]]}))
+    newer = headline(report(column("a"), column("b"), pairs={"distances": [[0, 1, 0.01, 0.02, 0.02, 0.03]]}))
     assert "two columns together, in four groups each, within 3\N{NO-BREAK SPACE}% in the one pair." in newer
     far = headline(report(column("a"), column("b", 0.2), column("c", CLOSE)))
     assert "in 1 of 3 category columns, farthest off b (21\N{NO-BREAK SPACE}%) and c (6\N{NO-BREAK SPACE}%)." in far
