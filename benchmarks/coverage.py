@@ -90,7 +90,8 @@ def outcomes(frame: pd.DataFrame, schema: Schema, epsilon: float, seed: int) -> 
             apart = np.abs(np.cumsum((real - synthetic)[: column.cells])).max()
             yield "quantiles", rank_error(one), float(apart)
         merged = marginals.columns[one["name"]].cell_of
-        yield "shares", likely_error(one), float(np.abs(np.bincount(merged, real - synthetic)).sum() / 2)
+        if one["cells"] > 1:
+            yield "shares", likely_error(one), float(np.abs(np.bincount(merged, real - synthetic)).sum() / 2)
     (groups,) = filter(None, map(groups_of, of_release.sums))
     named = [groups.get(name, np.zeros(0, dtype=np.int64)) for name in of_release.codec.columns]
     for first, second, *figures in (facts["pairs"] or {"distances": []})["distances"]:

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaincinv
+from scipy.special import gammaincinv, ndtri
 
 from dpmodels.arrays import Floats
 from dpmodels.codec.embedded import labels_of
 from dpmodels.codec.encode import Codec
 from dpmodels.codec.flat import units_in
 from dpmodels.late import torch
-from dpmodels.methods.parts.marginals import Marginals, fine_codec
+from dpmodels.methods.parts.marginals import Marginal, Marginals, fine_codec
 from dpmodels.methods.registry import create
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
@@ -35,6 +35,8 @@ HALF_NORMAL = math.sqrt(2 / math.pi)
 """Mean absolute value of a standard normal."""
 LIKELY = 0.95
 """Share of releases whose noise is no larger than what a report says an error is within."""
+NORMAL_95 = float(ndtri((1 + LIKELY) / 2))
+"""What the absolute value of a standard normal exceeds in one of twenty."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,16 @@ def noise_distance_95(stddev: Floats, records: float) -> float:
     shared = np.divide(left * part, 1 - part, out=np.zeros_like(left), where=part < 1)
     squares = (left**2).sum() + shared.sum() ** 2 - (shared**2).sum()
     return float(min(1.0, absolute_95(left.sum(), squares) / (2 * records)))
+
+
+def number_moves(noisy: Marginal, whole: Marginal, records: float) -> float:
+    """Return by how much the shares of a column's cells move for each record that the number of records is off by.
+
+    Of what it is off by, a cell takes the part that is its own of the variance, and should take its share: half the sum
+    of the differences is a total variation, of one record in all.
+    """
+    part = noisy.pooled_stddev**2 / max(float((noisy.pooled_stddev**2).sum()), 1e-300)
+    return float(min(1.0, np.abs(part - whole.pooled / records).sum() / 2))
 
 
 def absolute_95(total: Any, squares: Any) -> Any:

@@ -15,20 +15,17 @@ Privacy: post-processing of released counts, their known noise, and synthetic ro
 import math
 
 import numpy as np
-from scipy.special import ndtri
 
 from dpmodels.arrays import Floats
 from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.methods.parts.marginals import Marginal
-from dpmodels.report.fidelity import HALF_NORMAL, LIKELY
+from dpmodels.report.fidelity import HALF_NORMAL, LIKELY, NORMAL_95
 from dpmodels.report.within import quantiles_within
 
 BRIDGE = math.sqrt(math.pi / 2) * math.log(2)
 """Mean of the largest absolute value of a Brownian bridge whose walk has variance 1."""
 BRIDGE_95 = math.sqrt(math.log(2 / (1 - LIKELY)) / 2)
 """What it exceeds in one of twenty at most: it exceeds x with a probability of at most 2 exp(-2 x^2)."""
-NORMAL_95 = float(ndtri((1 + LIKELY) / 2))
-"""What the absolute value of a standard normal exceeds in one of twenty."""
 
 
 def rank_distances(

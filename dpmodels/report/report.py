@@ -5,6 +5,7 @@
 Privacy: post-processing of what was released, the synthetic rows and public parameters.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,12 +22,14 @@ from dpmodels.report.axis import axis_of
 from dpmodels.report.bins import Bins, CellTally
 from dpmodels.report.fidelity import (
     HALF_NORMAL,
+    NORMAL_95,
     Measured,
     Summed,
     compare_with_release,
     drowned,
     expected_distance,
     noise_distance_95,
+    number_moves,
 )
 from dpmodels.report.largest import counted_together, largest_cell
 from dpmodels.report.numbers import errors_of
@@ -133,6 +136,7 @@ def column_facts(
         return facts
     noisy, records = marginals.columns[name], marginals.records
     whole = noisy.adding_up_to(records)
+    moved = marginals.records_stddev * number_moves(noisy, whole, records) / records
     pooled = np.bincount(noisy.cell_of, shares, minlength=len(noisy.pooled))
     largest = largest_cell(column, noisy.counts, records)
     together = counted_together(column, noisy, records)
@@ -142,8 +146,8 @@ def column_facts(
         "released_stddev": _round(noisy.stddev * np.sqrt(bins.sizes) / records),
         "cells": len(noisy.pooled),
         "expected_error_of_a_share": round(float(HALF_NORMAL * whole.pooled_stddev.mean() / records), 8),
-        "expected_distance": round(expected_distance(whole.pooled_stddev, records), 8),
-        "noise_distance_95": round(noise_distance_95(noisy.pooled_stddev, records), 8),
+        "expected_distance": _joined(expected_distance(whole.pooled_stddev, records), HALF_NORMAL * moved),
+        "noise_distance_95": _joined(noise_distance_95(noisy.pooled_stddev, records), NORMAL_95 * moved),
         "distance_to_release": round(min(1.0, float(np.abs(pooled - whole.pooled / records).sum() / 2)), 8),
         **rank_distances(column, noisy, shares, records, marginals.records_stddev),
         "largest_cell": largest,
@@ -152,6 +156,11 @@ def column_facts(
         **warned(column, noisy, largest, together, measurement, errors),
     }
     return facts | figures | {"shares_within": shares_within(facts | figures)}
+
+
+def _joined(*noises: float) -> float:
+    """Put independent noises together, as a distance."""
+    return round(min(1.0, math.hypot(*noises)), 8)
 
 
 def with_cut(facts: dict[str, Any], column: Modelled, line: Line) -> dict[str, Any]:

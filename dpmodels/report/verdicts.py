@@ -36,9 +36,11 @@ def verdict(column: Facts) -> str:
         return UNKNOWN
     doubted = [FIGURES[name] for name in column.get("avoid", ())]
     use_no = [f"use no {', '.join(doubted[:-1]) + ' or ' * bool(doubted[1:])}{doubted[-1]}"] if doubted else []
-    cells = f" of {_number(column['cells'], column['cells'], 'range')}" if "quantiles_within" in column else ""
-    shares = f"shares{cells} within {percent_up(likely_error(column))}"
-    close = f"quantiles within {percent_up(rank_error(column))}, {shares}" if column["ordered"] else shares
+    cells = column["cells"] if "quantiles_within" in column else 0
+    of_cells = f" of {_number(cells, cells, 'range')}" if cells else ""
+    shares = f"shares{of_cells} within {percent_up(likely_error(column))}"
+    quantiles = f"quantiles within {percent_up(rank_error(column))}" if column["ordered"] else ""
+    close = ", ".join(filter(None, [quantiles, shares if cells != 1 else ""]))
     return "; ".join([UNRESOLVED if unresolved(column) else close, *use_no])
 
 

@@ -12,6 +12,7 @@ from dpmodels.codec.encode import Codec, Records
 from dpmodels.embeddings.vectors import transform_vectors
 from dpmodels.gate.expectations import Gate
 from dpmodels.mechanisms.gaussian import measure_gaussian
+from dpmodels.methods.parts.marginals import Marginal
 from dpmodels.methods.registry import create, of_kind
 from dpmodels.methods.tables.looks import NacreMeasurement
 from dpmodels.methods.tables.nacre import Nacre
@@ -23,7 +24,16 @@ from dpmodels.privacy import Sensitive
 from dpmodels.releases.release import Release
 from dpmodels.releases.steps import Data, NoisySum, Step, Sum
 from dpmodels.report.bins import Bins, CellTally
-from dpmodels.report.fidelity import Measured, Summed, compare_with_release
+from dpmodels.report.fidelity import (
+    HALF_NORMAL,
+    NORMAL_95,
+    Measured,
+    Summed,
+    compare_with_release,
+    expected_distance,
+    noise_distance_95,
+    number_moves,
+)
 from dpmodels.report.report import summarise
 from tests.kit.every_kind import make
 from tests.kit.reports import BUDGET, facts_of, release_of
@@ -269,3 +279,17 @@ def test_how_far_odds_move_is_said_of_every_epsilon_that_can_be_spent(epsilon, f
     event = {"kind": "gaussian", "noise_multiplier": 0.1}
     facts = {"unit": "record", "rows_of_a_unit": 1, "spent_epsilon": epsilon, "delta": 1e-6, "event": event}
     assert report._privacy_in_words(facts, None)["factor"] == federated._words(facts)["factor"] == factor
+
+
+@pytest.mark.parametrize("shares", [(0.9, 0.1), (0.5, 0.5), (0.7, 0.2, 0.1), (0.125,) * 8])
+def test_the_noise_of_shares_is_what_cells_and_the_number_of_records_make(shares: tuple[float, ...]) -> None:
+    rng, real, drawn = np.random.default_rng(0), np.array(shares), []
+    for _ in range(1500):
+        records = 1000 + rng.normal(0, 4.2)
+        noisy = Marginal.plain(1000 * real + rng.normal(0, 3, len(real)), 3.0)
+        whole = noisy.adding_up_to(records)
+        drawn.append(np.abs(whole.pooled / records - real).sum() / 2)
+    moved = 4.2 * number_moves(noisy, whole, records) / records
+    mean = np.hypot(expected_distance(whole.pooled_stddev, records), HALF_NORMAL * moved)
+    likely = np.hypot(noise_distance_95(noisy.pooled_stddev, records), NORMAL_95 * moved)
+    assert np.mean(drawn) == pytest.approx(mean, rel=0.05) and 0.03 < np.mean(np.array(drawn) > likely) < 0.07
