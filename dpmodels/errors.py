@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 LONGEST_GUESSED, MOST_GUESSED = 64, 1000
 """Letters of a name, and names, among which the one that was probably meant is looked for."""
+UNCHARGED = "nothing was charged"
+"""What is said of a command that charges nothing, or has not come to it."""
 LONGEST_SHOWN = 400
 """Letters of a value that a message repeats."""
 
@@ -201,6 +203,17 @@ class DataError(NacreError):
     def __init__(self, column: str, rule: str, faults: Sequence[str] = ()) -> None:
         super().__init__(f"column {column}: {rule}" if column else rule)
         self.column, self.rule, self.faults = column, rule, tuple(faults)
+
+
+@contextmanager
+def uncharged() -> Iterator[None]:
+    """Have whatever is wrong with data before a charge end in the same words: nobody need look into the ledger."""
+    try:
+        yield
+    except DataError as fault:
+        if type(fault) is not DataError or UNCHARGED in str(fault):
+            raise
+        raise DataError(fault.column, f"{fault.rule}; {UNCHARGED}", fault.faults) from None
 
 
 class BudgetExhausted(NacreError):

@@ -60,7 +60,8 @@ def _missing(locations: list[Location], options: frozenset[str] | None, file: Pa
     names = [f"--{spoken(str(loc[-1])).replace('_', '-')}" if loc in optional else _dotted(loc) for loc in locations]
     what = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])) + (" is" if len(names) == 1 else " are")
     where = f" ({', '.join(map(_dotted, optional))} in a configuration file)" if optional else f" in {file}"
-    return f"{what} missing{where}; there is no default"
+    drafted = ": `nacre schema init DATA` drafts a schema" if any(loc[-1] == "schema" for loc in locations) else ""
+    return f"{what} missing{where}; there is no default{drafted}"
 
 
 def _holds(options: Mapping[str, Any], location: Location) -> bool:

@@ -4,7 +4,7 @@ What a run is to be is made by its kind (flows/kinds); all that follows is the s
 discoveries. Nothing here reads a row, and nothing is charged.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
 from importlib import import_module
@@ -12,13 +12,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
-from dpmodels.errors import InvalidArgument, Unsuitable
+from dpmodels.errors import InvalidArgument, Unsuitable, uncharged
 from dpmodels.ledger.declared import Declaration
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Account, Charge, Quote
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.data_files import FAILURES
-from dpmodels.reading.frames import load_tables, transform_write, transform_write_tables, write_names
+from dpmodels.reading.frames import Rows, load_tables, transform_write, transform_write_tables, write_names
 from dpmodels.releases.contract import Contract
 from flows.config import Charged, EmbedConfig, FederateConfig, HandOverConfig, SynthesizeConfig
 from flows.kinds.prepared import Preparation, Prepared
@@ -108,6 +108,7 @@ def are_public(config: Charged, prepared: Prepared, may_open: MayOpen, in_memory
     return may_open is not MayOpen.NO and (in_memory or preparation_of(config).are_stated(config, prepared))
 
 
+@uncharged()
 def check_names(config: Charged, prepared: Prepared, tables: Mapping[str, Sensitive[Any]]) -> None:
     """Hold names and types of the data to the contract: of files, or of ``tables`` in memory by files of no rows.
 
@@ -153,7 +154,7 @@ def start(
         config = config.model_copy(update={"out": str(inside(run))})
     prepared = prepare(config, partition, has_data=given is None)
     names = tuple(prepared.contract.tables) if prepared.contract.kind == "tree" else ()
-    tables = {} if given is None else load_tables(given, names)
+    tables = {} if given is None else _taken(given, names, prepared.contract)
     if first := are_public(config, prepared, may_open, in_memory=given is not None):
         check_names(config, prepared, tables)
     settings = admitted(config, prepared, run, partition, may_open)
@@ -167,6 +168,13 @@ def start(
     elif given is not None:
         transform_write(tables[""], run.sensitive / GIVEN)
     return run
+
+
+@uncharged()
+def _taken(given: Sensitive[Any], names: Sequence[str], contract: Any) -> dict[str, Rows]:
+    """Take over rows that were given in memory, of each table that a contract names."""
+    columns = {name: contract.tables[name].columns.keys() for name in names}
+    return load_tables(given, names, columns or {"": getattr(contract, "columns", {}).keys()})
 
 
 def admitted(

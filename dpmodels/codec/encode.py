@@ -29,11 +29,10 @@ from dpmodels.plural import counted
 
 __all__ = ["Codec", "Records"]
 
-UNSHOWN = "; no message says their names, {}"
-WITHOUT_HEADER = (
-    "which are values if the first line (of a sheet the first row) is no header: it must hold the names of the schema"
-)
-MAY_BE_VALUES = "for a name may be a value: name the columns as the schema does, or leave them out"
+LACKED = "the data has {} that the schema lacks"
+LISTED = ": `nacre schema init FILE` lists the names, which may be values and are not printed here"
+HEADER = "; the first line (of a sheet the first row) must hold the names of the schema"
+NESTED = "; nested objects and lists are refused, so write each part as a column of its own"
 NAMELESS = "it is an index that pandas wrote (write the file with index=False), or the delimiter has two characters"
 Table: TypeAlias = pa.Table | pa.RecordBatch
 
@@ -62,10 +61,11 @@ class Codec:
         """Return the type to read each column of a CSV file as; wide, so that the schema judges and not the reader."""
         return {name: csv_type(column) for name, column in self.schema.columns.items()}
 
-    def check_names(self, names: Sequence[str], is_text: bool = False) -> None:
+    def check_names(self, names: Sequence[str], is_text: bool = False, nested: bool = False) -> None:
         """Refuse a table whose columns are not the schema's by name.
 
-        ``is_text``: the names are what stands in the first line of a text file, or in the first row of a sheet.
+        ``is_text``: the names are what stands in the first line of a text file, or in the first row of a sheet;
+        ``nested``: one that the schema lacks holds objects or lists.
 
         Privacy: a name that the schema lacks may be a value, of a text file without a header, and is never shown.
 
@@ -77,13 +77,13 @@ class Codec:
             if names.count(name) > 1:
                 raise DataError(name, "is in the data more than once")
         extra = sum(name not in declared for name in names)
-        unknown = f"the data has {counted(extra, 'column')} that the schema lacks"
+        unknown = LACKED.format(counted(extra, "column"))
         if "" in names:
             unknown += f"; one has no name: {NAMELESS}"
         elif any(name.startswith("Unnamed: ") or name == "__index_level_0__" for name in names):
             unknown += "; one is an index that pandas wrote (write the file with index=False)"
         else:
-            unknown += UNSHOWN.format(WITHOUT_HEADER if is_text else MAY_BE_VALUES)
+            unknown += LISTED + HEADER * is_text + NESTED * nested
         if missing := [name for name in declared if name not in names]:
             if missing[0].casefold().strip() in {name.casefold().strip() for name in names}:
                 fault = "is in the data in other letters: upper or lower case, or spaces around it; write it as the "
@@ -98,7 +98,8 @@ class Codec:
         Raises:
             DataError: the names are wrong, or a type cannot hold the column's declared values.
         """
-        self.check_names(arrow_schema.names)
+        strange = [field.type for field in arrow_schema if field.name not in self.schema.columns]
+        self.check_names(arrow_schema.names, nested=any(map(pa.types.is_nested, strange)))
         for name, column in self.columns.items():
             check_type(name, column, arrow_schema.field(name).type)
         if self.schema.image:

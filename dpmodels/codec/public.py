@@ -21,7 +21,7 @@ UNKNOWN, NONE = -1, -2
 class PublicCodec(Codec):
     """Takes tables that have more columns than their schema: what is public may be left out by saying nothing of it."""
 
-    def check_names(self, names: Sequence[str], is_text: bool = False) -> None:
+    def check_names(self, names: Sequence[str], is_text: bool = False, nested: bool = False) -> None:
         """Refuse a table in which a column of the schema is missing, or there twice."""
         super().check_names([name for name in names if name in self.schema.columns], is_text)
 

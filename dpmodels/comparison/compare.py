@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from dpmodels.artifact import write_text
@@ -61,20 +62,27 @@ def compare_tables(
     schema: Schema,
     options: Options,
     run: Callable[..., Iterable[Any]] = map,
+    called: Mapping[Path, str] = MappingProxyType({}),
 ) -> Sensitive[dict[str, Any]]:
     """Judge Parquet files, or folders of them, against the real rows, on as many threads as ``run``, a map, has.
+
+    ``called`` is what messages call a table, by its path.
 
     Privacy: exact statistics of the real data, so the result stays Sensitive.
 
     Raises:
         DataError: a table is missing, damaged, or lacks a column of the schema.
     """
-    train = Sensitive(Rows(schema, ParquetBatches(real, schema), run))
-    held_out = None if test is None else Sensitive(Rows(schema, ParquetBatches(test, schema)))
+
+    def rows_of(path: Path) -> ParquetBatches:
+        return ParquetBatches(path, schema, name=called.get(path, ""))
+
+    train = Sensitive(Rows(schema, rows_of(real), run))
+    held_out = None if test is None else Sensitive(Rows(schema, rows_of(test)))
     side = load_real(train, held_out, schema, options)
     more = {"four classifiers": classifier_facts}
     reports = {
-        name: evaluate_table(side, Rows(schema, ParquetBatches(path, schema), run), options, more).reveal()
+        name: evaluate_table(side, Rows(schema, rows_of(path), run), options, more).reveal()
         for name, path in tables.items()
     }
     facts = {"banner": BANNER, "data_set": schema.name, "scores": score_lines(reports), "tables": reports}

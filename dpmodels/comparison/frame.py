@@ -73,6 +73,8 @@ class Rows:
 class ParquetBatches:
     """The columns of a schema in a Parquet file, or in a folder of them, batch by batch.
 
+    ``name`` is what messages call the table, by default its path: that of a copy says nothing to anybody.
+
     Raises:
         DataError: there is no such file, it is damaged, or a column is missing.
     """
@@ -80,6 +82,7 @@ class ParquetBatches:
     path: Path
     schema: Schema
     batch_rows: int = 65_536
+    name: str = ""
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         image = self.schema.image
@@ -93,9 +96,9 @@ class ParquetBatches:
                     file = pq.ParquetFile(path, read_dictionary=texts)
                     yield from file.iter_batches(batch_size=self.batch_rows, columns=names)
             except (pa.ArrowException, OSError, UnicodeDecodeError):
-                raise DataError("", f"{path} cannot be read as Parquet") from None
+                raise DataError("", f"{self.name or path} cannot be read as Parquet") from None
             if missing:
-                raise DataError(missing[0], f"is in the schema but not in {path}")
+                raise DataError(missing[0], f"is in the schema but not in {self.name or path}")
 
     def files(self) -> list[Path]:
         """List the Parquet files."""

@@ -107,7 +107,11 @@ def _comma(text: str, columns: Mapping[str, Any]) -> str:
 def _sign(text: str, columns: Mapping[str, Any]) -> str:
     if not (sign := re.search(r"[=!<>]+", text)) or sign[0] in FLIPPED:
         return ""
-    name = _named(text[: sign.start()], columns) or next((name for name in columns if _example(name, columns)), "")
+    left, right = text[: sign.start()].strip(), text[sign.end() :].strip()
+    name = _named(left, columns) or ""
+    if left and not name and not _named(right, columns):
+        return ""  # the sign may be half of a value: that there is no such column comes first
+    name = name or next((name for name in columns if _example(name, columns)), "")
     return f"`{sign[0]}` is no sign; write one of {' '.join(SIGNS)}, such as `{_example(name, columns)}`"
 
 

@@ -73,13 +73,19 @@ class Rule:
         return f"{column}{self.text}"
 
 
+def dropped_from(schema: Schema) -> frozenset[str]:
+    """Name the identifiers of a raw table that no synthetic one has."""
+    columns = schema.columns.items()
+    return frozenset(name for name, column in columns if isinstance(column, Identifier) and column.keep == "drop")
+
+
 def suite_for(schema: Schema, *, raw: bool, rows: int | None = None) -> list[Rule]:
     """List the expectations of a raw table, or of a synthetic one that should have ``rows`` rows.
 
     A raw table is not held to values that the encoding clips, maps to another or drops by policy; a synthetic one
     (``raw=False``) is held to everything, and has no dropped identifiers.
     """
-    dropped = {name for name, c in schema.columns.items() if isinstance(c, Identifier) and c.keep == "drop" and not raw}
+    dropped = frozenset() if raw else dropped_from(schema)
     names = [name for name in schema.columns if name not in dropped]
     rules = [HELD + rule.text for rule in schema.implications]  # shown to the suite as columns of true and false
     exactly = {"column_set": names + rules, "exact_match": True}

@@ -203,10 +203,15 @@ def _json(file: DataFile, codec: Codec, keys: Sequence[str] = ()) -> list[Part]:
             number = pa.int64() if name in key_columns else pa.float64()
             explicit.append((name, pa.string() if spoken else pa.bool_() if isinstance(value, bool) else number))
     text = pa.schema(explicit)
-    unread = [(name, pa.null()) for name in {**dict.fromkeys(row), **kinds} if name not in text.names]
+    unread = [(name, _unread(row.get(name))) for name in {**dict.fromkeys(row), **kinds} if name not in text.names]
     types = {**dict(unread), **dict(parts), **dict(explicit)}
     check_types(file, pa.schema(types.items()), codec, text)
     return [Part(file, kinds, explicit=text)]
+
+
+def _unread(value: Any) -> pa.DataType:
+    """Return the type of a value that is not read: of an object or a list that it is one, of any other none."""
+    return pa.struct([]) if isinstance(value, dict | list) else pa.null()
 
 
 def _read_json(part: Part, _: int) -> Batches:

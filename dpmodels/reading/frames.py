@@ -2,9 +2,10 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,13 @@ from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
 
 KINDS = "a pandas DataFrame, one of polars or Dask, a pyarrow Table, other Arrow batches"
-MIXED = (
-    "{} cannot be read as a table: a column mixes types, or two columns have one name; give every column one type, as "
-    "the schema has it"
-)
+MIXED = "{} cannot be read as a table: {}; give every column one type, as the schema has it"
+UNNAMED = "a column mixes types, or two columns have one name"
 ONE_COLUMN = "{} is one column ({}) and no table: {} makes a table of it, with NAME as the schema calls the column"
 FAILING = "the tables cannot be read: the dictionary fails when it is asked for them"
 Rows = Sensitive[pa.RecordBatchReader]
+Columns = Mapping[str, Collection[str]]
+"""The columns of a schema by table; those of a schema of one table by the empty name."""
 
 
 def are_tables(data: Sensitive[Any]) -> bool:
@@ -32,8 +33,12 @@ def are_tables(data: Sensitive[Any]) -> bool:
     return isinstance(data.reveal(), Mapping)
 
 
-def load_tables(data: Sensitive[Any], tables: Sequence[str]) -> dict[str, Rows]:
+def load_tables(
+    data: Sensitive[Any], tables: Sequence[str], columns: Columns = MappingProxyType({})
+) -> dict[str, Rows]:
     """Take the frames of a dictionary over, one for each of ``tables``; without tables, one frame by the empty name.
+
+    Messages name the ``columns`` that the schema has, by table, and no others.
 
     Privacy: Sensitive. No message quotes a key of the dictionary: what a caller groups rows by is a value.
 
@@ -41,11 +46,11 @@ def load_tables(data: Sensitive[Any], tables: Sequence[str]) -> dict[str, Rows]:
         DataError: a table is missing or one too many, or no table at all.
     """
     if not tables and not are_tables(data):
-        return {"": load_given(data)}
+        return {"": load_given(data, columns=columns.get("", ()))}
     frames, fault = _apart(data.reveal(), tables)
     if fault:
         raise DataError("", fault)
-    return {name: load_given(frame, f"table {name}") for name, frame in frames.items()}
+    return {name: load_given(frame, f"table {name}", columns.get(name, ())) for name, frame in frames.items()}
 
 
 def _apart(data: Any, tables: Sequence[str]) -> tuple[dict[str, Sensitive[Any]], str]:
@@ -67,10 +72,10 @@ def _apart(data: Any, tables: Sequence[str]) -> tuple[dict[str, Sensitive[Any]],
     return frames, ""
 
 
-def load_given(data: Sensitive[Any], name: str = "") -> Rows:
+def load_given(data: Sensitive[Any], name: str = "", columns: Collection[str] = ()) -> Rows:
     """Take rows over as a stream of batches, which is read once; the index of a DataFrame is left out.
 
-    Messages call the rows by their ``name``, if they have one.
+    Messages call the rows by their ``name``, if they have one, and name ``columns``, which are the schema's.
 
     Privacy: Sensitive. What the libraries say of a value that they cannot take quotes it, so it is not passed on, and
         nothing is raised where the rows are at hand: debuggers and notebooks show what a failed function held.
@@ -78,13 +83,13 @@ def load_given(data: Sensitive[Any], name: str = "") -> Rows:
     Raises:
         DataError: it is something else, or a column mixes types.
     """
-    reader, fault = _converted(data.reveal(), name)
+    reader, fault = _converted(data.reveal(), name, columns)
     if reader is None:
         raise DataError("", fault)
     return Sensitive(reader)
 
 
-def _converted(data: Any, name: str) -> tuple[pa.RecordBatchReader | None, str]:
+def _converted(data: Any, name: str, columns: Collection[str] = ()) -> tuple[pa.RecordBatchReader | None, str]:
     """Return the batches, or what is wrong."""
     if maker := _maker(data):
         return None, ONE_COLUMN.format(name or "the data", type(data).__name__, maker)
@@ -100,9 +105,22 @@ def _converted(data: Any, name: str) -> tuple[pa.RecordBatchReader | None, str]:
         if isinstance(data, pa.RecordBatch):
             return _plain_batches(pa.Table.from_batches([data]).to_reader()), ""
     except Exception:  # of any library, each of which has its own
-        return None, MIXED.format(name or "the data")
+        return None, MIXED.format(name or "the data", _at_fault(data, columns) or UNNAMED)
     kinds = KINDS if name else f"{KINDS}, or a path or URI of files"
     return None, f"{name or 'the data'} must be {kinds}, and is none of them: {type(data).__name__}"
+
+
+def _at_fault(data: Any, columns: Collection[str]) -> str:
+    """Say which of some columns of a pandas DataFrame is there twice, or mixes types; nothing where that is unknown."""
+    if "pandas" not in _libraries(data) or not hasattr(data, "columns"):
+        return ""
+    names = [name if isinstance(name, str) else None for name in data.columns]
+    for name in columns:
+        if names.count(name) > 1:
+            return f"it has column {name} more than once"
+        if name in names and _mixes(data.iloc[:, names.index(name)]):
+            return f"column {name} mixes types"
+    return ""
 
 
 def _maker(data: Any) -> str:
@@ -122,11 +140,15 @@ def _libraries(data: Any) -> set[str]:
 
 
 def _of_pandas(frame: Any) -> pa.Table:
-    for index, kind in enumerate(frame.dtypes):
-        values = getattr(kind, "categories", frame.iloc[:, index])  # of a category column its values, each once
-        if values.dtype == np.dtype(object) and mixes(values):
-            raise TypeError
+    if any(_mixes(frame.iloc[:, index]) for index in range(len(frame.dtypes))):
+        raise TypeError
     return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
+
+
+def _mixes(column: Any) -> bool:
+    """Tell whether a column of pandas holds values of several types."""
+    values = getattr(column.dtype, "categories", column)  # of a category column its values, each once
+    return bool(values.dtype == np.dtype(object) and mixes(values))
 
 
 def _of_dask(data: Any) -> pa.RecordBatchReader:

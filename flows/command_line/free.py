@@ -5,12 +5,17 @@ from typing import Annotated
 
 import typer
 
+from dpmodels.errors import Unsuitable
 from flows.command_line.options import AsJson, Home, OtherDevice
 from flows.sections import HOME
 
 app = typer.Typer()
 Where = Annotated[list[str] | None, typer.Option(help="Condition, such as 'age>60' or 'ward!=north'; all must hold.")]
-NewFile = Annotated[Path, typer.Option(help="New file; its ending, .parquet, .csv, .arrow or .jsonl, says the format.")]
+NEW_FILE = typer.Option(help="New file; its ending, .parquet, .csv, .arrow or .jsonl, says the format.")
+NewFile = Annotated[Path, NEW_FILE]
+Columns = Annotated[
+    list[str] | None, typer.Argument(help="Columns whose counts together are printed. (default: all tables, to --out)")
+]
 
 
 @app.command()
@@ -39,13 +44,27 @@ def sample(
 
 
 @app.command()
-def marginals(run: str, out: NewFile, home: Home = None, as_json: AsJson = False) -> None:
-    """Write the noisy tables of a run's release as they are, with the standard error of each count; free.
+def marginals(
+    run: str,
+    columns: Columns = None,
+    out: Annotated[Path | None, NEW_FILE] = None,
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the noisy tables of a run's release as they are, or print those of some columns; free.
 
-    Example: nacre marginals RUN --out marginals.parquet
+    Each count has its standard error. With columns, there is a row for each cell of these columns together.
+
+    Example: nacre marginals RUN --out marginals.parquet, or nacre marginals RUN age income
     """
-    from flows.command_line.show import show_written
+    from flows.command_line.show import show_counts, show_written
     from tasks.run.store import Run
-    from tasks.stages.noisy_tables import write_tables
+    from tasks.stages.noisy_tables import read_counts, write_tables
 
-    show_written(write_tables(Run.find(home or HOME, run), out), out, as_json)
+    stored_run = Run.find(home or HOME, run)
+    if out is not None:
+        show_written(write_tables(stored_run, out, columns or ()), out, as_json)
+    elif columns:
+        show_counts(read_counts(stored_run, columns), as_json)
+    else:
+        raise Unsuitable("--out is missing: name a file for all tables, or columns whose counts are printed")

@@ -7,11 +7,10 @@ from contextlib import contextmanager
 
 import typer
 
+from dpmodels.errors import UNCHARGED as UNCHARGED
 from dpmodels.errors import NacreError, shortened
 from dpmodels.escapes import escaped
 
-UNCHARGED = "nothing was charged"
-"""What is said of a command that charges nothing, or has not come to it."""
 NO_ROOM = ("disk I/O error", "disk is full", "File too large", "No space left")
 
 

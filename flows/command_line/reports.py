@@ -19,7 +19,9 @@ def validate(
     schema: SchemaFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Hold a synthetic table, from whatever tool, against the expectations of a schema.
+    """Hold a table, from whatever tool, against the expectations of a schema.
+
+    One that has every column, dropped identifiers too, is held to the rules for raw tables, before a run is given it.
 
     Example: nacre validate hand-off
     """

@@ -125,6 +125,7 @@ def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: boo
 
 def _plan(config: Charged, explain: bool, as_json: bool, has_data: bool = True, out: str = "") -> None:
     """Show what a run of any kind would charge; ``has_data``: whether its private files lie on this machine."""
+    from flows.command_line.console import note
     from flows.command_line.show import caution, show_plan
     from flows.description import describe_config
     from flows.figures import figures_of
@@ -134,7 +135,19 @@ def _plan(config: Charged, explain: bool, as_json: bool, has_data: bool = True, 
     facts, quote = describe_config(config, explain, prepared)
     caution(config.privacy)
     check_places(config, has_data, out)
+    if not as_json and (said := _unread(config, prepared.contract)):
+        note(said)
     show_plan(facts, quote, figures_of(config, prepared, facts, quote) if as_json else None)
+
+
+def _unread(config: Charged, contract: Any) -> str:
+    """Say that a plan holds no value against the schema, and which command does, where one does before a run."""
+    if not isinstance(config, SynthesizeConfig) or not config.data or config.query or not contract.is_table:
+        return ""
+    if contract.users or config.parents:
+        return "values are not read by a plan: the run holds them against the schema before it is charged"
+    command = f"`nacre validate {config.data} --schema {config.table_schema}`"
+    return f"values are not read by a plan: {command} holds them against the schema"
 
 
 @app.command()

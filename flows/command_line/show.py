@@ -7,12 +7,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import typer
 from rich.markup import escape
 from rich.table import Table
 
+from dpmodels.contract.schema import Schema
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.gate.expectations import Verdicts
+from dpmodels.gate.suite import dropped_from
 from dpmodels.hand_off.signature import NOBODY_AGREED
 from dpmodels.hand_off.verification import UNCHECKED, VERIFIED, Verification
 from dpmodels.ledger.approval import Approval, ApprovalRequest
@@ -208,6 +211,25 @@ def show_written(written: Written, out: Path, as_json: bool) -> None:
     print_facts("noisy tables", {"file": str(out), "holds": counts, "charge": written.release})
 
 
+def show_counts(counts: pa.Table, as_json: bool) -> None:
+    """Print the counts of some columns, the last three of whose figures are count, standard error and share."""
+    rows = counts.to_pylist()
+    if as_json:
+        return print_json(rows)
+    table, figures = Table(), counts.column_names[-3:]
+    for name in counts.column_names:
+        table.add_column(escape(name), justify="left" if isinstance(rows[0][name], str) else "right")
+    for row in rows:
+        table.add_row(*(escape(_figure(value, name, figures)) for name, value in row.items()))
+    print_table(table)
+
+
+def _figure(value: Any, name: str, figures: Sequence[str]) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return f"{value:.4f}" if name == figures[-1] else f"{value:.1f}" if name in figures else f"{value:g}"
+
+
 def show_report(run: Run, out: Path | None, as_json: bool, fail_on_checks: bool) -> None:
     """Print where a finished run's publishable report is; if ``out`` is named, render the report again to that file.
 
@@ -290,8 +312,17 @@ def show_verified(
     exit_on(verified.verdict != VERIFIED)
 
 
+def held_to(gate: Verdicts) -> str:
+    """Say which rules a table was held to, and how that was decided where its columns decided it."""
+    if gate.raw:
+        return "held to the rules for raw tables, as a run's data is: it has every column of the schema"
+    names = sorted(dropped_from(gate.contract)) if isinstance(gate.contract, Schema) else ()
+    return "held to the rules for synthetic tables" + (f", which have no {', '.join(names)}" if names else "")
+
+
 def show_gate(gate: Verdicts, as_json: bool = False) -> None:
-    """Print the result of every expectation."""
+    """Print the result of every expectation, and whether they are those of a raw table."""
+    echo(held_to(gate), err=True)
     if as_json:
         return print_json(gate.results())
     table = Table(title=f"{gate.contract.name}: expectations", title_justify="left")

@@ -7,6 +7,7 @@ must know its string, which each start makes anew; that of a lasting server lies
 
 import fcntl
 import http.client
+import logging
 import os
 import signal
 import socket
@@ -51,6 +52,10 @@ _OF_ONE_RUN = {
     "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_ENABLED": "false",
     "PREFECT__SERVER_EPHEMERAL": "1",  # leaves out the UI, the scheduler and the other services of a lasting server
 }
+
+
+_CHATTY = ("EventsWorker", "APILogWorker")
+"""Loggers of Prefect's threads outside of its own tree, which no setting of its level reaches."""
 
 
 class PrefectServer:
@@ -284,6 +289,8 @@ def _prefect_settings(values: dict[str, Any]) -> Iterator[None]:
     from prefect import settings
     from prefect.logging.configuration import setup_logging
 
+    for name in _CHATTY:  # for good: they speak while they are ended, and when the process ends
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     environment = {name: str(value) for name, value in values.items() if value is not None}
     with _environment(environment), settings.temporary_settings({getattr(settings, n): v for n, v in values.items()}):
         setup_logging()

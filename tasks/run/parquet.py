@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dpmodels.codec.embedded import codec_of
+from dpmodels.codec.encode import LACKED, LISTED
 from dpmodels.codec.stacked import whole_units
 from dpmodels.contract.base import described, is_text
 from dpmodels.errors import DataError
@@ -97,7 +98,7 @@ def _check_types(types: pa.Schema, contract: Any) -> int:
     else:
         columns = set(codec_of(contract).output_schema.names)
     if extra := sum(name not in columns for name in types.names):
-        raise DataError("", f"the data has {counted(extra, 'column')} that the schema lacks")
+        raise DataError("", LACKED.format(counted(extra, "column")) + LISTED)
     if twice := [name for name, times in Counter(types.names).items() if times > 1]:
         raise DataError(twice[0], "is in the data more than once")
     for field in types:

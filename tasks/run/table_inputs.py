@@ -1,6 +1,6 @@
 """Tables that are compared or checked, from whatever tool: what a run reads, they may be given as."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,11 +12,14 @@ import pyarrow.parquet as pq
 from dpmodels.codec.encode import Codec
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
+from dpmodels.gate.suite import dropped_from
 from dpmodels.privacy import PrivacyUnit
 from dpmodels.reading.addresses import LOG, address_of
-from dpmodels.reading.data_files import FAILURES, find_files, is_uri
+from dpmodels.reading.data_files import FAILURES, DataFile, find_files, is_uri
 from dpmodels.reading.load import RawRows
-from dpmodels.reading.text_files import csv_names
+from dpmodels.reading.open_tables import types_of
+from dpmodels.reading.pictures import is_pictures
+from dpmodels.reading.text_files import csv_names, first_object
 from dpmodels.reading.workbook import sheet_names
 
 BATCH_ROWS = 65_536
@@ -48,6 +51,34 @@ def _is_parquet(path: Path) -> bool:
         return not path.exists() or path.suffix == ".npz" or find_files(str(path))[0].format == "parquet"
     except DataError:
         return True
+
+
+def is_raw(data: str, schema: Schema) -> bool:
+    """Tell by the names of its columns whether a table is raw: one that was made lacks columns that are dropped.
+
+    Of a schema that drops no column the names tell nothing, and what cannot be read is told by whoever reads it.
+    """
+    if not dropped_from(schema) or (not is_uri(data) and is_pictures(Path(data))):
+        return False
+    with suppress(DataError, *FAILURES):
+        file = find_files(data)[0]
+        return {*_names_in(file, schema), *dict(file.keys)} >= schema.columns.keys()
+    return False
+
+
+def _names_in(file: DataFile, schema: Schema) -> Collection[str]:
+    """Read the names of a file's columns, and no row."""
+    if file.format == "csv":
+        return csv_names(file, schema.columns)
+    if file.format == "excel":
+        return sheet_names(file)
+    if file.format == "json":
+        return first_object(file)
+    if file.format not in ("parquet", "arrow"):
+        return list(types_of(file).names)
+    with file.open() as source:
+        types = pq.read_schema(source) if file.format == "parquet" else pa.ipc.open_file(source).schema
+    return [*types.names, *file.columns]
 
 
 def _reading(data: str, schema: Schema) -> Schema:

@@ -106,7 +106,7 @@ def compare(
         raise Unsuitable("users and their rows are two tables, and tables are compared one by one")
     make_private(place.sensitive)
     names = names or distinct_names([Path(table) for table in tables])
-    tables = [_rows_in(table) for table in tables]
+    given, tables = tables, [_rows_in(table) for table in tables]
     if schema.kind == "tree":
         return write_comparison(_compare_trees(place, names, tables, real, test, schema, options), place.sensitive)
     with ExitStack() as stack:
@@ -114,8 +114,20 @@ def compare(
         *parts, real_rows = [lend(as_parquet(data, schema, place.sensitive)) for data in (*tables, real)]
         test_rows = lend(as_parquet(test, schema, place.sensitive)) if test else None
         by_name, map_ = dict(zip(names, parts, strict=True)), Threads(options.workers).map
-        comparison = compare_tables(by_name, real_rows, test_rows, schema, _on_limited_threads(options), map_)
+        called = {
+            path: _called(place, data, f"table {at}")
+            for at, (path, data) in enumerate(zip(parts, given, strict=True), 1)
+        }
+        called |= {real_rows: _called(place, real, "the real rows")}
+        called |= {test_rows: _called(place, str(test), "the test rows")} if test_rows else {}
+        options = _on_limited_threads(options)
+        comparison = compare_tables(by_name, real_rows, test_rows, schema, options, map_, called)
     return write_comparison(comparison, place.sensitive)
+
+
+def _called(place: Place, data: str, otherwise: str) -> str:
+    """Return what a message calls a table: as it was named or, of rows that were given in memory, which one it is."""
+    return otherwise if Path(data).is_relative_to(place.sensitive) else data
 
 
 def _rows_in(table: str) -> str:

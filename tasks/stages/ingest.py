@@ -1,6 +1,7 @@
 """Ingest: read the raw data, check it against its contract, and write it encoded into the sensitive zone."""
 
 from dpmodels.artifact import aside, replace_folder
+from dpmodels.errors import uncharged
 from tasks.engine.progress import progress_bar
 from tasks.kinds.protocol import kind_of_line
 from tasks.run.contents import refuse_charged, refuse_repeated
@@ -18,7 +19,8 @@ def ingest(run: Run) -> Handle:
     make_private(run.sensitive)
     with progress_bar("ingest"), aside(target) as part:  # where no worker of an earlier process writes
         part.mkdir()
-        kind_of_line(run.plan.release).encode(run, part)
+        with uncharged():
+            kind_of_line(run.plan.release).encode(run, part)
         refuse_repeated(run, part)
         refuse_charged(run, part)
         replace_folder(part, target)

@@ -53,16 +53,48 @@ def read_table(run: Run, columns: Sequence[str]) -> pa.Table:
     return noisy_table(_release_of(run), columns)
 
 
+def read_counts(run: Run, columns: Sequence[str]) -> pa.Table:
+    """Return the counts of some columns, a row a cell, as a table with a column for each of them.
+
+    Raises:
+        ArtifactError: the run has released nothing yet.
+        Unsuitable: it has released no counts, or none of these columns together.
+    """
+    release = _release_of(run)
+    return _tidy(noisy_table(release, columns), columns).replace_schema_metadata({FOOTER: release.entry})
+
+
+def _tidy(table: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """Lay counts out with a column for each column of theirs, whose cells keep their order; numbers have bounds."""
+    rows, tidy = table.select(["cells", "low", "high"]).to_pydict(), dict[str, pa.Array]()
+    for axis, name in enumerate(columns):
+        cells, low, high = ([row[axis] for row in rows[part]] for part in ("cells", "low", "high"))
+        tidy[name] = pa.array(cells, pa.string()).dictionary_encode()
+        if any(bound is not None for bound in low):
+            bounds = {f"{name}_low": low, f"{name}_high": high}
+            tidy |= {_apart(figure, columns): pa.array(side, pa.float64()) for figure, side in bounds.items()}
+    counts = table["count"].to_numpy()
+    figures = {"count": counts, "standard_error": table["standard_error"].to_numpy(), "share": counts / counts.sum()}
+    return pa.table(tidy | {_apart(name, columns): pa.array(values) for name, values in figures.items()})
+
+
+def _apart(figure: str, columns: Sequence[str]) -> str:
+    return f"{figure}_" if figure in columns else figure
+
+
 def _release_of(run: Run) -> Release:
     if run.finished("sanitize") is None:
         raise ArtifactError(f"run {run.name} has released nothing yet; resume it first")
     return read_release(run.read("sanitize")).value
 
 
-def write_tables(run: Run, out: Path) -> Written:
+def write_tables(run: Run, out: Path, columns: Sequence[str] = ()) -> Written:
     """Write the noisy tables of a run's release to one file, in the format of its ending; it is whole or absent.
 
+    With ``columns`` it is the counts of these alone, as ``read_counts`` lays them out.
+
     Raises:
+        Unsuitable: the release holds no counts, or none of these columns together.
         ArtifactError: the path is taken or cannot be written.
         InvalidArgument: the ending names no format.
     """
@@ -72,8 +104,9 @@ def write_tables(run: Run, out: Path) -> Written:
 
     def tables() -> Iterator[pa.Table]:
         nonlocal counts, last, entry
-        for table in read_tables(run):
-            counts, last, entry = counts + len(table), table["table"][-1].as_py(), table.schema.metadata[FOOTER]
+        for table in [read_counts(run, columns)] if columns else read_tables(run):
+            counts, entry = counts + len(table), table.schema.metadata[FOOTER]
+            last = 0 if columns else table["table"][-1].as_py()
             yield table
 
     write_whole(out, lambda path: write_table(tables(), path, out.suffix.lower(), dict))

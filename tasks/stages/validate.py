@@ -27,6 +27,7 @@ from dpmodels.report.verdicts import judged
 from tasks.engine.engines import Engine, Threads, cores, open_engine
 from tasks.engine.progress import progress_bar
 from tasks.kinds.protocol import FileCheck, direct_kind_of, kind_of
+from tasks.kinds.tables import check_raw
 from tasks.kinds.trees import check_tree
 from tasks.kinds.users import check_tables
 from tasks.run.accounts import desk_of
@@ -34,7 +35,7 @@ from tasks.run.bucket import Bucket, Fetched
 from tasks.run.parquet import parquet_files, read_batches
 from tasks.run.receive import Received, receive, reject
 from tasks.run.store import MADE, Handle, Run, write_report
-from tasks.run.table_inputs import as_parquet, is_path
+from tasks.run.table_inputs import as_parquet, is_path, is_raw
 from tasks.stages.sample import rows_of
 from tasks.stages.stage import stage
 
@@ -146,6 +147,8 @@ def first_records(path: Path, contract: Any, rows: int) -> list[Any]:
 def check_hand_off(data: str | Path, schema_file: Path | None) -> Verdicts:
     """Check a hand-off against the schema that came with it, or any table against the schema that is named.
 
+    A table with all columns of the schema, those that are dropped included, is held to the rules for raw tables.
+
     Raises:
         Unsuitable: the folder is no hand-off, and no schema is named.
         DataError: there is nothing that can be checked.
@@ -159,6 +162,8 @@ def check_hand_off(data: str | Path, schema_file: Path | None) -> Verdicts:
             raise FileMissing(f"{folder} does not exist")
         if contract is None:
             raise Unsuitable(f"{data} is no hand-off with a schema of its own; name a schema with --schema")
+        if contract.is_table and not contract.users and is_raw(str(data), contract):
+            return check_raw(str(data), contract, BATCH_ROWS)
         with as_parquet(data, contract) as table:
             return _checked(table, contract, None)
     manifest = read_manifest(folder)

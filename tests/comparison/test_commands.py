@@ -65,6 +65,10 @@ def test_compare_names_a_column_that_a_partitioned_export_keeps_in_its_folders(f
         tmp_path / "o",
     )
     assert code == 1 and f"column {name}: is in the schema but not in {tmp_path / 'made.parquet'}" in err
+    made.to_pandas().drop(columns="rent").to_csv(tmp_path / "made.csv", index=False)
+    words = ["--real", files["real"], "--schema", files["schema"], "--out", tmp_path / "o"]
+    code, _, err = run_cli("compare", tmp_path / "made.csv", *words)
+    assert code == 1 and "rent" in err and "nacre-" not in err, err
 
 
 def test_the_internal_report_of_a_run_is_made_again_with_every_metric(tmp_path):

@@ -73,7 +73,9 @@ def test_a_table_that_breaks_its_schema(tmp_path, case, kind):
     table, data = change(make_table(100)), tmp_path / f"clinic.{kind}"
     write = pq.write_table if kind == "parquet" else pyarrow.csv.write_csv
     write(table, data)
-    assert match in refused(tmp_path, data=data)
+    sentence = refused(tmp_path, data=data)
+    assert match in sentence and sentence.count("nothing was charged") == 1
+    assert ("`nacre schema init FILE` lists the names" in sentence) == (case == "extra column")
 
 
 def test_every_broken_column_is_named_at_once(tmp_path):

@@ -232,6 +232,29 @@ def test_one_column_or_two_are_laid_out_a_row_a_cell_with_the_error_they_state(h
     assert age["age_low"].is_monotonic_increasing and age["age"].cat.categories.tolist() == age["age"].tolist()
 
 
+def test_counts_of_columns_are_printed_and_written_as_python_has_them(home, tmp_path):
+    words, before = ("marginals", name_of(home)), charges(home)
+    whole = nacre.marginals(name_of(home), home=home)
+    for columns in (("age",), max(tuple(names[:2]) for names in whole["columns"] if len(names) > 1)):
+        frame = nacre.marginals(name_of(home), *columns, home=home)
+        code, out, err = run_cli(*words, *columns, "--home", home)
+        assert code == 0, err
+        first = frame.iloc[0]
+        assert all(name in out for name in frame) and f"{first['count']:.1f}" in out and str(first[columns[0]]) in out
+        assert f"{first['standard_error']:.1f}" in out and f"{first['share']:.4f}" in out
+        rows = json.loads(run_cli(*words, *columns, "--home", home, "--json")[1])
+        assert [row["count"] for row in rows] == frame["count"].tolist() and list(rows[0]) == list(frame)
+        out = tmp_path / f"{columns[0]}.parquet"
+        code, said, err = run_cli(*words, *columns, "--out", out, "--home", home, "--json")
+        assert code == 0 and json.loads(said)["counts"] == len(frame), err
+        assert pq.read_table(out).to_pandas().equals(frame)
+        assert json.loads(said)["release"] == pq.read_schema(out).metadata[b"nacre.release"].decode()
+    code, out, err = run_cli(*words, "--home", home)
+    assert (code, out) == (1, "") and "--out is missing: name a file" in err
+    code, _, err = run_cli(*words, "aeg", "--home", home)
+    assert code == 1 and "did you mean `age`" in err and charges(home) == before
+
+
 @only("nacre")
 @pytest.mark.parametrize(
     ("columns", "says"),

@@ -299,6 +299,10 @@ REFUSED: dict[str, tuple[Write, str]] = {
     "JSON over several lines": (lambda f: text(f / "t.json", f'{{\n"patient": "{SECRET}"\n}}'), "damaged or not what"),
     "a row of fewer fields": (lambda f: text(as_csv(f / "t.csv"), (f / "t.csv").read_text() + "1,2\n"), "fewer fields"),
     "nested JSON": (lambda f: as_json(f / "t.jsonl", lambda row: {**row, "age": {SECRET: 1}}), "`type: identifier`"),
+    "nested JSON that the schema lacks": (
+        lambda f: as_json(f / "t.jsonl", lambda row: {**row, SECRET: {SECRET: 1}}),
+        "lists the names, which may be values and are not printed here; nested objects and lists are refused",
+    ),
     "a hive column that the schema lacks": (
         lambda f: hive(f / "t", SECRET, table=TABLE.append_column(SECRET, TABLE["ward"])),
         "the data has 1 column that the schema lacks",

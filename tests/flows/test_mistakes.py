@@ -202,6 +202,18 @@ def other_account(tmp_path: Path) -> Path:
 FRAMES: dict[str, tuple[Callable[[pd.DataFrame], object], str]] = {
     "an extra column": (lambda frame: frame.assign(shoe=1), "the data has 1 column that the schema lacks"),
     "a wrong type": (lambda frame: frame.assign(age="old"), "column age: must hold numbers"),
+    "mixed types": (
+        lambda frame: frame.assign(age=[*frame["age"][:-1], "old"], shoe=[*frame["age"][:-1], "old"]),
+        "^the data cannot be read as a table: column age mixes types; give every column one type",
+    ),
+    "mixed types that the schema does not name": (
+        lambda frame: frame.assign(shoe=[*frame["age"][:-1], "old"]),
+        "a column mixes types, or two columns have one name",
+    ),
+    "a column twice": (
+        lambda frame: pd.concat([frame, frame[["ward"]]], axis=1),
+        "^the data cannot be read as a table: it has column ward more than once",
+    ),
     "an empty frame": (lambda _: pd.DataFrame(), "is in the schema but not in the data"),
 }
 
@@ -212,7 +224,9 @@ def test_frames_are_held_to_the_schema_before_the_ledger_is_asked(other_account:
     frame = make_table(60).to_pandas()
     with refused(DataError, says=says) as caught:
         nacre.synthesize(change(frame), SCHEMA_TEXT, home=other_account, **ASKED)
-    assert "given" not in str(caught.value) and "/tmp" not in str(caught.value)
+    assert "given" not in str(caught.value) and "/tmp" not in str(caught.value) and "shoe" not in str(caught.value)
+    assert str(caught.value).count("nothing was charged") == 1
+    assert ("nacre.draft_schema(DATA)" in str(caught.value)) == (case == "an extra column")
     with refused(AccountMissing, account="clinic"):
         nacre.synthesize(frame, SCHEMA_TEXT, home=other_account, **ASKED)
     assert not list((other_account / "sensitive").glob("*/*"))

@@ -1,5 +1,6 @@
 """The embedded Prefect server records a run, and never outlives the process that needed it."""
 
+import logging
 import os
 import signal
 import socket
@@ -17,7 +18,7 @@ import pytest
 import flows.with_prefect.server
 from dpmodels.errors import NacreError
 from flows.with_prefect import configured
-from flows.with_prefect.server import PrefectServer, prefect_server
+from flows.with_prefect.server import _CHATTY, PrefectServer, prefect_server
 from tests.kit.api import Api
 from tests.kit.support import servers_of
 
@@ -28,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 HOLD = """
 import sys, time
 from pathlib import Path
-from flows.with_prefect.server import PrefectServer
+from flows.with_prefect.server import _CHATTY, PrefectServer
 with PrefectServer(Path(sys.argv[1])) as server:
     if "ready" in sys.argv: server.wait()
     print(server.pid, server.url, flush=True)
@@ -276,3 +277,19 @@ def test_a_server_that_asks_for_nothing_is_warned_of_once(
         with prefect_server(tmp_path):
             pass
     assert [record.getMessage().count("asks for no credential") for record in caplog.records] == [1]
+
+
+def test_threads_that_send_events_say_nothing_on_the_terminal(home: Path) -> None:
+    noisy = [logging.getLogger(name) for name in ("EventsWorker", "APILogWorker")]
+    for log in noisy:
+        log.setLevel(logging.NOTSET)
+    with prefect_server(home):
+        assert not any(log.isEnabledFor(logging.ERROR) for log in noisy)
+    assert not any(log.isEnabledFor(logging.ERROR) for log in noisy)  # they speak when the process ends
+
+
+def test_the_loggers_that_are_silenced_are_those_of_prefect() -> None:
+    from prefect.events.worker import EventsWorker
+    from prefect.logging.handlers import APILogWorker
+
+    assert {EventsWorker.__name__, APILogWorker.__name__} == set(_CHATTY)

@@ -135,6 +135,20 @@ def test_what_only_a_file_can_say_is_named_by_its_key(tmp_path: Path) -> None:
     assert err == f"error: privacy.target_epsilon is missing in {file}; there is no default\n"
 
 
+def test_who_names_no_schema_is_told_what_drafts_one(tmp_path: Path) -> None:
+    err = run_cli("plan", write_clinic(tmp_path)[0], "--epsilon", 1, "--delta", 1e-5)[2]
+    assert "--schema is missing" in err and "`nacre schema init DATA` drafts a schema" in err and err.count("\n") == 1
+
+
+def test_a_plan_says_that_it_reads_no_value_and_which_command_does(tmp_path: Path) -> None:
+    data, schema, _ = write_clinic(tmp_path)
+    words = ("plan", data, "--schema", schema, "--epsilon", 1, "--delta", 1e-5, "--home", tmp_path / "home")
+    err = run_cli(*words)[2]
+    assert f"values are not read by a plan: `nacre validate {data} --schema {schema}` holds them against" in err, err
+    assert run_cli("validate", data, "--schema", schema)[0] == 0
+    assert "values are not read" not in "".join(map(str, run_cli(*words, "--json")))
+
+
 def test_json_is_heard_between_two_words_of_a_command(tmp_path: Path) -> None:
     _, schema, _ = write_clinic(tmp_path)
     for words in (("--json", "schema", "lint"), ("schema", "--json", "lint"), ("schema", "lint", "--json")):

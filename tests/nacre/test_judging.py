@@ -63,6 +63,25 @@ def test_tables_stand_side_by_side_and_the_page_stays_inside(made: nacre.Result)
     assert isinstance(scores, pd.DataFrame) and scores.iloc[:, 3:].notna().any().all()
 
 
+def test_a_table_that_lacks_a_column_is_told_by_which_it_is_and_not_where_it_lay(made: nacre.Result) -> None:
+    real, short = make_table(300), made.table.drop(columns="sick")
+    for tables, rows, test, which in (
+        ([made.table, short], real, None, "table 2"),
+        ({"Zebulon": short}, real, None, "table 1"),
+        (made, real.drop_columns("sick"), None, "the real rows"),
+        (made, real, real.drop_columns("sick"), "the test rows"),
+    ):
+        with refused(DataError, column="sick", rule=f"is in the schema but not in {which}"):
+            nacre.compare(tables, rows, SCHEMA_TEXT, test=test, home=made.home)
+
+
+def test_rows_in_memory_with_every_column_are_held_to_the_rules_for_raw_tables(made: nacre.Result) -> None:
+    schema = SCHEMA_TEXT.replace(", keep: regenerate", "")
+    raw = nacre.validate(make_table(50).to_pandas(), schema)
+    assert raw["success"].all() and "the columns must be exactly those of the schema" in set(raw["rule"])
+    assert nacre.validate(made.table.drop(columns="patient"), schema)["success"].all()
+
+
 def test_tables_are_one_several_or_named(made: nacre.Result) -> None:
     real = make_table(300)
 

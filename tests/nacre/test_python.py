@@ -142,7 +142,7 @@ def test_rows_that_do_not_fit_are_refused_removed_and_never_shown(frame, tmp_pat
     ("change", "said"),
     [
         ({"data": [1, 2]}, "the data must be a pandas DataFrame"),
-        ({"data": pd.DataFrame({"age": [1, PLANTED, b"x"]})}, "a column mixes types"),
+        ({"data": pd.DataFrame({"age": [1, PLANTED, b"x"]})}, "column age mixes types"),
         ({"data": pd.DataFrame([[PLANTED, 1]], columns=["a", "a"])}, "two columns have one name"),
         ({"data": "absent.parquet"}, "absent.parquet does not exist"),
         ({"epsilon": 0}, "epsilon=0"),

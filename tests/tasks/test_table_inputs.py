@@ -6,13 +6,16 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
-from dpmodels.audit.made.clinic import make_schema, make_table
+from dpmodels.audit.made.clinic import SCHEMA_TEXT, make_schema, make_table
 from dpmodels.comparison.frame import ParquetBatches, read_frame
+from dpmodels.errors import DataError
 from tasks.run.table_inputs import as_parquet
 from tasks.stages.validate import check_hand_off
 from tests.kit.buckets import Bucket
-from tests.kit.inputs import as_arrow, as_csv, as_json, parquet
+from tests.kit.errors import refused
+from tests.kit.inputs import TABLE, as_arrow, as_csv, as_json, parquet
 from tests.kit.support import run_cli
 
 SCHEMA = make_schema()
@@ -59,3 +62,33 @@ def test_a_table_of_text_is_validated(tmp_path: Path) -> None:
     text = (tmp_path / "t.csv").read_text().replace("north", "nowhere")
     (tmp_path / "t.csv").write_text(text)
     assert check_hand_off(tmp_path / "t.csv", tmp_path / "clinic.yaml").broken
+
+
+CHANGED = {"patient": {"type": "identifier"}, "age": {"type": "integer", "min": 30, "max": 60, "outside": "clip"}}
+CLIPPED = make_schema(columns=yaml.safe_load(SCHEMA_TEXT)["columns"] | CHANGED)
+"""A schema that drops an identifier, and clips what a synthetic table may not hold."""
+
+
+@pytest.mark.parametrize("form", [*FORMS, "t.parquet"])
+def test_a_table_with_every_column_is_held_to_the_rules_for_raw_tables(tmp_path: Path, form: str) -> None:
+    (tmp_path / "clinic.yaml").write_text(CLIPPED.to_yaml())
+    words = ("validate", {**FORMS, "t.parquet": parquet}[form](tmp_path / form), "--schema", tmp_path / "clinic.yaml")
+    code, out, err = run_cli(*words)
+    assert code == 0 and "held to the rules for raw tables" in err and "broken" not in out + err, err
+    assert run_cli(*words, "--json")[0] == 0
+    code, _, err = run_cli("validate", as_csv(tmp_path / "made.csv", table=TABLE.drop_columns("patient")), *words[2:])
+    assert code == 1 and "held to the rules for synthetic tables, which have no patient" in err
+    assert "broken: column age must lie between 30 and 60" in err and "exactly those" not in err
+
+
+def test_a_raw_table_that_breaks_the_schema_is_told_before_a_run_is_given_it(tmp_path: Path) -> None:
+    (tmp_path / "clinic.yaml").write_text(CLIPPED.to_yaml())
+    path = as_csv(tmp_path / "t.csv")
+    path.write_text(path.read_text().replace("north", "nowhere"))
+    gate = check_hand_off(path, tmp_path / "clinic.yaml")
+    assert gate.raw and [rule.column for rule in gate.broken] == ["ward"]
+    failed = {one.rule.column: one.failed for one in gate.outcomes if not one.passed}
+    assert failed == {"ward": TABLE["ward"].to_pylist().count("north")}
+    path.write_text(path.read_text().partition("\n")[0] + "\n")
+    with refused(DataError, "holds no row"):
+        check_hand_off(path, tmp_path / "clinic.yaml")
