@@ -33,14 +33,14 @@ def runs(*, home: Place | None = None) -> "pd.DataFrame":
     Raises:
         NacreError: there is no such home.
     """
-    from dataclasses import asdict, fields
+    from dataclasses import astuple, fields
 
     import pandas as pd
 
     from tasks.run.runs import Listed, list_runs
 
-    listed = pd.DataFrame(map(asdict, list_runs(home_of(home))), columns=[field.name for field in fields(Listed)])
-    return listed.rename(columns={"name": "run"})
+    names = ["run" if field.name == "name" else field.name for field in fields(Listed)]
+    return pd.DataFrame(map(astuple, list_runs(home_of(home))), columns=names)
 
 
 def validate(data: "Table", schema: SchemaLike | None = None) -> "pd.DataFrame":
