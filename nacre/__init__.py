@@ -17,6 +17,7 @@ from importlib import import_module
 from inspect import isfunction
 from typing import TYPE_CHECKING, Any
 
+from dpmodels import errors
 from dpmodels.errors import NacreError, near
 from nacre.words import ReleaseWarning, in_python
 
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
     from nacre.given import Schema, draft_schema, load_schema
     from nacre.ledgers import Ledger, PrivacyBudget, PrivacyUnit, ledger
     from nacre.planning import Planned, plan
-    from nacre.result import Report, Result, Spent, verify
+    from nacre.result import Report, Result, Spent
     from nacre.running import fit, resume, synthesize
+    from nacre.verified import verify
 
 __all__ = [
     "Ledger",
@@ -67,15 +69,23 @@ _MODULES = {
     "given": ("Schema", "draft_schema", "load_schema"),
     "ledgers": ("Ledger", "PrivacyBudget", "PrivacyUnit", "ledger"),
     "planning": ("Planned", "plan"),
-    "result": ("Report", "Result", "Spent", "verify"),
+    "result": ("Report", "Result", "Spent"),
     "free": ("marginals", "sample"),
     "judging": ("compare", "runs", "validate"),
     "running": ("fit", "resume", "synthesize"),
+    "verified": ("verify",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 
+_ERRORS = {name: one for name, one in vars(errors).items() if isinstance(one, type) and issubclass(one, NacreError)}
+for _error in _ERRORS.values():
+    _error.__module__ = __name__  # what a traceback shows before the message, and where pickle finds it
+
+
 def __getattr__(name: str) -> Any:
+    if name in _ERRORS:
+        return _ERRORS[name]
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{near(name, __all__)}", name=name)
     attribute = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

@@ -28,22 +28,26 @@ FIGURES = ("score", "better", "real rows")
 def runs(*, home: Place | None = None) -> "pd.DataFrame":
     """List the runs of a home, the oldest first: what each was of, how far it is, and what goes on with it.
 
+    The column ``run`` has the names that ``nacre.resume`` and ``nacre.sample`` take.
+
     Raises:
         NacreError: there is no such home.
     """
-    from dataclasses import asdict, fields
+    from dataclasses import astuple, fields
 
     import pandas as pd
 
     from tasks.run.runs import Listed, list_runs
 
-    return pd.DataFrame(map(asdict, list_runs(home_of(home))), columns=[field.name for field in fields(Listed)])
+    names = ["run" if field.name == "name" else field.name for field in fields(Listed)]
+    return pd.DataFrame(map(astuple, list_runs(home_of(home))), columns=names)
 
 
 def validate(data: "Table", schema: SchemaLike | None = None) -> "pd.DataFrame":
     """Hold a table, of whatever tool, against the rules of a schema: a row for each rule, and whether it holds.
 
-    ``failing_rows`` of ``rows`` break it; both are null for a rule about the table as a whole.
+    ``failing_rows`` of ``rows`` break it; both are null for a rule about the table as a whole. What fails alone is
+    ``rules[~rules["success"]]``.
 
     Args:
         data: a hand-off, a path or a URI of files, or rows in memory; of a tree of tables a dictionary of frames.

@@ -1,8 +1,10 @@
 """What a notebook shows of a result: small tables of HTML, in which everything that was given is escaped."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,14 +14,20 @@ FIRST_ROWS, MOST_COLUMNS = 5, 12
 LEFT = "text-align:left"
 
 
-def facts_as_html(caption: str, facts: Mapping[str, str]) -> str:
-    """Lay named sentences out, a row each; a line break within one is kept."""
+def facts_as_html(caption: str, facts: Mapping[str, str], links: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Lay named sentences out, a row each; a line break within one is kept, and what has a link leads to it."""
     rows = (
         f'<tr><th scope="row" style="{LEFT}">{escape(name)}</th>'
-        f'<td style="{LEFT};white-space:pre-line">{escape(text)}</td></tr>'
+        f'<td style="{LEFT};white-space:pre-line">{_marked(text, links.get(name, ""))}</td></tr>'
         for name, text in facts.items()
     )
     return f"<table><caption>{escape(caption)}</caption><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _marked(text: str, link: str) -> str:
+    """Escape a text, with what stands between backticks as code; ``link`` is where all of it leads."""
+    marked = re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
+    return f'<a href="{escape(link)}">{marked}</a>' if link else marked
 
 
 def rows_as_html(caption: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -1,7 +1,6 @@
 """The result of a run: the synthetic table, the report, and what was spent."""
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import cached_property
@@ -12,10 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from dpmodels import amounts
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.hand_off.manifest import read_manifest
-from dpmodels.hand_off.verification import Verification
-from dpmodels.plural import counted
 from nacre.ledgers import Place, home_of
 from nacre.notebook import facts_as_html, first_rows_as_html
+from nacre.verified import Verified, verify
 from nacre.words import in_python
 
 if TYPE_CHECKING:
@@ -72,7 +70,10 @@ class Result:
         manifest: the content of ``manifest.json``.
         changes: what another fit of an old release changed; None unless ``nacre.fit`` or a refit made this.
         home: of the run that made it here, in which ``nacre.sample`` finds it again; None of one that you received.
+        opened: says that the run opened its account, and how its cap is raised; empty of every other run.
     """
+
+    opened = ""
 
     @in_python
     def __init__(self, folder: Place, changes: "Changes | None" = None, home: Path | None = None) -> None:
@@ -194,7 +195,7 @@ class Result:
 
         return export(self.folder, str(to), (by,) if isinstance(by, str) else by, png, replace)
 
-    def verify(self, public_key: Place | None = None, officer_key: Place | None = None) -> Verification:
+    def verify(self, public_key: Place | None = None, officer_key: Place | None = None) -> Verified:
         """Check every file, the budget, the pages and the signature; see ``nacre.verify``."""
         return verify(self.folder, public_key, officer_key)
 
@@ -208,11 +209,12 @@ class Result:
         from dpmodels.pages.glance import IN_SHORT, glance
 
         seen = {"WARNING": self.drowned, **glance(self.report.facts), **self._in_short()}
-        others = f"{counted(len(self.warnings), 'warning')}: see `.warnings`" if self.warnings else ""
+        others = "\n".join(warning for warning in self.warnings if warning != self.drowned)
         files = {"report": str(self.report.path), "warnings": others}
-        names = ("WARNING", IN_SHORT, "made", "spent", "hides", "checks", "warnings", "folder", "report")
+        names = ("WARNING", IN_SHORT, "made", "spent", "account", "hides", "checks", "warnings", "folder", "report")
         facts = {name: text for name in names if (text := {**seen, **files}.get(name))}
-        return facts_as_html(f"hand-off of {self.manifest.data_set}", facts) + self._first_rows()
+        links = {"report": self.report.path.absolute().as_uri()}
+        return facts_as_html(f"hand-off of {self.manifest.data_set}", facts, links) + self._first_rows()
 
     def _first_rows(self) -> str:
         """Show the first rows of the table, or of the first private one of several."""
@@ -238,6 +240,7 @@ class Result:
         return {
             "made": f"{product}, by {manifest.method}; run {self.run}",
             "spent": f"{cost}, account {manifest.ledger.account or '(left out)'}",
+            **({"account": self.opened} if self.opened else {}),
             "hides": f"one {manifest.unit}, {manifest.adjacency}",
             "folder": str(self.folder),
         }
@@ -258,27 +261,6 @@ def home_known(run: str | Result) -> Path | None:
 def name_of(run: str | Result) -> str:
     """Return the name of a run that is given by its name or by what it handed over."""
     return run.run if isinstance(run, Result) else run
-
-
-def verify(folder: Place, public_key: Place | None = None, officer_key: Place | None = None) -> Verification:
-    """Check a hand-off by itself, without its ledger: every file, the budget, the pages, and the signature.
-
-    With a public key (PEM) the manifest must be signed by its private key, and only then ``verdict`` of what is
-    returned is ``VERIFIED``: otherwise nobody whom you know vouches for the hand-off, and it is ``CONSISTENT ONLY``.
-    With an officer's key the run must have been approved with it.
-
-    Raises:
-        NacreError: something is wrong; the message names all of it.
-    """
-    from tasks.run.bucket import verify as check
-
-    signer, officer = (Path(key) if key else None for key in (public_key, officer_key))
-    verified = check(os.fspath(folder), signer, officer)
-    if verified.faults:
-        raise ArtifactError(
-            f"the hand-off {folder} has {counted(len(verified.faults), 'fault')}: {'; '.join(verified.faults)}"
-        )
-    return verified
 
 
 def _read_parquet(path: Path, form: "Callable[[pa.Table], T]") -> T:

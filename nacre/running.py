@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from dpmodels.errors import DataError, Unsuitable
+from dpmodels.errors import DataError, NacreError, Unsuitable
 from dpmodels.privacy import Sensitive
 from flows import fit as fit_again
 from flows.config import FitConfig, SynthesizeConfig
@@ -13,7 +14,7 @@ from flows.settings import from_environment, placed
 from flows.synthesize import carry_out, find
 from nacre.given import SchemaLike, path_of, schema_file, with_public_rows
 from nacre.keywords import SampledSettings, SynthesisSettings, started, takes_settings, terms_of
-from nacre.ledgers import Place, home_of, url_of
+from nacre.ledgers import Ledger, Place, home_of, url_of
 from nacre.result import Result, home_known, name_of
 from tasks.run.in_memory import are_given, forget_given
 from tasks.run.runs import inside, is_out_lost, stays_inside
@@ -117,12 +118,33 @@ def fit(release: Place, **settings: Unpack[SampledSettings]) -> Result:
 
 def take_to_hand_off(run: Run) -> Result:
     """Take a run to its hand-off."""
-    return Result(_finished(run).settings.out, home=run.home)
+    return _handed_over(_finished(run))
+
+
+def _handed_over(run: Run) -> Result:
+    """Return the result of a finished run, which says so where the run opened its account."""
+    made = Result(run.settings.out, home=run.home)
+    made.opened = _opened(run)
+    return made
+
+
+def _opened(run: Run) -> str:
+    """Say how more is allowed of an account whose cap is still the budget of the run that opened it; else nothing."""
+    terms, name = run.settings.opens, run.settings.account
+    with suppress(NacreError):  # a ledger that cannot be read says nothing here
+        if terms and not terms.parent and Ledger(run.ledger).account(name).cap == terms.cap:
+            own = "" if run.home == home_of(None) else repr(str(run.home))
+            call = f"nacre.ledger({f'url={run.ledger_url!r}' if run.ledger_url else own}).change_cap"
+            return (
+                f"{name} was opened with this budget as its cap, which leaves nothing for a second run; for more, "
+                f"`{call}({name!r}, epsilon=EPSILON, reason=REASON)`"
+            )
+    return ""
 
 
 def take_to_end(run: Run) -> Result | Path:
     """Take a run to its hand-off, or to the folder of models that stay in the sensitive zone."""
-    return inside(run) if stays_inside(_finished(run)) else Result(run.settings.out, home=run.home)
+    return inside(run) if stays_inside(_finished(run)) else _handed_over(run)
 
 
 def _finished(run: Run) -> Run:

@@ -4,6 +4,7 @@ import pickle
 import shutil
 import sys
 from decimal import Decimal
+from html import escape
 from pathlib import Path
 from typing import NoReturn
 
@@ -46,6 +47,56 @@ def test_a_notebook_shows_headline_price_checks_places_and_the_first_rows(made: 
         values = made.table[name].head().astype(object).tolist()
         assert all(f"<td>{value}</td>" in page for value in values if isinstance(value, str | int)), name
     assert page.count("<tr") < 20
+
+
+def test_warnings_are_shown_in_full_and_the_report_is_a_link(
+    made: nacre.Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = ["read `made.report` <b>first</b>", "another"]
+    monkeypatch.setattr(nacre.Result, "warnings", property(lambda self: [self.drowned, *said]))
+    page = made._repr_html_()
+    assert "read <code>made.report</code> &lt;b&gt;first&lt;/b&gt;\nanother</td>" in page and "`" not in page
+    assert f'<a href="{made.report.path.as_uri()}">{made.report.path}</a>' in page
+    assert not made.drowned or page.count(made.drowned) == 1
+
+
+def test_a_run_that_opened_its_account_says_how_more_is_allowed(made: nacre.Result) -> None:
+    said = "clinic was opened with this budget as its cap, which leaves nothing for a second run; for more, "
+    call = f"nacre.ledger({str(made.home)!r}).change_cap('clinic', epsilon=EPSILON, reason=REASON)"
+    assert f"{said}`{call}`" in repr(made) and escape(call) in made._repr_html_()
+    again = nacre.resume(made.run, home=made.home)
+    assert isinstance(again, nacre.Result) and again.opened == made.opened
+    exec(f"import nacre\n{call}", {"EPSILON": 2, "REASON": "a second release"})
+    try:
+        raised = nacre.resume(made.run, home=made.home)
+        assert isinstance(raised, nacre.Result) and raised.opened == "" and "as its cap" not in repr(raised)
+    finally:
+        nacre.ledger(made.home).change_cap("clinic", epsilon=1, reason="as it was")
+    assert nacre.Result(made.folder).opened == ""
+
+
+def test_a_check_shows_its_verdict_first_then_faults_and_notes(made: nacre.Result) -> None:
+    checked = nacre.verify(made.folder)
+    lines = repr(checked).splitlines()
+    assert lines[0].startswith("<nacre hand-off: CONSISTENT ONLY: nobody whom you named vouches for it")
+    assert "name it by `public_key`" in lines[0] and any("epsilon" in line for line in lines[1:])
+    assert not any(line.startswith("  faults") for line in lines) and "[]" not in repr(checked)
+    checked.faults, checked.notes = ["a <b> was changed", "c is missing"], ["d was not checked"]
+    lines = [line.split(maxsplit=1) for line in repr(checked).splitlines()]
+    assert lines[0][-1] == "hand-off: FAULTY: 2 faults" and [line[0] for line in lines[1:3]] == ["faults", "faults"]
+    assert ["notes", "d was not checked"] in lines
+    page = checked._repr_html_()
+    assert "FAULTY" in page and "a &lt;b&gt; was changed\nc is missing" in page and "<b>" not in page
+
+
+def test_errors_name_themselves_as_they_are_caught_and_travel() -> None:
+    with pytest.raises(nacre.NacreError) as caught:
+        nacre.Result("nowhere")
+    kinds = [kind for kind in type(caught.value).__mro__ if issubclass(kind, nacre.NacreError)]
+    assert len(kinds) > 1 and all(f"{kind.__module__}.{kind.__name__}".startswith("nacre.") for kind in kinds)
+    assert all(getattr(nacre, kind.__name__) is kind for kind in kinds)
+    again = pickle.loads(pickle.dumps(Unsuitable("as it is")))
+    assert type(again) is Unsuitable and str(again) == "as it is"
 
 
 def test_no_more_than_the_first_rows_is_read(made: nacre.Result, tmp_path: Path) -> None:

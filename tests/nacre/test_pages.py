@@ -7,6 +7,7 @@ import shutil
 import warnings
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import nacre
@@ -24,8 +25,6 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/de
 @pytest.fixture
 def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder where `nacre demo` has left its table, of an eighth of the rows, and its schema."""
-    import pandas as pd
-
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NACRE_HOME", "state")
     (tmp_path / "demo").mkdir()
@@ -124,8 +123,6 @@ def test_every_command_of_the_pages_exists_with_its_options(monkeypatch: pytest.
 
 
 def test_the_lines_for_a_notebook_run_as_they_stand(demo: Path) -> None:
-    import pandas as pd
-
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(), re.DOTALL)
     names: dict[str, object] = {"frame": pd.read_parquet("demo/earnings.parquet"), "nacre": nacre}
     for block in reversed(blocks):  # the account is opened first
@@ -185,6 +182,49 @@ def test_each_question_is_answered_by_one_command_of_nacre_and_a_link() -> None:
     asked = re.split(r"^\*\*(\d+)\. How do I .*\?\*\*$", text, flags=re.MULTILINE)
     assert asked[1::2] == [str(number) for number in range(1, 31)]
     assert all(len(re.findall(r"^    nacre ", answer, re.MULTILINE)) == 1 and "](" in answer for answer in asked[2::2])
+
+
+def refusals() -> list[list[str]]:
+    """Write what is wrong of each kind beside the demo's files, and list the commands that refuse it."""
+    schema = SCHEMA.read_text()
+    changed = {
+        "todo": ("max: 55", "max: TODO"),
+        "less": ("  school_years: {type: integer, min: 0, max: 18}\n", ""),
+        "narrow": ("max: 55", "max: 40"),
+        "wages": ("name: earnings", "name: wages"),
+    }
+    for name, (old, new) in changed.items():
+        Path(f"{name}.yaml").write_text(schema.replace(old, new))
+    rows = pd.read_parquet("demo/earnings.parquet")
+    rows.assign(age=rows.age.where(rows.index > 3)).to_parquet("null.parquet")
+
+    def makes(kind: str = "demo/earnings", rows: str = "demo/earnings.parquet", more: str = "--home new") -> str:
+        return f"synthesize {rows} --schema {kind}.yaml --epsilon 3 --delta 1e-5 --out next {more}"
+
+    lines = [
+        "schema lint todo.yaml",
+        makes("less"),
+        makes("narrow"),
+        makes(rows="null.parquet"),
+        makes(rows="absent.parquet"),
+        makes().replace("1e-5", "0.1"),
+        makes().replace("next", "made"),
+        makes(more=""),
+        makes("wages", more=""),
+        makes("wages", more="--open"),
+        "sample 20990101-abc --rows 5 --out more.parquet",
+    ]
+    return [line.split() for line in lines]
+
+
+def test_the_errors_of_the_page_are_printed_as_they_stand_there(demo: Path) -> None:
+    page = (ROOT / "docs" / "how-do-i.md").read_text().split("## When it refuses")[1]
+    told = re.findall(r"^\| `(.*?)` \|", page, re.MULTILINE)
+    nacre.synthesize("demo/earnings.parquet", "demo/earnings.yaml", epsilon=1, delta=1e-5, out="made")
+    for words, error in zip(refusals(), told, strict=True):
+        code, _, err = run_cli(*words)
+        assert code == 1 and all(part in err for part in error.split("…")), (error, err)
+    assert charges(demo / "state") == ["reserve", "draw", "seal", "commit"] and not Path("next").exists()
 
 
 def test_pages_say_how_many_questions_are_answered() -> None:

@@ -1,0 +1,72 @@
+"""The check of a hand-off by itself, and what a terminal and a notebook show of it."""
+
+import os
+from pathlib import Path
+
+from dpmodels.errors import ArtifactError, in_words
+from dpmodels.hand_off.verification import CONSISTENT, UNCHECKED, VERIFIED, Verification
+from dpmodels.plural import counted
+from nacre.ledgers import Place
+from nacre.notebook import facts_as_html
+from nacre.words import CALLS, argument
+
+MEANS = {
+    VERIFIED: "whole, and signed by the key you named",
+    CONSISTENT: "nobody whom you named vouches for it; get the signer's key, and name it by `public_key`",
+}
+
+
+class Verified(Verification):
+    """What a check found, in the order in which one reads it: the verdict, faults, what was promised, and notes."""
+
+    def __repr__(self) -> str:
+        lines = (f"  {name:12} {line}" for name, text in self._facts().items() for line in text.split("\n"))
+        return "\n".join([f"<{self._headline()}", *lines]) + ">"
+
+    def _repr_html_(self) -> str:
+        return facts_as_html(self._headline(), self._facts())
+
+    def _headline(self) -> str:
+        means = MEANS.get(self.verdict, counted(len(self.faults), "fault"))
+        return f"nacre hand-off: {self.verdict}: {means}"
+
+    def _facts(self) -> dict[str, str]:
+        """Return what there is to say by its name; each fault, caution and note is a line."""
+        facts = {
+            "faults": "\n".join(self.faults),
+            "cautions": "\n".join(self.cautions),
+            "notes": "\n".join(self.notes),
+            "files": f"{self.files} as the manifest has them",
+            "budget": self.budget,
+            "unit": self.unit,
+            "charge": self.charge,
+            "account": self.account or "not known here",
+            "days": self.days,
+            "approved": self.approved,
+            "may leave": self.agreed,
+            **self.declared,
+            "signature": self.signature,
+            "not checked": UNCHECKED,
+        }
+        return {name.replace("_", " "): in_words(text, argument, CALLS) for name, text in facts.items() if text}
+
+
+def verify(folder: Place, public_key: Place | None = None, officer_key: Place | None = None) -> Verified:
+    """Check a hand-off by itself, without its ledger: every file, the budget, the pages, and the signature.
+
+    With a public key (PEM) the manifest must be signed by its private key, and only then ``verdict`` of what is
+    returned is ``VERIFIED``: otherwise nobody whom you know vouches for the hand-off, and it is ``CONSISTENT ONLY``.
+    With an officer's key the run must have been approved with it.
+
+    Raises:
+        NacreError: something is wrong; the message names all of it.
+    """
+    from tasks.run.bucket import verify as check
+
+    signer, officer = (Path(key) if key else None for key in (public_key, officer_key))
+    verified = Verified(**vars(check(os.fspath(folder), signer, officer)))
+    if verified.faults:
+        raise ArtifactError(
+            f"the hand-off {folder} has {counted(len(verified.faults), 'fault')}: {'; '.join(verified.faults)}"
+        )
+    return verified
