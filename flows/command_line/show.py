@@ -12,9 +12,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from dpmodels.contract.schema import Schema
 from dpmodels.errors import ArtifactError, Unsuitable
-from dpmodels.gate.expectations import Verdicts
+from dpmodels.gate.expectations import Gate, Verdicts
 from dpmodels.gate.suite import dropped_from
 from dpmodels.hand_off.signature import NOBODY_AGREED
 from dpmodels.hand_off.verification import UNCHECKED, VERIFIED, Verification
@@ -316,7 +315,7 @@ def held_to(gate: Verdicts) -> str:
     """Say which rules a table was held to, and how that was decided where its columns decided it."""
     if gate.raw:
         return "held to the rules for raw tables, as a run's data is: it has every column of the schema"
-    names = sorted(dropped_from(gate.contract)) if isinstance(gate.contract, Schema) else ()
+    names = sorted(dropped_from(gate.schema)) if isinstance(gate, Gate) else ()
     return "held to the rules for synthetic tables" + (f", which have no {', '.join(names)}" if names else "")
 
 

@@ -9,10 +9,8 @@ from dpmodels.codec.encode import Codec
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate
-from dpmodels.privacy import Sensitive
-from dpmodels.reading.ingest import check_passed, encode_checked, transform_encode
+from dpmodels.reading.ingest import transform_check, transform_encode
 from dpmodels.reading.load import are_apart, check_first, load_parts
-from dpmodels.reading.pictures import Batches
 from dpmodels.report.bins import CellTally
 from dpmodels.report.fidelity import Measured
 from tasks.engine.engines import Threads, cores, open_engine
@@ -56,19 +54,7 @@ def check_raw(data: str, schema: Schema, batch_rows: int) -> Gate:
     Raises:
         DataError: the table has other columns than the schema, cannot be read, or holds no row that it admits.
     """
-    gate, some = Gate(schema, raw=True), False
-
-    def check(part: Sensitive[Batches]) -> tuple[Gate, bool]:
-        found = Gate(schema, raw=True)
-        return found, sum(1 for _ in encode_checked(part.reveal(), found)) > 0
-
-    for found, rows in Threads(cores()).map(check, load_parts(data, schema, batch_rows)):
-        gate.add(found)
-        some |= rows
-    gate.settle()
-    if not gate.broken:
-        check_passed(some, gate)
-    return gate
+    return transform_check(load_parts(data, schema, batch_rows), schema, Threads(cores()).map)
 
 
 @dataclass(frozen=True)

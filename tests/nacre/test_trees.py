@@ -236,7 +236,7 @@ def without(name: str) -> dict[str, Any]:
         (lambda: {**frames(), "item": "item.parquet"}, "table item must be a pandas DataFrame, .*: str"),
         (
             lambda: {**frames(), "item": pd.DataFrame({"price": [1, PLANTED]})},
-            "table item cannot be read as a table: a column mixes types",
+            "table item cannot be read as a table: column price mixes types",
         ),
         (lambda: Hostile(), "the tables cannot be read: the dictionary fails when it is asked for them"),
         (lambda: make_table(5).to_pandas(), "the schema has 4 tables: give a dictionary with a frame for each"),
