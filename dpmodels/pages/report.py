@@ -22,6 +22,7 @@ from dpmodels.pages.maps import scatter
 from dpmodels.pages.multiples import multiples, pairs_figure
 from dpmodels.pages.page import percent, render_page, short
 from dpmodels.pages.words import MEANINGS, look_in_words, quantity_in_words
+from dpmodels.plural import counted
 
 DONE = {
     "nacre": "Noisy histograms of every column were released first, to find where its values lie and how many they "
@@ -132,7 +133,7 @@ def _privacy_in_words(privacy: Mapping[str, Any], charged: Mapping[str, Any] | N
         "total": f"{epsilon:.4g}",
         "delta": short(delta),
         "one": one,
-        "unit": f"one user, with at most {rows} rows" if one == "user" else f"one {one}",
+        "unit": f"one user, with at most {counted(rows, 'row')}" if one == "user" else f"one {one}",
         "whose": f"any one user with all their rows (at most {rows})" if one == "user" else f"any one {one}",
         "factor": factor_rounded_up(epsilon),
         "guesses": in_words(right),
