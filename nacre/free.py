@@ -9,7 +9,6 @@ from nacre.result import Result, run_of
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
 
 
 def sample(
@@ -74,12 +73,11 @@ def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place 
     """
     import pyarrow as pa
 
-    from tasks.stages.noisy_tables import read_table, read_tables
+    from tasks.stages.noisy_tables import read_counts, read_tables
 
     stored_run, names = run_of(run, home), _names_in(columns)
-    if names:
-        return _tidy(read_table(stored_run, names), names)
-    frame: pd.DataFrame = pa.concat_tables(read_tables(stored_run)).to_pandas()
+    tables = [read_counts(stored_run, names)] if names else read_tables(stored_run)
+    frame: pd.DataFrame = pa.concat_tables(tables).to_pandas()
     return frame
 
 
@@ -91,22 +89,3 @@ def _names_in(columns: Sequence[object]) -> list[str]:
     if len(names) < len(columns):
         raise Unsuitable('columns must be names, as in marginals(run, "age", "income")')
     return names
-
-
-def _tidy(table: "pa.Table", columns: Sequence[str]) -> "pd.DataFrame":
-    """Lay the counts of some columns out with a column for each of them, whose cells keep their order."""
-    import pandas as pd
-
-    rows, tidy = table.select(["cells", "low", "high"]).to_pydict(), dict[str, object]()
-    for axis, name in enumerate(columns):
-        cells, low, high = ([row[axis] for row in rows[part]] for part in ("cells", "low", "high"))
-        tidy[name] = pd.Categorical(cells, categories=list(dict.fromkeys(cells)))
-        if any(bound is not None for bound in low):
-            tidy |= {_apart(f"{name}_low", columns): low, _apart(f"{name}_high", columns): high}
-    counts = table["count"].to_numpy()
-    figures = {"count": counts, "standard_error": table["standard_error"].to_numpy(), "share": counts / counts.sum()}
-    return pd.DataFrame(tidy | {_apart(name, columns): values for name, values in figures.items()})
-
-
-def _apart(figure: str, columns: Sequence[str]) -> str:
-    return f"{figure}_" if figure in columns else figure

@@ -43,16 +43,6 @@ def read_tables(run: Run) -> Iterator[pa.Table]:
         yield table.replace_schema_metadata({FOOTER: release.entry})
 
 
-def read_table(run: Run, columns: Sequence[str]) -> pa.Table:
-    """Return the rows of the noisy table of some columns that has the least noise.
-
-    Raises:
-        ArtifactError: the run has released nothing yet.
-        Unsuitable: it has released no counts, or none of these columns together.
-    """
-    return noisy_table(_release_of(run), columns)
-
-
 def read_counts(run: Run, columns: Sequence[str]) -> pa.Table:
     """Return the counts of some columns, a row a cell, as a table with a column for each of them.
 
