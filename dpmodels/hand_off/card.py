@@ -273,6 +273,8 @@ def _quality(report: Mapping[str, Any]) -> dict[str, Any]:
     columns = [one for one in report.get("columns", ()) if "distance_to_release" in one]
     charged = report.get("charged") or {}
     figures: dict[str, Any] = {"checks": len(report.get("gate", ()))}
+    if "headline" in report:
+        figures["headline"] = report["headline"]
     if columns:
         figures["farthest_column"] = max(one["distance_to_release"] for one in columns)
         figures["noise_alone"] = max(one["expected_distance"] for one in columns)

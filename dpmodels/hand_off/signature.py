@@ -100,7 +100,7 @@ def agree(folder: Path, key: Path, day: date, reason: str = "", approver: str = 
     signature = base64.b64encode(private.sign(_agreed(said, (folder / MANIFEST).read_bytes()))).decode()
     (folder / OFFICER_SIGNATURE).unlink(missing_ok=True)  # whoever sent the folder may have put a link there
     with (folder / OFFICER_SIGNATURE).open("x", encoding="utf-8") as file:
-        file.write(_record(public, signature, **said))
+        file.write(_record(public, signature, key_sha256=fingerprint(public), **said))
     return fingerprint(public)
 
 
@@ -123,8 +123,10 @@ def check_agreed(folder: Path, manifest: bytes, key: str, approver: str = "") ->
         public = signature = day = why = ""
     said = {"day": day, "reason": why}
     sound = DAY.fullmatch(day) and REASON.fullmatch(why) and signed_by(public, signature, _agreed(said, manifest))
-    if not sound or content != _record(public, signature, **said).encode():
-        raise ArtifactError(f"{OFFICER_SIGNATURE} is not an officer's signature of this manifest")
+    if not sound or content != _record(public, signature, key_sha256=fingerprint(public), **said).encode():
+        raise ArtifactError(
+            f"{OFFICER_SIGNATURE} is not an officer's signature of this manifest, with this day and reason"
+        )
     if key and key != public:
         raise ArtifactError(f"{OFFICER_SIGNATURE} is by another key than the officer's that you named")
     if approver and approver != public:

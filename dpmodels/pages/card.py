@@ -268,18 +268,22 @@ def _words(facts: Mapping[str, Any]) -> dict[str, Any]:
         "delta": _once_in(hand_off["delta"]),
         "guesses": in_words(meant["right_guesses"]),
         "guesses_of_budget": in_words(meant["right_guesses_of_budget"]),
-        "counted": _counted(content.get("counted"), hand_off["delta"]),
+        "counted": _counted(content.get("counted"), hand_off["delta"], hand_off["unit"].startswith("user")),
     }
 
 
-def _counted(records: float | None, delta: float | None) -> str:
-    """Say how many units there are, and what delta comes to over all of them; nothing where nothing was counted."""
+def _counted(records: float | None, delta: float | None, users: bool) -> str:
+    """Say how many records there are, and what delta comes to over all; of rows of users, that they are no persons."""
     if records is None:
         return ""
-    said = f"A noisy count has about {thousands(round(records))} of them"
+    said = f"A noisy count has about {thousands(round(records))}"
+    if users:
+        return f"{said} rows in use; how many persons these are was not released."
     if not delta:
-        return f"{said}."
-    return f"{said}; delta times that is {short(delta * records)}, and delta is chosen so that this is well below 1."
+        return f"{said} records."
+    return (
+        f"{said} records; delta times that is {short(delta * records)}, and delta is chosen so that it is well below 1."
+    )
 
 
 def _made(content: Mapping[str, Any]) -> str:
@@ -319,7 +323,7 @@ def _unit(hand_off: Mapping[str, Any]) -> dict[str, str]:
     if unit.startswith("user"):
         rows = unit.partition("at most ")[2].rstrip(")")
         one = f"one person (user) with all their rows, at most {rows}"
-        sentence = "Of a person with more rows the others were not used."
+        sentence = "Of a person with more only the first of them, in the order of the data, were used."
     else:
         what = {"document": "document"}.get(unit, "record")
         one = f"one {what}" + (" of one client" if hand_off["clients"] else "")

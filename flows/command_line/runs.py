@@ -281,8 +281,9 @@ def agree_to(folder: Path, key: Path, reason: str, yes: bool, as_json: bool) -> 
     from flows.command_line.show import facts_of_hand_off, spaced
     from tasks.stages.agree import agree, look
 
-    verified = look(folder)
-    confirm("hand-off", spaced(facts_of_hand_off(verified)), "Sign that these files may leave?", yes, as_json)
+    facts = facts_of_hand_off(look(folder))
+    del facts["may_leave"]
+    confirm("hand-off", spaced(facts), "Sign that these files may leave?", yes, as_json)
     file, fingerprint = agree(folder, key, reason)
     said = f"{file}: you signed that the files of {folder} may leave, with the key whose SHA-256 is {fingerprint}"
     say(said, {"file": str(file), "key": fingerprint}, as_json)

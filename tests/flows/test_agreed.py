@@ -49,11 +49,13 @@ def test_neither_another_key_nor_another_manifest_nor_another_day_passes(tmp_pat
     for content in (signed.replace(str(datetime.now(UTC).date()), "2019-01-01"), "{}", "[" * 3000, signed + " "):
         (hand_off / OFFICER_SIGNATURE).write_text(content)
         assert verify_hand_off(hand_off).faults == [
-            f"{OFFICER_SIGNATURE} is not an officer's signature of this manifest"
+            f"{OFFICER_SIGNATURE} is not an officer's signature of this manifest, with this day and reason"
         ]
     elsewhere = Path(shutil.copytree(GOLDEN / "FORMAT-13" / "declared", tmp_path / "elsewhere"))
     (elsewhere / OFFICER_SIGNATURE).write_text(signed)
-    assert verify_hand_off(elsewhere).faults == [f"{OFFICER_SIGNATURE} is not an officer's signature of this manifest"]
+    assert verify_hand_off(elsewhere).faults == [
+        f"{OFFICER_SIGNATURE} is not an officer's signature of this manifest, with this day and reason"
+    ]
 
 
 def test_the_signature_of_an_officer_is_not_taken_for_that_of_who_made_it_nor_the_other_way(
@@ -62,9 +64,11 @@ def test_the_signature_of_an_officer_is_not_taken_for_that_of_who_made_it_nor_th
     key, public = write_key(tmp_path / "dana.pem")
     assert run_cli("approve", hand_off, "--key", key, "--yes")[0] == 0
     record = json.loads((hand_off / OFFICER_SIGNATURE).read_text())
-    del record["day"], record["reason"]
+    del record["day"], record["reason"], record["key_sha256"]
     (hand_off / SIGNATURE).write_text(json.dumps(record, indent=1))
-    assert verify_hand_off(hand_off, public).faults == [f"{SIGNATURE} is not a signature of this manifest"]
+    assert verify_hand_off(hand_off, public).faults == [
+        f"{SIGNATURE} is not a signature of this manifest, with this day and reason"
+    ]
 
 
 def test_who_approved_the_charge_signs_that_the_files_may_leave_and_nobody_else(tmp_path: Path, hand_off: Path) -> None:
