@@ -81,7 +81,8 @@ class SynthesizeConfig(SampledConfig):
     """Everything that a synthesis needs."""
 
     data: Place = Field(
-        description="Path, pattern or URI of Parquet, CSV, Arrow or JSON lines; of a database with --query; or images.",
+        description="Path, pattern or URI of Parquet, CSV, Arrow, JSON lines, Excel, Delta, Iceberg or DuckDB; of a "
+        "database with --query; or images.",
         examples=["/srv/nacre/visits.parquet"],
     )
     query: str = Field(

@@ -1,6 +1,6 @@
 """More out of a release that is paid for, at no cost: rows under conditions, and its noisy tables."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dpmodels.errors import Unsuitable
@@ -15,7 +15,7 @@ def sample(
     run: "str | Result",
     rows: int,
     *,
-    where: "str | Sequence[str]" = (),
+    where: "str | Sequence[str] | Mapping[str, object]" = (),
     seed: int | None = None,
     device: str = "auto",
     home: Place | None = None,
@@ -42,6 +42,8 @@ def sample(
     from tasks.stages.draw_rows import draw_rows
 
     stored_run = run_of(run, home)
+    if isinstance(where, Mapping):
+        where = [f"{name}={value}" for name, value in where.items()]
     conditions = (where,) if isinstance(where, str) else tuple(map(str, where))
     drawn = pa.concat_tables(table for table, _ in draw_rows(stored_run, rows, conditions, seed, device))
     contract = stored_run.plan.release.contract

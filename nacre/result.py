@@ -201,7 +201,9 @@ class Result:
 
     def __repr__(self) -> str:
         warning = f"  WARNING {self.drowned}\n" if self.drowned else ""
-        lines = "\n".join(f"  {name:7} {text}" for name, text in self._in_short().items())
+        headline = self.report.facts.get("headline")
+        facts = ({"in short": headline} if headline else {}) | self._in_short() | {"report": str(self.report.path)}
+        lines = "\n".join(f"  {name:8} {text}" for name, text in facts.items())
         return f"<nacre hand-off of {self.manifest.data_set}\n{warning}{lines}>"
 
     def _repr_html_(self) -> str:

@@ -16,7 +16,9 @@ def _marginals(facts: Facts) -> tuple[bool, str]:
     distances, chance = facts["total_variation_1_way"], facts["chance_1_way"]
     column = max(distances, key=lambda name: float(distances[name] - chance[name]))
     worst, usual = distances[column], chance[column]
-    finding = f"the worst column, {column}, is off by {worst:.3f} in total variation, where chance gives {usual:.3f}"
+    finding = (
+        f"{column} is farthest beyond chance: off by {worst:.3f} in total variation, where chance gives {usual:.3f}"
+    )
     return worst <= usual + 0.1, f"{finding}; the limit is 0.1 more"
 
 

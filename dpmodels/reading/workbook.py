@@ -114,13 +114,25 @@ def _rows(file: DataFile) -> Iterator[Iterator[Sequence[Any]]]:
         with file.open() as source, closing(load_workbook(source, read_only=True, keep_links=False)) as book:
             sheet = _sheet(file, {sheet.title: sheet for sheet in book.worksheets})
             sheet.reset_dimensions()  # what the file says of its size may be anything
-            yield sheet.iter_rows(max_row=ROWS, max_col=COLUMNS)
+            yield _short(sheet.iter_rows(max_row=ROWS))
         return
     except (NacreError, Malformed):
         raise
     except Exception:  # of any kind that zip, XML and openpyxl have, and it may quote the file
         pass
     raise Damaged
+
+
+def _short(rows: Iterator[Sequence[Any]]) -> Iterator[Sequence[Any]]:
+    """Yield rows, each as wide as its last cell: filled up to all columns of a sheet, they take an hour.
+
+    Raises:
+        Malformed: while reading: a row has more cells than a sheet has columns.
+    """
+    for row in rows:
+        if len(row) > COLUMNS:
+            raise Malformed(LONGER)
+        yield row
 
 
 def _sheet(file: DataFile, sheets: Mapping[str, Any]) -> Any:

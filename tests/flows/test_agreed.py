@@ -66,9 +66,7 @@ def test_the_signature_of_an_officer_is_not_taken_for_that_of_who_made_it_nor_th
     record = json.loads((hand_off / OFFICER_SIGNATURE).read_text())
     del record["day"], record["reason"], record["key_sha256"]
     (hand_off / SIGNATURE).write_text(json.dumps(record, indent=1))
-    assert verify_hand_off(hand_off, public).faults == [
-        f"{SIGNATURE} is not a signature of this manifest, with this day and reason"
-    ]
+    assert verify_hand_off(hand_off, public).faults == [f"{SIGNATURE} is not a signature of this manifest"]
 
 
 def test_who_approved_the_charge_signs_that_the_files_may_leave_and_nobody_else(tmp_path: Path, hand_off: Path) -> None:

@@ -12,7 +12,7 @@ from dpmodels.reading import duckdb_tables
 from dpmodels.reading.addresses import address_of
 from dpmodels.reading.data_files import find_files
 from dpmodels.reading.text_records import Malformed
-from dpmodels.reading.workbook import read_sheet
+from dpmodels.reading.workbook import _rows, read_sheet
 from tasks.run.workbook_file import write_workbook
 from tests.kit.errors import refused
 from tests.kit.open_tables import workbook
@@ -26,6 +26,14 @@ def sheet(place: Path, column: str = "a") -> list[str | None]:
 def test_a_row_of_nothing_is_a_row_where_another_follows(tmp_path: Path) -> None:
     place = workbook(tmp_path / "c.xlsx", [["a", "b"], [1, 2], [None, None], [None, None], [3, 4], [None, None]])
     assert sheet(place) == ["1", None, None, "3"]
+
+
+def test_no_more_cells_are_looked_at_than_a_row_has(tmp_path: Path) -> None:
+    place = workbook(tmp_path / "c.xlsx", [["a", "b"], [1, 2], [None, None], [3]])
+    with _rows(find_files(str(place))[0]) as rows:
+        assert max(map(len, rows)) == 2
+    with pytest.raises(Malformed):
+        sheet(workbook(tmp_path / "d.xlsx", [["a", "b"], [1, 2, None, None, 5]]))
 
 
 def test_a_span_of_time_says_no_unit_and_is_refused(tmp_path: Path) -> None:
