@@ -293,6 +293,8 @@ def test_partitions_by_two_columns_are_not_disjoint_and_neither_are_those_of_bef
     left = {**SEEN, "min": date(2025, 1, 1), "max": date(2027, 1, 1)}
     other = make_schema(columns={"left": left, **columns}, partition="left")
     (tmp_path / "clinic.yaml").write_text(other.to_yaml())
+    rows = pq.read_table(tmp_path / "clinic.parquet")
+    pq.write_table(rows.append_column("left", rows["seen"]), tmp_path / "clinic.parquet")
     with pytest.raises(LedgerError, match="told apart otherwise"):
         start(config(tmp_path, "b"), "b", str(DAYS[1]))
     old = tmp_path / "old"
