@@ -32,7 +32,6 @@ columns:
   high: {{type: number, min: 0, max: 20, round: 1, dtype: float32}}
   ward: {{type: categorical, values: [a, b]}}
 """
-PAIR = "ExpectColumnPairValuesAToBeGreaterThanB"
 
 
 @pytest.mark.parametrize("rule", ["low < high", "high>=low", "low <= high"])
@@ -97,8 +96,8 @@ def test_the_gate_names_the_constraint_a_row_breaks_and_lets_null_pass(raw: bool
     assert gate.check(stays()) and not gate.broken
     assert not gate.check(stays(start=[date(2020, 1, 2), date(2020, 5, 1)], low=[3, 9]))
     assert [str(rule) for rule in gate.broken] == [
-        f"`start <= end` must hold in every row ({PAIR})",
-        f"`low < high` must hold in every row ({PAIR})",
+        "`start <= end` must hold in every row",
+        "`low < high` must hold in every row",
     ]
     assert [outcome.failed for outcome in gate.outcomes if not outcome.passed] == [1, 1]
     assert {outcome.checked for outcome in gate.outcomes} == {4}
@@ -134,7 +133,7 @@ def test_shares_of_nulls_and_row_counts_are_judged_over_all_batches() -> None:
 def test_nothing_is_encoded_once_a_constraint_is_broken(tmp_path) -> None:
     schema = make(STAYS.format(rule="low < high"))
     bad = stays(low=[3, 9])
-    with refused(DataError, rf"`low < high` must hold in every row \({PAIR}\)"):
+    with refused(DataError, r"`low < high` must hold in every row"):
         transform_encode([Sensitive(iter(bad.to_batches()))], Gate(schema, raw=True), tmp_path)
     assert pa.ipc.open_file(tmp_path / "part-00000.arrow").num_record_batches == 0
 

@@ -27,7 +27,6 @@ columns:
   start: {{type: datetime, min: 2020-01-01, max: 2020-12-31, nullable: true}}
   name: {{type: identifier}}
 """
-IN_SET = "ExpectColumnValuesToBeInSet"
 
 
 def make(rule: str) -> Schema:
@@ -123,7 +122,7 @@ KEPT = [
 def test_the_raw_gate_holds_rows_to_the_rule_as_they_are_encoded(rule, changes, kept) -> None:
     gate = Gate(make(rule), raw=True)
     gate.check(rows(**changes))
-    assert [str(one) for one in gate.broken] == ([] if kept else [f"`{rule}` must hold in every row ({IN_SET})"])
+    assert [str(one) for one in gate.broken] == ([] if kept else [f"`{rule}` must hold in every row"])
     assert [outcome.failed for outcome in gate.outcomes if not outcome.passed] == ([] if kept else [1])
 
 

@@ -289,6 +289,7 @@ def test_what_is_no_signature_is_a_fault(hand_off: Path, content: str) -> None:
         budget=whole.budget,
         unit=whole.unit,
         days=whole.days,
+        agreed=whole.agreed,
         approved=whole.approved,
         notes=["the pages of format 1 were not compared with the figures; they have their hashes"],
     )
