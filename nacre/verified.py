@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from dpmodels.errors import ArtifactError, in_words
-from dpmodels.hand_off.verification import CONSISTENT, UNCHECKED, VERIFIED, Verification
+from dpmodels.hand_off.verification import CONSISTENT, VERIFIED, Verification
 from dpmodels.plural import counted
 from nacre.ledgers import Place
 from nacre.notebook import facts_as_html
@@ -36,17 +36,7 @@ class Verified(Verification):
             "faults": "\n".join(self.faults),
             "cautions": "\n".join(self.cautions),
             "notes": "\n".join(self.notes),
-            "files": f"{self.files} as the manifest has them",
-            "budget": self.budget,
-            "unit": self.unit,
-            "charge": self.charge,
-            "account": self.account or "not known here",
-            "days": self.days,
-            "approved": self.approved,
-            "may leave": self.agreed,
-            **self.declared,
-            "signature": self.signature,
-            "not checked": UNCHECKED,
+            **self.facts,
         }
         return {name.replace("_", " "): in_words(text, argument, CALLS) for name, text in facts.items() if text}
 

@@ -44,6 +44,23 @@ class Verification:
     priced: set[Any] = field(default_factory=set, compare=False, repr=False)
 
     @property
+    def facts(self) -> dict[str, str]:
+        """What there is to say of a hand-off without a fault, by names for programs, and what no check can see."""
+        return {
+            "files": f"{self.files} as the manifest has them",
+            "budget": self.budget,
+            "unit": self.unit,
+            "charge": self.charge,
+            "account": self.account or "not known here",
+            **({"days": self.days} if self.days else {}),
+            "approved": self.approved,
+            "may_leave": self.agreed,
+            **self.declared,
+            "signature": self.signature,
+            "not_checked": UNCHECKED,
+        }
+
+    @property
     def verdict(self) -> str:
         """``VERIFIED``, ``CONSISTENT`` where nobody whom the recipient named vouches for it, or ``FAULTY``."""
         return FAULTY if self.faults else VERIFIED if self.vouched else CONSISTENT

@@ -27,7 +27,7 @@ EXPECTED = (
     "root mean squared errors to expect, by the values themselves, where these thin out towards the bounds as they do "
     "where they are counted"
 )
-AS_A_RULE = "as a rule half of it or less"
+AS_A_RULE = "as a rule six tenths of it or less"
 """What errors are beside those that are stated, at the median of tables whose truth is known: benchmarks.coverage."""
 DISTANCE = f"distance from the real table, by noise and fit; farther in one release of twenty, {AS_A_RULE}"
 MOST_CLIPPED = 5

@@ -278,10 +278,10 @@ def agree_to(folder: Path, key: Path, reason: str, yes: bool, as_json: bool) -> 
         ArtifactError: something is wrong with it.
     """
     from flows.command_line.console import confirm, say
-    from flows.command_line.show import facts_of_hand_off, spaced
+    from flows.command_line.show import spaced
     from tasks.stages.agree import agree, look
 
-    facts = facts_of_hand_off(look(folder))
+    facts = look(folder).facts
     del facts["may_leave"]
     confirm("hand-off", spaced(facts), "Sign that these files may leave?", yes, as_json)
     file, fingerprint = agree(folder, key, reason)

@@ -16,7 +16,7 @@ from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.gate.expectations import Gate, Verdicts
 from dpmodels.gate.suite import dropped_from
 from dpmodels.hand_off.signature import NOBODY_AGREED
-from dpmodels.hand_off.verification import UNCHECKED, VERIFIED, Verification
+from dpmodels.hand_off.verification import VERIFIED
 from dpmodels.ledger.approval import Approval, ApprovalRequest
 from dpmodels.ledger.records import Quote
 from dpmodels.plural import counted
@@ -254,23 +254,6 @@ def spaced(facts: Mapping[str, str]) -> dict[str, str]:
     return {name.replace("_", " "): words for name, words in facts.items()}
 
 
-def facts_of_hand_off(verified: Verification) -> dict[str, str]:
-    """Say what a check found of a hand-off without a fault, and what no check can see."""
-    return {
-        "files": f"{verified.files} as the manifest has them",
-        "budget": verified.budget,
-        "unit": verified.unit,
-        "charge": verified.charge,
-        "account": verified.account or "not known here",
-        **({"days": verified.days} if verified.days else {}),
-        "approved": verified.approved,
-        "may_leave": verified.agreed,
-        **verified.declared,
-        "signature": verified.signature,
-        "not_checked": UNCHECKED,
-    }
-
-
 def show_verified(
     folder: str, public_key: Path | None, officer_key: Path | None, records: Path | None, as_json: bool
 ) -> None:
@@ -296,7 +279,7 @@ def show_verified(
             f"{verified.verdict}: the hand-off {folder} has {counted(len(verified.faults), 'fault')}: "
             "do not use it, and ask whoever sent it"
         )
-    facts = facts_of_hand_off(verified)
+    facts = verified.facts
     if records is not None:
         facts["records"] = f"those in {records} are of this hand-off; what nobody declared is of whoever wrote them"
     if as_json:
