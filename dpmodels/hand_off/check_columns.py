@@ -1,7 +1,7 @@
 """Check the columns of a report: they are the schema's, in its order, and their labels are of their values."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpmodels.contract.columns import Continuous, Modelled
@@ -13,6 +13,8 @@ Facts = Mapping[str, Any]
 VALUE = r"[-+0-9:.,e ]{1,40}"
 LABEL = re.compile(rf"{VALUE}( to {VALUE})?|exactly 0|null")
 """What is written of a cell of an interval: its values, or the state that it stands for."""
+MORE = re.compile(r"[0-9,]{1,20} more")
+"""What is written of the categories of a group that are not named."""
 TICK = re.compile(VALUE)
 NOTE = re.compile(
     r"share per (bar of a logarithmic axis|[-+0-9.,e]{1,20}|([-+0-9.,e]{1,20} )?(day|hour|minute|second)s?)"
@@ -98,6 +100,14 @@ def _are_labels(labels: Any, column: Modelled) -> bool:
     if not isinstance(column, Continuous):
         return bool(labels == list(Bins.of(column).labels))
     return isinstance(labels, list) and all(LABEL.fullmatch(one) for one in labels)
+
+
+def are_groups(groups: Any, column: Modelled, labels: Sequence[str]) -> bool:
+    """Tell whether groups of a column's values are called after these, as ``group_labels`` does; ``labels``: of all."""
+    known = isinstance(groups, list) and all(isinstance(group, list) for group in groups)
+    if isinstance(column, Continuous):
+        return known and all(LABEL.fullmatch(one) for group in groups for one in group)
+    return known and all(one in labels or MORE.fullmatch(one) for group in groups for one in group)
 
 
 def _is_axis(axis: Any, column: Modelled) -> bool:

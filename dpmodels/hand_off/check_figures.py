@@ -3,7 +3,8 @@
 What a figure is rests on whoever signed; what it cannot be is held here.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from math import inf
 from typing import Any
 
@@ -12,6 +13,8 @@ from dpmodels.contract.schema import Schema
 from dpmodels.report.within import pair_within, quantiles_within, shares_within
 
 Facts = Mapping[str, Any]
+SHARES_OF_A_PAIR = ("released", "synthetic", "stddev")
+"""What a report says of each group of one column with each of another."""
 ROUNDED = 1e-5
 """By how much a figure may be off by its rounding, relatively."""
 ERRORS = ("expected_error_of_a_share", "expected_distance", "distance_to_release", "cells", "released_stddev")
@@ -53,11 +56,27 @@ def _are_pairs(pairs: Facts, columns: int) -> bool:
     distances = pairs.get("distances", [])
     listed = [tuple(one[:2]) for one in distances]
     return (
-        _are_between((pairs[key] for key in pairs.keys() - {"distances"}), 0)
+        _are_between((pairs[key] for key in pairs.keys() - {"distances", "tables"}), 0)
         and all(_are_between(figures, 0, 1 + ROUNDED) for _, _, *figures in distances)
         and all(figures[3:] == [pair_within(figures)] for _, _, *figures in distances if figures[3:])
         and all(0 <= first < second < columns for first, second in listed)
         and len(set(listed)) == len(listed)
+        and all(_is_table(one, dict(zip(listed, distances, strict=True))) for one in pairs.get("tables", ()))
+    )
+
+
+def _is_table(table: Facts, listed: Mapping[tuple[int, ...], Sequence[float]]) -> bool:
+    """Tell whether the shares of two columns are as many as their groups, and as far apart as is listed."""
+    shape, places = [len(groups) for groups in table["labels"]], tuple(table["columns"])
+    shares = [table[key] for key in SHARES_OF_A_PAIR]
+    if places not in listed or not all(len(one) == shape[0] and {*map(len, one)} == {shape[1]} for one in shares):
+        return False
+    released, synthetic, stddev = (list(chain.from_iterable(one)) for one in shares)
+    apart = sum(abs(one - other) for one, other in zip(released, synthetic, strict=True)) / 2
+    return (
+        _are_between([*synthetic, *stddev], 0)
+        and _are_between(synthetic, 0, 1 + ROUNDED)
+        and abs(min(1.0, apart) - listed[places][3]) <= len(released) * ROUNDED
     )
 
 

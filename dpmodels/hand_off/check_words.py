@@ -15,7 +15,8 @@ import numpy as np
 
 from dpmodels.contract.federation import Federation
 from dpmodels.contract.schema import Schema
-from dpmodels.hand_off.check_columns import are_columns
+from dpmodels.hand_off.check_columns import are_columns, are_groups
+from dpmodels.hand_off.check_figures import SHARES_OF_A_PAIR as SHARES
 from dpmodels.hand_off.check_figures import impossible
 from dpmodels.hand_off.check_maker import is_later
 from dpmodels.hand_off.figures import are_figures, has_figures
@@ -36,6 +37,7 @@ EMBEDDED = SHARED | {"documents", "dim", "candidates", "candidates_chosen", "pol
 EMBEDDED |= {"headline"}
 FEDERATED = SHARED | {"unprotected", "trust", "sizes_are_public", "compared", "clients", "public_records", "classes"}
 FEDERATED |= {"measurement"}
+PAIRS = {"expected_error_of_a_share", "cells_of_a_column", "distances"}
 FIT = {"coordinates", "signal", "left", "explained"}
 SCORE, DISTANCE = {"value", "low", "high", "on_synthetic_rows"}, {"cells", "measured", "noise_alone", "low", "high"}
 CHARGED = {"status", "charged", "target_epsilon", "spent_epsilon", "delta", "event", "ledger_charge", "scores_sha256"}
@@ -112,13 +114,29 @@ def _of_table(report: Facts, contract: Contract, manifest: Manifest) -> Iterator
         "released_noise_stddev": _are_noises(report.get("released_noise_stddev", {}), contract, manifest),
         "gate": all(has_figures(one, {"success"}, *CHECKED) for one in report["gate"]),
         "headline": report["headline"] == headline(report),
-        "pairs": are_figures(report["pairs"], {"expected_error_of_a_share", "cells_of_a_column", "distances"}),
+        "pairs": _are_pairs(report["pairs"], table, report["columns"]),
         "synthetic_rows": are_figures(report["synthetic_rows"]),
         "released_records": are_figures(report["released_records"]),
         "map": _is_map(report.get("map"), contract),
         **_sheet(report, contract),
     }
     yield from (name for name, so in follows.items() if not so)
+
+
+def _are_pairs(pairs: Facts | None, table: Schema, columns: Sequence[Facts]) -> bool:
+    """Tell whether two columns together have figures, and groups that are called after their values."""
+    if pairs is None:
+        return True
+    figures, modelled = {key: pairs[key] for key in pairs.keys() - {"tables"}}, list(table.modelled.values())
+    return are_figures(figures, PAIRS) and all(
+        has_figures(one, {"columns", *SHARES}, "labels")
+        and len(one["labels"]) == len(one["columns"])
+        and all(
+            are_groups(labels, modelled[place], columns[place]["labels"])
+            for place, labels in zip(one["columns"], one["labels"], strict=True)
+        )
+        for one in pairs.get("tables", ())
+    )
 
 
 def _are_noises(noises: Any, contract: Contract, manifest: Manifest) -> bool:

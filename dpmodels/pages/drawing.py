@@ -88,12 +88,25 @@ def path(kind: str, pieces: Iterable[str]) -> Markup:
     return Markup('<path class="{}" d="{}"/>').format(kind, "".join(pieces))
 
 
-def words(x: float, y: float, text: str, anchor: str, kind: str = "") -> Markup:
-    """Write text at a place."""
-    css_class = Markup(' class="{}"').format(kind) if kind else ""
-    return Markup('<text x="{}" y="{}" text-anchor="{}"{}>{}</text>').format(
-        number(x), number(y), anchor, css_class, text
-    )
+def words(x: float, y: float, text: str, anchor: str, kind: str = "", upright: bool = False) -> Markup:
+    """Write text at a place, or from there upwards."""
+    more = Markup(' class="{}"').format(kind) if kind else Markup("")
+    if upright:
+        more += Markup(' transform="rotate(-90 {} {})"').format(number(x), number(y))
+    return Markup('<text x="{}" y="{}" text-anchor="{}"{}>{}</text>').format(number(x), number(y), anchor, more, text)
+
+
+def two_lines(text: str, most: int) -> list[str]:
+    """Break a label that is longer than ``most`` letters in two: behind a separator if one is early enough."""
+    if len(text) <= most:
+        return [text]
+    ends = [
+        text.rfind(mark, 0, most + 1) + len(mark.rstrip())
+        for mark in (" to ", " or ", ", ", " ")
+        if mark in text[: most + 1]
+    ]
+    begin = ends[0] if ends else most
+    return [text[:begin], cut(text[begin:].strip(), most)]
 
 
 def cut(label: str, most: int) -> str:

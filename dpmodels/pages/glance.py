@@ -23,10 +23,7 @@ SKEWED = 20.0
 """Times the mean that the 99 % quantile may be for an error to be written in percent of the mean: else it is near 0."""
 MOST_RELATIVE = 10.0
 """Errors of a mean or a quantile, by itself, beyond which it is called unknown."""
-EXPECTED = (
-    "root mean squared errors to expect, by the values themselves, where these thin out towards the bounds as they do "
-    "where they are counted"
-)
+EXPECTED = "errors to expect, root mean squared, where values thin out towards the bounds as their counts do"
 AS_A_RULE = "as a rule six tenths of it or less"
 """What errors are beside those that are stated, at the median of tables whose truth is known: benchmarks.coverage."""
 DISTANCE = f"distance from the real table, by noise and fit; farther in one release of twenty, {AS_A_RULE}"
@@ -52,9 +49,12 @@ def glance(report: Facts) -> dict[str, str]:
         lines["fit"] = _fit(report["fit"])
     if report.get("columns"):
         lines["worst columns"] = _worst(report)
-        known = f"{', '.join(numbers)} ({EXPECTED})" if (numbers := doubted(report)) else ""
-        if said := [*filter(None, [known, clipped(report["columns"], MOST_CLIPPED)])]:
-            lines["means"] = "; ".join(said)
+        worst = worst_means(report)
+        for words, figure, errors in (("means", "mean", EXPECTED), ("99 % quantiles", "p99", "the same errors")):
+            if worst:
+                lines[words] = f"{', '.join(one['name'] + ' ' + _off(one, figure) for one in worst)} ({errors})"
+        if cut := clipped(report["columns"], MOST_CLIPPED):
+            lines["at the bounds"] = cut
     return lines
 
 

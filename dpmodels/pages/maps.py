@@ -1,11 +1,11 @@
 """Maps and squares for the reports: places with names on them, and a value for every two columns."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from markupsafe import Markup
 
-from dpmodels.pages.drawing import WIDTH, Figure, cut, number, path, svg, words
+from dpmodels.pages.drawing import WIDTH, Figure, cut, number, path, svg, two_lines, words
 
 NAMED = 20
 """Columns of a square whose names fit beside it."""
@@ -19,6 +19,12 @@ TEXT = 11
 """Characters of a name that fit beside a square."""
 MOST_ROWS = 20
 """Places of a map that its table lists."""
+BESIDE, GUTTER = 84.0, 12.0
+"""Room for labels beside squares, and between two of these."""
+GROUPS = 4
+"""Rows of a square that stands beside another."""
+TWO_LINES, LINE, LETTER = 12, 12.0, 6.9
+"""Letters of such a label in a line, the height of a line, and the width of a letter."""
 SHADES = 8
 """Steps of a color between nothing and full."""
 
@@ -70,7 +76,7 @@ def square(
         x, y = left + column * side, top + row * side
         depth = min(abs(value) / full, 1.0) * SHADES
         shade = (math.ceil(depth) if scale else round(depth)) * (-1 if value < 0 else 1)
-        shades.setdefault(shade, []).append(_cell(x, y, side))
+        shades.setdefault(shade, []).append(_cell(x, y, side, side))
         if scale and len(names) <= NUMBERED:
             parts.append(words(x + side / 2, y + side / 2 + 3, f"{100 * value:.0f}", "middle", "cell"))
     parts = [path(_kind(shade), corners) for shade, corners in sorted(shades.items()) if shade] + parts
@@ -80,20 +86,73 @@ def square(
         parts.append(words(left - 4, top + middle + side / 6, named, "end", small or "label"))
         if not small or index % 5 == 4:
             parts.append(words(left + middle, top - 4, str(index + 1), "middle", small or "cell" * bool(scale)))
-    frame = Markup('<rect class="frame" x="{}" y="{}" width="{}" height="{}"/>')
-    parts.append(frame.format(left, top, WIDTH - left, WIDTH - left))
+    parts.append(_frame(left, top, WIDTH - left, WIDTH - left))
     bottom = top + WIDTH - left
     if not scale:
         return svg(bottom, title, description, parts)
     start = min(left, 100)
-    parts += [path(_kind(shade), (_cell(start + 8 + 12 * shade, bottom + 8, 12),)) for shade in range(1, SHADES + 1)]
+    parts += [
+        path(_kind(shade), (_cell(start + 8 + 12 * shade, bottom + 8, 12, 12),)) for shade in range(1, SHADES + 1)
+    ]
     for x, anchor, text in ((start + 14, "end", scale[0]), (start + 122, "start", scale[1])):
         parts.append(words(x, bottom + 18, text, anchor, small or "cell"))
     return svg(bottom + 24, title, description, parts)
 
 
-def _cell(x: float, y: float, side: float) -> str:
-    return f"M{number(x)} {number(y)}h{number(side)}v{number(side)}h-{number(side)}z"
+def beside(
+    title: str,
+    description: str,
+    names: tuple[str, str],
+    labels: tuple[Sequence[str], Sequence[str]],
+    tables: Mapping[str, Sequence[Sequence[float]]],
+) -> Markup:
+    """Draw the shares of two columns in groups as squares beside each other, in one scale, with percentages in them.
+
+    Shapes: each of ``tables``, by what is written above it, [groups of the first column, groups of the second].
+    """
+    width = (WIDTH - BESIDE - GUTTER * (len(tables) - 1)) / len(tables)
+    rows, columns = len(labels[0]), len(labels[1])
+    high, wide, top, bottom = width / GROUPS, width / columns, 18.0, 18.0 + width / GROUPS * rows
+    full = max((share for table in tables.values() for line in table for share in line), default=0) or 1.0
+    shades, parts = dict[int, list[str]](), [words(0, 12, cut(names[0], TWO_LINES), "start")]
+    for row, label in enumerate(labels[0]):
+        parts += _lines(BESIDE - 5, top + high * (row + 0.5) + 4, label, upright=False)
+    for index, (name, table) in enumerate(tables.items()):
+        left = BESIDE + index * (width + GUTTER)
+        parts.append(words(left + width / 2, 12, name, "middle", "label"))
+        parts += [_frame(left, top, width, bottom - top)]
+        for column, label in enumerate(labels[1]):
+            parts += _lines(left + wide * (column + 0.5) + 4, bottom + 5, label, upright=True)
+        for row, line in enumerate(table):
+            for column, share in enumerate(line):
+                x, y = left + column * wide, top + row * high
+                shade = round(min(abs(share) / full, 1.0) * SHADES) * (-1 if share < 0 else 1)
+                shades.setdefault(shade, []).append(_cell(x, y, wide, high))
+                parts.append(words(x + wide / 2, y + high / 2 + 4, f"{100 * share:.0f}", "middle", "label"))
+    deepest = max((len(line) for label in labels[1] for line in two_lines(label, TWO_LINES)), default=0)
+    end = bottom + 10 + LETTER * deepest
+    parts.append(words((BESIDE + WIDTH) / 2, end + 10, cut(names[1], NAMED), "middle"))
+    drawn = [path(_kind(shade), corners) for shade, corners in sorted(shades.items()) if shade]
+    return svg(end + 16, title, description, drawn + parts)
+
+
+def _lines(x: float, y: float, label: str, upright: bool) -> list[Markup]:
+    """Write a label that ends at a place on one line or two."""
+    lines = two_lines(label, TWO_LINES)
+    shifts = [LINE * (index - (len(lines) - 1) / 2) for index in range(len(lines))]
+    return [
+        words(x + shift * upright, y + shift * (not upright), line, "end", "label", upright)
+        for shift, line in zip(shifts, lines, strict=True)
+    ]
+
+
+def _frame(x: float, y: float, width: float, height: float) -> Markup:
+    frame = Markup('<rect class="frame" x="{}" y="{}" width="{}" height="{}"/>')
+    return frame.format(*map(number, (x, y, width, height)))
+
+
+def _cell(x: float, y: float, width: float, height: float) -> str:
+    return f"M{number(x)} {number(y)}h{number(width)}v{number(height)}h-{number(width)}z"
 
 
 def _kind(shade: int) -> str:

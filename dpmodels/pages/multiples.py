@@ -4,11 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from dpmodels.pages.drawing import Figure
 from dpmodels.pages.glance import likely_of_pair
-from dpmodels.pages.maps import square
+from dpmodels.pages.maps import beside, square
 from dpmodels.pages.page import percent, percent_up
 from dpmodels.pages.plots import Shares, bars, histogram
+from dpmodels.statistics.dependence import dependence
 
 Facts = Mapping[str, Any]
 MOST_CATEGORIES = 12
@@ -50,8 +53,7 @@ def column_figure(column: Facts) -> Figure:
     if column["ordered"]:
         order = order[: column["values"]]
         if axis := column.get("axis"):
-            height = f"height: {axis['note'].replace('share', 'share of the rows', 1)}"
-            notes += [height, *([f"{percent(axis['beyond'])} beyond"] if axis["beyond"] else [])]
+            notes += [_height(axis["note"]), *([f"{percent(axis['beyond'])} beyond"] if axis["beyond"] else [])]
         notes += [f"{labels[index]}: {_share(column, index)}" for index in range(column["values"], len(labels))]
     elif len(order) > MOST_CATEGORIES:
         order = sorted(order, key=lambda index: -column["synthetic"][index])[: MOST_CATEGORIES - 1]
@@ -69,6 +71,12 @@ def column_figure(column: Facts) -> Figure:
         if len(order) < len(labels):
             figure = replace(figure, rows=_all_of(column))
     return replace(figure, foot=" · ".join(filter(None, notes)))
+
+
+def _height(note: str) -> str:
+    """Say what the height of a bar is, of what an axis calls it: a share per so many units."""
+    width = note.removeprefix("share per ")
+    return f"height: share of the rows per {'width of ' * (width[-1:].isdigit() and width != '1')}{width}"
 
 
 def _all_of(column: Facts) -> tuple[tuple[str, ...], ...]:
@@ -105,3 +113,32 @@ def pairs_figure(facts: Facts) -> Figure | None:
         note += f"; the numbers beneath are the {LISTED} farthest, and report.json has all"
     header = ("columns", "noise alone, on average", "synthetic rows to release", "within")
     return Figure(title, note, drawn, header, rows[:LISTED])
+
+
+def pair_tables(facts: Facts) -> list[Figure]:
+    """Draw some pairs of columns in groups, as they were released beside the synthetic rows."""
+    pairs = facts.get("pairs") or {}
+    within = {(first, second): likely_of_pair(figures) for first, second, *figures in pairs.get("distances", ())}
+    farthest = max(within.values(), default=0.0)
+    return [_pair_table(facts["columns"], one, within[*one["columns"]], farthest) for one in pairs.get("tables", ())]
+
+
+def _pair_table(columns: Sequence[Facts], table: Facts, within: float, farthest: float) -> Figure:
+    """Draw one pair: two squares, how far apart they may be, and by how much the columns depend on each other."""
+    first, second = (columns[place]["name"] for place in table["columns"])
+    groups = [
+        [(" or " if columns[place]["ordered"] else ", ").join(labels) for labels in of_one]
+        for place, of_one in zip(table["columns"], table["labels"], strict=True)
+    ]
+    shares = {name: table[name] for name in ("released", "synthetic")}
+    depends = {name: percent(dependence(np.array(each))) for name, each in shares.items()}
+    title, said = f"{first} with {second}", f"within {percent_up(within)}"
+    foot = f"dependence: {depends['released']} released, {depends['synthetic']} synthetic"
+    drawn = beside(title, f"{said}; {foot}", (first, second), (groups[0], groups[1]), shares)
+    rows = tuple(
+        (f"{one}; {other}", *(percent(table[name][i][j]) for name in ("released", "stddev", "synthetic")))
+        for i, one in enumerate(groups[0])
+        for j, other in enumerate(groups[1])
+    )
+    header = (f"{first}; {second}", "released", "\N{PLUS-MINUS SIGN} 1 standard deviation", "synthetic")
+    return Figure(title, said + ", the farthest off" * (within == farthest), drawn, header, rows, foot)

@@ -14,8 +14,9 @@ from dpmodels.pages.page import percent
 
 HEIGHT = 150
 LEFT, TOP, FLOOR = 46, 10, 130
-LINE = 20
-FIGURE = 58.0
+LINE, MOST_LINE = 20.0, 40.0
+"""Height of a category's line: of many, and of few, which have as much room as a histogram."""
+FIGURE = 63.0
 """Room for a percentage beside the bars."""
 TEXT = 17
 """Characters of a label that fit beside a bar."""
@@ -169,19 +170,22 @@ def bars(title: str, note: str, labels: Sequence[str], shares: Shares | None, ma
     named = zip(places, series, strict=True) if series[1:] else ()
     parts = [words(place, LINE - 7, each.name, "end") for place, each in named]
     first = 4 + LINE * bool(parts)
+    height = min(max((HEIGHT - first - 4) / max(len(labels), 1), LINE), MOST_LINE)
+    thick = height - 7
     for index, label in enumerate(labels):
-        line = first + index * LINE
-        parts.append(words(0, line + 12, cut(label, TEXT), "start", "label"))
-        parts.append(box(begin, line + 2, end - begin, LINE - 7, "track"))
+        line = first + index * height
+        middle = line + 2 + thick / 2
+        parts.append(words(0, middle + 4, cut(label, TEXT), "start", "label"))
+        parts.append(box(begin, line + 2, end - begin, thick, "track"))
         if shares:
-            parts.append(box(begin, line + 2, x(shares.values[index]) - begin, LINE - 7))
+            parts.append(box(begin, line + 2, x(shares.values[index]) - begin, thick))
         for low, high in (each.reach[index] for each in series if each.stddev):
-            parts.append(path("whisker", (f"M{number(x(low))} {line + 8.5}H{number(x(high))}",)))
+            parts.append(path("whisker", (f"M{number(x(low))} {number(middle)}H{number(x(high))}",)))
         if marks and not marks.stddev:
-            parts.append(path("mark", (f"M{number(x(marks.values[index]))} {line}V{line + LINE - 3}",)))
+            parts.append(path("mark", (f"M{number(x(marks.values[index]))} {number(line)}v{number(thick + 4)}",)))
         for place, each in zip(places, series, strict=True):
-            parts.append(words(place, line + 12, percent(each.values[index]), "end"))
-    return _figure(title, note, labels, series, 4 + first + len(labels) * LINE, parts)
+            parts.append(words(place, middle + 4, percent(each.values[index]), "end"))
+    return _figure(title, note, labels, series, 4 + first + len(labels) * height, parts)
 
 
 def _top(first: Shares | None, second: Shares | None) -> float:

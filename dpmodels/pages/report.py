@@ -19,7 +19,7 @@ from dpmodels.pages.glance import (
     worst_first,
 )
 from dpmodels.pages.maps import scatter
-from dpmodels.pages.multiples import multiples, pairs_figure
+from dpmodels.pages.multiples import multiples, pair_tables, pairs_figure
 from dpmodels.pages.page import percent, render_page, short
 from dpmodels.pages.words import MEANINGS, look_in_words, quantity_in_words
 from dpmodels.plural import counted
@@ -78,6 +78,7 @@ def render(facts: Mapping[str, Any]) -> str:
         map=_map(facts["map"]) if facts.get("map") else None,
         tables=multiples(facts["columns"]),
         pairs=pairs_figure(facts),
+        pair_tables=pair_tables(facts),
         warned=warned_columns(facts),
         errors=worst_first(facts["columns"]),
         numbers=[number_row(one) for one in facts["columns"] if "mean" in one],

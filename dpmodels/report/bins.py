@@ -11,6 +11,8 @@ from dpmodels.contract.columns import Continuous, Datetime, Modelled, names_of
 
 MOST = 24
 """Bins of an interval column, if nothing else is asked for."""
+NAMED = 12
+"""Categories of a group that are named."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,25 @@ def cell_label(column: Modelled, cell: int) -> str:
         return _specials(column)[cell - column.cells]
     first, last = (bounds[cell] for bounds in column.grid.bounds)
     return range_label(column, float(first), float(last))
+
+
+def group_labels(column: Modelled, group: NDArray[np.int64]) -> list[list[str]]:
+    """Name each group of a column's cells by what is in it: a range, states without a value, or categories.
+
+    Of many categories the first are named, and how many more there are. Shapes: ``group`` one number a cell, from 0.
+    """
+    labels = []
+    for one in range(int(group.max()) + 1):
+        cells = np.flatnonzero(group == one)
+        if isinstance(column, Continuous) and (values := cells[cells < column.cells]).size:
+            first, last = column.grid.bounds
+            cells = cells[len(values) :]
+            named = [range_label(column, float(first[values[0]]), float(last[values[-1]]))]
+        else:
+            named = []
+        named += [cell_label(column, int(cell)) for cell in cells[:NAMED]]
+        labels.append(named + [f"{len(cells) - NAMED:,} more"] * (len(cells) > NAMED))
+    return labels
 
 
 def _specials(column: Continuous) -> list[str]:

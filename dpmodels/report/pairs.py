@@ -8,11 +8,11 @@
 Privacy: post-processing of released counts, public noise scales and synthetic rows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.columns import Continuous
@@ -20,34 +20,54 @@ from dpmodels.embeddings.branch import BranchSum
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.products import Products
 from dpmodels.releases.steps import NoisySum
-from dpmodels.report.fidelity import HALF_NORMAL, absolute_95
-from dpmodels.report.within import DIGITS, pair_within
+from dpmodels.report.pair import Grouped, Pair
 
 GROUPS = 4
 """Groups that the cells of a column are joined to, at most: finer, noise would be most of every distance."""
 MOST_COLUMNS = 100
 """Columns of a table whose pairs are listed, the first ones."""
-Distance = tuple[str, str, float, float, float]
-"""Two columns; the distance e that noise alone puts between release and real table; d of the synthetic rows; e95."""
+DRAWN = 6
+"""Pairs that a report draws."""
+SIGNS = np.array([-1, 1])
+"""The lower and the upper half of a column."""
+Places = tuple[int, int]
+"""The places of two columns in a report, the lesser first."""
 
 
-def pair_distances(names: Sequence[str], sums: Sequence[NoisySum], synthetic: Sequence[Floats]) -> list[list[Any]]:
-    """List for every two columns that were counted together their places in a report and its distances.
+def pairs_of(names: Sequence[str], sums: Sequence[NoisySum], synthetic: Sequence[Floats]) -> dict[Places, Pair]:
+    """Return every two columns that were counted together, by their places in a report, in order.
 
     Shapes: ``synthetic`` one array a sum, the same sum over the synthetic rows.
     """
-    place, listed = {name: index for index, name in enumerate(names[:MOST_COLUMNS])}, dict[tuple[int, int], list[Any]]()
+    place, pairs = {name: index for index, name in enumerate(names[:MOST_COLUMNS])}, dict[Places, Pair]()
     for look, total in zip(sums, synthetic, strict=True):
-        for one, other, *distances in _distances(look, total):
-            if one in place and other in place:
-                first, second = sorted((place[one], place[other]))
-                figures = [round(min(1.0, figure), DIGITS) for figure in distances]
-                listed.setdefault((first, second), [first, second, *figures, pair_within(figures)])
-    return [listed[pair] for pair in sorted(listed)]
+        for pair in _counted(look, total, place):
+            first, second = (place[one.name] for one in pair.columns)
+            if first < second:
+                pairs.setdefault((first, second), pair)
+            else:
+                pairs.setdefault((second, first), pair.turned)
+    return dict(sorted(pairs.items()))
 
 
-def _distances(look: NoisySum, total: Floats) -> Iterator[Distance]:
-    """Yield what a sum says of every two columns; nothing where it counted none together."""
+def pair_facts(pairs: Mapping[Places, Pair]) -> dict[str, Any]:
+    """List the distances of all pairs, and the shares of those that a report draws.
+
+    Drawn are the pairs that depend most on each other as released, and the one that may be farthest off.
+    """
+    distances = {places: pair.figures for places, pair in pairs.items()}
+    strength = {places: pair.strength for places, pair in pairs.items()}
+    related = sorted((one for one in pairs if strength[one] > 0), key=lambda one: -strength[one])
+    farthest = sorted(pairs, key=lambda one: -distances[one][-1])[:1]
+    drawn = [one for one in related if one not in farthest][: DRAWN - len(farthest)] + farthest
+    return {
+        "distances": [[*places, *figures] for places, figures in distances.items()],
+        "tables": [{"columns": [*places], **pairs[places].facts()} for places in drawn],
+    }
+
+
+def _counted(look: NoisySum, total: Floats, place: Mapping[str, int]) -> Iterator[Pair]:
+    """Yield every two columns with a place that a sum counted together; nothing where it counted none."""
     moments = _pairing(look)
     if moments is None:
         return
@@ -55,16 +75,30 @@ def _distances(look: NoisySum, total: Floats) -> Iterator[Distance]:
     records, rows = (float(_cells(moments, each).sum()) / columns for each in (released, total))
     if records < 1 or rows <= 0:
         return
-    apart, noise = released / records - total / rows, look.noise_stddev / records
+    shares, noise = (released / records, total / rows), look.noise_stddev / records
     group = _groups(moments, _cells(moments, released).sum(axis=0))
-    yield from _with_classes(moments, released, apart, noise, group)
+    yield from _with_classes(moments, shares, noise, group, place)
     if isinstance(moments, Products):
-        distance, expected, likely = _halves(moments, apart, noise)
+        yield from _halves(moments, shares, noise, group, place)
     else:
-        distance, expected, likely = _blocks(moments, apart, noise, group)
-    names, apart_in = moments.partition.names, _several(moments, group)
-    for i, j in np.argwhere(np.triu(moments.paired) & apart_in[:, None] & apart_in).tolist():
-        yield names[i], names[j], float(expected[i, j]), float(distance[i, j]), float(likely[i, j])
+        yield from _blocks(moments, shares, noise, group, place)
+
+
+def _together(moments: Moments, group: Whole, place: Mapping[str, int]) -> Iterator[list[int]]:
+    """Yield the places in a partition of every two columns that are counted together, told apart, and in a report."""
+    told_apart = [len(np.unique(part)) > 1 for part in np.split(group, moments.partition.offsets[1:-1])]
+    listed = np.array([name in place for name in moments.partition.names]) & np.array(told_apart)
+    yield from np.argwhere(np.triu(moments.paired) & listed[:, None] & listed).tolist()
+
+
+def _grouped_columns(moments: Moments, group: Whole) -> list[Grouped]:
+    """Return the columns of a partition with the groups of their fine cells. Shapes: ``group`` [D]."""
+    partition = moments.partition
+    parts = zip(partition.names, partition.columns, np.split(group, partition.offsets[1:-1]), strict=True)
+    return [
+        Grouped(name, column, (part - part.min())[merge])
+        for (name, column, part), merge in zip(parts, partition.merge, strict=True)
+    ]
 
 
 def groups_of(look: NoisySum) -> dict[str, Whole]:
@@ -73,11 +107,8 @@ def groups_of(look: NoisySum) -> dict[str, Whole]:
     if moments is None:
         return {}
     partition, counts = moments.partition, _cells(moments, look.vector.astype(np.float64))
-    parts = np.split(_groups(moments, counts.sum(axis=0)), partition.offsets[1:-1])
-    groups = {
-        name: (part - part.min())[merge]
-        for name, part, merge in zip(partition.names, parts, partition.merge, strict=True)
-    }
+    columns = _grouped_columns(moments, _groups(moments, counts.sum(axis=0)))
+    groups = {one.name: one.group for one in columns}
     if partition.class_column is not None:
         groups[list(partition.codec.columns)[partition.class_column]] = grouped(counts.sum(axis=1), ordered=False)
     return groups
@@ -87,11 +118,6 @@ def _pairing(look: NoisySum) -> Moments | None:
     """Return the moments that a sum counts columns together by; None where it counts none."""
     moments = look.embedding.rows if isinstance(look.embedding, BranchSum) else look.embedding
     return moments if isinstance(moments, Moments) and moments.paired.any() else None
-
-
-def _several(moments: Moments, group: Whole) -> NDArray[np.bool_]:
-    """Tell of which columns several groups are told apart: of one group every distance is 0, and says nothing."""
-    return np.array([len(np.unique(part)) > 1 for part in np.split(group, moments.partition.offsets[1:-1])])
 
 
 def _cells(moments: Moments, vector: Floats) -> Floats:
@@ -120,57 +146,69 @@ def grouped(counts: Floats, ordered: bool) -> Whole:
     return group
 
 
-def _blocks(moments: Moments, apart: Floats, noise: float, group: Whole) -> tuple[Floats, Floats, Floats]:
-    """Return the distances d, e and e95 of every two columns in groups. Shapes: [F, F] each."""
-    tables = moments.unpack(apart)[1].sum(axis=0)  # type: ignore[arg-type]  # a linear map, of shares as of counts
+def _blocks(
+    moments: Moments, shares: Sequence[Floats], noise: float, group: Whole, place: Mapping[str, int]
+) -> Iterator[Pair]:
+    """Yield every two columns in groups, by sums of counts of pairs of cells."""
     order = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[order], np.arange(group.max() + 1))
-    joined = np.add.reduceat(np.add.reduceat(tables[np.ix_(order, order)], starts, axis=0), starts, axis=1)
     column = np.repeat(np.arange(len(moments.partition.sizes)), moments.partition.sizes)[order][starts]
     stddevs = noise * moments.block_stddevs(np.bincount(group), column)
-    firsts = np.searchsorted(column, np.arange(len(moments.partition.sizes)))
-    distance, total, squares = (
-        np.add.reduceat(np.add.reduceat(each, firsts, axis=0), firsts, axis=1)
-        for each in (np.abs(joined), stddevs, stddevs**2)
-    )
-    return distance / 2, HALF_NORMAL * total / 2, absolute_95(total, squares) / 2
+    tables = [_joined(moments.unpack(each)[1].sum(axis=0), order, starts) for each in shares]  # type: ignore[arg-type]
+    firsts = np.searchsorted(column, np.arange(len(moments.partition.sizes) + 1))
+    spans = [slice(begin, end) for begin, end in pairwise(firsts.tolist())]
+    columns = _grouped_columns(moments, group)
+    for i, j in _together(moments, group, place):
+        released, synthetic, stddev = (each[spans[i], spans[j]] for each in (*tables, stddevs))
+        yield Pair((columns[i], columns[j]), released, synthetic, stddev)
 
 
-def _halves(moments: Products, apart: Floats, noise: float) -> tuple[Floats, Floats, Floats]:
-    """Return the same where every two columns have one product: of the four shares of their halves.
+def _joined(tables: Floats, order: Whole, starts: Whole) -> Floats:
+    """Add a table of pairs of cells up by groups. Shapes: [D, D] -> [G, G]."""
+    sums: Floats = np.add.reduceat(np.add.reduceat(tables[np.ix_(order, order)], starts, axis=0), starts, axis=1)
+    return sums
 
-    The noise of the product is the larger part of that of all four, which it moves together.
+
+def _halves(
+    moments: Products, shares: Sequence[Floats], noise: float, group: Whole, place: Mapping[str, int]
+) -> Iterator[Pair]:
+    """Yield every two columns in halves, by one product of each.
+
+    The noise of the product is the larger part of that of all four shares, which it moves together.
     """
-    products = moments.unpack_products(apart)[0]  # type: ignore[arg-type]  # linear as well
-    margins, records = moments.unpack_halves(apart)  # type: ignore[arg-type]
-    middle = (records[:, None] + records) / 2
-    sides = [
-        np.abs(middle + one * margins[:, None] + other * margins + one * other * products) / 4
-        for one in (-1, 1)
-        for other in (-1, 1)
+    columns = _grouped_columns(moments, np.concatenate([(half > 0).astype(np.int64) for half in moments.halves]))
+    parts = [
+        (moments.unpack_products(each)[0], *moments.unpack_halves(each))  # type: ignore[arg-type]  # linear maps
+        for each in shares
     ]
-    stddevs: Floats = noise * moments.count_stddevs[0] * 2
-    return np.sum(sides, axis=0) / 2, HALF_NORMAL * stddevs, absolute_95(stddevs, stddevs**2)
+    stddevs = noise * moments.count_stddevs[0]
+    for i, j in _together(moments, group, place):
+        tables = [
+            (n[i] + n[j]) / 2 + h[i] * SIGNS[:, None] + h[j] * SIGNS + products[i, j] * np.outer(SIGNS, SIGNS)
+            for products, h, n in parts
+        ]
+        yield Pair((columns[i], columns[j]), tables[0] / 4, tables[1] / 4, np.full((2, 2), stddevs[i, j]), as_one=True)
 
 
-def _with_classes(moments: Moments, released: Floats, apart: Floats, noise: float, group: Whole) -> Iterator[Distance]:
+def _with_classes(
+    moments: Moments, shares: Sequence[Floats], noise: float, group: Whole, place: Mapping[str, int]
+) -> Iterator[Pair]:
     """Yield what first moments by class say of the target with every other column."""
     partition = moments.partition
     if partition.class_column is None:
         return
-    several = _several(moments, group)
-    target, one_way = list(partition.codec.columns)[partition.class_column], _cells(moments, apart)
-    label = grouped(_cells(moments, released).sum(axis=1), ordered=False)
-    table, ones = np.zeros((2, GROUPS, int(group.max()) + 1))
-    places = (np.repeat(label, len(group)), np.tile(group, len(label)))
-    np.add.at(table, places, one_way.ravel())
-    np.add.at(ones, places, 1)
-    bounds = zip(partition.names, partition.offsets[:-1], partition.offsets[1:], several, strict=True)
-    for name, begin, end, tells in bounds if label.any() else ():
-        if not tells:
-            continue
-        mine = np.unique(group[begin:end])
-        of_a_cell, counts = noise / moments.one_way, ones[:, mine]
-        total, squares = of_a_cell * float(np.sqrt(counts).sum()), of_a_cell**2 * float(counts.sum())
-        distance, likely = float(np.abs(table[:, mine]).sum()), float(absolute_95(total, squares))
-        yield target, name, HALF_NORMAL * total / 2, distance / 2, likely / 2
+    name, column = list(partition.codec.columns.items())[partition.class_column]
+    label = grouped(_cells(moments, shares[0]).sum(axis=1), ordered=False)
+    if name not in place or not label.any():
+        return
+    target, columns = Grouped(name, column, label), _grouped_columns(moments, group)
+    one_way = [_cells(moments, each) for each in shares]
+    for index, other in enumerate(columns):
+        span = slice(*partition.offsets[index : index + 2])
+        part = group[span] - group[span].min()
+        if other.name in place and part.any():
+            at = np.repeat(label, len(part)), np.tile(part, len(label))
+            tables = np.zeros((3, int(label.max()) + 1, int(part.max()) + 1))
+            for table, each in zip(tables, (*one_way, np.ones_like(one_way[0])), strict=True):
+                np.add.at(table, at, each[:, span].ravel())
+            yield Pair((target, other), tables[0], tables[1], noise / moments.one_way * np.sqrt(tables[2]))

@@ -33,7 +33,7 @@ from dpmodels.report.fidelity import (
 )
 from dpmodels.report.largest import counted_together, largest_cell
 from dpmodels.report.numbers import errors_of
-from dpmodels.report.pairs import pair_distances
+from dpmodels.report.pairs import pair_facts, pairs_of
 from dpmodels.report.ranks import rank_distances
 from dpmodels.report.sheet import Sheet
 from dpmodels.report.terms import terms_of_table
@@ -180,7 +180,7 @@ def _pairs(
         return None
     error = HALF_NORMAL * marginals.pair_stddev / marginals.records
     cells = {"expected_error_of_a_share": round(error, 8), "cells_of_a_column": round(marginals.pair_cells, 1)}
-    return cells | {"distances": pair_distances(names, sums, summed.totals)}
+    return cells | pair_facts(pairs_of(names, sums, summed.totals))
 
 
 def table_of_column(contract: Contract, name: str) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Hand-offs whose files, hashes and pages were all made again, and that say what cannot be."""
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from dpmodels.accounting.events import leaves
 from dpmodels.audit.data import quick_plan
 from dpmodels.contract.dropped import UNFIT
+from dpmodels.hand_off.check_columns import are_groups
 from dpmodels.hand_off.check_figures import impossible
 from dpmodels.hand_off.check_warnings import is_warning
 from dpmodels.hand_off.verify import verify_hand_off
@@ -23,7 +25,7 @@ from tests.kit.manifests import Json, forged, rewritten
 from tests.kit.support import make_schema
 
 FEDERATION = GOLDEN / "FORMAT-7" / "laid-out-federation"
-NEWEST, PART = GOLDEN / "LAYOUT-11" / "laid-out", "synthetic/part-00000.parquet"
+NEWEST, PART = GOLDEN / "LAYOUT-12" / "laid-out", "synthetic/part-00000.parquet"
 FIGURES = "report.json has figures that no release has: "
 
 
@@ -123,6 +125,42 @@ def test_figures_that_no_release_has_are_a_fault(
     tmp_path: Path, change: Callable[[Json, Json, Json], object], name: str
 ) -> None:
     assert faults(tmp_path, change) == [f"{FIGURES}{name}"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda table: table.update(stddev=[[-1.0] * 2] * 2),
+        lambda table: table["synthetic"][0].__setitem__(0, 1.5),
+        lambda table: table["released"][0].__setitem__(0, table["released"][0][0] + 0.5),
+    ],
+)
+def test_shares_of_two_columns_that_no_release_has_are_a_fault(
+    tmp_path: Path, change: Callable[[Json], object]
+) -> None:
+    golden = GOLDEN / "LAYOUT-12" / "users"
+    found = faults(tmp_path, lambda _, report, __: change(report["pairs"]["tables"][0]), golden)
+    assert found == [f"{FIGURES}pairs"]
+
+
+@pytest.mark.parametrize(
+    "change", [{"released": [[1.0]]}, {"columns": [6, 3]}, {"columns": [3, 99]}, {"labels": [[], []]}]
+)
+def test_a_table_of_two_columns_that_cannot_be_drawn_is_a_fault(tmp_path: Path, change: Json) -> None:
+    def changed(content: bytes) -> bytes:
+        report = json.loads(content)
+        report["pairs"]["tables"][0].update(change)
+        return json.dumps(report).encode()
+
+    golden = GOLDEN / "LAYOUT-12" / "users"
+    found = verify_hand_off(rewritten(golden, tmp_path / "own", "report.json", changed)).faults
+    assert any("report.json" in one for one in found) and not any("rror" in one for one in found), found
+
+
+def test_groups_of_categories_are_called_after_these() -> None:
+    column, labels = make_schema().modelled["ward"], ["a", "b"]
+    assert are_groups([["a"], ["b", "1,017 more"]], column, labels)
+    assert not are_groups([["c"]], column, labels) and not are_groups(["a"], column, labels)
 
 
 ELSE = "report.json says something else than manifest.json and schema.yaml make of"

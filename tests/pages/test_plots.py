@@ -9,9 +9,10 @@ import pytest
 
 from dpmodels.comparison.beside import _shares
 from dpmodels.contract.columns import Continuous
+from dpmodels.pages.drawing import two_lines
 from dpmodels.pages.internal import _column as internal_figure
-from dpmodels.pages.multiples import FIRST, MOST, column_figure, multiples, pairs_figure
-from dpmodels.pages.plots import FLOOR, LEFT, WIDTH
+from dpmodels.pages.multiples import FIRST, MOST, column_figure, multiples, pair_tables, pairs_figure
+from dpmodels.pages.plots import FLOOR, LEFT, WIDTH, Shares, bars
 from dpmodels.report.report import column_facts
 from tests.kit.every_kind import make
 
@@ -53,7 +54,7 @@ def test_cells_of_unequal_width_are_drawn_as_wide_as_they_are_and_by_density() -
     assert width / (WIDTH - LEFT) == pytest.approx([0.1, 0.1, 0.8], abs=1e-3)
     assert height[0] == height[1] and height[2] == pytest.approx(height[0] / 4, rel=0.02)  # half on eight tenths
     assert {"0", "400", "1000"} <= {words for *_, words in labels_of(figure)}
-    assert "share of the rows per 25" in figure.foot and figure.rows[0][1].startswith("25")
+    assert "share of the rows per width of 25" in figure.foot and figure.rows[0][1].startswith("25")
 
 
 def test_a_value_that_half_of_the_rows_have_stands_out_and_is_cut_with_its_share_above() -> None:
@@ -117,7 +118,7 @@ def test_released_counts_have_whiskers_of_their_noise_from_a_floor_of_zero(order
     if ordered:  # the axis ends at 0.7, where the first whisker does; what is below zero is cut there
         assert places == [114.5, pytest.approx(130 - 120 * 5 / 7, abs=0.1), 10, 251.5, 130, 130]
     else:
-        assert places == [pytest.approx(122 + 82 * 5 / 7, abs=0.1), 32.5, 204, 122, 52.5, 122]
+        assert places == [pytest.approx(122 + 72 * 5 / 7, abs=0.1), 42.5, 194, 122, 82.5, 122]
 
 
 def test_many_columns_are_few_pictures_and_the_rest_where_somebody_opens_them() -> None:
@@ -137,6 +138,54 @@ def test_the_square_of_pairs_is_small_and_lists_the_worst_first() -> None:
     assert figure is not None and len(figure.svg) < 200_000 and len(figure.rows) == 100
     assert figure.rows[0] == ("c98 with c99", *(f"{x:.3g}\N{NO-BREAK SPACE}%" for x in (1, 19.7, 21)))
     assert pairs_figure({"columns": [], "pairs": None}) is None
+
+
+def test_few_categories_have_as_much_room_as_a_histogram_and_many_no_less_than_a_line_each() -> None:
+    heights = []
+    for n in (1, 2, 4, 12):
+        labels = [f"c{one}" for one in range(n)]
+        drawing = bars("x", "", labels, Shares("released", [1 / n] * n), Shares("synthetic", [1 / n] * n))
+        heights.append(float(re.findall(r'viewBox="0 0 320 ([\d.]+)"', str(drawing.svg))[0]))
+    assert heights[0] < heights[1] < heights[2] == 150 and heights[3] == 4 + 24 + 12 * 20
+
+
+def test_a_pair_is_drawn_as_released_beside_the_synthetic_rows_with_its_dependence() -> None:
+    columns = [{"name": "age", "ordered": True}, {"name": "ward", "ordered": False}]
+    labels = [[["1 to 40", "null"], ["41 to 99"]], [["a", "b", "7 more"], ["<c>"]]]
+    shares = {"released": [[0.51, -0.01], [0, 0.5]], "synthetic": [[0.25, 0.25], [0.25, 0.25]]}
+    table = {"columns": [0, 1], "labels": labels, **shares, "stddev": [[0.01, 0.02], [0.03, 0.04]]}
+    pairs = {"distances": [[0, 1, 0.1, 0.5, 0.1, 0.6]], "tables": [table]}
+    (figure,) = pair_tables({"columns": columns, "pairs": pairs})
+    assert figure.title == "age with ward" and figure.note.replace("\N{NO-BREAK SPACE}", " ") == (
+        "within 60 %, the farthest off"
+    )
+    assert figure.foot.replace("\N{NO-BREAK SPACE}", " ") == "dependence: 51 % released, 0 % synthetic"
+    assert [row[0] for row in figure.rows] == [
+        "1 to 40 or null; a, b, 7 more",
+        "1 to 40 or null; <c>",
+        "41 to 99; a, b, 7 more",
+        "41 to 99; <c>",
+    ]
+    assert [cell.replace("\N{NO-BREAK SPACE}", " ") for cell in figure.rows[1]][1:] == ["-1 %", "2 %", "25 %"]
+    text = str(figure.svg)
+    assert text.count(">51<") == text.count(">-1<") == 1 and text.count(">25<") == 4 and "heat s1 less" not in text
+    assert text.count("rotate(-90") == 2 * 2 and "&lt;c&gt;" in text and "<c>" not in text
+    assert pair_tables({"columns": columns, "pairs": None}) == pair_tables({"columns": [], "pairs": {}}) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("1 to 40", ["1 to 40"]),
+        ("3921.77 to 60000.00", ["3921.77 to", "60000.00"]),
+        ("25862 or exactly 0", ["25862 or", "exactly 0"]),
+        ("hispanic, other", ["hispanic,", "other"]),
+        ("one very long category", ["one very", "long catego…"]),
+        ("pneumonoultramicroscopic", ["pneumonoultr", "amicroscopic"]),
+    ],
+)
+def test_a_label_is_broken_where_it_has_a_joint(text: str, lines: list[str]) -> None:
+    assert two_lines(text, 12) == lines
 
 
 @pytest.mark.parametrize("axis", [{"edges": [0, 0.5, 1], "bars": 10**9}, {"edges": [0.5] * 10**5, "bars": 40}])

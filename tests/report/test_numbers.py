@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -110,13 +111,17 @@ def test_the_worst_means_are_named_at_the_end_of_a_run() -> None:
     fact = {"estimate": 200.0, "expected_error": 10.0}
     column = {"name": "bill", "mean": fact, "p99": {"estimate": 1000.0, "expected_error": 200.0}}
     facts = {"privacy": {"spent_epsilon": 1, "delta": 1e-5, "unit": "record"}, "method": "nacre", "columns": [column]}
-    said = glance(facts)["means"].replace("\N{NO-BREAK SPACE}", " ")
-    assert said.startswith("bill ±5 %, its 99 % quantile ±20 %") and "beyond" not in said
+    assert lines(facts)["means"].startswith("bill ±5 % (errors to expect")
+    assert lines(facts)["99 % quantiles"] == "bill ±20 % (the same errors)" and "at the bounds" not in lines(facts)
     column["clipped"] = [0.0, 2000.0]
-    assert "; values beyond 0 to 2,000 of bill, if there were any, were set to the bound" in glance(facts)["means"]
+    assert lines(facts)["at the bounds"].startswith("values beyond 0 to 2,000 of bill, if there were any, were set to")
     column["unseen"] = {"quantile": True}
-    said = glance(facts)["means"].replace("\N{NO-BREAK SPACE}", " ")
-    assert said.startswith("bill ±5 %, its 99 % quantile unknown")
+    assert lines(facts)["99 % quantiles"].startswith("bill unknown") and lines(facts)["means"].startswith("bill ±5 %")
+
+
+def lines(facts: dict[str, Any]) -> dict[str, str]:
+    """Return what is said of a run, with plain spaces."""
+    return {name: said.replace("\N{NO-BREAK SPACE}", " ") for name, said in glance(facts).items()}
 
 
 @pytest.mark.parametrize("outside", ["clip", "reject-row"])

@@ -1,5 +1,7 @@
 """What a report says of every two columns: its noise is the noise, and a generator that lost a pair is seen to."""
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,13 +12,20 @@ from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.products import Products, halves_of
 from dpmodels.embeddings.residuals import Residuals, mix_of
 from dpmodels.releases.steps import NoisySum
-from dpmodels.report.pairs import GROUPS, grouped, groups_of, pair_distances
+from dpmodels.report.bins import group_labels
+from dpmodels.report.pairs import DRAWN, GROUPS, grouped, groups_of, pair_facts, pairs_of
 from dpmodels.report.within import pair_within
+from dpmodels.statistics.dependence import dependence
 from tests.kit.every_kind import make
 from tests.kit.support import make_records, make_schema
 
 SCHEMA = make_schema()
 ROWS, NOISE = 2000, 3.0e5
+
+
+def pair_distances(*args: Any) -> list[list[Any]]:
+    """Return the distances that a report lists."""
+    return pair_facts(pairs_of(*args))["distances"]
 
 
 def embeddings() -> dict[str, Moments]:
@@ -98,3 +107,61 @@ def test_of_a_column_of_one_cell_no_pair_is_listed() -> None:
     exact = embedding.lattice_sum(rows).numpy()
     listed = pair_distances(list(schema.modelled), [NoisySum(exact, 1.0, embedding)], [exact.astype(np.float64)])
     assert [pair[:2] for pair in listed] == [[0, 1]]
+
+
+@pytest.mark.parametrize("kind", ["counts", "residuals", "products"])
+def test_the_shares_of_a_pair_are_those_of_the_rows_in_its_groups(kind: str) -> None:
+    embedding, records, others = embeddings()[kind], make_records(ROWS), make_records(ROWS, seed=7)
+    sums = [embedding.lattice_sum(each).numpy() for each in (records, others)]
+    pairs = pairs_of(list(SCHEMA.modelled), [NoisySum(sums[0], 1.0, embedding)], [sums[1].astype(np.float64)])
+    assert len(pairs) == 10
+    for each, shares in ((records, "released"), (others, "synthetic")):
+        cells = dict(zip(SCHEMA.modelled, embedding.partition.codec.to_cells(each).T, strict=True))
+        for pair in pairs.values():
+            first, second = pair.columns
+            counted = np.zeros(pair.stddev.shape)
+            np.add.at(counted, (first.group[cells[first.name]], second.group[cells[second.name]]), 1 / ROWS)
+            assert np.abs(getattr(pair, shares) - counted).max() < 1e-6, (first.name, second.name)
+
+
+def test_a_pair_that_is_turned_has_the_same_figures() -> None:
+    embedding = embeddings()["counts"]
+    exact = embedding.lattice_sum(make_records(ROWS)).numpy()
+    for pair in pairs_of(list(SCHEMA.modelled), [NoisySum(exact, 9.0, embedding)], [exact * 1.0]).values():
+        assert pair.turned.figures == pytest.approx(pair.figures) and pair.turned.turned.columns == pair.columns
+        assert pair.turned.facts()["released"] == np.array(pair.facts()["released"]).T.tolist()
+
+
+def test_drawn_are_the_pairs_that_depend_most_and_the_one_that_is_farthest_off() -> None:
+    embedding, real, torn = embeddings()["counts"], make_records(ROWS), make_records(ROWS)
+    ward = list(SCHEMA.modelled).index("ward")
+    torn.states[:, ward], torn.values[:, ward] = torn.states[::-1, ward].copy(), torn.values[::-1, ward].copy()
+    sums = [embedding.lattice_sum(each).numpy() for each in (real, torn)]
+    pairs = pairs_of(list(SCHEMA.modelled), [NoisySum(sums[0], 1.0, embedding)], [sums[1].astype(np.float64)])
+    tables = pair_facts(pairs)["tables"]
+    drawn = [tuple(one["columns"]) for one in tables]
+    farthest = max(pairs, key=lambda one: pairs[one].figures[-1])
+    strongest = sorted(set(pairs) - {farthest}, key=lambda one: -pairs[one].strength)[: DRAWN - 1]
+    assert ward in farthest and drawn == [*(one for one in strongest if pairs[one].strength > 0), farthest]
+    for one, table in zip(drawn, tables, strict=True):
+        assert [len(labels) for labels in table["labels"]] == list(np.shape(table["released"]))
+        assert np.sum(table["released"]) == pytest.approx(1, abs=1e-4)
+        halves = np.abs(np.subtract(table["released"], table["synthetic"])).sum() / 2
+        assert halves == pytest.approx(pairs[one].figures[1], abs=1e-4)
+
+
+def test_dependence_is_nothing_of_independent_columns_and_half_of_two_that_are_one() -> None:
+    assert dependence(np.outer([0.3, 0.7], [0.5, 0.5])) == pytest.approx(0)
+    assert dependence(np.diag([0.5, 0.5])) == pytest.approx(0.5)
+
+
+def test_groups_are_called_after_what_is_in_them() -> None:
+    schema = make(
+        "name: x\ncolumns:\n  n: {type: integer, min: 0, max: 9, nullable: true}\n"
+        f"  c: {{type: categorical, values: [{', '.join(f'v{n}' for n in range(20))}]}}\n"
+    )
+    number, categories = schema.modelled.values()
+    assert group_labels(number, np.array([0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1])) == [["0 to 2"], ["3 to 9", "null"]]
+    assert group_labels(number, np.array([0] * 10 + [1])) == [["0 to 9"], ["null"]]
+    first, second = group_labels(categories, np.array([1] + [0] * 19))
+    assert first == [*(f"v{n}" for n in range(1, 13)), "7 more"] and second == ["v0"]

@@ -34,6 +34,7 @@ from dpmodels.report.fidelity import (
     noise_distance_95,
     number_moves,
 )
+from dpmodels.report.pairs import DRAWN
 from dpmodels.report.report import summarise
 from tests.kit.every_kind import make
 from tests.kit.reports import BUDGET, facts_of, release_of
@@ -216,7 +217,8 @@ def test_the_page_fetches_nothing_and_draws_every_column(facts):
     page = Page()
     text = render(json.loads(json.dumps(facts)))  # the page is a function of the JSON
     page.feed(text)
-    assert page.drawings == len(facts["columns"]) + 1  # the pairs
+    assert page.drawings == len(facts["columns"]) + 1 + len(facts["pairs"]["tables"])  # the map of pairs, and some
+    assert 1 < len(facts["pairs"]["tables"]) <= DRAWN and text.index('id="pairs"') < text.index(", the farthest off")
     order = [text.index(one) for one in (facts["headline"], 'id="columns"', 'id="pairs"', 'id="budget"', 'id="done"')]
     assert order == sorted(order) and text.count("<title>") == text.count("<desc>") + 1 == page.drawings + 1
     assert "zoom" not in text.replace('"mechanism": "zoom"', "") and "rough counts of single columns, round 1" in text
