@@ -19,11 +19,11 @@ TEXT = 11
 """Characters of a name that fit beside a square."""
 MOST_ROWS = 20
 """Places of a map that its table lists."""
-BESIDE, GUTTER = 84.0, 12.0
+BESIDE, GUTTER = 90.0, 10.0
 """Room for labels beside squares, and between two of these."""
 GROUPS = 4
 """Rows of a square that stands beside another."""
-TWO_LINES, LINE, LETTER = 12, 12.0, 6.9
+TWO_LINES, LINE, LETTER = 11, 12.0, 7.4
 """Letters of such a label in a line, the height of a line, and the width of a letter."""
 SHADES = 8
 """Steps of a color between nothing and full."""
