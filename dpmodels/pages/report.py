@@ -58,6 +58,8 @@ DONE = {
     "dp-merf": "One noisy mean of random Fourier features was released, class by class, and a generator was "
     "trained until its own came close (DP-MERF).",
 }
+NARROW = 6
+"""Columns of the table of means where noise alone leaves no mean open."""
 ELSE_DONE = "The method released noisy quantities under the budget below and drew the rows from a model of them alone."
 
 
@@ -69,6 +71,7 @@ def render(facts: Mapping[str, Any]) -> str:
         return render_federated(facts)
     if "about" in facts:
         return render_facts(facts, _privacy_in_words(facts["privacy"], None))
+    numbers = [number_row(one) for one in facts["columns"] if "mean" in one]
     return render_page(
         "report.html",
         report=facts,
@@ -81,7 +84,8 @@ def render(facts: Mapping[str, Any]) -> str:
         pair_tables=pair_tables(facts),
         warned=warned_columns(facts),
         errors=worst_first(facts["columns"]),
-        numbers=[number_row(one) for one in facts["columns"] if "mean" in one],
+        numbers=numbers,
+        narrow=[row[:NARROW] for row in numbers],
         clipped=clipped([one for one in facts["columns"] if "mean" in one]),
         charged=_charged(facts.get("charged")),
         noise=_noises(facts["noise_stddev"], facts.get("released_noise_stddev")),
@@ -106,13 +110,19 @@ def _noises(planned: Mapping[str, float], released: Mapping[str, float] | None) 
 
 
 def number_row(one: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return a line of the table of means: estimates, errors, synthetic mean, and its mean by noise alone."""
-    unseen, means = one.get("unseen", {}), []
-    for figure in ("mean", "p99"):
-        means += [short(one[figure]["estimate"]), _error(one, figure)]
+    """Return a line of the table of means: mean, synthetic mean, error, quantile, error, and what the mean could be."""
+    means = one.get("unseen", {}).get("means", ())
     synthetic = one["mean"].get("synthetic")  # reports of page layouts up to 6 have none
-    means[2:2] = ["" if synthetic is None else short(synthetic)]
-    return (one["name"], *means, *map(short, unseen.get("means", ())), *("", "")[len(unseen.get("means", ())) :])
+    return (
+        one["name"],
+        short(one["mean"]["estimate"]),
+        "" if synthetic is None else short(synthetic),
+        _error(one, "mean"),
+        short(one["p99"]["estimate"]),
+        _error(one, "p99"),
+        *map(short, means),
+        *("", "")[len(means) :],
+    )
 
 
 def _error(one: Mapping[str, Any], figure: str) -> str:

@@ -231,7 +231,15 @@ def test_the_page_says_beneath_the_means_what_was_clipped(facts):
     assert "set to the bound" not in render(facts)
     columns = [one | ({"clipped": [0, 2000]} if "mean" in one else {}) for one in facts["columns"]]
     page = render({**facts, "columns": columns}).replace("\n", " ")
+    assert page.index('id="pairs"') < page.index('id="means"') < page.index('id="warnings"')
     assert page.index("Means and large values") < page.index("the figures of these columns are of what was left")
+
+
+def test_the_table_of_means_has_what_they_could_be_only_where_noise_leaves_one_open(facts):
+    columns = [{key: value for key, value in one.items() if key != "unseen"} for one in facts["columns"]]
+    assert "the mean could be from" not in render({**facts, "columns": columns})
+    doubted = [one | ({"unseen": {"means": [1.0, 2.0]}} if "mean" in one else {}) for one in columns]
+    assert "the mean could be from" in render({**facts, "columns": doubted})
 
 
 def test_names_and_categories_are_text_and_never_markup():
