@@ -61,13 +61,11 @@ def stands_out(config: SynthesizeConfig) -> str:
 def rows_to_discover(draft: Mapping[str, Any], epsilon: float, delta: float) -> tuple[int, float, float]:
     """Return how many columns a draft marks, and about how many rows a value then needs to be told from noise.
 
-    The last number is of the rows that it needs with one column marked alone. Units: rows, or users.
+    The last number is of the rows that it needs with one column marked alone; one is marked. Units: rows, or users.
     """
     wanted = {
         name: MarkedKeys(type=columns_of(draft)[name][0]["type"], keys=keys) for name, keys in marks(draft).items()
     }
-    if not wanted:
-        return 0, 0.0, 0.0
     first = min(wanted, key=lambda name: wanted[name].counts != "values")  # these need a threshold, too
     return len(wanted), _least(wanted, epsilon, delta), _least({first: wanted[first]}, epsilon, delta)
 

@@ -23,9 +23,9 @@ from dpmodels.reading.open_tables import LIBRARIES, types_of
 from dpmodels.reading.pictures import is_pictures, npz_arrays
 
 INTRODUCTION = """\
-# A draft from names and types alone. If a name below is a value, as in a file without a line of names, throw it away.
-# Replace every TODO from what is public (a codebook, a form, a law): what is taken from the data is a leak. Where
-# nothing public tells values, min or max write discover: nacre schema discover releases them under a charge.
+# A draft from names and types alone; of a CSV file from its first line, which is taken as names: if it holds values,
+# throw this draft away. Replace every TODO from what is public (a codebook, a form, a law): what is taken from the data
+# is a leak. If nothing public tells values, min or max, write discover: schema discover releases them for a charge.
 # The types and their keys stand below the columns. Then check it: nacre schema lint THIS_FILE
 """
 UNTYPED = """\

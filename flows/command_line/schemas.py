@@ -57,11 +57,9 @@ def schema_init(
 
     Example: nacre schema init flights.csv --types "delay=integer:0:9999 carrier=categorical" --out flights.yaml
     """
-    from dpmodels.artifact import write_text
     from dpmodels.authoring.draft import PublicFacts
     from dpmodels.authoring.header import DoubtfulNames
     from dpmodels.authoring.tree_draft import draft_all, places_in
-    from dpmodels.plain_yaml import read_yaml
     from tasks.run.source import Source
 
     source = Source(data, query).rows
@@ -78,6 +76,14 @@ def schema_init(
     if several := places_in(source, tables):
         why = "as --tables says" if tables else "since the columns of its files differ"
         echo(f"the folder is taken as {len(several)} tables, {why}; how they join is proposed by names alone", err=True)
+    _show_draft(text, data, query, out)
+
+
+def _show_draft(text: str, data: str, query: str, out: Path | None) -> None:
+    """Print a draft, or write it to a file, and say what is left to write and to discover."""
+    from dpmodels.artifact import write_text
+    from dpmodels.plain_yaml import read_yaml
+
     if out is None:
         echo(text, nl=False)
     else:
@@ -102,11 +108,13 @@ def _left(content: Any) -> str:
 
 def _to_discover(content: Any, data: str, query: str, out: Path | None) -> Iterator[str]:
     """Yield what a discovery of a draft's marks takes, and the commands that open its account and run it."""
+    from dpmodels.contract.discovery import marks
+
+    if not marks(content):
+        return
     from flows.discover import rows_to_discover
 
     columns, least, alone = rows_to_discover(content, *map(float, DISCOVERY))
-    if not columns:
-        return
     spends, name = "--epsilon {} --delta {}".format(*DISCOVERY), content["name"]
     draft, finished = out or Path("DRAFT.yaml"), f"{name}.yaml"
     finished = f"{name}-discovered.yaml" if draft.name == finished else finished
