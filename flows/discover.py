@@ -11,10 +11,11 @@ from typing import Any
 
 from dpmodels.authoring.completion import ReleasedKeys, complete
 from dpmodels.authoring.lint import load_draft
+from dpmodels.contract.discovery import Discovery, MarkedKeys, columns_of, marks
 from dpmodels.errors import InvalidArgument, LedgerError
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.methods.tables.thresholded_counts import DiscoverySystem
-from dpmodels.privacy import Sensitive
+from dpmodels.privacy import PrivacyUnit, Sensitive
 from dpmodels.reading.frames import load_tables, transform_write, transform_write_tables
 from dpmodels.releases.plan import Line
 from dpmodels.report.fidelity import LOST
@@ -55,6 +56,23 @@ class Discovered:
 def stands_out(config: SynthesizeConfig) -> str:
     """Say, before anything is charged, how many rows a value needs to be told from noise."""
     return describe_least(_line(config))
+
+
+def rows_to_discover(draft: Mapping[str, Any], epsilon: float, delta: float) -> tuple[int, float, float]:
+    """Return how many columns a draft marks, and about how many rows a value then needs to be told from noise.
+
+    The last number is of the rows that it needs with one column marked alone; one is marked. Units: rows, or users.
+    """
+    wanted = {
+        name: MarkedKeys(type=columns_of(draft)[name][0]["type"], keys=keys) for name, keys in marks(draft).items()
+    }
+    first = min(wanted, key=lambda name: wanted[name].counts != "values")  # these need a threshold, too
+    return len(wanted), _least(wanted, epsilon, delta), _least({first: wanted[first]}, epsilon, delta)
+
+
+def _least(wanted: dict[str, MarkedKeys], epsilon: float, delta: float) -> float:
+    system, budget = DiscoverySystem(), make_budget(epsilon, delta, PrivacyUnit())
+    return system.least_units(system.plan(Discovery(name="draft", columns=tuple(wanted), wanted=wanted), budget))
 
 
 def discover(config: SynthesizeConfig, given: Sensitive[Any] | None = None) -> Discovered:

@@ -11,9 +11,10 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from dpmodels.authoring.facts import TODO, Bound, Facts
-from dpmodels.authoring.suggest import suggestion
+from dpmodels.authoring.suggest import ADVICE, Suggestion, suggestion
 from dpmodels.contract.base import APART, ColumnFaults, described, is_text
 from dpmodels.contract.columns import Column
+from dpmodels.contract.discovery import MARKABLE, WORD
 
 COLUMN: TypeAdapter[Any] = TypeAdapter(Column)
 TYPES = {
@@ -31,6 +32,11 @@ NUMBERS = ("integer", "number")
 MOST_DECIMALS = 12  # that a schema's `round` may keep
 SUGGESTED = "suggested, as "
 """How a remark begins that suggests keys."""
+WITH_IT = {
+    "categorical": " with its values",
+    **dict.fromkeys(NUMBERS, " with the min and max that a public document allows, such as a tariff or a contract"),
+}
+"""What must be written beside a type that is suggested without it."""
 Keys = dict[str, Any]
 
 
@@ -42,10 +48,13 @@ class ColumnDraft:
     remarks: tuple[str, ...] = ()
 
 
-def drafted(name: str, dtype: pa.DataType | None, facts: Facts, accept: bool = False) -> ColumnDraft:
+def drafted(
+    name: str, dtype: pa.DataType | None, facts: Facts, accept: bool = False, discover: bool = False
+) -> ColumnDraft:
     """Draft a column from its name, its type in the file (None in a CSV file), and what is documented.
 
-    A suggestion stands among the remarks until it is accepted; then it is a key.
+    A suggestion stands among the remarks until it is accepted; then it is a key. With ``discover`` the type that a name
+    suggests is taken, and what a discovery can fill in is left to it.
     """
     stated = of_type(dtype)
     keys, remarks = _joined(stated, facts)
@@ -55,18 +64,57 @@ def drafted(name: str, dtype: pa.DataType | None, facts: Facts, accept: bool = F
     if keys["type"] == TODO and dtype is not None and pa.types.is_nested(dtype):
         return ColumnDraft(keys, (*remarks, f"holds {described(dtype)}, which no column does; {APART}"))
     suggested = suggestion(name, keys) if TODO in keys.values() else None
-    if suggested and not suggested.keys:
-        remarks.append(suggested.because)
-    elif suggested and accept:
+    if suggested and suggested.keys and accept:
         stated_keys = {key: value for key, value in keys.items() if key == "nullable" or "type" not in suggested.keys}
         keys, faults = _settled(
             {**({} if suggested.keys.get("type") == "identifier" else stated_keys), **suggested.keys}
         )
-        remarks += [f"a suggestion that was accepted: {suggested.because}", *faults]
-    elif suggested:
-        words = yaml.safe_dump(dict(suggested.keys), default_flow_style=True, sort_keys=False, width=10_000).strip()
-        remarks.append(f"{SUGGESTED}{suggested.because}: {words}; to confirm it, write it")
+        advice = [ADVICE] if suggested.keys.get("max") == TODO and not discover else []
+        remarks += [f"a suggestion that was accepted: {suggested.because}", *faults, *advice]
+    elif discover and suggested and _names_type(keys, suggested):
+        keys = {**_without_bounds(suggested.keys), **{key: value for key, value in keys.items() if key == "nullable"}}
+        remarks.append(_taken(suggested))
+    elif suggested and (suggested.keys or not discover):
+        remarks.append(_offer(suggested))
+    if discover:
+        keys, more = _left_to_discovery(keys)
+        remarks += more
     return ColumnDraft(keys, tuple(remarks))
+
+
+def _offer(suggested: Suggestion) -> str:
+    """Say what a name suggests, and what else must be written with it."""
+    if not suggested.keys:
+        return suggested.because
+    known = {key: value for key, value in suggested.keys.items() if value != TODO}
+    words = yaml.safe_dump(known, default_flow_style=True, sort_keys=False, width=10_000).strip()
+    rest = WITH_IT.get(known["type"], "") if len(known) < len(suggested.keys) else ""
+    return f"{SUGGESTED}{suggested.because}: {words}; to confirm it, write it{rest}"
+
+
+def _names_type(keys: Keys, suggested: Suggestion) -> bool:
+    """Tell whether a suggestion says what a column is; of one that has a type, only that it names somebody."""
+    return "type" in suggested.keys and (keys["type"] == TODO or suggested.keys["type"] == "identifier")
+
+
+def _without_bounds(keys: Mapping[str, Any]) -> Keys:
+    return {key: TODO if key in ("min", "max") else value for key, value in keys.items()}
+
+
+def _taken(suggested: Suggestion) -> str:
+    """Say what a column was taken for by its name, and which bounds need no discovery."""
+    bounds = {key: value for key, value in suggested.keys.items() if key in ("min", "max") and value != TODO}
+    words = yaml.safe_dump(bounds, default_flow_style=True, sort_keys=False).strip()
+    return f"taken by its name for {suggested.because}: check it" + (f"; {words} would cost nothing" if bounds else "")
+
+
+def _left_to_discovery(keys: Keys) -> tuple[Keys, list[str]]:
+    """Mark what a discovery finds of a column's type wherever it is a TODO, and say what was chosen for it."""
+    markable = MARKABLE.get(keys["type"], ())
+    marked = {key: WORD if value == TODO and key in markable else value for key, value in keys.items()}
+    if marked.get("resolution") != TODO:
+        return marked, []
+    return {**marked, "resolution": "second"}, ["times are cut to the second; or write resolution: day, hour or minute"]
 
 
 def of_type(kind: pa.DataType | None) -> Keys:
@@ -117,6 +165,8 @@ def _joined(stated: Keys, facts: Facts) -> tuple[Keys, list[str]]:
             return {"type": "boolean", **nullable}, []
         dtype = {key: stated[key] for key in ("dtype",) if key in stated}
         return {"type": "categorical", "values": values, **dtype, **nullable}, []
+    if kind == "integer" and facts.kind == "category":
+        return {**_unfilled("categorical", facts), **nullable}, []
     if kind == "integer" and type_name == "boolean":
         return {"type": "categorical", "values": [0, 1], **nullable}, []
     remarks = []

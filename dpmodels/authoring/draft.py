@@ -12,8 +12,10 @@ import yaml
 
 from dpmodels.authoring.column import ColumnDraft, drafted
 from dpmodels.authoring.facts import TODO, Facts
+from dpmodels.authoring.given_types import read_types, with_types
 from dpmodels.authoring.header import DoubtfulNames, check_names, names_in
 from dpmodels.authoring.source import Source, file_of, read_source
+from dpmodels.authoring.suggest import names_a_person
 from dpmodels.errors import DataError, Unsuitable
 from dpmodels.reading.data_files import FAILURES, DataFile, find_files, is_uri, root_of, title_of
 from dpmodels.reading.database import Query, check_database, names_of_query
@@ -21,31 +23,24 @@ from dpmodels.reading.open_tables import LIBRARIES, types_of
 from dpmodels.reading.pictures import is_pictures, npz_arrays
 
 INTRODUCTION = """\
-# A draft from names and types alone: a CSV file's first line, which is taken as names, or what a file says of itself.
-# If a name below is a value, as in a text file without a header, throw this draft away. Replace every TODO from what
-# is public (a codebook, a form, a law), never by looking at the data: a bound or a list taken from the data is a leak.
-# Where nothing public tells values, min or max write discover: nacre schema discover releases them under a charge.
-# Then check it: nacre schema lint THIS_FILE. Every key is explained in docs/schema.md; the types and their keys are
-#   categorical  values: [a, b]                  boolean     no further key
-#   integer      min, max; cells, scale: log     number      min, max; round: DECIMALS
-#                (both: zero_inflated: true where many of them are exactly 0, as of refunds)
-#   datetime     min, max; resolution: day       identifier  keep: drop (always for users), regenerate,
-#   "pattern:[A-Z]{2}[0-9]{6}" (made, one for each row) or "text:left out" (in every row; for free text)
+# A draft from names and types alone; of a CSV file from its first line, which is taken as names: if it holds values,
+# throw this draft away. Replace every TODO from what is public (a codebook, a form, a law): what is taken from the data
+# is a leak. If nothing public tells values, min or max, write discover: schema discover releases them for a charge.
+# The types and their keys stand below the columns. Then check it: nacre schema lint THIS_FILE
 """
-HEADER = (
-    INTRODUCTION
-    + """\
-#   image        height, width; channels: 3 in color (beside it one categorical or boolean column, the target)
-# Any of them but identifier: nullable: true (and max_null_share: 0.1); outside: refuse, reject-row, clip (intervals) or
-# other (categories). Beside columns, rules every row keeps and the rows the file has: constraints: [start <= end,
-# when sick then fee > 0]; rows: {min: 100, max: 1000}; and the column whose days or values are partitions:
-# partition: COLUMN.
-"""
-)
 UNTYPED = """\
-# Types are open: a CSV file, JSON lines, a sheet, a query and the names of folders say none that holds for every row.
-# Write them from what is public, or let --from (documentation) or --from-sample (public rows: .csv, .parquet, .jsonl,
-# .xlsx) write them.
+# Types are open: such a source says none that holds for every row. Write them, or use --types, --from, --from-sample.
+"""
+TYPES = """
+# The types and their keys, of which docs/schema.md has all:
+#   categorical  values: [a, b]                boolean     no further key
+#   integer      min, max; scale: log          number      min, max; round: DECIMALS; zero_inflated: true
+#   datetime     min, max; resolution: day     image       height, width; channels: 3 in color
+#   identifier   left out, or keep: regenerate, "pattern:[A-Z]{2}[0-9]{6}" or "text:left out"
+# All but identifier: nullable: true; outside: refuse, clip (a number) or other (a category).
+"""
+OF_ROWS = """\
+# Beside columns: constraints: [start <= end, when sick then fee > 0]; rows: {min: 100, max: 1000}; partition: COLUMN.
 """
 AFFIRMED = """\
 # The names below are the first line of the file (of other sources: what these say of themselves). They do not look like
@@ -66,12 +61,16 @@ class PublicFacts:
         document: a file of public documentation; sample: a file of rows that are public.
         table: the table that the draft is about, where the document describes several.
         accept: whether suggestions by name and type are taken without another word.
+        types: types of columns that a person gives, as ``age=integer:0:120 ward=categorical``.
+        discover: whether what a discovery can fill in is marked for it.
     """
 
     document: Path | None = None
     sample: Path | None = None
     table: str = ""
     accept: bool = False
+    types: str = ""
+    discover: bool = False
 
     def sources(self, data: str | None) -> list[Source]:
         """Read the files, none of which may be the data, or lie in its folder.
@@ -121,8 +120,10 @@ def draft(
     facts: dict[str, Facts] = {}
     for source in sources:
         facts = {**source.columns(types, public_facts.table), **facts}
+    facts = with_types(facts, read_types(public_facts.types, types))
     doubted = are_doubted(location, [name for name in types if name not in facts], 0 if facts else least, affirmed)
-    columns = {name: drafted(name, types[name], facts.get(name, Facts()), public_facts.accept) for name in types}
+    how = (public_facts.accept, public_facts.discover)
+    columns = {name: drafted(name, types[name], facts.get(name, Facts()), *how) for name in types}
     untyped = are_untyped(columns, types)
     lines = _lines(title, columns, [source.origin for source in sources], editor, untyped)
     return doubted_draft("\n".join(lines)) if doubted else "\n".join(lines)
@@ -183,14 +184,25 @@ def _lines(
 ) -> Iterator[str]:
     if editor:
         yield f"# yaml-language-server: $schema={editor}"
-    yield (HEADER + (UNTYPED if untyped else "") + (DOCUMENTED if origins else "")).rstrip()
+    yield (INTRODUCTION + (UNTYPED if untyped else "") + (DOCUMENTED if origins else "")).rstrip()
     yield f"name: {title}"
-    yield "unit: record  # or {user: ID_COLUMN, max_rows: N} when one person may have several rows"
-    yield "# target: COLUMN  # the label, if the synthetic rows are to teach how to predict one column from the others"
+    yield f"unit: record  # {_unit(columns)}"
+    yield "# target: COLUMN  # what the rows should teach to predict from the others, if anything"
     if origins:
         yield yaml_text({"sources": origins}).rstrip()
     yield from column_lines(columns)
-    yield ""
+    yield TYPES + OF_ROWS
+
+
+def _unit(columns: Mapping[str, ColumnDraft]) -> str:
+    """Say how a person with several rows is hidden, by the first column that is called as what tells persons apart."""
+    kinds = (TODO, "identifier", "categorical", "integer")
+    persons = (name for name, column in columns.items() if names_a_person(name) and column.keys["type"] in kinds)
+    person = next(persons, "")
+    if not person:
+        return "or {user: ID_COLUMN, max_rows: N} when one person may have several rows"
+    words = yaml.safe_dump({"user": person}, default_flow_style=True, width=10_000, allow_unicode=True).strip()
+    return f"or {comment(words)}, as its name suggests: all rows of one are hidden then, and max_rows: 1 of them used"
 
 
 def column_lines(columns: Mapping[str, ColumnDraft]) -> Iterator[str]:

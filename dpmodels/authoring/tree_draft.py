@@ -3,7 +3,7 @@
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from dpmodels.authoring.column import SUGGESTED, ColumnDraft, drafted
 from dpmodels.authoring.draft import (
     DOCUMENTED,
     INTRODUCTION,
+    TYPES,
     UNTYPED,
     PublicFacts,
     are_doubted,
@@ -25,6 +26,7 @@ from dpmodels.authoring.draft import (
     named,
 )
 from dpmodels.authoring.facts import TODO, Facts
+from dpmodels.authoring.given_types import read_types, with_types
 from dpmodels.authoring.keys import Proposals, proposals
 from dpmodels.authoring.source import Source
 from dpmodels.contract.tree import MOST_TABLES, TABLE_NAME
@@ -35,20 +37,18 @@ from dpmodels.reading.database import Query
 from dpmodels.reading.pictures import is_pictures
 from dpmodels.reading.tree_files import place_of
 
-HEADER = (
-    INTRODUCTION
-    + """\
-# Any of them but identifier: nullable: true; outside: refuse, clip (intervals) or other (categories).
+JOINS = """\
 # The rows of the one table without a parent are the units: hidden is whether a unit is in the data at all, with all
 # rows that belong to it in every table. Any other table's rows belong to one row of its parent. Which columns join them
-# is proposed by names alone: confirm it from what is public. Put a public table, such as one of districts, under
-# public: {district: {key: ..., columns: ...}}, and beside the columns of the table that refers to it
-#   refers: [{to: district, by: COLUMN}]. Any table may have constraints: [start <= end, start >= account.opened].
-# Beside `most` a table with a parent may have
+# is proposed by names alone: confirm it from what is public.
+"""
+OF_TABLES = """\
+# Put a public table, such as one of districts, under public: {district: {key: ..., columns: ...}}, and beside the
+# columns of the table that refers to it refers: [{to: district, by: COLUMN}]. Any table may have
+# constraints: [start <= end, start >= account.opened]. Beside `most` a table with a parent may have
 #   order: COLUMN (by which the rows of one parent are in order; unique: true if no two have the same),
 #   follows: [COLUMNS] (that depend on those of the row before) and orphans: drop (leave out rows without a parent).
 """
-)
 FIRST_LINES = (
     "the files of {} have different columns: if each is a table, and its first line holds names, say --tables; files "
     "of one table must have the same first line"
@@ -93,11 +93,13 @@ def draft_all(
     public = public_facts or PublicFacts()
     sources = public.sources(str(data))
     tables = {name: _read(name, place, sources) for name, place in places.items()}
+    given = read_types(public.types, [f"{name}.{one}" for name, table in tables.items() for one in table.types])
+    tables = {name: _with_types(name, table, given) for name, table in tables.items()}
     doubted = False
     for table in tables.values():
         unknown = [name for name in table.types if name not in table.facts]
         doubted |= are_doubted(table.location, unknown, 0 if table.facts else table.least, affirmed)
-    text = "\n".join(_lines(title_of(str(data)), tables, sources, public.accept, editor))
+    text = "\n".join(_lines(title_of(str(data)), tables, sources, public, editor))
     return doubted_draft(text) if doubted else text
 
 
@@ -159,6 +161,13 @@ def _read(name: str, place: str, sources: list[Source]) -> Drafted:
     return Drafted(location, types, least, facts)
 
 
+def _with_types(name: str, table: Drafted, given: Mapping[str, Facts]) -> Drafted:
+    """Return a table with the types that a person gives for its columns, which are called table.column then."""
+    begin = f"{name}."
+    own = {one.removeprefix(begin): facts for one, facts in given.items() if one.startswith(begin)}
+    return replace(table, facts=with_types(table.facts, own))
+
+
 def _facts(source: Source, table: str, types: Types) -> Mapping[str, Facts]:
     """Return what a document says of a table of this name; nothing if it has none."""
     called = [one for one in source.tables if one.casefold() == table]
@@ -166,22 +175,22 @@ def _facts(source: Source, table: str, types: Types) -> Mapping[str, Facts]:
 
 
 def _lines(
-    title: str, tables: Mapping[str, Drafted], sources: list[Source], accept: bool, editor: str
+    title: str, tables: Mapping[str, Drafted], sources: list[Source], public: PublicFacts, editor: str
 ) -> Iterator[str]:
     if editor:
         yield f"# yaml-language-server: $schema={editor}"
     proposed = proposals({name: list(table.types) for name, table in tables.items()})
-    columns = {name: _columns(tables[name], _joins(name, proposed), accept) for name in proposed.order}
+    columns = {name: _columns(tables[name], _joins(name, proposed), public) for name in proposed.order}
     untyped = any(are_untyped(columns[name], tables[name].types) for name in columns)
-    yield (HEADER + (UNTYPED if untyped else "") + (DOCUMENTED if sources else "")).rstrip()
+    yield (INTRODUCTION + JOINS + (UNTYPED if untyped else "") + (DOCUMENTED if sources else "")).rstrip()
     yield from (f"# source: {source.origin}" for source in sources)
     yield f"name: {title}"
     yield "tables:"
     for name in proposed.order:
         yield f"  {name}:"
-        lines = chain(_links(name, proposed, accept), column_lines(columns[name]))
+        lines = chain(_links(name, proposed, public.accept), column_lines(columns[name]))
         yield from (textwrap.indent(line, "    ") for line in lines)
-    yield ""
+    yield TYPES + OF_TABLES
 
 
 def _links(name: str, proposed: Proposals, accept: bool) -> Iterator[str]:
@@ -221,14 +230,14 @@ def _remarks(name: str, proposed: Proposals) -> Iterator[str]:
         yield f"proposed by names alone: its rows belong to {parents}; a row has one parent, so choose, and write both"
 
 
-def _columns(table: Drafted, joins: Mapping[str, ColumnDraft], accept: bool) -> Mapping[str, ColumnDraft]:
+def _columns(table: Drafted, joins: Mapping[str, ColumnDraft], public: PublicFacts) -> Mapping[str, ColumnDraft]:
     """Draft the columns; those that join tables are identifiers, if what is proposed is accepted."""
     columns: dict[str, ColumnDraft] = {}
     for name, kind in table.types.items():
         facts, join = table.facts.get(name, Facts()), joins.get(name)
         if join is None:
-            columns[name] = drafted(name, kind, facts, accept)
-        elif accept:
+            columns[name] = drafted(name, kind, facts, public.accept, public.discover)
+        elif public.accept:
             columns[name] = join
         else:
             words = yaml.safe_dump(dict(join.keys), default_flow_style=True, sort_keys=False, width=10_000).strip()

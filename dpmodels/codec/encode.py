@@ -33,7 +33,10 @@ LACKED = "the data has {} that the schema lacks"
 LISTED = ": `nacre schema init FILE` lists the names, which may be values and are not printed here"
 HEADER = "; the first line (of a sheet the first row) must hold the names of the schema"
 NESTED = "; nested objects and lists are refused, so write each part as a column of its own"
-NAMELESS = "it is an index that pandas wrote (write the file with index=False), or the delimiter has two characters"
+NAMELESS = (
+    "it is an index that pandas wrote (write the file with index=False), lines end with a delimiter, or the delimiter "
+    "has two characters"
+)
 Table: TypeAlias = pa.Table | pa.RecordBatch
 
 

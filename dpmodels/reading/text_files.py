@@ -27,7 +27,7 @@ from dpmodels.reading.text_records import JsonLines, Malformed, Plain, Quoted, R
 Stream = Iterator[pa.RecordBatch]
 DELIMITERS = ",;\t|"
 WITHOUT_QUOTES = ".tsv"
-MISSING = pa.array(["NA", "N/A", "NaN", "nan", "null", "NULL"])
+MISSING = pa.array(["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None"])
 DAMAGED = "the file is damaged or not what its name says"
 ALSO = {
     "csv": ", or a row has more or fewer fields than there are names, as where a decimal comma parts a number in two",
@@ -40,8 +40,14 @@ UTF16 = (b"\xff\xfe", b"\xfe\xff")
 NOT_UTF8 = "its text is not in UTF-8: save it as UTF-8 (in Excel as CSV UTF-8)"
 ENDS = re.compile(rb"[\r\n]")
 WRITTEN = {
-    pa.float64(): ("numbers", ", with a point before the decimals (3.5, not 3,5) and nothing between thousands"),
-    pa.bool_(): ("true or false", ", in these words or as 1 and 0"),
+    pa.float64(): (
+        "numbers",
+        ", with a point before the decimals (3.5, not 3,5) and no sign of thousands or currencies (1000, not $1,000)",
+    ),
+    pa.bool_(): (
+        "true or false",
+        ', in these words or as 1 and 0 (of other words make it `{type: categorical, values: ["no", "yes"]}`)',
+    ),
 }
 DATES = ("dates", ", written as 2026-12-31 or 2026-12-31 23:59:59 (not 25.12.2026 or 12/25/2026)")
 """What values of a type are called, and how they are written, which a person may have written otherwise."""

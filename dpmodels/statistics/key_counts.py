@@ -236,7 +236,7 @@ def _nulls(array: pa.Array) -> pa.Array:
     null = array.is_null(nan_is_null=True)
     if not is_text(array.type):
         return null
-    return pc.or_(null, pc.is_in(_trimmed(array), pa.array([*MISSING.to_pylist(), ""], pa.large_string())))
+    return pc.or_(null, pc.is_in(_trimmed(array), MISSING.cast(pa.large_string())))
 
 
 def _trimmed(array: pa.Array) -> pa.Array:

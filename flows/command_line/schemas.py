@@ -1,14 +1,16 @@
 """The commands of ``nacre schema``: draft the public contract of a table, and check it."""
 
 import json
+import shlex
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpmodels.errors import PathTaken
+from dpmodels.errors import UNCHARGED, PathTaken
 from dpmodels.escapes import escaped
 from flows.command_line.options import NUMBER, AllowLargeDelta, AsJson, Data, Home, QueryText, Url
 from flows.command_line.printing import echo, interruptible, unwind
@@ -25,8 +27,12 @@ SAMPLE = (
     "schema says so."
 )
 ACCEPT = "Take the suggestions by name and type, such as 0 to 120 for an age, for what is not documented."
+TYPES = "Types of columns, and bounds: 'age=integer:0:120 ward=categorical'. Of several tables TABLE.COLUMN=TYPE."
+DISCOVER = "Leave what `nacre schema discover` can release to it, and take the types that names suggest."
 TABLES = "Each file of the folder is a table of its own, called as the file is. (default: if their columns differ)"
 EDITOR = "Begin with a line that tells editors where the output of `nacre schema json-schema` is."
+DISCOVERY = ("0.1", "1e-6")
+"""Epsilon and delta of the discovery that a draft proposes."""
 app = typer.Typer(no_args_is_help=True, help="Draft and check schemas, the public contract of a table.")
 
 
@@ -39,6 +45,9 @@ def schema_init(
     sample: Annotated[Path | None, typer.Option("--from-sample", help=SAMPLE)] = None,
     table: Annotated[str, typer.Option(help="The table, where the documentation describes several.")] = "",
     accept: Annotated[bool, typer.Option("--accept-suggestions", help=ACCEPT)] = False,
+    types: Annotated[str, typer.Option(help=TYPES)] = "",
+    discover_all: Annotated[bool, typer.Option("--discover-all", help=DISCOVER)] = False,
+    out: Annotated[Path | None, typer.Option(help="File to write the draft to. (default: print it)")] = None,
     editor: Annotated[str, typer.Option(metavar="PATH", help=EDITOR)] = "",
     tables: Annotated[bool, typer.Option("--tables", help=TABLES)] = False,
 ) -> None:
@@ -46,7 +55,7 @@ def schema_init(
 
     Of a folder with a file for each of several tables, keys are proposed by the names of columns alone.
 
-    Example: nacre schema init flights.parquet --from dictionary.csv > flights.yaml
+    Example: nacre schema init flights.csv --types "delay=integer:0:9999 carrier=categorical" --out flights.yaml
     """
     from dpmodels.authoring.draft import PublicFacts
     from dpmodels.authoring.header import DoubtfulNames
@@ -54,7 +63,9 @@ def schema_init(
     from tasks.run.source import Source
 
     source = Source(data, query).rows
-    sources = PublicFacts(document, sample, table, accept)
+    sources = PublicFacts(document, sample, table, accept, types, discover_all)
+    if out is not None:
+        check_new(out, "")
     try:
         text = draft_all(source, header, sources, editor, tables)
     except DoubtfulNames as doubt:
@@ -65,22 +76,57 @@ def schema_init(
     if several := places_in(source, tables):
         why = "as --tables says" if tables else "since the columns of its files differ"
         echo(f"the folder is taken as {len(several)} tables, {why}; how they join is proposed by names alone", err=True)
-    echo(text, nl=False)
-    echo(_left(text), err=True)
+    _show_draft(text, data, query, out)
 
 
-def _left(text: str) -> str:
-    """Say how many columns of a draft have a TODO, and how many keys of its tables."""
-    from dpmodels.authoring.facts import TODO
+def _show_draft(text: str, data: str, query: str, out: Path | None) -> None:
+    """Print a draft, or write it to a file, and say what is left to write and to discover."""
+    from dpmodels.artifact import write_text
     from dpmodels.plain_yaml import read_yaml
 
+    if out is None:
+        echo(text, nl=False)
+    else:
+        write_text(out, text)
     content = read_yaml(text)
+    echo(_left(content), err=True)
+    for line in _to_discover(content, data, query, out):
+        echo(line, err=True)
+
+
+def _left(content: Any) -> str:
+    """Say how many columns of a draft have a TODO, and how many keys of its tables."""
+    from dpmodels.authoring.facts import TODO
+
     tables = content.get("tables", {"": content}).values()
     columns = sum(TODO in column.values() for table in tables for column in table["columns"].values())
     keys = sum(value == TODO for table in tables for value in table.values())
     left = [f"columns with a TODO left: {columns}"] if columns else []
     left += [f"keys of tables with a TODO left: {keys}"] if keys else []
     return "; ".join([*left, "nacre schema lint names them"]) if left else "no TODO is left"
+
+
+def _to_discover(content: Any, data: str, query: str, out: Path | None) -> Iterator[str]:
+    """Yield what a discovery of a draft's marks takes, and the commands that open its account and run it."""
+    from dpmodels.contract.discovery import marks
+
+    if not marks(content):
+        return
+    from flows.discover import rows_to_discover
+
+    columns, least, alone = rows_to_discover(content, *map(float, DISCOVERY))
+    spends, name = "--epsilon {} --delta {}".format(*DISCOVERY), content["name"]
+    draft, finished = out or Path("DRAFT.yaml"), f"{name}.yaml"
+    finished = f"{name}-discovered.yaml" if draft.name == finished else finished
+    asked = f" --query {shlex.quote(query)}" if query else ""
+    yield (
+        f"columns left to discovery: {columns}; by {spends} a value of one alone needs about {alone:,.0f} rows to be "
+        f"found, and with all of them {least:,.0f}: leave no more than is needed, and settle `unit` before"
+    )
+    yield f"nacre ledger open {name} --schema {shlex.quote(str(draft))} --cap-epsilon 3 --cap-delta 1e-5"
+    yield (
+        f"nacre schema discover {shlex.quote(data)}{asked} --schema {shlex.quote(str(draft))} {spends} --out {finished}"
+    )
 
 
 def _names_from(data: str, query: str) -> str:
@@ -158,12 +204,12 @@ def _show_discovered(answer: "Discovered", epsilon: float, delta: float, out: Pa
         echo(answer.schema, nl=False)
 
 
-def check_new(out: Path) -> None:
+def check_new(out: Path, more: str = f"; {UNCHARGED}") -> None:
     """Refuse a place where a file is, or where none can be written, before anything is charged."""
     from tasks.run.ready import check_writable
 
     if out.exists():
-        raise PathTaken(out, "already exists and is not overwritten; nothing was charged")
+        raise PathTaken(out, f"already exists and is not overwritten{more}")
     check_writable(out.absolute().parent)
 
 

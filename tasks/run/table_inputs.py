@@ -47,10 +47,7 @@ def is_path(data: str) -> bool:
 
 def _is_parquet(path: Path) -> bool:
     """Tell by name; what is not there is told by whoever reads it."""
-    try:
-        return not path.exists() or path.suffix == ".npz" or find_files(str(path))[0].format == "parquet"
-    except DataError:
-        return True
+    return not path.exists() or path.suffix == ".npz" or find_files(str(path))[0].format == "parquet"
 
 
 def is_raw(data: str, schema: Schema) -> bool:

@@ -29,6 +29,10 @@ NUMBER, WHOLE, TEXT = pa.float64(), pa.int64(), pa.string()
         ("ratio", NUMBER, 0, 1, {}),
         ("start_lat", NUMBER, -90, 90, {"round": 6}),
         ("longitude", NUMBER, -180, 180, {"round": 6}),
+        ("weight_kg", NUMBER, 0, 700, {}),
+        ("heightCm", WHOLE, 0, 300, {}),
+        ("BMI", NUMBER, 0, 300, {}),
+        ("quarter", WHOLE, 1, 4, {}),
         ("whatever", pa.int8(), -128, 127, {}),
     ],
 )
@@ -50,12 +54,53 @@ def test_no_bound_is_suggested_of_what_is_paid_or_counted_but_how_to_choose_one(
     for found in (NUMBER, WHOLE, None):
         made = drafted(name, found, Facts(), accept=accept)
         assert "TODO" in made.keys.values() and not any(isinstance(value, int | float) for value in made.keys.values())
-        assert "public documents" in made.remarks[-1] and "suggested, as" not in made.remarks[-1]
+        assert "a public document allows" in made.remarks[-1]
         assert comment(made.remarks[-1]) == made.remarks[-1]  # a comment that is too long is cut off in mid-sentence
     half = drafted(name, NUMBER, Facts(low=Bound(5)), accept=accept)
     assert half.keys == {"type": "number", "min": 5.0, "max": "TODO"}
     whole = drafted(name, NUMBER, Facts(low=Bound(5), high=Bound(10)), accept=accept)
     assert not whole.remarks
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        (
+            "identifier",
+            "id patient_id customer userName user email phone_number iban SSN home_address uuid passport_no",
+        ),
+        ("categorical", "sex gender country state ward status payment_type bloodType category marital_status"),
+        ("boolean", "is_smoker has_id was_admitted had_children new_flag"),
+        ("datetime", "admitted birth_date dob born created_at visit_date dateOfBirth date_added timestamp"),
+        ("integer", "visit_count n_children quantity number_of_rooms year month hour age"),
+        ("number", "price total_amount cost bill fee_eur salary income lat lon weight_kg"),
+    ],
+)
+def test_a_usual_name_suggests_a_type_where_the_file_says_none(kind: str, names: str) -> None:
+    for name in names.split():
+        made = drafted(name, None, Facts())
+        assert made.keys == {"type": "TODO"} and f"{{type: {kind}" in made.remarks[-1], name
+        assert "TODO" not in made.remarks[-1], name
+        assert drafted(name, None, Facts(), accept=True).keys["type"] == kind, name
+
+
+@pytest.mark.parametrize(
+    "name", ["page", "update", "statement", "average", "paid", "stage", "message", "idle", "island", "hash", "naming"]
+)
+def test_a_name_that_only_holds_such_letters_suggests_nothing(name: str) -> None:
+    assert not drafted(name, None, Facts()).remarks
+
+
+def test_what_a_person_is_called_by_is_suggested_as_the_unit(tmp_path: Path) -> None:
+    for names, unit in (
+        ("age,Patient Id,user", "or {user: Patient Id}, as its name suggests"),
+        ("age,customer", "or {user: customer}, as"),
+        ("age,id,sex", "or {user: ID_COLUMN, max_rows: N} when one"),
+    ):
+        (tmp_path / "t.csv").write_text(names + "\n")
+        assert f"unit: record  # {unit}" in draft(tmp_path / "t.csv"), names
+    pq.write_table(pa.table({"customer": [0.5], "person": [True], "age": [1]}), tmp_path / "t.parquet")
+    assert "{user: ID_COLUMN" in draft(tmp_path / "t.parquet")  # a number with a fraction names nobody
 
 
 def test_nothing_is_suggested_where_the_name_and_the_type_do_not_go_together() -> None:

@@ -208,7 +208,7 @@ REFUSED: dict[str, tuple[Write, str]] = {
     "packed, and empty": (lambda f: csv_with(f / "t.csv.gz", lambda _: gzip.compress(b"")), "in the schema but not in"),
     "an index of pandas": (
         lambda f: csv_with(f / "t.csv", lambda c: b"," + c.replace(b"\n", b"\n7,")[:-2]),
-        "an index that pandas wrote (write the file with index=False), or the delimiter has two characters",
+        "index=False), lines end with a delimiter, or the delimiter has two characters",
     ),
     "an index of pandas that was read again": (
         lambda f: csv_with(f / "t.csv", lambda c: b"Unnamed: 0," + c.replace(b"\n", b"\n7,")[:-2]),
@@ -224,7 +224,7 @@ REFUSED: dict[str, tuple[Write, str]] = {
     ),
     "a delimiter of two characters": (
         lambda f: csv_with(f / "t.csv", lambda c: c.replace(b",", b"||")),
-        "an index that pandas wrote (write the file with index=False), or the delimiter has two characters",
+        "index=False), lines end with a delimiter, or the delimiter has two characters",
     ),
     "a name twice": (
         lambda f: csv_with(f / "t.csv", lambda c: b"\n".join(line + b"," + line for line in c.splitlines())),

@@ -68,6 +68,18 @@ def test_the_tutorial_can_be_typed_from_top_to_bottom(demo: Path) -> None:
     assert sections(EXAMPLE) == sections(demo / "hand-off")
 
 
+def test_the_commands_for_a_table_of_ones_own_run_as_the_readme_has_them(demo: Path) -> None:
+    text = (ROOT / "README.md").read_text().split("## Your own table")[1].split("**3. Look at")[0]
+    (demo / "own.md").write_text(text)
+    typed = commands(demo / "own.md")
+    assert [words[:2] for words in typed[:3]] == [["schema", "init"], ["schema", "lint"], ["ledger", "open"]]
+    assert [words[0] for words in typed[3:]] == ["plan", "synthesize", "ledger"]
+    for words in typed:
+        code, _, err = run_cli(*words)
+        assert code == 0, (words, err)
+    assert Path("draft.yaml").exists() and charges(demo / "state") == ["reserve", "draw", "seal", "commit"]
+
+
 def test_every_page_of_the_example_is_compared_and_none_differs() -> None:
     """When this fails, a page has changed: make the example again as docs/index.md says, and what quotes it."""
     found = verify_hand_off(EXAMPLE)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -273,6 +274,24 @@ def test_a_day_that_is_written_otherwise_is_told_how_it_is_read() -> None:
     with refused(DataError, "written as 2026-12-31", column="day") as caught:
         cast_text(pa.array(["31.12.2026"]), pa.timestamp("us"), "day")
     assert "31.12" not in str(caught.value)
+
+
+def test_numbers_and_words_that_are_written_otherwise_are_told_how_to_write_them() -> None:
+    for texts, kind, told in (
+        (["$52.30"], pa.float64(), "no sign of thousands or currencies (1000, not $1,000)"),
+        (["1,000"], pa.float64(), "not $1,000"),
+        (["yes", "no"], pa.bool_(), 'make it `{type: categorical, values: ["no", "yes"]}`'),
+    ):
+        with refused(DataError, re.escape(told), column="x") as caught:
+            cast_text(pa.array(texts), kind, "x")
+        assert "52.30" not in str(caught.value)
+
+
+def test_usual_words_for_nothing_and_blanks_are_null_but_in_text() -> None:
+    texts = pa.array([None, "", "  ", "NA", "N/A", "n/a", "nan", "NULL", "None"])
+    for kind in (pa.float64(), pa.bool_(), pa.timestamp("us"), pa.time32("s")):
+        assert cast_text(texts, kind, "x").null_count == len(texts), kind
+    assert cast_text(texts, pa.string(), "x") == texts
 
 
 @pytest.mark.parametrize("form", FORMATS)

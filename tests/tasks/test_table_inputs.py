@@ -10,7 +10,7 @@ import yaml
 
 from dpmodels.audit.made.clinic import SCHEMA_TEXT, make_schema, make_table
 from dpmodels.comparison.frame import ParquetBatches, read_frame
-from dpmodels.errors import DataError
+from dpmodels.errors import DataError, NacreError
 from tasks.run.table_inputs import as_parquet
 from tasks.stages.validate import check_hand_off
 from tests.kit.buckets import Bucket
@@ -92,3 +92,15 @@ def test_a_raw_table_that_breaks_the_schema_is_told_before_a_run_is_given_it(tmp
     path.write_text(path.read_text().partition("\n")[0] + "\n")
     with refused(DataError, "holds no row"):
         check_hand_off(path, tmp_path / "clinic.yaml")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("t.csv", "t.csv cannot be read: the file is empty"), ("t.txt", "must be a file of one of these kinds"),
+     ("t.xls", "must be a file of one of these kinds"), ("t.parquet", "is no Parquet file")],
+)  # fmt: skip
+def test_a_file_that_is_no_table_is_told_by_its_own_kind(tmp_path: Path, name: str, told: str) -> None:
+    (tmp_path / name).write_bytes(b"" if name == "t.csv" else b"a,b")
+    (tmp_path / "t.yaml").write_text(SCHEMA_TEXT)
+    with pytest.raises(NacreError, match=told):
+        check_hand_off(tmp_path / name, tmp_path / "t.yaml")

@@ -1,0 +1,71 @@
+"""Types that a person gives for columns, as ``age=integer:0:120 ward=categorical``."""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+from dpmodels.authoring.facts import Bound, Facts, bound, joined
+from dpmodels.errors import InvalidArgument
+
+PAIRS = re.compile(r"\s*(?P<name>[^=]+?)\s*=\s*(?P<type>\w+)(?::(?P<low>[^\s,:]+):(?P<high>[^\s,:]+))?(?:[\s,]+|$)")
+KINDS = {
+    "categorical": "category",
+    "boolean": "boolean",
+    "integer": "integer",
+    "number": "number",
+    "datetime": "date",
+    "identifier": "identifier",
+}
+"""The types that may be given, and the kinds of column that they stand for; a datetime is cut to the day."""
+BOUNDED = ("integer", "number", "datetime")
+FORM = 'be pairs such as "age=integer:0:120 ward=categorical": the name of a column, a type, and bounds if known'
+UNKNOWN = "name columns as the data does; {} is none of them"
+NO_TYPE = f"have one of these types: {', '.join(KINDS)}; that of {{}} is none"
+NO_BOUNDS = "leave {} without bounds: only an integer, a number and a datetime have some"
+BOUNDS = "have bounds as in age=integer:0:120 or day=datetime:2020-01-01:2029-12-31, the smaller first; {} has not"
+
+
+def read_types(text: str, names: Collection[str]) -> dict[str, Facts]:
+    """Read the types, and bounds, that a person gives for columns of these names.
+
+    Raises:
+        InvalidArgument: it is no such list, or names a column or a type that there is not.
+    """
+    facts: dict[str, Facts] = {}
+    position = 0
+    while position < len(text.rstrip()):
+        pair = PAIRS.match(text, position)
+        if pair is None:
+            raise InvalidArgument("types", text, FORM)
+        name, position = pair["name"], pair.end()
+        if name not in names:
+            raise InvalidArgument("types", text, UNKNOWN.format(name))
+        if pair["type"] not in KINDS:
+            raise InvalidArgument("types", text, NO_TYPE.format(name))
+        facts[name] = _facts(pair, text)
+    return facts
+
+
+def _facts(pair: re.Match[str], text: str) -> Facts:
+    facts = Facts(kind=KINDS[pair["type"]])
+    if pair["low"] is None:
+        return facts
+    if pair["type"] not in BOUNDED:
+        raise InvalidArgument("types", text, NO_BOUNDS.format(pair["name"]))
+    low, high = _bound(pair["low"], pair["type"]), _bound(pair["high"], pair["type"])
+    if low is None or high is None or low > high:
+        raise InvalidArgument("types", text, BOUNDS.format(pair["name"]))
+    return replace(facts, low=Bound(low), high=Bound(high))
+
+
+def _bound(text: str, kind: str) -> Any:
+    """Read a number, or a day of a datetime; None of any other text."""
+    limit = bound(text)
+    return limit if limit is None or isinstance(limit, date) == (kind == "datetime") else None
+
+
+def with_types(facts: Mapping[str, Facts], given: Mapping[str, Facts]) -> dict[str, Facts]:
+    """Return what is documented of columns, with the types that a person gives, which go before it."""
+    return {**facts, **{name: joined([one, facts.get(name, Facts())]) for name, one in given.items()}}

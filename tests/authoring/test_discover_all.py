@@ -1,0 +1,146 @@
+"""Types that a person gives, and drafts that leave to a discovery what it can find; no row is looked at for either."""
+
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from dpmodels.authoring.draft import PublicFacts, draft
+from dpmodels.authoring.lint import load_draft
+from dpmodels.authoring.tree_draft import draft_all
+from dpmodels.errors import InvalidArgument
+from tests.kit.errors import refused
+
+NAMES = "patient,admitted,age,Ward No,bill,readmitted"
+WHOLE = "patient=identifier admitted=datetime age=integer:0:120, Ward No=categorical,bill=number readmitted=boolean"
+OPEN = {"min": "discover", "max": "discover"}
+
+
+def columns(data: Path, **public: object) -> dict[str, dict[str, object]]:
+    """Draft a table, and return its columns as YAML has them."""
+    read = yaml.safe_load(draft(data, public_facts=PublicFacts(**public)))["columns"]  # type: ignore[arg-type]
+    assert isinstance(read, dict)
+    return read
+
+
+def test_types_are_given_in_one_line_and_bounds_with_them(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(NAMES + "\n")
+    assert columns(tmp_path / "t.csv", types=WHOLE) == {
+        "patient": {"type": "identifier"},
+        "admitted": {"type": "datetime", "min": "TODO", "max": "TODO", "resolution": "day"},
+        "age": {"type": "integer", "min": 0, "max": 120},
+        "Ward No": {"type": "categorical", "values": "TODO"},
+        "bill": {"type": "number", "min": "TODO", "max": "TODO"},
+        "readmitted": {"type": "boolean"},
+    }
+    days = columns(tmp_path / "t.csv", types="admitted=datetime:2020-01-01:2021-12-31 age=number:-1.5:2")
+    assert days["admitted"]["max"] == date(2021, 12, 31) and days["age"]["min"] == -1.5
+    assert days["bill"] == {"type": "TODO"}
+
+
+@pytest.mark.parametrize(
+    ("types", "rule"),
+    [
+        ("wrad=integer", "name columns as the data does; wrad is none of them"),
+        (
+            "age=int",
+            "have one of these types: categorical, boolean, integer, number, datetime, identifier; that of age",
+        ),
+        ("age", "be pairs such as"),
+        ("age=integer:1", "be pairs such as"),
+        ("=integer", "be pairs such as"),
+        ("age=integer:9:1", "the smaller first; age has not"),
+        ("age=integer:2020-01-01:2021-01-01", "the smaller first; age has not"),
+        ("age=integer:0:1e999", "the smaller first; age has not"),
+        ("admitted=datetime:1:2", "the smaller first; admitted has not"),
+        ("readmitted=boolean:0:1", "leave readmitted without bounds"),
+    ],
+)
+def test_types_that_cannot_be_meant_are_told_what_may_be(tmp_path: Path, types: str, rule: str) -> None:
+    (tmp_path / "t.csv").write_text(NAMES + "\n")
+    with refused(InvalidArgument, rule, name="types"):
+        draft(tmp_path / "t.csv", public_facts=PublicFacts(types=types))
+
+
+def test_names_that_types_are_given_for_are_names(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("in 2019,1999\n")
+    assert columns(tmp_path / "t.csv", types="in 2019=integer:0:9 1999=boolean").keys() == {"in 2019", "1999"}
+
+
+def test_a_text_file_leaves_to_discovery_what_its_names_or_a_person_say(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f"{NAMES},email,lat,what\n")
+    found = columns(tmp_path / "t.csv", discover=True, types="readmitted=boolean Ward No=categorical")
+    assert found == {
+        "patient": {"type": "identifier"},
+        "admitted": {"type": "datetime", **OPEN, "resolution": "day"},
+        "age": {"type": "integer", **OPEN},
+        "Ward No": {"type": "categorical", "values": "discover"},
+        "bill": {"type": "number", **OPEN},
+        "readmitted": {"type": "boolean"},
+        "email": {"type": "identifier"},
+        "lat": {"type": "number", **OPEN, "round": 6},
+        "what": {"type": "TODO"},
+    }
+    text = draft(tmp_path / "t.csv", public_facts=PublicFacts(discover=True))
+    assert "# taken by its name for an age in years: check it; {min: 0, max: 120} would cost nothing\n  age:" in text
+    accepted = columns(tmp_path / "t.csv", discover=True, accept=True)
+    assert accepted["age"] == {"type": "integer", "min": 0, "max": 120} and accepted["bill"] == found["bill"]
+
+
+def test_every_type_of_a_file_is_left_to_a_discovery_that_takes_the_draft(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "a": pa.array([1], pa.int16()),
+            "b": pa.array([0.5], pa.float32()),
+            "c": pa.array(["x"]).dictionary_encode(),
+            "d": pa.array([date(2020, 1, 1)]),
+            "e": pa.array([datetime(2020, 1, 1, 5)], pa.timestamp("us", "Europe/Berlin")),
+            "f": pa.array([Decimal("1.25")], pa.decimal128(9, 2)),
+            "g": pa.array([time(5)], pa.time32("s")),
+            "h": pa.array([timedelta(seconds=5)], pa.duration("ms")),
+            "email": pa.array(["x"]),
+            "i": pa.array([True]),
+        }
+    )
+    pq.write_table(table, tmp_path / "t.parquet")
+    text = draft(tmp_path / "t.parquet", public_facts=PublicFacts(discover=True))
+    (tmp_path / "t.yaml").write_text(text)
+    wanted = load_draft(tmp_path / "t.yaml")[1].wanted
+    assert "".join(wanted) == "abcdefgh" and "TODO" not in yaml.safe_dump(yaml.safe_load(text))
+    assert wanted["e"].keys == ("min", "max") and "# times are cut to the second; or write" in text
+    pq.write_table(
+        pa.table({"stay": [[1]], "pixels": pa.array([[0] * 4], pa.list_(pa.uint8(), 4))}), tmp_path / "n.parquet"
+    )
+    nested = columns(tmp_path / "n.parquet", discover=True)
+    assert nested["stay"] == {"type": "TODO"} and nested["pixels"]["height"] == "TODO"
+
+
+def test_columns_of_several_tables_are_called_by_their_table(tmp_path: Path) -> None:
+    (tmp_path / "firm").mkdir()
+    pq.write_table(pa.table({"customer_id": [1], "age": [3]}), tmp_path / "firm" / "customer.parquet")
+    pq.write_table(pa.table({"customer_id": [1], "price": [3.5]}), tmp_path / "firm" / "item.parquet")
+    public = PublicFacts(types="item.price=number:0:99", discover=True)
+    tables = yaml.safe_load(draft_all(tmp_path / "firm", public_facts=public))["tables"]
+    assert tables["item"]["columns"]["price"] == {"type": "number", "min": 0.0, "max": 99.0}
+    assert tables["customer"]["columns"]["age"] == {"type": "integer", **OPEN}
+    with refused(InvalidArgument, "price is none of them", name="types"):
+        draft_all(tmp_path / "firm", public_facts=PublicFacts(types="price=number"))
+
+
+def test_a_column_of_whole_numbers_may_be_given_as_a_list(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"code": pa.array([1], pa.int64()), "x": [1]}), tmp_path / "t.parquet")
+    found = columns(tmp_path / "t.parquet", types="code=categorical", discover=True)
+    assert found["code"] == {"type": "categorical", "values": "discover"}
+
+
+def test_the_columns_stand_on_the_first_screen(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(NAMES + "\n")
+    lines = draft(tmp_path / "t.csv").splitlines()
+    assert lines.index("columns:") < 10 and all(len(line) <= 120 for line in lines[:10])
+    assert lines.index("# The types and their keys, of which docs/schema.md has all:") > lines.index(
+        "  readmitted: {type: TODO}"
+    )
