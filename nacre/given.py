@@ -48,6 +48,8 @@ def draft_schema(
     sample: Place | None = None,
     table: str = "",
     accept_suggestions: bool = False,
+    types: str | Mapping[str, str] = "",
+    discover_all: bool = False,
 ) -> str:
     """Write the YAML of a schema from column names and types; what nothing public says is left as a TODO.
 
@@ -56,7 +58,9 @@ def draft_schema(
 
     With ``header`` you say that you have seen that the first row holds names. Without it, names that may be values of
     the data are not written. ``document`` is public documentation of the columns (docs/schema.md), of ``table`` where
-    it describes several; ``sample`` is a file of rows that are public.
+    it describes several; ``sample`` is a file of rows that are public. ``types`` are those that you know:
+    ``{"age": "integer:0:120", "ward": "categorical"}``. With ``discover_all`` what ``nacre schema discover`` can release
+    under a charge is marked for it.
 
     Privacy: reads names and types of the data alone. Fill the TODOs in from what is public, never from the data.
 
@@ -64,7 +68,8 @@ def draft_schema(
         NacreError: the table cannot be read, or its names may be values.
     """
     documented, public = (None if file is None else Path(file) for file in (document, sample))
-    sources = draft.PublicFacts(documented, public, table, accept_suggestions)
+    given = types if isinstance(types, str) else " ".join(f"{name}={kind}" for name, kind in types.items())
+    sources = draft.PublicFacts(documented, public, table, accept_suggestions, given, discover_all)
     if (path := path_of(data)) is not None:
         return tree_draft.draft_all(path, header, sources)
     sensitive = Sensitive(data)

@@ -121,7 +121,8 @@ def _to_discover(content: Any, data: str, query: str, out: Path | None) -> Itera
     asked = f" --query {shlex.quote(query)}" if query else ""
     yield (
         f"columns left to discovery: {columns}; by {spends} a value of one alone needs about {alone:,.0f} rows to be "
-        f"found, and with all of them {least:,.0f}: leave no more than is needed, and settle `unit` before"
+        f"found, and with all of them {least:,.0f}: leave no more than is needed, and settle `unit` before; where "
+        "values may be missing, add `nullable: true, max_null_share: discover`"
     )
     yield f"nacre ledger open {name} --schema {shlex.quote(str(draft))} --cap-epsilon 3 --cap-delta 1e-5"
     yield (

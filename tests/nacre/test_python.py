@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 import nacre
 from dpmodels.errors import ArtifactError, BudgetExhausted, DataError
@@ -267,6 +268,16 @@ def test_a_draft_has_names_and_types_and_no_value(frame):
         nacre.draft_schema(doubtful)
     assert PLANTED not in shown(caught.value) and "header=True" in str(caught.value)
     assert PLANTED in nacre.draft_schema(doubtful, header=True)
+
+
+def test_a_draft_takes_the_types_that_a_person_knows_and_marks_what_a_discovery_fills_in() -> None:
+    frame = pd.DataFrame({"age": [40], "ward": ["a"], "fee": [1.5]})
+    text = nacre.draft_schema(frame, types={"age": "integer:0:120", "ward": "categorical"}, discover_all=True)
+    columns = yaml.safe_load(text)["columns"]
+    assert columns["age"] == {"type": "integer", "min": 0, "max": 120} and columns["ward"]["values"] == "discover"
+    assert columns["fee"]["max"] == "discover" and "TODO" not in str(columns)
+    with pytest.raises(nacre.NacreError, match="none of them"):
+        nacre.draft_schema(frame, types={"aeg": "integer"})
 
 
 def test_what_is_promised_is_there_and_documented():
