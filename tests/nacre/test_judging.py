@@ -1,5 +1,7 @@
 """Runs, rules and comparisons in Python: what the command line says of the same, as frames."""
 
+import base64
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -59,8 +61,34 @@ def test_tables_stand_side_by_side_and_the_page_stays_inside(made: nacre.Result)
     scores = nacre.compare([made, worse], real, make_schema(), test=make_table(80), home=made.home)
     page = Path(scores.attrs["page"])
     assert page.is_relative_to(made.home / "sensitive") and page.exists()
-    assert {"score", "better", "real rows"} < set(scores) and len(scores.columns) == 5 and len(scores) > 3
+    assert list(scores)[:3] == ["score", "better", "real rows"] and list(scores)[5:] == ["best"] and len(scores) > 3
     assert isinstance(scores, pd.DataFrame) and scores.iloc[:, 3:].notna().any().all()
+    first, second = list(scores)[3:5]
+    one_way = scores.set_index("score").loc["total variation, 1-way"]
+    assert one_way[first] < one_way[second] and one_way["best"] == first and 0 < one_way["real rows"] < 1
+    verdicts = scores.attrs["verdicts"]
+    assert list(verdicts) == [first, second] and "but not one-way marginals" in verdicts[second]
+    assert all(f"{name}: {said}" in repr(scores).splitlines() for name, said in verdicts.items())
+    failing = {(one["table"], one["name"]) for one in scores.attrs["checks"] if one["holds"] is False}
+    assert (second, "one-way marginals") in failing and (first, "one-way marginals") not in failing
+
+
+def test_a_notebook_shows_a_comparison_with_bars_and_nothing_that_was_given_unescaped() -> None:
+    from nacre.compared import scores_of
+
+    planted = "<b>other</b>"
+    figures = {"ours": 0.8, planted: 0.7}
+    lines = [
+        {"score": "TSTR", "better": "higher", "real": 0.9, "tables": figures, "best": ["ours"]},
+        {"score": "pMSE ratio", "better": "near 1", "real": 1.0, "tables": {**figures, planted: None}, "best": []},
+    ]
+    facts = {"scores": lines, "verdicts": dict.fromkeys(figures, "says <i>this</i>"), "tables": {}}
+    page = scores_of(facts, "page.html")._repr_html_()
+    assert "<b>0.8000 (best)</b>" in page and page.count("(best)") == 1 and "SENSITIVE" in page
+    assert planted not in page and "<i>" not in page and "page.html" in page
+    pictures = [base64.b64decode(one).decode() for one in re.findall(r"data:image/svg\+xml;base64,([^\"]+)", page)]
+    assert len(pictures) == 2 and all(one.count('class="bar"') == 2 and 'class="mark"' in one for one in pictures)
+    assert all(planted not in one for one in pictures)
 
 
 def test_a_table_that_lacks_a_column_is_told_by_which_it_is_and_not_where_it_lay(made: nacre.Result) -> None:
@@ -86,7 +114,8 @@ def test_tables_are_one_several_or_named(made: nacre.Result) -> None:
     real = make_table(300)
 
     def names(tables: object) -> list[str]:
-        return list(nacre.compare(tables, real, SCHEMA_TEXT, home=made.home))[3:]
+        listed = list(nacre.compare(tables, real, SCHEMA_TEXT, home=made.home))[3:]
+        return listed if len(listed) == 1 else listed[:-1]
 
     assert names(made.table) == names(pl.DataFrame(made.arrow)) == ["table-1"]
     assert names(made) == names(made.folder) == [made.run]
@@ -101,7 +130,7 @@ def test_tables_are_one_several_or_named(made: nacre.Result) -> None:
         ({}, "no table to compare"),
         ([], "no table to compare"),
         ({1874: pd.DataFrame({"name": ["Zebulon"]})}, "must be text"),
-        ({"score": pd.DataFrame({"name": ["Zebulon"]})}, "use others than score, better, real rows"),
+        ({"score": pd.DataFrame({"name": ["Zebulon"]})}, "use others than score, better, real rows, best"),
     ],
 )
 def test_keys_that_name_no_table_are_refused_and_not_quoted(tables: object, says: str, tmp_path: Path) -> None:
