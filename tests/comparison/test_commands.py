@@ -5,6 +5,7 @@ import stat
 
 import pyarrow.parquet as pq
 import pytest
+from markupsafe import escape
 
 from tests.kit import population
 from tests.kit.population import SCHEMA, draw, write
@@ -40,7 +41,7 @@ def test_compare_judges_tables_side_by_side(files):
     assert "copied rows" in fails["copied"] and "copied rows" not in fails["made"]
     page = (out / "comparison.html").read_text()
     assert page.count("SENSITIVE") >= 2 and "TSTR AUROC, four classifiers" in page
-    assert f"<strong>copied</strong>: {facts['verdicts']['copied']}" in page and "(best)</td>" in page
+    assert f"<strong>copied</strong>: {escape(facts['verdicts']['copied'])}" in page and "(best)</td>" in page
     assert stat.S_IMODE(out.stat().st_mode) == 0o700
 
 
