@@ -65,9 +65,7 @@ def validate(data: "Table", schema: SchemaLike | None = None) -> "pd.DataFrame":
     with _as_schema(schema, given) as (file, rows), _as_files(rows, contract=_contract_of(file, rows)) as place:
         outcomes = check_hand_off(place, file).outcomes
     counts = [(one.failed, one.checked) if one.rule.columns else (None, None) for one in outcomes]
-    facts = [
-        (one.rule.column or None, one.rule.text, one.passed, *each) for one, each in zip(outcomes, counts, strict=True)
-    ]
+    facts = [(one.rule.column or None, one.text, one.passed, *each) for one, each in zip(outcomes, counts, strict=True)]
     frame = pd.DataFrame(facts, columns=["column", "rule", "success", "failing_rows", "rows"])
     return frame.astype({"failing_rows": "Int64", "rows": "Int64"})
 

@@ -316,7 +316,7 @@ def show_gate(gate: Verdicts, as_json: bool = False) -> None:
         failed = f"{outcome.failed} of {outcome.checked}" if rule.columns else ""
         table.add_row(
             escape(about),
-            escape(rule.text),
+            escape(outcome.text),
             failed,
             "holds" if outcome.passed else "[red]broken[/red]",
         )

@@ -150,3 +150,21 @@ def test_several_tables_in_memory_are_judged_as_one_tree(tmp_path: Path) -> None
     assert len(distance) and (distance == 0).all() and not list(tmp_path.rglob("*.parquet"))
     with refused(DataError, "lacks table item"):
         nacre.validate({name: frame for name, frame in frames.items() if name != "item"}, firm.SCHEMA_TEXT)
+
+
+def test_columns_that_do_not_match_are_named_by_the_schema_and_hinted_at(made: nacre.Result) -> None:
+    table = made.table.drop(columns=["patient", "dose"], errors="ignore")
+    rules = nacre.validate(table, SCHEMA_TEXT)
+    (said,) = rules[~rules["success"] & rules["column"].isna()]["rule"]
+    assert said.startswith("the columns must be exactly those of the schema") and "; missing: " in said
+    assert said.rsplit("; missing: ", 1)[1].split(", ")[-1] == "dose"
+    other = made.table.rename(columns={"ward": " Ward", "dose": "Zebulon"})
+    with refused(
+        DataError, r"`set\(frame.columns\) - set\(nacre.load_schema\(schema\).columns\)`", column="dose"
+    ) as told:
+        nacre.validate(other, SCHEMA_TEXT)
+    text = str(told.value)
+    assert "ward is there in other letters" in text and "the data has 1 column that the schema lacks" in text
+    assert "Zebulon" not in text and "nacre schema init" not in text
+    with refused(DataError, "is in table 1 in other letters", column="ward"):
+        nacre.compare(made.table.rename(columns={"ward": "WARD"}), make_table(50), SCHEMA_TEXT, home=made.home)
