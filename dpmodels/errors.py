@@ -113,8 +113,8 @@ RULES = {
 
 def rule_of(fault: "ErrorDetails") -> str:
     """Return the rule that a setting breaks, in words that follow "must", from what pydantic found."""
-    if fault["type"] in RULES:
-        return RULES[fault["type"]]
+    if rule := RULES.get(fault["type"]):
+        return rule + (taken_for_text(fault["input"]) if "number" in rule else "")
     rule, prefixes = re.subn(r"^(Value error, must|\w+( \w+)? should) ", "", fault["msg"])
     return (rule if prefixes else f"satisfy: {fault['msg']}") + taken_for_text(fault["input"])
 

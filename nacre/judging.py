@@ -62,6 +62,8 @@ def validate(data: "Table", schema: SchemaLike | None = None) -> "pd.DataFrame":
 
     given = _taken(data)
     del data  # a traceback of what follows shows no rows
+    if schema is None and not isinstance(given, str):
+        raise Unsuitable("rows in memory bring no schema: name theirs, as in validate(frame, schema)")
     with _as_schema(schema, given) as (file, rows), _as_files(rows, contract=_contract_of(file, rows)) as place:
         outcomes = check_hand_off(place, file).outcomes
     counts = [(one.failed, one.checked) if one.rule.columns else (None, None) for one in outcomes]

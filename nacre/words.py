@@ -32,7 +32,7 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(("measurement", "training", "recipe", "report"), MAPPING),
     **dict.fromkeys(SWITCHES, ((bool,), "must be True or False")),
     "run": ((str,), "must be the name of a run, or its result"),
-    "where": ((str, Sequence), "must be a condition, or a list of them"),
+    "where": ((str, Sequence, Mapping), "must be a condition, a list of them, or a dictionary of columns and values"),
 }
 """What arguments must be that no configuration checks, by the names that they have in every function."""
 

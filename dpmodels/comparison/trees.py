@@ -49,8 +49,7 @@ def evaluate_tree(
 ) -> Sensitive[dict[str, Any]]:
     """Compare the units of a tree with real ones, table by table.
 
-    ``held_out`` are units that the synthetic ones were not made from; rows of each table are told apart one by one.
-    ``told`` hears after each metric how large a share of the work is done.
+    ``held_out`` are units that the synthetic ones were not made from; ``told`` hears how large a share is done.
 
     Privacy: exact statistics of the real data, so the result stays Sensitive.
 
@@ -65,10 +64,9 @@ def evaluate_tree(
             continue
         schema = tree.flat_of(name)
         fresh = None if held_out is None else _rows_of(held_out, name, schema, run)
-        side = load_real(_rows_of(real, name, schema, run), fresh, schema, options)
+        side, rows = load_real(_rows_of(real, name, schema, run), fresh, schema, options), FlatRows(synthetic, name)
         heard = partial(_told_of_part, told, place, len(tree.measured))
-        rows = Rows(schema, FlatRows(synthetic, name), run)
-        tables[name] = evaluate_table(side, rows, options, told=heard).reveal()
+        tables[name] = evaluate_table(side, Rows(schema, rows, run), options, told=heard).reveal()
         metrics |= {f"{name}: {key}": one for key, one in tables[name]["metrics"].items() if one["status"] != "done"}
         checks += [{**one, "name": f"{name}: {one['name']}"} for one in tables[name]["checks"]]
     units = None if held_out is None else sum(map(len, held_out.reveal()))

@@ -38,8 +38,17 @@ def test_rules_hold_of_what_was_made_and_break_where_rows_break_them(made: nacre
     assert rules["success"].all() and {"ward", "age"} <= set(rules["column"].dropna())
     broken = nacre.validate(made.table.assign(ward="nowhere"), SCHEMA_TEXT)
     assert set(broken[~broken["success"]]["column"].dropna()) == {"ward"}
-    with pytest.raises(nacre.NacreError, match="schema"):
+    with refused(Unsuitable, r"^rows in memory bring no schema: name theirs, as in validate\(frame, schema\)$"):
         nacre.validate(made.table)
+
+
+def test_rows_are_drawn_under_conditions_in_each_of_their_forms(made: nacre.Result) -> None:
+    for where in ("ward=north", ["ward=north"], {"ward": "north"}):
+        assert set(nacre.sample(made, 5, where=where)["ward"]) == {"north"}
+    with refused(
+        Unsuitable, "^where must be a condition, a list of them, or a dictionary of columns and values, not int"
+    ):
+        nacre.sample(made, 5, where=5)
 
 
 def test_rows_that_break_a_rule_are_counted_as_on_the_terminal(made: nacre.Result, tmp_path: Path) -> None:
