@@ -52,7 +52,7 @@ def in_words_of(caller: Callable[[str], str], calls: Mapping[str, str] = Mapping
         text = in_words(str(error), caller, calls)
         name = getattr(error, "name", "")
         if name.isidentifier() and text.startswith(f"{name}="):
-            text = caller(name) + text.removeprefix(name)
+            text = caller(name).partition("=")[0] + text.removeprefix(name)
         error.args = (text,)
         raise
 
@@ -103,14 +103,18 @@ RULES = {
     **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "be a mapping, as YAML has it: {key: value}"),
     **dict.fromkeys(("list_type", "tuple_type"), "be a list, as YAML has it: [one, two]"),
     "path_type": "be a path",
+    "string_type": "be text",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "be a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "be a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "be true or false"),
 }
 """Rules of settings by pydantic's name of what breaks them, where its own words speak of Python."""
 
 
 def rule_of(fault: "ErrorDetails") -> str:
     """Return the rule that a setting breaks, in words that follow "must", from what pydantic found."""
-    if fault["type"] in RULES:
-        return RULES[fault["type"]]
+    if rule := RULES.get(fault["type"]):
+        return rule + (taken_for_text(fault["input"]) if "number" in rule else "")
     rule, prefixes = re.subn(r"^(Value error, must|\w+( \w+)? should) ", "", fault["msg"])
     return (rule if prefixes else f"satisfy: {fault['msg']}") + taken_for_text(fault["input"])
 
@@ -216,6 +220,20 @@ def uncharged() -> Iterator[None]:
         raise DataError(fault.column, f"{fault.rule}; {UNCHARGED}", fault.faults) from None
 
 
+@dataclass(frozen=True)
+class PaidRelease:
+    """A release that an account paid for, of which more is had for nothing: its run, its file, and its home."""
+
+    run: str
+    release: str
+    home: str
+
+    def __str__(self) -> str:
+        rows = f"`nacre sample {self.run} --rows ROWS --out FILE --home {self.home}` draws more rows of run {self.run}"
+        fit = f"`nacre fit {self.release} --out FOLDER --home {self.home}` trains another generator on its release"
+        return f"what the account paid for is free to use: {rows}, and {fit}"
+
+
 class BudgetExhausted(NacreError):
     """A charge would pass the account's cap; nothing was drawn and nothing was charged.
 
@@ -248,15 +266,16 @@ class BudgetExhausted(NacreError):
             f"epsilon={amounts.remaining(remaining)} of cap={amounts.written(cap)} at delta={amounts.written(delta)}"
             f"{another}; nothing was drawn (`nacre ledger cap` changes a cap, openly)"
         )
-        self.account, self.requested, self.remaining = account, requested, remaining
+        self.account, self.requested, self.remaining, self.because = account, requested, remaining, another
         self.cap, self.delta, self.unfinished = cap, delta, tuple[str, ...]()
+        self.free: PaidRelease | None = None
 
-    def beside(self, runs: Sequence[str], free: str = "") -> "BudgetExhausted":
+    def beside(self, runs: Sequence[str], free: PaidRelease | None = None) -> "BudgetExhausted":
         """Name the runs of the account that were paid for and are unfinished, and return this error.
 
-        ``free`` says what a release that the account paid for still gives.
+        ``free`` is a release that the account paid for, which still gives rows.
         """
-        self.unfinished = tuple(runs)
+        self.unfinished, self.free = tuple(runs), free
         if runs:
             on = ", ".join(f"`nacre resume {run}`" for run in runs)
             self.args = (f"{self}; what is paid for already and unfinished goes on without a charge: {on}",)

@@ -22,6 +22,11 @@ class Adjacency(StrEnum):
     ADD_OR_REMOVE_ONE = "add_or_remove_one"
     REPLACE_ONE = "replace_one"
 
+    def of(self, unit: object) -> str:
+        """Say in words how two data sets differ by one such unit, with the name of it behind."""
+        change = "added or removed" if self is Adjacency.ADD_OR_REMOVE_ONE else "replaced by another"
+        return f"one {unit} {change} ({self.value})"
+
 
 class PrivacyUnit(Frozen):
     """Whose presence is hidden: one record, all the rows of one user, a sentence of a document, or a document.

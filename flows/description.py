@@ -141,7 +141,7 @@ def describe(
     """Say in words what a plan's lines charge, whom their noise hides and how large it is, and the account's quote."""
     plan, *others = lines
     contract = plan.contract.whole
-    facts = {"data set": contract.name, "method": plan.method, "unit, adjacency": _hidden(plan.budget)}
+    facts = {"data set": contract.name, "method": plan.method, "hides": _hidden(plan.budget)}
     alone = "scores alone: " if plan.method == SCORES else ""
     facts |= {f"{alone}{name}": text for name, text in _priced(plan, noise_of(plan)).items()}
     facts |= _least(plan, system)
@@ -335,10 +335,10 @@ def _within(event: Event, one: str) -> str:
 
 
 def _hidden(budget: PrivacyBudget) -> str:
-    whose = f"one {one_of(budget)}" + (f", {budget.unit.max_rows} rows at most," if budget.unit.user else "")
+    what = "whether it is in the data at all"
     if budget.adjacency == Adjacency.REPLACE_ONE:
-        return f"{budget.unit}, {budget.adjacency}: hidden is what {whose} says, not that it is there"
-    return f"{budget.unit}, {budget.adjacency}: hidden is whether {whose} is in the data at all"
+        what = "what it says, not that it is there"
+    return f"{budget.adjacency.of(budget.unit)}: {what}"
 
 
 def one_of(budget: PrivacyBudget) -> str:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     Table = Place | Result | pd.DataFrame | Mapping[str, Any] | Any
 Taken = str | Sensitive[Any]
 """Where the files of a table or of a hand-off lie, or the rows that lie in memory."""
-FIGURES = ("score", "better", "real rows")
-"""Columns of a comparison beside those of its tables."""
 
 
 def runs(*, home: Place | None = None) -> "pd.DataFrame":
@@ -64,12 +62,12 @@ def validate(data: "Table", schema: SchemaLike | None = None) -> "pd.DataFrame":
 
     given = _taken(data)
     del data  # a traceback of what follows shows no rows
+    if schema is None and not isinstance(given, str):
+        raise Unsuitable("rows in memory bring no schema: name theirs, as in validate(frame, schema)")
     with _as_schema(schema, given) as (file, rows), _as_files(rows, contract=_contract_of(file, rows)) as place:
         outcomes = check_hand_off(place, file).outcomes
     counts = [(one.failed, one.checked) if one.rule.columns else (None, None) for one in outcomes]
-    facts = [
-        (one.rule.column or None, one.rule.text, one.passed, *each) for one, each in zip(outcomes, counts, strict=True)
-    ]
+    facts = [(one.rule.column or None, one.text, one.passed, *each) for one, each in zip(outcomes, counts, strict=True)]
     frame = pd.DataFrame(facts, columns=["column", "rule", "success", "failing_rows", "rows"])
     return frame.astype({"failing_rows": "Int64", "rows": "Int64"})
 
@@ -84,8 +82,13 @@ def compare(
 ) -> "pd.DataFrame":
     """Judge synthetic tables, of whatever tools, side by side against the real rows: a row for each score.
 
-    The scores are exact figures of the real rows, so they stay inside; to choose among runs by them is a release that
-    nobody charged. ``.attrs["page"]`` is their page, in the sensitive zone of ``home``.
+    ``better`` says what is good, ``real rows`` what as many other real rows give, and of several tables ``best`` which
+    comes nearest. ``.attrs["verdicts"]`` is a sentence on each table, which is shown below the scores,
+    ``.attrs["checks"]`` what each check found, and ``.attrs["page"]`` the page of all, in the sensitive zone of
+    ``home``.
+
+    Privacy: exact figures of the real rows, so they stay inside; to choose among runs by them is a release that nobody
+    charged.
 
     Args:
         tables: a hand-off, a path or a URI of files, or rows in memory; a list of them; or a dictionary, whose keys
@@ -98,7 +101,7 @@ def compare(
     Raises:
         NacreError: a table cannot be read, or has other columns than the schema.
     """
-    import pandas as pd
+    from nacre.compared import scores_of
 
     labels, given, whole = *_labelled(tables), _taken(tables)
     rows, held_out = _taken(real), None if test is None else _taken(test)
@@ -109,12 +112,7 @@ def compare(
     _check_labels(labels, given)
     page = _compared(labels, given, rows, held_out, contract, home_of(home))
     facts = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))
-    scores = pd.DataFrame(
-        {"score": one["score"], "better": one["better"], "real rows": one["real"], **one["tables"]}
-        for one in facts["scores"]
-    )
-    scores.attrs["page"] = str(page)
-    return scores
+    return scores_of(facts, str(page))
 
 
 def _labelled(tables: Any) -> tuple[list[Any], list[Taken]]:
@@ -131,8 +129,10 @@ def _check_labels(labels: Sequence[Any], given: Sequence[Taken]) -> None:
         raise Unsuitable("there is no table to compare; give one, a list, or a dictionary of name and table")
     if not all(isinstance(label, str) and label for label in labels):
         raise Unsuitable("the keys of the dictionary must be text, since they name the tables")
-    if set(labels) & set(FIGURES):
-        raise Unsuitable(f"the keys of the dictionary name the tables: use others than {', '.join(FIGURES)}")
+    from nacre.compared import BEST, FIGURES
+
+    if set(labels) & set(taken := (*FIGURES, BEST)):
+        raise Unsuitable(f"the keys of the dictionary name the tables: use others than {', '.join(taken)}")
 
 
 def _compared(

@@ -243,7 +243,7 @@ class Result:
             "made": f"{product}, by {manifest.method}; run {self.run}",
             "spent": f"{cost}, account {manifest.ledger.account or '(left out)'}",
             **({"account": self.opened} if self.opened else {}),
-            "hides": f"one {manifest.unit}, {manifest.adjacency}",
+            "hides": manifest.adjacency.of(manifest.unit),
             "folder": str(self.folder),
         }
 

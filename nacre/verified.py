@@ -6,6 +6,7 @@ from pathlib import Path
 from dpmodels.errors import ArtifactError, in_words
 from dpmodels.hand_off.verification import CONSISTENT, VERIFIED, Verification
 from dpmodels.plural import counted
+from dpmodels.privacy import Adjacency
 from nacre.ledgers import Place
 from nacre.notebook import facts_as_html
 from nacre.words import CALLS, argument
@@ -37,8 +38,17 @@ class Verified(Verification):
             "cautions": "\n".join(self.cautions),
             "notes": "\n".join(self.notes),
             **self.facts,
+            "unit": _in_words(self.unit),
         }
         return {name.replace("_", " "): in_words(text, argument, CALLS) for name, text in facts.items() if text}
+
+
+def _in_words(unit: str) -> str:
+    """Say what a unit and its adjacency hide."""
+    for adjacency in Adjacency:
+        if unit.endswith(after := f", {adjacency}"):
+            return adjacency.of(unit.removesuffix(after))
+    return unit
 
 
 def verify(folder: Place, public_key: Place | None = None, officer_key: Place | None = None) -> Verified:

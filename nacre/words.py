@@ -1,29 +1,38 @@
 """Errors in Python's words: a message names an argument, and not the option of the command line that says the same."""
 
 import os
+import re
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeVar
 
-from dpmodels.errors import Unsuitable, in_words, in_words_of, near
+from dpmodels import amounts
+from dpmodels.errors import BudgetExhausted, DataError, Unsuitable, in_words, in_words_of, near
 
 P = ParamSpec("P")
 R = TypeVar("R")
 OWN = {"nacre", "flows", "contextlib"}
 PATH, URL = ((str, os.PathLike), "must be a path"), ((str,), "must be a URL")
+WHOLE, NUMBER = ((Integral,), "must be a whole number"), ((Real, Decimal), "must be a number")
+MAPPING = ((Mapping,), "must be a dictionary")
+SWITCHES = {"open", "header", "accept_suggestions", "allow_large_delta", "internal_report", "png", "replace", "refit"}
+"""Arguments that are true or false."""
 KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(("home", "out", "to", "folder", "release", "document", "sample"), PATH),
     **dict.fromkeys(("public_key", "officer_key", "signing_key"), PATH),
     **dict.fromkeys(("ledger", "url"), URL),
-    **dict.fromkeys(("rows", "seed"), ((Integral,), "must be a whole number")),
-    **dict.fromkeys(("epsilon", "delta", "report_epsilon"), ((Real, Decimal), "must be a number")),
+    **dict.fromkeys(("rows", "seed", "batch_rows", "threads"), WHOLE),
+    **dict.fromkeys(("epsilon", "delta", "report_epsilon"), NUMBER),
+    **dict.fromkeys(("measurement", "training", "recipe", "report"), MAPPING),
+    **dict.fromkeys(SWITCHES, ((bool,), "must be True or False")),
     "run": ((str,), "must be the name of a run, or its result"),
-    "where": ((str, Sequence), "must be a condition, or a list of them"),
+    "where": ((str, Sequence, Mapping), "must be a condition, a list of them, or a dictionary of columns and values"),
 }
 """What arguments must be that no configuration checks, by the names that they have in every function."""
 
@@ -39,8 +48,12 @@ CALLS = {
     "verify": "nacre.verify(FOLDER)",
 }
 """What does in Python the same as a command that a message names, by the command's words."""
-SWITCHES = {"open", "header", "accept_suggestions", "allow_large_delta", "internal_report", "png", "replace", "refit"}
-"""Arguments that are true or false."""
+SEEN = (
+    "; what it calls them may be values and is not printed: of a frame "
+    "`set(frame.columns) - set(nacre.load_schema(schema).columns)` shows them to you, of files "
+    "`nacre.draft_schema(data)`"
+)
+"""How whoever has the data sees the names that a schema lacks."""
 
 
 class ReleaseWarning(UserWarning):
@@ -75,18 +88,54 @@ def in_python(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def spoken(*args: P.args, **keywords: P.kwargs) -> R:
         call: list[Any] = [args, keywords]
+        places = [keywords.get(name) for name in ("home", "ledger")]
         fault = _unfit(function, args, keywords)
         del args, keywords
         if fault:
             call.clear()
             raise fault
-        with in_words_of(argument, CALLS):
+        with in_words_of(argument, CALLS), _in_sentences(*places):
             answer = function(*call.pop(0), **call.pop())
             if drowned := _drowned(answer):
                 warnings.warn(drowned, ReleaseWarning, stacklevel=2)
             return answer
 
     return spoken
+
+
+@contextmanager
+def _in_sentences(home: Any, url: Any) -> Iterator[None]:
+    """Have a refused charge say in short sentences what is left and what helps, and faults how hidden names are seen.
+
+    ``home`` and ``url`` are where the ledger of the call lies, where these were given.
+    """
+    try:
+        yield
+    except BudgetExhausted as refusal:
+        refusal.args = (" ".join(_of_refusal(refusal, home, url)),)
+        raise
+    except DataError as fault:
+        from dpmodels.codec.encode import LISTED
+
+        fault.args = (str(fault).replace(LISTED, SEEN),)
+        raise
+
+
+def _of_refusal(refusal: BudgetExhausted, home: Any, url: Any) -> Iterator[str]:
+    """Say what a charge would spend, what is left, how the cap is raised, and what is to be had for nothing."""
+    name, at = refusal.account, f", home={str(home)!r}" if home else ""
+    left, cap = amounts.remaining(refusal.remaining), amounts.written(refusal.cap)
+    yield f"account {name} refuses the charge: nothing was drawn, and nothing was charged."
+    yield f"This call would spend epsilon={amounts.spent(refusal.requested)}{refusal.because}."
+    yield f"Left is epsilon={left} of the cap of epsilon={cap}, at delta={amounts.written(refusal.delta)}."
+    place = f"url={str(url)!r}" if url else repr(str(home)) if home else ""
+    yield f"To raise the cap: `nacre.ledger({place}).change_cap({name!r}, epsilon=EPSILON, reason=REASON)`."
+    if refusal.unfinished:
+        runs = " or ".join(f"`nacre.resume({run!r}{at})`" for run in refusal.unfinished)
+        yield f"Paid for and not finished, so free to go on with: {runs}."
+    if free := refusal.free:
+        yield f"Free, of what is paid for: `nacre.sample({free.run!r}, ROWS{at})` draws more rows."
+        yield f"Free as well: `nacre.fit({free.release!r}{at})` trains another generator."
 
 
 def _drowned(answer: object) -> str:
@@ -108,11 +157,21 @@ def _unfit(function: Callable[..., Any], args: tuple[Any, ...], keywords: Mappin
     required = {name for name, one in declared.parameters.items() if one.default is Parameter.empty}
     for name, value in {**given, **given.get("settings", {})}.items():
         kinds, rule = KINDS.get(name, ((object,), ""))
-        fits = isinstance(value, kinds) and not (isinstance(value, bool) and object not in kinds)
+        fits = isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds or object in kinds)
         is_left_out = value is None and name not in required
         if not (is_left_out or fits or (name == "run" and isinstance(value, Result))):
-            return Unsuitable(f"{name} {rule}, not {type(value).__name__}")
+            return Unsuitable(f"{name} {rule}, not {type(value).__name__}{_meant(name, value)}")
     return None
+
+
+def _meant(name: str, value: object) -> str:
+    """Say what to write for a number that was given as text, or true and false as text or a number."""
+    if name in SWITCHES or not isinstance(value, str):
+        return ""
+    whole, number = KINDS[name] == WHOLE, KINDS[name] == NUMBER
+    pattern = r"[+-]?\d{1,20}" if whole else r"[+-]?(\d{1,20}\.?\d{0,20}|\.\d{1,20})([eE][+-]?\d{1,3})?"
+    is_meant = (whole or number) and re.fullmatch(pattern, value.strip())
+    return f": write {name}={value.strip()}, without quotation marks" if is_meant else ""
 
 
 def _unexpected(declared: Signature, keywords: Mapping[str, Any]) -> str:

@@ -42,7 +42,9 @@ class Spec(BaseModel):
     ("setting", "rule"),
     [
         ({"epochs": 0}, "be greater than or equal to 1"),
-        ({"epochs": "many"}, "be a valid integer, unable to parse string as an integer"),
+        ({"epochs": "many"}, "be a whole number"),
+        ({"epochs": "1e3"}, "be a whole number; YAML takes 1e3 for text: write 1.0e+3"),
+        ({"label": 7}, "be text"),
         ({"sizes": []}, "have at least 1 item after validation, not 0"),
         ({"label": "7"}, "match pattern '^[a-z]+$'"),
         ({"shuffle": True}, "be False"),

@@ -1,6 +1,6 @@
 """Table to arrays and back: one row at a time in meaning, whole columns at a time in code."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -37,7 +37,45 @@ NAMELESS = (
     "it is an index that pandas wrote (write the file with index=False), lines end with a delimiter, or the delimiter "
     "has two characters"
 )
+OTHER_LETTERS = "in other letters: upper or lower case, or spaces around it; write it as the schema does, there or here"
+MOST_NAMED = 20
 Table: TypeAlias = pa.Table | pa.RecordBatch
+
+
+def missing_from(declared: Iterable[str], names: Sequence[str], table: str = "the data") -> tuple[str, str] | None:
+    """Return the first column of a schema that a table lacks, and what to say of it and of the others; None if none is.
+
+    A column that is there in other letters is told from one that is not there.
+
+    Privacy: names of the schema alone are said, which are public.
+    """
+    missing, folded = [name for name in declared if name not in names], set(map(_folded, names))
+    alike = [name for name in missing if _folded(name) in folded]
+    absent = [name for name in missing if name not in alike]
+    if absent:
+        rule = f"is in the schema but not in {table}" + _and_so(absent[1:])
+        there = "is" if len(alike) == 1 else "are"
+        return absent[0], rule + (f"; {_listed(alike)} {there} there {OTHER_LETTERS}" if alike else "")
+    return (alike[0], f"is in {table} {OTHER_LETTERS}{_and_so(alike[1:])}") if alike else None
+
+
+def count_unknown(declared: Collection[str], names: Sequence[str]) -> int:
+    """Count the columns of a table that a schema lacks, but for those that it has in other letters."""
+    missing = {_folded(name) for name in declared if name not in names}
+    return sum(name not in declared and _folded(name) not in missing for name in names)
+
+
+def _folded(name: str) -> str:
+    return name.casefold().strip()
+
+
+def _and_so(names: Sequence[str]) -> str:
+    return f", and so {'is' if len(names) == 1 else 'are'} {_listed(names)}" if names else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
 
 
 class Codec:
@@ -79,7 +117,7 @@ class Codec:
         for name in declared:
             if names.count(name) > 1:
                 raise DataError(name, "is in the data more than once")
-        extra = sum(name not in declared for name in names)
+        extra = count_unknown(declared, names)
         unknown = LACKED.format(counted(extra, "column"))
         if "" in names:
             unknown += f"; one has no name: {NAMELESS}"
@@ -87,11 +125,8 @@ class Codec:
             unknown += "; one is an index that pandas wrote (write the file with index=False)"
         else:
             unknown += LISTED + HEADER * is_text + NESTED * nested
-        if missing := [name for name in declared if name not in names]:
-            if missing[0].casefold().strip() in {name.casefold().strip() for name in names}:
-                fault = "is in the data in other letters: upper or lower case, or spaces around it; write it as the "
-                raise DataError(missing[0], f"{fault}schema does, there or here")
-            raise DataError(missing[0], "is in the schema but not in the data" + f"; {unknown}" * bool(extra))
+        if missing := missing_from(declared, names):
+            raise DataError(missing[0], missing[1] + f"; {unknown}" * bool(extra))
         if extra:
             raise DataError("", unknown)
 

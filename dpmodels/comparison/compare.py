@@ -11,6 +11,7 @@ from dpmodels.artifact import write_text
 from dpmodels.comparison.classifiers import classifier_facts
 from dpmodels.comparison.frame import ParquetBatches, Rows
 from dpmodels.comparison.report import BANNER, Options, evaluate_table, load_real
+from dpmodels.comparison.standing import DOWN, HALF, IDEALS, ONE, UP, mark_best, show, verdicts
 from dpmodels.contract.schema import Schema
 from dpmodels.pages.page import render_page
 from dpmodels.privacy import Sensitive
@@ -27,13 +28,21 @@ class Score:
     real: str = ""
 
 
-UP, DOWN, HALF = "higher", "lower", "near 0.5"
+Told = Callable[[float, float, str], object]
+"""Hears how much is done, of how much, and at which table the work is."""
 SCORES = (
-    Score("total variation, 1-way", DOWN, "marginals", "mean_total_variation_1_way"),
-    Score("total variation, 2-way", DOWN, "marginals", "mean_total_variation_2_way"),
+    Score("total variation, 1-way", DOWN, "marginals", "mean_total_variation_1_way", "mean_chance_1_way"),
+    Score("total variation, 2-way", DOWN, "marginals", "mean_total_variation_2_way", "mean_chance_2_way"),
     Score("associations, mean difference", DOWN, "correlations", "mean_difference", "mean_difference_of_held_out_rows"),
+    Score(
+        "associations, largest difference",
+        DOWN,
+        "correlations",
+        "largest_difference",
+        "largest_difference_of_held_out_rows",
+    ),
     Score("classifier two-sample AUROC", HALF, "two-sample test", "auroc"),
-    Score("pMSE ratio", "near 1", "pMSE", "ratio"),
+    Score("pMSE ratio", ONE, "pMSE", "ratio"),
     Score("TSTR AUROC, four classifiers", UP, "four classifiers", "tstr_auroc", "trtr_auroc"),
     Score("TSTR AUPRC, four classifiers", UP, "four classifiers", "tstr_auprc", "trtr_auprc"),
     Score("TSTR of the target, boosted trees", UP, "utility of the target", "tstr", "trtr"),
@@ -63,10 +72,11 @@ def compare_tables(
     options: Options,
     run: Callable[..., Iterable[Any]] = map,
     called: Mapping[Path, str] = MappingProxyType({}),
+    told: Told = lambda *_: None,
 ) -> Sensitive[dict[str, Any]]:
     """Judge Parquet files, or folders of them, against the real rows, on as many threads as ``run``, a map, has.
 
-    ``called`` is what messages call a table, by its path.
+    ``called`` is what messages call a table, by its path; ``told`` hears after each metric how many tables are done.
 
     Privacy: exact statistics of the real data, so the result stays Sensitive.
 
@@ -82,11 +92,35 @@ def compare_tables(
     side = load_real(train, held_out, schema, options)
     more = {"four classifiers": classifier_facts}
     reports = {
-        name: evaluate_table(side, Rows(schema, rows_of(path), run), options, more).reveal()
+        name: evaluate_table(
+            side, Rows(schema, rows_of(path), run), options, more, part_of(told, tables, name)
+        ).reveal()
         for name, path in tables.items()
     }
-    facts = {"banner": BANNER, "data_set": schema.name, "scores": score_lines(reports), "tables": reports}
-    return Sensitive(facts)
+    return Sensitive(comparison_of(schema.name, score_lines(reports), reports))
+
+
+def part_of(told: Told, tables: Iterable[str], name: str) -> Callable[[float], object]:
+    """Return what hears how large a share of one table's work is done, and tells how many of all tables are."""
+    names = list(tables)
+    return lambda share: told(names.index(name) + share, len(names), name)
+
+
+def comparison_of(
+    data_set: str, scores: Sequence[Mapping[str, Any]], reports: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Put a comparison together: scores with the best table of each, a sentence on each table, and what was found.
+
+    Privacy: exact statistics of the real data, so whoever calls keeps them Sensitive.
+    """
+    lines = mark_best(scores)
+    return {
+        "banner": BANNER,
+        "data_set": data_set,
+        "scores": lines,
+        "verdicts": verdicts(lines, reports),
+        "tables": reports,
+    }
 
 
 def score_lines(reports: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -97,6 +131,7 @@ def score_lines(reports: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]
         if any(figure is not None for figure in figures.values()):
             first = next(iter(reports.values()))["metrics"][score.metric]
             real = first["result"].get(score.real) if first["status"] == "done" else None
+            real = IDEALS.get(score.better) if real is None else real
             lines.append({"score": score.name, "better": score.better, "real": real, "tables": figures})
     return lines
 
@@ -132,7 +167,7 @@ def render_comparison(facts: Mapping[str, Any]) -> str:
     """Lay the comparison out as one self-contained HTML page."""
     names = list(facts["tables"])
     lines = [
-        (line["score"], line["better"], show(line["real"]), *(show(line["tables"][name]) for name in names))
+        (line["score"], line["better"], show(line["real"]), *(_marked(line, name) for name in names))
         for line in facts["scores"]
     ]
     checks = [check["name"] for check in next(iter(facts["tables"].values()))["checks"]]
@@ -143,6 +178,6 @@ def render_comparison(facts: Mapping[str, Any]) -> str:
     return render_page("compare.html", report=facts, names=names, lines=lines, verdicts=verdicts)
 
 
-def show(figure: float | None) -> str:
-    """Write a score."""
-    return "–" if figure is None else f"{figure:.4f}" if abs(figure) < 10 else f"{figure:.1f}"
+def _marked(line: Mapping[str, Any], name: str) -> str:
+    """Write a table's figure, and whether it is the best of its line."""
+    return show(line["tables"][name]) + (" (best)" if name in line["best"] else "")

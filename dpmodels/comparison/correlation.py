@@ -28,20 +28,19 @@ def correlation_facts(case: Case) -> dict[str, Any]:
     truth = real.once.get("association", lambda: association(schema, case.draw(real.train, ROWS), pairs))
     synthetic = association(schema, case.draw(case.synthetic, ROWS), pairs)
     difference = np.abs(truth - synthetic)
-    order = np.argsort(-difference)[:20]
+
+    def described(k: int) -> dict[str, Any]:
+        values = {"real": float(truth[k]), "synthetic": float(synthetic[k]), "difference": float(difference[k])}
+        return {"columns": [names[j] for j in pairs[k]], "measure": _measure(schema, pairs[k]), **values}
+
+    half = np.flatnonzero(2 * difference > np.maximum(np.abs(truth), np.abs(synthetic)))
     facts: dict[str, Any] = {
         "pairs": len(pairs),
         "mean_difference": float(difference.mean()) if len(pairs) else None,
-        "largest": [
-            {
-                "columns": [names[j] for j in pairs[k]],
-                "measure": _measure(schema, pairs[k]),
-                "real": float(truth[k]),
-                "synthetic": float(synthetic[k]),
-                "difference": float(difference[k]),
-            }
-            for k in order
-        ],
+        "largest_difference": float(difference.max()) if len(pairs) else None,
+        "largest_difference_by_chance": _by_chance(len(pairs), len(real.train), len(case.synthetic)),
+        "largest": [described(k) for k in np.argsort(-difference)[:20]],
+        "half_gone": described(half[difference[half].argmax()]) if len(half) else None,
     }
     if real.held_out is not None:
         fresh = real.once.get("held association", lambda: association(schema, real.held_out or real.train, pairs))
@@ -50,6 +49,16 @@ def correlation_facts(case: Case) -> dict[str, Any]:
     if len(names) <= MOST_COLUMNS and len(pairs) < MOST_PAIRS:
         facts |= {"columns": names, "real": _square(truth, pairs, names), "synthetic": _square(synthetic, pairs, names)}
     return facts
+
+
+def _by_chance(pairs: int, *rows: int) -> float:
+    """Bound how far apart samples of one population are in the pair that differs most, where no columns go together.
+
+    An association that is 0 has a standard error of about 1/√n; of so many normal ones the largest is about √(2 ln 2p)
+    standard errors off.
+    """
+    error = sum(1 / max(min(number, ROWS), 1) for number in rows) ** 0.5
+    return float(error * np.sqrt(2 * np.log(2 * max(pairs, 1))))
 
 
 def association(schema: Schema, frame: Frame, pairs: list[tuple[int, int]]) -> Floats:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpmodels.arrays import Floats
 from dpmodels.codec.convert import as_numbers, plain, to_keys
-from dpmodels.codec.encode import Records
+from dpmodels.codec.encode import Records, missing_from
 from dpmodels.codec.pixels import encode_image
 from dpmodels.contract.base import Modelled, described
 from dpmodels.contract.columns import Continuous, names_of
@@ -91,14 +91,14 @@ class ParquetBatches:
         for path in self.files():
             try:
                 there = pq.read_schema(path).names
-                missing = [name for name in names if name not in there]
+                missing = missing_from(names, there, self.name or str(path))
                 if not missing:
                     file = pq.ParquetFile(path, read_dictionary=texts)
                     yield from file.iter_batches(batch_size=self.batch_rows, columns=names)
             except (pa.ArrowException, OSError, UnicodeDecodeError):
                 raise DataError("", f"{self.name or path} cannot be read as Parquet") from None
             if missing:
-                raise DataError(missing[0], f"is in the schema but not in {self.name or path}")
+                raise DataError(*missing)
 
     def files(self) -> list[Path]:
         """List the Parquet files."""

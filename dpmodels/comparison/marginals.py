@@ -113,14 +113,18 @@ def chance(real: Whole, synthetic: Whole) -> float:
 def compare_marginals(grid: Grid, real: GridTally, synthetic: GridTally) -> dict[str, Any]:
     """Return the total variation distance of every one-way marginal, and of the two-way ones in mean and at worst."""
     one = {name: distance(*counts) for name, *counts in zip(grid.names, real.one, synthetic.one, strict=True)}
-    two = [distance(*counts) for counts in zip(real.two, synthetic.two, strict=True)]
+    pairs = list(zip(real.two, synthetic.two, strict=True))
+    two = [distance(*counts) for counts in pairs]
+    by_chance = {name: chance(*both) for name, *both in zip(grid.names, real.one, synthetic.one, strict=True)}
     worst = [
         {"columns": [grid.names[j] for j in grid.pairs[index]], "total_variation": two[index]}
         for index in np.argsort(two)[::-1][:10]
     ]
     return {
         "total_variation_1_way": one,
-        "chance_1_way": {name: chance(*both) for name, *both in zip(grid.names, real.one, synthetic.one, strict=True)},
+        "chance_1_way": by_chance,
+        "mean_chance_1_way": float(np.mean(list(by_chance.values()))),
+        "mean_chance_2_way": float(np.mean([chance(*counts) for counts in pairs])) if pairs else None,
         "mean_total_variation_1_way": float(np.mean(list(one.values()))),
         "mean_total_variation_2_way": float(np.mean(two)) if two else None,
         "pairs_compared": len(two),

@@ -7,7 +7,7 @@ Metrics run side by side on a bounded number of threads; one that fails is shown
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,8 @@ MOST_COLUMNS = 100
 """Columns that are predicted from the others one by one; of a wider table the first."""
 
 Metric = Callable[[Case], dict[str, Any]]
+Share = Callable[[float], object]
+"""Hears how large a share of the work is done."""
 QUICK = (
     "marginals",
     "columns",
@@ -70,6 +72,10 @@ class Options(Frozen):
     only: tuple[str, ...] = ()
     lenet: Path | None = None
     real_rows: bool = False
+
+
+def unheard(share: float) -> None:
+    """Hear how far the work is where nobody waits for it."""
 
 
 def evaluate_run(
@@ -120,8 +126,11 @@ def evaluate_table(
     synthetic: Rows,
     options: Options,
     more: Mapping[str, Metric] | None = None,
+    told: Share = unheard,
 ) -> Sensitive[dict[str, Any]]:
     """Run every metric on one synthetic table, and ``more`` that need something else besides.
+
+    ``told`` hears after each metric how large a share of them is done.
 
     Privacy: exact statistics of the real data, so the result stays Sensitive.
     """
@@ -139,6 +148,8 @@ def evaluate_table(
         import sklearn.pipeline  # noqa: F401
     with ThreadPoolExecutor(options.workers, initializer=options.begin_thread) as pool:
         running = {name: pool.submit(_attempt, job) for name, job in jobs.items()}
+        for done, _ in enumerate(as_completed(running.values()), 1):
+            told(done / len(running))
         results = {name: future.result() for name, future in running.items()}
     return Sensitive(
         {

@@ -5,6 +5,7 @@ The rows of a flat table are compared as they are, whatever a unit has of them: 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,10 @@ import numpy as np
 from dpmodels.arrays import Floats
 from dpmodels.codec.encode import Records
 from dpmodels.codec.tree import TreeRecords
-from dpmodels.comparison.compare import DOWN, score_lines
+from dpmodels.comparison.compare import Told, comparison_of, part_of, score_lines
 from dpmodels.comparison.frame import Rows
-from dpmodels.comparison.report import BANNER, Options, evaluate_table, load_real
+from dpmodels.comparison.report import BANNER, Options, Share, evaluate_table, load_real, unheard
+from dpmodels.comparison.standing import DOWN
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree import Tree
 from dpmodels.privacy import Sensitive
@@ -43,10 +45,11 @@ def evaluate_tree(
     options: Options,
     run: Callable[..., Iterable[Any]] = map,
     held_out: Sensitive[Units] | None = None,
+    told: Share = unheard,
 ) -> Sensitive[dict[str, Any]]:
     """Compare the units of a tree with real ones, table by table.
 
-    ``held_out`` are units that the synthetic ones were not made from; rows of each table are told apart one by one.
+    ``held_out`` are units that the synthetic ones were not made from; ``told`` hears how large a share is done.
 
     Privacy: exact statistics of the real data, so the result stays Sensitive.
 
@@ -55,30 +58,35 @@ def evaluate_tree(
     """
     real_counts, counts = _children(tree, real.reveal()), _children(tree, synthetic)
     tables, metrics, checks = dict[str, Any](), dict[str, Any](), list[Any]()
-    for name in tree.measured:
+    for place, name in enumerate(tree.measured):
         if not real_counts.rows[name] or not counts.rows[name]:
             metrics[name] = {"status": "skipped", "reason": ROWLESS}
             continue
         schema = tree.flat_of(name)
         fresh = None if held_out is None else _rows_of(held_out, name, schema, run)
-        side = load_real(_rows_of(real, name, schema, run), fresh, schema, options)
-        tables[name] = evaluate_table(side, Rows(schema, FlatRows(synthetic, name), run), options).reveal()
+        side, rows = load_real(_rows_of(real, name, schema, run), fresh, schema, options), FlatRows(synthetic, name)
+        heard = partial(_told_of_part, told, place, len(tree.measured))
+        tables[name] = evaluate_table(side, Rows(schema, rows, run), options, told=heard).reveal()
         metrics |= {f"{name}: {key}": one for key, one in tables[name]["metrics"].items() if one["status"] != "done"}
         checks += [{**one, "name": f"{name}: {one['name']}"} for one in tables[name]["checks"]]
     units = None if held_out is None else sum(map(len, held_out.reveal()))
-    rows = {"real": real_counts.rows[tree.root], "held_out": units, "synthetic": counts.rows[tree.root]}
+    numbers = {"real": real_counts.rows[tree.root], "held_out": units, "synthetic": counts.rows[tree.root]}
     return Sensitive(
         {
             "banner": BANNER,
             "data_set": tree.name,
             "target": tree.target,
-            "rows": rows,
+            "rows": numbers,
             "edges": [_edge(tree, name, real_counts, counts) for name in real_counts.shares],
             "tables": tables,
             "metrics": metrics,
             "checks": checks,
         }
     )
+
+
+def _told_of_part(told: Share, place: int, parts: int, share: float) -> None:
+    told((place + share) / parts)
 
 
 def _rows_of(units: Sensitive[Units], name: str, schema: Schema, run: Callable[..., Iterable[Any]]) -> Sensitive[Rows]:
@@ -93,16 +101,17 @@ def compare_trees(
     options: Options,
     run: Callable[..., Iterable[Any]],
     held_out: Sensitive[Units] | None = None,
+    told: Told = lambda *_: None,
 ) -> Sensitive[dict[str, Any]]:
     """Judge several trees of tables against the same real ones.
 
     Privacy: exact statistics of the real data, so the result stays Sensitive.
     """
     reports = {
-        name: evaluate_tree(tree, real, units.reveal(), options, run, held_out).reveal()
+        name: evaluate_tree(tree, real, units.reveal(), options, run, held_out, part_of(told, synthetic, name)).reveal()
         for name, units in synthetic.items()
     }
-    return Sensitive({"banner": BANNER, "data_set": tree.name, "scores": _scores(tree, reports), "tables": reports})
+    return Sensitive(comparison_of(tree.name, _scores(tree, reports), reports))
 
 
 def _scores(tree: Tree, reports: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:

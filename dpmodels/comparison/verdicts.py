@@ -7,7 +7,11 @@ privacy, and a table under a small budget may rightly fail one.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dpmodels.comparison.standing import pair_in_words
+
 Facts = Mapping[str, Any]
+FAR = 0.2
+"""How far apart an association may be in the two tables; half of it, where half of the association is gone."""
 EXPECTED_ROWS = 30
 """Rows that a rare category must be expected to have before its absence counts."""
 
@@ -23,13 +27,20 @@ def _marginals(facts: Facts) -> tuple[bool, str]:
 
 
 def _correlation(facts: Facts) -> tuple[bool, str]:
+    """Hold the pair that is farthest off to its limit, and to half of it the one of which half or more is gone."""
     if not facts["largest"]:
         return True, "there is one column only"
-    worst = facts["largest"][0]
-    limit = max(0.2, 2 * facts.get("largest_difference_of_held_out_rows", 0.0))
-    pair = " and ".join(worst["columns"])
-    finding = f"{pair}: {worst['measure']} is {worst['real']:.2f} in the real rows and {worst['synthetic']:.2f} here"
-    return worst["difference"] <= limit, f"{finding}; the limit is {limit:.2f} apart"
+    chance = 2 * facts.get("largest_difference_of_held_out_rows", 0.0)
+    if not chance:
+        chance = facts["largest_difference_by_chance"]
+    limit, limit_of_half = max(FAR, chance), max(FAR / 2, chance)
+    worst, half = facts["largest"][0], facts["half_gone"]
+    finding = f"{pair_in_words(worst)} is farthest off: by {worst['difference']:.2f}; the limit is {limit:.2f}"
+    if half is None or half["difference"] <= limit_of_half:
+        return worst["difference"] <= limit, finding
+    if half["columns"] != worst["columns"]:
+        finding += f"; {pair_in_words(half)} is off by {half['difference']:.2f}"
+    return False, f"{finding}, or {limit_of_half:.2f} where half of an association or more is gone, or was not there"
 
 
 def _collapse(facts: Facts) -> tuple[bool, str]:

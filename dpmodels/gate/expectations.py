@@ -34,6 +34,8 @@ COUNTS = {"result_format": "BASIC", "partial_unexpected_count": 0}  # counts of 
 class Outcome:
     """What has come of one rule so far: rows checked, rows that broke it, and whether a whole batch did.
 
+    ``lacking`` are columns that the rule asks for and that were not there.
+
     Privacy: exact counts; those of a raw table stay in the sensitive zone, and only ``passed`` is ever shown.
     """
 
@@ -41,6 +43,12 @@ class Outcome:
     checked: int = 0
     failed: int = 0
     sound: bool = True
+    lacking: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The rule in words, and which columns of the schema are missing, whose names are public."""
+        return f"{self.rule.text}; missing: {', '.join(self.lacking)}" if self.lacking else self.rule.text
 
     @property
     def passed(self) -> bool:
@@ -71,6 +79,7 @@ class Verdicts:
             mine.checked += theirs.checked
             mine.failed += theirs.failed
             mine.sound &= theirs.sound
+            mine.lacking = mine.lacking or theirs.lacking
 
     @property
     def broken(self) -> tuple[Rule, ...]:
@@ -108,6 +117,8 @@ class Gate(Verdicts):
             DataError: a column is there twice, or of a type that cannot hold its declared values.
         """
         frame = self._frame(batch)
+        names = [name for name in self.outcomes[0].rule.arguments["column_set"] if not name.startswith(HELD)]
+        self.outcomes[0].lacking = self.outcomes[0].lacking or tuple(name for name in names if name not in frame)
         for index, (success, failed) in self._validate(frame).items():
             outcome = self.outcomes[index]
             if set(outcome.rule.columns) <= frame.keys():

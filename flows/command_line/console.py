@@ -3,10 +3,11 @@
 import json
 import logging
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 from rich.console import Console
@@ -88,6 +89,23 @@ def confirm(title: str, facts: Mapping[str, str], question: str, yes: bool, as_j
         raise
     if not agreed:
         raise typer.Abort
+
+
+def ask_again(said: str) -> None:
+    """Warn that a run has released the same plan and, where a person sees it and can answer, ask before the charge.
+
+    A schedule, a pipe and a deployed run are only warned: none of them may wait. With ``--again`` nothing is asked.
+
+    Raises:
+        Abort: the answer is no.
+    """
+    logging.getLogger("nacre").warning(said)
+    if _is_terminal(sys.stdin) and _is_terminal(sys.stdout) and not typer.confirm("Charge again?", err=True):
+        raise typer.Abort
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty()
 
 
 def say(text: str, facts: Mapping[str, Any], as_json: bool) -> None:

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 
 from dpmodels.authoring.lint import read
-from dpmodels.comparison.compare import show
 from dpmodels.comparison.report import Options
+from dpmodels.comparison.standing import show
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import FileMissing, SchemaError, Unsuitable
@@ -22,6 +23,8 @@ from tasks.stages.evaluate import Place, compare, evaluate_again
 
 SENSITIVE = "exact figures of the real rows: they stay inside"
 NO_TABLE = "only tables are exported or compared: the report of a hand-off judges it"
+BESIDE = "real rows: what as many other real rows give in the place of synthetic ones; the nearer to it, the better"
+BEST = "; *: the best of its line"
 CHOOSING = "to choose among runs, seeds or settings by them is a release that nobody charged"
 
 
@@ -90,17 +93,33 @@ def _any_fails(facts: dict[str, Any]) -> bool:
 def _print_comparison(facts: dict[str, Any], target: Path) -> None:
     names = list(facts["tables"])
     table = Table(title=f"{facts['data_set']}: {SENSITIVE}", title_justify="left")
-    for header in ("score", "better", "real rows", *names):
+    for header in ("score", "better", "real rows", *map(escape, names)):
         table.add_column(header, justify="left" if header in ("score", "better") else "right")
     for line in facts["scores"]:
-        table.add_row(
-            line["score"], line["better"], show(line["real"]), *(show(line["tables"][name]) for name in names)
-        )
+        figures = (_figure(line, name) for name in names)
+        table.add_row(escape(line["score"]), line["better"], show(line["real"]), *figures)
     print_table(table)
+    console.print(BESIDE + (BEST if len(names) > 1 else ""), soft_wrap=True)
     _print_checks({name: facts["tables"][name]["checks"] for name in names}, findings=False)
     for name in names:
-        _print_unfinished(facts["tables"][name]["metrics"], name)
+        _print_failing(name, facts["tables"][name]["checks"])
+    _print_unfinished_of_all({name: facts["tables"][name]["metrics"] for name in names})
+    for name, verdict in facts["verdicts"].items():
+        console.print(f"{name}: {verdict}", markup=False, highlight=False, soft_wrap=True)
     console.print(f"page: {target.with_suffix('.html')} ({SENSITIVE}; {CHOOSING})", soft_wrap=True)
+
+
+def _figure(line: dict[str, Any], name: str) -> str:
+    """Write a table's figure, with a star where it is the best of its line."""
+    figure = show(line["tables"][name])
+    return f"[bold]* {figure}[/]" if name in line["best"] else figure
+
+
+def _print_failing(name: str, checks: list[dict[str, Any]]) -> None:
+    for check in checks:
+        if check["holds"] is False:
+            said = f"{name}: {check['name']} fails: {check['finding']}"
+            console.print(said, markup=False, highlight=False, soft_wrap=True)
 
 
 def _check_there(*data: str | Path | None) -> None:
@@ -133,3 +152,20 @@ def _print_unfinished(metrics: dict[str, Any], name: str = "") -> None:
             console.print(
                 f"{name + ': ' if name else ''}{metric} {outcome['status']}: {outcome['reason']}", markup=False
             )
+
+
+def _print_unfinished_of_all(metrics: dict[str, dict[str, Any]]) -> None:
+    """Say once what came to no result in any table, and by table the rest."""
+    first, *others = metrics.values()
+    everywhere = {
+        name: outcome
+        for name, outcome in first.items()
+        if all(_unfinished(outcome) == _unfinished(one.get(name, {})) for one in (first, *others))
+    }
+    _print_unfinished(everywhere)
+    for table, outcomes in metrics.items():
+        _print_unfinished({name: one for name, one in outcomes.items() if name not in everywhere}, table)
+
+
+def _unfinished(outcome: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(str(outcome.get(key, "")) for key in ("status", "reason"))

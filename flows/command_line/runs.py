@@ -106,7 +106,7 @@ def plan_federation(
 
 def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: bool = False) -> None:
     """Start a run of any kind, take it to its end, and show what it handed over."""
-    from flows.command_line.console import resumable
+    from flows.command_line.console import ask_again, resumable
     from flows.command_line.outcomes import failing
     from flows.command_line.show import caution, caution_of, show_hand_off, show_public
     from flows.planning import MayOpen
@@ -114,7 +114,7 @@ def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: boo
     from flows.synthesize import carry_out
 
     with interruptible(lambda: UNCHARGED, refusals=False):
-        run = start(config, may_open=MayOpen.YES if open_account else MayOpen.FIRST)
+        run = start(config, may_open=MayOpen.YES if open_account else MayOpen.FIRST, warn=ask_again)
     caution(config.privacy)
     printed = caution_of(run.plan)
     show_public(run)

@@ -86,8 +86,8 @@ def show_plan(facts: Mapping[str, str], quote: Quote | None, figures: Mapping[st
 
 def show_runs(runs: Sequence[Listed], as_json: bool) -> None:
     """Print the runs of a home, and below them why some did not end."""
-    if as_json:
-        return print_json([asdict(one) for one in runs])
+    if as_json:  # `name` is what earlier versions called the run
+        return print_json([{"run": one.name, **asdict(one)} for one in runs])
     table = Table()
     for heading in ("run", "day", "data set", "method", "last stage", "state"):
         table.add_column(heading, overflow="fold")
@@ -316,7 +316,7 @@ def show_gate(gate: Verdicts, as_json: bool = False) -> None:
         failed = f"{outcome.failed} of {outcome.checked}" if rule.columns else ""
         table.add_row(
             escape(about),
-            escape(rule.text),
+            escape(outcome.text),
             failed,
             "holds" if outcome.passed else "[red]broken[/red]",
         )

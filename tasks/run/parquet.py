@@ -14,10 +14,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dpmodels.codec.embedded import codec_of
-from dpmodels.codec.encode import LACKED, LISTED
+from dpmodels.codec.encode import LACKED, LISTED, count_unknown, missing_from
 from dpmodels.codec.stacked import whole_units
 from dpmodels.contract.base import described, is_text
 from dpmodels.errors import DataError
+from dpmodels.gate.suite import dropped_from
 from dpmodels.parquet_pages import LETTERS, PACKED, check_file
 from dpmodels.plural import counted
 
@@ -98,7 +99,12 @@ def _check_types(types: pa.Schema, contract: Any) -> int:
     else:
         columns = set(codec_of(contract).output_schema.names)
     if extra := sum(name not in columns for name in types.names):
-        raise DataError("", LACKED.format(counted(extra, "column")) + LISTED)
+        needed, unknown = _needed(contract), LACKED + LISTED
+        if missing := missing_from(needed, types.names):
+            strange = count_unknown(needed, types.names)
+            more = f"; {unknown.format(counted(strange, 'column'))}" if strange else ""
+            raise DataError(missing[0], missing[1] + more)
+        raise DataError("", unknown.format(counted(extra, "column")))
     if twice := [name for name, times in Counter(types.names).items() if times > 1]:
         raise DataError(twice[0], "is in the data more than once")
     for field in types:
@@ -106,6 +112,13 @@ def _check_types(types: pa.Schema, contract: Any) -> int:
         if pa.types.is_nested(inner):
             raise DataError(field.name, f"holds {described(field.type)}, which no such table has")
     return len(columns)
+
+
+def _needed(contract: Any) -> list[str]:
+    """Name the columns that every table of a contract has; none where it has several, or is no table."""
+    if not contract.is_table or contract.users:
+        return []
+    return [name for name in contract.columns if name not in dropped_from(contract)]
 
 
 def _batches(source: pa.NativeFile, batch_rows: int, contract: Any, rows: int | None) -> Iterator[pa.RecordBatch]:

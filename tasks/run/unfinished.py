@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from dpmodels.errors import BudgetExhausted, DataError, NacreError, PaidUnfinished
+from dpmodels.errors import BudgetExhausted, DataError, NacreError, PaidRelease, PaidUnfinished
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Charge
 from dpmodels.reading.data_files import is_local, is_uri
@@ -76,17 +76,15 @@ def _paid(ledger: Ledger, account: str) -> Iterator[tuple[str, str]]:
                 yield entry.run, entry.content["plan_hash"]
 
 
-def _free(home: Path, ledger: Ledger, url: str, account: str) -> str:
-    """Say what the newest release that an account paid for, and that this home has, still gives; or nothing."""
+def _free(home: Path, ledger: Ledger, url: str, account: str) -> PaidRelease | None:
+    """Return the newest release that an account paid for, and that this home has; None where there is none."""
     for name, _ in islice(_paid(ledger, account), MOST_COMPARED):
         with suppress(NacreError, ValueError, OSError):  # it is damaged, removed, or of another home
             run = Run(home=home, name=name, ledger_url=url)
             release = None if run.settings.clients or run.settings.federation else run.finished("sanitize")
             if release and run.finished("train"):
-                rows = f"`nacre sample {name} --rows ROWS --out FILE --home {home}` draws more rows"
-                fit = f"`nacre fit {release.path} --out FOLDER --home {home}` trains another generator"
-                return f"what the account paid for is free to use: {rows} of run {name}, and {fit} on its release"
-    return ""
+                return PaidRelease(name, str(release.path), str(home))
+    return None
 
 
 @contextmanager

@@ -111,6 +111,7 @@ def compare(
         return write_comparison(_compare_trees(place, names, tables, real, test, schema, options), place.sensitive)
     with ExitStack() as stack:
         lend = stack.enter_context
+        tick = lend(progress_bar("compare"))
         *parts, real_rows = [lend(as_parquet(data, schema, place.sensitive)) for data in (*tables, real)]
         test_rows = lend(as_parquet(test, schema, place.sensitive)) if test else None
         by_name, map_ = dict(zip(names, parts, strict=True)), Threads(options.workers).map
@@ -121,7 +122,7 @@ def compare(
         called |= {real_rows: _called(place, real, "the real rows")}
         called |= {test_rows: _called(place, str(test), "the test rows")} if test_rows else {}
         options = _on_limited_threads(options)
-        comparison = compare_tables(by_name, real_rows, test_rows, schema, options, map_, called)
+        comparison = compare_tables(by_name, real_rows, test_rows, schema, options, map_, called, tick)
     return write_comparison(comparison, place.sensitive)
 
 
@@ -140,13 +141,13 @@ def _compare_trees(
 ) -> Sensitive[dict[str, Any]]:
     """Encode all trees of tables, and compare them."""
     tree = load_public_files(tree, real)
-    with TemporaryDirectory(dir=place.sensitive) as folder:
+    with progress_bar("compare") as tick, TemporaryDirectory(dir=place.sensitive) as folder:
         real_units, *encoded = [
             transform_tables(tree, each, Path(folder) / str(number)) for number, each in enumerate((real, *data))
         ]
         units, map_ = dict(zip(names, encoded, strict=True)), Threads(options.workers).map
         fresh = test and transform_tables(tree, test, Path(folder) / "held-out")
-        return compare_trees(tree, real_units, units, _on_limited_threads(options), map_, fresh or None)
+        return compare_trees(tree, real_units, units, _on_limited_threads(options), map_, fresh or None, tick)
 
 
 def evaluate_again(run: Run, test: str | None, lenet: Path | None, jobs: int | None, real_rows: bool = False) -> Path:

@@ -12,9 +12,9 @@ import pytest
 
 from dpmodels.audit.made import colors, pictures
 from dpmodels.codec.encode import Codec
-from dpmodels.comparison.compare import render_comparison, score_lines
+from dpmodels.comparison.compare import comparison_of, render_comparison, score_lines
 from dpmodels.comparison.frame import Rows
-from dpmodels.comparison.report import BANNER, Options, evaluate_table, load_real
+from dpmodels.comparison.report import Options, evaluate_table, load_real
 from dpmodels.contract.schema import Schema
 from dpmodels.gate.expectations import Gate
 from dpmodels.hand_off.manifest import CARD
@@ -213,7 +213,7 @@ def inside() -> dict[str, str]:
     skies = [Rows(colors.make_schema(), colors.make_table(60, seed).to_batches()) for seed in range(2)]
     sky = load_real(Sensitive(skies[0]), None, colors.make_schema(), options)
     tables = {"one tool": whole, "another tool with a long name": population.judge(made, real, held)}
-    compared = {"banner": BANNER, "data_set": "town", "scores": score_lines(tables), "tables": tables}
+    compared = comparison_of("town", score_lines(tables), tables)
     return {
         "internal": render_internal(whole),
         "internal images": render_internal(evaluate_table(side, shapes[1], options).reveal()),

@@ -195,3 +195,20 @@ def test_a_stranger_s_records_are_refused(schema: Schema, table: pa.Table) -> No
         other.decode(records)
     with pytest.raises(DataError):
         other.from_arrow(Codec(schema).to_arrow(records))
+
+
+def test_every_missing_name_is_said_and_those_in_other_letters_are_no_strangers() -> None:
+    columns = "".join(f"  {name}: {{type: boolean}}\n" for name in ("income", "rent", "ward"))
+    codec = Codec(make(f"name: a\ncolumns:\n{columns}"))
+    with refused(DataError, column="income", rule="is in the schema but not in the data, and so are rent, ward"):
+        codec.check_names([])
+    with refused(
+        DataError, "^column income: is in the schema but not in the data; ward is there in oth", column="income"
+    ):
+        codec.check_names(["WARD", "rent"])
+    with refused(DataError, "write it as the schema does, there or here, and so is ward$", column="rent") as told:
+        codec.check_names(["income", "Rent", "WARD"])
+    assert "lacks" not in str(told.value) and "WARD" not in str(told.value)
+    with refused(DataError, "there or here; the data has 1 column that the schema lacks", column="ward") as told:
+        codec.check_names(["income", "rent", "Ward", "Zebulon"])
+    assert "Zebulon" not in str(told.value)

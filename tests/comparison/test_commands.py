@@ -5,6 +5,7 @@ import stat
 
 import pyarrow.parquet as pq
 import pytest
+from markupsafe import escape
 
 from tests.kit import population
 from tests.kit.population import SCHEMA, draw, write
@@ -29,6 +30,8 @@ def test_compare_judges_tables_side_by_side(files):
     code, said, _ = run_cli(*words, "--schema", files["schema"], "--out", out, "--jobs", 1)
     assert code == 0
     assert "made" in said and "copied rows" in said and "stay inside" in said
+    assert "copied: copied rows fails: " in said and "*: the best of its line" in said and "real rows: what" in said
+    assert any(line.startswith("made: best in ") for line in said.splitlines()), said
     facts = json.loads((out / "comparison.json").read_text())
     assert facts["banner"].startswith("SENSITIVE") and list(facts["tables"]) == ["made", "copied"]
     fails = {
@@ -38,6 +41,7 @@ def test_compare_judges_tables_side_by_side(files):
     assert "copied rows" in fails["copied"] and "copied rows" not in fails["made"]
     page = (out / "comparison.html").read_text()
     assert page.count("SENSITIVE") >= 2 and "TSTR AUROC, four classifiers" in page
+    assert f"<strong>copied</strong>: {escape(facts['verdicts']['copied'])}" in page and "(best)</td>" in page
     assert stat.S_IMODE(out.stat().st_mode) == 0o700
 
 

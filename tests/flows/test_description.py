@@ -129,8 +129,10 @@ def test_steps_that_are_alike_are_one_line_and_kinds_have_their_words() -> None:
 def test_the_words_hold() -> None:
     unit = PrivacyUnit(user="patient", max_rows=4)
     user, other = PrivacyBudget(epsilon=1, delta=1e-5, unit=unit), Adjacency.REPLACE_ONE
-    assert "whether one user (patient), 4 rows at most, is in the data at all" in _hidden(user)
-    assert "not that it is there" in _hidden(user.model_copy(update={"adjacency": other}))
+    hidden = "one user (patient, at most 4 rows) added or removed (add_or_remove_one): whether it is in the data at all"
+    assert _hidden(user) == hidden
+    replaced = _hidden(user.model_copy(update={"adjacency": other}))
+    assert "replaced by another (replace_one): what it says, not that it is there" in replaced
     drawn = np.random.default_rng(0).normal(0, 13.6, 100_000)
     assert 0.945 < (abs(drawn) <= IN_95_OF_100 * 13.6).mean() < 0.955
     assert list(_felt("records in a cell", 10.0)) == ["10", "a true 100 shows as 80 to 120 in 95 of 100 cases"]

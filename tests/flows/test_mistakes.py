@@ -226,7 +226,7 @@ def test_frames_are_held_to_the_schema_before_the_ledger_is_asked(other_account:
         nacre.synthesize(change(frame), SCHEMA_TEXT, home=other_account, **ASKED)
     assert "given" not in str(caught.value) and "/tmp" not in str(caught.value) and "shoe" not in str(caught.value)
     assert str(caught.value).count("nothing was charged") == 1
-    assert ("nacre.draft_schema(DATA)" in str(caught.value)) == (case == "an extra column")
+    assert ("set(frame.columns) - set(" in str(caught.value)) == (case == "an extra column")
     with refused(AccountMissing, account="clinic"):
         nacre.synthesize(frame, SCHEMA_TEXT, home=other_account, **ASKED)
     assert not list((other_account / "sensitive").glob("*/*"))
@@ -257,7 +257,7 @@ def test_a_query_is_held_to_the_schema_before_the_ledger_is_asked_and_reads_no_v
 
 
 def test_a_full_account_is_told_of_in_python_too(spent: Path, tmp_path: Path) -> None:
-    with refused(BudgetExhausted, says=r"`nacre sample .* draws more rows", account="clinic"):
+    with refused(BudgetExhausted, says=r"`nacre.sample\(.* draws more rows", account="clinic"):
         nacre.synthesize(
             spent / "clinic.parquet", spent / "clinic.yaml", home=spent / "home", out=tmp_path / "out", **ASKED
         )

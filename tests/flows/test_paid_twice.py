@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import sys
 import warnings
 from pathlib import Path
 
@@ -75,6 +76,23 @@ def test_what_was_released_before_is_named_before_it_is_charged_again(tmp_path: 
             other_words = [*words, *other]
         code, _, err = run_cli(*other_words, "--out", tmp_path / f"out{other[0]}")
         assert code == 0 and "the same plan" not in err, err
+
+
+@pytest.mark.parametrize("agreed", [True, False])
+def test_whoever_sees_the_warning_is_asked_before_the_charge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agreed: bool
+) -> None:
+    asked_of, (home, words) = list[str](), (opened(tmp_path, cap=9), synthesize_words(tmp_path))
+    monkeypatch.setattr("flows.command_line.console.typer.confirm", lambda text, **_: asked_of.append(text) or agreed)
+    monkeypatch.setattr("flows.command_line.console._is_terminal", lambda _: True)
+    assert run_cli(*words)[0] == 0 and asked_of == []
+    before, run = charges(home), only_run(tmp_path)
+    code, _, err = run_cli(*words, "--out", tmp_path / "second")
+    assert asked_of == ["Charge again?"] and f"run {run} of account clinic has released the same plan" in err
+    assert (code == 0) == agreed and charges(home) == before * (1 + agreed)
+    assert run_cli(*words, "--out", tmp_path / "third", "--again", "for another team")[0] == 0 and len(asked_of) == 1
+    monkeypatch.setattr("flows.command_line.console._is_terminal", lambda stream: stream is sys.stdout)
+    assert run_cli(*words, "--out", tmp_path / "fourth")[0] == 0 and len(asked_of) == 1  # nobody types there
 
 
 def again(warned: list[warnings.WarningMessage]) -> list[warnings.WarningMessage]:

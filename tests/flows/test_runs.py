@@ -33,7 +33,7 @@ def begun(folder: Path, name: str) -> Run:
 
 
 def listed(home: Path) -> dict[str, Any]:
-    return {one["name"]: one for one in json.loads(run_cli("runs", "--home", home, "--json")[1])}
+    return {one["run"]: one for one in json.loads(run_cli("runs", "--home", home, "--json")[1])}
 
 
 @pytest.mark.parametrize("fault", ["names", "values"])

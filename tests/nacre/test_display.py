@@ -89,6 +89,12 @@ def test_a_check_shows_its_verdict_first_then_faults_and_notes(made: nacre.Resul
     assert "FAULTY" in page and "a &lt;b&gt; was changed\nc is missing" in page and "<b>" not in page
 
 
+def test_what_is_hidden_is_said_in_words_with_its_name_once(made: nacre.Result) -> None:
+    checked, planned = nacre.verify(made.folder), nacre.plan(SCHEMA_TEXT, 1, 1e-5, home=made.home)
+    for shown in (repr(made), made._repr_html_(), repr(checked), checked._repr_html_(), repr(planned)):
+        assert "one record added or removed (add_or_remove_one)" in shown and shown.count("add_or_remove_one") == 1
+
+
 def test_errors_name_themselves_as_they_are_caught_and_travel() -> None:
     with pytest.raises(nacre.NacreError) as caught:
         nacre.Result("nowhere")

@@ -1,5 +1,7 @@
 """Runs, rules and comparisons in Python: what the command line says of the same, as frames."""
 
+import base64
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -36,8 +38,17 @@ def test_rules_hold_of_what_was_made_and_break_where_rows_break_them(made: nacre
     assert rules["success"].all() and {"ward", "age"} <= set(rules["column"].dropna())
     broken = nacre.validate(made.table.assign(ward="nowhere"), SCHEMA_TEXT)
     assert set(broken[~broken["success"]]["column"].dropna()) == {"ward"}
-    with pytest.raises(nacre.NacreError, match="schema"):
+    with refused(Unsuitable, r"^rows in memory bring no schema: name theirs, as in validate\(frame, schema\)$"):
         nacre.validate(made.table)
+
+
+def test_rows_are_drawn_under_conditions_in_each_of_their_forms(made: nacre.Result) -> None:
+    for where in ("ward=north", ["ward=north"], {"ward": "north"}):
+        assert set(nacre.sample(made, 5, where=where)["ward"]) == {"north"}
+    with refused(
+        Unsuitable, "^where must be a condition, a list of them, or a dictionary of columns and values, not int"
+    ):
+        nacre.sample(made, 5, where=5)
 
 
 def test_rows_that_break_a_rule_are_counted_as_on_the_terminal(made: nacre.Result, tmp_path: Path) -> None:
@@ -59,8 +70,36 @@ def test_tables_stand_side_by_side_and_the_page_stays_inside(made: nacre.Result)
     scores = nacre.compare([made, worse], real, make_schema(), test=make_table(80), home=made.home)
     page = Path(scores.attrs["page"])
     assert page.is_relative_to(made.home / "sensitive") and page.exists()
-    assert {"score", "better", "real rows"} < set(scores) and len(scores.columns) == 5 and len(scores) > 3
+    assert list(scores)[:3] == ["score", "better", "real rows"] and list(scores)[5:] == ["best"] and len(scores) > 3
     assert isinstance(scores, pd.DataFrame) and scores.iloc[:, 3:].notna().any().all()
+    first, second = list(scores)[3:5]
+    one_way = scores.set_index("score").loc["total variation, 1-way"]
+    assert one_way[first] < one_way[second] and one_way["best"] == first and 0 < one_way["real rows"] < 1
+    verdicts = scores.attrs["verdicts"]
+    assert list(verdicts) == [first, second] and "but not one-way marginals" in verdicts[second]
+    assert all(f"{name}: {said}" in repr(scores).splitlines() for name, said in verdicts.items())
+    checks = scores.attrs["checks"]
+    failing = {one["name"] for one in checks if one["table"] == second and one["holds"] is False}
+    assert "one-way marginals" in failing and all(name in verdicts[second] for name in failing)
+    assert {one["table"] for one in checks} == {first, second} and all(one["finding"] for one in checks)
+
+
+def test_a_notebook_shows_a_comparison_with_bars_and_nothing_that_was_given_unescaped() -> None:
+    from nacre.compared import scores_of
+
+    planted = "<b>other</b>"
+    figures = {"ours": 0.8, planted: 0.7}
+    lines = [
+        {"score": "TSTR", "better": "higher", "real": 0.9, "tables": figures, "best": ["ours"]},
+        {"score": "pMSE ratio", "better": "near 1", "real": 1.0, "tables": {**figures, planted: None}, "best": []},
+    ]
+    facts = {"scores": lines, "verdicts": dict.fromkeys(figures, "says <i>this</i>"), "tables": {}}
+    page = scores_of(facts, "page.html")._repr_html_()
+    assert "<b>0.8000 (best)</b>" in page and page.count("(best)") == 1 and "SENSITIVE" in page
+    assert planted not in page and "<i>" not in page and "page.html" in page
+    pictures = [base64.b64decode(one).decode() for one in re.findall(r"data:image/svg\+xml;base64,([^\"]+)", page)]
+    assert len(pictures) == 2 and all(one.count('class="bar"') == 2 and 'class="mark"' in one for one in pictures)
+    assert all(planted not in one for one in pictures)
 
 
 def test_a_table_that_lacks_a_column_is_told_by_which_it_is_and_not_where_it_lay(made: nacre.Result) -> None:
@@ -86,7 +125,8 @@ def test_tables_are_one_several_or_named(made: nacre.Result) -> None:
     real = make_table(300)
 
     def names(tables: object) -> list[str]:
-        return list(nacre.compare(tables, real, SCHEMA_TEXT, home=made.home))[3:]
+        listed = list(nacre.compare(tables, real, SCHEMA_TEXT, home=made.home))[3:]
+        return listed if len(listed) == 1 else listed[:-1]
 
     assert names(made.table) == names(pl.DataFrame(made.arrow)) == ["table-1"]
     assert names(made) == names(made.folder) == [made.run]
@@ -101,7 +141,7 @@ def test_tables_are_one_several_or_named(made: nacre.Result) -> None:
         ({}, "no table to compare"),
         ([], "no table to compare"),
         ({1874: pd.DataFrame({"name": ["Zebulon"]})}, "must be text"),
-        ({"score": pd.DataFrame({"name": ["Zebulon"]})}, "use others than score, better, real rows"),
+        ({"score": pd.DataFrame({"name": ["Zebulon"]})}, "use others than score, better, real rows, best"),
     ],
 )
 def test_keys_that_name_no_table_are_refused_and_not_quoted(tables: object, says: str, tmp_path: Path) -> None:
@@ -121,3 +161,21 @@ def test_several_tables_in_memory_are_judged_as_one_tree(tmp_path: Path) -> None
     assert len(distance) and (distance == 0).all() and not list(tmp_path.rglob("*.parquet"))
     with refused(DataError, "lacks table item"):
         nacre.validate({name: frame for name, frame in frames.items() if name != "item"}, firm.SCHEMA_TEXT)
+
+
+def test_columns_that_do_not_match_are_named_by_the_schema_and_hinted_at(made: nacre.Result) -> None:
+    table = made.table.drop(columns=["patient", "dose"], errors="ignore")
+    rules = nacre.validate(table, SCHEMA_TEXT)
+    (said,) = rules[~rules["success"] & rules["column"].isna()]["rule"]
+    assert said.startswith("the columns must be exactly those of the schema") and "; missing: " in said
+    assert said.rsplit("; missing: ", 1)[1].split(", ")[-1] == "dose"
+    other = made.table.rename(columns={"ward": " Ward", "dose": "Zebulon"})
+    with refused(
+        DataError, r"`set\(frame.columns\) - set\(nacre.load_schema\(schema\).columns\)`", column="dose"
+    ) as told:
+        nacre.validate(other, SCHEMA_TEXT)
+    text = str(told.value)
+    assert "ward is there in other letters" in text and "the data has 1 column that the schema lacks" in text
+    assert "Zebulon" not in text and "nacre schema init" not in text
+    with refused(DataError, "is in table 1 in other letters", column="ward"):
+        nacre.compare(made.table.rename(columns={"ward": "WARD"}), make_table(50), SCHEMA_TEXT, home=made.home)

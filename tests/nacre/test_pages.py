@@ -143,6 +143,17 @@ def test_the_lines_for_a_notebook_run_as_they_stand(demo: Path) -> None:
     assert isinstance(made, nacre.Result) and len(made.table) > 1_000 and len(blocks) == 2
 
 
+def test_the_example_of_inference_runs_on_what_the_demo_leaves(demo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = nacre.synthesize("demo/earnings.parquet", "demo/earnings.yaml", epsilon=1, delta=1e-5, home="demo/home")
+    shutil.copytree(made.folder, "demo/hand-off-1")
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "inference.md").read_text(), re.DOTALL)
+    capsys.readouterr()
+    exec(block, {})
+    *intervals, synthetic, real = capsys.readouterr().out.splitlines()
+    assert [re.sub(r"[\d.]+", "0", line) for line in intervals] == ["married false: 0 ± 0", "married true: 0 ± 0"]
+    assert synthetic.startswith("{False: {'mean': ") and real.startswith("{False: {'mean': ")
+
+
 def test_the_notebook_runs_from_its_first_cell_to_its_last(demo: Path) -> None:
     cells = json.loads((ROOT / "docs" / "notebook.ipynb").read_text())["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]

@@ -332,7 +332,7 @@ def test_an_error_that_names_a_command_or_an_option_names_what_python_has_for_it
     assert "nacre ledger open clinic --schema SCHEMA" in says(opens)
     says("for more, give `allow_large_delta=True`", delta=0.1)
     ledger.open_account("clinic", dataset="clinic", budget_cap=nacre.PrivacyBudget(epsilon=0.5, delta=1e-5))
-    says("changes a cap, openly); in Python: nacre.ledger().change_cap(NAME, epsilon=EPSILON, reason=REASON)")
+    says(f"`nacre.ledger({str(tmp_path / 'home')!r}).change_cap('clinic', epsilon=EPSILON, reason=REASON)`")
     says("`nacre schema init DATA` drafts one; in Python: nacre.draft_schema(DATA)", schema="absent.yaml")
     assert says("already holds files; name a new folder by `out`", epsilon=0.1, out="out").endswith("`out`")
     todo = SCHEMA_TEXT.replace("max: 99", "max: TODO")
@@ -355,3 +355,39 @@ def test_an_error_that_names_a_command_or_an_option_names_what_python_has_for_it
 def test_a_keyword_that_was_misspelled_is_said_before_the_one_that_is_missing(asked, says) -> None:
     with pytest.raises(TypeError, match=says):
         nacre.synthesize(pd.DataFrame({"age": [1]}), "patients.yaml", delta=1e-6, **asked)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"epsilon": "1"}, "epsilon must be a number, not str: write epsilon=1, without quotation marks"),
+        ({"delta": "1e-5"}, "delta must be a number, not str: write delta=1e-5, without quotation marks"),
+        ({"rows": "100"}, "rows must be a whole number, not str: write rows=100, without quotation marks"),
+        ({"rows": "1.5"}, "rows must be a whole number, not str"),
+        ({"epsilon": "one"}, "epsilon must be a number, not str"),
+        ({"threads": True}, "threads must be a whole number, not bool"),
+        ({"training": [1]}, "training must be a dictionary, not list"),
+        ({"open": "yes"}, "open must be True or False, not str"),
+        ({"internal_report": 2}, "internal_report must be True or False, not int"),
+        ({"purpose": 5}, "purpose=5 must be text"),
+        ({"device": 5}, "device=5 must be text"),
+    ],
+)
+def test_an_argument_of_a_wrong_type_is_told_what_to_write(frame, tmp_path, wrong, says):
+    with pytest.raises(nacre.NacreError) as caught:
+        nacre.synthesize(frame, SCHEMA_TEXT, **{**ASKED, "home": tmp_path / "home", **wrong})
+    assert str(caught.value) == says and not (tmp_path / "home").exists()
+
+
+def test_a_spent_cap_says_in_short_sentences_what_is_left_and_what_helps(frame, finished):
+    home = finished.folder.parents[1]
+    with refused(BudgetExhausted, account="clinic") as caught:
+        nacre.synthesize(frame, SCHEMA_TEXT, home=home, **ASKED)
+    text = str(caught.value)
+    assert len(text.split(". ")) == 6 and "in Python" not in text
+    assert "would spend epsilon=1." in text and "Left is epsilon=0 of the cap of epsilon=1, at delta=1e-5." in text
+    calls = re.findall(r"`(nacre\.[^`]+)`", text)
+    assert [call.split("(")[0] for call in calls] == ["nacre.ledger", "nacre.sample", "nacre.fit"]
+    assert calls[0].endswith(".change_cap('clinic', epsilon=EPSILON, reason=REASON)") and str(home) in calls[0]
+    assert len(eval(calls[1], {"nacre": nacre, "ROWS": 7})) == 7
+    assert "nothing was charged" in text and "--" not in text
