@@ -121,10 +121,8 @@ def _approval(facts: Facts, accounts: Accounts) -> Answer:
         text = "The charge by nobody, since the account named no officer"
     else:
         text = "Not known here: the ledger that paid has it"
-    text += (
-        ". Whether an officer signed that these files may leave, who and when, is in officer.sig beside them; where "
-    )
-    text += "there is no such file, nobody did."
+    text += ". Whether an officer signed that these files may leave, and on which day, is in officer.sig beside them, "
+    text += "which “nacre verify FOLDER” reads; where there is no such file, nobody did."
     return Answer("Who approved it, and when?", text, (("Approved", f"{STATEMENT}#approved"),))
 
 

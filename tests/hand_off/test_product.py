@@ -23,7 +23,7 @@ from tests.kit.manifests import Json, forged, rewritten
 from tests.kit.support import make_schema
 
 FEDERATION = GOLDEN / "FORMAT-7" / "laid-out-federation"
-NEWEST, PART = GOLDEN / "LAYOUT-11" / "laid-out", "synthetic/part-00000.parquet"
+NEWEST, PART = GOLDEN / "LAYOUT-12" / "laid-out", "synthetic/part-00000.parquet"
 FIGURES = "report.json has figures that no release has: "
 
 
