@@ -54,7 +54,8 @@ def _protected(facts: Facts, words: Mapping[str, str]) -> Answer:
 
 def _at_worst(words: Mapping[str, str], accounts: Accounts) -> Answer:
     beyond = f", and by more with a probability of at most {words['beyond']}" if words["beyond"] != "0" else ""
-    there = f"whether {words['one']} is there" if words["factor_of_values"] else f"what is true of {words['one']}"
+    one = words["one"].partition(" (user)")[0]
+    there = f"whether {one} is there" if words["factor_of_values"] else f"what is true of {one}"
     text = (
         f"Odds on {there} move by a factor of at most {words['factor']}{beyond}; an even bet on it is won in at most "
     )
@@ -168,7 +169,7 @@ def _traced(facts: Facts, words: Mapping[str, str]) -> Answer:
 
 def _recipients(facts: Facts) -> Answer:
     given = facts["given"]
-    named = (("recipient", "For"), ("license", "Terms"), ("recipient_retention", "To be deleted, or may be kept"))
+    named = (("recipient", "For"), ("license", "Terms"), ("recipient_retention", "May be kept"))
     parts = [
         f"{title}: {_sentence(cut(given[name])) if given.get(name) else 'not stated by the operator.'}"
         for name, title in named

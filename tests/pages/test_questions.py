@@ -86,8 +86,11 @@ def test_how_long_the_release_is_kept_and_what_deleting_it_means_is_said() -> No
     said = text_of(render_statement(card))
     assert "in the operator's words, “Until 2031.”. It may be deleted; then nobody can draw further rows" in said
     assert "its entries must stay for as long as the data can be measured again" in said
-    del card["given"]["release_retention"]
-    assert "how long, the operator did not state" in text_of(render_statement(card))
+    assert "In the operator's words, of the sensitive zone: “A month.”" in said
+    del card["given"]["release_retention"], card["given"]["retention"]
+    said = text_of(render_statement(card))
+    assert "how long, the operator did not state. It may be deleted" in said
+    assert "How long the sensitive zone is kept, the operator did not state." in said
 
 
 def with_earlier(**changes: str) -> dict[str, Any]:
