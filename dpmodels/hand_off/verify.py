@@ -48,8 +48,7 @@ def verify_hand_off(
         folder: of the hand-off.
         public_key: the key (PEM) that must have signed the manifest; without it nobody vouches for the hand-off.
         elsewhere: files that lie elsewhere, by their names, with their digests.
-        officer_key: the key (PEM) of the officer who must have approved the run; whether the same officer signed that
-            the files may leave is no fault, and ``may_not_leave`` of what is returned.
+        officer_key: the key (PEM) of the officer who must have approved the run; see ``may_not_leave``.
 
     Raises:
         ArtifactError: there is no readable manifest, or a later version wrote it.
