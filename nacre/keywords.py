@@ -35,6 +35,7 @@ class HandOverSettings(TypedDict, total=False):
     signing_key: Place | None
     purpose: str
     subjects: str
+    special_categories: str
     legal_basis: str
     recipient: str
     recipient_retention: str
@@ -43,6 +44,7 @@ class HandOverSettings(TypedDict, total=False):
     contact: str
     why: str
     retention: str
+    release_retention: str
 
 
 class SampledSettings(HandOverSettings, total=False):

@@ -7,17 +7,23 @@ Privacy: made of the manifest, the contract, the ledger's entries and the publis
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter
 
 from dpmodels.accounting.meaning import Meaning
 from dpmodels.contract.columns import Identifier
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
+from dpmodels.frozen import Frozen
 from dpmodels.hand_off.lines import Line
 from dpmodels.hand_off.manifest import CARD, MANIFEST, SHEET, Manifest, printable
 from dpmodels.ledger.approval import Approval
-from dpmodels.ledger.records import Balance, Standing
+from dpmodels.ledger.declared import Said
+from dpmodels.ledger.records import MOST_EARLIER, Balance, Standing
 from dpmodels.ledger.store import digest
 from dpmodels.limits import LARGEST_CARD, read_json
 from dpmodels.releases.contract import Contract
@@ -58,6 +64,7 @@ def describe(
             {**standing.model_dump(mode="json", exclude=_of_one(manifest)), "approved": signer}
             for standing, signer in zip(accounts, _signers(manifest), strict=bool(accounts))
         ],
+        "books": [] if manifest.clients else [_book(standing).model_dump(mode="json") for standing in accounts],
         "above": [
             {**one.model_dump(mode="json", include={"account", "delta", "cap"}), "spent": str(one.spent_epsilon)}
             for one in above
@@ -124,9 +131,34 @@ def meaning(manifest: Manifest) -> Meaning:
     return Meaning.of(events, float(whole.epsilon), whole.delta)
 
 
-def _of_one(manifest: Manifest) -> set[str]:
-    """Return what is left out of the standing of each of many accounts."""
-    return {"charges", "earlier"} if manifest.clients else set()
+class Book(Frozen):
+    """What the ledger says of an account beside its standing, which versions before format 14 would not read there.
+
+    Attributes:
+        owner: who answers for it.
+        expires: the last day on which it is charged.
+        spent: epsilon that it had spent right after each of the earlier charges that its standing names.
+    """
+
+    owner: Said = Field(default="", exclude_if=lambda words: not words)
+    expires: date | None = Field(default=None, exclude_if=lambda day: day is None)
+    spent: tuple[Annotated[Decimal, Field(ge=0, le=LARGEST_AMOUNT)] | None, ...] = Field(
+        default=(), max_length=MOST_EARLIER, exclude_if=lambda amounts: not any(amounts)
+    )
+
+
+BOOKS = TypeAdapter(tuple[Book, ...])
+
+
+def _book(standing: Standing) -> Book:
+    spent = tuple(charge.spent for charge in standing.earlier)
+    return Book(owner=printable(standing.owner, 300), expires=standing.expires, spent=spent)
+
+
+def _of_one(manifest: Manifest) -> dict[str, Any]:
+    """Return what is left out of the standing of an account, or of each of many."""
+    beside: dict[str, Any] = {"owner": True, "expires": True}
+    return beside | ({"charges": True, "earlier": True} if manifest.clients else {"earlier": {"__all__": {"spent"}}})
 
 
 def _meant(manifest: Manifest) -> dict[str, float | None]:
@@ -161,7 +193,12 @@ def _accounts_fault(card: Mapping[str, Any], manifest: Manifest) -> str:
     A server that only hears from its clients knows no accounts.
     """
     payers = [line.ledger.account for line in manifest.clients or (manifest,)]
-    accounts = [one.account for one in _standings(card)]
+    stood = _standings(card)
+    books = BOOKS.validate_python(card.get("books", ()))
+    for book, one in zip(books, stood if books else (), strict=True):
+        if book.spent and len(book.spent) != len(one.earlier):
+            raise ValueError("it has sums after other charges than the earlier ones")
+    accounts = [one.account for one in stood]
     if accounts != payers and (accounts or (manifest.clients is None and payers != [None])):
         return f"{CARD} tells of an account that did not pay, or not of one that did"
     alone = _signer(manifest, manifest.approved)
@@ -239,6 +276,7 @@ def _content(contract: Contract, report: Mapping[str, Any]) -> dict[str, Any]:
             **({"public": list(contract.public)} if contract.public else {}),
             "columns": [{"name": name, "type": column.type} for name, column in contract.handed_over_columns.items()],
             "left_out": contract.left_out,
+            **_made_anew(contract.handed_over_columns),
             **_sources(contract),
         }
     if not contract.is_table:
@@ -251,6 +289,7 @@ def _content(contract: Contract, report: Mapping[str, Any]) -> dict[str, Any]:
         "target": contract.target,
         "columns": [{"name": name, "type": column.type} for name, column in columns.items()],
         "left_out": [name for name in contract.columns if name not in columns],
+        **_made_anew(columns),
         **_sources(contract),
     }
 
@@ -262,6 +301,15 @@ def _counted(report: Mapping[str, Any]) -> dict[str, float]:
 
 def _sources(contract: Contract) -> dict[str, Any]:
     return {"sources": list(contract.sources)} if contract.sources else {}
+
+
+def _made_anew(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Name the identifiers that synthetic rows have all the same, by how they are made; nothing without any."""
+    ways: dict[str, list[str]] = {}
+    for name, column in columns.items():
+        if isinstance(column, Identifier) and not _is_dropped(column):
+            ways.setdefault(column.keep.partition(":")[0], []).append(name)
+    return {"made_anew": ways} if ways else {}
 
 
 def _is_dropped(column: Any) -> bool:

@@ -31,7 +31,7 @@ CHECKS = "checks.html"
 COUNT = re.compile(r'(?<=<td class="number">)[0-9\u202f]+(?=</td>)')
 """How many rows were checked against a rule, and how many failed, which no other file says."""
 PICTURE = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=]*")
-OWN_WORDS = ("meaning", "accounts", "above")
+OWN_WORDS = ("meaning", "accounts", "above", "books")
 """Parts of a card that are not made again: the first is compared within rounding, the others are the signer's word."""
 
 

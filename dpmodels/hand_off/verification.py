@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpmodels.hand_off.signature import NOBODY
+from dpmodels.hand_off.signature import NOBODY, NOBODY_AGREED
 
 UNCHECKED = (
     "that the rows were drawn from the release (`nacre validate` holds them against schema.yaml), what is declared, "
@@ -23,6 +23,7 @@ class Verification:
         approved: which officer signed for the charge, before there were rows.
         agreed: which officer signed that these files may leave.
         vouched: whether the manifest is signed by the key that the recipient named.
+        officer_named: whether the recipient named an officer's key, and so expects that officer's signatures.
         notes: what was not checked, and why.
     """
 
@@ -40,6 +41,7 @@ class Verification:
     cautions: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     vouched: bool = False
+    officer_named: bool = False
     work: int = field(default=0, compare=False, repr=False)
     priced: set[Any] = field(default_factory=set, compare=False, repr=False)
 
@@ -59,6 +61,11 @@ class Verification:
             "signature": self.signature,
             "not_checked": UNCHECKED,
         }
+
+    @property
+    def may_not_leave(self) -> bool:
+        """Tell whether the recipient asked for an officer's signature that the files may leave, and there is none."""
+        return self.officer_named and self.agreed == NOBODY_AGREED
 
     @property
     def verdict(self) -> str:

@@ -48,7 +48,7 @@ def verify_hand_off(
         folder: of the hand-off.
         public_key: the key (PEM) that must have signed the manifest; without it nobody vouches for the hand-off.
         elsewhere: files that lie elsewhere, by their names, with their digests.
-        officer_key: the key (PEM) of the officer who must have approved the run.
+        officer_key: the key (PEM) of the officer who must have approved the run; see ``may_not_leave``.
 
     Raises:
         ArtifactError: there is no readable manifest, or a later version wrote it.
@@ -118,7 +118,7 @@ def check_signers(
     """
     signer = key_text(read_public_key(public_key)) if public_key else ""
     officer = key_text(read_public_key(officer_key, "officer_key")) if officer_key else ""
-    content, check = read_bytes(folder), Verification()
+    content, check = read_bytes(folder), Verification(officer_named=bool(officer))
     try:
         check.vouched, check.signature = check_signature(folder, content, signer)
     except (ArtifactError, OSError) as error:

@@ -225,7 +225,19 @@ def earlier(connection: Connection, keys: Sequence[str]) -> tuple[int, tuple[Ear
     )
     number = connection.execute(select(func.count()).where(*before)).scalar_one()
     last = connection.execute(select(entry.seq).where(*before).order_by(entry.seq.desc()).limit(MOST_EARLIER)).scalars()
-    return number, tuple(Earlier.written_in(one) for one in store.read(connection, entry.seq.in_(list(last))))
+    account, below = book(connection, first.account).account, _below(connection, [first.account])[first.account]
+    return number, tuple(
+        Earlier.written_in(one, _spent_after(one, account, below))
+        for one in store.read(connection, entry.seq.in_(list(last)))
+    )
+
+
+def _spent_after(reserve: store.Entry, account: Account, below: Sequence[Tally]) -> Decimal | None:
+    """Return what an account had spent right after one of its charges, with what those below it have spent."""
+    if "tally" not in reserve.content:
+        return None
+    tally = Tally.model_validate(reserve.content["tally"])
+    return _limit(account, [tally + line for line in below]).spent()
 
 
 def _tally_before(connection: Connection, first: store.Entry) -> Tally:

@@ -28,6 +28,11 @@ class Declaration(Frozen):
         description="Whose data it is: which people, where, from when to when; public, kept for ever.",
         examples=["Everybody treated in St. Anna Hospital from 2019 to 2024"],
     )
+    special_categories: Said = Field(
+        default="",
+        description="Which columns hold special categories of data (GDPR, Art. 9), or none; public, kept for ever.",
+        examples=["diagnosis, ward: health; nationality: ethnic origin"],
+    )
     legal_basis: Said = Field(
         default="",
         description="On what ground the data may be used for this (GDPR, Art. 6, 9); public, kept for ever.",
@@ -63,6 +68,11 @@ class Declaration(Frozen):
         default="",
         description="How long the sensitive zone is kept; a day in it is the last (remove --expired); public.",
         examples=["The sensitive zone is kept until 2027-03-01."],
+    )
+    release_retention: Said = Field(
+        default="",
+        description="How long the operator keeps the release, the noisy numbers that rows are made of; public.",
+        examples=["Until the study ends; the ledger stays for as long as the data does"],
     )
     again: Said = Field(
         default="",

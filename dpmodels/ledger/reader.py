@@ -14,7 +14,7 @@ from dpmodels.ledger.approval import ApprovalRequest, Officer
 from dpmodels.ledger.books import Limit
 from dpmodels.ledger.database import Database, integrity_fault
 from dpmodels.ledger.declared import Declaration
-from dpmodels.ledger.records import Account, Balance, Charge, Quote, Reservation, Standing
+from dpmodels.ledger.records import Account, Balance, Charge, Earlier, Quote, Reservation, Standing
 from dpmodels.ledger.store import Entry
 
 Opens = Account | Sequence[Account] | None
@@ -90,9 +90,12 @@ class LedgerReader:
         Raises:
             LedgerError: there is no such charge.
         """
-        limit, (charges, earlier) = self._database.read(
-            lambda connection: (books.around(connection, keys), books.earlier(connection, keys))
-        )
+
+        def work(connection: Connection) -> tuple[Limit, Account, tuple[int, tuple[Earlier, ...]]]:
+            limit = books.around(connection, keys)
+            return limit, books.book(connection, limit.name).account, books.earlier(connection, keys)
+
+        limit, account, (charges, earlier) = self._database.read(work)
         after = limit.spent_after()
         together = Together.of(limit.after, float(after), float(limit.delta))
         return Standing(
@@ -105,6 +108,8 @@ class LedgerReader:
             **(asdict(together) if together else {}),
             charges=charges,
             earlier=earlier,
+            owner=account.owner,
+            expires=account.expires,
         )
 
     def history(self, name: str, points: int) -> list[tuple[str, Decimal, Decimal]]:

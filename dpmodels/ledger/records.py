@@ -223,7 +223,12 @@ class Balance(Frozen):
 
 
 class Earlier(Frozen):
-    """A charge that an account had paid before another; what its operator declared is public for ever."""
+    """A charge that an account had paid before another; what its operator declared is public for ever.
+
+    Attributes:
+        spent: epsilon that the account had spent right after it, composed at the account's delta; None where an earlier
+            version of nacre wrote the entry without it.
+    """
 
     day: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
     run: Said
@@ -231,14 +236,15 @@ class Earlier(Frozen):
     delta: Annotated[Decimal, Field(ge=0, lt=1)]
     purpose: Said = Field(default="", exclude_if=lambda words: not words)
     recipient: Said = Field(default="", exclude_if=lambda words: not words)
+    spent: Annotated[Decimal, Field(ge=0)] | None = Field(default=None, exclude_if=lambda amount: amount is None)
 
     @classmethod
-    def written_in(cls, reserve: Entry) -> "Earlier":
+    def written_in(cls, reserve: Entry, spent: Decimal | None = None) -> "Earlier":
         """Read it from the entry that reserved the charge."""
         budget = read_reserve(reserve.content)[0].budget
         said = {key: reserve.content.get("declared", {}).get(key, "") for key in ("purpose", "recipient")}
         epsilon, delta = budget.epsilon_exact, budget.delta_exact
-        return cls(day=reserve.time[:10], run=reserve.run, epsilon=epsilon, delta=delta, **said)
+        return cls(day=reserve.time[:10], run=reserve.run, epsilon=epsilon, delta=delta, spent=spent, **said)
 
 
 class Standing(Frozen):
@@ -251,6 +257,7 @@ class Standing(Frozen):
         remaining: the epsilon of the largest further release that would have been accepted then.
         right_guesses, beyond: what all of it means together (``Together``); None where that takes long to reckon.
         charges: how many had been made before, and were not given back; earlier: the last of them, oldest first.
+        owner, expires: who answers for the account, and its last day, as they are now.
     """
 
     account: str
@@ -263,6 +270,8 @@ class Standing(Frozen):
     beyond: float | None = Field(default=None, ge=0, le=1, exclude_if=lambda share: share is None)
     charges: int = Field(default=0, ge=0, exclude_if=lambda number: not number)
     earlier: tuple[Earlier, ...] = Field(default=(), max_length=MOST_EARLIER, exclude_if=lambda charges: not charges)
+    owner: str = Field(default="", exclude_if=lambda words: not words)
+    expires: date | None = Field(default=None, exclude_if=lambda day: day is None)
 
 
 def lives(entries: Iterable[Entry]) -> dict[str, list[Entry]]:

@@ -4,20 +4,23 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from itertools import zip_longest
 from typing import Any
 
 from dpmodels import amounts
 from dpmodels.accounting.meaning import MOST_EPSILON, guesses_of_budget, in_words
 from dpmodels.keys import fingerprint
 from dpmodels.pages import embedded, federated, report
+from dpmodels.pages.card_words import MOST_WORDS, REPLACED, cut, odds_factor, of_values, once_in, words_of
 from dpmodels.pages.glance import AS_A_RULE, MOST_CLIPPED, clipped, doubted
-from dpmodels.pages.page import percent, render_page, short, thousands
+from dpmodels.pages.page import percent, render_page, short
+from dpmodels.pages.questions import answers
 
 DONE = {**report.DONE, **embedded.DONE, **federated.DONE}
-REPLACED = "replace_one"
 DECLARED = {
     "purpose": "Purpose, in the operator's words",
     "subjects": "Whose data it is",
+    "special_categories": "Special categories of data (GDPR, Art. 9)",
     "legal_basis": "Legal basis",
     "recipient": "Recipient",
     "recipient_retention": "May be kept by the recipient",
@@ -29,11 +32,12 @@ DECLARED = {
 """What an operator may declare, and its titles on the pages; retention and charging again have places of their own."""
 UNDECLARED = {
     "subjects": "whose data it is",
+    "special_categories": "whether any column holds special categories of data",
     "recipient_retention": "how long the recipient may keep it",
     "why": "why this budget",
 }
 """What is said of what nobody declared, where the name of the field does not say it."""
-NOTHING = dict.fromkeys((*DECLARED, "retention", "again"), "")
+NOTHING = dict.fromkeys((*DECLARED, "retention", "release_retention", "again"), "")
 PARTS = {
     "release": "release",
     "report": "charged report",
@@ -49,8 +53,14 @@ FEW_CLIENTS = 2
 """So many clients' accounts fit on the sheet; of more it names the heaviest, and the card has all."""
 
 
-MOST_NAMES, MOST_WARNED, MOST_WORDS = 600, 440, 110
-"""Letters of columns' names, of warnings, and of one name or foreign word, for which a data sheet has room."""
+MOST_NAMES, MOST_WARNED = 600, 440
+"""Letters of columns' names, and of warnings, for which a data sheet has room."""
+MADE_ANEW = {
+    "regenerate": "numbers from 1 on",
+    "pattern": "made after a pattern",
+    "text": "the same text in every row",
+}
+"""How identifiers of synthetic rows are made, none of which is of anybody."""
 SENTENCE = re.compile(r"(?<=\.) (?=[A-Z])")
 ADVICE = ("For the next release", "If its values are a few amounts")
 """Begin the sentences of a warning that are for whoever makes the next release, and not for whoever gets this one."""
@@ -64,12 +74,14 @@ def render_card(facts: Mapping[str, Any]) -> str:
         for model in quality.get("classifiers", ())
         for one in model["scores"]
     ]
+    accounts = [_account(one, name) for one, name in _of_whom(facts)]
     return render_page(
         "card.html",
         **_told(facts),
+        questions=answers(facts, accounts),
         columns=[(one["name"], one["type"]) for one in facts["content"].get("columns", ())],
         scores=scores,
-        accounts=[_account(one, name) for one, name in _of_whom(facts)],
+        accounts=accounts,
     )
 
 
@@ -79,10 +91,10 @@ def render_statement(facts: Mapping[str, Any]) -> str:
     return render_page(
         "statement.html",
         **_told(facts),
+        questions=answers(facts, accounts),
         accounts=accounts[:FEW_CLIENTS],
         further=len(accounts[FEW_CLIENTS:]),
-        left_out=_listed(facts["content"].get("left_out", ()), MOST_WORDS),
-        sources=[_cut(one) for one in facts["content"].get("sources", ())[:MOST_SOURCES]],
+        sources=[cut(one) for one in facts["content"].get("sources", ())[:MOST_SOURCES]],
         fingerprint=fingerprint,
         dropped=list(facts["hand_off"]["dropped"].items())[:FEW_CLIENTS],
         above=[_above(one) for one in facts["above"]],
@@ -101,7 +113,6 @@ def render_sheet(facts: Mapping[str, Any]) -> str:
         **_told(facts),
         names=_names(content.get("columns", ())),
         classes=_listed(content.get("classes", ())),
-        left_out=_listed(content.get("left_out", ())),
         weakest=[f"{name} {percent(error)}" for name, error in _weak(quality["weakest"]).items()],
         as_a_rule=AS_A_RULE,
         numbers=doubted(number_columns),
@@ -166,7 +177,11 @@ def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
             UNDECLARED.get(name, name.replace("_", " ")) for name in DECLARED if not facts["given"].get(name)
         ],
         "said": hand_off,
-        "words": _words(facts),
+        "words": words_of(facts),
+        "left_out": _listed(facts["content"].get("left_out", ())),
+        "made_anew": [
+            (_listed(names, MOST_WORDS), MADE_ANEW[way]) for way, names in facts["content"].get("made_anew", {}).items()
+        ],
         "done": verb,
         "together": _joined([PARTS[name] for name in dict.fromkeys(charges)]) if len(charges) > 1 else "",
         "discovered": "discovery" in charges,
@@ -193,26 +208,28 @@ def _listed(names: Sequence[str], room: int = MOST_NAMES) -> str:
     for name in names:
         if sum(map(len, names_shown)) + len(name) + 2 * len(names_shown) > room and names_shown:
             break
-        names_shown.append(_cut(name))
+        names_shown.append(cut(name))
     more = len(names) - len(names_shown)
     return ", ".join(names_shown) + (f" and {more} more, which model-card.html names" if more else "")
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= MOST_WORDS else f"{text[: MOST_WORDS - 1]}…"
-
-
 def _of_whom(facts: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], str]]:
     """Pair the accounts that paid with the names of the clients that they are of, heaviest first."""
-    clients = facts["hand_off"]["clients"]
-    names = [one["name"] for one in clients] or [""]
-    pairs = list(zip(facts["accounts"], names, strict=False))
+    hand_off = facts["hand_off"]
+    names = [one["name"] for one in hand_off["clients"]] or [""]
+    books = facts.get("books") or [{}] * len(facts["accounts"])
+    accounts = [
+        {**one, "book": book, "adjacency": hand_off["adjacency"]}
+        for one, book in zip(facts["accounts"], books, strict=True)
+    ]
+    pairs = list(zip(accounts, names, strict=False))
     return sorted(pairs, key=lambda pair: -Decimal(pair[0]["after"]))
 
 
 def _account(one: Mapping[str, Any], client: str) -> dict[str, Any]:
     """Write the amounts of an account; those that are spent are rounded up, and what remains is rounded down."""
-    spent = Decimal(one["after"]) - Decimal(one["before"])
+    spent, book = Decimal(one["after"]) - Decimal(one["before"]), one["book"]
+    earlier = one.get("earlier", ())
     return {
         "name": one["account"],
         "client": client,
@@ -225,8 +242,10 @@ def _account(one: Mapping[str, Any], client: str) -> dict[str, Any]:
         **_of_all(one),
         "why": amounts.composes(one["cap"], one["after"], one["remaining"]),
         "approved": one["approved"],
+        "owner": cut(book.get("owner", "")),
+        "expires": book.get("expires") or "",
         "charges": one.get("charges", 0),
-        "earlier": [_earlier(charge) for charge in one.get("earlier", ())],
+        "earlier": [_earlier(charge, spent) for charge, spent in zip_longest(earlier, book.get("spent", ())) if charge],
     }
 
 
@@ -238,137 +257,23 @@ def _of_all(one: Mapping[str, Any]) -> dict[str, Any]:
     factor = math.exp(epsilon) if epsilon < MOST_EPSILON else None
     of_noise = "right_guesses" in one
     guesses = one["right_guesses"] if of_noise else guesses_of_budget(epsilon, delta)
-    beyond = _once_in(one["beyond"]) if of_noise else ""
-    said = {"factor": _factor(factor), "beyond": beyond, "guesses": in_words(guesses), "of_noise": of_noise}
-    return {"all": said | {"of_values": _factor(None if factor is None else factor**2)}}
+    beyond = once_in(one["beyond"]) if of_noise else ""
+    said = {"factor": odds_factor(factor), "beyond": beyond, "guesses": in_words(guesses), "of_noise": of_noise}
+    return {"all": said | of_values(factor, delta, one["adjacency"] == REPLACED)}
 
 
-def _earlier(charge: Mapping[str, str]) -> tuple[str, ...]:
-    """Write an earlier charge as a row: day, run, epsilon, delta, and what was declared."""
-    price = amounts.written(charge["epsilon"]), amounts.written(charge["delta"])
+def _earlier(charge: Mapping[str, str], spent: str | None) -> dict[str, str]:
+    """Write an earlier charge as a row, with what had been spent after it."""
     said = filter(None, (charge.get("purpose"), charge.get("recipient")))
-    return charge["day"], charge["run"], *price, "; ".join(said) or "nothing"
+    return {
+        "day": charge["day"],
+        "run": charge["run"],
+        "epsilon": amounts.written(charge["epsilon"]),
+        "delta": amounts.written(charge["delta"]),
+        "spent": amounts.spent(spent) if spent else "not known",
+        "declared": "; ".join(said) or "nothing",
+    }
 
 
 def _above(one: Mapping[str, Any]) -> dict[str, str]:
     return {"name": one["account"], "cap": amounts.written(one["cap"]), "spent": amounts.spent(one["spent"])}
-
-
-def _words(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Say in plain words what was handed over, what was protected, and what the budget means."""
-    hand_off, meant, content = facts["hand_off"], facts["meaning"], facts["content"]
-    return {
-        "made": _made(content),
-        **_unit(hand_off),
-        "epsilon": amounts.spent(hand_off["epsilon"]),
-        "factor": _factor(meant["odds_factor"]),
-        **_of_values(meant["odds_factor"], hand_off["delta"], hand_off["adjacency"] == REPLACED),
-        "example": _after_one_to_nine(meant["odds_factor"]),
-        "beyond": _once_in(meant["beyond"]),
-        "delta": _once_in(hand_off["delta"]),
-        "guesses": in_words(meant["right_guesses"]),
-        "guesses_of_budget": in_words(meant["right_guesses_of_budget"]),
-        "counted": _counted(content.get("counted"), hand_off["delta"], hand_off["unit"].startswith("user")),
-    }
-
-
-def _counted(records: float | None, delta: float | None, users: bool) -> str:
-    """Say how many records there are, and what delta comes to over all; of rows of users, that they are no persons."""
-    if records is None:
-        return ""
-    said = f"A noisy count has about {thousands(round(records))}"
-    if users:
-        return f"{said} rows in use; how many persons these are was not released."
-    if not delta:
-        return f"{said} records."
-    return (
-        f"{said} records; delta times that is {short(delta * records)}, and delta is chosen so that it is well below 1."
-    )
-
-
-def _made(content: Mapping[str, Any]) -> str:
-    """Say what was handed over."""
-    about, dim = content["about"], content.get("dim")
-    rows = thousands(content.get("rows", content.get("documents", 0)))
-    if "words" in content:
-        return str(content["words"])
-    if about == "federation":
-        return f"a classifier of {len(content['classes'])} classes, made of what the clients released"
-    if about == "embeddings":
-        return f"an embedding, a vector of {dim} numbers, for each of {rows} documents"
-    if about == "documents":
-        return f"{rows} synthetic embeddings of {dim} numbers, none of which is of one document"
-    if about == "images":
-        return f"{rows} synthetic images with their labels, drawn from a model; none was copied"
-    if about == "users":
-        return f"{rows} synthetic users and their rows, as tables that join by a made key; none was copied"
-    if about == "tree":
-        tables = len(content["tables"])
-        units = f"{rows} synthetic units and all their rows in {tables} tables that join by made keys; none was copied"
-        return units + (f". {', '.join(content['public'])}: public, as they are" if content.get("public") else "")
-    return f"{rows} synthetic rows of {len(content['columns'])} columns, drawn from a model; none was copied"
-
-
-def _unit(hand_off: Mapping[str, Any]) -> dict[str, str]:
-    """Say what one unit is, and what two neighboring data sets are."""
-    unit, replaced = hand_off["unit"], hand_off["adjacency"] == REPLACED
-    where = "the records of one client" if hand_off["clients"] else "the data"
-    if unit.startswith("sentence"):
-        one = "one sentence of one document"
-        return {
-            "one": one,
-            "neighbors": f"the documents, and the same documents with {one} replaced by any other",
-            "shown": "That a document is there, its id, and how many sentences it has are public, not protected.",
-        }
-    if unit.startswith("user"):
-        rows = unit.partition("at most ")[2].rstrip(")")
-        one = f"one person (user) with all their rows, at most {rows}"
-        sentence = "Of a person with more only the first of them, in the order of the data, were used."
-    else:
-        what = {"document": "document"}.get(unit, "record")
-        one = f"one {what}" + (" of one client" if hand_off["clients"] else "")
-        sentence = f"Whether one person has several is not known here: whoever has k {what}s in the data is hidden "
-        sentence += "less, with k times this epsilon at worst"
-        sentence += ", and a delta that is more than k times as large." if hand_off["delta"] else "."
-    each = one.removesuffix(" of one client")
-    if replaced:
-        neighbors = f"{where}, and the same with {each} replaced by any other"
-        sentence = f"How many records there are is public. {sentence}"
-    else:
-        neighbors = f"{where} with {each}, and the same without"
-    return {"one": one, "neighbors": neighbors, "shown": sentence}
-
-
-def _factor(factor: float | None) -> str:
-    if factor is None or factor >= 1e6:
-        return "more than a million, which is next to no limit"
-    return f"{math.ceil(factor * 100) / 100:g}" if factor < 100 else f"{math.ceil(factor):,}"
-
-
-def _of_values(factor: float | None, delta: float, replaced: bool) -> dict[str, str]:
-    """Return what holds of the values of a unit that is known to be there; nothing where that is epsilon itself.
-
-    Where neighbors have a unit or lack it, data sets with other values of it are two steps apart, and by
-    P(a) <= e^epsilon P(b) + delta, used twice, that costs (2 epsilon, (1 + e^epsilon) delta).
-    """
-    if replaced:
-        return {"factor_of_values": "", "delta_of_values": ""}
-    twice, shares = (math.inf, math.inf) if factor is None else (factor**2, 1 + factor)
-    delta_of_values = min(1.0, shares * delta) if delta else 0.0
-    return {"factor_of_values": _factor(twice), "delta_of_values": _once_in(delta_of_values)}
-
-
-def _after_one_to_nine(factor: float | None) -> str:
-    """Return what a belief of 10 % may become, rounded up; nothing where it may become nearly anything."""
-    return "" if factor is None or factor > 1000 else f"{math.ceil(1000 * factor / (factor + 9)) / 10:g} %"
-
-
-def _once_in(probability: float) -> str:
-    """Write a small probability as one in so many, on the side of caution."""
-    if probability >= 0.1:
-        return percent(probability)
-    if not probability:
-        return "0"
-    whole = math.floor(1 / probability * (1 + 1e-9))
-    unit = 10 ** max(0, len(str(whole)) - 2)
-    return f"1 in {whole // unit * unit:,}"

@@ -127,7 +127,9 @@ def compare(
 def verify(
     folder: Annotated[str, typer.Argument(help="Hand-off that was received: a folder, or its URI.")],
     public_key: Annotated[Path | None, typer.Option(help="Key (PEM) the manifest must be signed with.")] = None,
-    officer_key: Annotated[Path | None, typer.Option(help="Key (PEM) the run must be approved with.")] = None,
+    officer_key: Annotated[
+        Path | None, typer.Option(help="Key (PEM) of the officer who approved the charge and lets the files leave.")
+    ] = None,
     records: Annotated[
         Path | None, typer.Option(help="Folder of its records, as nacre disclose wrote them: check these too.")
     ] = None,
@@ -135,7 +137,8 @@ def verify(
 ) -> None:
     """Check a hand-off by itself, without its ledger: every file, the budget, the pages, and the signature.
 
-    Exits with 0 if a key that you name vouches for it, with 3 if it is only consistent, and with 1 if it has faults.
+    Exits with 0 if a key that you name vouches for it, with 3 if it is only consistent, and with 1 if it has faults;
+    with 4 if you name an officer's key, and that officer did not sign that the files may leave.
 
     Example: nacre verify hand-off --public-key signer.pub
     """

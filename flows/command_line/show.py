@@ -15,7 +15,6 @@ from rich.table import Table
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.gate.expectations import Gate, Verdicts
 from dpmodels.gate.suite import dropped_from
-from dpmodels.hand_off.signature import NOBODY_AGREED
 from dpmodels.hand_off.verification import VERIFIED
 from dpmodels.ledger.approval import Approval, ApprovalRequest
 from dpmodels.ledger.records import Quote
@@ -51,7 +50,12 @@ VERDICTS = {
     "it up; get the signer's key from the signer, and name it with --public-key",
 }
 """What the verdict on a hand-off says, where it has no faults."""
-NOT_RELEASED = "but no officer signed that these files may leave (`nacre approve FOLDER`)"
+NOT_RELEASED = (
+    "but no officer signed that these files may leave: the officer does it by `nacre approve FOLDER`. To go on "
+    "without, leave out --officer-key; by that key the charge alone is approved"
+)
+NOT_TO_LEAVE = 4
+"""The exit code of a check by an officer's key, where that officer did not sign that the files may leave."""
 
 
 def caution(privacy: PrivacyConfig | PureConfig | ClientPrivacyConfig) -> None:
@@ -261,7 +265,8 @@ def show_verified(
 
     Raises:
         ArtifactError: something is wrong.
-        Exit: with 3, if nobody whom the caller named vouches for it.
+        Exit: with 4, if the caller named an officer's key and no officer signed that the files may leave; else with 3,
+            if nobody whom the caller named vouches for it.
     """
     from tasks.run.bucket import verify
 
@@ -285,12 +290,14 @@ def show_verified(
     if as_json:
         print_json({"verdict": verified.verdict, **facts, "cautions": verified.cautions, "notes": verified.notes})
     else:
-        released = "" if verified.agreed != NOBODY_AGREED or officer_key is None else f"; {NOT_RELEASED}"
+        released = f"; {NOT_RELEASED}" if verified.may_not_leave else ""
         echo(f"{verified.verdict}: {VERDICTS[verified.verdict]}{released}")
         print_facts("hand-off", spaced(facts))
     for kind, remarks in (("caution", verified.cautions), ("note", verified.notes)):
         for one in remarks:
             echo(f"{kind}: {one}", err=True)
+    if verified.may_not_leave:
+        raise typer.Exit(NOT_TO_LEAVE)
     exit_on(verified.verdict != VERIFIED)
 
 

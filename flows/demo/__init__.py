@@ -17,6 +17,7 @@ MODEL: dict[str, object] = {}  # the defaults
 STATEMENT = {
     "purpose": "To show what a hand-off is",
     "subjects": "Men in the United States, of the Current Population Survey: what they earned, from 1974 to 1978",
+    "special_categories": "ethnicity: ethnic origin",
     "legal_basis": "None is needed: the table is public, and names nobody",
     "recipient": "Whoever runs the demo, or reads it as an example",
     "recipient_retention": "As long as they like",
@@ -25,6 +26,7 @@ STATEMENT = {
     "contact": "Whoever ran the demo",
     "why": "A row is a man; epsilon and delta are the defaults of this example, which nobody chose for a purpose",
     "retention": "As long as the folder of the demo is kept",
+    "release_retention": "As long as the folder of the demo is kept",
 }
 """What an operator would say of a hand-off."""
 

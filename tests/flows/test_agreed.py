@@ -12,10 +12,17 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from dpmodels.hand_off.manifest import read_manifest
-from dpmodels.hand_off.signature import NOBODY_AGREED, OFFICER_SIGNATURE, SIGNATURE, agree
+from dpmodels.hand_off.signature import NOBODY_AGREED, OFFICER_SIGNATURE, SIGNATURE, agree, sign_manifest
 from dpmodels.hand_off.verify import verify_hand_off
+from flows.command_line.show import NOT_TO_LEAVE
 from tests.hand_off.make_golden import GOLDEN
+from tests.hand_off.make_golden import approved as make_approved
 from tests.kit.support import run_cli, write_key
+
+
+def first_words(out: str) -> str:
+    """Return the verdict, with what is said beside it."""
+    return out.split("files:")[0].replace("\n", " ")
 
 
 @pytest.fixture
@@ -85,12 +92,33 @@ def test_who_approved_the_charge_signs_that_the_files_may_leave_and_nobody_else(
         Ed25519PublicKey.from_public_bytes(raw).public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     )
     code, out, _ = run_cli("verify", approved, "--officer-key", dana)
-    assert code == 3 and "no officer signed that these files may leave" in out.split("files:")[0].replace("\n", " ")
+    assert code == NOT_TO_LEAVE and "no officer signed that these files may leave" in first_words(out)
+    assert "leave out --officer-key" in first_words(out)
+    assert run_cli("verify", approved)[0] == 3 and not verify_hand_off(approved).may_not_leave
     for reason in ("two\nlines", "x" * 301):
         code, _, err = run_cli("approve", hand_off, "--key", key, "--yes", "--reason", reason)
         assert code == 1 and "reason" in err and not (hand_off / OFFICER_SIGNATURE).exists()
     code, _, err = run_cli("approve", "no-such-run", "--key", key, "--reason", "x")
     assert code == 1 and "RUN names no folder" in err.replace("\n", " ")
+
+
+def test_whoever_names_the_officer_s_key_is_told_by_the_exit_code_until_the_officer_lets_the_files_leave(
+    tmp_path: Path,
+) -> None:
+    """A key that vouches for the manifest is not enough: the officer was asked for, and has seen no row."""
+    folder = make_approved(tmp_path / "run")
+    signer, signers = write_key(tmp_path / "signer.pem")
+    sign_manifest(folder, signer)
+    keys = ("--public-key", signers, "--officer-key", tmp_path / "run" / "dana.pub")
+    code, out, err = run_cli("verify", folder, *keys)
+    assert code == NOT_TO_LEAVE == 4, err
+    assert out.startswith("VERIFIED: ") and "nacre approve FOLDER" in first_words(out)
+    code, out, _ = run_cli("verify", folder, *keys, "--json")
+    assert code == NOT_TO_LEAVE and json.loads(out)["may_leave"] == NOBODY_AGREED
+    assert run_cli("verify", folder, *keys[:2])[0] == 0
+    assert run_cli("approve", folder, "--key", tmp_path / "run" / "dana.pem", "--yes")[0] == 0
+    code, out, _ = run_cli("verify", folder, *keys)
+    assert code == 0 and first_words(out).startswith("VERIFIED: ") and "may leave" not in first_words(out)
 
 
 def test_a_link_in_the_place_of_the_signature_is_not_written_through(tmp_path: Path, hand_off: Path) -> None:

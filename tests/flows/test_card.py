@@ -25,7 +25,7 @@ from tests.kit.support import make_table, run_cli, synthesize_words, write_clini
 
 PURPOSE = "To plan beds & <wards>, in 2027."
 SAID = {"purpose": PURPOSE, "recipient": "Ward 7", "contact": "Dana Roe", "retention": "Until 2099-03-01."}
-TERMS = ("--cap-epsilon", 5, "--cap-delta", 1e-5)
+TERMS = ("--cap-epsilon", 5, "--cap-delta", 1e-5, "--owner", "Ward 7", "--note", "not for pages")
 
 
 def text_of(page: Path) -> str:
@@ -65,17 +65,20 @@ def test_the_sheet_says_what_the_account_spent_before_and_what_remains(site: Pat
     assert (Decimal(own["after"]), Decimal(own["remaining"])) == (balance.spent_epsilon, balance.remaining_epsilon)
     said = text_of(site / "second" / "statement.html")
     before, after = (f"{float(own[name]):.4g}" for name in ("before", "after"))
-    assert f"clinic had spent ε = {before} before, and {after}" in said and "of a cap of 5;" in said
+    assert f"clinic (of Ward 7) had spent ε = {before} before, and {after}" in said and "of a cap of 5;" in said
     assert "release and charged report together" in said
     of_all, of_budget = own["right_guesses"], guesses_of_budget(float(own["after"]), 1e-5)
     assert second["meaning"]["right_guesses"] < of_all < of_budget - 0.05
     assert "Whoever has all that this account paid for until then moves odds by a factor of at most" in said
     assert f"right in at most {in_words(of_all)} of cases" in said and "by ε and δ alone, whatever" not in said
     alone = text_of(site / "out" / "statement.html")
-    assert "1 charge was made before, the last on" in said and "made before" not in alone
+    assert "1 charge was made before:" in said and "made before:" not in alone
     assert "Whoever has all that this account paid for" not in alone
     (earlier,) = own["earlier"]
     assert own["charges"] == 1 and earlier["run"] == read_manifest(site / "out").run and earlier["epsilon"] == "1.0"
+    (book,) = second["books"]
+    assert book == {"owner": "Ward 7", "spent": [first["accounts"][0]["after"]]} and "spent" not in first["books"][0]
+    assert f"(spent after it: {amounts.spent(own['before'])})" in said and "not for pages" not in json.dumps(second)
     assert earlier["run"] in text_of(site / "second" / "model-card.html") and "charges" not in first["accounts"][0]
 
 
@@ -100,13 +103,15 @@ def test_the_pages_say_what_the_operator_said_and_nothing_where_nothing_was_said
         assert "Recipient: Ward 7" in text_of(site / "second" / page)
         assert "Contact: Dana Roe" in text_of(site / "second" / page)
         assert PURPOSE in text_of(site / "second" / page) and "<wards>" not in (site / "second" / page).read_text()
-        assert "Purpose" not in text_of(site / "out" / page) and "License:" not in text_of(site / "second" / page)
+        assert "Purpose, in the" not in text_of(site / "out" / page)
+        assert "License:" not in text_of(site / "second" / page)
     assert "Until 2099-03-01." in text_of(site / "second" / "statement.html")
     missing = (
-        "Not stated by the operator: purpose, whose data it is, legal basis, recipient, how long the recipient may "
+        "Not stated by the operator: purpose, whose data it is, whether any column holds special categories of data, "
+        "legal basis, recipient, how long the recipient may "
     )
     assert missing in text_of(site / "out" / "statement.html")
-    assert "Not stated by the operator: whose data it is, legal basis, how" in text_of(
+    assert "whether any column holds special categories of data, legal basis, how" in text_of(
         site / "second" / "statement.html"
     )
     assert json.loads((site / "out" / CARD).read_text())["given"] == {}
@@ -199,6 +204,9 @@ LIES: dict[str, Callable[[dict], object]] = {
     "means something else": lambda card: card["meaning"].update(right_guesses=0.501),
     "did not pay": lambda card: card["accounts"][0].update(account="another"),
     "not as nacre writes it": lambda card: card.pop("meaning"),
+    "as nacre writes it": lambda card: card["books"][0].update(spent=["1", "2"]),
+    "is not as nacre writes": lambda card: card["books"].append({}),
+    "not as nacre writes": lambda card: card["books"][0].update(owner="two\nlines"),
 }
 
 

@@ -77,6 +77,7 @@ def declared(folder: Path) -> Path:
     said["controller"], said["why"] = "Clinic of Ghent", "The board chose them."
     said["subjects"], said["legal_basis"] = "Patients of the clinic, 2019 to 2024", "GDPR, Art. 9(2)(j)"
     said["recipient_retention"] = "A year."
+    said["special_categories"], said["release_retention"] = "sick, dose: health", "As long as the study."
     return approved(folder, said)
 
 
@@ -207,6 +208,7 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
     "FORMAT-8": {"discovered": discovered},
     "FORMAT-10": {"approved-clients": approved_clients},
     "FORMAT-11": {"contract": declared, "contract-users": of_users},
+    "FORMAT-14": {"declared": declared},
     "FORMAT-13": {"declared": declared},
     "FORMAT-12": {"signed-declaration": approved, "signed-clients": approved_clients},
     "LAYOUT-2": {"laid-out": declared},

@@ -104,8 +104,14 @@ FAR_OFF = {"estimate": 5000.0, "expected_error": 1.0}
     ("change", "name"),
     [
         (column("sick", synthetic=[1.5, -0.5]), "columns.sick.synthetic"),
-        (column("sick", expected_distance=-0.1), "columns.sick.expected_distance, columns.sick.shares_within"),
-        (column("sick", distance_to_release=1.2), "columns.sick.distance_to_release, columns.sick.shares_within"),
+        (
+            column("sick", expected_distance=-0.1, shares_within=0.8),
+            "columns.sick.expected_distance, columns.sick.shares_within",
+        ),
+        (
+            column("sick", distance_to_release=1.2, shares_within=0.8),
+            "columns.sick.distance_to_release, columns.sick.shares_within",
+        ),
         (column("sick", largest_cell=SICK), "columns.sick.largest_cell"),
         (column("dose", mean=FAR_OFF, p99=FAR_OFF), "columns.dose.mean, columns.dose.p99"),
         (column("age", mean={"estimate": 40.0, "expected_error": -3.0}, p99=AGE), "columns.age.mean"),

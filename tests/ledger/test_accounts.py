@@ -236,10 +236,21 @@ def test_where_an_account_stood_is_told_of_every_charge_whatever_came_after_it(l
     mu = math.sqrt(sum(one.event.noise_multiplier**-2 for one in (runs[0], runs[2])))
     assert third.right_guesses == pytest.approx(norm.cdf(mu / 2), rel=1e-5)
     assert third.beyond == pytest.approx(norm.sf(float(third.after) / mu - mu / 2), rel=1e-4)
+    last = ledger.standing(runs[3].key)
+    assert [one.spent for one in last.earlier] == [first.after, third.after] and third.after < 2 * first.after
     both = ledger.standing(runs[0].key, runs[1].key)
     assert (both.before, both.after, both.cap) == (0, first.after, 1)
     with refused(ChargeState, charge="0" * 64, state="not reserved"):
         ledger.standing("0" * 64)
+
+
+def test_owner_and_last_day_of_an_account_are_in_where_it_stood(ledger, charge) -> None:
+    terms = {"owner": "Ward 7", "expires": "2099-12-31", "note": "stays in the ledger"}
+    ledger.open_account("owned", dataset="owned-visits", budget_cap=CAP, **terms)
+    ledger.reserve(charge("a", account="owned", dataset="owned-visits", epsilon=0.25))
+    stood = ledger.standing(charge("a", account="owned", dataset="owned-visits", epsilon=0.25).key)
+    assert (stood.owner, str(stood.expires)) == ("Ward 7", "2099-12-31")
+    assert "note" not in stood.model_dump_json()
 
 
 def test_what_an_account_below_spent_is_in_where_the_account_above_stood(ledger, charge) -> None:

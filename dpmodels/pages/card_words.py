@@ -1,0 +1,139 @@
+"""What a hand-off's card says in plain words: what was handed over, what was protected, and what the budget means."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from dpmodels import amounts
+from dpmodels.accounting.meaning import in_words
+from dpmodels.pages.page import percent, short, thousands
+
+REPLACED = "replace_one"
+MOST_WORDS = 110
+"""Letters of one name or foreign word for which a sheet has room."""
+
+
+def words_of(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Say in plain words what was handed over, what was protected, and what the budget means."""
+    hand_off, meant, content = facts["hand_off"], facts["meaning"], facts["content"]
+    return {
+        "made": _made(content),
+        **_unit(hand_off),
+        "epsilon": amounts.spent(hand_off["epsilon"]),
+        "factor": odds_factor(meant["odds_factor"]),
+        **of_values(meant["odds_factor"], hand_off["delta"], hand_off["adjacency"] == REPLACED),
+        "example": _after_one_to_nine(meant["odds_factor"]),
+        "beyond": once_in(meant["beyond"]),
+        "delta": once_in(hand_off["delta"]),
+        "guesses": in_words(meant["right_guesses"]),
+        "guesses_of_budget": in_words(meant["right_guesses_of_budget"]),
+        "counted": _counted(content.get("counted"), hand_off["delta"], hand_off["unit"].startswith("user")),
+    }
+
+
+def _counted(records: float | None, delta: float | None, users: bool) -> str:
+    """Say how many records there are, and what delta comes to over all; of rows of users, that they are no persons."""
+    if records is None:
+        return ""
+    said = f"A noisy count has about {thousands(round(records))}"
+    if users:
+        return f"{said} rows in use; how many persons these are was not released."
+    if not delta:
+        return f"{said} records."
+    return (
+        f"{said} records; delta times that is {short(delta * records)}, and delta is chosen so that it is well below 1."
+    )
+
+
+def _made(content: Mapping[str, Any]) -> str:
+    """Say what was handed over."""
+    about, dim = content["about"], content.get("dim")
+    rows = thousands(content.get("rows", content.get("documents", 0)))
+    if "words" in content:
+        return str(content["words"])
+    if about == "federation":
+        return f"a classifier of {len(content['classes'])} classes, made of what the clients released"
+    if about == "embeddings":
+        return f"an embedding, a vector of {dim} numbers, for each of {rows} documents"
+    if about == "documents":
+        return f"{rows} synthetic embeddings of {dim} numbers, none of which is of one document"
+    if about == "images":
+        return f"{rows} synthetic images with their labels, drawn from a model; none was copied"
+    if about == "users":
+        return f"{rows} synthetic users and their rows, as tables that join by a made key; none was copied"
+    if about == "tree":
+        tables = len(content["tables"])
+        units = f"{rows} synthetic units and all their rows in {tables} tables that join by made keys; none was copied"
+        return units + (f". {', '.join(content['public'])}: public, as they are" if content.get("public") else "")
+    return f"{rows} synthetic rows of {len(content['columns'])} columns, drawn from a model; none was copied"
+
+
+def _unit(hand_off: Mapping[str, Any]) -> dict[str, str]:
+    """Say what one unit is, and what two neighboring data sets are."""
+    unit, replaced = hand_off["unit"], hand_off["adjacency"] == REPLACED
+    where = "the records of one client" if hand_off["clients"] else "the data"
+    if unit.startswith("sentence"):
+        one = "one sentence of one document"
+        return {
+            "one": one,
+            "neighbors": f"the documents, and the same documents with {one} replaced by any other",
+            "shown": "That a document is there, its id, and how many sentences it has are public, not protected.",
+        }
+    if unit.startswith("user"):
+        rows = unit.partition("at most ")[2].rstrip(")")
+        one = f"one person (user) with all their rows, at most {rows}"
+        sentence = "Of a person with more only the first of them, in the order of the data, were used."
+    else:
+        what = {"document": "document"}.get(unit, "record")
+        one = f"one {what}" + (" of one client" if hand_off["clients"] else "")
+        sentence = f"Whether one person has several is not known here: whoever has k {what}s in the data is hidden "
+        sentence += "less, with k times this epsilon at worst"
+        sentence += ", and a delta that is more than k times as large." if hand_off["delta"] else "."
+    each = one.removesuffix(" of one client")
+    if replaced:
+        neighbors = f"{where}, and the same with {each} replaced by any other"
+        sentence = f"How many records there are is public. {sentence}"
+    else:
+        neighbors = f"{where} with {each}, and the same without"
+    return {"one": one, "neighbors": neighbors, "shown": sentence}
+
+
+def odds_factor(factor: float | None) -> str:
+    """Write a factor by which odds move, rounded up; None is one that no float holds."""
+    if factor is None or factor >= 1e6:
+        return "more than a million, which is next to no limit"
+    return f"{math.ceil(factor * 100) / 100:g}" if factor < 100 else f"{math.ceil(factor):,}"
+
+
+def of_values(factor: float | None, delta: float, replaced: bool) -> dict[str, str]:
+    """Return what holds of the values of a unit that is known to be there; nothing where that is epsilon itself.
+
+    Where neighbors have a unit or lack it, data sets with other values of it are two steps apart, and by
+    P(a) <= e^epsilon P(b) + delta, used twice, that costs (2 epsilon, (1 + e^epsilon) delta).
+    """
+    if replaced:
+        return {"factor_of_values": "", "delta_of_values": ""}
+    twice, shares = (math.inf, math.inf) if factor is None else (factor**2, 1 + factor)
+    delta_of_values = min(1.0, shares * delta) if delta else 0.0
+    return {"factor_of_values": odds_factor(twice), "delta_of_values": once_in(delta_of_values)}
+
+
+def _after_one_to_nine(factor: float | None) -> str:
+    """Return what a belief of 10 % may become, rounded up; nothing where it may become nearly anything."""
+    return "" if factor is None or factor > 1000 else f"{math.ceil(1000 * factor / (factor + 9)) / 10:g} %"
+
+
+def once_in(probability: float) -> str:
+    """Write a small probability as one in so many, on the side of caution."""
+    if probability >= 0.1:
+        return percent(probability)
+    if not probability:
+        return "0"
+    whole = math.floor(1 / probability * (1 + 1e-9))
+    unit = 10 ** max(0, len(str(whole)) - 2)
+    return f"1 in {whole // unit * unit:,}"
+
+
+def cut(text: str) -> str:
+    """Shorten a foreign word for which a sheet has no room."""
+    return text if len(text) <= MOST_WORDS else f"{text[: MOST_WORDS - 1]}…"

@@ -1,0 +1,203 @@
+"""Ten questions that an officer asks of a hand-off, each with its answer in a line and where more is said.
+
+Statement and model card render this one list. An answer repeats what the sheets say, or says that nobody declared it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dpmodels.pages.card_words import cut, words_of
+
+STATEMENT, SHEET, CARD = "statement.html", "data-sheet.html", "model-card.html"
+Facts = Mapping[str, Any]
+Accounts = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question, its answer, and the places where more is said, as words and links within the folder."""
+
+    question: str
+    text: str
+    more: tuple[tuple[str, str], ...]
+
+
+def answers(facts: Facts, accounts: Accounts) -> list[Answer]:
+    """Answer the ten questions from the facts of a card, and from its accounts as pages write them, heaviest first."""
+    words = words_of(facts)
+    return [
+        _protected(facts, words),
+        _at_worst(words, accounts),
+        _unprotected(facts),
+        _special(facts),
+        _ground(facts),
+        _approval(facts, accounts),
+        _budget(facts, accounts),
+        _traced(facts, words),
+        _recipients(facts),
+        _checks(),
+    ]
+
+
+def _protected(facts: Facts, words: Mapping[str, str]) -> Answer:
+    hand_off = facts["hand_off"]
+    trusted = "the operator who reads the data, and the machine that it lies on"
+    if hand_off["clients"]:
+        trusted = "each client's operator, with that client's own records"
+    if "trust" in hand_off:
+        trusted += ", and whoever runs the aggregator"
+    text = f"{_capital(words['one'])}, from everybody who gets these files, whatever else they know. "
+    more = ("What was protected", f"{STATEMENT}#protected"), ("From whom", f"{STATEMENT}#whom")
+    return Answer("Who is protected, and from whom?", f"{text}Trusted, and so not guarded against: {trusted}.", more)
+
+
+def _at_worst(words: Mapping[str, str], accounts: Accounts) -> Answer:
+    beyond = f", and by more with a probability of at most {words['beyond']}" if words["beyond"] != "0" else ""
+    one = words["one"].partition(" (user)")[0]
+    there = f"whether {one} is there" if words["factor_of_values"] else f"what is true of {one}"
+    text = (
+        f"Odds on {there} move by a factor of at most {words['factor']}{beyond}; an even bet on it is won in at most "
+    )
+    text += f"{words['guesses']} of cases (by a coin in 50 %)."
+    if words["factor_of_values"]:
+        plus = f", plus {words['delta_of_values']}" if words["delta_of_values"] != "0" else ""
+        text += f" Of one that is known to be there, some values become at most {words['factor_of_values']} times as "
+        text += f"likely as others{plus}."
+    of_all = accounts[0]["all"] if accounts else None
+    if of_all:
+        text += f" With all that the account paid for before: a factor of {of_all['factor']}, and {of_all['guesses']}."
+    more = ("In odds", f"{STATEMENT}#odds"), ("In guesses", f"{STATEMENT}#guesses")
+    return Answer("What could somebody learn at worst?", text, (*more, ("Budget", f"{STATEMENT}#budget")))
+
+
+def _unprotected(facts: Facts) -> Answer:
+    hand_off, content = facts["hand_off"], facts["content"]
+    public = "what schema.yaml declares"
+    if "columns" in content:
+        public += ", which is columns, bounds and lists of values"
+    if content.get("public"):
+        public += f", and the tables {cut(', '.join(content['public']))}"
+    several = (
+        "" if hand_off["unit"].startswith("user") else " Whoever has several records is hidden less than with one."
+    )
+    text = f"What is true of everybody in the data; what is public beforehand ({public}); and what another ledger or "
+    text += f"tool released of the same people.{several}"
+    more = [("What was protected", f"{STATEMENT}#protected"), ("Not promised", f"{STATEMENT}#limits")]
+    if hand_off["cautions"]:
+        text += " There are cautions."
+        more.append(("Cautions", f"{STATEMENT}#cautions"))
+    return Answer("What is not protected?", text, tuple(more))
+
+
+def _special(facts: Facts) -> Answer:
+    declared = facts["given"].get("special_categories")
+    text = "Not declared: neither which columns hold any, nor that none does. Nacre never guesses it; the data sheet "
+    text += f"names the columns{_ask(facts)}."
+    if declared:
+        text = f"In the operator's words, which nacre does not check: {_sentence(cut(declared))}"
+    more = ("What is in it", f"{SHEET}#content"), ("Handed over", f"{STATEMENT}#made")
+    return Answer("Are there special categories of data (GDPR, Art. 9)?", text, more)
+
+
+def _ground(facts: Facts) -> Answer:
+    given = facts["given"]
+    parts = [
+        f"{title}: {_sentence(cut(given[name])) if given.get(name) else 'not stated by the operator.'}"
+        for name, title in (("purpose", "Purpose"), ("legal_basis", "Legal basis"), ("subjects", "Whose data"))
+    ]
+    return Answer("For what purpose, and on what legal basis?", " ".join(parts), (_MADE,))
+
+
+def _approval(facts: Facts, accounts: Accounts) -> Answer:
+    hand_off, approved = facts["hand_off"], facts["hand_off"]["approved"]
+    signed = [one for one in accounts if one["approved"]]
+    if approved:
+        text = f"The charge, by {cut(approved['officer'])}"
+        if hand_off["day"]:
+            text += f", no later than {hand_off['day']}, when it was charged: unsigned it would have been refused"
+    elif signed:
+        text = f"The charges of {len(signed)} of {len(accounts)} clients, by an officer of each"
+    elif accounts:
+        text = "The charge by nobody, since the account named no officer"
+    else:
+        text = "Not known here: the ledger that paid has it"
+    text += ". Whether an officer signed that these files may leave, and on which day, is in officer.sig beside them, "
+    text += "which “nacre verify FOLDER” reads; where there is no such file, nobody did."
+    return Answer("Who approved it, and when?", text, (("Approved", f"{STATEMENT}#approved"),))
+
+
+def _budget(facts: Facts, accounts: Accounts) -> Answer:
+    more = [("Budget", f"{STATEMENT}#budget")]
+    if not accounts:
+        text = "Not known here: each client, or whoever keeps the ledger, can say it."
+        return Answer("What remains of the budget?", text, tuple(more))
+    one = accounts[0]
+    left = (
+        "nothing further fits" if one["remaining"] == "0" else f"one more release of ε = {one['remaining']} would fit"
+    )
+    whose = f" of {one['client']}, which spent the most," if one["client"] and len(accounts) > 1 else ""
+    text = f"Account {cut(one['name'])}{whose} has spent ε = {one['after']} of {one['cap']} with this; {left}"
+    text += f", until {one['expires']}." if one["expires"] else "."
+    if one["owner"]:
+        text += f" {_sentence('It is answered for by ' + one['owner'])}"
+    if one["earlier"]:
+        more.append(("Charges before this", f"{CARD}#charges"))
+    return Answer("What remains of the budget?", text, tuple(more))
+
+
+def _traced(facts: Facts, words: Mapping[str, str]) -> Answer:
+    content = facts["content"]
+    if content["about"] == "federation":
+        text = "There are no rows of persons: a classifier is handed over, which is made of noisy sums."
+    elif content["about"] == "embeddings":
+        text = f"Yes, each vector is of one document, whose id is public. Hidden is {words['one']}."
+    elif "words" in content:
+        text = f"What is handed over: {_sentence(cut(content['words']))}"
+    else:
+        text = (
+            "No. None is a copy, or of anybody: they are drawn from a model of noisy sums. One that equals a real one "
+        )
+        text += "does so by chance."
+    if content.get("left_out"):
+        text += f" Left out, because they name somebody or are free text: {cut(', '.join(content['left_out']))}."
+    if content.get("made_anew"):
+        anew = ", ".join(name for names in content["made_anew"].values() for name in names)
+        text += f" Made anew, of nobody: {cut(anew)}."
+    return Answer("Can a row be traced to a person?", text, (("What is in it", f"{SHEET}#content"),))
+
+
+def _recipients(facts: Facts) -> Answer:
+    given = facts["given"]
+    named = (("recipient", "For"), ("license", "Terms"), ("recipient_retention", "May be kept"))
+    parts = [
+        f"{title}: {_sentence(cut(given[name])) if given.get(name) else 'not stated by the operator.'}"
+        for name, title in named
+    ]
+    text = " ".join(parts) + " Never for a decision about a single person, or to look for one."
+    more = ("What it must not be used for", f"{SHEET}#not-for"), ("If you pass it on", f"{SHEET}#pass-on")
+    return Answer("What may recipients do, and when must they delete it?", text, more)
+
+
+def _checks() -> Answer:
+    text = "By “nacre verify FOLDER --public-key KEY”, with a key that you got elsewhere; it asks nothing of the "
+    text += "operator. It cannot check that rows were drawn from the release, what is declared, days, names, and what "
+    text += "had been spent before this: these rest on whoever signed."
+    more = (("To check", f"{STATEMENT}#check"),)
+    return Answer("How is it checked that nothing was changed, and what is not?", text, more)
+
+
+_MADE = ("Handed over", f"{STATEMENT}#made")
+
+
+def _ask(facts: Facts) -> str:
+    contact = facts["given"].get("contact")
+    return f"; ask {cut(contact)}" if contact else ""
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "?", "!", "…")) else f"{text}."

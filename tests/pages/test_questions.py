@@ -1,0 +1,133 @@
+"""Statement and card answer an officer's ten questions from the folder alone, and say what nobody declared."""
+
+import json
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpmodels.hand_off.manifest import CARD
+from dpmodels.hand_off.pages import render_pages
+from dpmodels.pages.card import render_card, render_sheet, render_statement
+from tests.hand_off.make_golden import GOLDEN, SHAPES
+
+NEWEST = "LAYOUT-12"
+EVERY = [GOLDEN / NEWEST / name for name in SHAPES[NEWEST]]
+MADE_EARLIER = [GOLDEN / "FORMAT-5" / name for name in ("card", "card-elsewhere", "card-embedded", "card-federation")]
+
+
+def text_of(page: str) -> str:
+    """Return what a page says, without tags."""
+    return re.sub(r"\s+", " ", unescape(re.sub("<[^>]+>", "", page.split("</style>")[1])))
+
+
+def facts(folder: Path = GOLDEN / NEWEST / "laid-out") -> dict[str, Any]:
+    """Return the facts of a golden card."""
+    return json.loads((folder / CARD).read_text())
+
+
+def answer(page: str, number: int) -> str:
+    """Return the answer to one of the ten questions."""
+    rows = re.findall(r'<tr><th scope="row">(\d+)\. [^<]+</th><td>(.*?)<span class="more">', page, re.DOTALL)
+    assert [int(one) for one, _ in rows] == list(range(1, 11))
+    return unescape(rows[number - 1][1]).strip()
+
+
+@pytest.mark.parametrize("folder", EVERY, ids=lambda folder: folder.name)
+def test_ten_questions_are_answered_of_every_kind_and_every_link_leads_to_a_place_in_the_folder(folder: Path) -> None:
+    pages = render_pages(facts(folder), json.loads((folder / "report.json").read_text()))
+    for name in ("statement.html", "model-card.html"):
+        links = re.findall(r'href="([^"]+)"', pages[name].split("</style>")[1])
+        assert len(links) > 15 and answer(pages[name], 1)
+        for link in links:
+            file, _, place = link.partition("#")
+            assert f'id="{place}"' in pages[file or name], link
+    said = text_of(pages["statement.html"])
+    assert "docs/officer.md" not in said and said.count("Ten questions") == 1
+
+
+@pytest.mark.parametrize("folder", MADE_EARLIER, ids=lambda folder: folder.name)
+def test_cards_of_earlier_versions_are_answered_as_far_as_they_tell(folder: Path) -> None:
+    assert "Not declared" in answer(render_statement(facts(folder)), 4)
+    assert answer(render_card(facts(folder)), 7)
+
+
+def test_special_categories_are_the_operator_s_words_or_said_to_be_undeclared() -> None:
+    card = facts()
+    card["given"]["special_categories"] = "sick, dose: health"
+    assert answer(render_statement(card), 4).endswith("which nacre does not check: sick, dose: health.")
+    assert "Special categories of data (GDPR, Art. 9): sick, dose: health" in text_of(render_sheet(card))
+    del card["given"]["special_categories"]
+    assert answer(render_statement(card), 4).startswith("Not declared: neither which columns hold any, nor that none")
+    undeclared = "Whether any column holds special categories of data (GDPR, Art. 9) was not declared."
+    assert undeclared in text_of(render_sheet(card))
+    assert "whether any column holds special categories of data" in text_of(render_statement(card))
+
+
+def test_why_a_column_was_left_out_or_is_made_anew_is_said_on_every_page() -> None:
+    card = facts()
+    card["content"] |= {"left_out": ["name", "remarks"], "made_anew": {"regenerate": ["number"], "text": ["ward_of"]}}
+    for render in (render_statement, render_sheet, render_card):
+        said = text_of(render(card))
+        assert "Left out: name, remarks (type identifier: what names somebody, or is free text" in said
+        assert "Made anew: number (numbers from 1 on; of no record, and says nothing of anybody)" in said
+        assert "ward_of (the same text in every row; of no record" in said
+    traced = answer(render_statement(card), 8)
+    assert "because they name somebody or are free text: name, remarks." in traced and "number, ward_of" in traced
+    card["content"] |= {"left_out": [], "made_anew": {}}
+    assert "Left out" not in text_of(render_statement(card)) and "Made anew" not in text_of(render_statement(card))
+
+
+def test_how_long_the_release_is_kept_and_what_deleting_it_means_is_said() -> None:
+    card = facts()
+    card["given"]["release_retention"] = "Until 2031."
+    said = text_of(render_statement(card))
+    assert "in the operator's words, “Until 2031.”. It may be deleted; then nobody can draw further rows" in said
+    assert "its entries must stay for as long as the data can be measured again" in said
+    assert "In the operator's words, of the sensitive zone: “A month.”" in said
+    del card["given"]["release_retention"], card["given"]["retention"]
+    said = text_of(render_statement(card))
+    assert "how long, the operator did not state. It may be deleted" in said
+    assert "How long the sensitive zone is kept, the operator did not state." in said
+
+
+def with_earlier(**changes: str) -> dict[str, Any]:
+    """Return a card of an account that paid for two releases before, with an owner and a last day."""
+    card = facts()
+    charge = {"day": "2026-11-01", "run": "20261101-aa", "epsilon": "1", "delta": "0.00001"}
+    earlier = [charge, charge | {"day": "2026-11-02"}]
+    stood = {"before": "1.4652", "after": "2", "cap": "5", "remaining": "4", "delta": "0.00001", "charges": 2}
+    card["accounts"][0] |= {**stood, "earlier": earlier, "right_guesses": 0.6, "beyond": 1e-4, **changes}
+    card["books"] = [{"owner": "Ward <7>", "expires": "2099-12-31", "spent": ["0.9999", None]}]
+    return card
+
+
+def test_each_charge_before_stands_with_what_the_account_had_spent_after_it() -> None:
+    page, card = text_of(render_statement(with_earlier())), text_of(render_card(with_earlier()))
+    assert "2026-11-01 ε = 1 (spent after it: 0.9999); 2026-11-02 ε = 1 (spent after it: not known)" in page
+    assert "(of Ward <7>)" in page and "until 2099-12-31, the account's last day" in page
+    assert "spent after it" in card and "and no plain sum of their epsilons. With this one it is 2 of 5;" in card
+    assert answer(render_statement(with_earlier()), 7).endswith("It is answered for by Ward <7>.")
+    assert "no plain sum" not in text_of(render_card(with_earlier(delta="0")))
+
+
+def test_odds_stand_beside_the_probability_that_they_fail() -> None:
+    """Where neighbors are replaced, values are one step apart, and not two."""
+    card = with_earlier()
+    said = text_of(render_statement(card))
+    assert "tells values apart by 54.6 at most, plus 1 in 11,000 ((1 + eε)·δ), and is right" in said
+    assert "with a probability of at most 1 in " in said and "(δ = 1e-5 is smaller" in said
+    assert "(δ = 1e-5)" in text_of(render_card(card))
+    card["hand_off"]["adjacency"] = "replace_one"
+    assert "tells values apart" not in text_of(render_statement(card))
+
+
+def test_an_approval_is_no_later_than_the_charge_which_it_was_needed_for() -> None:
+    card = facts()
+    card["hand_off"]["day"] = "2026-11-28"
+    said = answer(render_statement(card), 6)
+    assert said.startswith("The charge, by Dana, no later than 2026-11-28") and "officer.sig" in said
+    card["hand_off"]["approved"] = card["accounts"][0]["approved"] = None
+    assert answer(render_statement(card), 6).startswith("The charge by nobody, since the account named no officer.")
