@@ -33,7 +33,7 @@ def open_account(
     schema: Annotated[Path, typer.Option(help="Contract that names the data set and its privacy unit.")],
     cap_epsilon: Annotated[float, typer.Option(help="Hard cap on everything ever released.", **NUMBER)],
     cap_delta: Annotated[float, typer.Option(help="Delta of the cap.", **NUMBER)],
-    owner: Annotated[str, typer.Option(help="Who answers for the account.")] = "",
+    owner: Annotated[str, typer.Option(help="Who answers for the account; public: pages of hand-offs name them.")] = "",
     note: Annotated[str, typer.Option(help="Free text kept with the account.")] = "",
     parent: Annotated[str, typer.Option(help="Account above; declares the data disjoint from its siblings'.")] = "",
     run_cap: RunCap = None,
