@@ -23,7 +23,7 @@ class Scores(pd.DataFrame):
     """The scores of tables beside the real rows, a row each; whatever is computed of it is a plain frame.
 
     ``attrs`` holds ``verdicts``, a sentence on each table by its name; ``checks``, a dictionary for each check of each
-    table; and ``page``, where the page of all lies in the sensitive zone.
+    table; ``best``, the best tables of each score; and ``page``, where the page of all lies in the sensitive zone.
     """
 
     @property
@@ -40,7 +40,8 @@ class Scores(pd.DataFrame):
         verdicts = self.attrs.get("verdicts", {})
         names = [name for name in self.columns if name not in (*FIGURES, BEST)]
         headings = "".join(f'<th scope="col" style="{LEFT}">{escape(str(name))}</th>' for name in (*FIGURES, *names))
-        rows = "".join(_row(line, names) for line in self.to_dict("records"))
+        best = self.attrs.get("best", [()] * len(self))
+        rows = "".join(_row(line, names, of_line) for line, of_line in zip(self.to_dict("records"), best, strict=True))
         head = f"<thead><tr>{headings}<th>the line: real rows</th></tr></thead>"
         scores = f"<table><caption>{escape(BANNER)}</caption>{head}<tbody>{rows}</tbody></table>"
         return scores + facts_as_html("how each table stands", {**verdicts, "page": str(self.attrs.get("page", ""))})
@@ -58,14 +59,14 @@ def scores_of(facts: Mapping[str, Any], page: str) -> Scores:
     ]
     scores = Scores(lines)
     checks = [{"table": name, **check} for name, table in facts["tables"].items() for check in table["checks"]]
-    scores.attrs |= {"page": page, "verdicts": facts["verdicts"], "checks": checks}
+    best = [one["best"] for one in facts["scores"]]
+    scores.attrs |= {"page": page, "verdicts": facts["verdicts"], "checks": checks, "best": best}
     return scores
 
 
-def _row(line: Mapping[Any, Any], names: Sequence[str]) -> str:
+def _row(line: Mapping[Any, Any], names: Sequence[str], best: Sequence[str]) -> str:
     """Lay a score out: what is better, the figure of real rows and of each table, the best in bold, and bars."""
     figures = {name: None if pd.isna(line[name]) else float(line[name]) for name in (FIGURES[-1], *names)}
-    best = line.get(BEST, "").split(", ")
     cells = "".join(
         f'<td style="{LEFT}">{f"<b>{show(figure)} (best)</b>" if name in best else show(figure)}</td>'
         for name, figure in figures.items()

@@ -114,13 +114,14 @@ class Moments(Embedding):
         """Return the same of the counts of pairs of cells that ``unpack`` returns."""
         return self.table_stddevs
 
-    def block_stddevs(self, cells: Counts, column: Counts) -> Floats:
-        """Return what noise of one step makes of counts of pairs, of all classes, added up over blocks of cells.
+    def group_covariance(self, first: int, second: int, cells: tuple[Counts, Counts]) -> Floats:
+        """Return what noise of one step makes of the counts of two columns in groups of cells, of all classes.
 
-        Shapes: ``cells`` in each group, and the ``column`` that it is a group of, [G] both -> [G, G].
+        Shapes: ``cells`` how many there are in each group of the columns, [g] and [h] -> [g h, g h], row by row; in
+        records squared.
         """
-        stddevs: Floats = self.table_stddevs[1][np.ix_(column, column)] * np.sqrt(np.outer(cells, cells))
-        return stddevs
+        covariance: Floats = self.table_stddevs[1][first, second] ** 2 * np.diag(np.outer(*cells).ravel())
+        return covariance
 
     def lattice_sum(self, records: Records, device: "str | torch.device" = "cpu") -> Tensor:
         return self.weighed_sum(records, device, 1)

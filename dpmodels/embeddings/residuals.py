@@ -199,11 +199,13 @@ class Residuals(Moments):
         class_variance, shared_variance = (np.outer(left, left) * each**2 for each in self.table_stddevs)
         return np.sqrt(class_variance + margins), np.sqrt(shared_variance + self.partition.classes * margins)
 
-    def block_stddevs(self, cells: Counts, column: Counts) -> Floats:
-        size = self.column_sizes[column]
-        part, left = cells / size, cells * (1 - cells / size)  # of a column; and what is left of it by centering
-        sides = left[:, None] * part**2 + part[:, None] ** 2 * left
-        margins = (sides + np.outer(cells, cells) * np.outer(part, part) / (size[:, None] + size)) / self.one_way**2
-        residuals = np.outer(left, left) * self.table_stddevs[1][np.ix_(column, column)] ** 2
-        stddevs: Floats = np.sqrt(residuals + self.partition.classes * margins)
-        return stddevs
+    def group_covariance(self, first: int, second: int, cells: tuple[Counts, Counts]) -> Floats:
+        sizes = [float(one.sum()) for one in cells]
+        parts = [one / size for one, size in zip(cells, sizes, strict=True)]
+        left = [np.diag(one) - np.outer(one, part) for one, part in zip(cells, parts, strict=True)]  # by centering
+        squares = [np.outer(part, part) for part in parts]
+        both = sizes[0] * sizes[1] / (sizes[0] + sizes[1]) * np.kron(*squares)
+        margins = np.kron(left[0], squares[1]) + np.kron(squares[0], left[1]) + both
+        residuals = self.table_stddevs[1][first, second] ** 2 * np.kron(*left)
+        covariance: Floats = residuals + self.partition.classes / self.one_way**2 * margins
+        return covariance

@@ -176,7 +176,7 @@ def differs(folder: Path, manifest: Manifest) -> str:
         fault = _accounts_fault(card, manifest)
     except (ArtifactError, OSError):
         return ""  # the check of all files reports that it is missing
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         return f"{CARD} is not as nacre writes it"
     if card_terms != terms(manifest):
         return f"{CARD} is about another hand-off, unit, price or approval than the manifest"
@@ -194,10 +194,7 @@ def _accounts_fault(card: Mapping[str, Any], manifest: Manifest) -> str:
     """
     payers = [line.ledger.account for line in manifest.clients or (manifest,)]
     stood = _standings(card)
-    books = BOOKS.validate_python(card.get("books", ()))
-    for book, one in zip(books, stood if books else (), strict=True):
-        if book.spent and len(book.spent) != len(one.earlier):
-            raise ValueError("it has sums after other charges than the earlier ones")
+    _check_books(BOOKS.validate_python(card.get("books", ())), stood, manifest)
     accounts = [one.account for one in stood]
     if accounts != payers and (accounts or (manifest.clients is None and payers != [None])):
         return f"{CARD} tells of an account that did not pay, or not of one that did"
@@ -207,6 +204,27 @@ def _accounts_fault(card: Mapping[str, Any], manifest: Manifest) -> str:
             name = printable(one["account"])
             return f"{CARD} names an officer whose signature for account {name} is not in {MANIFEST}"
     return ""
+
+
+def _check_books(books: Sequence[Book], stood: Sequence[Standing], manifest: Manifest) -> None:
+    """Check what is said of the accounts beside their standings, of one that paid alone.
+
+    Raises:
+        ValueError: it is not what a ledger says.
+    """
+    if books and (manifest.clients or len(books) != len(stood)):
+        raise ValueError("it tells of other accounts")
+    last = _day(manifest)
+    for book, one in zip(books, stood, strict=False):
+        sums = [amount for amount in book.spent if amount is not None]
+        if book.spent and len(book.spent) != len(one.earlier):
+            raise ValueError("it has sums after other charges than the earlier ones")
+        if sums != sorted(sums) or any(amount > one.before for amount in sums):
+            raise ValueError("it has sums that do not add up to what had been spent")
+        if book.expires and last and book.expires.isoformat() < last:
+            raise ValueError("its last day is before the charge")
+    if any(one.owner or one.expires or any(charge.spent is not None for charge in one.earlier) for one in stood):
+        raise ValueError("it says in a standing what stands beside it")
 
 
 def standings(folder: Path) -> list[Standing]:

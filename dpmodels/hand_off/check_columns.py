@@ -8,11 +8,13 @@ from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.contract.schema import Schema
 from dpmodels.hand_off.figures import are_figures, has_figures
 from dpmodels.releases.contract import Contract
+from dpmodels.report.within import GROUPS, NAMED
 
 Facts = Mapping[str, Any]
 VALUE = r"[-+0-9:.,e ]{1,40}"
 LABEL = re.compile(rf"{VALUE}( to {VALUE})?|exactly 0|null")
 """What is written of a cell of an interval: its values, or the state that it stands for."""
+STATES = ("exactly 0", "null")
 MORE = re.compile(r"[0-9,]{1,20} more")
 """What is written of the categories of a group that are not named."""
 TICK = re.compile(VALUE)
@@ -103,11 +105,21 @@ def _are_labels(labels: Any, column: Modelled) -> bool:
 
 
 def are_groups(groups: Any, column: Modelled, labels: Sequence[str]) -> bool:
-    """Tell whether groups of a column's values are called after these, as ``group_labels`` does; ``labels``: of all."""
-    known = isinstance(groups, list) and all(isinstance(group, list) for group in groups)
+    """Tell whether groups of a column's values are called after these, as ``group_labels`` does; ``labels``: of all.
+
+    Of an interval each group has a range at most, and the states without a value; of categories the first ones, and
+    how many more there are. No group has nothing.
+    """
+    if not isinstance(groups, list) or not 0 < len(groups) <= GROUPS or not all(map(_is_group, groups)):
+        return False
     if isinstance(column, Continuous):
-        return known and all(LABEL.fullmatch(one) for group in groups for one in group)
-    return known and all(one in labels or MORE.fullmatch(one) for group in groups for one in group)
+        ranges = [[one for one in group if one not in STATES] for group in groups]
+        return all(len(one) <= 1 and all(map(LABEL.fullmatch, one)) for one in ranges)
+    return all(set(group[:NAMED]) <= set(labels) and all(map(MORE.fullmatch, group[NAMED:])) for group in groups)
+
+
+def _is_group(group: Any) -> bool:
+    return isinstance(group, list) and 0 < len(group) <= NAMED + 1 and all(isinstance(one, str) for one in group)
 
 
 def _is_axis(axis: Any, column: Modelled) -> bool:

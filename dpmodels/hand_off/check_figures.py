@@ -11,10 +11,15 @@ from typing import Any
 from dpmodels.contract.columns import Integer, Modelled, Number
 from dpmodels.contract.schema import Schema
 from dpmodels.report.within import pair_within, quantiles_within, shares_within
+from dpmodels.statistics.normal import HALF_NORMAL
 
 Facts = Mapping[str, Any]
 SHARES_OF_A_PAIR = ("released", "synthetic", "stddev")
 """What a report says of each group of one column with each of another."""
+ROUNDED_SHARE = 2e-6
+"""By how much a share of a pair may be off by its rounding."""
+MOST_OFF = 8
+"""Standard deviations by which noise may put a sum off."""
 ROUNDED = 1e-5
 """By how much a figure may be off by its rounding, relatively."""
 ERRORS = ("expected_error_of_a_share", "expected_distance", "distance_to_release", "cells", "released_stddev")
@@ -66,18 +71,29 @@ def _are_pairs(pairs: Facts, columns: int) -> bool:
 
 
 def _is_table(table: Facts, listed: Mapping[tuple[int, ...], Sequence[float]]) -> bool:
-    """Tell whether the shares of two columns are as many as their groups, and as far apart as is listed."""
+    """Tell whether the shares of two columns are as many as their groups, and as far off as is listed.
+
+    Each is rounded, and what is synthetic adds up to all rows; so does what was released, but for its noise.
+    """
     shape, places = [len(groups) for groups in table["labels"]], tuple(table["columns"])
     shares = [table[key] for key in SHARES_OF_A_PAIR]
     if places not in listed or not all(len(one) == shape[0] and {*map(len, one)} == {shape[1]} for one in shares):
         return False
     released, synthetic, stddev = (list(chain.from_iterable(one)) for one in shares)
     apart = sum(abs(one - other) for one, other in zip(released, synthetic, strict=True)) / 2
+    slack = len(released) * ROUNDED_SHARE
     return (
-        _are_between([*synthetic, *stddev], 0)
+        _are_between(stddev, 0)
         and _are_between(synthetic, 0, 1 + ROUNDED)
-        and abs(min(1.0, apart) - listed[places][3]) <= len(released) * ROUNDED
+        and abs(sum(synthetic) - 1) <= slack
+        and abs(sum(released) - 1) <= slack + MOST_OFF * sum(stddev)
+        and _is_rounded(min(1.0, apart), listed[places][3], slack)
+        and _is_rounded(min(1.0, HALF_NORMAL * sum(stddev) / 2), listed[places][2], slack)
     )
+
+
+def _is_rounded(reckoned: float, stated: float, slack: float) -> bool:
+    return abs(reckoned - stated) <= slack
 
 
 def _of_column(facts: Facts, column: Modelled) -> Iterator[str]:

@@ -24,6 +24,7 @@ from dpmodels.hand_off.manifest import Manifest
 from dpmodels.hand_off.vocabulary import is_noise
 from dpmodels.methods.kinds import SYNTHESIZED
 from dpmodels.releases.contract import Contract, table_of
+from dpmodels.report.within import DRAWN
 
 Facts = Mapping[str, Any]
 NUMBER = re.compile(r"[0-9]+(,[0-9]{3})*(\.[0-9]+)?")
@@ -37,7 +38,7 @@ EMBEDDED = SHARED | {"documents", "dim", "candidates", "candidates_chosen", "pol
 EMBEDDED |= {"headline"}
 FEDERATED = SHARED | {"unprotected", "trust", "sizes_are_public", "compared", "clients", "public_records", "classes"}
 FEDERATED |= {"measurement"}
-PAIRS = {"expected_error_of_a_share", "cells_of_a_column", "distances"}
+PAIRS = {"expected_error_of_a_share", "cells_of_a_column", "distances", "target"}
 FIT = {"coordinates", "signal", "left", "explained"}
 SCORE, DISTANCE = {"value", "low", "high", "on_synthetic_rows"}, {"cells", "measured", "noise_alone", "low", "high"}
 CHARGED = {"status", "charged", "target_epsilon", "spent_epsilon", "delta", "event", "ledger_charge", "scores_sha256"}
@@ -128,14 +129,19 @@ def _are_pairs(pairs: Facts | None, table: Schema, columns: Sequence[Facts]) -> 
     if pairs is None:
         return True
     figures, modelled = {key: pairs[key] for key in pairs.keys() - {"tables"}}, list(table.modelled.values())
-    return are_figures(figures, PAIRS) and all(
-        has_figures(one, {"columns", *SHARES}, "labels")
-        and len(one["labels"]) == len(one["columns"])
+    known = are_figures(figures, PAIRS) and pairs.get("target") == table.target_index
+    return (
+        known
+        and len(pairs.get("tables", ())) <= DRAWN
         and all(
-            are_groups(labels, modelled[place], columns[place]["labels"])
-            for place, labels in zip(one["columns"], one["labels"], strict=True)
+            has_figures(one, {"columns", *SHARES}, "labels")
+            and len(one["labels"]) == len(one["columns"])
+            and all(
+                are_groups(labels, modelled[place], columns[place]["labels"])
+                for place, labels in zip(one["columns"], one["labels"], strict=True)
+            )
+            for one in pairs.get("tables", ())
         )
-        for one in pairs.get("tables", ())
     )
 
 

@@ -224,20 +224,35 @@ def earlier(connection: Connection, keys: Sequence[str]) -> tuple[int, tuple[Ear
         entry.charge.not_in(voided),
     )
     number = connection.execute(select(func.count()).where(*before)).scalar_one()
-    last = connection.execute(select(entry.seq).where(*before).order_by(entry.seq.desc()).limit(MOST_EARLIER)).scalars()
-    account, below = book(connection, first.account).account, _below(connection, [first.account])[first.account]
+    newest = select(entry.seq).where(*before).order_by(entry.seq.desc()).limit(MOST_EARLIER)
+    last = list(connection.execute(newest).scalars())
+    account = None if store.children(connection, [first.account]) else book(connection, first.account).account
+    back = _given_back(connection, first.account)
     return number, tuple(
-        Earlier.written_in(one, _spent_after(one, account, below))
-        for one in store.read(connection, entry.seq.in_(list(last)))
+        Earlier.written_in(
+            one, _spent_after(one, account) if account and not any(one.seq in span for span in back) else None
+        )
+        for one in store.read(connection, entry.seq.in_(last))
     )
 
 
-def _spent_after(reserve: store.Entry, account: Account, below: Sequence[Tally]) -> Decimal | None:
-    """Return what an account had spent right after one of its charges, with what those below it have spent."""
+def _given_back(connection: Connection, name: str) -> list[range]:
+    """Return between which entries each charge of an account stood that was given back later."""
+    entry = store.entries.c
+    voids = connection.execute(select(entry.charge, entry.seq).where(entry.account == name, entry.kind == "void")).all()
+    reserved = (entry.account == name, entry.kind == "reserve", entry.charge.in_([one.charge for one in voids]))
+    begins = {one.charge: one.seq for one in connection.execute(select(entry.charge, entry.seq).where(*reserved))}
+    return [range(begins[one.charge], one.seq) for one in voids if one.charge in begins]
+
+
+def _spent_after(reserve: store.Entry, account: Account) -> Decimal | None:
+    """Return what an account had spent right after one of its charges, where only its own charges count in it.
+
+    Of charges of accounts below it, and of those that were given back later, its entries say nothing.
+    """
     if "tally" not in reserve.content:
         return None
-    tally = Tally.model_validate(reserve.content["tally"])
-    return _limit(account, [tally + line for line in below]).spent()
+    return _limit(account, [Tally.model_validate(reserve.content["tally"])]).spent()
 
 
 def _tally_before(connection: Connection, first: store.Entry) -> Tally:

@@ -226,8 +226,8 @@ class Earlier(Frozen):
     """A charge that an account had paid before another; what its operator declared is public for ever.
 
     Attributes:
-        spent: epsilon that the account had spent right after it, composed at the account's delta; None where an earlier
-            version of nacre wrote the entry without it.
+        spent: epsilon that the account had spent right after it, composed at the account's delta; None where its entry
+            does not tell: there are accounts below, a charge was given back, or an earlier version wrote it.
     """
 
     day: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]

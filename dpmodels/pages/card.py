@@ -78,7 +78,6 @@ def render_card(facts: Mapping[str, Any]) -> str:
     return render_page(
         "card.html",
         **_told(facts),
-        questions=answers(facts, accounts),
         columns=[(one["name"], one["type"]) for one in facts["content"].get("columns", ())],
         scores=scores,
         accounts=accounts,

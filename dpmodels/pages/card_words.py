@@ -23,6 +23,7 @@ def words_of(facts: Mapping[str, Any]) -> dict[str, Any]:
         "factor": odds_factor(meant["odds_factor"]),
         **of_values(meant["odds_factor"], hand_off["delta"], hand_off["adjacency"] == REPLACED),
         "example": _after_one_to_nine(meant["odds_factor"]),
+        "example_of_values": _after_one_to_nine(meant["odds_factor"] and meant["odds_factor"] ** 2),
         "beyond": once_in(meant["beyond"]),
         "delta": once_in(hand_off["delta"]),
         "guesses": in_words(meant["right_guesses"]),

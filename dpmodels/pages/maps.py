@@ -128,7 +128,7 @@ def beside(
                 x, y = left + column * wide, top + row * high
                 shade = round(min(abs(share) / full, 1.0) * SHADES) * (-1 if share < 0 else 1)
                 shades.setdefault(shade, []).append(_cell(x, y, wide, high))
-                parts.append(words(x + wide / 2, y + high / 2 + 4, f"{100 * share:.0f}", "middle", "label"))
+                parts.append(words(x + wide / 2, y + high / 2 + 4, str(round(100 * share)), "middle", "label"))
     deepest = max((len(line) for label in labels[1] for line in two_lines(label, TWO_LINES)), default=0)
     end = bottom + 10 + LETTER * deepest
     parts.append(words((BESIDE + WIDTH) / 2, end + 10, cut(names[1], NAMED), "middle"))

@@ -1,5 +1,6 @@
 """The pictures that a report begins with: every column by itself, and how well every two columns are reproduced."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,6 +12,7 @@ from dpmodels.pages.glance import likely_of_pair
 from dpmodels.pages.maps import beside, square
 from dpmodels.pages.page import percent, percent_up
 from dpmodels.pages.plots import Shares, bars, histogram
+from dpmodels.pages.uses import MOST_ABSENT, absent, dependence_by_noise, listed, weakened
 from dpmodels.statistics.dependence import dependence
 
 Facts = Mapping[str, Any]
@@ -20,6 +22,8 @@ FIRST, MOST = 12, 240
 """Columns of a table that are drawn at once; and those that are drawn at all."""
 LISTED = 100
 """Pairs of columns that a table lists."""
+LONG = re.compile(r"(?<![-:.\d])-?(\d{5,}(\.\d+)?|\d+\.\d+)(?![-:.\d])")
+"""Numbers that are too long for a drawing."""
 FULL = 0.2
 """Distance of two columns that is drawn in full color."""
 
@@ -58,6 +62,8 @@ def column_figure(column: Facts) -> Figure:
     elif len(order) > MOST_CATEGORIES:
         order = sorted(order, key=lambda index: -column["synthetic"][index])[: MOST_CATEGORIES - 1]
         notes.append(f"the {len(order)} largest of {len(labels)}")
+    if names := absent(column):
+        notes.append(f"no synthetic row has {listed(names, MOST_ABSENT)}")
     synthetic = Shares("synthetic", [column["synthetic"][index] for index in order])
     released = None
     if "released" in column:
@@ -131,10 +137,13 @@ def _pair_table(columns: Sequence[Facts], table: Facts, within: float, farthest:
         for place, of_one in zip(table["columns"], table["labels"], strict=True)
     ]
     shares = {name: table[name] for name in ("released", "synthetic")}
-    depends = {name: percent(dependence(np.array(each))) for name, each in shares.items()}
+    released, synthetic = (percent(dependence(np.array(each))) for each in shares.values())
     title, said = f"{first} with {second}", f"within {percent_up(within)}"
-    foot = f"dependence: {depends['released']} released, {depends['synthetic']} synthetic"
-    drawn = beside(title, f"{said}; {foot}", (first, second), (groups[0], groups[1]), shares)
+    foot = (
+        f"dependence: {released} released ({percent(dependence_by_noise(table))} by noise alone), {synthetic} synthetic"
+    )
+    foot += ": weakened" * weakened(table)
+    drawn = beside(title, f"{said}; {foot}", (first, second), (_brief(groups[0]), _brief(groups[1])), shares)
     rows = tuple(
         (f"{one}; {other}", *(percent(table[name][i][j]) for name in ("released", "stddev", "synthetic")))
         for i, one in enumerate(groups[0])
@@ -142,3 +151,15 @@ def _pair_table(columns: Sequence[Facts], table: Facts, within: float, farthest:
     )
     header = (f"{first}; {second}", "released", "\N{PLUS-MINUS SIGN} 1 standard deviation", "synthetic")
     return Figure(title, said + ", the farthest off" * (within == farthest), drawn, header, rows, foot)
+
+
+def _brief(labels: Sequence[str]) -> list[str]:
+    """Write long numbers of labels in thousands or millions, as a drawing has room for; days stay as they are."""
+    return [LONG.sub(lambda number: _in_thousands(float(number[0])), label) for label in labels]
+
+
+def _in_thousands(value: float) -> str:
+    size = abs(value)
+    if size < 1000:
+        return f"{value:.4g}"
+    return f"{value / 1e6:.3g}M" if size >= 1e6 else f"{value / 1e3:.3g}k" if size >= 1e4 else f"{value:.0f}"

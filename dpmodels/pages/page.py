@@ -55,7 +55,7 @@ def thousands(number: float) -> str:
 
 def percent(share: float) -> str:
     """Write a share as a percentage of about three figures."""
-    points = 100 * share
+    points = 100 * share + 0.0  # and no -0
     return f"{points:.0f}" + PERCENT if abs(points) >= 99.95 else f"{points:.3g}" + PERCENT
 
 

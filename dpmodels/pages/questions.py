@@ -1,6 +1,6 @@
 """Ten questions that an officer asks of a hand-off, each with its answer in a line and where more is said.
 
-Statement and model card render this one list. An answer repeats what the sheets say, or says that nobody declared it.
+An answer repeats what the sheets say, or says that nobody declared it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,22 +53,31 @@ def _protected(facts: Facts, words: Mapping[str, str]) -> Answer:
 
 
 def _at_worst(words: Mapping[str, str], accounts: Accounts) -> Answer:
-    beyond = f", and by more with a probability of at most {words['beyond']}" if words["beyond"] != "0" else ""
+    of_all = accounts[0]["all"] if accounts and accounts[0]["charges"] else None
     one = words["one"].partition(" (user)")[0]
     there = f"whether {one} is there" if words["factor_of_values"] else f"what is true of {one}"
-    text = (
-        f"Odds on {there} move by a factor of at most {words['factor']}{beyond}; an even bet on it is won in at most "
-    )
-    text += f"{words['guesses']} of cases (by a coin in 50 %)."
-    if words["factor_of_values"]:
-        plus = f", plus {words['delta_of_values']}" if words["delta_of_values"] != "0" else ""
-        text += f" Of one that is known to be there, some values become at most {words['factor_of_values']} times as "
-        text += f"likely as others{plus}."
-    of_all = accounts[0]["all"] if accounts else None
+    beyond = words["beyond"] if words["beyond"] != "0" else ""
+    bounds = [_bounds(words["factor"], beyond, words["guesses"], words["factor_of_values"])]
     if of_all:
-        text += f" With all that the account paid for before: a factor of {of_all['factor']}, and {of_all['guesses']}."
+        all_beyond, of_values = of_all["beyond"], of_all["factor_of_values"]
+        bounds.insert(0, _bounds(of_all["factor"], all_beyond, of_all["guesses"], of_values))
+    whose = "all that the account paid for so far" if of_all else "these files"
+    text = f"Whoever holds {whose}: odds on {there} move by a factor of at most {bounds[0]}."
+    if of_all:
+        text += f" By these files alone: {bounds[1]}."
+    text += " A coin wins 50 % of even bets."
+    if words["example_of_values"]:
+        text += " A guess of 10 % on a value of one that is known to be there, such as a diagnosis, becomes one of "
+        text += f"{words['example_of_values']} at most by these files, apart from a small probability."
     more = ("In odds", f"{STATEMENT}#odds"), ("In guesses", f"{STATEMENT}#guesses")
     return Answer("What could somebody learn at worst?", text, (*more, ("Budget", f"{STATEMENT}#budget")))
+
+
+def _bounds(factor: str, beyond: str, guesses: str, of_values: str) -> str:
+    """Say by how much odds move, how an even bet ends, and by how much values are told apart."""
+    text = factor + (f" (by more with a probability of at most {beyond})" if beyond else "")
+    text += f", and an even bet on it is won in at most {guesses} of cases"
+    return text + (f"; odds between two values of one that is known to be there by {of_values}" if of_values else "")
 
 
 def _unprotected(facts: Facts) -> Answer:
@@ -134,7 +143,9 @@ def _budget(facts: Facts, accounts: Accounts) -> Answer:
         return Answer("What remains of the budget?", text, tuple(more))
     one = accounts[0]
     left = (
-        "nothing further fits" if one["remaining"] == "0" else f"one more release of ε = {one['remaining']} would fit"
+        "nothing further fits"
+        if one["remaining"] == "0"
+        else f"one more release of ε = {one['remaining']} would fit, since releases together cost less than their sum"
     )
     whose = f" of {one['client']}, which spent the most," if one["client"] and len(accounts) > 1 else ""
     text = f"Account {cut(one['name'])}{whose} has spent ε = {one['after']} of {one['cap']} with this; {left}"
@@ -155,10 +166,9 @@ def _traced(facts: Facts, words: Mapping[str, str]) -> Answer:
     elif "words" in content:
         text = f"What is handed over: {_sentence(cut(content['words']))}"
     else:
-        text = (
-            "No. None is a copy, or of anybody: they are drawn from a model of noisy sums. One that equals a real one "
-        )
-        text += "does so by chance."
+        text = "No row is a copy of a real one, or of anybody: rows are drawn from a model of noisy sums, and one that "
+        text += "equals a real one is no sign that somebody is there. Something may still be inferred about a person, "
+        text += "within answer 2. Whether the files are anonymous in law is for the controller to decide."
     if content.get("left_out"):
         text += f" Left out, because they name somebody or are free text: {cut(', '.join(content['left_out']))}."
     if content.get("made_anew"):

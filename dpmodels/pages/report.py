@@ -21,6 +21,7 @@ from dpmodels.pages.glance import (
 from dpmodels.pages.maps import scatter
 from dpmodels.pages.multiples import multiples, pair_tables, pairs_figure
 from dpmodels.pages.page import percent, render_page, short
+from dpmodels.pages.uses import farther, uses
 from dpmodels.pages.words import MEANINGS, look_in_words, quantity_in_words
 from dpmodels.plural import counted
 
@@ -82,6 +83,9 @@ def render(facts: Mapping[str, Any]) -> str:
         tables=multiples(facts["columns"]),
         pairs=pairs_figure(facts),
         pair_tables=pair_tables(facts),
+        uses=uses(facts),
+        farther=farther(facts),
+        headline=facts.get("headline", "").replace("; ", ".\n").splitlines(),
         warned=warned_columns(facts),
         errors=worst_first(facts["columns"]),
         numbers=numbers,

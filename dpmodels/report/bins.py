@@ -8,11 +8,10 @@ from numpy.typing import NDArray
 from dpmodels.arrays import Floats
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.columns import Continuous, Datetime, Modelled, names_of
+from dpmodels.report.within import NAMED
 
 MOST = 24
 """Bins of an interval column, if nothing else is asked for."""
-NAMED = 12
-"""Categories of a group that are named."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from dpmodels.embeddings.cell_counts import STEP
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.report.charged import AllScores, Scores, Table
-from dpmodels.report.fidelity import HALF_NORMAL
+from dpmodels.statistics.normal import HALF_NORMAL
 
 NAMES = {"logistic": "logistic regression", "trees": "gradient-boosted trees"}
 TWO_SIDED = 1.96

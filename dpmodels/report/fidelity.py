@@ -21,6 +21,7 @@ from dpmodels.methods.registry import create
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.releases.steps import NoisySum
+from dpmodels.statistics.normal import HALF_NORMAL
 
 FIT_ROWS = 50_000
 """Synthetic rows that are held against a release, from the start of the table."""
@@ -31,8 +32,6 @@ LOST = (
 )
 """What is said first wherever that is so, with the reason."""
 MORE = "Spend more, or measure more records or fewer quantities"
-HALF_NORMAL = math.sqrt(2 / math.pi)
-"""Mean absolute value of a standard normal."""
 LIKELY = 0.95
 """Share of releases whose noise is no larger than what a report says an error is within."""
 NORMAL_95 = float(ndtri((1 + LIKELY) / 2))

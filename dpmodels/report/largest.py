@@ -17,7 +17,7 @@ from dpmodels.generators.tails import SIGNIFICANT
 from dpmodels.methods.parts.marginals import Marginal
 from dpmodels.pages.page import percent
 from dpmodels.report.bins import cell_label
-from dpmodels.report.fidelity import HALF_NORMAL
+from dpmodels.statistics.normal import HALF_NORMAL
 
 MOST_ASSUMED = 0.5
 """Largest share of the records whose places within one cell a report may assume without a warning."""

@@ -4,6 +4,7 @@ Privacy: post-processing of released counts, public noise scales and synthetic r
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ import numpy as np
 from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.columns import Modelled
 from dpmodels.report.bins import group_labels
-from dpmodels.report.fidelity import HALF_NORMAL, absolute_95
+from dpmodels.report.fidelity import absolute_95
 from dpmodels.report.within import DIGITS, pair_within
 from dpmodels.statistics.dependence import dependence
+from dpmodels.statistics.normal import HALF_NORMAL
 
 
 @dataclass(frozen=True)
@@ -29,29 +31,39 @@ class Grouped:
 class Pair:
     """The shares of two columns in groups.
 
-    Shapes: ``released``, ``synthetic`` and ``stddev`` (of the noise) [groups of the first, groups of the second].
-
-    Attributes:
-        as_one: whether one noise moves all shares together; otherwise each has its own.
+    Shapes: ``released`` and ``synthetic`` [groups of the first, groups of the second]; ``covariance`` of the noise of
+    the released shares, row by row, [shares, shares].
     """
 
     columns: tuple[Grouped, Grouped]
     released: Floats
     synthetic: Floats
-    stddev: Floats
-    as_one: bool = False
+    covariance: Floats
+
+    @property
+    def stddev(self) -> Floats:
+        """Return the standard deviation of the noise of each share."""
+        deviations: Floats = np.sqrt(np.diag(self.covariance)).reshape(self.released.shape)
+        return deviations
 
     @property
     def turned(self) -> "Pair":
         """Return the same with the second column first."""
         first, second = self.columns
-        return Pair((second, first), self.released.T, self.synthetic.T, self.stddev.T, self.as_one)
+        places = np.arange(self.released.size).reshape(self.released.shape).T.ravel()
+        covariance = self.covariance[np.ix_(places, places)]
+        return Pair((second, first), self.released.T, self.synthetic.T, covariance)
 
-    @property
+    @cached_property
     def figures(self) -> list[float]:
-        """Return what a report states: e, d and e95 of ``dpmodels.report.pairs``, and what they come to."""
-        total = float(self.stddev.sum())
-        squares = total**2 if self.as_one else float((self.stddev**2).sum())
+        """Return what a report states: e, d and e95 of ``dpmodels.report.pairs``, and what they come to.
+
+        Absolute values of two normals with correlation r have at most r^2 of the covariance that they have for r = 1:
+        exactly for r = 0 and r = 1.
+        """
+        deviations = self.stddev.ravel()
+        total = float(deviations.sum())
+        squares = float((self.covariance**2 / np.maximum(np.outer(deviations, deviations), 1e-300)).sum())
         distance = float(np.abs(self.released - self.synthetic).sum())
         halves = HALF_NORMAL * total / 2, distance / 2, float(absolute_95(total, squares)) / 2
         figures = [round(min(1.0, half), DIGITS) for half in halves]
@@ -67,5 +79,5 @@ class Pair:
         tables = {"released": self.released, "synthetic": self.synthetic, "stddev": self.stddev}
         return {
             "labels": [group_labels(one.column, one.group) for one in self.columns],
-            **{name: np.round(table, DIGITS).tolist() for name, table in tables.items()},
+            **{name: (np.round(table, DIGITS) + 0.0).tolist() for name, table in tables.items()},  # and no -0
         }

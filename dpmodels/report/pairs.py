@@ -15,19 +15,15 @@ from typing import Any
 import numpy as np
 
 from dpmodels.arrays import Floats, Whole
-from dpmodels.contract.columns import Continuous
 from dpmodels.embeddings.branch import BranchSum
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.products import Products
 from dpmodels.releases.steps import NoisySum
 from dpmodels.report.pair import Grouped, Pair
+from dpmodels.report.within import DRAWN, GROUPS
 
-GROUPS = 4
-"""Groups that the cells of a column are joined to, at most: finer, noise would be most of every distance."""
 MOST_COLUMNS = 100
 """Columns of a table whose pairs are listed, the first ones."""
-DRAWN = 6
-"""Pairs that a report draws."""
 SIGNS = np.array([-1, 1])
 """The lower and the upper half of a column."""
 Places = tuple[int, int]
@@ -110,7 +106,7 @@ def groups_of(look: NoisySum) -> dict[str, Whole]:
     columns = _grouped_columns(moments, _groups(moments, counts.sum(axis=0)))
     groups = {one.name: one.group for one in columns}
     if partition.class_column is not None:
-        groups[list(partition.codec.columns)[partition.class_column]] = grouped(counts.sum(axis=1), ordered=False)
+        groups[list(partition.codec.columns)[partition.class_column]] = grouped(counts.sum(axis=1))
     return groups
 
 
@@ -126,23 +122,25 @@ def _cells(moments: Moments, vector: Floats) -> Floats:
 
 
 def _groups(moments: Moments, counts: Floats) -> Whole:
-    """Number the groups of all columns one after another; of values in order they are neighbors. Shapes: [D] both."""
+    """Number the groups of all columns one after another. Shapes: [D] both."""
     partition, first, numbers = moments.partition, 0, list[Whole]()
-    for column, of_column in zip(partition.columns, np.split(counts, partition.offsets[1:-1]), strict=True):
-        group = grouped(of_column, isinstance(column, Continuous))
+    for of_column in np.split(counts, partition.offsets[1:-1]):
+        group = grouped(of_column)
         numbers.append(first + group)
         first += int(group.max()) + 1
     return np.concatenate(numbers)
 
 
-def grouped(counts: Floats, ordered: bool) -> Whole:
-    """Join cells to groups of about the same size, by their noisy counts. Shapes: [cells] both."""
-    order = np.arange(len(counts)) if ordered else np.argsort(-counts, kind="stable")
-    sizes = np.maximum(counts[order], 0.0)
+def grouped(counts: Floats) -> Whole:
+    """Join neighboring cells to groups of about the same size, by their noisy counts. Shapes: [cells] both.
+
+    Categories stand in the order of the schema: sorted by noisy counts, those that noise made large would be together,
+    and the noise of a group would be larger than the sum of that of its cells.
+    """
+    sizes = np.maximum(counts, 0.0)
     middles = np.cumsum(sizes) - sizes / 2
     quarter = np.minimum(GROUPS * middles / max(float(sizes.sum()), 1e-300), GROUPS - 1).astype(np.int64)
-    group = np.empty(len(counts), dtype=np.int64)
-    group[order] = np.unique(quarter, return_inverse=True)[1]
+    group: Whole = np.unique(quarter, return_inverse=True)[1]
     return group
 
 
@@ -153,14 +151,15 @@ def _blocks(
     order = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[order], np.arange(group.max() + 1))
     column = np.repeat(np.arange(len(moments.partition.sizes)), moments.partition.sizes)[order][starts]
-    stddevs = noise * moments.block_stddevs(np.bincount(group), column)
+    numbers = np.bincount(group)
     tables = [_joined(moments.unpack(each)[1].sum(axis=0), order, starts) for each in shares]  # type: ignore[arg-type]
     firsts = np.searchsorted(column, np.arange(len(moments.partition.sizes) + 1))
     spans = [slice(begin, end) for begin, end in pairwise(firsts.tolist())]
     columns = _grouped_columns(moments, group)
     for i, j in _together(moments, group, place):
-        released, synthetic, stddev = (each[spans[i], spans[j]] for each in (*tables, stddevs))
-        yield Pair((columns[i], columns[j]), released, synthetic, stddev)
+        released, synthetic = (each[spans[i], spans[j]] for each in tables)
+        covariance = noise**2 * moments.group_covariance(i, j, (numbers[spans[i]], numbers[spans[j]]))
+        yield Pair((columns[i], columns[j]), released, synthetic, covariance)
 
 
 def _joined(tables: Floats, order: Whole, starts: Whole) -> Floats:
@@ -187,7 +186,9 @@ def _halves(
             (n[i] + n[j]) / 2 + h[i] * SIGNS[:, None] + h[j] * SIGNS + products[i, j] * np.outer(SIGNS, SIGNS)
             for products, h, n in parts
         ]
-        yield Pair((columns[i], columns[j]), tables[0] / 4, tables[1] / 4, np.full((2, 2), stddevs[i, j]), as_one=True)
+        signs = np.outer(SIGNS, SIGNS).ravel()
+        covariance = stddevs[i, j] ** 2 * np.outer(signs, signs)
+        yield Pair((columns[i], columns[j]), tables[0] / 4, tables[1] / 4, covariance)
 
 
 def _with_classes(
@@ -198,7 +199,7 @@ def _with_classes(
     if partition.class_column is None:
         return
     name, column = list(partition.codec.columns.items())[partition.class_column]
-    label = grouped(_cells(moments, shares[0]).sum(axis=1), ordered=False)
+    label = grouped(_cells(moments, shares[0]).sum(axis=1))
     if name not in place or not label.any():
         return
     target, columns = Grouped(name, column, label), _grouped_columns(moments, group)
@@ -211,4 +212,5 @@ def _with_classes(
             tables = np.zeros((3, int(label.max()) + 1, int(part.max()) + 1))
             for table, each in zip(tables, (*one_way, np.ones_like(one_way[0])), strict=True):
                 np.add.at(table, at, each[:, span].ravel())
-            yield Pair((target, other), tables[0], tables[1], noise / moments.one_way * np.sqrt(tables[2]))
+            covariance = (noise / moments.one_way) ** 2 * np.diag(tables[2].ravel())
+            yield Pair((target, other), tables[0], tables[1], covariance)

@@ -19,8 +19,9 @@ import numpy as np
 from dpmodels.arrays import Floats
 from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.methods.parts.marginals import Marginal
-from dpmodels.report.fidelity import HALF_NORMAL, LIKELY, NORMAL_95
+from dpmodels.report.fidelity import LIKELY, NORMAL_95
 from dpmodels.report.within import quantiles_within
+from dpmodels.statistics.normal import HALF_NORMAL
 
 BRIDGE = math.sqrt(math.pi / 2) * math.log(2)
 """Mean of the largest absolute value of a Brownian bridge whose walk has variance 1."""

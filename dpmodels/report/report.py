@@ -14,6 +14,7 @@ import numpy as np
 from dpmodels.accounting.events import Event
 from dpmodels.arrays import Floats
 from dpmodels.contract.columns import Continuous, Modelled
+from dpmodels.contract.schema import Schema
 from dpmodels.methods.parts.marginals import Marginals
 from dpmodels.releases.contract import Contract, table_of, tree_of
 from dpmodels.releases.plan import Line
@@ -21,7 +22,6 @@ from dpmodels.releases.steps import NoisySum
 from dpmodels.report.axis import axis_of
 from dpmodels.report.bins import Bins, CellTally
 from dpmodels.report.fidelity import (
-    HALF_NORMAL,
     NORMAL_95,
     Measured,
     Summed,
@@ -39,6 +39,7 @@ from dpmodels.report.sheet import Sheet
 from dpmodels.report.terms import terms_of_table
 from dpmodels.report.warned import cut, discovered_bounds, joined, warned
 from dpmodels.report.within import shares_within
+from dpmodels.statistics.normal import HALF_NORMAL
 
 
 def summarise(
@@ -77,7 +78,7 @@ def summarise(
             )
             for (name, column), cells in zip(tally.codec.columns.items(), tally.cells, strict=True)
         ],
-        "pairs": _pairs(marginals, _names(line.contract, tally), measured.sums, summed),
+        "pairs": _pairs(marginals, _overview(line.contract, tally), measured.sums, summed),
         "fit": _looks(line, fit),
         **_sheet(line.contract, first),
         "charged": charged,
@@ -173,14 +174,15 @@ def with_cut(facts: dict[str, Any], column: Modelled, line: Line) -> dict[str, A
 
 
 def _pairs(
-    marginals: Marginals | None, names: Sequence[str], sums: Sequence[NoisySum], summed: Summed
+    marginals: Marginals | None, schema: Schema, sums: Sequence[NoisySum], summed: Summed
 ) -> dict[str, Any] | None:
     """Say how far off the share of one pair of cells of two columns is on average, and how far every two columns."""
     if marginals is None or marginals.pair_stddev is None or marginals.pair_cells is None:
         return None
     error = HALF_NORMAL * marginals.pair_stddev / marginals.records
     cells = {"expected_error_of_a_share": round(error, 8), "cells_of_a_column": round(marginals.pair_cells, 1)}
-    return cells | pair_facts(pairs_of(names, sums, summed.totals))
+    target = {} if schema.target_index is None else {"target": schema.target_index}
+    return cells | target | pair_facts(pairs_of(list(schema.modelled), sums, summed.totals))
 
 
 def table_of_column(contract: Contract, name: str) -> dict[str, str]:
@@ -193,9 +195,9 @@ def table_of_column(contract: Contract, name: str) -> dict[str, str]:
     return {}
 
 
-def _names(contract: Contract, tally: CellTally) -> list[str]:
-    """Name the columns of a report; those of a tree are of all its tables."""
-    return list(tree_of(contract).overview.modelled if contract.kind == "tree" else tally.codec.columns)
+def _overview(contract: Contract, tally: CellTally) -> Schema:
+    """Return the schema of the columns of a report; those of a tree are of all its tables."""
+    return tree_of(contract).overview if contract.kind == "tree" else tally.codec.schema
 
 
 def _round(shares: Floats) -> list[float]:

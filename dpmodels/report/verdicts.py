@@ -3,7 +3,7 @@
 A verdict is a function of the other facts of a report, so whoever checks a hand-off makes it again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dpmodels.pages.glance import fits, likely_error, likely_of_pair, rank_error, unresolved
@@ -53,12 +53,15 @@ def headline(facts: Facts) -> str:
     numbers = {one["name"]: rank_error(one) for one in known if one["ordered"]}
     others = {one["name"]: likely_error(one) for one in known if not one["ordered"]}
     of_numbers = "number or time column" if any(one["type"] == "datetime" for one in known) else "number column"
+    kinds = [one["ordered"] for one in columns if "released" in one]
+    pairs = _of_pairs(facts)
     named = (
-        ("10 to 90 % quantiles", numbers, of_numbers),
-        ("shares", others, "category column"),
-        (_pairs_in_words(facts), _of_pairs(facts), PAIR),
+        ("10 to 90 % quantiles", numbers, of_numbers, sum(kinds)),
+        ("shares", others, "category column", len(kinds) - sum(kinds)),
+        (_pairs_in_words(facts), pairs, PAIR, len(pairs)),
     )
-    close = "; ".join(f"{words} {_within(errors, what)}" for words, errors, what in named if errors)
+    close = "; ".join(f"{words} {_within(errors, what, whole)}" for words, errors, what, whole in named if errors)
+    close += _with_target(facts)
     sentences = [close[0].upper() + close[1:]] if close else []
     silent = sum("released" not in one for one in columns)
     if silent:
@@ -95,13 +98,34 @@ def _of_pairs(facts: Facts) -> dict[str, float]:
     return {f"{names[first]} with {names[second]}": likely_of_pair(figures) for first, second, *figures in distances}
 
 
-def _within(errors: Mapping[str, float], what: str) -> str:
-    """Say within what all errors are; where some are close and some are far, how many are, and which are worst."""
+def _with_target(facts: Facts) -> str:
+    """Say of the pairs with the target within what all of them are, where there is one; so much matters to learn it."""
+    pairs = facts.get("pairs") or {}
+    if (target := pairs.get("target")) is None:
+        return ""
+    errors = [likely_of_pair(figures) for *places, figures in _listed_pairs(pairs) if target in places]
+    name = facts["columns"][target]["name"]
+    return (
+        f", with {name} (the target) within {percent_up(max(errors))} in {_number(len(errors), len(errors), PAIR)}"
+        if errors
+        else ""
+    )
+
+
+def _listed_pairs(pairs: Facts) -> Iterator[tuple[int, int, Sequence[float]]]:
+    yield from ((first, second, figures) for first, second, *figures in pairs.get("distances", ()))
+
+
+def _within(errors: Mapping[str, float], what: str, whole: int) -> str:
+    """Say within what all errors are; where some are close and some are far, how many are, and which are worst.
+
+    ``whole`` is how many there are with those of which none is known.
+    """
     worst = sorted(errors, key=lambda name: -errors[name])
     if errors[worst[0]] <= CLOSE or errors[worst[-1]] > CLOSE:
-        return f"within {percent_up(errors[worst[0]])} in {_number(len(errors), len(errors), what)}"
+        return f"within {percent_up(errors[worst[0]])} in {_number(len(errors), whole, what)}"
     far = [f"{name} ({percent_up(errors[name])})" for name in worst if errors[name] > CLOSE]
-    count = _number(len(errors) - len(far), len(errors), what)
+    count = _number(len(errors) - len(far), whole, what)
     return f"within {percent(CLOSE)} in {count}, farthest off {_listed(far[: MOST_NAMED if what != PAIR else 1])}"
 
 

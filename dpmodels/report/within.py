@@ -9,6 +9,12 @@ from typing import Any
 
 DIGITS = 6
 """Digits of a figure of two columns."""
+GROUPS = 4
+"""Groups that the cells of a column are joined to, at most: finer, noise would be most of every distance of a pair."""
+DRAWN = 6
+"""Pairs that a report draws."""
+NAMED = 12
+"""Categories of a group that are named."""
 SPREAD = math.sqrt(1 - 2 / math.pi)
 """Standard deviation of the absolute value of a standard normal."""
 

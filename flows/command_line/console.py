@@ -91,16 +91,18 @@ def confirm(title: str, facts: Mapping[str, str], question: str, yes: bool, as_j
         raise typer.Abort
 
 
-def ask_again(said: str) -> None:
+def ask_again(said: str, as_json: bool = False) -> None:
     """Warn that a run has released the same plan and, where a person sees it and can answer, ask before the charge.
 
-    A schedule, a pipe and a deployed run are only warned: none of them may wait. With ``--again`` nothing is asked.
+    A schedule, a pipe and a program that reads JSON are only warned: none of them may wait. With ``--again`` nothing is
+    asked.
 
     Raises:
         Abort: the answer is no.
     """
-    logging.getLogger("nacre").warning(said)
-    if _is_terminal(sys.stdin) and _is_terminal(sys.stdout) and not typer.confirm("Charge again?", err=True):
+    echo(f"warning: {said}", err=True)
+    seen = not as_json and all(map(_is_terminal, (sys.stdin, sys.stdout, sys.stderr)))
+    if seen and not typer.confirm("Charge again?", err=True):
         raise typer.Abort
 
 

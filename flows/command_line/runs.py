@@ -114,7 +114,9 @@ def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: boo
     from flows.synthesize import carry_out
 
     with interruptible(lambda: UNCHARGED, refusals=False):
-        run = start(config, may_open=MayOpen.YES if open_account else MayOpen.FIRST, warn=ask_again)
+        run = start(
+            config, may_open=MayOpen.YES if open_account else MayOpen.FIRST, warn=partial(ask_again, as_json=as_json)
+        )
     caution(config.privacy)
     printed = caution_of(run.plan)
     show_public(run)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmodels.report.pairs import DRAWN
+from dpmodels.report.within import DRAWN
 
 pytestmark = pytest.mark.processes
 

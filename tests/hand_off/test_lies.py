@@ -582,10 +582,52 @@ def test_the_pages_name_no_officer_whose_signature_is_not_there(tmp_path: Path, 
 
 @pytest.mark.parametrize("golden", [TABLE, FEDERATION], ids=lambda folder: folder.name)
 def test_the_card_tells_of_every_account_that_paid(tmp_path: Path, golden: Path) -> None:
-    folder = forged(golden, tmp_path / "own", lambda manifest, report, card: card["accounts"].pop())
+    def change(manifest: Json, report: Json, card: Json) -> None:
+        card["accounts"].pop()
+        card["books"] = card.get("books", [])[: len(card["accounts"])]
+
+    folder = forged(golden, tmp_path / "own", change)
     assert verify_hand_off(folder).faults == [
         "model-card.json tells of an account that did not pay, or not of one that did"
     ]
+
+
+EARLIER = {"day": "2026-01-01", "run": "a", "epsilon": "0.1", "delta": "0"}
+BOOKS = [
+    {"books": [{"spent": ["500"]}]},
+    {"books": [{"spent": ["-1"]}]},
+    {"books": [{"spent": ["0.02", "0.01"]}]},
+    {"books": [{"expires": "1900-01-01"}]},
+    {"books": [{}, {}]},
+    {"books": [{"note": "approved by NIST"}]},
+    {"owner": "NIST"},
+    {"expires": "2099-01-01"},
+    {"earlier": [{**EARLIER, "spent": "0.1"}]},
+]
+
+
+@pytest.mark.parametrize("lie", BOOKS, ids=str)
+def test_what_is_said_of_an_account_beside_its_standing_is_what_a_ledger_says(tmp_path: Path, lie: Json) -> None:
+    def change(content: bytes) -> bytes:
+        card = json.loads(content)
+        spent = lie.get("books", [{}])[0].get("spent", ())
+        if spent:
+            card["accounts"][0] |= {"charges": len(spent), "earlier": [EARLIER] * len(spent), "before": "0.9"}
+        card["books"] = lie.get("books", card["books"])
+        card["accounts"][0] |= {key: value for key, value in lie.items() if key != "books"}
+        return json.dumps(card).encode()
+
+    found = verify_hand_off(rewritten(TABLE, tmp_path / "own", "model-card.json", change)).faults
+    assert found == ["model-card.json is not as nacre writes it"]
+
+
+@pytest.mark.parametrize("accounts", [[1], 1, ["a"], None])
+def test_accounts_of_any_shape_are_a_fault_and_no_traceback(tmp_path: Path, accounts: object) -> None:
+    def change(content: bytes) -> bytes:
+        return json.dumps(json.loads(content) | {"accounts": accounts}).encode()
+
+    found = verify_hand_off(rewritten(TABLE, tmp_path / "own", "model-card.json", change)).faults
+    assert found == ["model-card.json is not as nacre writes it"]
 
 
 @pytest.mark.parametrize("layout", [2, 99])

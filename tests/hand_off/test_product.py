@@ -20,6 +20,7 @@ from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.hand_off.vocabulary import is_mechanism, is_noise
 from dpmodels.methods.quick import QUICK, quick
 from dpmodels.pages.page import LAYOUT
+from dpmodels.report.within import NAMED
 from tests.hand_off.make_golden import GOLDEN
 from tests.kit.manifests import Json, forged, rewritten
 from tests.kit.support import make_schema
@@ -91,7 +92,12 @@ def column(name: str, **facts: Any) -> Callable[[Json, Json, Json], object]:
 def pairs(*distances: list[float]) -> Callable[[Json, Json, Json], object]:
     """Return a change of what is said of every two columns."""
     said = {"expected_error_of_a_share": 0.1, "cells_of_a_column": 3.0, "distances": [*distances]}
-    return lambda _, report, __: report.update(pairs=said)
+    return lambda _, report, __: report.update(pairs=said | {"target": report_target(report)})
+
+
+def report_target(report: Json) -> int:
+    """Return the place of the target of a golden report."""
+    return [one["name"] for one in report["columns"]].index("sick")
 
 
 SICK = {"label": "no", "share": 1.7}
@@ -136,7 +142,8 @@ def test_figures_that_no_release_has_are_a_fault(
 @pytest.mark.parametrize(
     "change",
     [
-        lambda table: table.update(stddev=[[-1.0] * 2] * 2),
+        lambda table: table.update(stddev=[[9.0] * len(line) for line in table["stddev"]]),
+        lambda table: table.update(synthetic=[[0.0] * len(line) for line in table["synthetic"]]),
         lambda table: table["synthetic"][0].__setitem__(0, 1.5),
         lambda table: table["released"][0].__setitem__(0, table["released"][0][0] + 0.5),
     ],
@@ -165,8 +172,13 @@ def test_a_table_of_two_columns_that_cannot_be_drawn_is_a_fault(tmp_path: Path, 
 
 def test_groups_of_categories_are_called_after_these() -> None:
     column, labels = make_schema().modelled["ward"], ["a", "b"]
-    assert are_groups([["a"], ["b", "1,017 more"]], column, labels)
-    assert not are_groups([["c"]], column, labels) and not are_groups(["a"], column, labels)
+    many = [f"v{n}" for n in range(NAMED)]
+    assert are_groups([["a"], ["b"]], column, labels) and are_groups([[*many, "1,017 more"]], column, many)
+    for strange in ([["c"]], ["a"], [], [["a"], []], [["a"]] * 5, [[*many, "more"]], [[*many, "1 more", "2 more"]]):
+        assert not are_groups(strange, column, [*labels, *many]), strange
+    number = make_schema().modelled["age"]
+    assert are_groups([["1 to 4", "null"], ["exactly 0"]], number, [])
+    assert not are_groups([["1 to 4", "5 to 9"]], number, []) and not are_groups([["call me"]], number, [])
 
 
 ELSE = "report.json says something else than manifest.json and schema.yaml make of"

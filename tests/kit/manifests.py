@@ -70,7 +70,7 @@ def forged(folder: Path, copy: Path, change: Callable[[Json, Json, Json], object
     contract, _ = parse((copy / "schema.yaml").read_text())
     assert contract is not None
     made = json.loads(json.dumps(describe(model, contract, report, [], [], weakest(report))))
-    made |= {"accounts": card["accounts"], "above": card["above"]}
+    made |= {"accounts": card["accounts"], "above": card["above"], "books": card.get("books", [])}
     (copy / CARD).write_text(json.dumps(made, indent=1))
     for name, page in render_pages(made, report).items() if model.has_price else ():
         (copy / name).write_text(page)

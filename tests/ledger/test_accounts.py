@@ -238,10 +238,26 @@ def test_where_an_account_stood_is_told_of_every_charge_whatever_came_after_it(l
     assert third.beyond == pytest.approx(norm.sf(float(third.after) / mu - mu / 2), rel=1e-4)
     last = ledger.standing(runs[3].key)
     assert [one.spent for one in last.earlier] == [first.after, third.after] and third.after < 2 * first.after
+    ledger.void(runs[2].key, "it was not wanted either")  # its entries say nothing of sums without it
+    assert [one.spent for one in ledger.standing(runs[3].key).earlier] == [first.after]
+    late = charge("late", epsilon=0.25)
+    ledger.reserve(late)
+    assert [one.spent for one in ledger.standing(late.key).earlier] == [first.after, None]
     both = ledger.standing(runs[0].key, runs[1].key)
     assert (both.before, both.after, both.cap) == (0, first.after, 1)
     with refused(ChargeState, charge="0" * 64, state="not reserved"):
         ledger.standing("0" * 64)
+
+
+def test_of_an_account_with_others_below_no_sum_is_told_of_earlier_charges(ledger, charge) -> None:
+    ledger.open_account("above", dataset="above-visits", budget_cap=CAP)
+    ledger.open_account("part", dataset="part-visits", budget_cap=CAP, parent="above")
+    of = {"account": "above", "dataset": "above-visits", "epsilon": 0.1}
+    charges = [charge(name, **of) for name in "ab"]
+    for one in charges:
+        ledger.reserve(one)
+    (earlier,) = ledger.standing(charges[1].key).earlier
+    assert earlier.spent is None
 
 
 def test_owner_and_last_day_of_an_account_are_in_where_it_stood(ledger, charge) -> None:

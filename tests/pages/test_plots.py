@@ -159,7 +159,10 @@ def test_a_pair_is_drawn_as_released_beside_the_synthetic_rows_with_its_dependen
     assert figure.title == "age with ward" and figure.note.replace("\N{NO-BREAK SPACE}", " ") == (
         "within 60 %, the farthest off"
     )
-    assert figure.foot.replace("\N{NO-BREAK SPACE}", " ") == "dependence: 51 % released, 0 % synthetic"
+    assert (
+        figure.foot.replace("\N{NO-BREAK SPACE}", " ")
+        == "dependence: 51 % released (1.99 % by noise alone), 0 % synthetic: weakened"
+    )
     assert [row[0] for row in figure.rows] == [
         "1 to 40 or null; a, b, 7 more",
         "1 to 40 or null; <c>",

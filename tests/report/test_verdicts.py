@@ -50,6 +50,15 @@ def test_a_headline_says_within_what_all_are_or_how_many_are_close_and_what_is_w
     )
 
 
+def test_a_headline_counts_what_is_not_resolved_and_says_what_pairs_with_the_target_are_within() -> None:
+    lost = headline(report(number("n"), number("m", warning="w")))
+    assert "in 1 of 2 number columns." in lost and "Not resolved: m." in lost
+    distances = [[0, 1, 0, 0, 0, 0.02], [0, 2, 0, 0, 0, 0.04], [1, 2, 0, 0, 0, 0.3]]
+    said = headline(report(column("a"), column("b"), column("c"), pairs={"distances": distances, "target": 0}))
+    assert "with a (the target) within 4\N{NO-BREAK SPACE}% in both pairs" in said
+    assert "the target" not in headline(report(column("a"), column("b"), pairs={"distances": distances[:1]}))
+
+
 def test_a_headline_names_what_is_not_to_be_trusted_and_what_nobody_knows() -> None:
     columns = [number("m", avoid=["mean", "total"]), number("q", avoid=["p99"]), column("r", warning="w")]
     columns.append({"name": "s", "type": "number", "ordered": True})
