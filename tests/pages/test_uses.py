@@ -65,7 +65,7 @@ def test_what_noise_alone_shows_of_independent_columns_is_what_is_said() -> None
     from dpmodels.statistics.dependence import dependence
 
     noisy = [dependence(alone + rng.normal(0, deviations)) for _ in range(400)]
-    assert np.mean(noisy) == pytest.approx(dependence_by_noise({"stddev": deviations}), rel=0.05)
+    assert np.mean(noisy) == pytest.approx(dependence_by_noise({"stddev": deviations}), rel=0.1)
 
 
 def test_columns_that_are_off_by_more_than_their_noise_and_categories_that_no_row_has_are_named() -> None:
