@@ -10,7 +10,7 @@ from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate
 from dpmodels.generators.constraints import Rules, caution_of_rules, sample_valid
 from dpmodels.generators.refinements import spares
-from tests.kit.cells import Cells, make
+from tests.kit.cells import TEXT, Cells, make
 from tests.kit.errors import refused
 
 
@@ -108,6 +108,24 @@ def test_where_hardly_a_row_breaks_a_rule_all_others_stay_as_they_were_drawn() -
     broken = ~Rules(model.schema).hold(plain)
     assert 5 < broken.sum() < 40 and Rules(model.schema).hold(records).all()
     assert np.array_equal(stays(plain, records), ~broken)
+
+
+def test_among_many_classes_the_columns_of_rules_keep_their_shares_too() -> None:
+    """A class of thirty rows has too few in each cell for its own columns to be kept, but all together have not."""
+
+    class Wards(Cells):
+        def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
+            records = super().draw(rows, rng, device)
+            records.states[:, 2] = rng.integers(0, 150, rows)
+            return records
+
+    wards = str([f"w{number}" for number in range(150)])
+    schema, faults = parse(TEXT.format(constraints="[start <= end]", limit="").replace("[a, b]", wards))
+    assert schema is not None, faults
+    model = Wards(schema, noise=0.3)
+    plain, records = next(model.sample(4096, 0)), draw(model, 4096)
+    assert max(shift(schema, plain, records, name) for name in ("start", "end")) < 0.025
+    assert np.array_equal(np.bincount(plain.states[:, 2]), np.bincount(records.states[:, 2]))
 
 
 def test_a_batch_is_the_same_rows_whether_or_not_those_before_it_are_drawn() -> None:

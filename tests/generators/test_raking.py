@@ -35,7 +35,21 @@ def test_numbers_that_cannot_be_had_together_are_missed_by_both_columns_alike() 
     """Half of the rows are to be in cell 1 of the one column and of the other, but no candidate is in both or none."""
     cells = np.repeat([[0, 1], [1, 0]], 500, axis=0)
     targets = [np.array([10, 90]), np.array([10, 90])]
-    weights = rake(np.full(1000, 0.5), targets, list(cells.T), np.array([100]), np.zeros(1000, dtype=np.int64))
+    single, group = np.ones(1000, dtype=np.int64), np.zeros(1000, dtype=np.int64)
+    weights = rake(np.full(1000, 0.5), single, targets, list(cells.T), np.array([100]), group)
     assert abs(weights.sum() - 100) < 1e-6 and weights.max() <= 1
     shares = np.bincount(cells[:, 0], weights)
     assert abs(shares[0] - shares[1]) < 20  # by whole steps the last column would have 90 and the first 10
+
+
+def test_candidates_of_one_kind_are_weighed_at_once_as_they_are_one_by_one() -> None:
+    rng = np.random.default_rng(0)
+    cells, members = rng.integers(0, 5, (30, 2)), rng.integers(1, 9, 30)
+    group, counts = np.arange(30) % 2, np.array([40, 30])
+    targets = [np.array([10, 10, 10, 20, 20]), np.array([20, 20, 10, 10, 10])]
+    begin = np.full(30, 0.5)
+    at_once = rake(begin, members, targets, list(cells.T), counts, group)
+    each = np.repeat(np.arange(30), members)
+    singly = rake(begin[each], np.ones(len(each), np.int64), targets, list(cells[each].T), counts, group[each])
+    assert np.allclose(at_once[each], singly) and at_once.max() <= 1
+    assert np.allclose(np.bincount(group, at_once * members), counts)

@@ -9,8 +9,10 @@ Privacy: post-processing.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmodels.arrays import Floats, Mask, Whole
 from dpmodels.generators.randomness import cumulate, spread
@@ -37,8 +39,10 @@ def choose(margins: Sequence[Whole], group: Whole, fit: Mask, rng: np.random.Gen
     counts, wanted = np.where(enough, counts, 0), enough[group[:rows]]
     candidates = candidates[enough[group[candidates]]]
     targets = [np.bincount(cells[:rows][wanted], minlength=cells.max() + 1) for cells in margins]
-    begin = np.where(candidates < rows, 1.0, 0.5)
-    weights = rake(begin, targets, [cells[candidates] for cells in margins], counts, group[candidates])
+    kind = crossed(candidates < rows, group[candidates], *(cells[candidates] for cells in margins))
+    members, one = np.bincount(kind), candidates[np.unique(kind, return_index=True)[1]]  # alike, so of one weight
+    begin = np.where(one < rows, 1.0, 0.5)
+    weights = rake(begin, members, targets, [cells[one] for cells in margins], counts, group[one])[kind]
     order = rng.permutation(len(candidates))
     order = order[np.lexsort([cells[candidates[order]] for cells in margins])]  # neighbors are alike in a spread draw
     order = order[np.argsort(group[candidates[order]], kind="stable")]
@@ -54,33 +58,43 @@ def choose(margins: Sequence[Whole], group: Whole, fit: Mask, rng: np.random.Gen
     return chosen
 
 
-def rake(begin: Floats, targets: Sequence[Whole], margins: Sequence[Whole], counts: Whole, group: Whole) -> Floats:
-    """Weigh candidates until each cell of each margin has the weight of its target, or as nearly as can be.
+def crossed(first: NDArray[Any], *others: NDArray[Any]) -> Whole:
+    """Number the values that occur together in columns, from 0 on. Shapes: [B] each -> [B]."""
+    numbers = first.astype(np.int64)
+    for other in others:
+        numbers = np.unique(numbers * (int(other.max()) + 1) + other, return_inverse=True)[1]
+    return numbers
+
+
+def rake(
+    begin: Floats, members: Whole, targets: Sequence[Whole], margins: Sequence[Whole], counts: Whole, group: Whole
+) -> Floats:
+    """Weigh kinds of candidates until each cell of each margin has the weight of its target, or as nearly as can be.
 
     The weights of each group add up to its count, for it has at least as many candidates.
 
-    Shapes: begin [C]; for each margin, targets [cells] and the candidates' cells [C]; counts [G], group [C]
-    -> [C] within [0, 1].
+    Shapes: begin, members of a kind [C]; for each margin, targets [cells] and the kinds' cells [C]; counts [G], group
+    [C] -> weight of each member [C] within [0, 1].
     """
-    weights = _bounded(begin, counts, group)
+    weights = _bounded(begin, members, counts, group)
     for number in range(ROUNDS):
         step, off = min(1.0, WHOLE_STEPS / (number + 1)), 0.0
         for target, cells in zip(targets, margins, strict=True):
-            sums = np.bincount(cells, weights, minlength=len(target))
+            sums = np.bincount(cells, weights * members, minlength=len(target))
             off = max(off, float(np.abs(sums - target).sum()) / 2)
             weights *= (np.divide(target, sums, out=np.ones(len(sums)), where=sums > 0) ** step)[cells]
-        weights = _bounded(np.maximum(weights, LEAST_WEIGHT), counts, group)
+        weights = _bounded(np.maximum(weights, LEAST_WEIGHT), members, counts, group)
         if off <= CLOSE * counts.sum():
             break
     return weights
 
 
-def _bounded(weights: Floats, counts: Whole, group: Whole) -> Floats:
+def _bounded(weights: Floats, members: Whole, counts: Whole, group: Whole) -> Floats:
     """Scale the weights of each group to its count, with none above 1."""
     for _ in range(ROUNDS):
         full = weights >= 1
-        left = counts - np.bincount(group, full, minlength=len(counts))
-        sums = np.bincount(group, np.where(full, 0, weights), minlength=len(counts))
+        left = counts - np.bincount(group, full * members, minlength=len(counts))
+        sums = np.bincount(group, np.where(full, 0, weights * members), minlength=len(counts))
         scale = np.divide(left, sums, out=np.ones(len(sums)), where=sums > 0)
         weights = np.where(full, 1.0, weights * scale.clip(min=0)[group])
         if not (weights > 1).any():

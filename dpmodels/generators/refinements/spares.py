@@ -3,7 +3,7 @@
 Rows that break ``opened <= last_contact`` have an early contact or a late opening. Whoever only draws others for them
 makes the contacts later and the openings earlier than the release says. So rows that keep the rules are weighed, and
 some of the batch's own give way, until each column of a rule has the numbers of rows in its cells that it was drawn
-with, class by class, and nulls stay with what they were drawn with.
+with, class by class where there are enough rows, and nulls stay with what they were drawn with.
 
 Privacy: post-processing.
 """
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpmodels.arrays import Mask, Whole
 from dpmodels.codec.records import Records
 from dpmodels.generators.made_to_fit import make_fit
-from dpmodels.generators.refinements.raking import choose
+from dpmodels.generators.refinements.raking import choose, crossed
 from dpmodels.generators.sampling import Sampler, batch_stream
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ POOLS = 64
 """Pools of spare rows that are drawn for one batch before the rows that are still missing are made to fit."""
 FEW = 0.01
 """Share of broken rows below which columns hardly change: others are drawn for them, and no fit row gives way."""
+THIN = 10
+"""Rows a cell of a column that a group of class and nulls must have on average for its cells to be counted alone."""
 SPARES = 8
 """Spare rows to choose from for each broken one, as far as the pools have them."""
 
@@ -50,25 +52,28 @@ class Spares:
         if broken <= FEW * len(fit) or likely < 2 * broken:
             return records
         both = Records.concat([Records(records.states, records.values), *self._fit_pools(SPARES * broken)])
-        margins, group = self._margins(both)
+        margins, group = self._margins(both, len(fit))
         chosen = choose(margins, group, fit, batch_stream(self.seed, self.batch, self.beyond))
         return Records(both.states[chosen], both.values[chosen], records.pixels)
 
-    def _margins(self, rows: Records) -> tuple[list[Whole], Whole]:
+    def _margins(self, rows: Records, drawn: int) -> tuple[list[Whole], Whole]:
         """Number the cells of each column of a rule, and the groups of class and nulls whose sizes stay.
 
-        They are cells within each group; if the class is in a rule itself, within the rows of the same nulls.
+        They are cells within each group; within the rows of the same nulls, whatever their class, if the class is in a
+        rule itself or the groups are too thin.
         """
         rules = self.rules
         ordered = dict.fromkeys(name for rule in rules.constraints for name in (rule.lower, rule.upper))
         ruled = ordered | dict.fromkeys(name for rule in rules.implications for name in rule.columns)
-        nulls = _crossed(
+        at = [rules.column_index[name] for name in ruled]
+        nulls = crossed(
             np.zeros(len(rows), dtype=np.int64),
             *(rules.null(rows, name) for name in ordered if rules.columns[name].null_state is not None),
         )
-        group, cells = _crossed(nulls, rows.labels(self.target)), rules.codec.to_cells(rows)
-        within = nulls if self.target in (at := [rules.column_index[name] for name in ruled]) else group
-        return [_crossed(within, cells[:, index]) for index in at], group
+        group, cells = crossed(nulls, rows.labels(self.target)), rules.codec.to_cells(rows)[:, at]
+        thin = drawn < THIN * (group.max() + 1) * (cells.max() + 1)
+        within = nulls if thin or self.target in at else group
+        return [crossed(within, column) for column in cells.T], group
 
     def _fit_pools(self, rows: int) -> list[Records]:
         """Draw pools until so many of their rows keep the rules; return these, without pixels."""
@@ -116,10 +121,3 @@ class Spares:
 
     def _labels(self, states: NDArray[np.int32]) -> NDArray[np.int32]:
         return states[:, self.target] if self.target is not None else np.zeros(len(states), dtype=np.int32)
-
-
-def _crossed(first: Whole, *others: NDArray[np.integer] | Mask) -> Whole:
-    """Number the values that occur together in columns, from 0 on. Shapes: [B] each -> [B]."""
-    for other in others:
-        first = np.unique(first * (int(other.max()) + 1) + other, return_inverse=True)[1]
-    return first
