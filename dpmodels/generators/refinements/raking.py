@@ -46,10 +46,10 @@ def choose(margins: Sequence[Whole], group: Whole, fit: Mask, rng: np.random.Gen
     order = rng.permutation(len(candidates))
     order = order[np.lexsort([cells[candidates[order]] for cells in margins])]  # neighbors are alike in a spread draw
     order = order[np.argsort(group[candidates[order]], kind="stable")]
-    members = np.split(order, np.cumsum(np.bincount(group[candidates], minlength=len(counts)))[:-1])
+    in_group = np.split(order, np.cumsum(np.bincount(group[candidates], minlength=len(counts)))[:-1])
     chosen = np.arange(rows)
     for label in np.flatnonzero(counts):
-        some = members[label]
+        some = in_group[label]
         times = spread(cumulate(weights[some][None]), counts[label : label + 1], rng)[0]
         stays = candidates[some] < rows
         others = candidates[np.repeat(some, times - (stays & (times > 0)))]
