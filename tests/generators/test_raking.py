@@ -29,6 +29,8 @@ def test_a_group_keeps_its_size_and_one_without_candidates_is_left_as_it_was_dra
     assert np.array_equal(group[chosen], group[:100]) and np.array_equal(chosen[90:], np.arange(90, 100))
     unfit = np.flatnonzero(~fit[:90])
     assert (chosen[unfit] >= 100).all() and len(np.unique(chosen)) == 100
+    alone = choose([np.arange(5)], np.zeros(5, dtype=np.int64), np.arange(4) > 2, rng)
+    assert np.array_equal(alone, np.arange(4))
 
 
 def test_numbers_that_cannot_be_had_together_are_missed_by_both_columns_alike() -> None:

@@ -38,6 +38,8 @@ def choose(margins: Sequence[Whole], group: Whole, fit: Mask, rng: np.random.Gen
     enough = np.bincount(group[candidates], minlength=len(counts)) >= counts
     counts, wanted = np.where(enough, counts, 0), enough[group[:rows]]
     candidates = candidates[enough[group[candidates]]]
+    if not len(candidates):
+        return np.arange(rows)
     targets = [np.bincount(cells[:rows][wanted], minlength=cells.max() + 1) for cells in margins]
     kind = crossed(candidates < rows, group[candidates], *(cells[candidates] for cells in margins))
     members, one = np.bincount(kind), candidates[np.unique(kind, return_index=True)[1]]  # alike, so of one weight
