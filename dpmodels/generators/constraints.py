@@ -3,15 +3,15 @@
 A generator draws each value within a cell without looking at the other columns, so some rows break ``lower <= upper``.
 Where the two cells overlap, the values could have fallen in either order, and are exchanged. Where a row breaks ``when
 sick then fee > 0`` although the cell of its fee reaches above 0, the fee is drawn anew from that part of its cell. The
-other rows come from noise, and are drawn anew, class by class, so that the classes keep their shares. Where the noise
-has left hardly any row that keeps the rules, rows are made to fit (``made_to_fit.py``), because the release is paid
-for; the report says of about how many rows that is true.
+other rows come from noise, and are drawn anew, class by class, so that the classes keep their shares, and so that the
+columns of the rules keep theirs (``refinements/spares.py``). Where the noise has left hardly any row that keeps the
+rules, rows are made to fit (``made_to_fit.py``), because the release is paid for; the report says of about how many
+rows that is true.
 """
 
 from collections.abc import Collection, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmodels.arrays import Mask
 from dpmodels.codec.convert import encode_numbers
@@ -21,12 +21,8 @@ from dpmodels.contract.columns import Continuous
 from dpmodels.contract.conditions import bounds
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.schema import Schema
-from dpmodels.generators.made_to_fit import make_fit
+from dpmodels.generators.refinements.spares import POOL_ROWS, POOLS, Spares
 from dpmodels.generators.sampling import Sampler, batch_sizes, batch_stream
-
-POOL_ROWS = 4096
-POOLS = 64
-"""Pools of spare rows that are drawn for one batch before the rows that are still missing are made to fit."""
 
 
 def sample_valid(model: Sampler, rows: int, seed: int, device: str = "cpu", first: int = 0) -> Iterator[Records]:
@@ -77,12 +73,13 @@ def caution_of(share: float, rules: RowRules) -> str:
     return f"Of the rows that the generator draws, about {100 * share:.3g} % keep {rules}; the others were drawn anew."
 
 
-def _repaired(batch: Records, rules: "Rules", spares: "Spares") -> Records:
+def _repaired(batch: Records, rules: "Rules", spares: Spares) -> Records:
     """Put in order, or replace, the rows that break a constraint or exceed a null limit."""
     limits = rules.null_limits
     if not rules.all and not limits:
         return batch
     records = rules.settle(batch, batch_stream(spares.seed, spares.batch, POOLS * (len(limits) + 2)))
+    records = spares.balance(records)
     records = spares.replace(records, ~rules.hold(records))
     for name, limit in limits.items():
         nulls = np.flatnonzero(rules.null(records, name))
@@ -150,50 +147,3 @@ class Rules(RowRules):
         overlapping = (first < len(begin)) & (last < len(end))
         overlap: Mask = overlapping & (begin[np.where(overlapping, first, 0)] <= end[np.where(overlapping, last, 0)])
         return overlap
-
-
-class Spares:
-    """Rows drawn beside the asked ones, to stand in for those that break a constraint."""
-
-    def __init__(self, model: Sampler, rules: Rules, seed: int, batch: int, device: str) -> None:
-        self.model, self.rules, self.seed, self.batch, self.device = model, rules, seed, batch, device
-        self.target = rules.target
-        self.pools = 0
-
-    def replace(self, records: Records, unfit: Mask, not_null: str = "") -> Records:
-        """Replace the unfit rows by fit ones of the same class, or of any class where a class has none.
-
-        Raises:
-            DataError: no row keeps the rules, neither drawn nor made to.
-        """
-        todo = np.flatnonzero(unfit)
-        if not len(todo):
-            return records
-        states, values = records.states.copy(), records.values.copy()
-        for pool in range(POOLS):
-            pool_rows = self._draw()
-            fit = np.flatnonzero(self.rules.hold(pool_rows, not_null))
-            for label in np.unique(self._labels(states[todo])):
-                rows = todo[self._labels(states[todo]) == label]
-                members = fit[self._labels(pool_rows.states[fit]) == label] if pool < POOLS // 2 else fit
-                count = min(len(rows), len(members))
-                states[rows[:count]], values[rows[:count]] = (
-                    pool_rows.states[members[:count]],
-                    pool_rows.values[members[:count]],
-                )
-                todo = np.setdiff1d(todo, rows[:count])
-            if not len(todo):
-                return Records(states, values, records.pixels)
-        replaced = Records(states, values, records.pixels)
-        rng = batch_stream(self.seed, self.batch, POOLS * (len(self.rules.null_limits) + 3) + self.pools)
-        make_fit(replaced, todo, self.rules, pool_rows, not_null, rng)
-        return replaced
-
-    def _draw(self) -> Records:
-        """Draw the next pool."""
-        self.pools += 1
-        rng = batch_stream(self.seed, self.batch, self.pools)
-        return self.rules.settle(self.model.draw(POOL_ROWS, rng, self.device), rng)
-
-    def _labels(self, states: NDArray[np.int32]) -> NDArray[np.int32]:
-        return states[:, self.target] if self.target is not None else np.zeros(len(states), dtype=np.int32)

@@ -5,15 +5,32 @@ import pytest
 
 from dpmodels.authoring.lint import parse
 from dpmodels.codec.encode import Codec, Records
+from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate
 from dpmodels.generators.constraints import Rules, caution_of_rules, sample_valid
-from tests.kit.cells import Cells, make
+from dpmodels.generators.refinements import spares
+from tests.kit.cells import TEXT, Cells, make
 from tests.kit.errors import refused
 
 
 def draw(model: Cells, rows: int, seed: int = 0) -> Records:
     return Records.concat(list(sample_valid(model, rows, seed)))
+
+
+def stays(plain: Records, records: Records) -> np.ndarray:
+    """Tell in which of the first rows nothing was changed."""
+    count = min(len(plain), len(records))
+    same = (plain.states[:count] == records.states[:count]) & (plain.values[:count] == records.values[:count])
+    return np.asarray(same.all(axis=1))
+
+
+def shift(schema: Schema, plain: Records, records: Records, name: str) -> float:
+    """Return the largest difference of a column's running shares, null among its last cells."""
+    sizes, at = Codec(schema).cell_sizes, list(schema.modelled).index(name)
+    cells = [Codec(schema).to_cells(rows)[:, at] for rows in (plain, records)]
+    one, other = (np.cumsum(np.bincount(column, minlength=sizes[at])) / len(column) for column in cells)
+    return float(np.abs(one - other).max())
 
 
 @pytest.mark.parametrize("rule", ["start <= end", "start < end"])
@@ -26,9 +43,7 @@ def test_every_row_keeps_the_constraint_and_passes_the_gate(rule: str) -> None:
     records = draw(model, 5000)
     gate = Gate(schema, raw=False, rows=5000)
     assert gate.check(Codec(schema).decode(records)) and not gate.broken
-    unbroken = np.flatnonzero(~broken)
-    assert np.array_equal(records.states[unbroken], plain.states[unbroken])
-    assert np.array_equal(records.values[unbroken], plain.values[unbroken])
+    assert stays(plain, records)[~broken].mean() > 0.8  # a row that keeps it gives way only for its columns' sake
 
 
 def test_the_classes_and_the_nulls_keep_their_shares_and_short_stays_stay_short() -> None:
@@ -59,6 +74,65 @@ def test_without_constraints_nothing_is_touched() -> None:
     model = Cells(make("[]"))
     for left, right in zip(model.sample(9000, 3), sample_valid(model, 9000, 3), strict=True):
         assert np.array_equal(left.states, right.states) and np.array_equal(left.values, right.values)
+
+
+@pytest.mark.parametrize("rules", ["[start <= end]", "[start < end, 'when ward = b then end > 20']"])
+def test_columns_of_rules_keep_the_shares_that_were_drawn_and_nulls_and_classes_stay(
+    rules: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that only stand in for broken ones would make ends later and starts earlier."""
+    model = Cells(make(rules), noise=0.4)
+    plain, records = next(model.sample(4096, 0)), draw(model, 4096)
+    assert 0.1 < (~Rules(model.schema).hold(plain)).mean() < 0.5 and Rules(model.schema).hold(records).all()
+    assert max(shift(model.schema, plain, records, name) for name in ("start", "end")) < 0.02
+    assert np.array_equal(np.bincount(plain.states[:, 2]), np.bincount(records.states[:, 2]))
+    both = [np.histogram2d(rows.states[:, 1], rows.states[:, 2], (2, 2))[0] for rows in (plain, records)]
+    assert np.abs(both[0] - both[1]).max() <= ("when" in rules) * 60
+    monkeypatch.setattr(spares, "FEW", 1.0)
+    assert max(shift(model.schema, plain, draw(model, 4096), name) for name in ("start", "end")) > 0.04
+
+
+class Seldom(Cells):
+    """Draws a stay in two hundred that ends long before it begins."""
+
+    def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
+        cells = np.tile(np.array([[3, 20, 0]], dtype=np.int32), (rows, 1))
+        cells[rng.random(rows) < 0.005] = [20, 3, 1]
+        cells[rng.random(rows) < 0.3, 2] = 1
+        return Codec(self.schema).from_cells(cells, rng)
+
+
+def test_where_hardly_a_row_breaks_a_rule_all_others_stay_as_they_were_drawn() -> None:
+    model = Seldom(make())
+    plain, records = next(model.sample(4096, 0)), draw(model, 4096)
+    broken = ~Rules(model.schema).hold(plain)
+    assert 5 < broken.sum() < 40 and Rules(model.schema).hold(records).all()
+    assert np.array_equal(stays(plain, records), ~broken)
+
+
+def test_among_many_classes_the_columns_of_rules_keep_their_shares_too() -> None:
+    """A class of thirty rows has too few in each cell for its own columns to be kept, but all together have not."""
+
+    class Wards(Cells):
+        def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
+            records = super().draw(rows, rng, device)
+            records.states[:, 2] = rng.integers(0, 150, rows)
+            return records
+
+    wards = str([f"w{number}" for number in range(150)])
+    schema, faults = parse(TEXT.format(constraints="[start <= end]", limit="").replace("[a, b]", wards))
+    assert schema is not None, faults
+    model = Wards(schema, noise=0.3)
+    plain, records = next(model.sample(4096, 0)), draw(model, 4096)
+    assert max(shift(schema, plain, records, name) for name in ("start", "end")) < 0.025
+    assert np.array_equal(np.bincount(plain.states[:, 2]), np.bincount(records.states[:, 2]))
+
+
+def test_a_batch_is_the_same_rows_whether_or_not_those_before_it_are_drawn() -> None:
+    model = Cells(make(), noise=0.4)
+    (alone,) = sample_valid(model, 4096, 7, first=1)
+    _, second = sample_valid(model, 8192, 7)
+    assert np.array_equal(alone.values, second.values) and np.array_equal(alone.states, second.states)
 
 
 class Never(Cells):
@@ -155,9 +229,7 @@ def test_every_row_keeps_every_rule_of_the_form_when_then_and_the_rest_stays() -
     frame = table.to_pandas()
     assert (frame.fee[frame.sick] > 0).sum() + frame.fee[frame.sick].isna().sum() == frame.sick.sum()
     assert (frame.age[frame.kind == "child"] < 18).all() and frame.kind[~frame.sick].notna().all()
-    kept = np.flatnonzero(~broken)
-    assert np.array_equal(records.states[kept], plain.states[kept])
-    assert np.array_equal(records.values[kept], plain.values[kept])
+    assert stays(plain, records)[~broken].mean() > 0.8
     assert np.array_equal(np.bincount(plain.states[:, 0]), np.bincount(records.states[:, 0]))
     assert np.array_equal(draw(model, 4096).values, records.values)
 
