@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpmodels.codec.convert import plain
+from dpmodels.codec.faults import all_faults
 from dpmodels.contract.base import is_text
 from dpmodels.errors import DataError
 
@@ -70,8 +71,19 @@ def with_dates(batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType]) -> pa.Re
     """
     if not (dates := dates_written(batch.schema, kinds)):
         return batch
-    arrays = [
-        cast_text(plain(array).cast(pa.string()), dates[name], name) if name in dates else array
-        for name, array in zip(batch.schema.names, batch.columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, batch.schema.names)
+    return cast_columns(batch, dates)
+
+
+def cast_columns(batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType]) -> pa.RecordBatch:
+    """Turn columns of text of a batch into values of types.
+
+    Raises:
+        DataError: a column holds text that is no such value; all such columns of the batch are named.
+    """
+    arrays, names = list(batch.columns), batch.schema.names
+    with all_faults() as each:
+        for index, name in enumerate(names):
+            with each:
+                if name in kinds:
+                    arrays[index] = cast_text(plain(arrays[index]).cast(pa.string()), kinds[name], name)
+    return pa.RecordBatch.from_arrays(arrays, names)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from dpmodels.arrays import Floats
 from dpmodels.codec.convert import as_numbers, plain, to_keys
-from dpmodels.codec.encode import Codec, Records, missing_from
+from dpmodels.codec.encode import Codec, Records
+from dpmodels.codec.names import missing_from
 from dpmodels.codec.pixels import encode_image
 from dpmodels.codec.text_values import with_dates
 from dpmodels.contract.base import Modelled, described

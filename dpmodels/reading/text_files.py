@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.json as pajson
 
-from dpmodels.codec.text_values import cast_text
+from dpmodels.codec.text_values import cast_columns
 from dpmodels.errors import DataError
 from dpmodels.limits import LONGEST_DOCUMENT, LONGEST_LINE
 from dpmodels.reading.data_files import FAILURES, PACKED, DataFile, is_uri
@@ -226,9 +226,5 @@ def _is_utf8(file: DataFile) -> bool:
 
 def parsed(batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType]) -> pa.RecordBatch:
     """Turn the columns of text of a batch into the types that the schema declares."""
-    names = batch.schema.names
-    arrays = [
-        cast_text(array, kinds[name], name) if pa.types.is_string(array.type) and name in kinds else array
-        for name, array in zip(names, batch.columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, names)
+    texts = (field.name for field in batch.schema if pa.types.is_string(field.type) and field.name in kinds)
+    return cast_columns(batch, {name: kinds[name] for name in texts})

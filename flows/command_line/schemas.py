@@ -72,7 +72,8 @@ def schema_init(
         if not sys.stdin.isatty() or not typer.confirm(escaped(f"{doubt}. Print them as names?"), err=True):
             raise
         text = draft_all(source, True, sources, editor, tables)
-    echo(f"{_names_from(data, query)} is taken as names: check them", err=True)
+    if not header:
+        echo(f"{_names_from(data, query)} is taken as names: check them", err=True)
     if several := places_in(source, tables):
         why = "as --tables says" if tables else "since the columns of its files differ"
         echo(f"the folder is taken as {len(several)} tables, {why}; how they join is proposed by names alone", err=True)

@@ -45,7 +45,9 @@ def test_types_are_given_in_one_line_and_bounds_with_them(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("types", "rule"),
     [
-        ("wrad=integer", "name columns as the data does; wrad is none of them"),
+        ("height=integer", "name columns as the data does; height is none of them$"),
+        ("readmited=boolean", "readmited is none of them; did you mean readmitted?"),
+        ("bull=integer", "bull is none of them; did you mean bill?"),
         (
             "age=int",
             "have one of these types: categorical, boolean, integer, number, datetime, identifier; that of age",

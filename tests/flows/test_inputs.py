@@ -199,7 +199,7 @@ REFUSED: dict[str, tuple[Write, str]] = {
     "csv called parquet": (lambda f: as_csv(f / "t.csv").rename(f / "t.parquet"), "not what its name says"),
     "parquet called csv": (
         lambda f: parquet(f / "t.parquet").rename(f / "t.csv"),
-        "is in the schema but not in the data",
+        "no column of this schema is in the data",
     ),
     "packed, and more behind it": (
         lambda f: csv_with(f / "t.csv.gz", lambda c: gzip.compress(c) + SECRET.encode()),

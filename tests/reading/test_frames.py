@@ -276,3 +276,11 @@ def test_what_is_no_iso_date_is_refused_as_in_a_text_file_and_numbers_as_text_st
         assert wrong not in str(told.value)
     with refused(DataError, "must hold numbers, .*; it holds text; turn it into numbers", column="dose"):
         records_of(pa.table({"seen": ["2024-05-01"], "dose": ["1.5"]}), tmp_path / "numbers.parquet")
+
+
+def test_a_text_file_names_all_columns_of_another_type_in_its_first_batch(tmp_path: Path) -> None:
+    (tmp_path / "text.csv").write_text("seen,dose\n2024-05-01,1\n01.05.2024,much\n")
+    (part,) = load_parts(tmp_path / "text.csv", DATED, 100)
+    with refused(DataError, "^column seen: must hold dates .*; column dose: must hold numbers in every row") as told:
+        list(part.reveal())
+    assert len(told.value.faults) == 2 and "much" not in str(told.value) and "01.05" not in str(told.value)
