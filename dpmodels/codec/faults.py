@@ -27,11 +27,11 @@ def all_faults() -> Iterator[Faults]:
     """Have all columns looked at before the first fault is raised, which then names the others too.
 
     Raises:
-        DataError: there was a fault; of several, one that names all of them.
+        DataError: there was a fault; of several, that of the first column, which names all of them.
     """
     yield (each := Faults())
     if len(each.met) > 1:
-        faults = [str(fault) for fault in each.met]
-        raise DataError("", "; ".join(faults), faults)
+        first, faults = each.met[0], [str(fault) for fault in each.met]
+        raise DataError(first.column, "; ".join([first.rule, *faults[1:]]), faults)
     if each.met:
         raise each.met[0]

@@ -200,7 +200,7 @@ def test_a_stranger_s_records_are_refused(schema: Schema, table: pa.Table) -> No
 def test_every_missing_name_is_said_and_those_in_other_letters_are_no_strangers() -> None:
     columns = "".join(f"  {name}: {{type: boolean}}\n" for name in ("income", "rent", "ward"))
     codec = Codec(make(f"name: a\ncolumns:\n{columns}"))
-    with refused(DataError, column="income", rule="is in the schema but not in the data, and so is rent"):
+    with refused(DataError, "^column income: is in the schema but not in the data, and so is rent$", column="income"):
         codec.check_names(["ward"])
     with refused(
         DataError, "^column income: is in the schema but not in the data; ward is there in oth", column="income"
@@ -227,9 +227,7 @@ def test_a_slip_in_a_name_is_told_without_the_name_and_so_is_a_schema_of_another
             codec.check_names(names)
         assert not [name for name in names if name not in codec.columns and f" {name} " in f"{told.value} "]
     for names in (["age", "2025-regoin", "ward"], ["age", "reg1234", "ward"], ["age", "realm", "ward"]):
-        with refused(
-            DataError, column="regoin", rule="is in the schema but not in the data; the data has 1 column"
-        ) as told:
+        with refused(DataError, "is in the schema but not in the data; the data has 1 column", column="regoin") as told:
             codec.check_names(names)
         assert "differs" not in str(told.value)
     for names, is_text in ((["x", "y"], False), (["x", "y"], True), ([], False)):

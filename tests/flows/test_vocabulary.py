@@ -63,7 +63,10 @@ def test_python_is_spoken_to_in_keyword_arguments(tmp_path: Path) -> None:
         (lambda: nacre.plan("name: x", 1, "1e-5"), "delta must be a number, not str"),
         (lambda: nacre.synthesize("x.csv", "x.yaml", epsilon="1", delta=1e-5), "epsilon must be a number, not str"),
         (lambda: nacre.sample("run", True), "rows must be a whole number, not bool"),
-        (lambda: nacre.sample("run", 10, where=7), "where must be a condition, or a list of them, not int"),
+        (
+            lambda: nacre.sample("run", 10, where=7),
+            "where must be a condition, a list of them, or a dictionary of columns and values, not int",
+        ),
         (lambda: nacre.synthesize("x.csv", "x.yaml", epsilon=1, delta=1e-5, home=3), "home must be a path, not int"),
         (lambda: nacre.synthesize("x.csv", "x.yaml", epsilon=1, delta=1e-5, seed="a"), "seed must be a whole number"),
         (lambda: nacre.synthesize("x.csv", "x.yaml", epsilon=1, delta=1e-5, signing_key=3), "signing_key must be a pa"),
@@ -155,7 +158,7 @@ def test_a_plan_warns_of_columns_that_a_run_would_refuse_and_opens_no_file_elsew
     schema.write_text(schema.read_text().replace("ward:", "wadr:"))
     words = ("--schema", schema, "--epsilon", 1, "--delta", 1e-5, "--home", tmp_path / "home")
     code, out, err = run_cli("plan", data, *words)
-    assert code == 0 and "would be accepted" in out and "values are not read" not in err
+    assert code == 0 and "target: epsilon=1.0" in out and "values are not read" not in err
     assert err.startswith("warning: a run would refuse the data: column wadr: is in the schema but not in the data")
     code, out, err = run_cli("plan", data, *words, "--json")
     assert code == 0 and json.loads(out) and "warning: a run would refuse the data" in err
