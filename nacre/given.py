@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from dpmodels.authoring import draft, lint, tree_draft
-from dpmodels.authoring.header import RULE, DoubtfulNames
+from dpmodels.authoring.header import DoubtfulNames
+from dpmodels.codec.names import RULE
 from dpmodels.contract.schema import Schema as Schema
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import NacreError, SchemaError, Unsuitable

@@ -1,4 +1,4 @@
-"""Write what was discovered into the draft of a schema: only the marks change, so comments and order stay.
+"""Write what was discovered into the draft of a schema: only the marks change, so a person's comments and order stay.
 
 The findings come from noisy counts, so this is post-processing. The schema names under ``sources`` the keys that come
 from a charged release, and the release, for whoever signs it.
@@ -16,6 +16,8 @@ from typing import Any, cast
 import numpy as np
 import yaml
 
+from dpmodels.authoring.draft import INTRODUCTION, OF_ROWS, TYPES, UNTYPED
+from dpmodels.authoring.tree_draft import JOINS, OF_TABLES
 from dpmodels.contract.columns import Categorical
 from dpmodels.contract.discovery import SHARE, columns_of, marks
 from dpmodels.contract.discovery_charge import DiscoveryCharge
@@ -26,6 +28,8 @@ TODO = "TODO"
 TOO_LARGE = f"is larger than {LARGEST_YAML // 2**20} MiB, which no command reads"
 WIDTH = 110
 KEYS = ("type", "values", "outside", "other", "dtype")
+OF_A_DRAFT = frozenset("".join((INTRODUCTION, UNTYPED, JOINS, TYPES, OF_ROWS, OF_TABLES)).splitlines()) - {""}
+"""Lines that a draft begins and ends with, which say how it is to be finished."""
 INTS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 
 
@@ -73,6 +77,7 @@ def complete(text: str, findings: Mapping[str, ReleasedKeys], origin: str, charg
         origin: says in words which charged release this is from.
         charge: what was paid for it.
     """
+    text = "".join(line for line in text.splitlines(keepends=True) if line.rstrip() not in OF_A_DRAFT)
     data, root = read_yaml(text), cast(yaml.MappingNode, yaml.compose(text, Loader=yaml.SafeLoader))
     edits, remarks, origins = list[tuple[int, int, str]](), list[str](), list[str]()
     columns, keeps_rows = columns_of(data), "users" in data or "columns" not in data

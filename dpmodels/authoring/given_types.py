@@ -7,6 +7,7 @@ from datetime import date
 from typing import Any
 
 from dpmodels.authoring.facts import Bound, Facts, bound, joined
+from dpmodels.codec.names import nearest
 from dpmodels.errors import InvalidArgument
 
 PAIRS = re.compile(r"\s*(?P<name>[^=]+?)\s*=\s*(?P<type>\w+)(?::(?P<low>[^\s,:]+):(?P<high>[^\s,:]+))?(?:[\s,]+|$)")
@@ -22,6 +23,7 @@ KINDS = {
 BOUNDED = ("integer", "number", "datetime")
 FORM = 'be pairs such as "age=integer:0:120 ward=categorical": the name of a column, a type, and bounds if known'
 UNKNOWN = "name columns as the data does; {} is none of them"
+MEANT = "; did you mean {}?"
 NO_TYPE = f"have one of these types: {', '.join(KINDS)}; that of {{}} is none"
 NO_BOUNDS = "leave {} without bounds: only an integer, a number and a datetime have some"
 BOUNDS = "have bounds as in age=integer:0:120 or day=datetime:2020-01-01:2029-12-31, the smaller first; {} has not"
@@ -41,7 +43,8 @@ def read_types(text: str, names: Collection[str]) -> dict[str, Facts]:
             raise InvalidArgument("types", text, FORM)
         name, position = pair["name"], pair.end()
         if name not in names:
-            raise InvalidArgument("types", text, UNKNOWN.format(name))
+            near = nearest(name, names)
+            raise InvalidArgument("types", text, UNKNOWN.format(name) + (MEANT.format(near[1]) if near else ""))
         if pair["type"] not in KINDS:
             raise InvalidArgument("types", text, NO_TYPE.format(name))
         facts[name] = _facts(pair, text)

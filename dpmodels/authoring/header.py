@@ -1,25 +1,21 @@
 """The names of a text file's columns, and whether they are names: a draft must not print values."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import pyarrow as pa
 
 from dpmodels.codec.encode import NAMELESS
+from dpmodels.codec.names import RULE, looks_like_a_name
 from dpmodels.errors import DataError
 from dpmodels.limits import LONGEST_DOCUMENT, LONGEST_LINE
 from dpmodels.reading.data_files import FAILURES, DataFile
 from dpmodels.reading.text_files import NO_TEXT, csv_form, first_line
 from dpmodels.reading.workbook import sheet_names
 
-NAME = re.compile(r"[^\W\d][\w .()%#-]{0,63}")
-FOUR_DIGITS = re.compile(r"\d{4}")
-EMPTY_VALUES = {"true", "false", "null", "none", "na", "nan"}
 NESTED = pa.struct([])
 """Stands for the type of a key of JSON lines whose value is an object or a list."""
-RULE = "begin with a letter, have at most 64 letters, digits, spaces or _.()%#-, and no four digits in a row"
 
 
 class DoubtfulNames(DataError):
@@ -35,7 +31,7 @@ def check_names(path: str, names: Sequence[str], least: int = 1) -> None:
         DoubtfulNames: a name breaks the rule, or there are fewer than ``least``.
     """
     few = ", and a text file have two columns" if len(names) < least else ""
-    if few or not all(map(_is_name, names)):
+    if few or not all(map(looks_like_a_name, names)):
         said = f"a name should {RULE}{few}; if you have seen that they are names, say so with --header"
         raise DoubtfulNames("", f"the names of the columns of {path} may be values: {said}")
 
@@ -74,11 +70,6 @@ def _keys(text: str, uri: str) -> dict[str, pa.DataType | None]:
     if not isinstance(row, dict):
         raise DataError("", f"{uri} must hold one JSON object in each line, whose keys are the columns")
     return {name: NESTED if isinstance(value, dict | list) else None for name, value in row.items()}
-
-
-def _is_name(text: str) -> bool:
-    match = NAME.fullmatch(text) and not FOUR_DIGITS.search(text) and text == text.strip()
-    return bool(match) and text.lower() not in EMPTY_VALUES
 
 
 def _text(line: bytes) -> str | None:

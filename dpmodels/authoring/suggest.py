@@ -43,10 +43,14 @@ PERSON = (
     r" (id|uuid|guid|key)"
 )
 """Names of what tells persons apart, of whom one may have several rows."""
-PAID = r"amount|amt|price|cost|fee|fare|salary|income|revenue|wage|payment|bill|tip"
-COUNTED = r"(.* )?(count|cnt|quantity|qty)|(num|number) of .+|n .+"
+PAID = r"amount|amt|price|cost|fee|fare|salary|income|revenue|wage|payment|bill|tip|debt|balance|savings"
+COUNTED = r"(.* )?(count|cnt|quantity|qty|visits)|(num|number) of .+|n .+|children|siblings|(household|family) size"
 BY_NAME: tuple[tuple[str, Mapping[str, Any], str], ...] = (
-    (r"(is|has|was|had) .*|.* flag", {"type": "boolean"}, "a yes or no"),
+    (
+        r"(is|has|was|had) .*|.* flag|defaulted|churned|readmitted|deceased|smoker|active|married",
+        {"type": "boolean"},
+        "a yes or no",
+    ),
     (
         rf"{PERSON}|(.* )?(uuid|guid|ssn|iban|e ?mail|phone|mobile|passport)( (address|number|no|nr))?|.* id|id"
         r"|((first|last|full|sur|given|family|user|customer|patient) ?)?name",
@@ -56,13 +60,15 @@ BY_NAME: tuple[tuple[str, Mapping[str, Any], str], ...] = (
     (r"(.* )?(remarks?|comments?|notes?|free text|address|street|url)", IDENTIFIER, "text to be left out"),
     (
         r"(.* )?(sex|gender|type|category|kind|status|country|state|region|province|ward|department|race|ethnicity"
-        r"|religion|nationality|language|currency)( code)?",
+        r"|religion|nationality|language|currency|education|occupation|profession|channel|segment|city)"
+        r"( code| level)?|product|plan|grade|level",
         CATEGORICAL,
         "one of a list",
     ),
     (r"(.* )?(birth ?date|date of birth|dob|born)", _days(date(1900, 1, 1), date(2030, 12, 31)), "a day of birth"),
     (
-        r"(.* )?date|date (of )?.*|admitted|discharged|(.* )?(admission|discharge) day",
+        r"(.* )?date|date (of )?.*|admitted|discharged|(.* )?(admission|discharge) day|opened|joined|hired|sign ?up"
+        r"|last (contact|login|seen|visit)|(opened|closed|joined|hired|registered|signed up|start(ed)?|end(ed)?) on",
         _days(FIRST_DAY, LAST_DAY),
         "a day of these years, generously",
     ),
@@ -85,6 +91,7 @@ BY_NAME: tuple[tuple[str, Mapping[str, Any], str], ...] = (
     (r"(.* )?(share|ratio|fraction|probability|prob)", _number(0, 1), "a share of one"),
     (r"(body )?weight kg", _number(0, 700), "a person's weight in kilograms"),
     (r"(body )?height cm", _number(0, 300), "a person's height in centimeters"),
+    (r"(.* )?score", OPEN_NUMBER, "a score"),
     (r"bmi|body mass index", _number(0, 300), "a body mass index"),
     (COUNTED, OPEN_INTEGER, "a count"),
     (rf"(.* )?({PAID})s?( (eur|usd|gbp|chf|euros?|dollars?))?", OPEN_NUMBER, "an amount"),

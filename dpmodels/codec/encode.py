@@ -1,6 +1,6 @@
 """Table to arrays and back: one row at a time in meaning, whole columns at a time in code."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -19,6 +19,8 @@ from dpmodels.codec.convert import (
     plain,
 )
 from dpmodels.codec.derive import derive, derived_type
+from dpmodels.codec.faults import all_faults
+from dpmodels.codec.names import count_unknown, missing_from
 from dpmodels.codec.pixels import Pixels, check_image_type, decode_image, encode_image
 from dpmodels.codec.records import Records
 from dpmodels.contract.columns import Column, Continuous, Derived, Identifier
@@ -37,45 +39,7 @@ NAMELESS = (
     "it is an index that pandas wrote (write the file with index=False), lines end with a delimiter, or the delimiter "
     "has two characters"
 )
-OTHER_LETTERS = "in other letters: upper or lower case, or spaces around it; write it as the schema does, there or here"
-MOST_NAMED = 20
 Table: TypeAlias = pa.Table | pa.RecordBatch
-
-
-def missing_from(declared: Iterable[str], names: Sequence[str], table: str = "the data") -> tuple[str, str] | None:
-    """Return the first column of a schema that a table lacks, and what to say of it and of the others; None if none is.
-
-    A column that is there in other letters is told from one that is not there.
-
-    Privacy: names of the schema alone are said, which are public.
-    """
-    missing, folded = [name for name in declared if name not in names], set(map(_folded, names))
-    alike = [name for name in missing if _folded(name) in folded]
-    absent = [name for name in missing if name not in alike]
-    if absent:
-        rule = f"is in the schema but not in {table}" + _and_so(absent[1:])
-        there = "is" if len(alike) == 1 else "are"
-        return absent[0], rule + (f"; {_listed(alike)} {there} there {OTHER_LETTERS}" if alike else "")
-    return (alike[0], f"is in {table} {OTHER_LETTERS}{_and_so(alike[1:])}") if alike else None
-
-
-def count_unknown(declared: Collection[str], names: Sequence[str]) -> int:
-    """Count the columns of a table that a schema lacks, but for those that it has in other letters."""
-    missing = {_folded(name) for name in declared if name not in names}
-    return sum(name not in declared and _folded(name) not in missing for name in names)
-
-
-def _folded(name: str) -> str:
-    return name.casefold().strip()
-
-
-def _and_so(names: Sequence[str]) -> str:
-    return f", and so {'is' if len(names) == 1 else 'are'} {_listed(names)}" if names else ""
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
 
 
 class Codec:
@@ -126,7 +90,8 @@ class Codec:
         else:
             unknown += LISTED + HEADER * is_text + NESTED * nested
         if missing := missing_from(declared, names):
-            raise DataError(missing[0], missing[1] + f"; {unknown}" * bool(extra))
+            more = f"; {unknown}" * bool(extra) if missing[0] else HEADER * is_text + NESTED * nested
+            raise DataError(missing[0], missing[1] + more)
         if extra:
             raise DataError("", unknown)
 
@@ -134,15 +99,18 @@ class Codec:
         """Refuse a table whose columns are not the schema's, by name and by type.
 
         Raises:
-            DataError: the names are wrong, or a type cannot hold the column's declared values.
+            DataError: the names are wrong, or types cannot hold the columns' declared values, all of which are named.
         """
         strange = [field.type for field in arrow_schema if field.name not in self.schema.columns]
         self.check_names(arrow_schema.names, nested=any(map(pa.types.is_nested, strange)))
-        for name, column in self.columns.items():
-            check_type(name, column, arrow_schema.field(name).type)
-        if self.schema.image:
-            name = self.schema.image[0]
-            check_image_type(name, arrow_schema.field(name).type)
+        with all_faults() as each:
+            for name, column in self.columns.items():
+                with each:
+                    check_type(name, column, arrow_schema.field(name).type)
+            if self.schema.image:
+                name = self.schema.image[0]
+                with each:
+                    check_image_type(name, arrow_schema.field(name).type)
 
     def encode(self, table: Table) -> Records:
         """Encode the modeled columns of a table, after the schema's policy for values outside it.

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from dpmodels.arrays import Floats
 from dpmodels.codec.convert import as_numbers, plain, to_keys
-from dpmodels.codec.encode import Records, missing_from
+from dpmodels.codec.encode import Codec, Records
+from dpmodels.codec.names import missing_from
 from dpmodels.codec.pixels import encode_image
+from dpmodels.codec.text_values import with_dates
 from dpmodels.contract.base import Modelled, described
 from dpmodels.contract.columns import Continuous, names_of
 from dpmodels.contract.continuous import decode_numbers
@@ -88,13 +90,15 @@ class ParquetBatches:
         image = self.schema.image
         names = [*self.schema.modelled, *([image[0]] if image else [])]
         texts = [name for name, column in self.schema.modelled.items() if not column.continuous]
+        kinds = Codec(self.schema).csv_types
         for path in self.files():
             try:
                 there = pq.read_schema(path).names
                 missing = missing_from(names, there, self.name or str(path))
                 if not missing:
                     file = pq.ParquetFile(path, read_dictionary=texts)
-                    yield from file.iter_batches(batch_size=self.batch_rows, columns=names)
+                    for batch in file.iter_batches(batch_size=self.batch_rows, columns=names):
+                        yield with_dates(batch, kinds)
             except (pa.ArrowException, OSError, UnicodeDecodeError):
                 raise DataError("", f"{self.name or path} cannot be read as Parquet") from None
             if missing:

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpmodels.codec.convert import families
+from dpmodels.codec.text_values import cast_text
 from dpmodels.errors import DataError, InvalidArgument
 from dpmodels.reading.pictures import Batches
 from dpmodels.reading.statement import connection_of, statement_of
-from dpmodels.reading.text_files import cast_text
 from dpmodels.urls import check_url
 
 if TYPE_CHECKING:

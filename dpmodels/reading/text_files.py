@@ -15,10 +15,10 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.json as pajson
 
+from dpmodels.codec.text_values import cast_columns
 from dpmodels.errors import DataError
 from dpmodels.limits import LONGEST_DOCUMENT, LONGEST_LINE
 from dpmodels.reading.data_files import FAILURES, PACKED, DataFile, is_uri
@@ -27,7 +27,6 @@ from dpmodels.reading.text_records import JsonLines, Malformed, Plain, Quoted, R
 Stream = Iterator[pa.RecordBatch]
 DELIMITERS = ",;\t|"
 WITHOUT_QUOTES = ".tsv"
-MISSING = pa.array(["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None"])
 DAMAGED = "the file is damaged or not what its name says"
 ALSO = {
     "csv": ", or a row has more or fewer fields than there are names, as where a decimal comma parts a number in two",
@@ -39,18 +38,6 @@ NO_TEXT = "{} is no CSV file or JSON lines: its first line is no UTF-8 text, or 
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 NOT_UTF8 = "its text is not in UTF-8: save it as UTF-8 (in Excel as CSV UTF-8)"
 ENDS = re.compile(rb"[\r\n]")
-WRITTEN = {
-    pa.float64(): (
-        "numbers",
-        ", with a point before the decimals (3.5, not 3,5) and no sign of thousands or currencies (1000, not $1,000)",
-    ),
-    pa.bool_(): (
-        "true or false",
-        ', in these words or as 1 and 0 (of other words make it `{type: categorical, values: ["no", "yes"]}`)',
-    ),
-}
-DATES = ("dates", ", written as 2026-12-31 or 2026-12-31 23:59:59 (not 25.12.2026 or 12/25/2026)")
-"""What values of a type are called, and how they are written, which a person may have written otherwise."""
 
 
 @dataclass(frozen=True)
@@ -239,31 +226,5 @@ def _is_utf8(file: DataFile) -> bool:
 
 def parsed(batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType]) -> pa.RecordBatch:
     """Turn the columns of text of a batch into the types that the schema declares."""
-    names = batch.schema.names
-    arrays = [
-        cast_text(array, kinds[name], name) if pa.types.is_string(array.type) and name in kinds else array
-        for name, array in zip(names, batch.columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, names)
-
-
-def cast_text(text: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
-    """Turn text into values of a type.
-
-    Raises:
-        DataError: a row holds no such value.
-    """
-    if kind == pa.string():
-        return text
-    trimmed = pc.utf8_trim_whitespace(text)
-    texts = pc.if_else(pc.is_in(trimmed, MISSING), pa.scalar(None, pa.string()), trimmed)
-    try:
-        if not pa.types.is_time(kind):
-            return texts.cast(kind)
-        moments = pc.binary_join_element_wise("1970-01-01 ", texts, "").cast(pa.timestamp("ns"))
-        return moments.cast(pa.time64("ns")).cast(kind, safe=False)
-    except pa.ArrowException:
-        pass  # its message quotes the value
-    dated = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
-    called, written = DATES if dated else WRITTEN.get(kind, (f"values of type {kind}", ""))
-    raise DataError(name, f"must hold {called} in every row, as the schema says{written}")
+    texts = (field.name for field in batch.schema if pa.types.is_string(field.type) and field.name in kinds)
+    return cast_columns(batch, {name: kinds[name] for name in texts})

@@ -18,10 +18,10 @@ def naming(table: str) -> Iterator[None]:
     try:
         yield
     except DataError as fault:
-        if fault.column:
+        if fault.column and len(fault.faults) < 2:
             raise DataError(f"{table}.{fault.column}", fault.rule, fault.faults) from None
         faults = [f"table {table}: {each}" for each in fault.faults]
-        raise DataError("", f"table {table}: {fault.rule}", faults) from None
+        raise DataError("", f"table {table}: {fault}", faults) from None
 
 
 def places_of(data: str, contract: Any) -> list[str]:

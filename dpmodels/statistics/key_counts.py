@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from dpmodels.arrays import Whole
 from dpmodels.codec.convert import is_whole, plain, to_floats
+from dpmodels.codec.text_values import MISSING
 from dpmodels.contract.base import is_text
 from dpmodels.contract.columns import EXACT
 from dpmodels.mechanisms.threshold import KeyCounts
 from dpmodels.privacy import Sensitive
-from dpmodels.reading.text_files import MISSING
 
 ROWS, NULL, UNREAD = "rows", "null", "unread"
 YEARS = (1, 9999)

@@ -24,7 +24,7 @@ from tasks.stages.evaluate import Place, compare, evaluate_again
 SENSITIVE = "exact figures of the real rows: they stay inside"
 NO_TABLE = "only tables are exported or compared: the report of a hand-off judges it"
 BESIDE = "real rows: what as many other real rows give in the place of synthetic ones; the nearer to it, the better"
-BEST = "; *: the best of its line"
+BEST = "; *: the best of its line, in which what is beyond the real rows is level with them"
 CHOOSING = "to choose among runs, seeds or settings by them is a release that nobody charged"
 
 

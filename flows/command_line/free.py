@@ -7,7 +7,6 @@ import typer
 
 from dpmodels.errors import Unsuitable
 from flows.command_line.options import AsJson, Home, OtherDevice
-from flows.sections import HOME
 
 app = typer.Typer()
 Where = Annotated[list[str] | None, typer.Option(help="Condition, such as 'age>60' or 'ward!=north'; all must hold.")]
@@ -35,11 +34,11 @@ def sample(
 
     Example: nacre sample RUN --rows 1000 --where sick=yes --where 'age>60' --out sick.parquet
     """
+    from flows.command_line.named_run import run_named
     from flows.command_line.show import show_drawn
-    from tasks.run.store import Run
     from tasks.stages.draw_rows import write_rows
 
-    stored_run = Run.find(home or HOME, run)
+    stored_run = run_named(run, home)
     show_drawn(write_rows(stored_run, out, rows, where or (), seed, device or stored_run.settings.device), out, as_json)
 
 
@@ -57,11 +56,11 @@ def marginals(
 
     Example: nacre marginals RUN --out marginals.parquet, or nacre marginals RUN age income
     """
+    from flows.command_line.named_run import run_named
     from flows.command_line.show import show_counts, show_written
-    from tasks.run.store import Run
     from tasks.stages.noisy_tables import read_counts, write_tables
 
-    stored_run = Run.find(home or HOME, run)
+    stored_run = run_named(run, home)
     if out is not None:
         show_written(write_tables(stored_run, out, columns or ()), out, as_json)
     elif columns:

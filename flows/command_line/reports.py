@@ -82,9 +82,9 @@ def report(
 
     Example: nacre report RUN --internal
     """
-    from tasks.run.store import Run
+    from flows.command_line.named_run import run_named
 
-    stored_run, exact = Run.find(home or HOME, run), {"--test": test, "--lenet": lenet, "--jobs": jobs}
+    stored_run, exact = run_named(run, home), {"--test": test, "--lenet": lenet, "--jobs": jobs}
     exact["--real-rows"] = real_rows or None
     if ignored := [name for name, value in ({"--out": out} if internal else exact).items() if value is not None]:
         raise Unsuitable(f"{ignored[0]} says nothing here: {'leave out' if internal else 'add'} --internal")

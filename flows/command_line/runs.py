@@ -2,11 +2,11 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import DataError, InvalidArgument
 from flows.command_line.options import (
     AsJson,
     Dask,
@@ -26,6 +26,9 @@ from flows.command_line.printing import UNCHARGED, echo, interruptible
 from flows.config import Charged, EmbedConfig, FederateConfig, FitConfig, SynthesizeConfig
 from flows.sections import HOME, RuntimeConfig
 from flows.settings import placed
+
+if TYPE_CHECKING:
+    from flows.kinds.prepared import Prepared
 
 app = typer.Typer()
 NOWHERE = {"out": ""}
@@ -137,9 +140,32 @@ def _plan(config: Charged, explain: bool, as_json: bool, has_data: bool = True, 
     facts, quote = describe_config(config, explain, prepared)
     caution(config.privacy)
     check_places(config, has_data, out)
-    if not as_json and (said := _unread(config, prepared.contract)):
+    if refused := has_data and _refused(config, prepared):
+        note(f"warning: a run would refuse the data: {refused}")
+    elif not as_json and (said := _unread(config, prepared.contract)):
         note(said)
     show_plan(facts, quote, figures_of(config, prepared, facts, quote) if as_json else None)
+
+
+def _refused(config: Charged, prepared: "Prepared") -> str:
+    """Say what a run would refuse of the names and types of columns, where files on this machine state them.
+
+    Privacy: reads no row. What cannot be read at all is told by the run.
+    """
+    from dpmodels.reading.data_files import FAILURES, is_uri
+    from flows.start import preparation_of
+
+    if not isinstance(config, SynthesizeConfig) or config.query or any(map(is_uri, (config.data, config.parents))):
+        return ""
+    kind = preparation_of(config)
+    try:
+        if kind.are_stated(config, prepared):
+            kind.check_data(config, prepared)
+    except DataError as fault:
+        return str(fault)
+    except FAILURES:
+        pass
+    return ""
 
 
 def _unread(config: Charged, contract: Any) -> str:

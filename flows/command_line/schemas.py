@@ -72,11 +72,14 @@ def schema_init(
         if not sys.stdin.isatty() or not typer.confirm(escaped(f"{doubt}. Print them as names?"), err=True):
             raise
         text = draft_all(source, True, sources, editor, tables)
-    echo(f"{_names_from(data, query)} is taken as names: check them", err=True)
+    if not header:
+        echo(f"{_names_from(data, query)} is taken as names: check them", err=True)
     if several := places_in(source, tables):
         why = "as --tables says" if tables else "since the columns of its files differ"
         echo(f"the folder is taken as {len(several)} tables, {why}; how they join is proposed by names alone", err=True)
     _show_draft(text, data, query, out)
+    if discover_all and (untyped := _untyped(text)):
+        echo(f"no type is known of {', '.join(untyped)}: --types '{untyped[0]}=categorical' gives one", err=True)
 
 
 def _show_draft(text: str, data: str, query: str, out: Path | None) -> None:
@@ -92,6 +95,21 @@ def _show_draft(text: str, data: str, query: str, out: Path | None) -> None:
     echo(_left(content), err=True)
     for line in _to_discover(content, data, query, out):
         echo(line, err=True)
+
+
+def _untyped(text: str) -> list[str]:
+    """Name the columns of a draft whose type is open, those of several tables behind their table."""
+    from dpmodels.authoring.facts import TODO
+    from dpmodels.plain_yaml import read_yaml
+
+    content = read_yaml(text)
+    tables = content.get("tables", {"": content})
+    return [
+        f"{table}.{name}" if table else name
+        for table, facts in tables.items()
+        for name, keys in facts["columns"].items()
+        if keys.get("type") == TODO
+    ]
 
 
 def _left(content: Any) -> str:

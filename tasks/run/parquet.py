@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dpmodels.codec.embedded import codec_of
-from dpmodels.codec.encode import LACKED, LISTED, count_unknown, missing_from
+from dpmodels.codec.encode import LACKED, LISTED
+from dpmodels.codec.names import count_unknown, missing_from
 from dpmodels.codec.stacked import whole_units
 from dpmodels.contract.base import described, is_text
 from dpmodels.errors import DataError

@@ -14,6 +14,7 @@ from dpmodels.authoring.lint import load_draft
 from dpmodels.authoring.tree_draft import draft_all
 from dpmodels.errors import InvalidArgument
 from tests.kit.errors import refused
+from tests.kit.support import run_cli
 
 NAMES = "patient,admitted,age,Ward No,bill,readmitted"
 WHOLE = "patient=identifier admitted=datetime age=integer:0:120, Ward No=categorical,bill=number readmitted=boolean"
@@ -45,7 +46,9 @@ def test_types_are_given_in_one_line_and_bounds_with_them(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("types", "rule"),
     [
-        ("wrad=integer", "name columns as the data does; wrad is none of them"),
+        ("height=integer", "name columns as the data does; height is none of them$"),
+        ("readmited=boolean", "readmited is none of them; did you mean readmitted?"),
+        ("bull=integer", "bull is none of them; did you mean bill?"),
         (
             "age=int",
             "have one of these types: categorical, boolean, integer, number, datetime, identifier; that of age",
@@ -144,3 +147,12 @@ def test_the_columns_stand_on_the_first_screen(tmp_path: Path) -> None:
     assert lines.index("# The types and their keys, of which docs/schema.md has all:") > lines.index(
         "  readmitted: {type: TODO}"
     )
+
+
+def test_the_columns_of_no_known_type_are_named_with_the_option_that_gives_them_one(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("age,what,sex,other thing\n")
+    err = run_cli("schema", "init", tmp_path / "t.csv", "--discover-all")[2]
+    assert "no type is known of what, other thing: --types 'what=categorical' gives one" in err
+    assert "no type is known" not in run_cli("schema", "init", tmp_path / "t.csv")[2]
+    (tmp_path / "u.csv").write_text("age,sex\n")
+    assert "no type is known" not in run_cli("schema", "init", tmp_path / "u.csv", "--discover-all")[2]

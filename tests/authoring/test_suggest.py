@@ -69,11 +69,22 @@ def test_no_bound_is_suggested_of_what_is_paid_or_counted_but_how_to_choose_one(
             "identifier",
             "id patient_id customer userName user email phone_number iban SSN home_address uuid passport_no",
         ),
-        ("categorical", "sex gender country state ward status payment_type bloodType category marital_status"),
-        ("boolean", "is_smoker has_id was_admitted had_children new_flag"),
-        ("datetime", "admitted birth_date dob born created_at visit_date dateOfBirth date_added timestamp"),
-        ("integer", "visit_count n_children quantity number_of_rooms year month hour age"),
-        ("number", "price total_amount cost bill fee_eur salary income lat lon weight_kg"),
+        (
+            "categorical",
+            "sex gender country state ward status payment_type bloodType category marital_status education "
+            "education_level occupation sales_channel product plan segment grade level home_city",
+        ),
+        ("boolean", "is_smoker has_id was_admitted had_children new_flag defaulted churned readmitted deceased active"),
+        (
+            "datetime",
+            "admitted birth_date dob born created_at visit_date dateOfBirth date_added timestamp opened joined hired "
+            "last_contact signup closed_on registered_on start_on",
+        ),
+        (
+            "integer",
+            "visit_count n_children quantity number_of_rooms year month hour age children household_size visits",
+        ),
+        ("number", "price total_amount cost bill fee_eur salary income lat lon weight_kg debt balance savings score"),
     ],
 )
 def test_a_usual_name_suggests_a_type_where_the_file_says_none(kind: str, names: str) -> None:
@@ -85,7 +96,11 @@ def test_a_usual_name_suggests_a_type_where_the_file_says_none(kind: str, names:
 
 
 @pytest.mark.parametrize(
-    "name", ["page", "update", "statement", "average", "paid", "stage", "message", "idle", "island", "hash", "naming"]
+    "name",
+    [
+        *("page", "update", "statement", "average", "paid", "stage", "message", "idle", "island", "hash", "naming"),
+        *("start", "end", "closed", "registered", "loan", "capital", "rating", "water_level", "floor_plan"),
+    ],
 )
 def test_a_name_that_only_holds_such_letters_suggests_nothing(name: str) -> None:
     assert not drafted(name, None, Facts()).remarks

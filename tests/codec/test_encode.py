@@ -200,8 +200,8 @@ def test_a_stranger_s_records_are_refused(schema: Schema, table: pa.Table) -> No
 def test_every_missing_name_is_said_and_those_in_other_letters_are_no_strangers() -> None:
     columns = "".join(f"  {name}: {{type: boolean}}\n" for name in ("income", "rent", "ward"))
     codec = Codec(make(f"name: a\ncolumns:\n{columns}"))
-    with refused(DataError, column="income", rule="is in the schema but not in the data, and so are rent, ward"):
-        codec.check_names([])
+    with refused(DataError, "^column income: is in the schema but not in the data, and so is rent$", column="income"):
+        codec.check_names(["ward"])
     with refused(
         DataError, "^column income: is in the schema but not in the data; ward is there in oth", column="income"
     ):
@@ -212,3 +212,37 @@ def test_every_missing_name_is_said_and_those_in_other_letters_are_no_strangers(
     with refused(DataError, "there or here; the data has 1 column that the schema lacks", column="ward") as told:
         codec.check_names(["income", "rent", "Ward", "Zebulon"])
     assert "Zebulon" not in str(told.value)
+
+
+def test_a_slip_in_a_name_is_told_without_the_name_and_so_is_a_schema_of_another_table() -> None:
+    columns = "".join(f"  {name}: {{type: boolean}}\n" for name in ("age", "regoin", "ward"))
+    codec = Codec(make(f"name: a\ncolumns:\n{columns}"))
+    off = "the data has a column whose name differs from {} in {}; "
+    for names, rule in (
+        (["age", "region", "ward"], off.format("regoin", "2 letters")),
+        (["age", "regoin", "wards"], off.format("ward", "1 letter")),
+        (["agee", "region", "wards"], off.format("age", "1 letter; .*regoin in 2 letters; .*ward in 1 letter")),
+    ):
+        with refused(DataError, rule) as told:
+            codec.check_names(names)
+        assert not [name for name in names if name not in codec.columns and f" {name} " in f"{told.value} "]
+    for names in (["age", "2025-regoin", "ward"], ["age", "reg1234", "ward"], ["age", "realm", "ward"]):
+        with refused(DataError, "is in the schema but not in the data; the data has 1 column", column="regoin") as told:
+            codec.check_names(names)
+        assert "differs" not in str(told.value)
+    for names, is_text in ((["x", "y"], False), (["x", "y"], True), ([], False)):
+        with refused(DataError, "^no column of this schema is in the data .is it the schema of another table") as told:
+            codec.check_names(names, is_text)
+        assert ("the first line" in str(told.value)) == is_text and "lists the names" not in str(told.value)
+
+
+def test_all_columns_of_a_wrong_type_are_named_at_once() -> None:
+    codec = Codec(make("name: a\ncolumns:\n  age: {type: boolean}\n  ward: {type: boolean}\n  sick: {type: boolean}\n"))
+    types = pa.schema([("age", pa.int64()), ("ward", pa.bool_()), ("sick", pa.string())])
+    with refused(
+        DataError, "^column age: must hold booleans, .*; column sick: must hold booleans, .* holds text"
+    ) as told:
+        codec.check_types(types)
+    assert len(told.value.faults) == 2
+    with refused(DataError, "must hold booleans", column="age"):
+        codec.check_types(types.set(2, pa.field("sick", pa.bool_())))

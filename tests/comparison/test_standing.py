@@ -33,6 +33,38 @@ def test_the_best_of_a_line_is_what_its_score_asks_for(
     assert line["best"] == best
 
 
+@pytest.mark.parametrize(
+    ("better", "real", "figures", "best"),
+    [
+        ("lower", 0.02, {"a": 0.0, "b": 0.03}, ["a"]),
+        ("lower", 0.02, {"a": 0.0, "b": 0.019}, []),
+        ("lower", 0.02, {"a": 0.0, "b": 0.02, "c": 0.03}, ["a", "b"]),
+        ("higher", 0.9, {"a": 0.99, "b": 0.9}, []),
+        ("higher", 0.9, {"a": 0.99, "b": 0.8}, ["a"]),
+        ("near 1", 1.0, {"a": 0.0, "b": 3.0}, ["b"]),
+        ("near 1", 1.0, {"a": 0.5, "b": 2.0}, []),
+        ("near 0.5", 0.5, {"a": 0.48, "b": 0.6}, ["a"]),
+    ],
+)
+def test_no_table_is_better_than_real_rows(
+    better: str, real: float, figures: dict[str, float | None], best: list[str]
+) -> None:
+    (line,) = mark_best([{"score": "any", "better": better, "real": real, "tables": figures}])
+    assert line["best"] == best
+
+
+def test_columns_that_are_shuffled_are_suspiciously_close_and_other_real_rows_are_not(tmp_path) -> None:
+    real = draw(900, 0)
+    shuffled = pd.DataFrame({name: column.sample(frac=1, random_state=1).to_numpy() for name, column in real.items()})
+    tables = {"shuffled": shuffled, **{f"other {seed}": draw(900, seed) for seed in range(1, 6)}}
+    paths = {name: write(table, tmp_path / f"{name}.parquet") for name, table in tables.items()}
+    facts = compare_tables(paths, write(real, tmp_path / "real.parquet"), None, SCHEMA, QUICK).reveal()
+    said = [name for name, verdict in facts["verdicts"].items() if "suspiciously close" in verdict]
+    assert said == ["shuffled"]
+    (one_way,) = [line for line in facts["scores"] if line["score"] == "total variation, 1-way"]
+    assert one_way["tables"]["shuffled"] == 0 and one_way["best"] != ["shuffled"]
+
+
 def test_a_sentence_says_where_a_table_is_best_and_what_fails() -> None:
     lines = mark_best(
         [

@@ -6,6 +6,7 @@ import pytest
 
 from dpmodels.audit.made import firm
 from dpmodels.authoring.completion import ReleasedKeys, complete
+from dpmodels.authoring.draft import PublicFacts, draft
 from dpmodels.authoring.lint import lint, load_contract, load_draft, load_named, parse
 from dpmodels.contract.discovery import MARKABLE, editor_schema
 from dpmodels.contract.discovery_charge import DiscoveryCharge
@@ -361,3 +362,13 @@ def test_rules_about_what_waits_are_looked_at_when_it_was_found(rule):
 
 def test_a_tree_that_discovered_nothing_has_the_hash_that_it_had():
     assert "discovered" not in firm.make_schema().model_dump() and "sources" not in firm.make_schema().model_dump()
+
+
+def test_what_a_draft_says_of_finishing_it_is_left_out_and_a_persons_words_stay(tmp_path):
+    (tmp_path / "t.csv").write_text("age,ward,what\n")
+    text = draft(tmp_path / "t.csv", public_facts=PublicFacts(discover=True, types="what=boolean"))
+    text = "# decided by Dana\n" + text.replace("columns:\n", "columns:\n  # asked the ward\n")
+    made = complete(text, {"age": found(low=0, high=90), "ward": found(values=("a",))}, "RUN", CHARGE).text
+    assert "throw this draft away" in text and "throw" not in made and "The types and their keys" not in made
+    assert made.startswith("# decided by Dana\nname: t\n") and "# asked the ward\n" in made
+    assert "# taken by its name for an age in years" in made and "no further key" not in made

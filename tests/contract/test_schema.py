@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
-from dpmodels.authoring.draft import UNTYPED, draft
+from dpmodels.authoring.draft import TYPES, UNTYPED, draft
 from dpmodels.authoring.header import DoubtfulNames
 from dpmodels.authoring.lint import lint, load_schema, parse
 from dpmodels.codec.encode import Codec
@@ -181,7 +181,8 @@ def test_draft_of_parquet_holds_no_value_and_is_refused_until_filled_in(tmp_path
     (tmp_path / "shift=1").rename(folder := tmp_path / "My Ward.parquet")
     (whole := tmp_path / "Other Wards").mkdir()
     folder.rename(whole / "shift=1")
-    of_folder = text.replace("name: my-ward", f"{UNTYPED}name: other-wards") + "  shift: {type: TODO}\n"
+    named = text.replace("name: my-ward", f"{UNTYPED}name: other-wards")
+    of_folder = named.replace(f"\n{TYPES}", f"\n  shift: {{type: TODO}}\n{TYPES}")
     assert draft(whole, affirmed=True) == draft(f"{whole}/*/0.parquet", affirmed=True) == of_folder
     assert not [value for value in (SECRET, "731", "9127", "913", "1931", "1955") if value in text]
     assert "name: my-ward\n" in text and "dtype: int16" in text and "dtype: float32" in text

@@ -28,6 +28,7 @@ def test_a_draft_says_of_a_csv_file_alone_that_its_first_line_is_taken_as_names(
     pq.write_table(pa.table({"age": [1], "ward": ["a"]}), tmp_path / "t.parquet")
     assert text in run_cli("schema", "init", tmp_path / "t.csv")[2]
     assert text not in run_cli("schema", "init", tmp_path / "t.parquet")[2]
+    assert "taken as names" not in run_cli("schema", "init", tmp_path / "t.csv", "--header")[2]
 
 
 def test_an_option_that_cannot_be_read_is_told_what_it_may_be(tmp_path):

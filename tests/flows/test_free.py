@@ -79,6 +79,21 @@ def test_without_conditions_the_rows_are_those_of_a_plain_sample(home, tmp_path)
     assert nacre.sample(name_of(home), 300, home=home).equals(pq.read_table(tmp_path / "all.parquet").to_pandas())
 
 
+@only("nacre")
+def test_a_hand_off_stands_for_the_run_that_made_it(home, tmp_path):
+    run, folder = name_of(home), Run.find(home, name_of(home)).settings.out
+    for words in (("sample", "--rows", 20, "--out"), ("marginals", "--out")):
+        files = [tmp_path / f"{words[0]}-{which}.csv" for which in ("name", "folder")]
+        for file, which in zip(files, (run, folder), strict=True):
+            code, _, err = run_cli(words[0], which, *words[1:], file, "--home", home)
+            assert code == 0, err
+            assert (f"{folder} is of run {run}" in err) == (which == folder)
+        assert files[0].read_bytes() == files[1].read_bytes()
+    assert run_cli("report", folder, "--home", home)[:2] == run_cli("report", run, "--home", home)[:2]
+    code, _, err = run_cli("sample", folder, "--rows", 5, "--out", tmp_path / "x.csv", "--home", tmp_path / "other")
+    assert code == 1 and f"no run {run} under" in err
+
+
 REFUSED = {
     "age": "`age` is no condition",
     "aeg > 3": "`aeg > 3`: there is no column aeg, but age, ward, dose, smoker, sick; did you mean `age`?",

@@ -199,13 +199,16 @@ REFUSED: dict[str, tuple[Write, str]] = {
     "csv called parquet": (lambda f: as_csv(f / "t.csv").rename(f / "t.parquet"), "not what its name says"),
     "parquet called csv": (
         lambda f: parquet(f / "t.parquet").rename(f / "t.csv"),
-        "is in the schema but not in the data",
+        "no column of this schema is in the data",
     ),
     "packed, and more behind it": (
         lambda f: csv_with(f / "t.csv.gz", lambda c: gzip.compress(c) + SECRET.encode()),
         "the file is damaged",
     ),
-    "packed, and empty": (lambda f: csv_with(f / "t.csv.gz", lambda _: gzip.compress(b"")), "in the schema but not in"),
+    "packed, and empty": (
+        lambda f: csv_with(f / "t.csv.gz", lambda _: gzip.compress(b"")),
+        "no column of this schema is in",
+    ),
     "an index of pandas": (
         lambda f: csv_with(f / "t.csv", lambda c: b"," + c.replace(b"\n", b"\n7,")[:-2]),
         "index=False), lines end with a delimiter, or the delimiter has two characters",
@@ -280,7 +283,10 @@ REFUSED: dict[str, tuple[Write, str]] = {
         "the file is damaged",
     ),
     "text called packed": (lambda f: text(f / "t.csv.gz", f"{SECRET}\n"), "the file is damaged or not what"),
-    "no header": (lambda f: text(f / "t.csv", f"1;{SECRET}\n2;{SECRET}\n"), "column patient: is in the schema but not"),
+    "no header": (
+        lambda f: text(f / "t.csv", f"1;{SECRET}\n2;{SECRET}\n"),
+        "the first row) must hold the names of the sch",
+    ),
     "a column too many": (
         lambda f: as_csv(f / "t.csv", ";", TABLE.append_column(SECRET, TABLE["age"])),
         "the data has 1 column that the schema lacks",

@@ -1,5 +1,6 @@
 """Whoever calls is spoken to in the words of the call: options, keyword arguments, or keys of a file."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,10 @@ def test_python_is_spoken_to_in_keyword_arguments(tmp_path: Path) -> None:
         (lambda: nacre.plan("name: x", 1, "1e-5"), "delta must be a number, not str"),
         (lambda: nacre.synthesize("x.csv", "x.yaml", epsilon="1", delta=1e-5), "epsilon must be a number, not str"),
         (lambda: nacre.sample("run", True), "rows must be a whole number, not bool"),
-        (lambda: nacre.sample("run", 10, where=7), "where must be a condition, or a list of them, not int"),
+        (
+            lambda: nacre.sample("run", 10, where=7),
+            "where must be a condition, a list of them, or a dictionary of columns and values, not int",
+        ),
         (lambda: nacre.synthesize("x.csv", "x.yaml", epsilon=1, delta=1e-5, home=3), "home must be a path, not int"),
         (lambda: nacre.synthesize("x.csv", "x.yaml", epsilon=1, delta=1e-5, seed="a"), "seed must be a whole number"),
         (lambda: nacre.synthesize("x.csv", "x.yaml", epsilon=1, delta=1e-5, signing_key=3), "signing_key must be a pa"),
@@ -147,6 +151,18 @@ def test_a_plan_says_that_it_reads_no_value_and_which_command_does(tmp_path: Pat
     assert f"values are not read by a plan: `nacre validate {data} --schema {schema}` holds them against" in err, err
     assert run_cli("validate", data, "--schema", schema)[0] == 0
     assert "values are not read" not in "".join(map(str, run_cli(*words, "--json")))
+
+
+def test_a_plan_warns_of_columns_that_a_run_would_refuse_and_opens_no_file_elsewhere(tmp_path: Path) -> None:
+    data, schema, _ = write_clinic(tmp_path)
+    schema.write_text(schema.read_text().replace("ward:", "wadr:"))
+    words = ("--schema", schema, "--epsilon", 1, "--delta", 1e-5, "--home", tmp_path / "home")
+    code, out, err = run_cli("plan", data, *words)
+    assert code == 0 and "target: epsilon=1.0" in out and "values are not read" not in err
+    assert err.startswith("warning: a run would refuse the data: column wadr: is in the schema but not in the data")
+    code, out, err = run_cli("plan", data, *words, "--json")
+    assert code == 0 and json.loads(out) and "warning: a run would refuse the data" in err
+    assert "would refuse" not in run_cli("plan", "s3://nowhere/t.parquet", *words)[2]
 
 
 def test_json_is_heard_between_two_words_of_a_command(tmp_path: Path) -> None:

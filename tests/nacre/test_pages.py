@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 
 import pandas as pd
+import pyarrow.csv as csv
 import pytest
 
 import nacre
@@ -71,6 +72,8 @@ def test_the_tutorial_can_be_typed_from_top_to_bottom(demo: Path) -> None:
 def test_the_commands_for_a_table_of_ones_own_run_as_the_readme_has_them(demo: Path) -> None:
     text = (ROOT / "README.md").read_text().split("## Your own table")[1].split("**3. Look at")[0]
     (demo / "own.md").write_text(text)
+    csv.write_csv(patients(2_000), "patients.csv")
+    Path("patients.yaml").write_text(shown_schema())
     typed = commands(demo / "own.md")
     assert [words[:2] for words in typed[:3]] == [["schema", "init"], ["schema", "lint"], ["ledger", "open"]]
     assert [words[0] for words in typed[3:]] == ["plan", "synthesize", "ledger"]

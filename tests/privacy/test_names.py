@@ -41,8 +41,8 @@ def test_a_csv_file_without_a_header_shows_no_value(tmp_path: Path, caplog, last
     caplog.set_level(logging.DEBUG)
     code, out, err = run_cli(*synthesize_words(tmp_path, data=data))
     assert code == 1 and "Traceback" not in err
-    assert "that the schema lacks" in err or "damaged" in err
-    if "that the schema lacks" in err:
+    assert "that the schema lacks" in err or "damaged" in err or "no column of this schema is in the data" in err
+    if "of this schema" in err or "that the schema lacks" in err:
         assert "the first line (of a sheet the first row) must hold the names of the schema" in err
     nothing_private(out, err, caplog.text, everything(tmp_path))
 
@@ -163,7 +163,7 @@ def test_names_that_may_be_values_are_not_printed_before_somebody_affirms_them(t
     assert code == 1 and "may be values" in err and "--header" in err
     nothing_private(out, err)
     code, out, err = drafted(tmp_path / "d.csv", FIRST_LINES[case], "--header")
-    assert code == 0 and "is taken as names" in err
+    assert code == 0 and "is taken as names" not in err
     assert sum(value in out for value in PRIVATE) > 0 and ("\nQuill" not in out)
 
 

@@ -230,3 +230,57 @@ def test_a_parquet_file_of_spans_in_a_category_is_refused(tmp_path: Path) -> Non
     pq.write_table(pa.table({"wait": spans}), tmp_path / "waits.parquet")
     with refused(DataError, "was written as categories of spans of time, whose unit a Parquet file does not keep"):
         seconds(tmp_path / "waits.parquet")
+
+
+DATED = Schema.model_validate_json(
+    '{"name": "visits", "columns": {"seen": {"type": "datetime", "min": "2024-01-01", "max": "2024-12-31", '
+    '"resolution": "minute", "nullable": true}, "dose": {"type": "number", "min": 0, "max": 60}}}'
+)
+MOMENTS = ["2024-05-01", "2024-05-02 23:59:59", None, " 2024-05-03T06:30:00 ", ""]
+AS_TEXT = {
+    "pandas": lambda texts: pd.DataFrame({"seen": texts}),
+    "pandas, its own text": lambda texts: pd.DataFrame({"seen": pd.array(texts, dtype="string")}),
+    "categories": lambda texts: pd.DataFrame({"seen": pd.Categorical(texts)}),
+    "polars": lambda texts: pytest.importorskip("polars").DataFrame({"seen": texts}),
+    "large": lambda texts: pa.table({"seen": pa.array(texts, pa.large_string())}),
+}
+
+
+def records_of(data: Any, path: Path) -> Any:
+    transform_write(load_given(Sensitive(data)), path)
+    batches = [batch for part in load_parts(path, DATED, 2) for batch in part.reveal()]
+    return [Codec(DATED).encode(batch).values.tolist() for batch in batches]
+
+
+@pytest.mark.parametrize("kind", AS_TEXT)
+def test_dates_that_a_frame_has_as_text_are_those_of_a_text_file(kind: str, tmp_path: Path) -> None:
+    frame = pa.table(AS_TEXT[kind](MOMENTS)) if kind != "polars" else AS_TEXT[kind](MOMENTS).to_arrow()
+    table = frame.select(["seen"]).append_column("dose", [[1.0] * len(MOMENTS)])
+    (tmp_path / "text.csv").write_text("seen,dose\n" + "".join(f"{one or ''},1\n" for one in MOMENTS))
+    text = [
+        Codec(DATED).encode(batch).values
+        for part in load_parts(tmp_path / "text.csv", DATED, 2)
+        for batch in part.reveal()
+    ]
+    assert records_of(table, tmp_path / "given.parquet") == [values.tolist() for values in text]
+    assert sum(map(len, text)) == len(MOMENTS) and len({*text[0][:, 0]}) == 2
+
+
+def test_what_is_no_iso_date_is_refused_as_in_a_text_file_and_numbers_as_text_stay_text(tmp_path: Path) -> None:
+    for wrong in ("01.05.2024", "5/1/2024", "Zebulon", "2024-13-01"):
+        table = pa.table({"seen": ["2024-05-01", wrong], "dose": [1.0, 2.0]})
+        with refused(
+            DataError, r"dates in every row, as the schema says, written as 2026-12-31 .*\(not 25", column="seen"
+        ) as told:
+            records_of(table, tmp_path / f"{len(wrong)}.parquet")
+        assert wrong not in str(told.value)
+    with refused(DataError, "must hold numbers, .*; it holds text; turn it into numbers", column="dose"):
+        records_of(pa.table({"seen": ["2024-05-01"], "dose": ["1.5"]}), tmp_path / "numbers.parquet")
+
+
+def test_a_text_file_names_all_columns_of_another_type_in_its_first_batch(tmp_path: Path) -> None:
+    (tmp_path / "text.csv").write_text("seen,dose\n2024-05-01,1\n01.05.2024,much\n")
+    (part,) = load_parts(tmp_path / "text.csv", DATED, 100)
+    with refused(DataError, "^column seen: must hold dates .*; column dose: must hold numbers in every row") as told:
+        list(part.reveal())
+    assert len(told.value.faults) == 2 and "much" not in str(told.value) and "01.05" not in str(told.value)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dpmodels.authoring.lint import parse
 from dpmodels.codec.encode import Codec, Records
+from dpmodels.codec.text_values import cast_text
 from dpmodels.contract.discovery import Discovery, MarkedKeys
 from dpmodels.contract.documents import Documents, Encoder
 from dpmodels.contract.schema import Schema
@@ -22,7 +23,7 @@ from dpmodels.methods.federations.records import RecordsSpec, read_public
 from dpmodels.reading.data_files import find_files
 from dpmodels.reading.load import RawRows, load_parts
 from dpmodels.reading.named_columns import open_columns
-from dpmodels.reading.text_files import cast_text, csv_form, guarded, read_csv
+from dpmodels.reading.text_files import csv_form, guarded, read_csv
 from dpmodels.reading.text_records import Malformed, Plain, Quoted, RuledText, TextRule
 from dpmodels.text.reading import load_documents
 from tests.kit.errors import refused

@@ -1,0 +1,89 @@
+"""Text as the values that it writes: those of a CSV file, and dates that a typed table has as text."""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpmodels.codec.convert import plain
+from dpmodels.codec.faults import all_faults
+from dpmodels.contract.base import is_text
+from dpmodels.errors import DataError
+
+MISSING = pa.array(["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None"])
+WRITTEN = {
+    pa.float64(): (
+        "numbers",
+        ", with a point before the decimals (3.5, not 3,5) and no sign of thousands or currencies (1000, not $1,000)",
+    ),
+    pa.bool_(): (
+        "true or false",
+        ', in these words or as 1 and 0 (of other words make it `{type: categorical, values: ["no", "yes"]}`)',
+    ),
+}
+DATES = ("dates", ", written as 2026-12-31 or 2026-12-31 23:59:59 (not 25.12.2026 or 12/25/2026)")
+"""What values of a type are called, and how they are written, which a person may have written otherwise."""
+
+
+def cast_text(text: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
+    """Turn text into values of a type.
+
+    Raises:
+        DataError: a row holds no such value.
+    """
+    if kind == pa.string():
+        return text
+    trimmed = pc.utf8_trim_whitespace(text)
+    texts = pc.if_else(pc.is_in(trimmed, MISSING), pa.scalar(None, pa.string()), trimmed)
+    try:
+        if not pa.types.is_time(kind):
+            return texts.cast(kind)
+        moments = pc.binary_join_element_wise("1970-01-01 ", texts, "").cast(pa.timestamp("ns"))
+        return moments.cast(pa.time64("ns")).cast(kind, safe=False)
+    except pa.ArrowException:
+        pass  # its message quotes the value
+    dated = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
+    called, written = DATES if dated else WRITTEN.get(kind, (f"values of type {kind}", ""))
+    raise DataError(name, f"must hold {called} in every row, as the schema says{written}")
+
+
+def dates_written(types: pa.Schema, kinds: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
+    """Return the columns of text that a schema declares as dates, and what they are read as.
+
+    A typed table often has its dates as text, as pandas reads them from a CSV file. ISO dates can be read in one way
+    alone; numbers as text stay text, since a table that has types says which columns are numbers.
+    """
+    return {field.name: kinds[field.name] for field in types if _is_written(field, kinds)}
+
+
+def _is_written(field: pa.Field, kinds: Mapping[str, pa.DataType]) -> bool:
+    inner = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    return is_text(inner) and pa.types.is_timestamp(kinds.get(field.name, pa.null()))
+
+
+def with_dates(batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType]) -> pa.RecordBatch:
+    """Read dates that are written as text, by the rule that text files have.
+
+    Privacy: each value is read by itself, and the declared type alone decides how.
+
+    Raises:
+        DataError: a row holds no such date.
+    """
+    if not (dates := dates_written(batch.schema, kinds)):
+        return batch
+    return cast_columns(batch, dates)
+
+
+def cast_columns(batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType]) -> pa.RecordBatch:
+    """Turn columns of text of a batch into values of types.
+
+    Raises:
+        DataError: a column holds text that is no such value; all such columns of the batch are named.
+    """
+    arrays, names = list(batch.columns), batch.schema.names
+    with all_faults() as each:
+        for index, name in enumerate(names):
+            with each:
+                if name in kinds:
+                    arrays[index] = cast_text(plain(arrays[index]).cast(pa.string()), kinds[name], name)
+    return pa.RecordBatch.from_arrays(arrays, names)
