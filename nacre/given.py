@@ -69,8 +69,7 @@ def draft_schema(
         NacreError: the table cannot be read, or its names may be values.
     """
     documented, public = (None if file is None else Path(file) for file in (document, sample))
-    given = types if isinstance(types, str) else " ".join(f"{name}={kind}" for name, kind in types.items())
-    sources = draft.PublicFacts(documented, public, table, accept_suggestions, given, discover_all)
+    sources = draft.PublicFacts(documented, public, table, accept_suggestions, types, discover_all)
     if (path := path_of(data)) is not None:
         return tree_draft.draft_all(path, header, sources)
     sensitive = Sensitive(data)

@@ -12,7 +12,7 @@ import yaml
 
 from dpmodels.authoring.column import ColumnDraft, drafted
 from dpmodels.authoring.facts import TODO, Facts
-from dpmodels.authoring.given_types import read_types, with_types
+from dpmodels.authoring.given_types import by_name, read_types, with_types
 from dpmodels.authoring.header import DoubtfulNames, check_names, names_in
 from dpmodels.authoring.source import Source, file_of, read_source
 from dpmodels.authoring.suggest import names_a_person
@@ -61,7 +61,7 @@ class PublicFacts:
         document: a file of public documentation; sample: a file of rows that are public.
         table: the table that the draft is about, where the document describes several.
         accept: whether suggestions by name and type are taken without another word.
-        types: types of columns that a person gives, as ``age=integer:0:120 ward=categorical``.
+        types: types of columns that a person gives, as ``age=integer:0:120 ward=categorical`` or by name.
         discover: whether what a discovery can fill in is marked for it.
     """
 
@@ -69,7 +69,7 @@ class PublicFacts:
     sample: Path | None = None
     table: str = ""
     accept: bool = False
-    types: str = ""
+    types: str | Mapping[str, str] = ""
     discover: bool = False
 
     def sources(self, data: str | None) -> list[Source]:
@@ -120,8 +120,10 @@ def draft(
     facts: dict[str, Facts] = {}
     for source in sources:
         facts = {**source.columns(types, public_facts.table), **facts}
+    typed = by_name(public_facts.types).keys() & types.keys()
+    unknown = [name for name in types if name not in facts and name not in typed]
+    doubted = are_doubted(location, unknown, 0 if facts else least - len(typed), affirmed)
     facts = with_types(facts, read_types(public_facts.types, types))
-    doubted = are_doubted(location, [name for name in types if name not in facts], 0 if facts else least, affirmed)
     how = (public_facts.accept, public_facts.discover)
     columns = {name: drafted(name, types[name], facts.get(name, Facts()), *how) for name in types}
     untyped = are_untyped(columns, types)

@@ -10,7 +10,8 @@ from dpmodels.authoring.facts import Bound, Facts, bound, joined
 from dpmodels.codec.names import nearest
 from dpmodels.errors import InvalidArgument
 
-PAIRS = re.compile(r"\s*(?P<name>[^=]+?)\s*=\s*(?P<type>\w+)(?::(?P<low>[^\s,:]+):(?P<high>[^\s,:]+))?(?:[\s,]+|$)")
+PAIR = re.compile(r"\s*(?P<name>[^=]+?)\s*=\s*(?P<kind>[^\s,]+)(?:[\s,]+|$)")
+KIND = re.compile(r"(?P<type>\w+)(?::(?P<low>[^\s,:]+):(?P<high>[^\s,:]+))?")
 KINDS = {
     "categorical": "category",
     "boolean": "boolean",
@@ -29,37 +30,52 @@ NO_BOUNDS = "leave {} without bounds: only an integer, a number and a datetime h
 BOUNDS = "have bounds as in age=integer:0:120 or day=datetime:2020-01-01:2029-12-31, the smaller first; {} has not"
 
 
-def read_types(text: str, names: Collection[str]) -> dict[str, Facts]:
-    """Read the types, and bounds, that a person gives for columns of these names.
+def read_types(given: str | Mapping[str, str], names: Collection[str]) -> dict[str, Facts]:
+    """Read the types, and bounds, that a person gives for columns of these names: in a line, or by name.
 
     Raises:
         InvalidArgument: it is no such list, or names a column or a type that there is not.
     """
     facts: dict[str, Facts] = {}
-    position = 0
-    while position < len(text.rstrip()):
-        pair = PAIRS.match(text, position)
-        if pair is None:
-            raise InvalidArgument("types", text, FORM)
-        name, position = pair["name"], pair.end()
+    for name, text in by_name(given).items():
         if name not in names:
             near = nearest(name, names)
-            raise InvalidArgument("types", text, UNKNOWN.format(name) + (MEANT.format(near[1]) if near else ""))
-        if pair["type"] not in KINDS:
-            raise InvalidArgument("types", text, NO_TYPE.format(name))
-        facts[name] = _facts(pair, text)
+            raise InvalidArgument("types", given, UNKNOWN.format(name) + (MEANT.format(near[1]) if near else ""))
+        kind = KIND.fullmatch(text)
+        if kind is None:
+            raise InvalidArgument("types", given, FORM)
+        if kind["type"] not in KINDS:
+            raise InvalidArgument("types", given, NO_TYPE.format(name))
+        facts[name] = _facts(name, kind, given)
     return facts
 
 
-def _facts(pair: re.Match[str], text: str) -> Facts:
-    facts = Facts(kind=KINDS[pair["type"]])
-    if pair["low"] is None:
+def by_name(given: str | Mapping[str, str]) -> Mapping[str, str]:
+    """Return the types by the names of their columns, as they are written.
+
+    Raises:
+        InvalidArgument: it is no list of pairs.
+    """
+    if isinstance(given, Mapping):
+        return given
+    text, pairs, position = given, dict[str, str](), 0
+    while position < len(text.rstrip()):
+        pair = PAIR.match(text, position)
+        if pair is None:
+            raise InvalidArgument("types", text, FORM)
+        pairs[pair["name"]], position = pair["kind"], pair.end()
+    return pairs
+
+
+def _facts(name: str, kind: re.Match[str], given: object) -> Facts:
+    facts = Facts(kind=KINDS[kind["type"]])
+    if kind["low"] is None:
         return facts
-    if pair["type"] not in BOUNDED:
-        raise InvalidArgument("types", text, NO_BOUNDS.format(pair["name"]))
-    low, high = _bound(pair["low"], pair["type"]), _bound(pair["high"], pair["type"])
+    if kind["type"] not in BOUNDED:
+        raise InvalidArgument("types", given, NO_BOUNDS.format(name))
+    low, high = _bound(kind["low"], kind["type"]), _bound(kind["high"], kind["type"])
     if low is None or high is None or low > high:
-        raise InvalidArgument("types", text, BOUNDS.format(pair["name"]))
+        raise InvalidArgument("types", given, BOUNDS.format(name))
     return replace(facts, low=Bound(low), high=Bound(high))
 
 

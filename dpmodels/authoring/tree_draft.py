@@ -26,7 +26,7 @@ from dpmodels.authoring.draft import (
     named,
 )
 from dpmodels.authoring.facts import TODO, Facts
-from dpmodels.authoring.given_types import read_types, with_types
+from dpmodels.authoring.given_types import by_name, read_types, with_types
 from dpmodels.authoring.keys import Proposals, proposals
 from dpmodels.authoring.source import Source
 from dpmodels.contract.tree import MOST_TABLES, TABLE_NAME
@@ -93,12 +93,13 @@ def draft_all(
     public = public_facts or PublicFacts()
     sources = public.sources(str(data))
     tables = {name: _read(name, place, sources) for name, place in places.items()}
+    doubted, named = False, by_name(public.types)
+    for title, table in tables.items():
+        typed = {name for name in table.types if f"{title}.{name}" in named}
+        unknown = [name for name in table.types if name not in table.facts and name not in typed]
+        doubted |= are_doubted(table.location, unknown, 0 if table.facts else table.least - len(typed), affirmed)
     given = read_types(public.types, [f"{name}.{one}" for name, table in tables.items() for one in table.types])
     tables = {name: _with_types(name, table, given) for name, table in tables.items()}
-    doubted = False
-    for table in tables.values():
-        unknown = [name for name in table.types if name not in table.facts]
-        doubted |= are_doubted(table.location, unknown, 0 if table.facts else table.least, affirmed)
     text = "\n".join(_lines(title_of(str(data)), tables, sources, public, editor))
     return doubted_draft(text) if doubted else text
 

@@ -138,7 +138,7 @@ def verify(
     """Check a hand-off by itself, without its ledger: every file, the budget, the pages, and the signature.
 
     Exits with 0 if a key that you name vouches for it, with 3 if it is only consistent, and with 1 if it has faults;
-    with 4 if you name an officer's key, and that officer did not sign that the files may leave.
+    with 4 if you name an officer's key, and no officer signed that the files may leave.
 
     Example: nacre verify hand-off --public-key signer.pub
     """

@@ -55,7 +55,7 @@ NOT_RELEASED = (
     "without, leave out --officer-key; by that key the charge alone is approved"
 )
 NOT_TO_LEAVE = 4
-"""The exit code of a check by an officer's key, where that officer did not sign that the files may leave."""
+"""The exit code of a check by an officer's key, where no officer signed that the files may leave."""
 
 
 def caution(privacy: PrivacyConfig | PureConfig | ClientPrivacyConfig) -> None:

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from dpmodels.authoring.draft import PublicFacts, draft
+from dpmodels.authoring.header import DoubtfulNames
 from dpmodels.authoring.lint import load_draft
 from dpmodels.authoring.tree_draft import draft_all
 from dpmodels.errors import InvalidArgument
@@ -156,3 +157,11 @@ def test_the_columns_of_no_known_type_are_named_with_the_option_that_gives_them_
     assert "no type is known" not in run_cli("schema", "init", tmp_path / "t.csv")[2]
     (tmp_path / "u.csv").write_text("age,sex\n")
     assert "no type is known" not in run_cli("schema", "init", tmp_path / "u.csv", "--discover-all")[2]
+
+
+def test_a_slip_in_a_type_shows_no_value_of_a_file_without_a_header(tmp_path: Path) -> None:
+    data = tmp_path / "visits.csv"
+    data.write_text("Alice,flu,1987\nBob,cold,1990\n")
+    with pytest.raises(DoubtfulNames) as refusal:
+        draft(data, public_facts=PublicFacts(types="Alcie=categorical"))
+    assert "Alice" not in str(refusal.value)

@@ -278,6 +278,9 @@ def test_a_draft_takes_the_types_that_a_person_knows_and_marks_what_a_discovery_
     assert columns["fee"]["max"] == "discover" and "TODO" not in str(columns)
     with pytest.raises(nacre.NacreError, match="none of them"):
         nacre.draft_schema(frame, types={"aeg": "integer"})
+    odd = pd.DataFrame({"ratio (a = b)": [1.0], "age": [3]})
+    columns = yaml.safe_load(nacre.draft_schema(odd, types={"ratio (a = b)": "number:0:1"}))["columns"]
+    assert columns["ratio (a = b)"]["max"] == 1
 
 
 def test_what_is_promised_is_there_and_documented():
