@@ -4,17 +4,12 @@ import os
 from pathlib import Path
 
 from dpmodels.errors import ArtifactError, in_words
-from dpmodels.hand_off.verification import CONSISTENT, VERIFIED, Verification
+from dpmodels.hand_off.verification import Verification
 from dpmodels.plural import counted
 from dpmodels.privacy import Adjacency
 from nacre.ledgers import Place
 from nacre.notebook import facts_as_html
 from nacre.words import CALLS, argument
-
-MEANS = {
-    VERIFIED: "whole, and signed by the key you named",
-    CONSISTENT: "nobody whom you named vouches for it; get the signer's key, and name it by `public_key`",
-}
 
 
 class Verified(Verification):
@@ -28,8 +23,7 @@ class Verified(Verification):
         return facts_as_html(self._headline(), self._facts())
 
     def _headline(self) -> str:
-        means = MEANS.get(self.verdict, counted(len(self.faults), "fault"))
-        return f"nacre hand-off: {self.verdict}: {means}"
+        return f"nacre hand-off: {in_words(self.headline, argument, CALLS)}"
 
     def _facts(self) -> dict[str, str]:
         """Return what there is to say by its name; each fault, caution and note is a line."""

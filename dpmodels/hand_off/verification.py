@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpmodels.hand_off.signature import NOBODY, NOBODY_AGREED
+from dpmodels.plural import counted
 
 UNCHECKED = (
     "that the rows were drawn from the release (`nacre validate` holds them against schema.yaml), what is declared, "
@@ -11,6 +12,17 @@ UNCHECKED = (
 )
 """What no check of a hand-off can see."""
 VERIFIED, CONSISTENT, FAULTY = "VERIFIED", "CONSISTENT ONLY", "FAULTY"
+MEANS = {
+    VERIFIED: "whole, and signed by the key you named",
+    CONSISTENT: "nobody whom you named vouches for it. It hangs together, and whoever made it could have made it up; "
+    "get the signer's key from the signer, and name it with --public-key",
+}
+"""What a verdict says, where there are no faults."""
+NOT_ASKED = "an officer approved the charge, and none signed that these files may leave"
+NOT_RELEASED = (
+    "but no officer signed that these files may leave: the officer does it by `nacre approve FOLDER`. To go on "
+    "without, leave out --officer-key; by that key the charge alone is approved"
+)
 
 
 @dataclass
@@ -23,6 +35,7 @@ class Verification:
         approved: which officer signed for the charge, before there were rows.
         agreed: which officer signed that these files may leave.
         vouched: whether the manifest is signed by the key that the recipient named.
+        charge_approved: whether some officer signed for the charge.
         officer_named: whether the recipient named an officer's key, and so expects that officer's signatures.
         notes: what was not checked, and why.
     """
@@ -41,6 +54,7 @@ class Verification:
     cautions: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     vouched: bool = False
+    charge_approved: bool = False
     officer_named: bool = False
     work: int = field(default=0, compare=False, repr=False)
     priced: set[Any] = field(default_factory=set, compare=False, repr=False)
@@ -66,6 +80,15 @@ class Verification:
     def may_not_leave(self) -> bool:
         """Tell whether the recipient asked for an officer's signature that the files may leave, and there is none."""
         return self.officer_named and self.agreed == NOBODY_AGREED
+
+    @property
+    def headline(self) -> str:
+        """Say the verdict, what it means, and whether the files may leave where an officer is concerned with them."""
+        if self.faults:
+            return f"{FAULTY}: {counted(len(self.faults), 'fault')}"
+        released = NOT_RELEASED if self.may_not_leave else NOT_ASKED
+        concerned = self.may_not_leave or (self.charge_approved and self.agreed == NOBODY_AGREED)
+        return f"{self.verdict}: {MEANS[self.verdict]}" + (f"; {released}" if concerned else "")
 
     @property
     def verdict(self) -> str:

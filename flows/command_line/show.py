@@ -44,16 +44,6 @@ PRODUCTS = {
 PAGES = {"statement.html": "statement for an officer", "data-sheet.html": "data sheet", "model-card.html": "model card"}
 
 
-VERDICTS = {
-    "VERIFIED": "whole, and signed by the key you named",
-    "CONSISTENT ONLY": "nobody whom you named vouches for it. It hangs together, and whoever made it could have made "
-    "it up; get the signer's key from the signer, and name it with --public-key",
-}
-"""What the verdict on a hand-off says, where it has no faults."""
-NOT_RELEASED = (
-    "but no officer signed that these files may leave: the officer does it by `nacre approve FOLDER`. To go on "
-    "without, leave out --officer-key; by that key the charge alone is approved"
-)
 NOT_TO_LEAVE = 4
 """The exit code of a check by an officer's key, where no officer signed that the files may leave."""
 
@@ -290,8 +280,7 @@ def show_verified(
     if as_json:
         print_json({"verdict": verified.verdict, **facts, "cautions": verified.cautions, "notes": verified.notes})
     else:
-        released = f"; {NOT_RELEASED}" if verified.may_not_leave else ""
-        echo(f"{verified.verdict}: {VERDICTS[verified.verdict]}{released}")
+        echo(verified.headline)
         print_facts("hand-off", spaced(facts))
     for kind, remarks in (("caution", verified.cautions), ("note", verified.notes)):
         for one in remarks:

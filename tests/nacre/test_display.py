@@ -79,7 +79,7 @@ def test_a_check_shows_its_verdict_first_then_faults_and_notes(made: nacre.Resul
     checked = nacre.verify(made.folder)
     lines = repr(checked).splitlines()
     assert lines[0].startswith("<nacre hand-off: CONSISTENT ONLY: nobody whom you named vouches for it")
-    assert "name it by `public_key`" in lines[0] and any("epsilon" in line for line in lines[1:])
+    assert "name it with `public_key`" in lines[0] and any("epsilon" in line for line in lines[1:])
     assert not any(line.startswith("  faults") for line in lines) and "[]" not in repr(checked)
     checked.faults, checked.notes = ["a <b> was changed", "c is missing"], ["d was not checked"]
     lines = [line.split(maxsplit=1) for line in repr(checked).splitlines()]
