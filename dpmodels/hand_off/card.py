@@ -7,6 +7,7 @@ Privacy: made of the manifest, the contract, the ledger's entries and the publis
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -26,6 +27,7 @@ from dpmodels.ledger.declared import Said
 from dpmodels.ledger.records import MOST_EARLIER, Balance, Standing
 from dpmodels.ledger.store import digest
 from dpmodels.limits import LARGEST_CARD, read_json
+from dpmodels.pages.uses import uses
 from dpmodels.releases.contract import Contract
 
 CLOSE = 1e-3
@@ -356,4 +358,6 @@ def _quality(report: Mapping[str, Any]) -> dict[str, Any]:
         figures["numbers"] = numbers
     if "drowned" in report:
         figures["drowned"] = report["drowned"]
+    if sorted_uses := uses(report):
+        figures["uses"] = asdict(sorted_uses)
     return figures

@@ -7,8 +7,9 @@ from dpmodels.hand_off.signature import NOBODY, NOBODY_AGREED
 from dpmodels.plural import counted
 
 UNCHECKED = (
-    "that the rows were drawn from the release (`nacre validate` holds them against schema.yaml), what is declared, "
-    "the days of charges, an officer's name, and what the account had spent before: the word of whoever made this"
+    "that the noise was added and the rows were drawn from the release (`nacre validate` holds them against "
+    "schema.yaml), what is declared, the days of charges, an officer's name, and what the account had spent before: "
+    "the word of whoever made this"
 )
 """What no check of a hand-off can see."""
 VERIFIED, CONSISTENT, FAULTY = "VERIFIED", "CONSISTENT ONLY", "FAULTY"

@@ -11,7 +11,16 @@ from dpmodels import amounts
 from dpmodels.accounting.meaning import MOST_EPSILON, guesses_of_budget, in_words
 from dpmodels.keys import fingerprint
 from dpmodels.pages import embedded, federated, report
-from dpmodels.pages.card_words import MOST_WORDS, REPLACED, cut, odds_factor, of_values, once_in, words_of
+from dpmodels.pages.card_words import (
+    MOST_WORDS,
+    REPLACED,
+    after_one_to_nine,
+    cut,
+    odds_factor,
+    of_values,
+    once_in,
+    words_of,
+)
 from dpmodels.pages.glance import AS_A_RULE, MOST_CLIPPED, clipped, doubted
 from dpmodels.pages.page import percent, render_page, short
 from dpmodels.pages.questions import answers
@@ -258,7 +267,9 @@ def _of_all(one: Mapping[str, Any]) -> dict[str, Any]:
     guesses = one["right_guesses"] if of_noise else guesses_of_budget(epsilon, delta)
     beyond = once_in(one["beyond"]) if of_noise else ""
     said = {"factor": odds_factor(factor), "beyond": beyond, "guesses": in_words(guesses), "of_noise": of_noise}
-    return {"all": said | of_values(factor, delta, one["adjacency"] == REPLACED)}
+    values = of_values(factor, delta, one["adjacency"] == REPLACED)
+    example = after_one_to_nine(factor and factor**2) if values["factor_of_values"] else ""
+    return {"all": said | values | {"example_of_values": example}}
 
 
 def _earlier(charge: Mapping[str, str], spent: str | None) -> dict[str, str]:

@@ -22,8 +22,8 @@ def words_of(facts: Mapping[str, Any]) -> dict[str, Any]:
         "epsilon": amounts.spent(hand_off["epsilon"]),
         "factor": odds_factor(meant["odds_factor"]),
         **of_values(meant["odds_factor"], hand_off["delta"], hand_off["adjacency"] == REPLACED),
-        "example": _after_one_to_nine(meant["odds_factor"]),
-        "example_of_values": _after_one_to_nine(meant["odds_factor"] and meant["odds_factor"] ** 2),
+        "example": after_one_to_nine(meant["odds_factor"]),
+        "example_of_values": after_one_to_nine(meant["odds_factor"] and meant["odds_factor"] ** 2),
         "beyond": once_in(meant["beyond"]),
         "delta": once_in(hand_off["delta"]),
         "guesses": in_words(meant["right_guesses"]),
@@ -119,7 +119,7 @@ def of_values(factor: float | None, delta: float, replaced: bool) -> dict[str, s
     return {"factor_of_values": odds_factor(twice), "delta_of_values": once_in(delta_of_values)}
 
 
-def _after_one_to_nine(factor: float | None) -> str:
+def after_one_to_nine(factor: float | None) -> str:
     """Return what a belief of 10 % may become, rounded up; nothing where it may become nearly anything."""
     return "" if factor is None or factor > 1000 else f"{math.ceil(1000 * factor / (factor + 9)) / 10:g} %"
 

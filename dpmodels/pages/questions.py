@@ -66,9 +66,10 @@ def _at_worst(words: Mapping[str, str], accounts: Accounts) -> Answer:
     if of_all:
         text += f" By these files alone: {bounds[1]}."
     text += " A coin wins 50 % of even bets."
-    if words["example_of_values"]:
-        text += " A guess of 10 % on a value of one that is known to be there, such as a diagnosis, becomes one of "
-        text += f"{words['example_of_values']} at most by these files, apart from a small probability."
+    examples = [words["example_of_values"], of_all["example_of_values"] if of_all else ""]
+    if words["factor_of_values"] and examples[0]:
+        text += " A guess of 10 % on a value of somebody who is known to be there, such as a diagnosis, becomes one of "
+        text += f"{examples[0]} at most by these files{f', and of {examples[1]} by all' if examples[1] else ''}."
     more = ("In odds", f"{STATEMENT}#odds"), ("In guesses", f"{STATEMENT}#guesses")
     return Answer("What could somebody learn at worst?", text, (*more, ("Budget", f"{STATEMENT}#budget")))
 
@@ -166,9 +167,11 @@ def _traced(facts: Facts, words: Mapping[str, str]) -> Answer:
     elif "words" in content:
         text = f"What is handed over: {_sentence(cut(content['words']))}"
     else:
-        text = "No row is a copy of a real one, or of anybody: rows are drawn from a model of noisy sums, and one that "
-        text += "equals a real one is no sign that somebody is there. Something may still be inferred about a person, "
-        text += "within answer 2. Whether the files are anonymous in law is for the controller to decide."
+        text = (
+            "Rows are drawn from a model of noisy sums, by the word of whoever signed; one may happen to equal a real "
+        )
+        text += "one, which proves nothing about anybody. What may be inferred about a person is in answer 2. Whether "
+        text += "the files are anonymous in law is for the controller to decide."
     if content.get("left_out"):
         text += f" Left out, because they name somebody or are free text: {cut(', '.join(content['left_out']))}."
     if content.get("made_anew"):
@@ -190,9 +193,9 @@ def _recipients(facts: Facts) -> Answer:
 
 
 def _checks() -> Answer:
-    text = "By “nacre verify FOLDER --public-key KEY”, with a key that you got elsewhere; it asks nothing of the "
-    text += "operator. It cannot check that rows were drawn from the release, what is declared, days, names, and what "
-    text += "had been spent before this: these rest on whoever signed."
+    text = "By “nacre verify FOLDER --public-key KEY --officer-key KEY”, with keys that you got elsewhere; it asks "
+    text += "nothing of the operator. It cannot check that the noise was added and rows were drawn from it, what is "
+    text += "declared, days, names, and what had been spent before this: these rest on whoever signed."
     more = (("To check", f"{STATEMENT}#check"),)
     return Answer("How is it checked that nothing was changed, and what is not?", text, more)
 

@@ -130,3 +130,22 @@ def test_an_approval_is_no_later_than_the_charge_which_it_was_needed_for() -> No
     assert said.startswith("The charge, by Dana, no later than 2026-11-28") and "officer.sig" in said
     card["hand_off"]["approved"] = card["accounts"][0]["approved"] = None
     assert answer(render_statement(card), 6).startswith("The charge by nobody, since the account named no officer.")
+
+
+def test_the_data_sheet_says_what_the_report_says_rows_are_for_and_not_for() -> None:
+    card = facts()
+    said = {"good": ["shares of age (within 5 %)"], "care": ["shares of dose"], "never": ["questions about ward"]}
+    card["quality"]["uses"] = said
+    sheet = text_of(render_sheet(card))
+    assert "What it is good for shares of age (within 5 %). With care: shares of dose." in sheet
+    assert "Nor: questions about ward. No last word" in sheet
+    del card["quality"]["uses"]
+    assert "Questions about the population: shares, means" in text_of(render_sheet(card))
+
+
+def test_what_all_releases_tell_of_a_value_stands_beside_what_these_files_do() -> None:
+    said = answer(render_statement(with_earlier()), 2)
+    assert said.startswith("Whoever holds all that the account paid for so far: odds on whether one record is there")
+    assert "By these files alone: " in said
+    assert re.search(r"becomes one of [\d.]+ % at most by these files, and of 85.9 % by all\.", said), said
+    assert "by all" not in answer(render_statement(facts()), 2)
