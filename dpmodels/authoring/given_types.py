@@ -22,7 +22,10 @@ KINDS = {
 }
 """The types that may be given, and the kinds of column that they stand for; a datetime is cut to the day."""
 BOUNDED = ("integer", "number", "datetime")
-FORM = 'be pairs such as "age=integer:0:120 ward=categorical": the name of a column, a type, and bounds if known'
+FORM = (
+    'be pairs such as "age=integer:0:120 ward=categorical": the name of a column, a type, and bounds if known (lists '
+    "of values are written in the draft)"
+)
 UNKNOWN = "name columns as the data does; {} is none of them"
 MEANT = "; did you mean {}?"
 NO_TYPE = f"have one of these types: {', '.join(KINDS)}; that of {{}} is none"
@@ -43,7 +46,7 @@ def read_types(given: str | Mapping[str, str], names: Collection[str]) -> dict[s
             raise InvalidArgument("types", given, UNKNOWN.format(name) + (MEANT.format(near[1]) if near else ""))
         kind = KIND.fullmatch(text)
         if kind is None:
-            raise InvalidArgument("types", given, FORM)
+            raise InvalidArgument("types", f"{name}={text}", FORM)
         if kind["type"] not in KINDS:
             raise InvalidArgument("types", given, NO_TYPE.format(name))
         facts[name] = _facts(name, kind, given)
@@ -62,7 +65,7 @@ def by_name(given: str | Mapping[str, str]) -> Mapping[str, str]:
     while position < len(text.rstrip()):
         pair = PAIR.match(text, position)
         if pair is None:
-            raise InvalidArgument("types", text, FORM)
+            raise InvalidArgument("types", text[position:].split(maxsplit=1)[0], FORM)
         pairs[pair["name"]], position = pair["kind"], pair.end()
     return pairs
 

@@ -25,6 +25,8 @@ GROUPS = 4
 """Rows of a square that stands beside another."""
 TWO_LINES, LINE, LETTER = 11, 12.0, 7.4
 """Letters of such a label in a line, the height of a line, and the width of a letter."""
+ROUNDED = 1e-7
+"""Part of a percentage that is no reason to round it up."""
 SHADES = 8
 """Steps of a color between nothing and full."""
 
@@ -78,7 +80,7 @@ def square(
         shade = (math.ceil(depth) if scale else round(depth)) * (-1 if value < 0 else 1)
         shades.setdefault(shade, []).append(_cell(x, y, side, side))
         if scale and len(names) <= NUMBERED:
-            parts.append(words(x + side / 2, y + side / 2 + 3, f"{100 * value:.0f}", "middle", "cell"))
+            parts.append(words(x + side / 2, y + side / 2 + 3, str(math.ceil(100 * value - ROUNDED)), "middle", "cell"))
     parts = [path(_kind(shade), corners) for shade, corners in sorted(shades.items()) if shade] + parts
     small, most = ("", TEXT + 3 * bool(scale)) if side >= ROOM else ("tiny", 2 * TEXT)
     for index, name in enumerate(names if left else ()):

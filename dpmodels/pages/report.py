@@ -1,5 +1,6 @@
 """The publishable report as a page: the facts of ``report.json`` in plain words, plots and tables."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -59,6 +60,8 @@ DONE = {
     "dp-merf": "One noisy mean of random Fourier features was released, class by class, and a generator was "
     "trained until its own came close (DP-MERF).",
 }
+SENTENCE = re.compile(r"(?<=\.) (?=[A-Za-z0-9])")
+"""Between two sentences of a headline."""
 NARROW = 6
 """Columns of the table of means where noise alone leaves no mean open."""
 ELSE_DONE = "The method released noisy quantities under the budget below and drew the rows from a model of them alone."
@@ -85,7 +88,7 @@ def render(facts: Mapping[str, Any]) -> str:
         pair_tables=pair_tables(facts),
         uses=uses(facts),
         farther=farther(facts),
-        headline=facts.get("headline", "").replace("; ", ".\n").splitlines(),
+        headline=SENTENCE.split(facts.get("headline", "").replace("; ", ". ")),
         warned=warned_columns(facts),
         errors=worst_first(facts["columns"]),
         numbers=numbers,

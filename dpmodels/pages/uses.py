@@ -18,6 +18,8 @@ CLOSE, FAR = 0.05, 0.2
 """Within what a figure is for it to be of use, and beyond what it is of none."""
 MOST_NAMED = 8
 """Names in a sentence."""
+MOST_PAIRS = 3
+"""Pairs that are named."""
 MOST_ABSENT = 4
 """Categories of a column that are named."""
 WEAKENED = 0.8
@@ -43,7 +45,7 @@ def uses(report: Facts) -> Uses | None:
     return Uses(
         tuple(_close(errors, pairs, report)),
         tuple(_with_care(errors, pairs, report)),
-        tuple(_never(errors, pairs, columns)),
+        tuple(_never(errors, pairs, columns, [one["name"] for one in report["columns"]])),
     )
 
 
@@ -83,19 +85,25 @@ def _with_care(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], floa
 
 
 def _never(
-    errors: Mapping[str, float], pairs: Mapping[tuple[int, int], float], columns: Sequence[Facts]
+    errors: Mapping[str, float],
+    pairs: Mapping[tuple[int, int], float],
+    columns: Sequence[Facts],
+    names: Sequence[str],
 ) -> Iterator[str]:
     lost = [one["name"] for one in columns if unresolved(one)]
-    if names := [*lost, *(name for name, error in errors.items() if error > FAR)]:
-        yield f"questions about {listed(names)} by itself" if len(names) == 1 else f"questions about {listed(names)}"
+    if far := [*lost, *(name for name, error in errors.items() if error > FAR)]:
+        yield f"questions about {listed(far)}" + " by itself" * (len(far) == 1)
     for figure, words in (("mean", "means and totals"), ("p99", "99 % quantiles")):
-        if names := [one["name"] for one in columns if figure in one.get("avoid", ()) and one["name"] not in lost]:
-            yield f"{words} of {listed(names)}"
-    if number := sum(error > FAR for error in pairs.values()):
-        yield f"two columns together in {counted(number, 'pair')} (beyond {percent(FAR)})"
+        if avoided := [one["name"] for one in columns if figure in one.get("avoid", ()) and one["name"] not in lost]:
+            yield f"{words} of {listed(avoided)}"
+    farthest = sorted((places for places, error in pairs.items() if error > FAR), key=lambda places: -pairs[places])
+    if farthest:
+        pairs_far = [f"{names[first]} with {names[second]}" for first, second in farthest]
+        number = counted(len(farthest), "pair")
+        yield f"two columns together in {number} (beyond {percent(FAR)}): {listed(pairs_far, MOST_PAIRS)}"
     for one in columns:
-        if names := absent(one):
-            yield f"whether {one['name']} is ever {listed(names, MOST_ABSENT)}: no row has it, which noise may do"
+        if gone := absent(one):
+            yield f"whether {one['name']} is ever {listed(gone, MOST_ABSENT)}: no row has it, which noise may do"
     yield "what only three or more columns show together, rare combinations, and anything about a single person"
 
 

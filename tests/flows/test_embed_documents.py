@@ -336,7 +336,7 @@ def test_the_plan_says_what_would_be_charged_and_charges_nothing(letters: Path) 
     words = ["plan-documents", *embed_words(letters)[1:]]
     code, out, err = run_cli(*words)
     assert code == 0 and not (letters / "home").exists(), err
-    for said in ("sentence of a document, replace_one", "epsilon=10.0, delta=0", "each document", "WEAK FOR"):
+    for said in ("replaced by another (replace_one)", "epsilon=10.0, delta=0", "each document", "WEAK FOR"):
         assert said in out, out
 
 

@@ -45,7 +45,7 @@ def test_pairs_are_counted_and_those_with_the_target_apart() -> None:
     tables = "tables of two columns in broad groups, in 1 of 3 pairs, 1 of 2 of these with a, the target (within 5 %)"
     assert tables in said(sorted_pairs.good)
     assert "two columns together in 1 more pair (within 20 %)" in said(sorted_pairs.care)
-    assert "two columns together in 1 pair (beyond 20 %)" in said(sorted_pairs.never)
+    assert "two columns together in 1 pair (beyond 20 %): b with c" in said(sorted_pairs.never)
 
 
 def test_a_relation_that_lost_strength_beyond_its_noise_is_named() -> None:
