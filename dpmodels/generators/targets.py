@@ -35,6 +35,8 @@ Estimates = tuple[list[Floats], list[Floats]]
 """Unbiased estimates of the same counts, and their variances."""
 Joint = tuple[Interactions, NDArray[np.int64], float]
 """Interactions in joint tables, what was released of them, and its noise_stddev; in lattice steps."""
+FEWEST = 8
+"""Cells of a number column from which on its ends are told from its body."""
 OFF_PRODUCTS = 0.15
 """How far a fit may be from tables that follow from products, where 1 is as far as the noise of these."""
 
@@ -171,18 +173,19 @@ def _spread(edges: NDArray[np.int64], shares: Floats, cut: NDArray[np.int64]) ->
 def ends_of(
     zooms: Sequence[tuple[Zoom, list[Floats], float]],
     looks: Sequence[tuple[Moments, NDArray[np.int64], float]],
-    zoomed: Sequence[int],
 ) -> dict[int, Ends]:
-    """Pool all that was measured of the cells of every column that has many values, by the column's place.
+    """Pool all that was measured of the cells of every number column that has some, by the column's place.
 
     Args:
-        zooms: cells, counts and their noise_stddev, in records.
+        zooms: cells, counts and their noise_stddev, in records; of the columns that have many values.
         looks: the first look, whose cells are the fine ones, and the second; vectors and their noise_stddev, in steps.
-        zoomed: places of the columns.
     """
     fine = looks[0][0].partition
     shares = zoomed_shares(zooms, fine)
-    return {index: _ends_of(fine, index, shares.get(index), zooms, looks) for index in zoomed}
+    numbers = [
+        index for index, column in enumerate(fine.columns) if isinstance(column, Continuous) and column.cells >= FEWEST
+    ]
+    return {index: _ends_of(fine, index, shares.get(index), zooms, looks) for index in numbers}
 
 
 def _ends_of(
@@ -196,6 +199,8 @@ def _ends_of(
     if not isinstance(column, Continuous):
         raise TypeError(f"column {index} has no interval")
     for zoom, histograms, noise in zooms:
+        if index not in zoom.zoomed:
+            continue
         coarse = zoom.partition.edges(index)
         cell = np.searchsorted(coarse, edges[:-1], side="right") - 1
         measured.append((cell, histograms[zoom.zoomed.index(index)][: len(coarse) - 1], noise))

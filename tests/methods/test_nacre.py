@@ -36,6 +36,7 @@ from dpmodels.releases.steps import NoisySum
 from dpmodels.releases.system import Craft
 from tests.kit import support
 from tests.kit.errors import refused
+from tests.kit.reports import release_of
 from tests.kit.support import make_records, make_schema
 
 BUDGET = PrivacyBudget(epsilon=1, delta=1e-5)
@@ -601,3 +602,18 @@ def test_hardly_any_records_of_a_wide_table_with_missing_values_give_a_table(tmp
     assert isinstance(system.answers(released.value)[-1].embedding, Products)
     (drawn,) = system.fit(released, Craft(seed=0)).sample(50, 0)
     assert len(drawn) == 50 and system.marginals(released.value).records >= 1
+
+
+def test_noise_puts_no_values_beyond_the_end_of_a_short_count():
+    """Fewer values than are zoomed into, few of them used: four of a hundred rows had values that no real row has."""
+    rng = np.random.default_rng(0)
+    columns = {"visits": {"type": "integer", "min": 0, "max": 50}, "left": {"type": "boolean"}}
+    schema = Schema.model_validate({"name": "cohort", "target": "left", "columns": columns})
+    visits, far = rng.negative_binomial(2, 0.5, 5000).clip(0, 12), []
+    records = Codec(schema).encode(pa.table({"visits": visits, "left": rng.random(5000) < 0.3}))
+    for seed in range(3):
+        model = Nacre().fit(Released(release_of(Nacre(), records, schema)), Craft(seed=seed))
+        values = Codec(schema).decode(next(iter(model.sample(5000, seed))))["visits"].to_numpy()
+        far.append((values > 16).mean())
+        assert values.mean() == pytest.approx(visits.mean(), rel=0.12)
+    assert max(far) < 0.005

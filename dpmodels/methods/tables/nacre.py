@@ -203,4 +203,4 @@ def _ends(looks: Looks, zooms: Sequence[NoisySum], fine: NoisySum, second: Noisy
     """Pool what all looks released of the columns that are zoomed into, by their places (post-processing)."""
     zoom_looks = [(look.embedding.zoom, look.embedding.unpack(look.vector), look.noise_stddev / STEP) for look in zooms]
     measured = [(look.embedding, look.vector, look.noise_stddev) for look in (fine, second)]
-    return ends_of(zoom_looks, measured, looks.coarse.zoomed)
+    return ends_of(zoom_looks, measured)
