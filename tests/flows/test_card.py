@@ -69,11 +69,11 @@ def test_the_sheet_says_what_the_account_spent_before_and_what_remains(site: Pat
     assert "release and charged report together" in said
     of_all, of_budget = own["right_guesses"], guesses_of_budget(float(own["after"]), 1e-5)
     assert second["meaning"]["right_guesses"] < of_all < of_budget - 0.05
-    assert "Whoever has all that this account paid for until then moves odds by a factor of at most" in said
+    assert "Whoever has all that it paid for, this included, moves odds by a factor of at most" in said
     assert f"right in at most {in_words(of_all)} of cases" in said and "by ε and δ alone, whatever" not in said
     alone = text_of(site / "out" / "statement.html")
     assert "1 charge was made before:" in said and "made before:" not in alone
-    assert "Whoever has all that this account paid for" not in alone
+    assert "Whoever has all that it paid for" not in alone
     (earlier,) = own["earlier"]
     assert own["charges"] == 1 and earlier["run"] == read_manifest(site / "out").run and earlier["epsilon"] == "1.0"
     (book,) = second["books"]
