@@ -70,7 +70,7 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.nightly_if("postgresql")
+@pytest.mark.nightly  # schedules and automations are held in test_automations.py and test_production.py, too
 def test_a_night_runs_on_schedule_and_another_survives_its_worker(site: Site) -> None:
     worker = site.start_worker()
 
@@ -125,7 +125,7 @@ def test_a_night_runs_on_schedule_and_another_survives_its_worker(site: Site) ->
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.nightly_if("postgresql")
+@pytest.mark.nightly  # what the pool that trains may see is held in tests/privacy/test_two_pools.py, too
 def test_an_approved_run_is_trained_where_the_data_cannot_be_seen(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     if not any(worker.poll() is None for worker in site.workers):
         site.start_worker()

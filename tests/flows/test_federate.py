@@ -455,6 +455,7 @@ ROOT = {"PYTHONPATH": str(Path(__file__).parents[2])}
 
 
 @pytest.mark.slow
+@pytest.mark.nightly  # beside clients that work in the server's process, in tests/kinds
 def test_workers_compute_the_same_bits_as_here_and_the_dead_and_the_late_are_named(
     tmp_path: Path, bucket: Bucket, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -132,6 +132,7 @@ def test_a_deployed_flow_run_without_an_account_learns_nothing_of_a_file(tmp_pat
         start(config)
 
 
+@pytest.mark.nightly  # its sentences are held in test_paid_twice.py, too
 def test_the_same_run_again_is_told_what_is_free_and_both_commands_do_it(spent: Path, tmp_path: Path) -> None:
     home, before = spent / "home", charges(spent / "home")
     run = payer(spent)

@@ -50,6 +50,7 @@ def expire(leases: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly  # beside one process that serves everything, in test_deployments.py
 def test_a_killed_server_ends_serve_and_its_accounts_go_on(tmp_path: Path) -> None:
     home, port, file = tmp_path / "home", free_port(), tmp_path / "one.yaml"
     shipped = yaml.safe_load(SHIPPED.read_text())["deployments"]
