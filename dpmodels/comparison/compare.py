@@ -28,7 +28,7 @@ class Score:
     real: str = ""
 
 
-Told = Callable[[float, float, str], object]
+Progress = Callable[[float, float, str], object]
 """Hears how much is done, of how much, and at which table the work is."""
 SCORES = (
     Score("total variation, 1-way", DOWN, "marginals", "mean_total_variation_1_way", "mean_chance_1_way"),
@@ -72,11 +72,11 @@ def compare_tables(
     options: Options,
     run: Callable[..., Iterable[Any]] = map,
     called: Mapping[Path, str] = MappingProxyType({}),
-    told: Told = lambda *_: None,
+    progress: Progress = lambda *_: None,
 ) -> Sensitive[dict[str, Any]]:
     """Judge Parquet files, or folders of them, against the real rows, on as many threads as ``run``, a map, has.
 
-    ``called`` is what messages call a table, by its path; ``told`` hears after each metric how many tables are done.
+    ``called`` is what messages call a table, by its path; ``progress`` hears after each metric how many are done.
 
     Privacy: exact statistics of the real data, so the result stays Sensitive.
 
@@ -93,17 +93,17 @@ def compare_tables(
     more = {"four classifiers": classifier_facts}
     reports = {
         name: evaluate_table(
-            side, Rows(schema, rows_of(path), run), options, more, part_of(told, tables, name)
+            side, Rows(schema, rows_of(path), run), options, more, part_of(progress, tables, name)
         ).reveal()
         for name, path in tables.items()
     }
     return Sensitive(comparison_of(schema.name, score_lines(reports), reports))
 
 
-def part_of(told: Told, tables: Iterable[str], name: str) -> Callable[[float], object]:
+def part_of(progress: Progress, tables: Iterable[str], name: str) -> Callable[[float], object]:
     """Return what hears how large a share of one table's work is done, and tells how many of all tables are."""
     names = list(tables)
-    return lambda share: told(names.index(name) + share, len(names), name)
+    return lambda share: progress(names.index(name) + share, len(names), name)
 
 
 def comparison_of(

@@ -74,7 +74,7 @@ class Options(Frozen):
     real_rows: bool = False
 
 
-def unheard(share: float) -> None:
+def unwatched(share: float) -> None:
     """Hear how far the work is where nobody waits for it."""
 
 
@@ -126,11 +126,11 @@ def evaluate_table(
     synthetic: Rows,
     options: Options,
     more: Mapping[str, Metric] | None = None,
-    told: Share = unheard,
+    progress: Share = unwatched,
 ) -> Sensitive[dict[str, Any]]:
     """Run every metric on one synthetic table, and ``more`` that need something else besides.
 
-    ``told`` hears after each metric how large a share of them is done.
+    ``progress`` hears after each metric how large a share of them is done.
 
     Privacy: exact statistics of the real data, so the result stays Sensitive.
     """
@@ -149,7 +149,7 @@ def evaluate_table(
     with ThreadPoolExecutor(options.workers, initializer=options.begin_thread) as pool:
         running = {name: pool.submit(_attempt, job) for name, job in jobs.items()}
         for done, _ in enumerate(as_completed(running.values()), 1):
-            told(done / len(running))
+            progress(done / len(running))
         results = {name: future.result() for name, future in running.items()}
     return Sensitive(
         {

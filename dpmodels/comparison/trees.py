@@ -13,9 +13,9 @@ import numpy as np
 from dpmodels.arrays import Floats
 from dpmodels.codec.encode import Records
 from dpmodels.codec.tree import TreeRecords
-from dpmodels.comparison.compare import Told, comparison_of, part_of, score_lines
+from dpmodels.comparison.compare import Progress, comparison_of, part_of, score_lines
 from dpmodels.comparison.frame import Rows
-from dpmodels.comparison.report import BANNER, Options, Share, evaluate_table, load_real, unheard
+from dpmodels.comparison.report import BANNER, Options, Share, evaluate_table, load_real, unwatched
 from dpmodels.comparison.standing import DOWN
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree import Tree
@@ -45,11 +45,11 @@ def evaluate_tree(
     options: Options,
     run: Callable[..., Iterable[Any]] = map,
     held_out: Sensitive[Units] | None = None,
-    told: Share = unheard,
+    progress: Share = unwatched,
 ) -> Sensitive[dict[str, Any]]:
     """Compare the units of a tree with real ones, table by table.
 
-    ``held_out`` are units that the synthetic ones were not made from; ``told`` hears how large a share is done.
+    ``held_out`` are units that the synthetic ones were not made from; ``progress`` hears how large a share is done.
 
     Privacy: exact statistics of the real data, so the result stays Sensitive.
 
@@ -65,8 +65,8 @@ def evaluate_tree(
         schema = tree.flat_of(name)
         fresh = None if held_out is None else _rows_of(held_out, name, schema, run)
         side, rows = load_real(_rows_of(real, name, schema, run), fresh, schema, options), FlatRows(synthetic, name)
-        heard = partial(_told_of_part, told, place, len(tree.measured))
-        tables[name] = evaluate_table(side, Rows(schema, rows, run), options, told=heard).reveal()
+        part = partial(_progress_of_part, progress, place, len(tree.measured))
+        tables[name] = evaluate_table(side, Rows(schema, rows, run), options, progress=part).reveal()
         metrics |= {f"{name}: {key}": one for key, one in tables[name]["metrics"].items() if one["status"] != "done"}
         checks += [{**one, "name": f"{name}: {one['name']}"} for one in tables[name]["checks"]]
     units = None if held_out is None else sum(map(len, held_out.reveal()))
@@ -85,8 +85,8 @@ def evaluate_tree(
     )
 
 
-def _told_of_part(told: Share, place: int, parts: int, share: float) -> None:
-    told((place + share) / parts)
+def _progress_of_part(progress: Share, place: int, parts: int, share: float) -> None:
+    progress((place + share) / parts)
 
 
 def _rows_of(units: Sensitive[Units], name: str, schema: Schema, run: Callable[..., Iterable[Any]]) -> Sensitive[Rows]:
@@ -101,14 +101,16 @@ def compare_trees(
     options: Options,
     run: Callable[..., Iterable[Any]],
     held_out: Sensitive[Units] | None = None,
-    told: Told = lambda *_: None,
+    progress: Progress = lambda *_: None,
 ) -> Sensitive[dict[str, Any]]:
     """Judge several trees of tables against the same real ones.
 
     Privacy: exact statistics of the real data, so the result stays Sensitive.
     """
     reports = {
-        name: evaluate_tree(tree, real, units.reveal(), options, run, held_out, part_of(told, synthetic, name)).reveal()
+        name: evaluate_tree(
+            tree, real, units.reveal(), options, run, held_out, part_of(progress, synthetic, name)
+        ).reveal()
         for name, units in synthetic.items()
     }
     return Sensitive(comparison_of(tree.name, _scores(tree, reports), reports))

@@ -8,6 +8,7 @@ from typing import Any
 
 from dpmodels.pages.glance import fits, likely_error, likely_of_pair, rank_error, unresolved
 from dpmodels.pages.page import percent, percent_up
+from dpmodels.pages.uses import listed
 
 Facts = Mapping[str, Any]
 CLOSE = 0.05
@@ -126,7 +127,7 @@ def _within(errors: Mapping[str, float], what: str, whole: int) -> str:
         return f"within {percent_up(errors[worst[0]])} in {_number(len(errors), whole, what)}"
     far = [f"{name} ({percent_up(errors[name])})" for name in worst if errors[name] > CLOSE]
     count = _number(len(errors) - len(far), whole, what)
-    return f"within {percent(CLOSE)} in {count}, farthest off {_listed(far[: MOST_NAMED if what != PAIR else 1])}"
+    return f"within {percent(CLOSE)} in {count}, farthest off {listed(far[: MOST_NAMED if what != PAIR else 1])}"
 
 
 def _number(some: int, whole: int, what: str) -> str:
@@ -142,16 +143,8 @@ def _doubts(columns: Sequence[Facts]) -> list[str]:
     """Say which columns are not resolved, and of which others which figures are not to be used."""
     sentences = []
     if names := [one["name"] for one in columns if "released" in one and unresolved(one)]:
-        sentences.append(f"Not resolved: {_listed(names)}")
+        sentences.append(f"Not resolved: {listed(names, MOST_NAMED)}")
     for key, name in (("mean", "means and totals"), ("p99", "99 % quantiles")):
         if names := [one["name"] for one in columns if key in one.get("avoid", ()) and not unresolved(one)]:
-            sentences.append(f"Use no {name} of {_listed(names)}")
+            sentences.append(f"Use no {name} of {listed(names, MOST_NAMED)}")
     return sentences
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Name a few, and say how many more there are."""
-    few = names[:MOST_NAMED]
-    if more := len(names) - len(few):
-        return f"{', '.join(few)} and {more:,} more"
-    return " and ".join(filter(None, [", ".join(few[:-1]), few[-1]]))

@@ -87,7 +87,7 @@ def test_a_comparison_says_how_far_it_is_and_which_pair_is_farthest_off(tmp_path
     paths = {name: write(table, tmp_path / f"{name}.parquet") for name, table in (("made", made), ("worse", worse))}
     heard: list[tuple[float, float, str]] = []
     place = write(real, tmp_path / "real.parquet")
-    facts = compare_tables(paths, place, None, SCHEMA, QUICK, told=lambda *one: heard.append(one)).reveal()
+    facts = compare_tables(paths, place, None, SCHEMA, QUICK, progress=lambda *one: heard.append(one)).reveal()
     assert heard == [(0.5, 2, "made"), (1.0, 2, "made"), (1.5, 2, "worse"), (2.0, 2, "worse")]
     lines = {line["score"]: line for line in facts["scores"]}
     farthest = lines["associations, largest difference"]
