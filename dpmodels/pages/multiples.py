@@ -12,7 +12,7 @@ from dpmodels.pages.glance import likely_of_pair
 from dpmodels.pages.maps import beside, square
 from dpmodels.pages.page import percent, percent_up
 from dpmodels.pages.plots import Shares, bars, histogram
-from dpmodels.pages.uses import MOST_ABSENT, absent, dependence_by_noise, listed, weakened
+from dpmodels.pages.uses import MOST_ABSENT, absent, listed, most_by_noise, weakened
 from dpmodels.statistics.dependence import dependence
 
 Facts = Mapping[str, Any]
@@ -24,6 +24,8 @@ LISTED = 100
 """Pairs of columns that a table lists."""
 LONG = re.compile(r"(?<![-:.\d])-?(\d{5,}(\.\d+)?|\d+\.\d+)(?![-:.\d])")
 """Numbers that are too long for a drawing."""
+DAY = re.compile(r"\b(\d{4}-\d\d)-\d\d(?![-\d])")
+"""A day, which is longer than a drawing has room for."""
 FULL = 0.2
 """Distance of two columns that is drawn in full color."""
 
@@ -39,15 +41,19 @@ class Multiples:
 
 
 def multiples(columns: Sequence[Facts]) -> list[Multiples]:
-    """Draw the columns table by table, those with a warning first, in the order of the schema."""
+    """Draw the columns table by table, in the order of the schema; those with a warning are among those drawn at once."""
     tables: dict[str, list[Facts]] = {}
     for one in columns:
         tables.setdefault(one.get("table", ""), []).append(one)
     room, drawn = MOST, list[Multiples]()
     for table, members in tables.items():
-        figures = [column_figure(one) for one in sorted(members, key=lambda one: "warning" not in one)[:room]]
-        room -= len(figures)
-        drawn.append(Multiples(table, figures[:FIRST], figures[FIRST:], len(members) - len(figures)))
+        warned_first = sorted(range(len(members)), key=lambda place: "warning" not in members[place])[:room]
+        first, further = (
+            [column_figure(members[place]) for place in sorted(some)]
+            for some in (warned_first[:FIRST], warned_first[FIRST:])
+        )
+        room -= len(warned_first)
+        drawn.append(Multiples(table, first, further, len(members) - len(warned_first)))
     return drawn
 
 
@@ -126,11 +132,12 @@ def pair_tables(facts: Facts) -> list[Figure]:
     pairs = facts.get("pairs") or {}
     within = {(first, second): likely_of_pair(figures) for first, second, *figures in pairs.get("distances", ())}
     farthest = max(within.values(), default=0.0)
-    return [_pair_table(facts["columns"], one, within[*one["columns"]], farthest) for one in pairs.get("tables", ())]
+    return [_pair_table(facts, one, within[*one["columns"]], farthest) for one in pairs.get("tables", ())]
 
 
-def _pair_table(columns: Sequence[Facts], table: Facts, within: float, farthest: float) -> Figure:
+def _pair_table(facts: Facts, table: Facts, within: float, farthest: float) -> Figure:
     """Draw one pair: two squares, how far apart they may be, and by how much the columns depend on each other."""
+    columns, distances = facts["columns"], facts["pairs"]["distances"]
     first, second = (columns[place]["name"] for place in table["columns"])
     groups = [
         [(" or " if columns[place]["ordered"] else ", ").join(labels) for labels in of_one]
@@ -139,10 +146,9 @@ def _pair_table(columns: Sequence[Facts], table: Facts, within: float, farthest:
     shares = {name: table[name] for name in ("released", "synthetic")}
     released, synthetic = (percent(dependence(np.array(each))) for each in shares.values())
     title, said = f"{first} with {second}", f"within {percent_up(within)}"
-    foot = (
-        f"dependence: {released} released ({percent(dependence_by_noise(table))} by noise alone), {synthetic} synthetic"
-    )
-    foot += ": weakened" * weakened(table)
+    noise = f"up to {percent(most_by_noise(table, distances))} by noise alone"
+    foot = f"dependence: {released} released ({noise}), {synthetic} synthetic"
+    foot += ": weakened" * weakened(table, distances)
     drawn = beside(title, f"{said}; {foot}", (first, second), (_brief(groups[0]), _brief(groups[1])), shares)
     rows = tuple(
         (f"{one}; {other}", *(percent(table[name][i][j]) for name in ("released", "stddev", "synthetic")))
@@ -154,8 +160,10 @@ def _pair_table(columns: Sequence[Facts], table: Facts, within: float, farthest:
 
 
 def _brief(labels: Sequence[str]) -> list[str]:
-    """Write long numbers of labels in thousands or millions, as a drawing has room for; days stay as they are."""
-    return [LONG.sub(lambda number: _in_thousands(float(number[0])), label) for label in labels]
+    """Write long numbers of labels in thousands or millions, and days as months where these tell them apart."""
+    brief = [LONG.sub(lambda number: _in_thousands(float(number[0])), label) for label in labels]
+    months = [DAY.sub(r"\1", label) for label in brief]
+    return months if len(set(months)) == len(months) else brief
 
 
 def _in_thousands(value: float) -> str:

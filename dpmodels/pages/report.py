@@ -62,6 +62,8 @@ DONE = {
 }
 SENTENCE = re.compile(r"(?<=\.) (?=[A-Za-z0-9])")
 """Between two sentences of a headline."""
+AVOIDED = "Use no "
+"""How sentences of a headline begin that say what else is said of uses."""
 NARROW = 6
 """Columns of the table of means where noise alone leaves no mean open."""
 ELSE_DONE = "The method released noisy quantities under the budget below and drew the rows from a model of them alone."
@@ -86,9 +88,9 @@ def render(facts: Mapping[str, Any]) -> str:
         tables=multiples(facts["columns"]),
         pairs=pairs_figure(facts),
         pair_tables=pair_tables(facts),
-        uses=uses(facts),
+        uses=(sorted_out := uses(facts)),
         farther=farther(facts),
-        headline=SENTENCE.split(facts.get("headline", "").replace("; ", ". ")),
+        headline=[line for line in _sentences(facts) if not (sorted_out and line.startswith(AVOIDED))],
         warned=warned_columns(facts),
         errors=worst_first(facts["columns"]),
         numbers=numbers,
@@ -103,6 +105,11 @@ def render(facts: Mapping[str, Any]) -> str:
         as_a_rule=AS_A_RULE,
         example=example(facts),
     )
+
+
+def _sentences(facts: Mapping[str, Any]) -> list[str]:
+    """Return the sentences and clauses of a report's headline."""
+    return SENTENCE.split(facts.get("headline", "").replace("; ", ". "))
 
 
 def _noises(planned: Mapping[str, float], released: Mapping[str, float] | None) -> list[tuple[str, ...]]:

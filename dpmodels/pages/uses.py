@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import gammaincinv
 
 from dpmodels.pages.glance import likely_error, likely_of_pair, rank_error, unresolved, worst_first
 from dpmodels.pages.page import percent
@@ -22,6 +23,8 @@ MOST_PAIRS = 3
 """Pairs that are named."""
 MOST_ABSENT = 4
 """Categories of a column that are named."""
+NORMAL_95 = 1.645
+"""Standard deviations above its mean that a normal exceeds in one of twenty."""
 WEAKENED = 0.8
 """Part of the released dependence, without its noise, below which two columns depend on each other too little."""
 
@@ -109,21 +112,47 @@ def _never(
 
 def _weak(table: Facts, report: Facts) -> str:
     first, second = (report["columns"][place]["name"] for place in table["columns"])
-    return f"{first} with {second}" if weakened(table) else ""
+    return f"{first} with {second}" if weakened(table, report["pairs"]["distances"]) else ""
 
 
 def dependence_by_noise(table: Facts) -> float:
     """Return the dependence that noise alone shows of two columns of which sums are known: a part of its distance."""
+    return min(1.0, math.sqrt(_left(table)) * HALF_NORMAL * float(np.sum(table["stddev"])) / 2)
+
+
+def _left(table: Facts) -> float:
+    """Return the part of the degrees of freedom of two columns in groups that their sums leave."""
     rows, columns = np.shape(table["stddev"])
-    left = math.sqrt((rows - 1) * (columns - 1) / (rows * columns))
-    return min(1.0, left * HALF_NORMAL * float(np.sum(table["stddev"])) / 2)
+    return (rows - 1) * (columns - 1) / (rows * columns)
 
 
-def weakened(table: Facts) -> bool:
+def most_by_noise(table: Facts, distances: Sequence[Sequence[float]]) -> float:
+    """Return what noise alone makes of the dependence of two columns in one report of twenty, over all of its pairs.
+
+    Those that are drawn are the largest of all, so each pair may exceed it in .05 by their number. How much noise
+    varies beside its mean is what the listed mean and 95 % quantile of a pair say, as of a gamma distribution, with as
+    many fewer degrees of freedom as the sums of the table take. Reports up to layout 8 list no such quantile; there it
+    is twice the mean.
+
+    Args:
+        table: one of the pairs that are drawn.
+        distances: of all pairs, as a report lists them.
+    """
+    mean = dependence_by_noise(table)
+    expected, likely = next(
+        (one[2], one[4] if one[4:] else 2 * one[2]) for one in distances if one[:2] == table["columns"]
+    )
+    if not likely > expected > 0:
+        return mean
+    shape = (NORMAL_95 * expected / (likely - expected)) ** 2 * _left(table)
+    return min(1.0, mean * float(gammaincinv(shape, 1 - 0.05 / len(distances))) / shape)
+
+
+def weakened(table: Facts, distances: Sequence[Sequence[float]]) -> bool:
     """Tell whether two columns that clearly depend on each other as released do so less in the synthetic rows."""
     released, synthetic = (dependence(np.array(table[name])) for name in ("released", "synthetic"))
-    noise = dependence_by_noise(table)
-    return released > 2 * noise and synthetic < WEAKENED * math.sqrt(released**2 - noise**2)
+    left = math.sqrt(max(released**2 - dependence_by_noise(table) ** 2, 0.0))
+    return released > most_by_noise(table, distances) and synthetic < WEAKENED * left
 
 
 def farther(report: Facts) -> list[str]:

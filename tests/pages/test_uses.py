@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmodels.pages.uses import absent, dependence_by_noise, farther, uses, weakened
+from dpmodels.pages.uses import absent, dependence_by_noise, farther, most_by_noise, uses, weakened
+from dpmodels.statistics.dependence import dependence
 
 
 def column(name: str, within: float, **more: Any) -> dict[str, Any]:
@@ -51,8 +52,9 @@ def test_pairs_are_counted_and_those_with_the_target_apart() -> None:
 def test_a_relation_that_lost_strength_beyond_its_noise_is_named() -> None:
     strong, level = np.diag([0.5, 0.5]), np.full((2, 2), 0.25)
     table = {"columns": [0, 1], "released": strong, "synthetic": (strong + level) / 2, "stddev": np.full((2, 2), 0.01)}
-    assert weakened(table) and not weakened({**table, "synthetic": strong})
-    assert not weakened({**table, "stddev": np.full((2, 2), 0.4)})  # noise may have made all of it
+    listed = [[0, 1, 0.01, 0.2, 0.02, 0.2]]
+    assert weakened(table, listed) and not weakened({**table, "synthetic": strong}, listed)
+    assert not weakened({**table, "stddev": np.full((2, 2), 0.4)}, listed)  # noise may have made all of it
     assert dependence_by_noise(table) == pytest.approx(0.5 * 0.7979 * 0.04 / 2, rel=1e-3)
     distances = [[0, 1, 0.01, 0.2, 0.02, 0.2]]
     named = uses(report(column("a", 0.01), column("b", 0.01), distances=distances, tables=[table]))
@@ -62,10 +64,20 @@ def test_a_relation_that_lost_strength_beyond_its_noise_is_named() -> None:
 def test_what_noise_alone_shows_of_independent_columns_is_what_is_said() -> None:
     rng, deviations = np.random.default_rng(0), np.full((4, 3), 0.002)
     alone = np.outer([0.1, 0.2, 0.3, 0.4], [0.5, 0.3, 0.2])
-    from dpmodels.statistics.dependence import dependence
-
     noisy = [dependence(alone + rng.normal(0, deviations)) for _ in range(400)]
     assert np.mean(noisy) == pytest.approx(dependence_by_noise({"stddev": deviations}), rel=0.1)
+
+
+def test_the_strongest_of_many_independent_pairs_is_called_noise() -> None:
+    """As on a page, where those are drawn that depend most on each other; the noise of a pair's shares is independent."""
+    rng, number = np.random.default_rng(1), 60
+    alone, deviations = np.full((4, 4), 1 / 16), np.full((4, 4), 0.02)
+    halves = np.abs(rng.normal(0, deviations, (20000, 4, 4))).sum((1, 2)) / 2
+    distances = [[0, one, float(halves.mean()), 0.2, float(np.quantile(halves, 0.95)), 0.2] for one in range(1, number)]
+    table = {"columns": [0, 1], "stddev": deviations}
+    most = most_by_noise(table, distances)
+    strongest = [max(dependence(alone + rng.normal(0, deviations)) for _ in range(number)) for _ in range(100)]
+    assert sum(each > most for each in strongest) <= 12 and most < 2.2 * dependence_by_noise(table)
 
 
 def test_columns_that_are_off_by_more_than_their_noise_and_categories_that_no_row_has_are_named() -> None:
