@@ -10,7 +10,7 @@ from typing import Any
 
 from dpmodels.contract.columns import Integer, Modelled, Number
 from dpmodels.contract.schema import Schema
-from dpmodels.report.within import pair_within, quantiles_within, shares_within
+from dpmodels.report.within import PAIR_WITHIN, quantiles_within, shares_within
 from dpmodels.statistics.normal import HALF_NORMAL
 
 Facts = Mapping[str, Any]
@@ -63,7 +63,7 @@ def _are_pairs(pairs: Facts, columns: int) -> bool:
     return (
         _are_between((pairs[key] for key in pairs.keys() - {"distances", "tables"}), 0)
         and all(_are_between(figures, 0, 1 + ROUNDED) for _, _, *figures in distances)
-        and all(figures[3:] == [pair_within(figures)] for _, _, *figures in distances if figures[3:])
+        and all(figures[3] in {way(figures) for way in PAIR_WITHIN} for _, _, *figures in distances if figures[3:])
         and all(0 <= first < second < columns for first, second in listed)
         and len(set(listed)) == len(listed)
         and all(_is_table(one, dict(zip(listed, distances, strict=True))) for one in pairs.get("tables", ()))

@@ -60,6 +60,23 @@ def shares_within(column: Mapping[str, Any]) -> float:
 
 
 def pair_within(figures: Sequence[float]) -> float:
-    """Return within what two columns together are, by the distances e, d and e95 that a report states."""
+    """Return within what two columns together are, by the distances e, d and e95 that a report states.
+
+    As ``within_95`` has it, |s - t|^2 = |s - r|^2 - |n|^2 + 2 <s - t, n>. A generator that is fitted to all pairs at
+    once follows little of the noise of one: where it is half at most, <s - t, n> is half of |n|^2, and d is left. One
+    that follows more leaves less of a distance, and is as far off as the noise. So d^2 or the square of the mean of the
+    noise is taken, whichever is larger, and with it what the noise exceeds its mean by: decision 0061.
+    """
+    expected, distance, likely = figures[:3]
+    mean = max(distance, expected)
+    return round(min(1.0, math.sqrt(mean**2 + likely**2 - expected**2)), DIGITS)
+
+
+def pair_within_to_12(figures: Sequence[float]) -> float:
+    """Return the same as reports of layouts 11 and 12 state it."""
     expected, distance, likely = figures[:3]
     return round(min(1.0, within_95(expected, likely, distance)), DIGITS)
+
+
+PAIR_WITHIN = (pair_within, pair_within_to_12)
+"""Ways in which reports reckon what two columns are within."""
