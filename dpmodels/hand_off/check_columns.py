@@ -104,13 +104,14 @@ def _are_labels(labels: Any, column: Modelled) -> bool:
     return isinstance(labels, list) and all(LABEL.fullmatch(one) for one in labels)
 
 
-def are_groups(groups: Any, column: Modelled, labels: Sequence[str]) -> bool:
+def are_groups(groups: Any, column: Modelled, labels: Sequence[str], categories: int = GROUPS) -> bool:
     """Tell whether groups of a column's values are called after these, as ``group_labels`` does; ``labels``: of all.
 
     Of an interval each group has a range at most, and the states without a value; of categories the first ones, and
-    how many more there are. No group has nothing.
+    how many more there are. No group has nothing; of categories there are so many at most.
     """
-    if not isinstance(groups, list) or not 0 < len(groups) <= GROUPS or not all(map(_is_group, groups)):
+    most = GROUPS + len(STATES) if isinstance(column, Continuous) else categories
+    if not isinstance(groups, list) or not 0 < len(groups) <= most or not all(map(_is_group, groups)):
         return False
     if isinstance(column, Continuous):
         ranges = [[one for one in group if one not in STATES] for group in groups]

@@ -8,14 +8,19 @@ from itertools import chain
 from math import inf
 from typing import Any
 
+import numpy as np
+
 from dpmodels.contract.columns import Integer, Modelled, Number
 from dpmodels.contract.schema import Schema
-from dpmodels.report.within import PAIR_WITHIN, quantiles_within, shares_within
+from dpmodels.report.within import PAIR_WITHIN, quantiles_within, rate_within, shares_within
+from dpmodels.statistics.dependence import dependence
 from dpmodels.statistics.normal import HALF_NORMAL
 
 Facts = Mapping[str, Any]
 SHARES_OF_A_PAIR = ("released", "synthetic", "stddev")
 """What a report says of each group of one column with each of another."""
+FIGURES_OF_A_RATE = ("released", "stddev", "synthetic", "share", "within")
+"""What a report says of the rate of the target in each group of a column."""
 ROUNDED_SHARE = 2e-6
 """By how much a share of a pair may be off by its rounding."""
 MOST_OFF = 8
@@ -50,6 +55,7 @@ def impossible(report: Facts, table: Schema) -> Iterator[str]:
         "released_records": _are_between([report["released_records"]], 0),
         "noise_stddev": _are_between(report["noise_stddev"].values(), 0),
         "pairs": _are_pairs(report["pairs"] or {}, len(report["columns"])),
+        "rates": _are_rates(report.get("rates") or {"columns": []}, report["columns"]),
         "fit": all(_are_between([one[key] for key in one if key != "look"], 0) for one in report["fit"]),
         "charged": _are_scores(report["charged"]),
     }
@@ -70,6 +76,21 @@ def _are_pairs(pairs: Facts, columns: int) -> bool:
     )
 
 
+def _are_rates(rates: Facts, columns: Sequence[Facts]) -> bool:
+    """Tell whether rates are shares, one for each group of a column, and within what their noise says."""
+    places = [one["column"] for one in rates["columns"]]
+    return len(set(places)) == len(places) and all(
+        0 <= one["column"] < len(columns)
+        and one["column"] != rates["target"]
+        and {len(one[key]) for key in FIGURES_OF_A_RATE} == {len(one["labels"])}
+        and all(_are_between(one[key], 0, 1) for key in ("released", "stddev", "synthetic"))
+        and _are_between(one["share"], -inf, inf)
+        and one["within"]
+        == [rate_within(*each) for each in zip(one["released"], one["stddev"], one["synthetic"], strict=True)]
+        for one in rates["columns"]
+    )
+
+
 def _is_table(table: Facts, listed: Mapping[tuple[int, ...], Sequence[float]]) -> bool:
     """Tell whether the shares of two columns are as many as their groups, and as far off as is listed.
 
@@ -79,6 +100,7 @@ def _is_table(table: Facts, listed: Mapping[tuple[int, ...], Sequence[float]]) -
     shares = [table[key] for key in SHARES_OF_A_PAIR]
     if places not in listed or not all(len(one) == shape[0] and {*map(len, one)} == {shape[1]} for one in shares):
         return False
+    dependences = [dependence(np.array(one)) for one in shares[:2]]
     released, synthetic, stddev = (list(chain.from_iterable(one)) for one in shares)
     apart = sum(abs(one - other) for one, other in zip(released, synthetic, strict=True)) / 2
     slack = len(released) * ROUNDED_SHARE
@@ -89,6 +111,7 @@ def _is_table(table: Facts, listed: Mapping[tuple[int, ...], Sequence[float]]) -
         and abs(sum(released) - 1) <= slack + MOST_OFF * sum(stddev)
         and _is_rounded(min(1.0, apart), listed[places][3], slack)
         and _is_rounded(min(1.0, HALF_NORMAL * sum(stddev) / 2), listed[places][2], slack)
+        and all(_is_rounded(*each, 2 * slack) for each in zip(dependences, listed[places][6:8], strict=False))
     )
 
 

@@ -16,15 +16,15 @@ import numpy as np
 from dpmodels.contract.federation import Federation
 from dpmodels.contract.schema import Schema
 from dpmodels.hand_off.check_columns import are_columns, are_groups
+from dpmodels.hand_off.check_figures import FIGURES_OF_A_RATE, impossible
 from dpmodels.hand_off.check_figures import SHARES_OF_A_PAIR as SHARES
-from dpmodels.hand_off.check_figures import impossible
 from dpmodels.hand_off.check_maker import is_later
 from dpmodels.hand_off.figures import are_figures, has_figures
 from dpmodels.hand_off.manifest import Manifest
 from dpmodels.hand_off.vocabulary import is_noise
 from dpmodels.methods.kinds import SYNTHESIZED
 from dpmodels.releases.contract import Contract, table_of
-from dpmodels.report.within import DRAWN
+from dpmodels.report.within import DRAWN, MOST_RATES
 
 Facts = Mapping[str, Any]
 NUMBER = re.compile(r"[0-9]+(,[0-9]{3})*(\.[0-9]+)?")
@@ -33,7 +33,17 @@ LONGEST = 1000
 """Letters of a sentence that nacre writes with figures in it."""
 SHARED = {"format", "about", "data_set", "method", "privacy", "hashes", "not_promised", "drowned", "cautions"}
 TABLE = SHARED - {"about"} | {"rows_are", "noise_stddev", "synthetic_rows", "released_records", "columns", "pairs"}
-TABLE |= {"released_noise_stddev", "fit", "sample_sheet", "sample_classes", "charged", "gate", "map", "headline"}
+TABLE |= {
+    "released_noise_stddev",
+    "fit",
+    "sample_sheet",
+    "sample_classes",
+    "charged",
+    "gate",
+    "map",
+    "headline",
+    "rates",
+}
 EMBEDDED = SHARED | {"documents", "dim", "candidates", "candidates_chosen", "policy", "map", "map_explains", "clusters"}
 EMBEDDED |= {"headline"}
 FEDERATED = SHARED | {"unprotected", "trust", "sizes_are_public", "compared", "clients", "public_records", "classes"}
@@ -116,6 +126,7 @@ def _of_table(report: Facts, contract: Contract, manifest: Manifest) -> Iterator
         "gate": all(has_figures(one, {"success"}, *CHECKED) for one in report["gate"]),
         "headline": report["headline"] == headline(report),
         "pairs": _are_pairs(report["pairs"], table, report["columns"]),
+        "rates": _are_rates(report.get("rates"), table, report["columns"]),
         "synthetic_rows": are_figures(report["synthetic_rows"]),
         "released_records": are_figures(report["released_records"]),
         "map": _is_map(report.get("map"), contract),
@@ -141,6 +152,24 @@ def _are_pairs(pairs: Facts | None, table: Schema, columns: Sequence[Facts]) -> 
                 for place, labels in zip(one["columns"], one["labels"], strict=True)
             )
             for one in pairs.get("tables", ())
+        )
+    )
+
+
+def _are_rates(rates: Facts | None, table: Schema, columns: Sequence[Facts]) -> bool:
+    """Tell whether rates are of the target, and of groups that are called after their values."""
+    if rates is None:
+        return True
+    modelled = list(table.modelled.values())
+    return (
+        rates.keys() == {"target", "class", "columns"}
+        and table.target_index is not None
+        and rates["target"] == table.target_index
+        and rates["class"] in columns[rates["target"]]["labels"]
+        and all(
+            has_figures(one, {"column", *FIGURES_OF_A_RATE}, "labels")
+            and are_groups(one["labels"], modelled[one["column"]], columns[one["column"]]["labels"], MOST_RATES)
+            for one in rates["columns"]
         )
     )
 

@@ -185,8 +185,8 @@ def rank_error(column: Facts) -> float:
 def likely_of_pair(figures: Sequence[float]) -> float:
     """Return the same of two columns; ``figures``: as a report lists them.
 
-    These are the mean of the noise, the distance to the release, the 95 % quantile of the noise (from layout 9), and
-    what both come to (from layout 11).
+    These are the mean of the noise, the distance to the release, the 95 % quantile of the noise (from layout 9), what
+    both come to (from layout 11), and four of how the columns depend on each other (from layout 13).
     """
     noise, distance, *likely = figures
     return likely[1] if likely[1:] else min(1.0, (likely[0] if likely else noise) + distance)

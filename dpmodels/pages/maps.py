@@ -60,45 +60,61 @@ def heat(title: str, note: str, names: Sequence[str], values: Sequence[Sequence[
 
 
 def square(
+    title: str, description: str, names: Sequence[str], cells: Iterable[tuple[int, int, float]], full: float
+) -> Markup:
+    """Draw values by row and column, darker the larger up to ``full``; below 0 in the second color."""
+    left, top = (92, 16) if len(names) <= NAMED else (0, 0)
+    side = (WIDTH - left) / len(names)
+    shades = dict[int, list[str]]()
+    for row, column, value in cells:
+        shade = round(min(abs(value) / full, 1.0) * SHADES) * (-1 if value < 0 else 1)
+        shades.setdefault(shade, []).append(_cell(left + column * side, top + row * side, side, side))
+    parts = _shaded(shades)
+    small, most = ("", TEXT) if side >= ROOM else ("tiny", 2 * TEXT)
+    for index, name in enumerate(names if left else ()):
+        middle, named = (index + 0.5) * side, f"{index + 1} {cut(name, most)}"
+        parts.append(words(left - 4, top + middle + side / 6, named, "end", small or "label"))
+        if not small or index % 5 == 4:
+            parts.append(words(left + middle, top - 4, str(index + 1), "middle", small))
+    parts.append(_frame(left, top, WIDTH - left, WIDTH - left))
+    return svg(top + WIDTH - left, title, description, parts)
+
+
+def stairs(
     title: str,
     description: str,
     names: Sequence[str],
     cells: Iterable[tuple[int, int, float]],
     full: float,
-    scale: tuple[str, str] | None = None,
+    scale: tuple[str, str],
 ) -> Markup:
-    """Draw values by row and column, darker the larger up to ``full``; below 0 in the second color.
+    """Draw a share for every two columns below the names of both, which stand on the diagonal; darker the larger.
 
-    With a ``scale`` it says what no color and full color stand for, and values are shares, written where they fit.
+    A name is at the end of its row and on top of its column. Cells have a row that is beneath their column; ``scale``
+    says what no color and full color stand for. Shares are written where they fit, in percent.
     """
-    left, top = (128 if scale else 92, 16) if len(names) <= (WIDE if scale else NAMED) else (0, 0)
-    side = (WIDTH - left) / len(names)
-    shades, parts = dict[int, list[str]](), list[Markup]()
+    side = (WIDTH - BESIDE) / len(names)
+    top, shades, parts = max(LINE - side / 2, 0.0), dict[int, list[str]](), list[Markup]()
     for row, column, value in cells:
-        x, y = left + column * side, top + row * side
-        depth = min(abs(value) / full, 1.0) * SHADES
-        shade = (math.ceil(depth) if scale else round(depth)) * (-1 if value < 0 else 1)
-        shades.setdefault(shade, []).append(_cell(x, y, side, side))
-        if scale and len(names) <= NUMBERED:
-            parts.append(words(x + side / 2, y + side / 2 + 3, str(math.ceil(100 * value - ROUNDED)), "middle", "cell"))
-    parts = [path(_kind(shade), corners) for shade, corners in sorted(shades.items()) if shade] + parts
-    small, most = ("", TEXT + 3 * bool(scale)) if side >= ROOM else ("tiny", 2 * TEXT)
-    for index, name in enumerate(names if left else ()):
-        middle, named = (index + 0.5) * side, f"{index + 1} {cut(name, most)}"
-        parts.append(words(left - 4, top + middle + side / 6, named, "end", small or "label"))
-        if not small or index % 5 == 4:
-            parts.append(words(left + middle, top - 4, str(index + 1), "middle", small or "cell" * bool(scale)))
-    parts.append(_frame(left, top, WIDTH - left, WIDTH - left))
-    bottom = top + WIDTH - left
-    if not scale:
-        return svg(bottom, title, description, parts)
-    start = min(left, 100)
-    parts += [
-        path(_kind(shade), (_cell(start + 8 + 12 * shade, bottom + 8, 12, 12),)) for shade in range(1, SHADES + 1)
-    ]
-    for x, anchor, text in ((start + 14, "end", scale[0]), (start + 122, "start", scale[1])):
-        parts.append(words(x, bottom + 18, text, anchor, small or "cell"))
+        x, y = column * side, top + (row - 1) * side
+        shades.setdefault(math.ceil(min(value / full, 1.0) * SHADES), []).append(_cell(x, y, side, side))
+        if len(names) <= NUMBERED:
+            percentage = str(math.ceil(100 * value - ROUNDED))
+            parts.append(words(x + side / 2, y + side / 2 + 3, percentage, "middle", "cell"))
+    parts = _shaded(shades) + parts
+    small, most = ("cell", TEXT + 6) if side >= ROOM else ("tiny", 2 * TEXT)
+    for index, name in enumerate(names if len(names) <= WIDE else ()):
+        parts.append(words(index * side + 3, top + (index - 0.4) * side, cut(name, most), "start", small))
+    bottom = top + side * (len(names) - 1)
+    parts += [path(_kind(shade), (_cell(8 + 12 * shade, bottom + 8, 12, 12),)) for shade in range(1, SHADES + 1)]
+    for x, anchor, text in ((14, "end", scale[0]), (122, "start", scale[1])):
+        parts.append(words(x, bottom + 18, text, anchor, small))
     return svg(bottom + 24, title, description, parts)
+
+
+def _shaded(shades: Mapping[int, Sequence[str]]) -> list[Markup]:
+    """Draw cells by their shades; those of none are left out."""
+    return [path(_kind(shade), corners) for shade, corners in sorted(shades.items()) if shade]
 
 
 def beside(
@@ -134,8 +150,7 @@ def beside(
     deepest = max((len(line) for label in labels[1] for line in two_lines(label, TWO_LINES)), default=0)
     end = bottom + 10 + LETTER * deepest
     parts.append(words((BESIDE + WIDTH) / 2, end + 10, cut(names[1], NAMED), "middle"))
-    drawn = [path(_kind(shade), corners) for shade, corners in sorted(shades.items()) if shade]
-    return svg(end + 16, title, description, drawn + parts)
+    return svg(end + 16, title, description, _shaded(shades) + parts)
 
 
 def _lines(x: float, y: float, label: str, upright: bool) -> list[Markup]:

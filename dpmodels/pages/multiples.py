@@ -5,15 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from dpmodels.pages.drawing import Figure
 from dpmodels.pages.glance import likely_of_pair
-from dpmodels.pages.maps import beside, square
+from dpmodels.pages.maps import beside, stairs
 from dpmodels.pages.page import percent, percent_up
 from dpmodels.pages.plots import Shares, bars, histogram
-from dpmodels.pages.uses import MOST_ABSENT, absent, listed, most_by_noise, weakened
-from dpmodels.statistics.dependence import dependence
+from dpmodels.pages.relations import Relation, relations
+from dpmodels.pages.uses import MOST_ABSENT, absent, listed, worst_rate
 
 Facts = Mapping[str, Any]
 MOST_CATEGORIES = 12
@@ -41,7 +39,7 @@ class Multiples:
 
 
 def multiples(columns: Sequence[Facts]) -> list[Multiples]:
-    """Draw the columns table by table, in the order of the schema; those with a warning are among those drawn at once."""
+    """Draw the columns table by table, in the order of the schema; of many, those with a warning at once."""
     tables: dict[str, list[Facts]] = {}
     for one in columns:
         tables.setdefault(one.get("table", ""), []).append(one)
@@ -117,10 +115,10 @@ def pairs_figure(facts: Facts) -> Figure | None:
         (f"{names[first]} with {names[second]}", *map(percent, figures[:2]), percent_up(likely_of_pair(figures)))
         for first, second, *figures in worst
     )
-    title, most = "Two columns together", f"{rows[0][0]}, {rows[0][3]}"
+    title, most = "Within how much", f"{rows[0][0]}, {rows[0][3]}"
     said, scale = f"{len(rows):,} pairs; farthest off is {most}", ("0", f"{percent(FULL)} or more")
-    drawn = square(title, said, [names[place] for place in shown], cells, FULL, scale)
-    note = f"in percent; the more color, the farther off it may be; the farthest is {most}"
+    drawn = stairs(title, said, [names[place] for place in shown], cells, FULL, scale)
+    note = f"in percent of all rows; the more color, the farther off it may be; the farthest is {most}"
     if len(rows) > LISTED:
         note += f"; the numbers beneath are the {LISTED} farthest, and report.json has all"
     header = ("columns", "noise alone, on average", "synthetic rows to release", "within")
@@ -135,20 +133,42 @@ def pair_tables(facts: Facts) -> list[Figure]:
     return [_pair_table(facts, one, within[*one["columns"]], farthest) for one in pairs.get("tables", ())]
 
 
+def rate_figures(facts: Facts) -> tuple[str, list[Figure]] | None:
+    """Return whose rates are stated, and the rates by each other column, drawn; None where there are none."""
+    rates = facts.get("rates")
+    if not rates:
+        return None
+    columns = facts["columns"]
+    return f"{columns[rates['target']]['name']} = {rates['class']}", [_rate(columns, one) for one in rates["columns"]]
+
+
+def _rate(columns: Sequence[Facts], rates: Facts) -> Figure:
+    """Draw the rate of the target in each group of a column, as released and in the synthetic rows."""
+    column = columns[rates["column"]]
+    separator = " or " if column["ordered"] else ", "
+    labels = [separator.join(group) for group in rates["labels"]]
+    released = Shares("released", rates["released"], rates["stddev"])
+    said = f"within {percent(worst_rate(rates))[:-1].strip()} points"
+    drawn = bars(column["name"], said, _brief(labels), released, Shares("synthetic", rates["synthetic"]))
+    rows = tuple(
+        (label, *(percent(rates[key][index]) for key in ("released", "stddev", "synthetic", "share")))
+        for index, label in enumerate(labels)
+    )
+    header = ("rows with", "rate, released", "± 1 standard deviation", "synthetic", "of all rows")
+    return replace(drawn, header=header, rows=rows, foot="")
+
+
 def _pair_table(facts: Facts, table: Facts, within: float, farthest: float) -> Figure:
     """Draw one pair: two squares, how far apart they may be, and by how much the columns depend on each other."""
-    columns, distances = facts["columns"], facts["pairs"]["distances"]
+    columns = facts["columns"]
     first, second = (columns[place]["name"] for place in table["columns"])
     groups = [
         [(" or " if columns[place]["ordered"] else ", ").join(labels) for labels in of_one]
         for place, of_one in zip(table["columns"], table["labels"], strict=True)
     ]
     shares = {name: table[name] for name in ("released", "synthetic")}
-    released, synthetic = (percent(dependence(np.array(each))) for each in shares.values())
     title, said = f"{first} with {second}", f"within {percent_up(within)}"
-    noise = f"up to {percent(most_by_noise(table, distances))} by noise alone"
-    foot = f"dependence: {released} released ({noise}), {synthetic} synthetic"
-    foot += ": weakened" * weakened(table, distances)
+    foot = _of_relation(relations(facts).get((*table["columns"],)))
     drawn = beside(title, f"{said}; {foot}", (first, second), (_brief(groups[0]), _brief(groups[1])), shares)
     rows = tuple(
         (f"{one}; {other}", *(percent(table[name][i][j]) for name in ("released", "stddev", "synthetic")))
@@ -159,11 +179,20 @@ def _pair_table(facts: Facts, table: Facts, within: float, farthest: float) -> F
     return Figure(title, said + ", the farthest off" * (within == farthest), drawn, header, rows, foot)
 
 
+def _of_relation(relation: Relation | None) -> str:
+    """Say how two columns depend on each other as released and in the synthetic rows."""
+    if relation is None:
+        return ""
+    noise = f"up to {percent(relation.most)} by noise alone"
+    said = f"dependence: {percent(relation.released)} released ({noise}), {percent(relation.synthetic)} synthetic"
+    return said + ": weakened" * relation.is_weakened
+
+
 def _brief(labels: Sequence[str]) -> list[str]:
     """Write long numbers of labels in thousands or millions, and days as months where these tell them apart."""
     brief = [LONG.sub(lambda number: _in_thousands(float(number[0])), label) for label in labels]
-    months = [DAY.sub(r"\1", label) for label in brief]
-    return months if len(set(months)) == len(months) else brief
+    months = [DAY.sub(r"\1", label).replace(" to ", "\N{EN DASH}") for label in brief]
+    return months if DAY.search(" ".join(brief)) and len(set(months)) == len(months) else brief
 
 
 def _in_thousands(value: float) -> str:

@@ -20,7 +20,7 @@ from dpmodels.pages.glance import (
     worst_first,
 )
 from dpmodels.pages.maps import scatter
-from dpmodels.pages.multiples import multiples, pair_tables, pairs_figure
+from dpmodels.pages.multiples import multiples, pair_tables, pairs_figure, rate_figures
 from dpmodels.pages.page import percent, render_page, short
 from dpmodels.pages.uses import farther, uses
 from dpmodels.pages.words import MEANINGS, look_in_words, quantity_in_words
@@ -62,8 +62,8 @@ DONE = {
 }
 SENTENCE = re.compile(r"(?<=\.) (?=[A-Za-z0-9])")
 """Between two sentences of a headline."""
-AVOIDED = "Use no "
-"""How sentences of a headline begin that say what else is said of uses."""
+OF_USES = ("Use no ", "In ", "with ")
+"""How sentences of a headline begin which stand among the uses too."""
 NARROW = 6
 """Columns of the table of means where noise alone leaves no mean open."""
 ELSE_DONE = "The method released noisy quantities under the budget below and drew the rows from a model of them alone."
@@ -88,9 +88,10 @@ def render(facts: Mapping[str, Any]) -> str:
         tables=multiples(facts["columns"]),
         pairs=pairs_figure(facts),
         pair_tables=pair_tables(facts),
+        rates=rate_figures(facts),
         uses=(sorted_out := uses(facts)),
         farther=farther(facts),
-        headline=[line for line in _sentences(facts) if not (sorted_out and line.startswith(AVOIDED))],
+        headline=[line for line in _sentences(facts) if not (sorted_out and line.startswith(OF_USES))],
         warned=warned_columns(facts),
         errors=worst_first(facts["columns"]),
         numbers=numbers,

@@ -5,28 +5,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from scipy.special import gammaincinv
-
 from dpmodels.pages.glance import likely_error, likely_of_pair, rank_error, unresolved, worst_first
 from dpmodels.pages.page import percent
+from dpmodels.pages.relations import Relation, relations
 from dpmodels.plural import counted
-from dpmodels.statistics.dependence import dependence
-from dpmodels.statistics.normal import HALF_NORMAL
 
 Facts = Mapping[str, Any]
 CLOSE, FAR = 0.05, 0.2
 """Within what a figure is for it to be of use, and beyond what it is of none."""
+NEAR = 0.25
+"""Part of a rate of all rows within which the rates of groups are for them to be of use; beyond all of it, of none."""
+SMALL = 0.05
+"""Part of the rows below which a group's rate does not count for its column."""
 MOST_NAMED = 8
 """Names in a sentence."""
-MOST_PAIRS = 3
+MOST_PAIRS = 5
 """Pairs that are named."""
 MOST_ABSENT = 4
 """Categories of a column that are named."""
-NORMAL_95 = 1.645
-"""Standard deviations above its mean that a normal exceeds in one of twenty."""
-WEAKENED = 0.8
-"""Part of the released dependence, without its noise, below which two columns depend on each other too little."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +44,7 @@ def uses(report: Facts) -> Uses | None:
     return Uses(
         tuple(_close(errors, pairs, report)),
         tuple(_with_care(errors, pairs, report)),
-        tuple(_never(errors, pairs, columns, [one["name"] for one in report["columns"]])),
+        tuple(_never(errors, pairs, columns, report)),
     )
 
 
@@ -65,14 +61,12 @@ def _pairs(report: Facts) -> dict[tuple[int, int], float]:
 def _close(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], float], report: Facts) -> Iterator[str]:
     if names := [name for name, error in errors.items() if error <= CLOSE]:
         yield f"shares and quantiles of {listed(names)} (within {percent(CLOSE)})"
-    close = [places for places, error in pairs.items() if error <= CLOSE]
-    if close:
-        said = f"tables of two columns in broad groups, in {len(close):,} of {counted(len(pairs), 'pair')}"
-        target = (report["pairs"] or {}).get("target")
-        if target is not None and (of_target := [places for places in pairs if target in places]):
-            among = sum(target in places for places in close)
-            said += f", {among} of {len(of_target)} of these with {report['columns'][target]['name']}, the target"
-        yield f"{said} (within {percent(CLOSE)})"
+    if kept := [one for one in relations(report).values() if one.is_certain and not one.is_weakened]:
+        yield f"relations in broad groups that stand out of the noise and are kept: {_strongest(kept, report)}"
+    if close := sum(error <= CLOSE for error in pairs.values()):
+        of_pairs = f"{close:,} of {counted(len(pairs), 'pair')}"
+        yield f"tables of two columns in broad groups, as shares of all rows, in {of_pairs} (within {percent(CLOSE)})"
+    yield from _rates(report, -1.0, NEAR)
     yield "writing and testing programs, and models that are then held against the real rows, inside"
 
 
@@ -81,17 +75,18 @@ def _with_care(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], floa
         yield f"shares and quantiles of {listed(names)} (within {percent(FAR)})"
     if number := sum(CLOSE < error <= FAR for error in pairs.values()):
         yield f"two columns together in {counted(number, 'more pair')} (within {percent(FAR)})"
-    if names := [weak for one in (report.get("pairs") or {}).get("tables", ()) if (weak := _weak(one, report))]:
-        yield f"relations that are weaker in these rows than as released: {listed(names)}"
+    yield from _rates(report, NEAR, 1.0)
+    if weaker := [one for one in relations(report).values() if one.is_weakened]:
+        yield f"relations that are weaker in these rows than as released: {_strongest(weaker, report)}"
     if names := farther(report):
-        yield f"{listed(names)}: farther from the release than its noise explains, as where rules move values"
+        yield f"{listed(names)}: farther from the release than its noise explains"
 
 
 def _never(
     errors: Mapping[str, float],
     pairs: Mapping[tuple[int, int], float],
     columns: Sequence[Facts],
-    names: Sequence[str],
+    report: Facts,
 ) -> Iterator[str]:
     lost = [one["name"] for one in columns if unresolved(one)]
     if far := [*lost, *(name for name, error in errors.items() if error > FAR)]:
@@ -101,58 +96,51 @@ def _never(
             yield f"{words} of {listed(avoided)}"
     farthest = sorted((places for places, error in pairs.items() if error > FAR), key=lambda places: -pairs[places])
     if farthest:
-        pairs_far = [f"{names[first]} with {names[second]}" for first, second in farthest]
-        number = counted(len(farthest), "pair")
-        yield f"two columns together in {number} (beyond {percent(FAR)}): {listed(pairs_far, MOST_PAIRS)}"
+        yield f"tables of two columns in {counted(len(farthest), 'pair')} (beyond {percent(FAR)})"
+    yield from _rates(report, 1.0, math.inf)
+    every = relations(report).values()
+    if hidden := sum(not one.is_certain for one in every):
+        which = "all" if hidden == len(every) else f"{hidden:,} of the"
+        yield f"whether two columns depend on each other, in {which} {counted(len(every), 'pair')}: noise would hide it"
     for one in columns:
         if gone := absent(one):
             yield f"whether {one['name']} is ever {listed(gone, MOST_ABSENT)}: no row has it, which noise may do"
     yield "what only three or more columns show together, rare combinations, and anything about a single person"
 
 
-def _weak(table: Facts, report: Facts) -> str:
-    first, second = (report["columns"][place]["name"] for place in table["columns"])
-    return f"{first} with {second}" if weakened(table, report["pairs"]["distances"]) else ""
+def worst_rate(rates: Facts) -> float:
+    """Return within what the rates by a column are, in every group that is not small."""
+    pairs = zip(rates["within"], rates["share"], strict=True)
+    return max((within for within, share in pairs if share >= SMALL), default=1.0)
 
 
-def dependence_by_noise(table: Facts) -> float:
-    """Return the dependence that noise alone shows of two columns of which sums are known: a part of its distance."""
-    return min(1.0, math.sqrt(_left(table)) * HALF_NORMAL * float(np.sum(table["stddev"])) / 2)
+def _rates(report: Facts, above: float, most: float) -> Iterator[str]:
+    """Say by which columns the rates of the target are within so much of what there is of its class in all.
 
-
-def _left(table: Facts) -> float:
-    """Return the part of the degrees of freedom of two columns in groups that their sums leave."""
-    rows, columns = np.shape(table["stddev"])
-    return (rows - 1) * (columns - 1) / (rows * columns)
-
-
-def most_by_noise(table: Facts, distances: Sequence[Sequence[float]]) -> float:
-    """Return what noise alone makes of the dependence of two columns in one report of twenty, over all of its pairs.
-
-    Those that are drawn are the largest of all, so each pair may exceed it in .05 by their number. How much noise
-    varies beside its mean is what the listed mean and 95 % quantile of a pair say, as of a gamma distribution, with as
-    many fewer degrees of freedom as the sums of the table take. Reports up to layout 8 list no such quantile; there it
-    is twice the mean.
-
-    Args:
-        table: one of the pairs that are drawn.
-        distances: of all pairs, as a report lists them.
+    A rate of 4 % within 5 points says nothing, and one of 50 % much: parts of the lesser of the rate and what is left.
     """
-    mean = dependence_by_noise(table)
-    expected, likely = next(
-        (one[2], one[4] if one[4:] else 2 * one[2]) for one in distances if one[:2] == table["columns"]
-    )
-    if not likely > expected > 0:
-        return mean
-    shape = (NORMAL_95 * expected / (likely - expected)) ** 2 * _left(table)
-    return min(1.0, mean * float(gammaincinv(shape, 1 - 0.05 / len(distances))) / shape)
+    rates = report.get("rates")
+    if not rates or not rates["columns"]:
+        return
+    first = rates["columns"][0]
+    rows = zip(first["released"], first["share"], strict=True)
+    whole = sum(rate * share for rate, share in rows) / max(sum(first["share"]), 1e-300)
+    part = min(whole, 1 - whole)
+    worst = {report["columns"][one["column"]]["name"]: worst_rate(one) for one in rates["columns"]}
+    if names := [name for name in sorted(worst, key=worst.__getitem__) if above * part < worst[name] <= most * part]:
+        target = report["columns"][rates["target"]]["name"]
+        points = (
+            f"within {100 * most * part:.2g} points" if most < math.inf else f"beyond {100 * above * part:.2g} points"
+        )
+        yield f"rates of {target} = {rates['class']}, {percent(whole)} of all, by {listed(names)} ({points})"
 
 
-def weakened(table: Facts, distances: Sequence[Sequence[float]]) -> bool:
-    """Tell whether two columns that clearly depend on each other as released do so less in the synthetic rows."""
-    released, synthetic = (dependence(np.array(table[name])) for name in ("released", "synthetic"))
-    left = math.sqrt(max(released**2 - dependence_by_noise(table) ** 2, 0.0))
-    return released > most_by_noise(table, distances) and synthetic < WEAKENED * left
+def _strongest(some: Sequence[Relation], report: Facts) -> str:
+    """Name the strongest of some relations; those with the target come first, since it is what rows should teach."""
+    target = report["pairs"].get("target")
+    order = sorted(some, key=lambda one: (target not in one.columns, -one.released))
+    named = [" with ".join(report["columns"][place]["name"] for place in one.columns) for one in order]
+    return listed(named, MOST_PAIRS)
 
 
 def farther(report: Facts) -> list[str]:

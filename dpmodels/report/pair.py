@@ -18,6 +18,22 @@ from dpmodels.statistics.dependence import dependence
 from dpmodels.statistics.normal import HALF_NORMAL
 
 
+def _of_noise(covariance: Floats) -> tuple[float, float]:
+    """Return half of sum |noise| on average, and what it exceeds in one release of twenty.
+
+    Absolute values of two normals with correlation r have at most r^2 of the covariance that they have for r = 1:
+    exactly for r = 0 and r = 1.
+    """
+    deviations = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    total = float(deviations.sum())
+    squares = float((covariance**2 / np.maximum(np.outer(deviations, deviations), 1e-300)).sum())
+    return HALF_NORMAL * total / 2, float(absolute_95(total, squares)) / 2
+
+
+def _share(value: float) -> float:
+    return round(min(1.0, float(value)), DIGITS)
+
+
 @dataclass(frozen=True)
 class Grouped:
     """A column whose fine cells are put together in groups. Shapes: ``group`` one number a fine cell, from 0."""
@@ -56,23 +72,29 @@ class Pair:
 
     @cached_property
     def figures(self) -> list[float]:
-        """Return what a report states: e, d and e95 of ``dpmodels.report.pairs``, and what they come to.
-
-        Absolute values of two normals with correlation r have at most r^2 of the covariance that they have for r = 1:
-        exactly for r = 0 and r = 1.
+        """Return what a report states: e, d and e95 of ``dpmodels.report.pairs``, and what they come to; then by how
+        much the columns depend on each other as released and in the synthetic rows, and what noise alone makes of that
+        where they do not: on average, and exceeded in one release of twenty.
         """
-        deviations = self.stddev.ravel()
-        total = float(deviations.sum())
-        squares = float((self.covariance**2 / np.maximum(np.outer(deviations, deviations), 1e-300)).sum())
-        distance = float(np.abs(self.released - self.synthetic).sum())
-        halves = HALF_NORMAL * total / 2, distance / 2, float(absolute_95(total, squares)) / 2
-        figures = [round(min(1.0, half), DIGITS) for half in halves]
-        return [*figures, pair_within(figures)]
+        expected, likely = _of_noise(self.covariance)
+        figures = [_share(each) for each in (expected, np.abs(self.released - self.synthetic).sum() / 2, likely)]
+        noise = _of_noise(self._alone @ self.covariance @ self._alone.T)
+        dependences = dependence(self.released), dependence(self.synthetic), *noise
+        return [*figures, pair_within(figures), *map(_share, dependences)]
+
+    @property
+    def _alone(self) -> Floats:
+        """Return the map from shares to what they are beyond the product of their sums, near the released ones."""
+        shares = np.maximum(self.released, 0.0) / max(float(np.maximum(self.released, 0.0).sum()), 1e-300)
+        left = [np.eye(len(sums)) - sums[:, None] for sums in (shares.sum(axis=1), shares.sum(axis=0))]
+        alone: Floats = np.kron(*left)
+        return alone
 
     @property
     def strength(self) -> float:
         """Return by how much the two columns depend on each other as released, beyond what noise makes of it."""
-        return dependence(self.released) - self.figures[0]
+        released, _, noise, _ = self.figures[-4:]
+        return released - noise
 
     def facts(self) -> dict[str, Any]:
         """Return the shares as a report lists them, with what the groups are called."""

@@ -1,7 +1,8 @@
 """How far every two columns together may be from the real table, as far as a release counted them together.
 
-    groups   the cells of a column in four at most, of about the same released size
-    d        half of sum |released - synthetic| over the 16 shares of two columns in groups
+    groups   the cells of a column in four at most, of about the same released size; what is no value of a number
+             column, such as null, in groups of their own where they are not few
+    d        half of sum |released - synthetic| over the shares of two columns in groups
     e        half of sum E|noise| over the same shares
     e95      what half of sum |noise| over the same shares exceeds in one release of twenty
 
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from dpmodels.arrays import Floats, Whole
+from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.embeddings.branch import BranchSum
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.products import Products
@@ -24,6 +26,8 @@ from dpmodels.report.within import DRAWN, GROUPS
 
 MOST_COLUMNS = 100
 """Columns of a table whose pairs are listed, the first ones."""
+FEW = 0.05
+"""Part of the records up to which exactly 0 or null are joined to the largest values."""
 SIGNS = np.array([-1, 1])
 """The lower and the upper half of a column."""
 Places = tuple[int, int]
@@ -54,7 +58,7 @@ def pair_facts(pairs: Mapping[Places, Pair]) -> dict[str, Any]:
     distances = {places: pair.figures for places, pair in pairs.items()}
     strength = {places: pair.strength for places, pair in pairs.items()}
     related = sorted((one for one in pairs if strength[one] > 0), key=lambda one: -strength[one])
-    farthest = sorted(pairs, key=lambda one: -distances[one][-1])[:1]
+    farthest = sorted(pairs, key=lambda one: -distances[one][3])[:1]
     drawn = [one for one in related if one not in farthest][: DRAWN - len(farthest)] + farthest
     return {
         "distances": [[*places, *figures] for places, figures in distances.items()],
@@ -64,7 +68,7 @@ def pair_facts(pairs: Mapping[Places, Pair]) -> dict[str, Any]:
 
 def _counted(look: NoisySum, total: Floats, place: Mapping[str, int]) -> Iterator[Pair]:
     """Yield every two columns with a place that a sum counted together; nothing where it counted none."""
-    moments = _pairing(look)
+    moments = pairing(look)
     if moments is None:
         return
     columns, released = len(moments.partition.sizes), look.vector.astype(np.float64)
@@ -99,7 +103,7 @@ def _grouped_columns(moments: Moments, group: Whole) -> list[Grouped]:
 
 def groups_of(look: NoisySum) -> dict[str, Whole]:
     """Return the group of each fine cell of each column that a sum counts with others; nothing where it counts none."""
-    moments = _pairing(look)
+    moments = pairing(look)
     if moments is None:
         return {}
     partition, counts = moments.partition, _cells(moments, look.vector.astype(np.float64))
@@ -110,7 +114,7 @@ def groups_of(look: NoisySum) -> dict[str, Whole]:
     return groups
 
 
-def _pairing(look: NoisySum) -> Moments | None:
+def pairing(look: NoisySum) -> Moments | None:
     """Return the moments that a sum counts columns together by; None where it counts none."""
     moments = look.embedding.rows if isinstance(look.embedding, BranchSum) else look.embedding
     return moments if isinstance(moments, Moments) and moments.paired.any() else None
@@ -124,22 +128,38 @@ def _cells(moments: Moments, vector: Floats) -> Floats:
 def _groups(moments: Moments, counts: Floats) -> Whole:
     """Number the groups of all columns one after another. Shapes: [D] both."""
     partition, first, numbers = moments.partition, 0, list[Whole]()
-    for of_column in np.split(counts, partition.offsets[1:-1]):
-        group = grouped(of_column)
+    parts = zip(partition.columns, partition.merge, np.split(counts, partition.offsets[1:-1]), strict=True)
+    for column, merge, of_column in parts:
+        group = grouped(of_column, states_of(column, merge))
         numbers.append(first + group)
         first += int(group.max()) + 1
     return np.concatenate(numbers)
 
 
-def grouped(counts: Floats) -> Whole:
+def states_of(column: Modelled, merge: Whole) -> int:
+    """Return how many of the last cells of a column are of what is no value of it: exactly 0, null."""
+    if not isinstance(column, Continuous):
+        return 0
+    return len(set(merge[column.cells :].tolist()) - set(merge[: column.cells].tolist()))
+
+
+def grouped(counts: Floats, states: int = 0) -> Whole:
     """Join neighboring cells to groups of about the same size, by their noisy counts. Shapes: [cells] both.
 
     Categories stand in the order of the schema: sorted by noisy counts, those that noise made large would be together,
     and the noise of a group would be larger than the sum of that of its cells.
+
+    Args:
+        counts: of a column's cells.
+        states: how many of the last cells are of no value. One that is not few is a group by itself, since nobody looks
+            for it among the largest values.
     """
     sizes = np.maximum(counts, 0.0)
-    middles = np.cumsum(sizes) - sizes / 2
-    quarter = np.minimum(GROUPS * middles / max(float(sizes.sum()), 1e-300), GROUPS - 1).astype(np.int64)
+    alone = (np.arange(len(counts)) >= len(counts) - states) & (sizes > FEW * sizes.sum())
+    joined = np.where(alone, 0.0, sizes)
+    middles = np.cumsum(joined) - joined / 2
+    quarter = np.minimum(GROUPS * middles / max(float(joined.sum()), 1e-300), GROUPS - 1).astype(np.int64)
+    quarter[alone] = GROUPS + np.arange(int(alone.sum()))
     group: Whole = np.unique(quarter, return_inverse=True)[1]
     return group
 

@@ -35,6 +35,7 @@ from dpmodels.report.largest import counted_together, largest_cell
 from dpmodels.report.numbers import errors_of
 from dpmodels.report.pairs import pair_facts, pairs_of
 from dpmodels.report.ranks import rank_distances
+from dpmodels.report.rates import rates_of
 from dpmodels.report.sheet import Sheet
 from dpmodels.report.terms import terms_of_table
 from dpmodels.report.warned import cut, discovered_bounds, joined, warned
@@ -78,7 +79,8 @@ def summarise(
             )
             for (name, column), cells in zip(tally.codec.columns.items(), tally.cells, strict=True)
         ],
-        "pairs": _pairs(marginals, _overview(line.contract, tally), measured.sums, summed),
+        "pairs": _pairs(marginals, overview := _overview(line.contract, tally), measured.sums, summed),
+        **_rates(overview, measured.sums, summed),
         "fit": _looks(line, fit),
         **_sheet(line.contract, first),
         "charged": charged,
@@ -171,6 +173,12 @@ def with_cut(facts: dict[str, Any], column: Modelled, line: Line) -> dict[str, A
         return facts
     known = {} if "warning" in facts else {"resolved": True}
     return facts | {"discovered_bounds": bounds} | joined(facts.get("warning"), cut(column, bounds)) | known
+
+
+def _rates(schema: Schema, sums: Sequence[NoisySum], summed: Summed) -> dict[str, Any]:
+    """State the rates of the target by every other column, where it was counted with them."""
+    rates = rates_of(list(schema.modelled), sums, summed.totals)
+    return {"rates": rates} if rates else {}
 
 
 def _pairs(

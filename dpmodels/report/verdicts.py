@@ -3,11 +3,12 @@
 A verdict is a function of the other facts of a report, so whoever checks a hand-off makes it again.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpmodels.pages.glance import fits, likely_error, likely_of_pair, rank_error, unresolved
 from dpmodels.pages.page import percent, percent_up
+from dpmodels.pages.relations import relations
 from dpmodels.pages.uses import listed
 
 Facts = Mapping[str, Any]
@@ -62,8 +63,8 @@ def headline(facts: Facts) -> str:
         (_pairs_in_words(facts), pairs, PAIR, len(pairs)),
     )
     close = "; ".join(f"{words} {_within(errors, what, whole)}" for words, errors, what, whole in named if errors)
-    close += _with_target(facts)
     sentences = [close[0].upper() + close[1:]] if close else []
+    sentences += _relations(facts)
     silent = sum("released" not in one for one in columns)
     if silent:
         sentences.append(f"Of {_number(silent, len(columns), 'column')} nothing was released by itself")
@@ -87,9 +88,7 @@ def headline_of_documents(facts: Facts) -> str:
 def _pairs_in_words(facts: Facts) -> str:
     """Name what pairs are within; reports up to layout 10 do not say in how many groups."""
     distances = (facts.get("pairs") or {}).get("distances", ())
-    return (
-        "two columns together, in four groups each," if distances and len(distances[0]) > 5 else "two columns together"
-    )
+    return "two columns together, in broad groups," if distances and len(distances[0]) > 5 else "two columns together"
 
 
 def _of_pairs(facts: Facts) -> dict[str, float]:
@@ -99,22 +98,19 @@ def _of_pairs(facts: Facts) -> dict[str, float]:
     return {f"{names[first]} with {names[second]}": likely_of_pair(figures) for first, second, *figures in distances}
 
 
-def _with_target(facts: Facts) -> str:
-    """Say of the pairs with the target within what all of them are, where there is one; so much matters to learn it."""
-    pairs = facts.get("pairs") or {}
-    if (target := pairs.get("target")) is None:
-        return ""
-    errors = [likely_of_pair(figures) for *places, figures in _listed_pairs(pairs) if target in places]
-    name = facts["columns"][target]["name"]
-    return (
-        f", with {name} (the target) within {percent_up(max(errors))} in {_number(len(errors), len(errors), PAIR)}"
-        if errors
-        else ""
-    )
-
-
-def _listed_pairs(pairs: Facts) -> Iterator[tuple[int, int, Sequence[float]]]:
-    yield from ((first, second, figures) for first, second, *figures in pairs.get("distances", ()))
+def _relations(facts: Facts) -> list[str]:
+    """Say in how many pairs the columns depend on each other beyond noise, and in how many of these rows lose of it."""
+    every = relations(facts).values()
+    certain = [one for one in every if one.is_certain]
+    if not every:
+        return []
+    said = f"In {_number(len(certain), len(every), PAIR)} the columns depend on each other by more than noise shows"
+    if weaker := sum(one.is_weakened for one in certain):
+        said += f", in {weaker:,} of these by less in these rows than as released"
+    if (target := facts["pairs"].get("target")) is not None:
+        of_target = [one.is_certain for one in every if target in one.columns]
+        said += f"; with {facts['columns'][target]['name']} (the target) in {sum(of_target):,} of {len(of_target):,}"
+    return [said]
 
 
 def _within(errors: Mapping[str, float], what: str, whole: int) -> str:

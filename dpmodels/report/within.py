@@ -7,14 +7,20 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dpmodels.statistics.normal import HALF_NORMAL
+
 DIGITS = 6
 """Digits of a figure of two columns."""
 GROUPS = 4
 """Groups that the cells of a column are joined to, at most: finer, noise would be most of every distance of a pair."""
 DRAWN = 6
 """Pairs that a report draws."""
+MOST_RATES = 12
+"""Categories by each of which the rate of a target is stated; more are joined to groups."""
 NAMED = 12
 """Categories of a group that are named."""
+NORMAL_95 = 1.959964
+"""What the absolute value of a standard normal exceeds in one of twenty."""
 SPREAD = math.sqrt(1 - 2 / math.pi)
 """Standard deviation of the absolute value of a standard normal."""
 
@@ -80,3 +86,8 @@ def pair_within_to_12(figures: Sequence[float]) -> float:
 
 PAIR_WITHIN = (pair_within, pair_within_to_12)
 """Ways in which reports reckon what two columns are within."""
+
+
+def rate_within(released: float, stddev: float, synthetic: float) -> float:
+    """Return within what a rate of the synthetic rows is, as ``pair_within`` has it: one normal is its noise."""
+    return pair_within([HALF_NORMAL * stddev, abs(released - synthetic), NORMAL_95 * stddev])

@@ -240,6 +240,13 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
         "federation": federation,
         "discovered": discovered,
     },
+    "LAYOUT-13": {
+        "laid-out": declared,
+        "users": of_users,
+        "embedded": embedded,
+        "federation": federation,
+        "discovered": discovered,
+    },
 }
 """A manifest with a charged report is beside the golden releases, and FORMAT-9, without a price, is made no more.
 What is made now is of the newest format."""

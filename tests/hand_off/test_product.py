@@ -26,7 +26,7 @@ from tests.kit.manifests import Json, forged, rewritten
 from tests.kit.support import make_schema
 
 FEDERATION = GOLDEN / "FORMAT-7" / "laid-out-federation"
-NEWEST, PART = GOLDEN / "LAYOUT-12" / "laid-out", "synthetic/part-00000.parquet"
+NEWEST, PART = GOLDEN / "LAYOUT-13" / "laid-out", "synthetic/part-00000.parquet"
 FIGURES = "report.json has figures that no release has: "
 
 
@@ -151,7 +151,7 @@ def test_figures_that_no_release_has_are_a_fault(
 def test_shares_of_two_columns_that_no_release_has_are_a_fault(
     tmp_path: Path, change: Callable[[Json], object]
 ) -> None:
-    golden = GOLDEN / "LAYOUT-12" / "users"
+    golden = GOLDEN / "LAYOUT-13" / "users"
     found = faults(tmp_path, lambda _, report, __: change(report["pairs"]["tables"][0]), golden)
     assert found == [f"{FIGURES}pairs"]
 
@@ -165,7 +165,7 @@ def test_a_table_of_two_columns_that_cannot_be_drawn_is_a_fault(tmp_path: Path, 
         report["pairs"]["tables"][0].update(change)
         return json.dumps(report).encode()
 
-    golden = GOLDEN / "LAYOUT-12" / "users"
+    golden = GOLDEN / "LAYOUT-13" / "users"
     found = verify_hand_off(rewritten(golden, tmp_path / "own", "report.json", changed)).faults
     assert any("report.json" in one for one in found) and not any("rror" in one for one in found), found
 

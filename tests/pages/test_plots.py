@@ -154,14 +154,14 @@ def test_a_pair_is_drawn_as_released_beside_the_synthetic_rows_with_its_dependen
     labels = [[["1 to 40", "null"], ["41 to 99"]], [["a", "b", "7 more"], ["<c>"]]]
     shares = {"released": [[0.51, -0.01], [0, 0.5]], "synthetic": [[0.25, 0.25], [0.25, 0.25]]}
     table = {"columns": [0, 1], "labels": labels, **shares, "stddev": [[0.01, 0.02], [0.03, 0.04]]}
-    pairs = {"distances": [[0, 1, 0.1, 0.5, 0.1, 0.6]], "tables": [table]}
+    pairs = {"distances": [[0, 1, 0.1, 0.5, 0.1, 0.6, 0.51, 0.0, 0.01, 0.02]], "tables": [table]}
     (figure,) = pair_tables({"columns": columns, "pairs": pairs})
     assert figure.title == "age with ward" and figure.note.replace("\N{NO-BREAK SPACE}", " ") == (
         "within 60 %, the farthest off"
     )
     assert (
         figure.foot.replace("\N{NO-BREAK SPACE}", " ")
-        == "dependence: 51 % released (up to 1.99 % by noise alone), 0 % synthetic: weakened"
+        == "dependence: 51 % released (up to 2.16 % by noise alone), 0 % synthetic: weakened"
     )
     assert [row[0] for row in figure.rows] == [
         "1 to 40 or null; a, b, 7 more",

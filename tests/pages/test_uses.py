@@ -1,11 +1,12 @@
 """What synthetic rows may be used for: each column and pair is sorted by what it is within, and nothing twice."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 
-from dpmodels.pages.uses import absent, dependence_by_noise, farther, most_by_noise, uses, weakened
+from dpmodels.pages.relations import most_by_noise, relations
+from dpmodels.pages.uses import absent, farther, uses
 from dpmodels.statistics.dependence import dependence
 
 
@@ -39,45 +40,59 @@ def test_of_a_number_the_larger_of_both_figures_counts_and_what_to_avoid_is_name
     assert "means and totals of age | 99 % quantiles of age" in said(sorted_columns.never)
 
 
-def test_pairs_are_counted_and_those_with_the_target_apart() -> None:
-    distances = [[0, 1, 0, 0, 0, 0.01], [0, 2, 0, 0, 0, 0.1], [1, 2, 0, 0, 0, 0.5]]
+KEPT, WEAKER, HIDDEN = (0.5, 0.5, 0.01, 0.02), (0.5, 0.1, 0.01, 0.02), (0.02, 0.0, 0.02, 0.03)
+"""Dependence as released and of synthetic rows, and what noise makes of it: on average, and in one of twenty."""
+
+
+def test_pairs_are_counted_and_relations_named_by_whether_they_are_kept() -> None:
+    distances = [[0, 1, 0, 0, 0, 0.01, *KEPT], [0, 2, 0, 0, 0, 0.1, *WEAKER], [1, 2, 0, 0, 0, 0.5, *HIDDEN]]
     sorted_pairs = uses(report(*(column(name, 0.01) for name in "abc"), distances=distances, target=0))
     assert sorted_pairs is not None
-    tables = "tables of two columns in broad groups, in 1 of 3 pairs, 1 of 2 of these with a, the target (within 5 %)"
-    assert tables in said(sorted_pairs.good)
+    assert "tables of two columns in broad groups, as shares of all rows, in 1 of 3 pairs" in said(sorted_pairs.good)
+    assert "that stand out of the noise and are kept: a with b |" in said(sorted_pairs.good)
     assert "two columns together in 1 more pair (within 20 %)" in said(sorted_pairs.care)
-    assert "two columns together in 1 pair (beyond 20 %): b with c" in said(sorted_pairs.never)
+    assert "weaker in these rows than as released: a with c" in said(sorted_pairs.care)
+    assert "tables of two columns in 1 pair (beyond 20 %)" in said(sorted_pairs.never)
+    assert "whether two columns depend on each other, in 1 of the 3 pairs: noise would hide it" in said(
+        sorted_pairs.never
+    )
 
 
-def test_a_relation_that_lost_strength_beyond_its_noise_is_named() -> None:
-    strong, level = np.diag([0.5, 0.5]), np.full((2, 2), 0.25)
-    table = {"columns": [0, 1], "released": strong, "synthetic": (strong + level) / 2, "stddev": np.full((2, 2), 0.01)}
-    listed = [[0, 1, 0.01, 0.2, 0.02, 0.2]]
-    assert weakened(table, listed) and not weakened({**table, "synthetic": strong}, listed)
-    assert not weakened({**table, "stddev": np.full((2, 2), 0.4)}, listed)  # noise may have made all of it
-    assert dependence_by_noise(table) == pytest.approx(0.5 * 0.7979 * 0.04 / 2, rel=1e-3)
-    distances = [[0, 1, 0.01, 0.2, 0.02, 0.2]]
-    named = uses(report(column("a", 0.01), column("b", 0.01), distances=distances, tables=[table]))
-    assert named is not None and "weaker in these rows than as released: a with b" in said(named.care)
-
-
-def test_what_noise_alone_shows_of_independent_columns_is_what_is_said() -> None:
-    rng, deviations = np.random.default_rng(0), np.full((4, 3), 0.002)
-    alone = np.outer([0.1, 0.2, 0.3, 0.4], [0.5, 0.3, 0.2])
-    noisy = [dependence(alone + rng.normal(0, deviations)) for _ in range(400)]
-    assert np.mean(noisy) == pytest.approx(dependence_by_noise({"stddev": deviations}), rel=0.1)
+def test_a_relation_is_certain_beyond_noise_and_weakened_beyond_what_noise_added_to_it() -> None:
+    facts = report(*(column(name, 0.01) for name in "ab"), distances=[[0, 1, 0, 0, 0, 0.01, *KEPT]])
+    (kept,) = relations(facts).values()
+    assert kept.is_certain and not kept.is_weakened
+    noisy = replace(kept, released=0.2, noise=0.15, most=0.19, synthetic=0.11)
+    assert noisy.is_certain and not noisy.is_weakened  # without the noise .13 are left, of which .11 are 4 fifths
+    assert replace(noisy, synthetic=0.1).is_weakened and not replace(noisy, released=0.18, synthetic=0).is_weakened
+    assert relations(report(column("a", 0.01), distances=[[0, 1, 0, 0, 0, 0.01]])) == {}
 
 
 def test_the_strongest_of_many_independent_pairs_is_called_noise() -> None:
-    """As on a page, where those are drawn that depend most on each other; the noise of a pair's shares is independent."""
     rng, number = np.random.default_rng(1), 60
-    alone, deviations = np.full((4, 4), 1 / 16), np.full((4, 4), 0.02)
-    halves = np.abs(rng.normal(0, deviations, (20000, 4, 4))).sum((1, 2)) / 2
-    distances = [[0, one, float(halves.mean()), 0.2, float(np.quantile(halves, 0.95)), 0.2] for one in range(1, number)]
-    table = {"columns": [0, 1], "stddev": deviations}
-    most = most_by_noise(table, distances)
-    strongest = [max(dependence(alone + rng.normal(0, deviations)) for _ in range(number)) for _ in range(100)]
-    assert sum(each > most for each in strongest) <= 12 and most < 2.2 * dependence_by_noise(table)
+    alone = np.full((4, 4), 1 / 16)
+    shown = [dependence(alone + rng.normal(0, 0.02, (4, 4))) for _ in range(20_000)]
+    most = most_by_noise(float(np.mean(shown)), float(np.quantile(shown, 0.95)), number)
+    strongest = np.reshape(shown[: 300 * number], (300, number)).max(axis=1)
+    assert 0.01 < np.mean(strongest > most) < 0.1, np.mean(strongest > most)
+
+
+def test_rates_are_sorted_by_what_they_are_within_of_the_rate_of_all_rows() -> None:
+    groups = {"released": [0.1, 0.1], "share": [0.5, 0.5]}
+    rates = {
+        "target": 0,
+        "class": "true",
+        "columns": [
+            {"column": place, "within": within, **groups}
+            for place, within in ((1, [0.02, 0.01]), (2, [0.02, 0.07]), (3, [0.3, 0.01]))
+        ]
+        + [{"column": 4, "within": [0.02, 0.9], "released": [0.1, 0.1], "share": [0.97, 0.03]}],
+    }
+    sorted_rates = uses({**report(*(column(name, 0.01) for name in "abcde")), "rates": rates})
+    assert sorted_rates is not None
+    assert "rates of a = true, 10 % of all, by b and e (within 2.5 points)" in said(sorted_rates.good)
+    assert "rates of a = true, 10 % of all, by c (within 10 points)" in said(sorted_rates.care)
+    assert "rates of a = true, 10 % of all, by d (beyond 10 points)" in said(sorted_rates.never)
 
 
 def test_columns_that_are_off_by_more_than_their_noise_and_categories_that_no_row_has_are_named() -> None:

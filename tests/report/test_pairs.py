@@ -50,9 +50,9 @@ def test_the_distance_to_be_expected_of_noise_is_the_one_that_noise_makes(kind: 
         listed = pair_distances(list(SCHEMA.modelled), [look], [exact])
         assert [pair[:2] for pair in listed] == [[i, j] for i in range(5) for j in range(i + 1, 5)]
         ratios.append([distance / noise for _, _, noise, distance, *_ in listed])
-        likely.append([distance / noise for _, _, _, distance, noise, _ in listed])
+        likely.append([distance / noise for _, _, _, distance, noise, *_ in listed])
     assert np.mean(ratios) == pytest.approx(1, abs=0.12) and np.mean(ratios, axis=0).min() > 0.6
-    assert all(within == pair_within(figures) for _, _, *figures, within in listed)
+    assert all(figures[3] == pair_within(figures) for _, _, *figures in listed)
     beyond = np.mean(np.array(likely) > 1)
     assert 0.005 < beyond < 0.09, beyond  # one in twenty, of 60 releases of ten pairs
 
@@ -75,6 +75,44 @@ def test_groups_are_neighbors_of_about_the_same_size() -> None:
     assert grouped(counts).tolist() == [0, 1, 1, 1, 2, 2, 2, 2] or GROUPS != 4
     assert len(set(grouped(np.array([9.0, 1, 1, 1, 1, 50])).tolist())) <= GROUPS
     assert grouped(np.zeros(3)).tolist() == [0, 0, 0]
+
+
+def test_zeros_and_nulls_that_are_not_few_are_groups_of_their_own() -> None:
+    values = [10.0, 10, 10, 10]
+    assert grouped(np.array([*values, 30.0, 20.0]), states=2).tolist() == [0, 1, 2, 3, 4, 5]
+    assert grouped(np.array([*values, 30.0, 0.5]), states=2).tolist() == [0, 1, 2, 3, 4, 3]
+    assert grouped(np.array([*values, -3.0]), states=1).tolist() == [0, 1, 2, 3, 3]
+    assert grouped(np.array([0.0, 0.0, 9.0]), states=1).tolist() == [0, 0, 1]
+    schema = make(
+        "name: x\ncolumns:\n  n: {type: integer, min: 0, max: 99, nullable: true, zero_inflated: true}\n"
+        "  b: {type: boolean}\n"
+    )
+    rng = np.random.default_rng(0)
+    n = [None if one < 0.2 else 0 if one < 0.5 else int(one * 100) for one in rng.random(ROWS)]
+    embedding = Moments(Partition.fine(schema, 12), 2**14, 2**14, 1)
+    exact = embedding.lattice_sum(Codec(schema).encode(pa.table({"n": n, "b": rng.random(ROWS) < 0.4}))).numpy()
+    (pair,) = pairs_of(list(schema.modelled), [NoisySum(exact, 1.0, embedding)], [exact.astype(np.float64)]).values()
+    labels = pair.facts()["labels"][0]
+    assert labels[-2:] == [["exactly 0"], ["null"]] and len(labels) == GROUPS + 2
+    assert pair.released.sum(axis=1)[-2:] == pytest.approx([0.3, 0.2], abs=0.03)
+
+
+@pytest.mark.parametrize("kind", ["counts", "residuals"])
+def test_what_noise_makes_of_independent_columns_is_what_is_stated(kind: str) -> None:
+    embedding, rng, real = embeddings()[kind], np.random.default_rng(1), make_records(ROWS)
+    for column in range(real.states.shape[1]):
+        order = rng.permutation(ROWS)
+        real.states[:, column], real.values[:, column] = real.states[order, column], real.values[order, column]
+    exact = embedding.lattice_sum(real).numpy().astype(np.float64)
+    shown, beyond = [], []
+    for _ in range(60):
+        look = NoisySum((exact + rng.normal(0, 8 * NOISE, len(exact))).astype(np.int64), 8 * NOISE, embedding)
+        for pair in pairs_of(list(SCHEMA.modelled), [look], [exact]).values():
+            released, _, mean, likely = pair.figures[4:]
+            shown.append(released / mean)
+            beyond.append(released > likely)
+    assert np.mean(shown) == pytest.approx(1, abs=0.15), np.mean(shown)
+    assert np.mean(beyond) < 0.12, np.mean(beyond)
 
 
 @pytest.mark.parametrize("kind", ["counts", "residuals"])
@@ -116,7 +154,9 @@ def test_the_groups_that_a_distance_is_of_can_be_asked_for(kind: str) -> None:
     groups = groups_of(look)
     assert groups.keys() == set(SCHEMA.modelled)
     for name, group in groups.items():
-        assert len(group) == embedding.partition.codec.columns[name].size and 1 <= len(set(group.tolist())) <= GROUPS
+        assert (
+            len(group) == embedding.partition.codec.columns[name].size and 1 <= len(set(group.tolist())) <= GROUPS + 2
+        )
     once = Moments(Partition.fine(SCHEMA, 12), 2**14, 0, 1)
     assert groups_of(NoisySum(once.lattice_sum(make_records(50)).numpy(), 1.0, once)) == {}
 
@@ -163,7 +203,7 @@ def test_drawn_are_the_pairs_that_depend_most_and_the_one_that_is_farthest_off()
     pairs = pairs_of(list(SCHEMA.modelled), [NoisySum(sums[0], 1.0, embedding)], [sums[1].astype(np.float64)])
     tables = pair_facts(pairs)["tables"]
     drawn = [tuple(one["columns"]) for one in tables]
-    farthest = max(pairs, key=lambda one: pairs[one].figures[-1])
+    farthest = max(pairs, key=lambda one: pairs[one].figures[3])
     strongest = sorted(set(pairs) - {farthest}, key=lambda one: -pairs[one].strength)[: DRAWN - 1]
     assert ward in farthest and drawn == [*(one for one in strongest if pairs[one].strength > 0), farthest]
     for one, table in zip(drawn, tables, strict=True):

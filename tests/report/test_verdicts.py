@@ -41,7 +41,7 @@ def test_a_headline_says_within_what_all_are_or_how_many_are_close_and_what_is_w
         "the one pair."
     )
     newer = headline(report(column("a"), column("b"), pairs={"distances": [[0, 1, 0.01, 0.02, 0.02, 0.03]]}))
-    assert "two columns together, in four groups each, within 3\N{NO-BREAK SPACE}% in the one pair." in newer
+    assert "two columns together, in broad groups, within 3\N{NO-BREAK SPACE}% in the one pair." in newer
     far = headline(report(column("a"), column("b", 0.2), column("c", CLOSE)))
     assert "in 1 of 3 category columns, farthest off b (21\N{NO-BREAK SPACE}%) and c (6\N{NO-BREAK SPACE}%)." in far
     assert (
@@ -50,13 +50,19 @@ def test_a_headline_says_within_what_all_are_or_how_many_are_close_and_what_is_w
     )
 
 
-def test_a_headline_counts_what_is_not_resolved_and_says_what_pairs_with_the_target_are_within() -> None:
+def test_a_headline_counts_what_is_not_resolved_and_the_relations_that_stand_out_of_the_noise() -> None:
     lost = headline(report(number("n"), number("m", warning="w")))
     assert "in 1 of 2 number columns." in lost and "Not resolved: m." in lost
-    distances = [[0, 1, 0, 0, 0, 0.02], [0, 2, 0, 0, 0, 0.04], [1, 2, 0, 0, 0, 0.3]]
-    said = headline(report(column("a"), column("b"), column("c"), pairs={"distances": distances, "target": 0}))
-    assert "with a (the target) within 4\N{NO-BREAK SPACE}% in both pairs" in said
+    kept, weaker, hidden = (0.5, 0.5, 0.01, 0.02), (0.5, 0.1, 0.01, 0.02), (0.02, 0.0, 0.02, 0.03)
+    distances = [[0, 1, 0, 0, 0, 0.02, *kept], [0, 2, 0, 0, 0, 0.04, *weaker], [1, 2, 0, 0, 0, 0.3, *hidden]]
+    said = headline(report(column("a"), column("b"), column("c"), pairs={"distances": distances, "target": 1}))
+    assert said.endswith(
+        "In 2 of 3 pairs the columns depend on each other by more than noise shows, in 1 of these by less in these "
+        "rows than as released; with b (the target) in 1 of 2."
+    )
     assert "the target" not in headline(report(column("a"), column("b"), pairs={"distances": distances[:1]}))
+    before = [one[:6] for one in distances]
+    assert "noise shows" not in headline(report(column("a"), column("b"), column("c"), pairs={"distances": before}))
 
 
 def test_a_headline_names_what_is_not_to_be_trusted_and_what_nobody_knows() -> None:

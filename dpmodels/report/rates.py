@@ -1,0 +1,91 @@
+"""How often the target has a class among the rows of each group of another column, as released and in synthetic rows.
+
+A rare class is little of all rows, so what is a small error of a table is a large one of a rate, which has its own.
+
+    R = c / N            c the released records of the class in a group, N of all classes
+    sigma_R^2            m sigma^2 ((1 - R)^2 + (K - 1) R^2) / N^2, for m cells of K classes with noise sigma each
+
+Privacy: post-processing of released counts, public noise scales and synthetic rows.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpmodels.arrays import Floats, Whole
+from dpmodels.contract.columns import Boolean, Continuous, Modelled
+from dpmodels.embeddings.moments import Moments
+from dpmodels.releases.steps import NoisySum
+from dpmodels.report.bins import group_labels
+from dpmodels.report.pairs import MOST_COLUMNS, grouped, pairing, states_of
+from dpmodels.report.within import DIGITS, MOST_RATES, rate_within
+
+
+def rates_of(names: Sequence[str], sums: Sequence[NoisySum], synthetic: Sequence[Floats]) -> dict[str, Any] | None:
+    """Return what a report says of the target by every other column; None where no sum counted them by class.
+
+    Shapes: ``synthetic`` one array a sum, the same sum over the synthetic rows.
+    """
+    place = {name: index for index, name in enumerate(names[:MOST_COLUMNS])}
+    for look, total in zip(sums, synthetic, strict=True):
+        moments = pairing(look)
+        if moments is not None and (facts := _rates(moments, look, total, place)):
+            return facts
+    return None
+
+
+def _rates(moments: Moments, look: NoisySum, total: Floats, place: Mapping[str, int]) -> dict[str, Any] | None:
+    partition = moments.partition
+    if partition.class_column is None or partition.classes < 2:
+        return None
+    target, column = list(partition.codec.columns.items())[partition.class_column]
+    released, drawn = (moments.unpack_cells(each) for each in (look.vector.astype(np.float64), total))  # type: ignore[arg-type]  # linear maps
+    if target not in place or released.sum() <= 0 or drawn.sum() <= 0:
+        return None
+    taken = _taken(column, released.sum(axis=1))
+    columns = []
+    for index, (name, other) in enumerate(zip(partition.names, partition.columns, strict=True)):
+        cells = slice(*partition.offsets[index : index + 2])
+        group = _groups(other, partition.merge[index], released[:, cells].sum(axis=0))
+        if name in place and group.any():
+            rates = _in_groups(group, taken, released[:, cells], drawn[:, cells], look.noise_stddev / moments.one_way)
+            labels = group_labels(other, group[partition.merge[index]])
+            columns.append({"column": place[name], "labels": labels, **rates})
+    (label,) = group_labels(column, np.arange(partition.classes))[taken]
+    return {"target": place[target], "class": label, "columns": columns}
+
+
+def _taken(target: Modelled, counts: Floats) -> int:
+    """Return whose rates are stated: of a boolean true, of two classes the rarer one, of more the largest."""
+    if isinstance(target, Boolean):
+        return 1
+    return int(counts.argmin() if len(counts) == 2 else counts.argmax())
+
+
+def _groups(column: Modelled, merge: Whole, counts: Floats) -> Whole:
+    """Return the group of each cell: categories by themselves while they are few, values in runs. Shapes: [cells]."""
+    if not isinstance(column, Continuous) and len(counts) <= MOST_RATES:
+        return np.arange(len(counts))
+    return grouped(counts, states_of(column, merge))
+
+
+def _in_groups(group: Whole, taken: int, released: Floats, drawn: Floats, noise: float) -> dict[str, list[float]]:
+    """Return the rate of a class in each group, its noise, that of the synthetic rows, and within what that is.
+
+    Shapes: ``group`` [cells]; ``released`` and ``drawn`` [classes, cells]. Units: ``noise`` records.
+    """
+    classes, number = len(released), int(group.max()) + 1
+    sums = [np.zeros((classes, number)) for _ in range(2)]
+    for each, counts in zip(sums, (released, drawn), strict=True):
+        np.add.at(each.T, group, counts.T)
+    whole, of_drawn = (each.sum(axis=0) for each in sums)
+    known = np.maximum(whole, 1.0)
+    rate = np.clip(sums[0][taken] / known, 0.0, 1.0)
+    steps = noise * np.sqrt(np.bincount(group) * ((1 - rate) ** 2 + (classes - 1) * rate**2))
+    stddev = np.minimum(steps / known, 1.0)
+    synthetic = np.clip(sums[1][taken] / np.maximum(of_drawn, 1e-300), 0.0, 1.0)
+    facts = {"released": rate, "stddev": stddev, "synthetic": synthetic, "share": whole / max(whole.sum(), 1.0)}
+    listed = {name: (np.round(each, DIGITS) + 0.0).tolist() for name, each in facts.items()}
+    figures = zip(listed["released"], listed["stddev"], listed["synthetic"], strict=True)
+    return {**listed, "within": [rate_within(*each) for each in figures]}

@@ -1,0 +1,87 @@
+"""Rates of the target by the groups of other columns: they are those of the rows, and their noise is the noise."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dpmodels.codec.encode import Codec
+from dpmodels.embeddings.moments import Moments
+from dpmodels.embeddings.partition import Partition
+from dpmodels.releases.steps import NoisySum
+from dpmodels.report.rates import rates_of
+from dpmodels.report.within import rate_within
+from tests.kit.every_kind import make
+
+ROWS = 4000
+SCHEMA = make(
+    "name: x\ntarget: sick\ncolumns:\n  n: {type: integer, min: 0, max: 99, nullable: true}\n"
+    "  cause: {type: categorical, values: [a, b, c, d, e]}\n  sick: {type: boolean}\n"
+)
+EMBEDDING = Moments(Partition.fine(SCHEMA, 12), 2**14, 2**14, 1)
+NAMES = list(SCHEMA.modelled)
+
+
+def rows(seed: int = 0) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    cause = rng.choice(list("abcde"), ROWS, p=[0.4, 0.3, 0.2, 0.07, 0.03])
+    n = [None if one < 0.1 else int(one * 100) for one in rng.random(ROWS)]
+    return pa.table({"n": n, "cause": cause, "sick": rng.random(ROWS) < np.where(cause == "d", 0.5, 0.1)})
+
+
+def summed(table: pa.Table) -> np.ndarray:
+    return EMBEDDING.lattice_sum(Codec(SCHEMA).encode(table)).numpy()
+
+
+def test_rates_are_those_of_the_rows_of_each_group() -> None:
+    table, other = rows(), rows(1)
+    rates = rates_of(NAMES, [NoisySum(summed(table), 1.0, EMBEDDING)], [summed(other).astype(np.float64)])
+    assert rates is not None and (rates["target"], rates["class"]) == (2, "true")
+    number, cause = rates["columns"]
+    assert cause["labels"] == [["a"], ["b"], ["c"], ["d"], ["e"]] and number["labels"][-1] == ["null"]
+    for data, name in ((table, "released"), (other, "synthetic")):
+        frame = data.to_pandas()
+        assert cause[name] == pytest.approx(frame.groupby("cause").sick.mean().tolist(), abs=1e-5)
+        assert number[name][-1] == pytest.approx(frame[frame.n.isna()].sick.mean(), abs=1e-5)
+    assert cause["share"] == pytest.approx(table.to_pandas().cause.value_counts(normalize=True).sort_index(), abs=1e-5)
+
+
+def test_the_noise_of_a_rate_is_what_is_stated_and_within_holds_for_what_follows_it_and_for_what_does_not() -> None:
+    table, rng, noise = rows(), np.random.default_rng(3), 8.0 * 2**14
+    exact, real = summed(table), table.to_pandas().groupby("cause").sick.mean().to_numpy()
+    off, beyond, following = [], [], []
+    for _ in range(300):
+        noisy = np.round(exact + rng.normal(0, noise, len(exact))).astype(np.int64)
+        rates = rates_of(NAMES, [NoisySum(noisy, noise, EMBEDDING)], [exact.astype(np.float64)])
+        assert rates is not None
+        cause = rates["columns"][1]
+        released, stddev = np.array(cause["released"]), np.array(cause["stddev"])
+        off.append((released - real)[:4] / stddev[:4])  # of the last the rate may be cut at 0
+        beyond.append(np.abs(np.array(cause["synthetic"]) - real) > cause["within"])
+        following.append(
+            np.abs(released - real) > [rate_within(one, s, one) for one, s in zip(released, stddev, strict=True)]
+        )
+    assert 0.85 < np.std(off) < 1.15
+    assert np.mean(beyond) == 0 and np.mean(following) < 0.07
+
+
+def test_a_table_without_a_target_or_without_rows_has_no_rates() -> None:
+    schema = make("name: x\ncolumns:\n  a: {type: boolean}\n  b: {type: boolean}\n")
+    embedding = Moments(Partition.fine(schema, 12), 2**14, 2**14, 1)
+    total = embedding.lattice_sum(Codec(schema).encode(pa.table({"a": [True, False], "b": [False, True]}))).numpy()
+    assert rates_of(["a", "b"], [NoisySum(total, 1.0, embedding)], [total.astype(np.float64)]) is None
+    empty = np.zeros(EMBEDDING.dim)
+    assert rates_of(NAMES, [NoisySum(empty.astype(np.int64), 1.0, EMBEDDING)], [empty]) is None
+
+
+def test_of_two_classes_the_rarer_is_stated_and_of_more_the_largest() -> None:
+    for values, expected in (("[good, bad]", "bad"), ("[low, middle, high]", "middle")):
+        schema = make(
+            f"name: x\ntarget: t\ncolumns:\n  a: {{type: boolean}}\n  b: {{type: boolean}}\n  t: {{type: categorical, values: {values}}}\n"
+        )
+        embedding, rng = Moments(Partition.fine(schema, 12), 2**14, 2**14, 1), np.random.default_rng(0)
+        names = values.strip("[]").split(", ")
+        drawn = rng.choice(names, 500, p=[0.9, 0.1] if len(names) == 2 else [0.1, 0.7, 0.2])
+        a, b = rng.random((2, 500)) < 0.5
+        total = embedding.lattice_sum(Codec(schema).encode(pa.table({"a": a, "b": b, "t": drawn}))).numpy()
+        rates = rates_of(["a", "b", "t"], [NoisySum(total, 1.0, embedding)], [total.astype(np.float64)])
+        assert rates is not None and rates["class"] == expected
