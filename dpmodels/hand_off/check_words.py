@@ -156,21 +156,31 @@ def _are_pairs(pairs: Facts | None, table: Schema, columns: Sequence[Facts]) -> 
     )
 
 
-def _are_rates(rates: Facts | None, table: Schema, columns: Sequence[Facts]) -> bool:
+def _are_rates(rates: Any, table: Schema, columns: Sequence[Facts]) -> bool:
     """Tell whether rates are of the target, and of groups that are called after their values."""
     if rates is None:
         return True
-    modelled = list(table.modelled.values())
+    target = table.target_index
     return (
-        rates.keys() == {"target", "class", "columns"}
-        and table.target_index is not None
-        and rates["target"] == table.target_index
-        and rates["class"] in columns[rates["target"]]["labels"]
-        and all(
-            has_figures(one, {"column", *FIGURES_OF_A_RATE}, "labels")
-            and are_groups(one["labels"], modelled[one["column"]], columns[one["column"]]["labels"], MOST_RATES)
-            for one in rates["columns"]
-        )
+        target is not None
+        and rates.keys() == {"target", "class", "columns"}
+        and rates["target"] == target
+        and rates["class"] in columns[target]["labels"]
+        and all(_is_rated(one, table, columns) for one in rates["columns"])
+    )
+
+
+def _is_rated(rates: Any, table: Schema, columns: Sequence[Facts]) -> bool:
+    """Tell whether the rates by a column are one figure of each kind for each of its groups."""
+    if not has_figures(rates, {"column", *FIGURES_OF_A_RATE}, "labels"):
+        return False
+    place, labels = rates["column"], rates["labels"]
+    if type(place) is not int or not 0 <= place < len(columns):
+        return False
+    column = list(table.modelled.values())[place]
+    return are_groups(labels, column, columns[place]["labels"], MOST_RATES) and all(
+        isinstance(rates[key], list) and [type(one) in (int, float) for one in rates[key]] == [True] * len(labels)
+        for key in FIGURES_OF_A_RATE
     )
 
 

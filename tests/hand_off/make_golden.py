@@ -159,11 +159,21 @@ def of_users(folder: Path) -> Path:
     for table, path in zip((customers, orders), paths, strict=True):
         pq.write_table(table, path)
     (folder / "shop.yaml").write_text(shop.make_schema().to_yaml())
+    return synthesized(folder, paths[1], "--parents", paths[0], "--schema", folder / "shop.yaml")
+
+
+def targeted(folder: Path) -> Path:
+    """Make a table of which the rates of a target are stated."""
+    data, schema, _ = write_clinic(folder, rows=3000)
+    return synthesized(folder, data, "--schema", schema)
+
+
+def synthesized(folder: Path, *words: object) -> Path:
+    """Run nacre's default with a quick fit, from the command line."""
     quick = {"measurement": {"fine_cells": 16}, "training": {"components": 16, "directions": 2, "steps": 5}}
     (folder / "config.yaml").write_text(json.dumps({"model": quick}))
-    words = ("synthesize", paths[1], "--parents", paths[0], "--schema", folder / "shop.yaml", "--rows", ROWS)
-    words += ("--config", folder / "config.yaml", "--epsilon", 2, "--delta", 1e-5, "--no-prefect")
-    code, out, err = run_cli(*words, "--out", folder / "out", "--home", folder / "home", "--open")
+    words = ("synthesize", *words, "--rows", ROWS, "--config", folder / "config.yaml", "--epsilon", 2, "--delta", 1e-5)
+    code, out, err = run_cli(*words, "--no-prefect", "--out", folder / "out", "--home", folder / "home", "--open")
     assert code == 0, out + err
     return folder / "out"
 
@@ -246,6 +256,7 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
         "embedded": embedded,
         "federation": federation,
         "discovered": discovered,
+        "targeted": targeted,
     },
 }
 """A manifest with a charged report is beside the golden releases, and FORMAT-9, without a price, is made no more.

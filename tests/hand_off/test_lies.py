@@ -39,6 +39,7 @@ from tests.kit.support import write_key
 
 Json = dict[str, Any]
 TABLE, USERS, EMBEDDED = (GOLDEN / "LAYOUT-13" / name for name in ("laid-out", "users", "embedded"))
+TARGETED = GOLDEN / "LAYOUT-13" / "targeted"
 FEDERATION, SCORED = GOLDEN / "FORMAT-7" / "laid-out-federation", GOLDEN / "LAYOUT-13" / "discovered"
 ELSE = "report.json says something else than manifest.json and schema.yaml make of"
 OTHER_CAUTIONS = "the cautions in manifest.json are not those of its price, unit and trust"
@@ -419,6 +420,11 @@ LIES: list[tuple[Path, str, Callable[[Json], object]]] = [
     (USERS, "pairs", lambda report: report["pairs"]["tables"][0].update(words=CHEAP)),
     (USERS, "pairs", lambda report: report["pairs"]["tables"][0]["labels"][0][0].append(CHEAP)),
     (USERS, "pairs", lambda report: report["pairs"]["tables"][0]["labels"][1][1].append(CHEAP)),
+    (TARGETED, "rates", lambda report: report["rates"].update(words=CHEAP)),
+    (TARGETED, "rates", lambda report: report["rates"].update({"class": CHEAP})),
+    (TARGETED, "rates", lambda report: report["rates"].update(target=0)),
+    (TARGETED, "rates", lambda report: report["rates"]["columns"][0].update(words=CHEAP)),
+    (TARGETED, "rates", lambda report: report["rates"]["columns"][0]["labels"][0].append(CHEAP)),
 ]
 
 

@@ -142,6 +142,19 @@ def test_figures_that_no_release_has_are_a_fault(
 @pytest.mark.parametrize(
     "change",
     [
+        lambda one: one.update(within=[0.0001] * len(one["within"])),
+        lambda one: one.update(synthetic=[1.5] * len(one["synthetic"])),
+    ],
+)
+def test_rates_that_no_release_has_are_a_fault(tmp_path: Path, change: Callable[[Json], object]) -> None:
+    golden = GOLDEN / "LAYOUT-13" / "targeted"
+    found = faults(tmp_path, lambda _, report, __: change(report["rates"]["columns"][0]), golden)
+    assert len(found) == 1 and found[0].endswith(" rates"), found
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
         lambda table: table.update(stddev=[[9.0] * len(line) for line in table["stddev"]]),
         lambda table: table.update(synthetic=[[0.0] * len(line) for line in table["synthetic"]]),
         lambda table: table["synthetic"][0].__setitem__(0, 1.5),
@@ -166,6 +179,21 @@ def test_a_table_of_two_columns_that_cannot_be_drawn_is_a_fault(tmp_path: Path, 
         return json.dumps(report).encode()
 
     golden = GOLDEN / "LAYOUT-13" / "users"
+    found = verify_hand_off(rewritten(golden, tmp_path / "own", "report.json", changed)).faults
+    assert any("report.json" in one for one in found) and not any("rror" in one for one in found), found
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"released": [0.5]}, {"column": 99}, {"column": 1.5}, {"column": True}, {"share": None}, {"within": [None] * 4}],
+)
+def test_rates_that_cannot_be_drawn_are_a_fault(tmp_path: Path, change: Json) -> None:
+    def changed(content: bytes) -> bytes:
+        report = json.loads(content)
+        report["rates"]["columns"][0].update(change)
+        return json.dumps(report).encode()
+
+    golden = GOLDEN / "LAYOUT-13" / "targeted"
     found = verify_hand_off(rewritten(golden, tmp_path / "own", "report.json", changed)).faults
     assert any("report.json" in one for one in found) and not any("rror" in one for one in found), found
 

@@ -217,11 +217,20 @@ def test_the_page_fetches_nothing_and_draws_every_column(facts):
     page = Page()
     text = render(json.loads(json.dumps(facts)))  # the page is a function of the JSON
     page.feed(text)
-    assert page.drawings == len(facts["columns"]) + 1 + len(facts["pairs"]["tables"])  # the map of pairs, and some
+    drawn = len(facts["columns"]) + 1 + len(facts["pairs"]["tables"]) + len(facts["rates"]["columns"])
+    assert page.drawings == drawn  # the map of pairs, some of them, and the rates of the target
     assert 1 < len(facts["pairs"]["tables"]) <= DRAWN and text.index('id="pairs"') < text.index(", the farthest off")
     order = [
         text.index(one)
-        for one in (facts["headline"].partition(";")[0], 'id="columns"', 'id="pairs"', 'id="budget"', 'id="done"')
+        for one in (
+            facts["headline"].partition(";")[0],
+            'id="use"',
+            'id="columns"',
+            'id="pairs"',
+            'id="rates"',
+            'id="budget"',
+            'id="done"',
+        )
     ]
     assert order == sorted(order) and text.count("<title>") == text.count("<desc>") + 1 == page.drawings + 1
     assert "zoom" not in text.replace('"mechanism": "zoom"', "") and "rough counts of single columns, round 1" in text
