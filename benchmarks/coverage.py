@@ -2,10 +2,10 @@
 
 Real tables, or their first rows, are released by nacre's defaults, and every figure that the report's first screen
 states is held against the truth: the largest difference of the shares of rows below a value (quantiles), the total
-variation of a column's cells (shares), and that of two columns in the groups of their cells that the report takes
-(pairs). A figure that should hold in nineteen releases of twenty may be exceeded in 5 % of them. "as a rule" is the
-median of what is true by what is stated; "nine of ten" its 90 % quantile. Tables that nobody tuned on are those of
-``benchmarks.unseen``, whole: ``--packages DIR --tables crash ...``.
+variation of a column's cells (shares), that of two columns in the groups of their cells that the report takes (pairs),
+and the rate of the target in each group of another column (rates). A figure that should hold in nineteen releases of
+twenty may be exceeded in 5 % of them. "as a rule" is the median of what is true by what is stated; "nine of ten" its
+90 % quantile. Tables that nobody tuned on are those of ``benchmarks.unseen``, whole: ``--packages DIR --tables crash``.
 """
 
 import sys
@@ -33,12 +33,13 @@ from dpmodels.pages.glance import likely_error, likely_of_pair, rank_error
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft
 from dpmodels.report.bins import CellTally
-from dpmodels.report.fidelity import Measured
-from dpmodels.report.pairs import groups_of
+from dpmodels.report.fidelity import Measured, Summed
+from dpmodels.report.pairs import pairs_of
+from dpmodels.report.rates import rates_of
 from dpmodels.report.report import summarise
 
 HEAD = ["table", "figure", "figures", "stated, %", "true, %", "beyond, %", "true / stated, as a rule", "nine of ten"]
-FIGURES = ("quantiles", "shares", "pairs")
+FIGURES = ("quantiles", "shares", "pairs", "rates")
 TABLES = ("adult-1000", "adult-3000", "adult-32561", "creditcard-3000", "creditcard-20790")
 Floats = NDArray[np.float64]
 Outcome = tuple[str, float, float]
@@ -92,14 +93,16 @@ def outcomes(frame: pd.DataFrame, schema: Schema, epsilon: float, seed: int) -> 
         merged = marginals.columns[one["name"]].cell_of
         if one["cells"] > 1:
             yield "shares", likely_error(one), float(np.abs(np.bincount(merged, real - synthetic)).sum() / 2)
-    (groups,) = filter(None, map(groups_of, of_release.sums))
-    named = [groups.get(name, np.zeros(0, dtype=np.int64)) for name in of_release.codec.columns]
-    for first, second, *figures in (facts["pairs"] or {"distances": []})["distances"]:
-        real, synthetic = (
-            _shares(4 * named[first][cells[:, first]] + named[second][cells[:, second]], 16)
-            for cells in (cells_of_real, cells_of_synthetic)
-        )
-        yield "pairs", likely_of_pair(figures), float(np.abs(real - synthetic).sum() / 2)
+    names, sums = list(of_release.codec.columns), of_release.sums
+    drawn, truly = (Summed.of(line, sums, some).totals for some in (batches, [records]))
+    together = [pairs_of(names, sums, totals) for totals in (drawn, truly)]
+    for places, pair in together[0].items():
+        apart = float(np.abs(pair.synthetic - together[1][places].synthetic).sum() / 2)
+        yield "pairs", likely_of_pair(pair.figures), apart
+    by_target = [rates_of(names, sums, totals) or {"columns": []} for totals in (drawn, truly)]
+    for one, real_rates in zip(*(each["columns"] for each in by_target), strict=True):
+        for within, *rates in zip(one["within"], one["synthetic"], real_rates["synthetic"], strict=True):
+            yield "rates", within, abs(rates[0] - rates[1])
 
 
 def _shares(cells: NDArray[Any], size: int) -> Floats:

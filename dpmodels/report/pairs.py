@@ -101,19 +101,6 @@ def _grouped_columns(moments: Moments, group: Whole) -> list[Grouped]:
     ]
 
 
-def groups_of(look: NoisySum) -> dict[str, Whole]:
-    """Return the group of each fine cell of each column that a sum counts with others; nothing where it counts none."""
-    moments = pairing(look)
-    if moments is None:
-        return {}
-    partition, counts = moments.partition, _cells(moments, look.vector.astype(np.float64))
-    columns = _grouped_columns(moments, _groups(moments, counts.sum(axis=0)))
-    groups = {one.name: one.group for one in columns}
-    if partition.class_column is not None:
-        groups[list(partition.codec.columns)[partition.class_column]] = grouped(counts.sum(axis=1))
-    return groups
-
-
 def pairing(look: NoisySum) -> Moments | None:
     """Return the moments that a sum counts columns together by; None where it counts none."""
     moments = look.embedding.rows if isinstance(look.embedding, BranchSum) else look.embedding

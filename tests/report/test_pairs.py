@@ -13,7 +13,7 @@ from dpmodels.embeddings.products import Products, halves_of
 from dpmodels.embeddings.residuals import Residuals, mix_of
 from dpmodels.releases.steps import NoisySum
 from dpmodels.report.bins import group_labels
-from dpmodels.report.pairs import grouped, groups_of, pair_facts, pairs_of
+from dpmodels.report.pairs import grouped, pair_facts, pairs_of
 from dpmodels.report.within import DRAWN, GROUPS, pair_within
 from dpmodels.statistics.dependence import dependence
 from tests.kit.every_kind import make
@@ -145,20 +145,6 @@ def test_what_counts_no_pairs_or_has_no_rows_says_nothing() -> None:
     pairs = embeddings()["counts"]
     total = pairs.lattice_sum(make_records(50)).numpy()
     assert pair_distances(list(SCHEMA.modelled), [NoisySum(total, 1.0, pairs)], [np.zeros(len(total))]) == []
-
-
-@pytest.mark.parametrize("kind", ["counts", "residuals", "products"])
-def test_the_groups_that_a_distance_is_of_can_be_asked_for(kind: str) -> None:
-    embedding = embeddings()[kind]
-    look = NoisySum(embedding.lattice_sum(make_records(ROWS)).numpy(), 1.0, embedding)
-    groups = groups_of(look)
-    assert groups.keys() == set(SCHEMA.modelled)
-    for name, group in groups.items():
-        assert (
-            len(group) == embedding.partition.codec.columns[name].size and 1 <= len(set(group.tolist())) <= GROUPS + 2
-        )
-    once = Moments(Partition.fine(SCHEMA, 12), 2**14, 0, 1)
-    assert groups_of(NoisySum(once.lattice_sum(make_records(50)).numpy(), 1.0, once)) == {}
 
 
 def test_of_a_column_of_one_cell_no_pair_is_listed() -> None:

@@ -76,7 +76,8 @@ def test_a_table_without_a_target_or_without_rows_has_no_rates() -> None:
 def test_of_two_classes_the_rarer_is_stated_and_of_more_the_largest() -> None:
     for values, expected in (("[good, bad]", "bad"), ("[low, middle, high]", "middle")):
         schema = make(
-            f"name: x\ntarget: t\ncolumns:\n  a: {{type: boolean}}\n  b: {{type: boolean}}\n  t: {{type: categorical, values: {values}}}\n"
+            "name: x\ntarget: t\ncolumns:\n  a: {type: boolean}\n  b: {type: boolean}\n"
+            f"  t: {{type: categorical, values: {values}}}\n"
         )
         embedding, rng = Moments(Partition.fine(schema, 12), 2**14, 2**14, 1), np.random.default_rng(0)
         names = values.strip("[]").split(", ")
