@@ -1,11 +1,11 @@
 """What a rule such as ``a <= b`` does to the columns that it is about, and how far counts with few values reach.
 
-Invented loans, closed some 300 days after they were opened, and a chain of three numbers are released without a rule
-and with it; "rejection" is the latter again, where rows that break the rule are drawn anew without a look at its
-columns. Rank error: the largest difference of running shares among these columns. Gap: mean difference of the last and
-the first. Pairs: these columns with the others, total variation in four groups by four. Broken: rows that a generator
-draws; left: once values of overlapping cells are exchanged. CPU: seconds of drawing 100,000 rows. Then visits from 0 to
-50, few of which are above 11; "no shape" is the same release, where noise alone says how far they reach.
+Invented loans, closed some 300 days after they were opened, and chains of three numbers, released without a rule and
+with it; "rejection": where rows that break it are drawn anew without a look at its columns. Rank error: the largest
+difference of running shares among these. Gap: mean difference of the last and the first. Pairs: these with the others,
+total variation in four groups by four. Broken: rows that a generator draws; left: once values of overlapping cells are
+exchanged. CPU: seconds of drawing 100,000 rows. Visits from 0 to 50, few of which are above 11; "no shape": the same
+release, where noise alone says how far they reach.
 """
 
 from argparse import ArgumentParser
@@ -75,8 +75,7 @@ def cohort(rng: np.random.Generator) -> pd.DataFrame:
 
 def _frame(rng: np.random.Generator, columns: dict[str, np.ndarray], odds: np.ndarray) -> pd.DataFrame:
     """Return the columns with one of noise and a target of these log odds."""
-    others = {"region": rng.integers(0, 4, len(odds)), "target": rng.logistic(size=len(odds)) < odds}
-    return pd.DataFrame(columns | others)
+    return pd.DataFrame(columns | {"region": rng.integers(0, 4, len(odds)), "target": rng.logistic(odds) > 0})
 
 
 def fits(frame: pd.DataFrame, seed: int, rules: Sequence[str] = ()) -> Callable[[], Sampler]:
