@@ -142,7 +142,7 @@ def _to_discover(content: Any, data: str, query: str, out: Path | None) -> Itera
         f"found, and with all of them {least:,.0f}: leave no more than is needed, and settle `unit` before; where "
         "values may be missing, add `nullable: true, max_null_share: discover`"
     )
-    yield f"nacre ledger open {name} --schema {shlex.quote(str(draft))} --cap-epsilon 3 --cap-delta 1e-5"
+    yield f"nacre ledger open {name} --schema {shlex.quote(str(draft))} --epsilon 3 --delta 1e-5"
     yield (
         f"nacre schema discover {shlex.quote(data)}{asked} --schema {shlex.quote(str(draft))} {spends} --out {finished}"
     )

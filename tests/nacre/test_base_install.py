@@ -18,7 +18,7 @@ from tests.releases.make_golden import GOLDEN
 pytestmark = pytest.mark.processes
 
 LATE = set(EXTRAS) - {"pandas"}  # which pyarrow imports by itself, where there is one
-CAP = ("--cap-epsilon", 3, "--cap-delta", 1e-5)
+CAP = ("--epsilon", 3, "--delta", 1e-5)
 PLAN = ("--target-epsilon", 1, "--delta", 1e-5, "--out", "out", "--home", "home", "--schema", "clinic.yaml")
 
 ONE_AFTER_ANOTHER = f"""
