@@ -1,9 +1,11 @@
 """What a notebook shows of a result: small tables of HTML, in which everything that was given is escaped."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
+from itertools import zip_longest
 from pathlib import Path
+from textwrap import wrap
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FIRST_ROWS, MOST_COLUMNS = 5, 12
+LINE, SHORT, GAP = 80, 24, "  "
 LEFT = "text-align:left"
 
 
@@ -40,10 +43,26 @@ def rows_as_html(caption: str, headings: Sequence[str], rows: Iterable[Sequence[
 
 
 def rows_as_text(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """Lay rows out below their headings for a terminal, a line each."""
-    lines = [list(map(str, row)) for row in (headings, *rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    """Lay rows out below their headings for a terminal of 80 columns: in long cells, words that lead further go below.
+
+    No word is cut, and no short cell, so a table of many columns is wider.
+    """
+    cells = [list(map(str, row)) for row in (headings, *rows)]
+    columns = list(zip(*cells, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    words = (max(len(word) for cell in column for word in cell.split() or [""]) for column in columns)
+    least = [max(longest, min(width, SHORT)) for longest, width in zip(words, widths, strict=True)]
+    while sum(widths) + len(GAP) * (len(widths) - 1) > LINE and widths != least:
+        widest = max(range(len(widths)), key=lambda at: (widths[at] > least[at], widths[at]))
+        widths[widest] -= 1
+    return [line for row in cells for line in _lines(row, widths)]
+
+
+def _lines(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
+    """Write one row of a table as the lines that its longest cell takes."""
+    wrapped = [wrap(text, width, break_on_hyphens=False) for text, width in zip(row, widths, strict=True)]
+    for line in zip_longest(*wrapped, fillvalue="") if any(wrapped) else [row]:
+        yield GAP.join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
 
 
 def first_rows_as_html(caption: str, folder: Path) -> str:

@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from dpmodels.contract.base import ColumnFaults
+from dpmodels.contract.base import ColumnFaults, columns_in_short
 from dpmodels.contract.columns import (
     Column,
     Derived,
@@ -37,6 +37,7 @@ from dpmodels.errors import InvalidArgument, Unsuitable, near
 from dpmodels.frozen import Strict
 from dpmodels.limits import LONGEST_NAME, MOST_RULES
 from dpmodels.plain_yaml import write_yaml
+from dpmodels.plural import counted
 from dpmodels.privacy import Adjacency, PrivacyUnit
 
 PARTITION_NAME = re.compile(r"[a-z0-9_-]+")  # it becomes part of the data set's name
@@ -111,6 +112,13 @@ class Schema(Strict):
     ] = ()
     sources: Sources = ()
     discovered: Discovered = ()
+
+    def __repr__(self) -> str:
+        target = f", target {self.target}" if self.target else ""
+        columns = columns_in_short(self.columns)
+        return f"<schema {self.name}, unit {self.unit}{target}, {counted(len(self.columns), 'column')}: {columns}>"
+
+    __str__ = __repr__
 
     def to_yaml(self) -> str:
         """Write the schema as the YAML that reads back equal to it."""

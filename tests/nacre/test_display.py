@@ -181,3 +181,37 @@ def test_a_ledger_that_cannot_be_read_says_why(tmp_path: Path, monkeypatch: pyte
     ledger = nacre.ledger(tmp_path)
     for shown in (repr(ledger), ledger._repr_html_()):
         assert f"nacre ledger at {tmp_path / 'ledger.sqlite'}: the ledger is damaged" in shown
+
+
+def test_a_schema_is_shown_by_its_columns_and_its_unit() -> None:
+    schema = nacre.load_schema(SCHEMA_TEXT)
+    assert repr(schema).startswith("<schema clinic, unit ") and "age (integer), ward (categorical)" in repr(schema)
+    assert (
+        str(schema) == repr(schema) and len(repr(schema)) < 200 and f"{len(schema.columns)} columns: " in repr(schema)
+    )
+    tree = nacre.load_schema(TREE)
+    assert repr(tree).splitlines()[1:] == [f"  {name}: {shown}" for name, shown in TREE_SHOWN.items()]
+
+
+TREE = """
+name: clinic
+tables:
+  patients: {key: id, columns: {id: {type: identifier, keep: regenerate}, sick: {type: boolean}}}
+  visits: {parent: patients, most: 3, columns: {id: {type: identifier}, day: {type: boolean}}}
+"""
+TREE_SHOWN = {"patients": "id (identifier), sick (boolean)", "visits": "id (identifier), day (boolean)>"}
+
+
+def test_listings_are_shown_whole_at_80_columns(made: nacre.Result, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    rules = nacre.validate(made.folder)
+    runs, cells = nacre.runs(home=made.home), nacre.marginals(made, "age", "ward")
+    for frame in (rules, runs, cells, rules[rules["success"]].sort_values("rule")):
+        assert all(name in repr(frame).splitlines()[0] for name in frame.columns) and "..." not in repr(frame)
+    assert max(map(len, repr(rules).splitlines())) <= 80 and made.run in repr(runs)
+    words = set(" ".join(rules["rule"].astype(str)).split())
+    assert words <= set(repr(rules).split())
+    assert "(no rows)" in repr(rules[rules["rows"] < 0]) and "row between" not in repr(rules)
+    many = pd.concat([rules] * 20, ignore_index=True)
+    assert f"({len(many) - 20} rows between the first 10 and the last)" in repr(many)
+    assert "age" in repr(rules.set_index("column")[["rows"]])  # what rows are called by stays
