@@ -103,7 +103,7 @@ def test_a_hand_off_is_verified(installed: Path, place: Path) -> None:
     code = (
         "import nacre; page = nacre.Result('hand-off')._repr_html_(); print('epsilon=' in page, 'first rows' in page)"
     )
-    assert run(installed, place, "-c", code) == "True False\n"  # rows need pandas
+    assert run(installed, place, "-c", code) == "True True\n"
 
 
 def test_what_it_lacks_is_said_in_one_sentence_before_anything_is_charged(installed: Path, place: Path) -> None:
