@@ -51,6 +51,8 @@ def refusal(path: Path, content: bytes) -> str:
         (GOOD.replace(",", ";").replace("1.5", "1,5").encode(), "column dose: must hold numbers in every row"),
         (GOOD.replace("1.5", "1,5").encode(), "as where a decimal comma parts a number in two"),
         (GOOD.replace("1.5", '"1.234,5"').encode(), "a point before the decimals (3.5, not 3,5)"),
+        (GOOD.replace("1.5", '"1.234,5"').encode(), 'pandas.read_csv(FILE, sep=";", decimal=",", thousands=".")'),
+        (GOOD.replace("2024-05-01", "1.5.2024").encode(), 'pandas.to_datetime(COLUMN, format="%d.%m.%Y")'),
         (GOOD.replace("2024-05-01", "01.05.2024").encode(), "dates in every row, as the schema says, written as 2026-"),
         (GOOD.replace("2024-05-01", "5/1/2024").encode(), "(not 25.12.2026 or 12/25/2026)"),
         (GOOD.replace("ward", "Ward").encode(), "write it as the schema does"),
