@@ -76,7 +76,7 @@ def _try(folder: Path, rows: int, values: int, epsilon: float, delta: float, fou
     counts, amounts = write(folder / "wide.parquet", rows, values)
     (folder / "draft.yaml").write_text(DRAFT)
     nacre, home = [sys.executable, "-m", "nacre"], ["--home", str(folder / "home")]
-    cap = ["--cap-epsilon", "5", "--cap-delta", "1e-5"]
+    cap = ["--epsilon", "5", "--delta", "1e-5"]
     measure([*nacre, "ledger", "open", "wide", "--schema", str(folder / "draft.yaml"), *cap, *home])
     asked = ["--schema", str(folder / "draft.yaml"), "--epsilon", str(epsilon), "--delta", str(delta), "--json"]
     took = measure([*nacre, "schema", "discover", str(folder / "wide.parquet"), *asked, *home])

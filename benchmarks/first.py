@@ -60,7 +60,7 @@ def first_run(folder: Path, rows: int) -> dict[str, tuple[float, float]]:
     described, taken = ["patients.csv", "--schema", "patients.yaml", *BUDGET], dict[str, tuple[float, float]]()
     for name, words in {
         "schema lint": ["patients.yaml"],
-        "ledger open": ["patients", "--schema", "patients.yaml", "--cap-epsilon", "3", "--cap-delta", "1e-5"],
+        "ledger open": ["patients", "--schema", "patients.yaml", "--epsilon", "3", "--delta", "1e-5"],
         "plan": described,
         "synthesize": [*described, "--out", "hand-off"],
     }.items():

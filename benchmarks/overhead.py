@@ -53,7 +53,7 @@ def workplace() -> Iterator[Path]:
 
 def open_account(folder: Path, home: Path) -> Path:
     """Open the account in a new home."""
-    cap = ("--schema", folder / "s.yaml", "--cap-epsilon", 10, "--cap-delta", 1e-5, "--home", home)
+    cap = ("--schema", folder / "s.yaml", "--epsilon", 10, "--delta", 1e-5, "--home", home)
     nacre("ledger", "open", "overhead", *cap)
     return home
 

@@ -46,7 +46,7 @@ def discovered(name: str, judge: LightJudge, folder: Path) -> dict[str, Any]:
         found = {"type": "categorical", "values": "discover", "outside": "nearest"}
         keys["columns"][column] = found | {"nullable": keys["columns"][column].get("nullable", False)}
     draft.write_text(yaml.safe_dump(keys, sort_keys=False))
-    nacre, cap = [sys.executable, "-m", "nacre"], ["--cap-epsilon", str(EPSILON), "--cap-delta", str(DELTA)]
+    nacre, cap = [sys.executable, "-m", "nacre"], ["--epsilon", str(EPSILON), "--delta", str(DELTA)]
     measure([*nacre, "ledger", "open", name, "--schema", str(draft), *cap, *home])
     budget = ["--epsilon", str(SHARE * EPSILON), "--delta", str(SHARE * DELTA)]
     took = measure([*nacre, "schema", "discover", str(data), "--schema", str(draft), *budget, "--json", *home])

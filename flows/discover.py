@@ -144,8 +144,8 @@ def _account(ledger: Ledger, config: SynthesizeConfig, line: Line) -> str:
     if opens is not None:
         raise LedgerError(
             f"no account is open for data set {line.contract.name}, and one that a discovery opened would have no room "
-            f"for what follows it: nacre ledger open {account} --schema {config.table_schema} --cap-epsilon EPSILON "
-            "--cap-delta DELTA"
+            f"for what follows it: nacre ledger open {account} --schema {config.table_schema} --epsilon EPSILON "
+            "--delta DELTA"
         )
     return account
 

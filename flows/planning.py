@@ -105,21 +105,18 @@ def make_budget(
         if any(fault["loc"] == ("epsilon",) for fault in error.errors()):
             swapped = f"; did you mean epsilon {delta:g} and delta {epsilon:g}?" if 0 < epsilon < 0.001 <= delta else ""
             raise InvalidArgument(name, epsilon, f"lie between 0.001 and 1000{swapped}") from None
-        other = "cap_delta" if name == "cap_epsilon" else "delta"
-        raise InvalidArgument(other, delta, "lie between 0 and 1, and only a pure release keeps 0") from None
+        raise InvalidArgument("delta", delta, "lie between 0 and 1, and only a pure release keeps 0") from None
 
 
-def check_delta(delta: float, allow_large: bool, name: str = "delta") -> None:
+def check_delta(delta: float, allow_large: bool) -> None:
     """Refuse a delta at which more than a thousandth of the records may be released whole, unless it was asked for.
-
-    The error names the option by ``name``.
 
     Raises:
         InvalidArgument: the delta of a run, or of a new cap, is above 0.001.
     """
     if LARGE_DELTA < delta < 1 and not allow_large:
         rule = f"be at most {LARGE_DELTA}, since that share of the records may be released whole"
-        raise InvalidArgument(name, delta, f"{rule}; for more, give --allow-large-delta")
+        raise InvalidArgument("delta", delta, f"{rule}; for more, give --allow-large-delta")
 
 
 def cautions_of(epsilon: float, delta: float) -> Iterator[str]:
@@ -175,7 +172,7 @@ def account_for(
             "nacre ledger open NAME --schema SCHEMA"
         )
     if may_open is MayOpen.NO or (may_open is MayOpen.FIRST and accounts):
-        how = f"`nacre ledger open {name} --schema SCHEMA --cap-epsilon EPSILON --cap-delta DELTA` opens it"
+        how = f"`nacre ledger open {name} --schema SCHEMA --epsilon EPSILON --delta DELTA` opens it"
         raise AccountMissing(name, name, f"{how}; {may_open.value}")
     return name, Opening(cap=whole_budget(lines), note=note, alone=may_open is MayOpen.FIRST)
 
@@ -189,8 +186,8 @@ def open_account(ledger: Ledger, account: str | None, contract: Contract, budget
     scope, accounts = (contract.name, budget.unit.code, str(budget.adjacency)), ledger.accounts()
     if account and account not in {one.name for one in accounts}:
         raise LedgerError(
-            f"account {account} is not open: `nacre ledger open {account} --schema SCHEMA --cap-epsilon EPSILON "
-            "--cap-delta DELTA` opens it; without --account the data set's own account pays, which alone --open opens"
+            f"account {account} is not open: `nacre ledger open {account} --schema SCHEMA --epsilon EPSILON "
+            "--delta DELTA` opens it; without --account the data set's own account pays, which alone --open opens"
         )
     return account or next((one.name for one in accounts if one.scope == scope), None)
 

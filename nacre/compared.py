@@ -9,7 +9,7 @@ import pandas as pd
 from dpmodels.comparison.report import BANNER
 from dpmodels.comparison.standing import IDEALS, show
 from dpmodels.pages import drawing
-from nacre.notebook import LEFT, facts_as_html
+from nacre.notebook import cell, facts_as_html, line, table
 
 FIGURES = ("score", "better", "real rows")
 """Columns of a comparison before those of its tables."""
@@ -39,11 +39,10 @@ class Scores(pd.DataFrame):
     def _repr_html_(self) -> str:
         verdicts = self.attrs.get("verdicts", {})
         names = [name for name in self.columns if name not in (*FIGURES, BEST)]
-        headings = "".join(f'<th scope="col" style="{LEFT}">{escape(str(name))}</th>' for name in (*FIGURES, *names))
         best = self.attrs.get("best", [()] * len(self))
-        rows = "".join(_row(line, names, of_line) for line, of_line in zip(self.to_dict("records"), best, strict=True))
-        head = f"<thead><tr>{headings}<th>the line: real rows</th></tr></thead>"
-        scores = f"<table><caption>{escape(BANNER)}</caption>{head}<tbody>{rows}</tbody></table>"
+        rows = (_row(score, names, of_line) for score, of_line in zip(self.to_dict("records"), best, strict=True))
+        head = line(cell(escape(str(name)), "col") for name in (*FIGURES, *names, "the line: real rows"))
+        scores = table(BANNER, rows, head)
         return scores + facts_as_html("how each table stands", {**verdicts, "page": str(self.attrs.get("page", ""))})
 
 
@@ -64,18 +63,13 @@ def scores_of(facts: Mapping[str, Any], page: str) -> Scores:
     return scores
 
 
-def _row(line: Mapping[Any, Any], names: Sequence[str], best: Sequence[str]) -> str:
+def _row(score: Mapping[Any, Any], names: Sequence[str], best: Sequence[str]) -> str:
     """Lay a score out: what is better, the figure of real rows and of each table, the best in bold, and bars."""
-    figures = {name: None if pd.isna(line[name]) else float(line[name]) for name in (FIGURES[-1], *names)}
-    cells = "".join(
-        f'<td style="{LEFT}">{f"<b>{show(figure)} (best)</b>" if name in best else show(figure)}</td>'
-        for name, figure in figures.items()
-    )
-    picture = f'<td><img alt="" style="width:18rem" src="{_picture(line["score"], line["better"], figures)}"></td>'
-    words = (
-        f'<th scope="row" style="{LEFT}">{escape(line["score"])}</th><td style="{LEFT}">{escape(line["better"])}</td>'
-    )
-    return f"<tr>{words}{cells}{picture}</tr>"
+    figures = {name: None if pd.isna(score[name]) else float(score[name]) for name in (FIGURES[-1], *names)}
+    shown = (f"<b>{show(one)} (best)</b>" if name in best else show(one) for name, one in figures.items())
+    picture = f'<img alt="" style="width:18rem" src="{_picture(score["score"], score["better"], figures)}">'
+    words = cell(escape(score["score"]), "row"), cell(escape(score["better"]))
+    return line((*words, *map(cell, shown), cell(picture)))
 
 
 def _picture(title: str, better: str, figures: Mapping[str, float | None]) -> str:

@@ -75,12 +75,12 @@ def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place 
     """
     import pyarrow as pa
 
+    from nacre.listing import Listing
     from tasks.stages.noisy_tables import read_counts, read_tables
 
     stored_run, names = run_of(run, home), _names_in(columns)
     tables = [read_counts(stored_run, names)] if names else read_tables(stored_run)
-    frame: pd.DataFrame = pa.concat_tables(tables).to_pandas()
-    return frame
+    return Listing(pa.concat_tables(tables).to_pandas())
 
 
 def _names_in(columns: Sequence[object]) -> list[str]:

@@ -60,8 +60,8 @@ def draft_schema(
     With ``header`` you say that you have seen that the first row holds names. Without it, names that may be values of
     the data are not written. ``document`` is public documentation of the columns (docs/schema.md), of ``table`` where
     it describes several; ``sample`` is a file of rows that are public. ``types`` are those that you know:
-    ``{"age": "integer:0:120", "ward": "categorical"}``. With ``discover_all``, what ``nacre schema discover`` can
-    release under a charge is marked for it.
+    ``{"age": "integer:0:120", "ward": "categorical:north|south", "income": "number?"}``, where ``?`` stands for nulls.
+    With ``discover_all``, what ``nacre schema discover`` can release under a charge is marked for it.
 
     Privacy: reads names and types of the data alone. Fill the TODOs in from what is public, never from the data.
 

@@ -33,12 +33,11 @@ def runs(*, home: Place | None = None) -> "pd.DataFrame":
     """
     from dataclasses import astuple, fields
 
-    import pandas as pd
-
+    from nacre.listing import Listing
     from tasks.run.runs import Listed, list_runs
 
     names = ["run" if field.name == "name" else field.name for field in fields(Listed)]
-    return pd.DataFrame(map(astuple, list_runs(home_of(home))), columns=names)
+    return Listing(map(astuple, list_runs(home_of(home))), columns=names)
 
 
 def validate(data: "Table", schema: SchemaLike | None = None) -> "pd.DataFrame":
@@ -56,8 +55,7 @@ def validate(data: "Table", schema: SchemaLike | None = None) -> "pd.DataFrame":
     Raises:
         NacreError: there is no table, or no schema.
     """
-    import pandas as pd
-
+    from nacre.listing import Listing
     from tasks.stages.validate import check_hand_off
 
     given = _taken(data)
@@ -68,7 +66,7 @@ def validate(data: "Table", schema: SchemaLike | None = None) -> "pd.DataFrame":
         outcomes = check_hand_off(place, file).outcomes
     counts = [(one.failed, one.checked) if one.rule.columns else (None, None) for one in outcomes]
     facts = [(one.rule.column or None, one.text, one.passed, *each) for one, each in zip(outcomes, counts, strict=True)]
-    frame = pd.DataFrame(facts, columns=["column", "rule", "success", "failing_rows", "rows"])
+    frame = Listing(facts, columns=["column", "rule", "success", "failing_rows", "rows"])
     return frame.astype({"failing_rows": "Int64", "rows": "Int64"})
 
 

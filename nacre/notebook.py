@@ -1,27 +1,53 @@
 """What a notebook shows of a result: small tables of HTML, in which everything that was given is escaped."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
+from itertools import zip_longest
 from pathlib import Path
+from textwrap import wrap
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FIRST_ROWS, MOST_COLUMNS = 5, 12
-LEFT = "text-align:left"
+FIRST_ROWS, MOST_COLUMNS, LONGEST_VALUE = 5, 12, 50
+LINE, SHORT, GAP = 80, 24, "  "
+LEFT = "text-align:left;color:inherit"
+TABLE = "border-collapse:collapse;color:inherit;background:none;margin:.5em 0"
+CELL = (
+    "text-align:left;vertical-align:top;padding:.25em .75em;border:0;border-bottom:1px solid #8884;"
+    "color:inherit;background:none"
+)
+"""Styles that stand in each table and cell: a notebook's own colors, light or dark, and lines that both show."""
+SCOPES = {"col": ' scope="col"', "row": ' scope="row"'}
+
+
+def table(caption: str, body: Iterable[str], head: str = "") -> str:
+    """Return a table of rows of cells, below a row of headings if there is one."""
+    named = f'<caption style="{LEFT}">{escape(caption)}</caption>' + (f"<thead>{head}</thead>" if head else "")
+    return f'<table style="{TABLE}">{named}<tbody>{"".join(body)}</tbody></table>'
+
+
+def cell(content: str, heads: str = "", style: str = "") -> str:
+    """Return a cell of HTML, which may head its ``col`` or its ``row``."""
+    tag = "th" if heads else "td"
+    return f'<{tag}{SCOPES.get(heads, "")} style="{CELL}{style}">{content}</{tag}>'
+
+
+def line(cells: Iterable[str]) -> str:
+    """Return a row of cells."""
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def facts_as_html(caption: str, facts: Mapping[str, str], links: Mapping[str, str] = MappingProxyType({})) -> str:
     """Lay named sentences out, a row each; a line break within one is kept, and what has a link leads to it."""
     rows = (
-        f'<tr><th scope="row" style="{LEFT}">{escape(name)}</th>'
-        f'<td style="{LEFT};white-space:pre-line">{_marked(text, links.get(name, ""))}</td></tr>'
+        line((cell(escape(name), "row"), cell(_marked(text, links.get(name, "")), style=";white-space:pre-line")))
         for name, text in facts.items()
     )
-    return f"<table><caption>{escape(caption)}</caption><tbody>{''.join(rows)}</tbody></table>"
+    return table(caption, rows)
 
 
 def _marked(text: str, link: str) -> str:
@@ -32,18 +58,31 @@ def _marked(text: str, link: str) -> str:
 
 def rows_as_html(caption: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Lay rows out below their headings."""
-    head = "".join(f'<th scope="col" style="{LEFT}">{escape(heading)}</th>' for heading in headings)
-    body = "".join(
-        f"<tr>{''.join(f'<td style={LEFT!r}>{escape(str(value))}</td>' for value in row)}</tr>" for row in rows
-    )
-    return f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    body = (line(cell(escape(str(value))) for value in row) for row in rows)
+    return table(caption, body, line(cell(escape(heading), "col") for heading in headings))
 
 
 def rows_as_text(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """Lay rows out below their headings for a terminal, a line each."""
-    lines = [list(map(str, row)) for row in (headings, *rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    """Lay rows out below their headings for a terminal of 80 columns: in long cells, words that lead further go below.
+
+    No word is cut, and no short cell, so a table of many columns is wider.
+    """
+    cells = [list(map(str, row)) for row in (headings, *rows)]
+    columns = list(zip(*cells, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    words = (max(len(word) for cell in column for word in cell.split() or [""]) for column in columns)
+    least = [max(longest, min(width, SHORT)) for longest, width in zip(words, widths, strict=True)]
+    while sum(widths) + len(GAP) * (len(widths) - 1) > LINE and widths != least:
+        widest = max(range(len(widths)), key=lambda at: (widths[at] > least[at], widths[at]))
+        widths[widest] -= 1
+    return [line for row in cells for line in _lines(row, widths)]
+
+
+def _lines(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
+    """Write one row of a table as the lines that its longest cell takes."""
+    wrapped = [wrap(text, width, break_on_hyphens=False) for text, width in zip(row, widths, strict=True)]
+    for line in zip_longest(*wrapped, fillvalue="") if any(wrapped) else [row]:
+        yield GAP.join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
 
 
 def first_rows_as_html(caption: str, folder: Path) -> str:
@@ -51,11 +90,18 @@ def first_rows_as_html(caption: str, folder: Path) -> str:
     import pyarrow as pa
 
     try:
-        frame = _first_rows(folder).to_pandas()
-    except (OSError, pa.ArrowException, ImportError, ValueError):
+        first = _first_rows(folder)
+    except (OSError, pa.ArrowException):
         return ""
-    page: str = frame.to_html(index=False, border=0, max_cols=MOST_COLUMNS)
-    return f"<p>{escape(caption)}</p>{page}"
+    names, more = first.column_names[:MOST_COLUMNS], first.num_columns - MOST_COLUMNS
+    hidden = f"; {more} more columns are not shown" if more > 0 else ""
+    return rows_as_html(caption + hidden, names, ([_value(row[name]) for name in names] for row in first.to_pylist()))
+
+
+def _value(value: object) -> str:
+    """Write a value of a table in no more letters than one looks at; what is missing is left empty."""
+    text = "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
 
 
 def _first_rows(folder: Path) -> "pa.Table":

@@ -208,12 +208,13 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Say what came of the run and what it cost, as a terminal does, above the first rows."""
-        from dpmodels.pages.glance import IN_SHORT, glance
+        from dpmodels.pages.glance import IN_SHORT, glance, notes_of
 
         seen = {"WARNING": self.drowned, **glance(self.report.facts), **self._in_short()}
         others = "\n".join(warning for warning in self.warnings if warning != self.drowned)
-        files = {"report": str(self.report.path), "warnings": others}
-        names = ("WARNING", IN_SHORT, "made", "spent", "account", "hides", "checks", "warnings", "folder", "report")
+        files = {"report": str(self.report.path), "warnings": others, "notes": "\n".join(notes_of(self.report.facts))}
+        what = ("WARNING", IN_SHORT, "made", "spent", "account", "hides", "checks")
+        names = (*what, "warnings", "notes", "folder", "report")
         facts = {name: text for name in names if (text := {**seen, **files}.get(name))}
         links = {"report": self.report.path.absolute().as_uri()}
         return facts_as_html(f"hand-off of {self.manifest.data_set}", facts, links) + self._first_rows()

@@ -45,6 +45,7 @@ CALLS = {
     "schema discover": "nacre.discover(DATA, DRAFT, epsilon=EPSILON, delta=DELTA)",
     "resume": "nacre.resume(RUN)",
     "sample": "nacre.sample(RUN, ROWS)",
+    "validate": "nacre.validate(DATA, SCHEMA)",
     "verify": "nacre.verify(FOLDER)",
 }
 """What does in Python the same as a command that a message names, by the command's words."""

@@ -56,7 +56,7 @@ ASKED = {
     },
 }
 """What an operator asks for: a night with the parameters that are shipped, and a table that is trained without data."""
-OPEN = "nacre ledger open visits --schema /srv/nacre/schemas/visits.yaml --cap-epsilon 3 --cap-delta 1e-4"
+OPEN = "nacre ledger open visits --schema /srv/nacre/schemas/visits.yaml --epsilon 3 --delta 1e-4"
 STATEMENTS = {
     "SELECT count(*) FROM entries": True,
     "INSERT INTO entries SELECT * FROM entries WHERE false": True,

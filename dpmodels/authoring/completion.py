@@ -86,6 +86,8 @@ def complete(text: str, findings: Mapping[str, ReleasedKeys], origin: str, charg
         node = reduce(_value, place, root)
         values = _said(column, keys, findings[name], keeps_rows)
         remarks += _remarks(name, values, findings[name], str(column.get("outside", "clip")))
+        if name == data.get("target") and "outside" not in column and values.get("other"):
+            remarks.append(_of_target(name, values["other"], findings[name], keeps_rows))
         if written_keys := [key for key in keys if values.get(key) != TODO]:
             origins.append(f"{', '.join(written_keys)} of {name}")
         changed = [key.value for key, _ in node.value if key.value in values and key.value not in keys]
@@ -221,6 +223,21 @@ def _remarks(name: str, values: Mapping[str, Any], finding: ReleasedKeys, outsid
             f"column {name}: about {finding.unread:,.0f} of {finding.rows:,.0f} rows hold what its type does not, such "
             "as text in a column of numbers, or too long a text; nothing of them is released"
         )
+
+
+def _of_target(name: str, other: str, finding: ReleasedKeys, keeps_rows: bool) -> str:
+    """Say what the class of rare values is for, and how a target that has none is written.
+
+    Privacy: the word is the author's, and the same whatever the rows are; a value that it bars ends a run before its
+        charge, or costs its row by a rule that looks at that row alone.
+    """
+    words = "`outside: refuse` (another value ends the run, before its charge)"
+    words += "" if keeps_rows else " or `outside: reject-row` (its row is left out)"
+    return (
+        f"column {name}: it is the target, and gets a class `{other}` for whatever fewer than about "
+        f"{finding.least_rows:,.0f} rows hold, which is not released, be there such rows or not; if you know that the "
+        f"list is whole, write {words} beside `values: discover` and give the same command again, for nothing"
+    )
 
 
 def _value(node: yaml.MappingNode, name: str) -> Any:

@@ -3,11 +3,10 @@
 import csv
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from io import StringIO
-from typing import Any
 
-from dpmodels.authoring.facts import RESOLUTIONS, Facts, Tables, between, bound, joined, listed, typed
+from dpmodels.authoring.facts import RESOLUTIONS, Facts, Tables, between, joined, listed, scalars, typed
 from dpmodels.contract.formula import Misread, names_in
 from dpmodels.errors import Unsuitable
 
@@ -107,7 +106,9 @@ def _values(cell: str, kind: str | None) -> Facts:
         return Facts(unread=("values",))
     codes = [LABELED.fullmatch(token) for token in tokens]
     plain = [code[1].strip() for code in codes if code]
-    return listed(_scalars(plain if len(plain) == len(tokens) else tokens, kind))
+    values = plain if len(plain) == len(tokens) else tokens
+    is_answer = kind == "boolean" and {value.lower() for value in values} <= YES | NO
+    return listed([False, True] if is_answer else scalars(values, kind))
 
 
 def _tokens(cell: str) -> list[str]:
@@ -115,11 +116,3 @@ def _tokens(cell: str) -> list[str]:
     mark = next((mark for mark in "|;\n," if mark in cell), None)
     tokens = [token.strip().strip("\"'") for token in cell.split(mark)] if mark else []
     return [token for token in tokens if token]
-
-
-def _scalars(tokens: Sequence[str], kind: str | None) -> Sequence[Any]:
-    """Take values for numbers if the column may hold numbers, and all are written as such."""
-    if kind == "boolean" and {token.lower() for token in tokens} <= YES | NO:
-        return [False, True]
-    numbers = [bound(token) if re.fullmatch(r"-?(0|[1-9]\d*)(\.\d+)?", token) else None for token in tokens]
-    return numbers if kind in (None, "category", "integer", "number") and None not in numbers else tokens

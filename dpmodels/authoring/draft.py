@@ -61,7 +61,7 @@ class PublicFacts:
         document: a file of public documentation; sample: a file of rows that are public.
         table: the table that the draft is about, where the document describes several.
         accept: whether suggestions by name and type are taken without another word.
-        types: types of columns that a person gives, as ``age=integer:0:120 ward=categorical`` or by name.
+        types: types of columns that a person gives, as ``age=integer:0:120? ward=categorical:north|south`` or by name.
         discover: whether what a discovery can fill in is marked for it.
     """
 

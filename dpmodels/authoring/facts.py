@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, NamedTuple
@@ -161,3 +161,9 @@ def listed(content: Any) -> Facts:
     if not distinct_values or not all(isinstance(value, bool | int | float | str) for value in distinct_values):
         return Facts(unread=("a list of values",))
     return Facts(values=distinct_values, nullable=True if None in values else None)
+
+
+def scalars(tokens: Sequence[str], kind: str | None) -> Sequence[Any]:
+    """Take values for numbers if the column may hold numbers, and all are written as such."""
+    numbers = [bound(token) if re.fullmatch(r"-?(0|[1-9]\d*)(\.\d+)?", token) else None for token in tokens]
+    return numbers if kind in (None, "category", "integer", "number") and None not in numbers else tokens

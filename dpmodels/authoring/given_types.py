@@ -1,4 +1,4 @@
-"""Types that a person gives for columns, as ``age=integer:0:120 ward=categorical``."""
+"""Types that a person gives for columns, as ``age=integer:0:120? ward=categorical:north|south``."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -6,12 +6,13 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
-from dpmodels.authoring.facts import Bound, Facts, bound, joined
+from dpmodels.authoring.facts import Bound, Facts, bound, joined, listed, scalars
 from dpmodels.codec.names import nearest
 from dpmodels.errors import InvalidArgument
 
-PAIR = re.compile(r"\s*(?P<name>[^=]+?)\s*=\s*(?P<kind>[^\s,]+)(?:[\s,]+|$)")
-KIND = re.compile(r"(?P<type>\w+)(?::(?P<low>[^\s,:]+):(?P<high>[^\s,:]+))?")
+QUOTED = r"'[^']*'|\"[^\"]*\""
+PAIR = re.compile(rf"\s*(?P<name>[^=]+?)\s*=\s*(?P<kind>(?:[^\s,'\"]|{QUOTED})+)(?:[\s,]+|$)")
+KIND = re.compile(r"(?P<type>\w+)(?::(?P<rest>.*?))?(?P<nullable>\?)?", re.DOTALL)
 KINDS = {
     "categorical": "category",
     "boolean": "boolean",
@@ -23,13 +24,13 @@ KINDS = {
 """The types that may be given, and the kinds of column that they stand for; a datetime is cut to the day."""
 BOUNDED = ("integer", "number", "datetime")
 FORM = (
-    'be pairs such as "age=integer:0:120 ward=categorical": the name of a column, a type, and bounds if known (lists '
-    "of values are written in the draft)"
+    'be pairs such as "age=integer:0:120 ward=categorical:north|south income=number?": the name of a column, a type, '
+    "bounds or values if known (in quotes if they have spaces), and a ? where values may be missing"
 )
 UNKNOWN = "name columns as the data does; {} is none of them"
 MEANT = "; did you mean {}?"
 NO_TYPE = f"have one of these types: {', '.join(KINDS)}; that of {{}} is none"
-NO_BOUNDS = "leave {} without bounds: only an integer, a number and a datetime have some"
+NO_BOUNDS = "leave {} without bounds: only an integer, a number and a datetime have some, and a categorical has values"
 BOUNDS = "have bounds as in age=integer:0:120 or day=datetime:2020-01-01:2029-12-31, the smaller first; {} has not"
 
 
@@ -49,7 +50,7 @@ def read_types(given: str | Mapping[str, str], names: Collection[str]) -> dict[s
             raise InvalidArgument("types", f"{name}={text}", FORM)
         if kind["type"] not in KINDS:
             raise InvalidArgument("types", given, NO_TYPE.format(name))
-        facts[name] = _facts(name, kind, given)
+        facts[name] = _facts(name, text, kind, given)
     return facts
 
 
@@ -66,17 +67,25 @@ def by_name(given: str | Mapping[str, str]) -> Mapping[str, str]:
         pair = PAIR.match(text, position)
         if pair is None:
             raise InvalidArgument("types", text[position:].split(maxsplit=1)[0], FORM)
-        pairs[pair["name"]], position = pair["kind"], pair.end()
+        pairs[pair["name"]], position = re.sub("['\"]", "", pair["kind"]), pair.end()
     return pairs
 
 
-def _facts(name: str, kind: re.Match[str], given: object) -> Facts:
-    facts = Facts(kind=KINDS[kind["type"]])
-    if kind["low"] is None:
+def _facts(name: str, text: str, kind: re.Match[str], given: object) -> Facts:
+    facts = Facts(kind=KINDS[kind["type"]], nullable=True if kind["nullable"] else None)
+    if kind["rest"] is None:
         return facts
+    if kind["type"] == "categorical":
+        values = [value.strip() for value in kind["rest"].split("|")]
+        if not all(values):
+            raise InvalidArgument("types", f"{name}={text}", FORM)
+        return replace(facts, values=listed(scalars(values, facts.kind)).values)
     if kind["type"] not in BOUNDED:
         raise InvalidArgument("types", given, NO_BOUNDS.format(name))
-    low, high = _bound(kind["low"], kind["type"]), _bound(kind["high"], kind["type"])
+    ends = kind["rest"].split(":")
+    if len(ends) != len(("low", "high")):
+        raise InvalidArgument("types", f"{name}={text}", FORM)
+    low, high = (_bound(end, kind["type"]) for end in ends)
     if low is None or high is None or low > high:
         raise InvalidArgument("types", given, BOUNDS.format(name))
     return replace(facts, low=Bound(low), high=Bound(high))
@@ -90,4 +99,10 @@ def _bound(text: str, kind: str) -> Any:
 
 def with_types(facts: Mapping[str, Facts], given: Mapping[str, Facts]) -> dict[str, Facts]:
     """Return what is documented of columns, with the types that a person gives, which go before it."""
-    return {**facts, **{name: joined([one, facts.get(name, Facts())]) for name, one in given.items()}}
+    return {**facts, **{name: joined([one, _beside(one, facts.get(name, Facts()))]) for name, one in given.items()}}
+
+
+def _beside(given: Facts, documented: Facts) -> Facts:
+    """Return what is documented of a column but for values and nulls that a person says otherwise."""
+    values = documented.values if given.values is None else None
+    return replace(documented, values=values, nullable=documented.nullable if given.nullable is None else None)

@@ -14,14 +14,20 @@ MISSING = pa.array(["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None"
 WRITTEN = {
     pa.float64(): (
         "numbers",
-        ", with a point before the decimals (3.5, not 3,5) and no sign of thousands or currencies (1000, not $1,000)",
+        ", with a point before the decimals (3.5, not 3,5) and no sign of thousands or currencies (1000, not $1,000); "
+        'of a file with other marks make a frame or a Parquet file, as by pandas.read_csv(FILE, sep=";", decimal=",", '
+        'thousands=".")',
     ),
     pa.bool_(): (
         "true or false",
         ', in these words or as 1 and 0 (of other words make it `{type: categorical, values: ["no", "yes"]}`)',
     ),
 }
-DATES = ("dates", ", written as 2026-12-31 or 2026-12-31 23:59:59 (not 25.12.2026 or 12/25/2026)")
+DATES = (
+    "dates",
+    ", written as 2026-12-31 or 2026-12-31 23:59:59 (not 25.12.2026 or 12/25/2026); of a file with others make a "
+    'frame or a Parquet file, whose dates are read as by pandas.to_datetime(COLUMN, format="%d.%m.%Y")',
+)
 """What values of a type are called, and how they are written, which a person may have written otherwise."""
 
 

@@ -4,9 +4,9 @@ import hashlib
 import json
 import re
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -126,6 +126,11 @@ class Modelled(Strict):
     def size(self) -> int:
         """Count the cells: the states, with "has a value" split into its value cells."""
         return self.states
+
+
+def columns_in_short(columns: Mapping[str, Any]) -> str:
+    """Name columns with their types, as a person looks at a schema."""
+    return ", ".join(f"{name} ({column.type})" for name, column in columns.items())
 
 
 def of_form(pattern: str, words: str) -> AfterValidator:

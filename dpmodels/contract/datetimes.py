@@ -1,12 +1,14 @@
 """Columns of dates and times between two public bounds."""
 
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import date, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from dpmodels.contract.base import DTYPE, of_form, zone_of
 from dpmodels.contract.continuous import MAX, MIN, Continuous
@@ -19,7 +21,22 @@ MomentType = Annotated[
     ),
 ]
 
+ISO = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2})?)?")
+"""Dates and times as text, of which YAML makes values where no quotation marks stand round them."""
 TICK = {"day": "D", "hour": "h", "minute": "m", "second": "s"}
+
+
+def _of_text(moment: Any) -> Any:
+    """Read an ISO date or time that is text, as a dictionary has it; whatever else is given is judged as it is."""
+    if not isinstance(moment, str) or not ISO.fullmatch(moment):
+        return moment
+    kind = date if len(moment) == len("2020-01-31") else datetime
+    with suppress(ValueError):  # there is no such day
+        return kind.fromisoformat(moment)
+    return moment
+
+
+Bound = Annotated[date | datetime, BeforeValidator(_of_text)]
 
 
 class Datetime(Continuous):
@@ -29,8 +46,8 @@ class Datetime(Continuous):
     """
 
     type: Annotated[Literal["datetime"], Field(description="Dates or times between two bounds, with a zone in UTC.")]
-    min: Annotated[date | datetime, Field(description=MIN)]
-    max: Annotated[date | datetime, Field(description=MAX)]
+    min: Annotated[Bound, Field(description=MIN)]
+    max: Annotated[Bound, Field(description=MAX)]
     resolution: Annotated[Literal["day", "hour", "minute", "second"], Field(description="What times are cut to.")] = (
         "day"
     )

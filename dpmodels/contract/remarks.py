@@ -58,6 +58,14 @@ def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit, rules: Iterable[Co
                 yield UNROUNDED.format(name=name, decimals=max(decimals))
 
 
+def is_declared(remark: str, bound: bool = False) -> bool:
+    """Tell whether a remark repeats what a schema declares: how many rows of each user are used.
+
+    ``bound``: the schema says so itself; it says nothing where one row is used since nothing is written.
+    """
+    return remark.endswith(MORE_ROWS.partition("}")[2]) or (bound and remark == FIRST_ROWS)
+
+
 def _further(columns: Mapping[str, Any], unit: PrivacyUnit) -> Iterator[str]:
     if unit.user is not None and unit.max_rows > 1:
         yield MORE_ROWS.format(rows=unit.max_rows)

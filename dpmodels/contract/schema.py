@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -15,11 +15,12 @@ from pydantic import (
     model_validator,
 )
 
-from dpmodels.contract.base import ColumnFaults
+from dpmodels.contract.base import ColumnFaults, columns_in_short
 from dpmodels.contract.columns import (
     Column,
     Derived,
     Discrete,
+    Identifier,
     Image,
     Modelled,
     derived_faults,
@@ -36,6 +37,7 @@ from dpmodels.errors import InvalidArgument, Unsuitable, near
 from dpmodels.frozen import Strict
 from dpmodels.limits import LONGEST_NAME, MOST_RULES
 from dpmodels.plain_yaml import write_yaml
+from dpmodels.plural import counted
 from dpmodels.privacy import Adjacency, PrivacyUnit
 
 PARTITION_NAME = re.compile(r"[a-z0-9_-]+")  # it becomes part of the data set's name
@@ -43,6 +45,7 @@ UNMODELLED = ("identifier", "derived")
 ALONE = ("target", "constraints", "rows", "partition", "workload")
 """Keys that do not go with ``users``."""
 CONSTRAINT = "^(when .+ then .+|.+(<|>).+)$"
+LEFT_OUT = Identifier(type="identifier")
 VALUE_SUFFIX = ":value"  # of the encoded value that stands beside a continuous column's state
 
 
@@ -109,6 +112,13 @@ class Schema(Strict):
     ] = ()
     sources: Sources = ()
     discovered: Discovered = ()
+
+    def __repr__(self) -> str:
+        target = f", target {self.target}" if self.target else ""
+        columns = columns_in_short(self.columns)
+        return f"<schema {self.name}, unit {self.unit}{target}, {counted(len(self.columns), 'column')}: {columns}>"
+
+    __str__ = __repr__
 
     def to_yaml(self) -> str:
         """Write the schema as the YAML that reads back equal to it."""
@@ -208,6 +218,16 @@ class Schema(Strict):
             for name, column in self.columns.items()
         }
         return Schema(name=self.name, unit=self.unit, target=self.target, columns=columns, constraints=self.constraints)
+
+    def without(self, names: Collection[str]) -> "Schema":
+        """Return the schema of a table of which some columns are looked at by name alone, with no rule about them."""
+        unread = {*names, *(name for name, one in self.derived.items() if {*one.operands} & {*names})}
+        columns = {name: LEFT_OUT if name in unread else one for name, one in self.columns.items()}
+        rules = tuple(text for text in self.constraints if not unread & _columns_in(text, self.columns))
+        part = None if self.partition is None or self.partition.column in unread else self.partition
+        return Schema.model_construct(
+            name=self.name, unit=self.unit, columns=columns, constraints=rules, rows=self.rows, partition=part
+        )
 
     def of_partition(self, value: str) -> "Schema":
         """Return the schema of one partition, named after it; its column is narrowed to the partition's value.
@@ -352,6 +372,14 @@ def _image_faults(kinds: Mapping[str, str], target: str | None) -> list[tuple[st
     if images and (modelled != [target] or kinds[modelled[0]] not in ("categorical", "boolean", "")):
         return [("target", "beside an image there must be one categorical or boolean column, the target")]
     return []
+
+
+def _columns_in(rule: str, columns: Mapping[str, Any]) -> set[str]:
+    """Name the columns that a rule of a schema, which was checked with it, is about."""
+    if is_implication(rule):
+        return {*Implication.parse(rule, columns).columns}
+    pair = Constraint.parse(rule)
+    return {pair.lower, pair.upper} if pair else set()
 
 
 def _usable(name: str) -> bool:

@@ -26,7 +26,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from dpmodels.contract.base import CanonicalContract, ColumnFaults, Modelled
+from dpmodels.contract.base import CanonicalContract, ColumnFaults, Modelled, columns_in_short
 from dpmodels.contract.branch import MOST_ROWS, POSITION, PREVIOUS, ROWS, Branch, column_faults
 from dpmodels.contract.columns import Column, Identifier, too_few
 from dpmodels.contract.discovery_charge import Discovered, Sources, discovery_faults
@@ -36,6 +36,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree_rules import NamedRule, named_rules, rule_faults
 from dpmodels.limits import LONGEST_NAME
 from dpmodels.plain_yaml import write_yaml
+from dpmodels.plural import counted
 from dpmodels.privacy import Adjacency, PrivacyUnit
 
 MOST_TABLES = 50
@@ -74,6 +75,13 @@ class Tree(CanonicalContract):
             description="Tables whose rows are public, to which rows of the others refer.",
         ),
     ]
+
+    def __repr__(self) -> str:
+        tables = "".join(f"\n  {name}: {columns_in_short(one.columns)}" for name, one in self.tables.items())
+        public = f"\n  public: {', '.join(self.public)}" if self.public else ""
+        return f"<schema {self.name}, unit {self.unit}, {counted(len(self.tables), 'table')}:{tables}{public}>"
+
+    __str__ = __repr__
 
     def to_yaml(self) -> str:
         """Write the contract as the YAML that reads back equal to it."""

@@ -13,6 +13,7 @@ from dpmodels.errors import Unsuitable
 
 SIGN = "==|<=|>=|!=|=|<|>"
 JOINED = re.compile(r"\s+and\s+|\s*&&?\s*|\s*,\s*", re.IGNORECASE)
+JOINT = re.compile(r"\s*(?:and\s*|&&?|,|;|\s)\s*(?!or\b|\|)", re.IGNORECASE)
 EITHER = re.compile(r"\s+or\s+|\s*\|+\s*", re.IGNORECASE)
 FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "==": "=", "!=": "!="}
 ALL_HOLD, BY_ITSELF = "all must hold", "draw rows for each by itself"
@@ -28,7 +29,47 @@ def read_condition(text: str, columns: Mapping[str, Any]) -> Condition:
         return parse(text, columns)
     except Unsuitable as fault:
         cause = next(filter(None, (advise(text.strip(), columns) for advise in ADVICE)), "")
-        raise Unsuitable(f"`{text}`: {cause}" if cause else fault.fact) from None
+        example = "" if re.search(SIGN, text) else next(filter(None, (_example(name, columns) for name in columns)), "")
+        otherwise = fault.fact + (f", such as `{example}`" if example else "")
+        raise Unsuitable(f"`{text}`: {cause}" if cause else otherwise) from None
+
+
+def _behind(text: str, columns: Mapping[str, Any]) -> str:
+    """Advise on what stands behind a whole condition: another one, whatever joins them."""
+    parts = _parts(text, columns)
+    if not parts:
+        return ""
+    for part in parts[1:]:
+        if (fault := _fault_of(part, columns)) is not None:
+            return f"only `{parts[0]}` is understood, since each is given by itself; behind it, {fault.fact}"
+    others, each = " and ".join(f"`{part}`" for part in parts[1:]), " and ".join(map(repr, parts))
+    return f"only `{parts[0]}` is understood, and not {others} behind it: give each by itself, as {each}; {ALL_HOLD}"
+
+
+def _parts(text: str, columns: Mapping[str, Any]) -> list[str]:
+    """Cut a text behind the longest condition that it begins with, if another one seems to follow."""
+    for end in range(len(text) - 1, 0, -1):
+        rest = _following(text[end:], columns)
+        if rest and _fault_of(text[:end], columns) is None:
+            return [text[:end].strip(), *(_parts(rest, columns) or [rest])]
+    return []
+
+
+def _following(text: str, columns: Mapping[str, Any]) -> str:
+    """Return what seems to be a condition, without what joins it to the one before; empty if it is none."""
+    for rest in (text, text[match.end() :] if (match := JOINT.match(text)) else text):
+        word = re.match(rf"(?:not\s+)?(.+?)\s*(?:(?:{SIGN}).*)?$", rest, re.DOTALL | re.IGNORECASE)
+        if word and _named(word[1], columns):
+            return rest.strip()
+    return rest if rest != text and re.match(rf"[^\s<>=!]+\s*(?:{SIGN})", rest) else ""
+
+
+def _fault_of(text: str, columns: Mapping[str, Any]) -> Unsuitable | None:
+    try:
+        parse(text, columns)
+    except Unsuitable as fault:
+        return fault
+    return None
 
 
 def _null(text: str, columns: Mapping[str, Any]) -> str:
@@ -130,6 +171,16 @@ def _several(text: str, columns: Mapping[str, Any]) -> str:
     return f"these are several conditions: give each by itself, as {' and '.join(map(repr, parts))}; {ALL_HOLD}"
 
 
+def _no_sign(text: str, columns: Mapping[str, Any]) -> str:
+    """Advise on a column and a value with no sign between them."""
+    match = re.fullmatch(r"(\S+)\s+(\S+)", text)
+    if match is None or re.search(SIGN, text) or (name := _named(match[1], columns)) is None:
+        return ""
+    written = f"{name}={match[2]}"
+    example = written if _fault_of(written, columns) is None else _example(name, columns)
+    return f"a sign is missing between `{match[1]}` and `{match[2]}`; write such as `{example}`" if example else ""
+
+
 def _letters(text: str, columns: Mapping[str, Any]) -> str:
     word = re.split(r"[=!<>\s]", text)[0]
     name = _named(word, columns)
@@ -137,7 +188,7 @@ def _letters(text: str, columns: Mapping[str, Any]) -> str:
 
 
 ADVICE: tuple[Callable[[str, Mapping[str, Any]], str], ...] = (
-    *(_null, _between, _list, _chain, _comma, _sign, _quotes, _reversed, _half, _several, _letters),
+    *(_behind, _null, _between, _list, _chain, _comma, _sign, _quotes, _reversed, _half, _several, _no_sign, _letters),
 )
 """What says how to write a condition, or nothing where it is not about it; the first that says something is heard."""
 

@@ -7,7 +7,16 @@ from typing import Any
 from pydantic import ValidationError
 from sqlalchemy import Connection, insert, or_, select, tuple_, update
 
-from dpmodels.errors import AccountMissing, InvalidArgument, LedgerError, NotSigned, Unsuitable, refused
+from dpmodels import amounts
+from dpmodels.errors import (
+    AccountMissing,
+    InvalidArgument,
+    LedgerError,
+    NotSigned,
+    Unsuitable,
+    refused,
+    shortened,
+)
 from dpmodels.ledger import books, store
 from dpmodels.ledger.approval import Approval
 from dpmodels.ledger.database import lock
@@ -151,12 +160,34 @@ def known_account(connection: Connection, requested: Account) -> Account | None:
             "order": account.order,
             "officer": requested.officer or account.officer,
         }
-        if account == requested.model_copy(update=set_later):
+        if account == (asked_for := requested.model_copy(update=set_later)):
             return account
         if name == requested.name:
-            raise LedgerError(f"account {name} is already open with other terms; `nacre ledger cap` changes a cap")
+            raise LedgerError(f"account {name} is already open with other terms: {_differences(account, asked_for)}")
         raise _second_budget(requested, name)
     return None
+
+
+def _differences(account: Account, other: Account) -> str:
+    """Say which terms an account has, and which others were asked for."""
+    terms, others = _in_words(account), _in_words(other)
+    differing = [name for name in terms if terms[name] != others[name]]
+    standing, requested = (
+        " and ".join(f"{name}={each[name]}" if each[name] else f"no {name}" for name in differing)
+        for each in (terms, others)
+    )
+    can_change = {"epsilon", "delta", "run_cap", "expires"} & {*differing}
+    remedy = f"; `nacre ledger cap {account.name}` changes a cap" if can_change else ""
+    return f"it has {standing}, and {requested} was asked for{remedy}"
+
+
+def _in_words(account: Account) -> dict[str, str]:
+    """Return an account's terms as a person gave them."""
+    amounts_of = {"epsilon": amounts.written(account.epsilon_cap), "delta": amounts.written(account.delta_cap)}
+    about = {"dataset": account.dataset, "unit": str(account.cap.unit), "adjacency": str(account.cap.adjacency)}
+    names = ("owner", "note", "parent", "run_cap", "expires", "composition", "partition")
+    rest = {name: "" if (value := getattr(account, name)) is None else shortened(value) for name in names}
+    return {**amounts_of, **about, **rest, "officer": account.officer.name if account.officer else ""}
 
 
 def _approved(signatures: Signatures, account: Account, approval: Approval | None) -> dict[str, Any]:
@@ -172,7 +203,7 @@ def _approved(signatures: Signatures, account: Account, approval: Approval | Non
             account.name,
             account.dataset,
             f"this ledger has an officer, {officer}, who opens it: `nacre ledger open {account.name} --schema SCHEMA "
-            f"--cap-epsilon {account.epsilon_cap} --cap-delta {account.delta_cap} --key KEY.pem`",
+            f"--epsilon {account.epsilon_cap} --delta {account.delta_cap} --key KEY.pem`",
         )
     return signed
 
@@ -182,7 +213,7 @@ def _not_first(account: Account) -> AccountMissing:
         account.name,
         account.dataset,
         "another account was opened meanwhile, and only the first run of a home opens one by itself: "
-        f"`nacre ledger open {account.name} --schema SCHEMA --cap-epsilon EPSILON --cap-delta DELTA` opens it",
+        f"`nacre ledger open {account.name} --schema SCHEMA --epsilon EPSILON --delta DELTA` opens it",
     )
 
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dpmodels.contract.remarks import is_declared
 from dpmodels.pages.page import percent, short
 from dpmodels.pages.words import look_in_words
 
@@ -144,7 +145,12 @@ def warnings_of(report: Facts) -> list[str]:
     if left := len(warned[MOST_WARNINGS:]):
         have = "column has" if left == 1 else "columns have"
         lines.append(f"{left:,} more {have} a warning, which the report shows beside each")
-    return [*lines, *report.get("cautions", ())]
+    return [*lines, *(one for one in report.get("cautions", ()) if not is_declared(one))]
+
+
+def notes_of(report: Facts) -> list[str]:
+    """Return what is no warning, since the schema declares it: how many rows of each user are used."""
+    return [one for one in report.get("cautions", ()) if is_declared(one)]
 
 
 def unresolved(column: Facts) -> bool:

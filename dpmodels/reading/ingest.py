@@ -15,6 +15,8 @@ from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate, Verdicts
 from dpmodels.privacy import Sensitive
+from dpmodels.reading.database import Query
+from dpmodels.reading.load import load_parts
 from dpmodels.reading.pictures import Batches
 
 Job = tuple[Batches, Path]
@@ -73,17 +75,50 @@ def transform_check(parts: Sequence[Sensitive[Batches]], schema: Schema, run: Ca
     return gate
 
 
+def faults_in(
+    source: str | Path | Query, schema: Schema, batch_rows: int, keys: Sequence[str] = (), of_users: bool = False
+) -> Iterator[str]:
+    """Yield all that is wrong with a table: a column of another type is named, and the others are read without it.
+
+    Privacy: which rules the rows break, as every refusal says it; no rule is about several rows but how many there are.
+    """
+    aside = set[str]()
+    while True:
+        try:
+            gate = transform_check(load_parts(source, rest := schema.without(aside), batch_rows, keys), rest, map)
+        except DataError as fault:
+            if fault.column in aside:  # it is not there at all, or no user's id
+                return
+            yield fault.faults[0] if fault.faults else str(fault)
+            if not fault.column:
+                return
+            aside.add(fault.column)
+        else:
+            yield from _faults_of([gate], of_users)
+            return
+
+
+def with_others(fault: DataError, faults: Iterable[str]) -> DataError:
+    """Return the fault of one column, which may have ended the reading, with all that are wrong with its table."""
+    if not fault.column or len(every := list(faults)) < 2:
+        return fault
+    return DataError("", "; ".join(every), every)
+
+
 def check_passed(rows: bool, *gates: Verdicts, of_users: bool = False) -> None:
     """Refuse tables that did not pass their settled gates, or hold no rows; those of users may leave no row out.
 
     Raises:
         DataError: see above; every broken expectation is named.
     """
-    if broken := [rule for gate in gates for rule in gate.broken]:
-        faults = [f"{rule}; {rule.fix(of_users)}" for rule in broken]
+    if faults := _faults_of(gates, of_users):
         raise DataError("", "; ".join(faults), faults)
     if not rows:
         raise DataError("", "the data holds no rows that the schema admits")
+
+
+def _faults_of(gates: Sequence[Verdicts], of_users: bool) -> list[str]:
+    return [f"{rule}; {rule.fix(of_users)}" for gate in gates for rule in gate.broken]
 
 
 def encode_checked(batches: Batches, gate: Gate) -> Iterator[tuple[pa.RecordBatch, Records]]:

@@ -1,6 +1,7 @@
 """The commands of ``nacre ledger``: open and shape accounts, look at them, take them away, recover, verify."""
 
 import json
+import re
 import shlex
 import sys
 from datetime import date
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from dpmodels.errors import AccountMissing, InvalidArgument, NacreError
 from dpmodels.plural import counted
@@ -27,12 +29,20 @@ Expires = Annotated[str | None, typer.Option(help="Last day for charges, YYYY-MM
 app = typer.Typer(no_args_is_help=True, help="Open, inspect, export and verify privacy accounts.")
 
 
-@app.command("open")
+class Open(TyperCommand):
+    """Takes the cap by the names that its options had before, too, which the help does not show."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words of the command."""
+        return super().parse_args(ctx, [re.sub("^--cap-(epsilon|delta)(?==|$)", r"--\1", word) for word in args])
+
+
+@app.command("open", cls=Open)
 def open_account(
     name: Name,
     schema: Annotated[Path, typer.Option(help="Contract that names the data set and its privacy unit.")],
-    cap_epsilon: Annotated[float, typer.Option(help="Hard cap on everything ever released.", **NUMBER)],
-    cap_delta: Annotated[float, typer.Option(help="Delta of the cap.", **NUMBER)],
+    epsilon: Annotated[float, typer.Option(help="Hard cap on everything ever released.", **NUMBER)],
+    delta: Annotated[float, typer.Option(help="Delta of the cap.", **NUMBER)],
     owner: Annotated[str, typer.Option(help="Who answers for the account; public: pages of hand-offs name them.")] = "",
     note: Annotated[str, typer.Option(help="Free text kept with the account.")] = "",
     parent: Annotated[str, typer.Option(help="Account above; declares the data disjoint from its siblings'.")] = "",
@@ -47,7 +57,7 @@ def open_account(
 ) -> None:
     """Open an account with a hard cap.
 
-    Example: nacre ledger open patients --schema patients.yaml --cap-epsilon 3 --cap-delta 1e-5
+    Example: nacre ledger open patients --schema patients.yaml --epsilon 3 --delta 1e-5
     """
     from dpmodels.authoring.lint import load_named
     from dpmodels.ledger.ledger import Ledger
@@ -57,8 +67,8 @@ def open_account(
     from tasks.run.folders import close_home
 
     contract = load_named(schema)
-    check_delta(cap_delta, bool(allow_large_delta), "cap_delta")
-    cap = make_budget(cap_epsilon, cap_delta, contract.unit, "cap_epsilon", contract.adjacency)
+    check_delta(delta, bool(allow_large_delta))
+    cap = make_budget(epsilon, delta, contract.unit, adjacency=contract.adjacency)
     terms: dict[str, Any] = {"owner": owner, "note": note, "parent": parent, "run_cap": run_cap, **_signing(key)}
     terms |= {"expires": _day(expires), "composition": "renyi_filter" if renyi_filter else "exact"}
     note_new_ledger(_place(home, ledger))

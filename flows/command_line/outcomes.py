@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from dpmodels.errors import NacreError, NotSigned
-from dpmodels.pages.glance import warnings_of
+from dpmodels.pages.glance import notes_of, warnings_of
 from flows.command_line.console import print_json
 from tasks.run.runs import inside, is_paid, resume_command, stays_inside
 from tasks.run.store import Run
@@ -43,6 +43,7 @@ def _handed_over(run: Run, files: Mapping[str, str]) -> dict[str, Any]:
         "checks": len(report.get("gate", ())),
         "headline": report.get("headline"),
         "warnings": [*([report["drowned"]] if "drowned" in report else []), *warnings_of(report)],
+        "notes": notes_of(report),
     }
 
 

@@ -121,7 +121,7 @@ def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: boo
             config, may_open=MayOpen.YES if open_account else MayOpen.FIRST, warn=partial(ask_again, as_json=as_json)
         )
     caution(config.privacy)
-    printed = caution_of(run.plan)
+    printed = caution_of(run.plan, config)
     show_public(run)
     with resumable(run, begins=True) as begun, failing(run, as_json):
         carry_out(run, config.runtime.prefect, begun)

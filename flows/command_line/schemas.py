@@ -27,7 +27,10 @@ SAMPLE = (
     "schema says so."
 )
 ACCEPT = "Take the suggestions by name and type, such as 0 to 120 for an age, for what is not documented."
-TYPES = "Types of columns, and bounds: 'age=integer:0:120 ward=categorical'. Of several tables TABLE.COLUMN=TYPE."
+TYPES = (
+    "Types of columns, with bounds, or with all values: 'age=integer:0:120 ward=categorical:north|south'; ? behind one "
+    "says that values may be missing: 'income=number:0:100000?'. Of several tables TABLE.COLUMN=TYPE."
+)
 DISCOVER = "Leave what `nacre schema discover` can release to it, and take the types that names suggest."
 TABLES = "Each file of the folder is a table of its own, called as the file is. (default: if their columns differ)"
 EDITOR = "Begin with a line that tells editors where the output of `nacre schema json-schema` is."
@@ -55,7 +58,7 @@ def schema_init(
 
     Of a folder with a file for each of several tables, keys are proposed by the names of columns alone.
 
-    Example: nacre schema init flights.csv --types "delay=integer:0:9999 carrier=categorical" --out flights.yaml
+    Example: nacre schema init flights.csv --types "delay=integer:0:9999? carrier=categorical" --out flights.yaml
     """
     from dpmodels.authoring.draft import PublicFacts
     from dpmodels.authoring.header import DoubtfulNames
@@ -142,7 +145,7 @@ def _to_discover(content: Any, data: str, query: str, out: Path | None) -> Itera
         f"found, and with all of them {least:,.0f}: leave no more than is needed, and settle `unit` before; where "
         "values may be missing, add `nullable: true, max_null_share: discover`"
     )
-    yield f"nacre ledger open {name} --schema {shlex.quote(str(draft))} --cap-epsilon 3 --cap-delta 1e-5"
+    yield f"nacre ledger open {name} --schema {shlex.quote(str(draft))} --epsilon 3 --delta 1e-5"
     yield (
         f"nacre schema discover {shlex.quote(data)}{asked} --schema {shlex.quote(str(draft))} {spends} --out {finished}"
     )

@@ -12,18 +12,22 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from dpmodels.authoring.lint import load_contract
+from dpmodels.contract.remarks import is_declared
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.gate.expectations import Gate, Verdicts
 from dpmodels.gate.suite import dropped_from
 from dpmodels.hand_off.verification import VERIFIED
 from dpmodels.ledger.approval import Approval, ApprovalRequest
 from dpmodels.ledger.records import Quote
+from dpmodels.pages.glance import notes_of
 from dpmodels.plural import counted
 from dpmodels.releases.plan import Plan
-from flows.command_line.console import exit_on, print_facts, print_json, print_table, say
+from flows.command_line.console import exit_on, note, print_facts, print_json, print_table, say
 from flows.command_line.outcomes import outcome_of
 from flows.command_line.printing import echo
 from flows.command_line.summary import show_outcome
+from flows.config import Charged, SynthesizeConfig
 from flows.description import few_rows, rows_made_public, warnings_in
 from flows.planning import cautions_about, cautions_of
 from flows.sections import ClientPrivacyConfig, PrivacyConfig, PureConfig
@@ -54,11 +58,19 @@ def caution(privacy: PrivacyConfig | PureConfig | ClientPrivacyConfig) -> None:
         echo(f"warning: {sentence}", err=True)
 
 
-def caution_of(plan: Plan) -> list[str]:
-    """Warn of what a plan's synthetic rows are not, and of too few rows for its noise; return what was said."""
+def caution_of(plan: Plan, config: Charged) -> list[str]:
+    """Warn of what a plan's synthetic rows are not, and of too few rows for its noise; return what was said.
+
+    How many rows of each user are used is a note where the schema says so.
+    """
     sentences = [*cautions_about(plan.whole), *filter(None, map(few_rows, plan.lines[:1]))]
+    unit = load_contract(config.table_schema).unit if isinstance(config, SynthesizeConfig) else None
+    bound = unit is not None and "max_rows" in unit.model_fields_set
     for sentence in sentences:
-        echo(f"warning: {sentence}", err=True)
+        if is_declared(sentence, bound):
+            note(f"note: {sentence}")
+        else:
+            echo(f"warning: {sentence}", err=True)
     return sentences
 
 
@@ -336,4 +348,7 @@ def warned(report: Path, fail_on_checks: bool = False, printed: Collection[str] 
     for line in rest:
         if line not in printed:
             echo(f"warning: {line}", err=True)
+    for line in notes_of(facts):
+        if line not in printed:
+            note(f"note: {line}")
     exit_on(fail_on_checks and bool(first or rest))

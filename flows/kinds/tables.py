@@ -7,7 +7,7 @@ from dpmodels.authoring.lint import load_for_run
 from dpmodels.authoring.written import check_written
 from dpmodels.codec.encode import Codec
 from dpmodels.codec.flat import tables_of
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import DataError, InvalidArgument
 from dpmodels.methods.registry import method_for, synthesized, system_of
 from dpmodels.reading.data_files import find_files, is_uri
 from dpmodels.reading.database import Query, check_database, check_query, names_of_query
@@ -26,6 +26,8 @@ from tasks.run.source import PASSWORD, Source
 IS_SLOW = False
 NAMED_WITHOUT_ROWS = ("sqlite", "duckdb", "postgresql")
 """Databases that plan a query whose answer has no rows without reading any."""
+
+UNREAD = "; no value was looked at: `nacre validate` names whatever else is wrong"
 
 
 def check_paths(config: SynthesizeConfig, has_data: bool) -> None:
@@ -90,7 +92,11 @@ def check_data(config: SynthesizeConfig, prepared: Prepared) -> None:
     """Hold the columns of files to the schema; of a query their names, where no row is read for them."""
     contract = prepared.contract
     if not config.query:
-        kind_of_line(prepared.lines[0]).check_columns(contract, config.data, config.parents)
+        try:
+            kind_of_line(prepared.lines[0]).check_columns(contract, config.data, config.parents)
+        except DataError as fault:
+            hint = UNREAD if fault.column and (contract.is_table or contract.kind == "tree") else ""
+            raise DataError(fault.column, fault.rule + hint, fault.faults) from None
     elif contract.is_table and check_database(config.data).get_backend_name() in NAMED_WITHOUT_ROWS:
         answered = contract if contract.users is None else contract.children if config.parents else contract.joined
         names = names_of_query(without_rows(Source(config.data, config.query)))

@@ -9,7 +9,7 @@ from dpmodels.codec.encode import Codec
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate
-from dpmodels.reading.ingest import transform_check, transform_encode
+from dpmodels.reading.ingest import faults_in, transform_check, transform_encode, with_others
 from dpmodels.reading.load import are_apart, check_first, load_parts
 from dpmodels.report.bins import CellTally
 from dpmodels.report.fidelity import Measured
@@ -37,12 +37,13 @@ def encode(run: Run, folder: Path) -> None:
     dask = run.dask if are_apart(source, schema) else None
     if dask != run.dask:
         LOG.info("images, answers to queries and tables of users are read on this machine, from front to back")
-    raw = load_parts(source, schema, settings.batch_rows)
     try:
+        raw = load_parts(source, schema, settings.batch_rows)
         with open_engine(settings.threads, dask) as engine:
             transform_encode(raw, gate, folder, engine.map)
     except DataError as fault:
-        raise refused_input(run, fault, gate) from None
+        every = faults_in(source, schema, settings.batch_rows)
+        raise refused_input(run, with_others(fault, every), gate) from None
     keep_gate(run, gate)
 
 
@@ -54,7 +55,10 @@ def check_raw(data: str, schema: Schema, batch_rows: int) -> Gate:
     Raises:
         DataError: the table has other columns than the schema, cannot be read, or holds no row that it admits.
     """
-    return transform_check(load_parts(data, schema, batch_rows), schema, Threads(cores()).map)
+    try:
+        return transform_check(load_parts(data, schema, batch_rows), schema, Threads(cores()).map)
+    except DataError as fault:
+        raise with_others(fault, faults_in(data, schema, batch_rows)) from None
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Trees of tables in the stages: tables are read and joined, and taken apart again in the hand-off."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from dpmodels.gate.expectations import Gate, Verdicts
 from dpmodels.gate.tree_gate import TreeGate, TreeRules
 from dpmodels.generators.trees.ruled import caution_of_tree
 from dpmodels.privacy import Sensitive
+from dpmodels.reading.ingest import faults_in, with_others
 from dpmodels.reading.load import check_first, load_parts
 from dpmodels.reading.pictures import Batches
 from dpmodels.reading.public import BATCH_ROWS, load_public_files
@@ -70,13 +71,22 @@ def transform_tables(tree: Tree, data: str, folder: Path) -> Sensitive[EncodedTa
 def encode(run: Run, folder: Path) -> None:
     """Read all tables, join and encode them, and leave the gates' results in the sensitive zone."""
     tree, settings = tree_of(run.plan.release.contract), run.settings
-    tables = _opened(tree, settings.data, settings.batch_rows)
     gates, rules = {name: Gate(tree.schema_of(name), raw=True) for name in tree.tables}, TreeRules(tree, raw=True)
     try:
+        tables = _opened(tree, settings.data, settings.batch_rows)
         transform_tree(tables, gates, rules, folder, max(LEAST_UNITS, settings.batch_rows // 16))
     except DataError as fault:
-        raise refused_input(run, fault, _of_all(tree, *gates.values(), rules)) from None
+        every = _faults(tree, settings.data, settings.batch_rows)
+        raise refused_input(run, with_others(fault, every), _of_all(tree, *gates.values(), rules)) from None
     keep_gate(run, _of_all(tree, *gates.values(), rules))
+
+
+def _faults(tree: Tree, data: str, batch_rows: int) -> Iterator[str]:
+    """Yield all that is wrong with each table by itself."""
+    for name in tree.tables:
+        place, schema = place_of(data, name), tree.schema_of(name)
+        for fault in faults_in(place, schema, batch_rows, tree.key_columns(name), of_users=True):
+            yield f"table {name}: {fault}"
 
 
 def _of_all(tree: Tree, *gates: Verdicts) -> Verdicts:

@@ -19,6 +19,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate, Verdicts
 from dpmodels.gate.family_gate import FamilyGate
+from dpmodels.reading.ingest import faults_in, with_others
 from dpmodels.reading.join import transform_join
 from dpmodels.reading.load import check_first, load_parts
 from dpmodels.releases.contract import table_of
@@ -48,12 +49,13 @@ def encode(run: Run, folder: Path) -> None:
     if settings.parents:
         parts.append((schema.parents, settings.parents))
     key = str(schema.unit.user)
-    tables = [load_parts(uri, part, settings.batch_rows, [key]) for part, uri in parts]
     gates = [Gate(part, raw=True) for part, _ in parts]
     try:
+        tables = [load_parts(uri, part, settings.batch_rows, [key]) for part, uri in parts]
         transform_join(schema, tables[0], tables[1] if settings.parents else None, gates, folder, settings.batch_rows)
     except DataError as fault:
-        raise refused_input(run, fault, _of_both(schema, gates)) from None
+        sides = (faults_in(uri, part, settings.batch_rows, [key], of_users=True) for part, uri in parts)
+        raise refused_input(run, with_others(fault, chain.from_iterable(sides)), _of_both(schema, gates)) from None
     keep_gate(run, _of_both(schema, gates))
 
 

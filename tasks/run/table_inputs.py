@@ -16,6 +16,7 @@ from dpmodels.gate.suite import dropped_from
 from dpmodels.privacy import PrivacyUnit
 from dpmodels.reading.addresses import LOG, address_of
 from dpmodels.reading.data_files import FAILURES, DataFile, find_files, is_uri
+from dpmodels.reading.ingest import faults_in
 from dpmodels.reading.load import RawRows
 from dpmodels.reading.open_tables import types_of
 from dpmodels.reading.pictures import is_pictures
@@ -80,13 +81,20 @@ def _names_in(file: DataFile, schema: Schema) -> Collection[str]:
 
 def _reading(data: str, schema: Schema) -> Schema:
     """Return the schema without what says which rows are read, and without dropped columns that a file lacks."""
-    file = find_files(data)[0]
-    readers = {"csv": lambda: csv_names(file, schema.columns), "excel": lambda: sheet_names(file)}
-    there = set(readers.get(file.format, lambda: schema.columns)())
+    file, there = find_files(data)[0], {*schema.columns}
+    with suppress(*FAILURES):  # whoever reads it says what is wrong with it
+        if file.format in ("csv", "excel", "parquet"):
+            there = {*_names_in(file, schema), *dict(file.keys)}
     columns = {name: column for name, column in schema.columns.items() if name in there or name in schema.modelled}
     return schema.model_construct(
         name=schema.name, unit=PrivacyUnit(), target=schema.target, columns=columns, constraints=schema.constraints
     )
+
+
+def faults_of(data: str, contract: Any) -> Iterator[str]:
+    """Yield all that is wrong with a table, each of whose values must lie within its schema."""
+    if contract.kind == "table":
+        yield from faults_in(data, _reading(data, contract).refusing(), BATCH_ROWS)
 
 
 def typed_rows(data: str, schema: Schema, types: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -16,6 +16,7 @@ from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from dpmodels.methods.registry import METHODS
 from dpmodels.pages.checks import render_checks
 from dpmodels.pages.report import render
+from dpmodels.reading.ingest import with_others
 from dpmodels.releases.contract import Contract
 from dpmodels.releases.plan import REPORT
 from dpmodels.releases.release import read_release
@@ -35,7 +36,7 @@ from tasks.run.bucket import Bucket, Fetched
 from tasks.run.parquet import parquet_files, read_batches
 from tasks.run.receive import Received, receive, reject
 from tasks.run.store import MADE, Handle, Run, write_report
-from tasks.run.table_inputs import as_parquet, is_path, is_raw
+from tasks.run.table_inputs import as_parquet, faults_of, is_path, is_raw
 from tasks.stages.sample import rows_of
 from tasks.stages.stage import stage
 
@@ -164,8 +165,11 @@ def check_hand_off(data: str | Path, schema_file: Path | None) -> Verdicts:
             raise Unsuitable(f"{data} is no hand-off with a schema of its own; name a schema with --schema")
         if contract.is_table and not contract.users and is_raw(str(data), contract):
             return check_raw(str(data), contract, BATCH_ROWS)
-        with as_parquet(data, contract) as table:
-            return _checked(table, contract, None)
+        try:
+            with as_parquet(data, contract) as table:
+                return _checked(table, contract, None)
+        except DataError as fault:
+            raise with_others(fault, faults_of(str(data), contract)) from None
     manifest = read_manifest(folder)
     if manifest.part or manifest.clients is not None:
         holds = "embeddings that were made one by one" if manifest.clients is None else "the classifier of a federation"

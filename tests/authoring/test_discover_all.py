@@ -44,6 +44,42 @@ def test_types_are_given_in_one_line_and_bounds_with_them(tmp_path: Path) -> Non
     assert days["bill"] == {"type": "TODO"}
 
 
+def test_values_and_nulls_are_given_with_the_types(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(NAMES + "\n")
+    line = (
+        "age=integer:0:120?, Ward No=categorical:'north wing'|south? bill=number:0:9.5? "
+        "readmitted=boolean? patient=categorical:1|2|3 admitted=datetime:2020-01-01:2021-12-31?"
+    )
+    given = {
+        "age": {"type": "integer", "min": 0, "max": 120, "nullable": True},
+        "Ward No": {"type": "categorical", "values": ["north wing", "south"], "nullable": True},
+        "bill": {"type": "number", "min": 0, "max": 9.5, "nullable": True},
+        "readmitted": {"type": "boolean", "nullable": True},
+        "patient": {"type": "categorical", "values": [1, 2, 3]},
+        "admitted": {
+            "type": "datetime",
+            "min": date(2020, 1, 1),
+            "max": date(2021, 12, 31),
+            "resolution": "day",
+            "nullable": True,
+        },
+    }
+    assert columns(tmp_path / "t.csv", types=line) == given
+    ward = columns(tmp_path / "t.csv", types={"Ward No": "categorical:O'Neil house|a, b?", "bill": "categorical:01|2"})
+    assert ward["Ward No"] == {"type": "categorical", "values": ["O'Neil house", "a, b"], "nullable": True}
+    assert ward["bill"]["values"] == ["01", "2"]
+    marked = columns(tmp_path / "t.csv", types="bill=number? Ward No=categorical:a|b", discover=True)
+    assert marked["bill"] == {"type": "number", **OPEN, "nullable": True} and marked["Ward No"]["values"] == ["a", "b"]
+
+
+def test_values_and_nulls_that_are_given_go_before_those_that_are_documented(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("Ward No,age\n")
+    (document := tmp_path / "d.csv").write_text("name,type,values,required\nWard No,text,a|b,yes\nage,text,1|2,yes\n")
+    given = columns(tmp_path / "t.csv", document=document, types="Ward No=categorical:b|c? age=categorical")
+    assert given["Ward No"] == {"type": "categorical", "values": ["b", "c"], "nullable": True}
+    assert given["age"]["values"] in (["1", "2"], [1, 2]) and "nullable" not in given["age"]
+
+
 @pytest.mark.parametrize(
     ("types", "rule"),
     [
@@ -62,6 +98,11 @@ def test_types_are_given_in_one_line_and_bounds_with_them(tmp_path: Path) -> Non
         ("age=integer:0:1e999", "the smaller first; age has not"),
         ("admitted=datetime:1:2", "the smaller first; admitted has not"),
         ("readmitted=boolean:0:1", "leave readmitted without bounds"),
+        ("readmitted=boolean:a|b?", "leave readmitted without bounds"),
+        ("Ward No=categorical:a||b", "be pairs such as"),
+        ("Ward No=categorical:", "be pairs such as"),
+        ("Ward No=categorical:'a", "be pairs such as"),
+        ("age=integer:0:1:2", "be pairs such as"),
     ],
 )
 def test_types_that_cannot_be_meant_are_told_what_may_be(tmp_path: Path, types: str, rule: str) -> None:

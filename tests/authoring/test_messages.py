@@ -51,6 +51,8 @@ def refusal(path: Path, content: bytes) -> str:
         (GOOD.replace(",", ";").replace("1.5", "1,5").encode(), "column dose: must hold numbers in every row"),
         (GOOD.replace("1.5", "1,5").encode(), "as where a decimal comma parts a number in two"),
         (GOOD.replace("1.5", '"1.234,5"').encode(), "a point before the decimals (3.5, not 3,5)"),
+        (GOOD.replace("1.5", '"1.234,5"').encode(), 'pandas.read_csv(FILE, sep=";", decimal=",", thousands=".")'),
+        (GOOD.replace("2024-05-01", "1.5.2024").encode(), 'pandas.to_datetime(COLUMN, format="%d.%m.%Y")'),
         (GOOD.replace("2024-05-01", "01.05.2024").encode(), "dates in every row, as the schema says, written as 2026-"),
         (GOOD.replace("2024-05-01", "5/1/2024").encode(), "(not 25.12.2026 or 12/25/2026)"),
         (GOOD.replace("ward", "Ward").encode(), "write it as the schema does"),
@@ -86,7 +88,27 @@ def test_values_in_other_letters_are_a_cause_that_is_named() -> None:
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
-        ("dose>3 and ward=north", "are several conditions: give each by itself, as 'dose>3' and 'ward=north'"),
+        (
+            "dose>3 and ward=north",
+            "only `dose>3` is understood, and not `ward=north` behind it: give each by itself, as 'dose>3' and 'ward=n",
+        ),
+        ("dose>3 ward=north", "`dose>3` is understood, and not `ward=north` behind it"),
+        ("dose>3ward=north seen<2024-05-01", "not `ward=north` and `seen<2024-05-01` behind it"),
+        ("dose>3 andward=north", "give each by itself, as 'dose>3' and 'ward=north'"),
+        ("ward=north,dose>3", "`ward=north` is understood, and not `dose>3` behind it"),
+        (
+            "dose>3 wards=north",
+            "only `dose>3` is understood, since each is given by itself; behind it, `wards=north`: there is no",
+        ),
+        ("dose>3 or ward=north", "conditions cannot be joined by `or`; draw rows for each by itself"),
+        ("dose>3 4", "3 4 is no number"),
+        ("ward=north wing", "north wing is no value of column ward"),
+        ("ward north", "a sign is missing between `ward` and `north`; write such as `ward=north`"),
+        ("ward nowhere", "write such as `ward=north`"),
+        (
+            "nothing",
+            "is no condition: write a column (ward, dose, seen), one of = != < <= > >=, and a value, such as `",
+        ),
         ("dose>3, ward=north", "as 'dose>3' and 'ward=north'"),
         ("dose>3&ward=north", "as 'dose>3' and 'ward=north'"),
         ("dose>3 or dose<1", "cannot be joined by `or`; draw rows for each by itself, as 'dose>3' and 'dose<1'"),

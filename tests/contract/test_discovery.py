@@ -207,6 +207,34 @@ def test_values_come_back_as_they_were_whatever_they_are(column, values, expecte
     }
 
 
+@pytest.mark.parametrize(
+    ("column", "explained"),
+    [
+        ("values: discover", True),
+        ("values: discover, outside: refuse", False),
+        ("values: discover, outside: reject-row", False),
+        ("values: discover, outside: other, other: rest", False),
+    ],
+)
+def test_a_target_is_told_why_it_has_one_more_class_and_how_it_has_none(column, explained):
+    columns = f"x: {{type: categorical, {column}}}, y: {{type: categorical, values: discover}}"
+    labels = found(values=("no", "yes"))
+    made = complete(f"name: a\ntarget: x\ncolumns: {{{columns}}}\n", {"x": labels, "y": labels}, "RUN", CHARGE)
+    told = [remark for remark in made.remarks if "it is the target, and gets a class `other`" in remark]
+    assert bool(told) == explained and not any("column y: it is" in remark for remark in made.remarks)
+    assert not explained or ("about 60 rows" in told[0] and "or `outside: reject-row`" in told[0])
+    schema, faults = parse(made.text)
+    assert schema is not None, faults
+    assert (schema.columns["x"].values == ("no", "yes")) == ("outside" in column and "other" not in column)
+
+
+def test_a_target_of_a_tree_is_offered_no_word_that_leaves_rows_out():
+    columns = "{id: {type: identifier}, x: {type: categorical, values: discover}}"
+    text = f"name: a\ntarget: t.x\ntables: {{t: {{columns: {columns}}}}}\n"
+    (told,) = complete(text, {"t.x": found(values=("no", "yes"))}, "RUN", CHARGE).remarks
+    assert "column t.x: it is the target" in told and "`outside: refuse`" in told and "reject-row" not in told
+
+
 def test_what_was_not_found_is_a_todo_and_is_told():
     made = complete(DRAFT, dict.fromkeys(FOUND, NOTHING), "RUN", OF_USERS)
     assert parse(made.text)[0] is None and made.text.count("TODO") == 7

@@ -1,6 +1,6 @@
 """Reading and writing schemas, every fault with its line, and drafts that hold no value."""
 
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -32,6 +32,31 @@ def test_hash_sees_content_and_column_order_but_not_comments() -> None:
     assert base.hash != make(TOP + "  x: {type: integer, min: 1, max: 3}\n").hash
     swapped = make("name: a\ncolumns:\n  x: {type: integer, min: 1, max: 2}\n  ok: {type: boolean}\n")
     assert base.hash != swapped.hash and len(base.hash) == 64
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2020-01-01", date(2020, 1, 1)),
+        ("2020-01-01 10:30", datetime(2020, 1, 1, 10, 30)),
+        ("2020-01-01T10:30:05", datetime(2020, 1, 1, 10, 30, 5)),
+    ],
+)
+def test_dates_as_text_are_those_that_yaml_makes(text: str, moment: date) -> None:
+    def of(low: object) -> Schema:
+        seen = {"type": "datetime", "min": low, "max": "2022-01-01", "resolution": "second"}
+        return Schema.model_validate({"name": "a", "columns": {"seen": seen}})
+
+    assert of(text) == of(moment) and of(text).hash == of(moment).hash
+    assert type(of(text).modelled["seen"].model_dump()["min"]) is type(moment)  # a date means the whole of its day
+
+
+@pytest.mark.parametrize("text", ["01.02.2020", "2020-02-30", "2020-1-1", "20200101", "2020-01-01T10:30Z", "TODO"])
+def test_other_text_is_no_date(text: str) -> None:
+    _, faults = parse(TOP + f"  x: {{type: datetime, min: '{text}', max: 2030-01-01}}\n")
+    assert [(fault.where, fault.message) for fault in faults] == [
+        ("columns.x.min", "must be a date such as 2020-01-31")
+    ]
 
 
 def test_cells_default_to_the_lattice_or_32() -> None:

@@ -93,6 +93,23 @@ def test_text_in_a_number_column_of_a_csv(tmp_path):
     assert "column age: must hold numbers in every row" in refused(tmp_path, data=tmp_path / "clinic.csv")
 
 
+def test_values_are_refused_with_the_types_of_other_columns(tmp_path):
+    write_clinic(tmp_path)
+    data, lines = tmp_path / "clinic.csv", "patient,age,ward,dose,smoker,sick\n" + "1,zebra,lake,1.5,true,no\n" * 9
+    data.write_text(lines)
+    assert "  column ward must be one of the listed values" in (sentence := refused(tmp_path, data=data))
+    assert "  column age: must hold numbers" in sentence and sentence.count("nothing was charged") == 1
+    code, _, err = run_cli("validate", data, "--schema", tmp_path / "clinic.yaml")
+    assert code == 1 and "column ward" in err and "column age" in err
+
+
+def test_types_that_a_file_states_are_refused_before_its_values_with_what_names_them(tmp_path):
+    write_clinic(tmp_path)
+    table = TABLES["wrong dtype"][0](make_table(50))
+    pq.write_table(table, tmp_path / "clinic.parquet")
+    assert "no value was looked at: `nacre validate` names whatever else is wrong" in refused(tmp_path)
+
+
 def test_files_that_are_no_tables(tmp_path):
     write_clinic(tmp_path)
     data, whole = tmp_path / "clinic.parquet", (tmp_path / "clinic.parquet").read_bytes()

@@ -25,7 +25,7 @@ from tests.kit.support import make_table, run_cli, synthesize_words, write_clini
 
 PURPOSE = "To plan beds & <wards>, in 2027."
 SAID = {"purpose": PURPOSE, "recipient": "Ward 7", "contact": "Dana Roe", "retention": "Until 2099-03-01."}
-TERMS = ("--cap-epsilon", 5, "--cap-delta", 1e-5, "--owner", "Ward 7", "--note", "not for pages")
+TERMS = ("--epsilon", 5, "--delta", 1e-5, "--owner", "Ward 7", "--note", "not for pages")
 
 
 def text_of(page: Path) -> str:

@@ -38,7 +38,7 @@ def test_an_option_that_cannot_be_read_is_told_what_it_may_be(tmp_path):
     code, _, err = run_cli(*words, "--epsilon", 1, "--format", "xlsx")
     assert code == 2 and "is not one of 'csv', 'arrow', 'jsonl'" in err
     assert "<csv|arrow|jsonl>" in run_cli("plan", "--help")[1]
-    assert "such as 1 or 0.5" in run_cli("ledger", "open", "c", "--cap-epsilon", "one", "--cap-delta", "1e-5")[2]
+    assert "such as 1 or 0.5" in run_cli("ledger", "open", "c", "--epsilon", "one", "--delta", "1e-5")[2]
 
 
 def test_a_sound_schema_passes_lint(tmp_path):
@@ -75,18 +75,18 @@ def test_a_bound_that_yaml_takes_for_text_is_explained(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta", "match"), [(0, 1e-5, "--cap-epsilon=0"), ("inf", 1e-5, "--cap-epsilon=inf"), (1, -1, "delta")]
+    ("epsilon", "delta", "match"), [(0, 1e-5, "--epsilon=0"), ("inf", 1e-5, "--epsilon=inf"), (1, -1, "delta")]
 )
 def test_an_account_with_an_impossible_cap_is_refused(tmp_path, epsilon, delta, match):
     _, schema, _ = write_clinic(tmp_path)
-    cap = ("--cap-epsilon", epsilon, "--cap-delta", delta)
+    cap = ("--epsilon", epsilon, "--delta", delta)
     code, _, err = run_cli("ledger", "open", "a", "--schema", schema, *cap, "--home", tmp_path)
     assert code == 1 and match in err
 
 
 def test_an_account_opened_twice_with_other_terms_is_refused(tmp_path):
     _, schema, _ = write_clinic(tmp_path)
-    words = ("ledger", "open", "a", "--schema", schema, "--cap-delta", 1e-5, "--home", tmp_path, "--cap-epsilon")
+    words = ("ledger", "open", "a", "--schema", schema, "--delta", 1e-5, "--home", tmp_path, "--epsilon")
     assert [run_cli(*words, cap)[0] for cap in (1, 1, 2)] == [0, 0, 1]
     assert [account.name for account in Ledger(tmp_path / "ledger.sqlite").accounts()] == ["a"]
 

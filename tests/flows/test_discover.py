@@ -162,7 +162,7 @@ def test_rows_that_were_discovered_are_no_second_budget_in_another_order_format_
     assert run_cli(*asked)[0] == 0
     text = (tmp_path / "draft.yaml").read_text().replace('"name": "clinic"', '"name": "visits"')
     (tmp_path / "draft.yaml").write_text(text)
-    cap = ["--cap-epsilon", 5, "--cap-delta", 1e-5, "--home", tmp_path / "home"]
+    cap = ["--epsilon", 5, "--delta", 1e-5, "--home", tmp_path / "home"]
     assert run_cli("ledger", "open", "visits", "--schema", tmp_path / "draft.yaml", *cap)[0] == 0
     rows = pq.read_table(tmp_path / "clinic.parquet")
     backwards = rows.take(pa.array(range(len(rows) - 1, -1, -1))).select(rows.column_names[::-1])
@@ -187,7 +187,7 @@ def write_firm(folder):
     draft = firm.SCHEMA_TEXT.replace("values: [books, games, tools]", "values: discover").replace("89", "discover")
     (folder / "draft.yaml").write_text(draft)
     asked = words(folder)
-    opened = ["--schema", folder / "draft.yaml", "--cap-epsilon", 5, "--cap-delta", 1e-4, "--home", folder / "home"]
+    opened = ["--schema", folder / "draft.yaml", "--epsilon", 5, "--delta", 1e-4, "--home", folder / "home"]
     assert run_cli("ledger", "open", "firm", *opened)[0] == 0
     return [*asked[:2], folder / "firm", *asked[3:]]
 

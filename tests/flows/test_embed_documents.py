@@ -137,7 +137,7 @@ def test_one_users_documents_add_up_and_the_parent_shows_the_largest_account(let
     home = ("--home", letters / "home")
     for name, above, asked in (("all", "", 0), ("mail", "all", 4), ("post", "all", 6)):
         contract = contract_file(letters, name=name, user="author", most_documents=3)
-        opened = ("--schema", contract, "--cap-epsilon", 50, "--cap-delta", 0, "--parent", above)
+        opened = ("--schema", contract, "--epsilon", 50, "--delta", 0, "--parent", above)
         assert run_cli("ledger", "open", name, *opened, *home)[0] == 0
         words = by_contract(letters, target_epsilon=asked, out=letters / name, again="the same letters stand for both")
         assert not asked or run_cli(*words)[0] == 0
@@ -412,7 +412,7 @@ def test_the_deployed_flow_embeds_and_validates_a_document_set(letters: Path, pr
     from flows.documents import embed_document_set
     from flows.validate import validate_run
 
-    opened = ("--schema", contract_file(letters), "--cap-epsilon", 10, "--cap-delta", 0, "--home", letters / "home")
+    opened = ("--schema", contract_file(letters), "--epsilon", 10, "--delta", 0, "--home", letters / "home")
     assert run_cli("ledger", "open", "letters", *opened)[0] == 0
     config = EmbedConfig.build({**settings(letters), "runtime": {}}, letters / "config.yaml")
     with prefect_server(letters / "home"):

@@ -84,7 +84,7 @@ def test_a_ctrl_c_that_a_library_swallows_ends_a_command_about_documents_or_clie
 
 def test_a_limit_on_the_size_of_files_is_said_in_a_sentence(tmp_path: Path) -> None:
     write_clinic(tmp_path)
-    words = ["ledger", "open", "clinic", "--schema", "clinic.yaml", "--cap-epsilon", "1", "--cap-delta", "1e-5"]
+    words = ["ledger", "open", "clinic", "--schema", "clinic.yaml", "--epsilon", "1", "--delta", "1e-5"]
     ended = subprocess.run(
         [
             "/bin/sh",

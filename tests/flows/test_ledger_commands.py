@@ -32,7 +32,7 @@ pytestmark = pytest.mark.processes
 if TYPE_CHECKING:
     from flows.config import SynthesizeConfig
 
-CAP = ("--cap-epsilon", 2, "--cap-delta", 1e-5)
+CAP = ("--epsilon", 2, "--delta", 1e-5)
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +54,19 @@ def own(done: Path, tmp_path: Path) -> Path:
     shutil.copytree(done, tmp_path / "copy")
     assert ask(tmp_path / "copy", "moved", "--reason", "a copy for a test")[0] == 0
     return tmp_path / "copy"
+
+
+@pytest.mark.parametrize(
+    "words", [("--cap-epsilon", 2, "--cap-delta", 1e-5), ("--cap-epsilon=2", "--cap-delta=1e-5"), CAP]
+)
+def test_a_cap_has_one_spelling_in_both_commands_and_the_one_before(tmp_path: Path, words: tuple[object, ...]) -> None:
+    write_clinic(tmp_path, rows=20)
+    opened = ("ledger", "open", "clinic", "--schema", tmp_path / "clinic.yaml", "--home", tmp_path / "home")
+    assert run_cli(*opened, *words)[0] == 0
+    assert ask(tmp_path, "cap", "clinic", "--epsilon", 3, "--reason", "a second study")[0] == 0
+    code, _, err = run_cli(*opened, *words)
+    assert code == 1 and "it has epsilon=3, and epsilon=2 was asked for; `nacre ledger cap clinic`" in err
+    assert "--cap-epsilon" not in run_cli("ledger", "open", "--help")[1]
 
 
 def ask(folder: Path, *words: object) -> tuple[int, str, str]:

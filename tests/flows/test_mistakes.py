@@ -165,7 +165,7 @@ def test_an_account_that_is_not_open_is_told_how_it_opens(spent: Path, tmp_path:
     words = [word for word in synthesize_words(spent, out=tmp_path / "new", account="tmp") if word != "--no-prefect"]
     opening = ["--open"] if command == "synthesize" else []
     code, _, err = run_cli(command, *words[1:], *opening)
-    assert code == 1 and "account tmp is not open: `nacre ledger open tmp --schema SCHEMA --cap-epsilon" in err
+    assert code == 1 and "account tmp is not open: `nacre ledger open tmp --schema SCHEMA --epsilon" in err
     assert "without --account the data set's own account pays, which alone --open opens" in err
 
 
@@ -195,7 +195,7 @@ def other_account(tmp_path: Path) -> Path:
     """Return a home in which an account of other data is open, so that no run opens one by itself."""
     home = tmp_path / "home"
     write_clinic(tmp_path, rows=60, name="other")
-    words = ("--schema", tmp_path / "clinic.yaml", "--cap-epsilon", 1, "--cap-delta", 1e-5, "--home", home)
+    words = ("--schema", tmp_path / "clinic.yaml", "--epsilon", 1, "--delta", 1e-5, "--home", home)
     assert run_cli("ledger", "open", "other", *words)[0] == 0
     return home
 
@@ -285,8 +285,8 @@ def test_a_cap_that_cannot_be_is_named_by_its_option(tmp_path: Path) -> None:
     write_clinic(tmp_path, rows=20)
     words = ("ledger", "open", "x", "--schema", tmp_path / "clinic.yaml", "--home", tmp_path / "home")
     for delta in (1, 0.5):
-        code, _, err = run_cli(*words, "--cap-epsilon", 1, "--cap-delta", delta)
-        assert code == 1 and f"--cap-delta={float(delta)} must" in err
+        code, _, err = run_cli(*words, "--epsilon", 1, "--delta", delta)
+        assert code == 1 and f"--delta={float(delta)} must" in err
 
 
 def test_only_a_swap_is_called_one() -> None:

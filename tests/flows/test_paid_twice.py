@@ -36,7 +36,7 @@ def opened(folder: Path, cap: float = 3) -> Path:
     """Write a table, and open an account with room for several runs; return the home."""
     write_clinic(folder, rows=60)
     home = folder / "home"
-    words = ("--schema", folder / "clinic.yaml", "--cap-epsilon", cap, "--cap-delta", 1e-5)
+    words = ("--schema", folder / "clinic.yaml", "--epsilon", cap, "--delta", 1e-5)
     assert run_cli("ledger", "open", "clinic", *words, "--home", home)[0] == 0
     return home
 

@@ -18,7 +18,7 @@ DP_SGD = {"kind": "sampled_gaussian", "noise_multiplier": 50.0, "sampling_probab
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     write_clinic(tmp_path)
-    words = ("clinic", "--schema", tmp_path / "clinic.yaml", "--cap-epsilon", 1, "--cap-delta", 0)
+    words = ("clinic", "--schema", tmp_path / "clinic.yaml", "--epsilon", 1, "--delta", 0)
     code, out, err = run_cli("ledger", "open", *words, "--home", tmp_path / "home")
     assert code == 0 and "delta=0" in out, err
     return tmp_path
@@ -51,14 +51,14 @@ def test_an_account_of_delta_0_is_opened_forecast_shown_and_verified(home: Path)
 def test_an_account_of_a_contract_of_documents_is_for_sentences_that_are_replaced(tmp_path: Path) -> None:
     contract = tmp_path / "letters.yaml"
     contract.write_text("name: letters\nprotects: sentence\ntext: body\nencoder: {name: hashed, dim: 16}\n")
-    words = ("letters", "--schema", contract, "--cap-epsilon", 10, "--cap-delta", 0, "--json")
+    words = ("letters", "--schema", contract, "--epsilon", 10, "--delta", 0, "--json")
     code, out, err = ask(tmp_path, "open", *words)
     (row,) = json.loads(out)
     assert (code, row["unit"], row["adjacency"]) == (0, "sentence of a document", "replace_one"), err
     assert ask(tmp_path, "plan", "letters", "--epsilon", 5, "--delta", 0, "--times", 2)[0] == 0
     assert ask(tmp_path, "plan", "letters", "--epsilon", 5, "--delta", 0, "--times", 3)[0] == 1
     code, _, err = ask(tmp_path, "open", "other", *words[1:4], 2000, *words[5:])
-    assert code == 1 and "--cap-epsilon=2000.0 must lie between 0.001 and 1000" in err
+    assert code == 1 and "--epsilon=2000.0 must lie between 0.001 and 1000" in err
 
 
 def test_a_method_with_gaussian_noise_refuses_a_delta_of_0_in_a_sentence(home: Path) -> None:

@@ -97,7 +97,7 @@ def test_a_named_account_must_be_open_and_pays_until_its_cap(clinic):
     code, _, err = run_cli(*synthesize_words(clinic, account="study"))
     assert code == 1 and "account study is not open" in err
     home = clinic / "home"
-    opened = ("--schema", clinic / "clinic.yaml", "--cap-epsilon", 1.5, "--cap-delta", 1e-5, "--home", home)
+    opened = ("--schema", clinic / "clinic.yaml", "--epsilon", 1.5, "--delta", 1e-5, "--home", home)
     assert run_cli("ledger", "open", "study", *opened)[0] == 0
     for number, expected in enumerate((0, 0, 1)):  # 1 and 1 compose to 1.46, a third does not fit
         words = synthesize_words(clinic, account="study", out=clinic / f"out-{number}")
@@ -132,7 +132,7 @@ def test_resuming_a_finished_run_changes_nothing(clinic):
 
 def test_the_seed_repeats_training_and_sampling_but_never_the_noise(clinic):
     home = clinic / "home"
-    opened = ("--schema", clinic / "clinic.yaml", "--cap-epsilon", 9, "--cap-delta", 1e-5, "--home", home)
+    opened = ("--schema", clinic / "clinic.yaml", "--epsilon", 9, "--delta", 1e-5, "--home", home)
     assert run_cli("ledger", "open", "clinic", *opened)[0] == 0
     first = synthesize(config(clinic, out=clinic / "a"))
     second = synthesize(config(clinic, out=clinic / "b"))
@@ -197,7 +197,7 @@ def test_under_prefect_the_run_is_one_flow_run_and_a_planted_string_reaches_no_o
 
 def test_an_account_is_found_by_what_it_is_about(clinic):
     home = clinic / "home"
-    opened = ("--schema", clinic / "clinic.yaml", "--cap-epsilon", 5, "--cap-delta", 1e-5, "--home", home)
+    opened = ("--schema", clinic / "clinic.yaml", "--epsilon", 5, "--delta", 1e-5, "--home", home)
     assert run_cli("ledger", "open", "the-clinic", *opened)[0] == 0
     assert run_cli(*synthesize_words(clinic))[0] == 0
     assert Ledger(home / "ledger.sqlite").balance("the-clinic").charges == 1

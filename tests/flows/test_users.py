@@ -1,6 +1,7 @@
 """Users and their rows from the command line to a hand-off of two tables that join, under one charge."""
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,8 +11,9 @@ import pytest
 
 import nacre
 from dpmodels.audit.made import shop
-from dpmodels.contract.remarks import FIRST_ROWS
+from dpmodels.contract.remarks import FIRST_ROWS, MORE_ROWS
 from dpmodels.errors import Unsuitable
+from dpmodels.pages.glance import notes_of, warnings_of
 from dpmodels.report.terms import ROWS_ALONE
 from tests.kit.kills import only_run
 from tests.kit.support import charges, digest, run_cli, synthesize_words, write_clinic
@@ -214,3 +216,24 @@ def test_that_only_the_first_row_of_a_user_was_used_stands_in_the_report(tmp_pat
     write_clinic(tmp_path, unit={"user": "patient"})
     assert run_cli(*synthesize_words(tmp_path))[0] == 0
     assert json.loads((tmp_path / "out" / "report.json").read_text())["cautions"] == [FIRST_ROWS]
+
+
+@pytest.mark.parametrize(
+    ("unit", "begins", "sentence"),
+    [
+        ({"user": "patient"}, "warning: ", FIRST_ROWS),
+        ({"user": "patient", "max_rows": 1}, "note: ", FIRST_ROWS),
+        ({"user": "patient", "max_rows": 2}, "note: ", MORE_ROWS.format(rows=2)),
+    ],
+)
+def test_how_many_rows_of_a_user_are_used_is_a_note_where_the_schema_says_it(tmp_path, unit, begins, sentence):
+    schema = write_clinic(tmp_path, unit=unit)[1]
+    if "max_rows" not in unit:
+        text = re.sub(r"unit: .*", "unit: {user: patient}", schema.read_text())
+        schema.write_text(text)
+    code, _, err = run_cli(*synthesize_words(tmp_path))
+    lines = [line for line in err.splitlines() if sentence in " ".join(line.split())]
+    assert code == 0 and lines == [begins + sentence]
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert (sentence in warnings_of(report)) == (sentence == FIRST_ROWS) and report["cautions"] == [sentence]
+    assert (sentence in notes_of(report)) == (sentence != FIRST_ROWS)

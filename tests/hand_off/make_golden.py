@@ -61,7 +61,7 @@ def approved(folder: Path, said: Mapping[str, str] = MappingProxyType({})) -> Pa
     write_clinic(folder)
     key, public = write_key(folder / "dana.pem")
     home = ("--home", folder / "home")
-    terms = ("--schema", folder / "clinic.yaml", "--cap-epsilon", 2, "--cap-delta", 1e-5)
+    terms = ("--schema", folder / "clinic.yaml", "--epsilon", 2, "--delta", 1e-5)
     named = ("--name", "Dana", "--key", public, "--reason", "the board asked for it")
     assert run_cli("ledger", "open", "clinic", *terms, *home)[0] == 0
     assert run_cli("ledger", "officer", "clinic", *named, *home)[0] == 0
@@ -88,7 +88,7 @@ def embedded(folder: Path) -> Path:
     home = ("--home", folder / "home")
     contract = folder / "letters.yaml"
     contract.write_text("name: letters\nprotects: sentence\ntext: text\nencoder: {name: hashed, dim: 8}\n")
-    terms = ("--schema", contract, "--cap-epsilon", 10, "--cap-delta", 0)
+    terms = ("--schema", contract, "--epsilon", 10, "--delta", 0)
     named = ("--name", "Dana", "--key", public, "--reason", "the board asked for it")
     assert run_cli("ledger", "open", "letters", *terms, *home)[0] == 0
     assert run_cli("ledger", "officer", "letters", *named, *home)[0] == 0
@@ -182,7 +182,7 @@ def discovered(folder: Path) -> Path:
     """Make a table by a schema that a discovery completed, with a charged report."""
     data, schema, file = write_clinic(folder, rows=3000)
     home = ("--home", folder / "home")
-    terms = ("--schema", schema, "--cap-epsilon", 5, "--cap-delta", 1e-4)
+    terms = ("--schema", schema, "--epsilon", 5, "--delta", 1e-4)
     assert run_cli("ledger", "open", "clinic", *terms, *home)[0] == 0
     content = json.loads(load_schema(schema).model_dump_json(exclude_defaults=True))
     content["columns"]["ward"]["values"] = "discover"

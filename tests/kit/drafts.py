@@ -38,7 +38,7 @@ def words(folder: Path, **other: object) -> list[object]:
 
 
 def open_account(folder: Path, epsilon: float = 5, delta: float = 1e-5) -> None:
-    cap = ["--cap-epsilon", epsilon, "--cap-delta", delta]
+    cap = ["--epsilon", epsilon, "--delta", delta]
     code, _, err = run_cli(
         "ledger", "open", "clinic", "--schema", folder / "draft.yaml", "--home", folder / "home", *cap
     )

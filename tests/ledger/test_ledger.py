@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
@@ -68,8 +69,14 @@ def test_every_entry_says_who_wrote_it_and_the_hash_holds_it(ledger, path: Path,
 def test_opening_again_needs_equal_terms(ledger) -> None:
     first = ledger.account("clinic")
     assert ledger.open_account("clinic", dataset="visits", budget_cap=CAP) == first
-    for changed in ({"budget_cap": CAP.model_copy(update={"epsilon": 2.0})}, {"dataset": "other"}, {"note": "new"}):
-        with pytest.raises(LedgerError, match="other terms"):
+    cases: list[tuple[dict[str, object], str]] = [
+        ({"budget_cap": CAP.model_copy(update={"epsilon": 2.0})}, "epsilon=2 was asked for; `nacre ledger cap clinic`"),
+        ({"dataset": "other"}, "it has dataset=visits, and dataset=other was asked for$"),
+        ({"note": "new", "owner": "Ann"}, "it has no owner and no note, and owner=Ann and note=new was asked for$"),
+        ({"expires": date(2030, 1, 31)}, "it has no expires, and expires=2030-01-31 was asked for; `nacre ledger cap"),
+    ]
+    for changed, says in cases:
+        with pytest.raises(LedgerError, match=f"other terms: .*{says}"):
             ledger.open_account("clinic", **{"dataset": "visits", "budget_cap": CAP, **changed})
     assert ledger.accounts() == [first]
 

@@ -146,7 +146,7 @@ def test_a_refused_opening_names_a_command_that_can_be_given_as_it_stands(tmp_pa
         "clinic", dataset="visits", budget_cap=CAP, officer=Officer.read("Ada", public)
     )
     (tmp_path / "clinic.yaml").write_text(make_schema().to_yaml())
-    words = ("--schema", tmp_path / "clinic.yaml", "--cap-epsilon", 2, "--cap-delta", "1e-5", "--note", "two words")
+    words = ("--schema", tmp_path / "clinic.yaml", "--epsilon", 2, "--delta", "1e-5", "--note", "two words")
     code, _, err = run_cli("ledger", "open", "more", *words, "--home", tmp_path)
     assert code == 1
     command = re.search("`(nacre ledger open .*)`", " ".join(err.split()))

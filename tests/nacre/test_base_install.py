@@ -18,7 +18,7 @@ from tests.releases.make_golden import GOLDEN
 pytestmark = pytest.mark.processes
 
 LATE = set(EXTRAS) - {"pandas"}  # which pyarrow imports by itself, where there is one
-CAP = ("--cap-epsilon", 3, "--cap-delta", 1e-5)
+CAP = ("--epsilon", 3, "--delta", 1e-5)
 PLAN = ("--target-epsilon", 1, "--delta", 1e-5, "--out", "out", "--home", "home", "--schema", "clinic.yaml")
 
 ONE_AFTER_ANOTHER = f"""
@@ -103,7 +103,7 @@ def test_a_hand_off_is_verified(installed: Path, place: Path) -> None:
     code = (
         "import nacre; page = nacre.Result('hand-off')._repr_html_(); print('epsilon=' in page, 'first rows' in page)"
     )
-    assert run(installed, place, "-c", code) == "True False\n"  # rows need pandas
+    assert run(installed, place, "-c", code) == "True True\n"
 
 
 def test_what_it_lacks_is_said_in_one_sentence_before_anything_is_charged(installed: Path, place: Path) -> None:

@@ -1,6 +1,7 @@
 """What a notebook and a terminal show of results and ledgers, and in which forms the rows come."""
 
 import pickle
+import re
 import shutil
 import sys
 from decimal import Decimal
@@ -16,7 +17,7 @@ import pytest
 
 import nacre
 from dpmodels.errors import LedgerError, Unsuitable
-from nacre.notebook import facts_as_html, first_rows_as_html, rows_as_html
+from nacre.notebook import CELL, TABLE, facts_as_html, first_rows_as_html, rows_as_html
 from tests.kit.errors import refused
 from tests.kit.support import SCHEMA_TEXT, make_table
 from tests.releases.make_golden import GOLDEN
@@ -45,7 +46,7 @@ def test_a_notebook_shows_headline_price_checks_places_and_the_first_rows(made: 
     assert str(made.folder) in page and str(made.report.path) in page and "120 synthetic rows" in page
     for name in ("age", "ward", "dose"):
         values = made.table[name].head().astype(object).tolist()
-        assert all(f"<td>{value}</td>" in page for value in values if isinstance(value, str | int)), name
+        assert all(f'">{value}</td>' in page for value in values if isinstance(value, str | int)), name
     assert page.count("<tr") < 20
 
 
@@ -115,13 +116,23 @@ def test_no_more_than_the_first_rows_is_read(made: nacre.Result, tmp_path: Path)
     assert "the first rows" not in page and "120 synthetic rows" in page
 
 
+def test_tables_are_styled_in_one_way_that_light_and_dark_notebooks_show(made: nacre.Result) -> None:
+    planned = nacre.plan(SCHEMA_TEXT, epsilon=1, delta=1e-5)
+    for shown in (made, nacre.verify(made.folder), nacre.ledger(made.home), planned):
+        page = shown._repr_html_()
+        assert page.count("<table") == page.count(f'<table style="{TABLE}"') > 0
+        assert page.count("<td") + page.count("<th ") == page.count(f'style="{CELL}') and "<style" not in page
+    for color in re.findall(r"(?:color|background|border[a-z-]*):([^;]*)", TABLE + CELL):
+        assert color in ("inherit", "none", "0", "collapse", "1px solid #8884"), color  # nothing that one of them hides
+
+
 def test_every_kind_of_hand_off_of_every_format_shows_itself() -> None:
     manifests = GOLDEN.parents[1].glob("hand_off/golden/*/*/manifest.json")
     folders = [manifest.parent for manifest in manifests if manifest.parent.name != "uncharged"]  # has no price
     assert len(folders) > 20
     for folder in folders:
         made = nacre.Result(folder)
-        assert made._repr_html_().startswith("<table>") and "epsilon=" in repr(made), folder
+        assert made._repr_html_().startswith(f'<table style="{TABLE}">') and "epsilon=" in repr(made), folder
 
 
 def test_what_was_given_is_escaped(tmp_path: Path) -> None:
@@ -181,3 +192,37 @@ def test_a_ledger_that_cannot_be_read_says_why(tmp_path: Path, monkeypatch: pyte
     ledger = nacre.ledger(tmp_path)
     for shown in (repr(ledger), ledger._repr_html_()):
         assert f"nacre ledger at {tmp_path / 'ledger.sqlite'}: the ledger is damaged" in shown
+
+
+def test_a_schema_is_shown_by_its_columns_and_its_unit() -> None:
+    schema = nacre.load_schema(SCHEMA_TEXT)
+    assert repr(schema).startswith("<schema clinic, unit ") and "age (integer), ward (categorical)" in repr(schema)
+    assert (
+        str(schema) == repr(schema) and len(repr(schema)) < 200 and f"{len(schema.columns)} columns: " in repr(schema)
+    )
+    tree = nacre.load_schema(TREE)
+    assert repr(tree).splitlines()[1:] == [f"  {name}: {shown}" for name, shown in TREE_SHOWN.items()]
+
+
+TREE = """
+name: clinic
+tables:
+  patients: {key: id, columns: {id: {type: identifier, keep: regenerate}, sick: {type: boolean}}}
+  visits: {parent: patients, most: 3, columns: {id: {type: identifier}, day: {type: boolean}}}
+"""
+TREE_SHOWN = {"patients": "id (identifier), sick (boolean)", "visits": "id (identifier), day (boolean)>"}
+
+
+def test_listings_are_shown_whole_at_80_columns(made: nacre.Result, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    rules = nacre.validate(made.folder)
+    runs, cells = nacre.runs(home=made.home), nacre.marginals(made, "age", "ward")
+    for frame in (rules, runs, cells, rules[rules["success"]].sort_values("rule")):
+        assert all(name in repr(frame).splitlines()[0] for name in frame.columns) and "..." not in repr(frame)
+    assert max(map(len, repr(rules).splitlines())) <= 80 and made.run in repr(runs)
+    words = set(" ".join(rules["rule"].astype(str)).split())
+    assert words <= set(repr(rules).split())
+    assert "(no rows)" in repr(rules[rules["rows"] < 0]) and "row between" not in repr(rules)
+    many = pd.concat([rules] * 20, ignore_index=True)
+    assert f"({len(many) - 20} rows between the first 10 and the last)" in repr(many)
+    assert "age" in repr(rules.set_index("column")[["rows"]])  # what rows are called by stays

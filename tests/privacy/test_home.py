@@ -52,7 +52,7 @@ def test_a_lost_ledger_is_noticed_by_the_releases_that_it_lacks(tmp_path, home, 
 def test_a_ledger_restored_from_a_backup_is_noticed(tmp_path):
     write_clinic(tmp_path)
     home = tmp_path / "home"
-    opened = ("--schema", tmp_path / "clinic.yaml", "--cap-epsilon", 5, "--cap-delta", 1e-5, "--home", home)
+    opened = ("--schema", tmp_path / "clinic.yaml", "--epsilon", 5, "--delta", 1e-5, "--home", home)
     assert run_cli("ledger", "open", "clinic", *opened)[0] == 0
     backup = [shutil.copy(file, tmp_path) for file in home.glob("ledger.sqlite*")]
     run = synthesize(config(tmp_path, privacy=RELEASE_ONLY))
@@ -209,7 +209,7 @@ def test_a_name_that_no_account_can_have_is_refused_in_a_sentence(tmp_path, name
     Ledger(tmp_path / "ledger.sqlite").open_account("clinic", dataset="clinic", budget_cap=CAP)
     schema = write_clinic(tmp_path)[1]
     for words in (("show", name), ("plan", name, "--epsilon", 1, "--delta", 1e-6), ("show", "--home", tmp_path / name),
-                  ("open", name, "--schema", schema, "--cap-epsilon", 1, "--cap-delta", 1e-5),
+                  ("open", name, "--schema", schema, "--epsilon", 1, "--delta", 1e-5),
                   ("show", "--ledger", f"postgresql://{name}/l")):  # fmt: skip
         code, _, err = run_cli("ledger", *words, *(() if "--home" in words else ("--home", tmp_path)))
         assert code == 1 and err.startswith("error: ") and err.count("\n") == 1, words

@@ -85,7 +85,7 @@ def test_a_home_that_is_a_repository_itself_is_left_to_its_owner(tmp_path: Path)
 
 def test_a_new_ledger_says_where_it_begins(tmp_path: Path) -> None:
     write_clinic(tmp_path)
-    terms = ("--schema", tmp_path / "clinic.yaml", "--cap-epsilon", 1, "--cap-delta", 1e-5, "--home", tmp_path / "home")
+    terms = ("--schema", tmp_path / "clinic.yaml", "--epsilon", 1, "--delta", 1e-5, "--home", tmp_path / "home")
     code, _, err = run_cli("ledger", "open", "clinic", *terms)
     assert code == 0 and f"a new ledger begins in {tmp_path / 'home' / 'ledger.sqlite'}" in err.replace("\n", " ")
     assert "a new ledger" not in run_cli("ledger", "open", "clinic", *terms)[2]

@@ -80,10 +80,10 @@ def test_a_large_delta_must_be_asked_for(tmp_path: Path):
 
 def test_so_must_a_large_delta_of_a_cap(tmp_path: Path):
     _, schema, _ = write_clinic(tmp_path)
-    words = ["--schema", schema, "--cap-epsilon", 1, "--home", tmp_path]
-    code, _, err = run_cli("ledger", "open", "clinic", *words, "--cap-delta", 0.01)
+    words = ["--schema", schema, "--epsilon", 1, "--home", tmp_path]
+    code, _, err = run_cli("ledger", "open", "clinic", *words, "--delta", 0.01)
     assert code == 1 and LARGE in err and not (tmp_path / "ledger.sqlite").exists()
-    assert run_cli("ledger", "open", "clinic", *words, "--cap-delta", 1e-3)[0] == 0
+    assert run_cli("ledger", "open", "clinic", *words, "--delta", 1e-3)[0] == 0
     change = ["ledger", "cap", "clinic", "--reason", "r", "--home", tmp_path, "--delta", 0.01]
     code, _, err = run_cli(*change)
     assert code == 1 and LARGE in err

@@ -19,6 +19,7 @@ from dpmodels.reading.ingest import transform_encode
 from dpmodels.reading.load import load_parts
 from tasks.engine.encoded import EncodedTable
 from tasks.engine.engines import Threads
+from tasks.kinds.tables import check_raw
 from tests.kit.errors import refused
 from tests.kit.every_kind import make
 from tests.kit.support import make_schema, make_table
@@ -152,6 +153,7 @@ from dpmodels.embeddings.summation import transform_sum
 from dpmodels.privacy import Sensitive
 from tasks.engine.encoded import EncodedTable
 from tasks.engine.engines import Threads
+from tasks.kinds.tables import check_raw
 from tests.kit.support import make_schema
 
 def pipeline(data, folder):
@@ -177,3 +179,50 @@ def test_memory_does_not_grow_with_the_table(tmp_path):
     done = subprocess.run([sys.executable, "-c", CHILD, *places], cwd=ROOT, capture_output=True, text=True, check=True)
     small, large = (int(kilobytes) * 1024 for kilobytes in done.stdout.split())
     assert raw > 75e6 and large - small < raw / 4, (raw, large - small)
+
+
+TWO_ROUNDS = """
+name: rounds
+columns:
+  id: {type: identifier}
+  age: {type: integer, min: 0, max: 120}
+  first: {type: number, min: 0, max: 10}
+  last: {type: number, min: 0, max: 10}
+  seen: {type: datetime, min: 2020-01-01, max: 2022-01-01}
+  ward: {type: categorical, values: [a, b]}
+  sick: {type: boolean}
+  whole: {type: derived, formula: age + first}
+constraints: [first <= last, when sick then age > 10]
+"""
+BROKEN_ROWS = """id,age,first,last,seen,ward,sick,whole
+1,200,1,2,2021-02-03,a,true,201
+2,50,x,2,2021-02-03,b,false,51
+3,50,1,2,03.02.2021,zz,,51
+4,5,1,2,2021-02-03,a,true,6
+"""
+
+
+def test_a_column_of_another_type_hides_no_fault_of_the_others(tmp_path):
+    (data := tmp_path / "rows.csv").write_text(BROKEN_ROWS)
+    with refused(DataError, column="") as caught:
+        check_raw(str(data), make(TWO_ROUNDS), 2)
+    about = [" ".join(fault.split()[:3]) for fault in caught.value.faults]
+    assert about[:2] == ["column first: must", "column seen: must"]  # of two batches
+    rest = ["column age must", "column ward must", "column sick must"]
+    assert sorted(about[2:]) == sorted([*rest, "`when sick then"])  # and nothing of what follows from `first`
+    assert not any(value in str(caught.value) for value in ("200", "zz", "03.02"))
+
+
+def test_what_is_no_column_is_said_once(tmp_path):
+    (data := tmp_path / "rows.csv").write_text(BROKEN_ROWS.replace("age", "edad"))
+    with refused(DataError, column="age", faults=()):
+        check_raw(str(data), make(TWO_ROUNDS), 2)
+
+
+def test_typed_columns_are_named_with_the_values_of_others(tmp_path):
+    table = pa.table({"age": ["x"], "first": ["y"], "last": [99.0]})
+    pq.write_table(table, data := tmp_path / "rows.parquet")
+    columns = TWO_ROUNDS.partition("  seen")[0].replace("  id: {type: identifier}\n", "")
+    with refused(DataError) as caught:
+        check_raw(str(data), make(columns), 2)
+    assert [fault.split()[1] for fault in caught.value.faults] == ["age:", "first:", "last"]

@@ -1,0 +1,38 @@
+"""Frames of what nacre says of runs, rules and releases, which a terminal shows with all of their columns."""
+
+from typing import Any
+
+import pandas as pd
+
+from nacre.notebook import rows_as_text
+
+MOST_ROWS, AT_EACH_END = 60, 10
+"""Rows up to which all of a listing are shown, and those at each end that are shown of a longer one."""
+
+
+class Listing(pd.DataFrame):
+    """A frame whose columns are all shown, in lines of 80 letters as far as words allow; so is what is chosen of it."""
+
+    @property
+    def _constructor(self) -> type["Listing"]:
+        return Listing
+
+    def __repr__(self) -> str:
+        if self.index.name is not None or not pd.api.types.is_integer_dtype(self.index):
+            return super().__repr__()  # what rows are called by is not left out
+        between = len(self) - 2 * AT_EACH_END if len(self) > MOST_ROWS else 0
+        ends = [self] if not between else [self.head(AT_EACH_END), self.tail(AT_EACH_END)]
+        rows = [[_shown(value) for value in row] for end in ends for row in end.itertuples(index=False)]
+        lines = rows_as_text(list(map(str, self.columns)), rows)
+        if between or not rows:
+            lines.append(f"({between} rows between the first {AT_EACH_END} and the last)" if rows else "(no rows)")
+        return "\n".join(lines)
+
+
+def _shown(value: Any) -> str:
+    """Write a cell: numbers in six digits, lists by their items, and what is missing as a dash."""
+    if pd.api.types.is_list_like(value):
+        return ", ".join(map(_shown, value))
+    if pd.isna(value):
+        return "–"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
