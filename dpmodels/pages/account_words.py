@@ -61,14 +61,16 @@ def _losses(one: Mapping[str, Any], of_what: str) -> str:
     """Say by how much all that an account paid for moves odds: before this, with it, and if all of it is ever spent."""
     before, after, cap = (by_factor(odds_factor(_factor(float(one[name])))) for name in ("before", "after", "cap"))
     aside = ", δ aside," if Decimal(one["delta"]) else ""
-    spent = f"In the worst case, in which further releases spend all of the account (ε = {amounts.written(one['cap'])}"
-    if not Decimal(one["before"]):
-        return f"{spent}, its cap), odds on {of_what} move{aside} by {cap}; by this release they move by {after}."
-    return (
-        f"For whoever was in the data each time, what the releases tell adds up: odds on {of_what} moved{aside} by "
-        f"{before} by all before this (ε = {amounts.spent(one['before'])}), and move by {after} with it "
-        f"(ε = {amounts.spent(one['after'])}). {spent}, its cap), they move by {cap}."
-    )
+    if Decimal(one["before"]):
+        said = "For whoever was in the data each time, what the releases tell adds up: odds on "
+        said += f"{of_what} moved{aside} by {before} by all before this (ε = {amounts.spent(one['before'])}), and move "
+        said += f"by {after} with it (ε = {amounts.spent(one['after'])})."
+    else:
+        said = f"By this release odds on {of_what} move{aside} by {after}."
+    if not Decimal(one["remaining"]):
+        return f"{said} The account is spent, so nothing is added to that while its cap stays."
+    at_worst = f"(ε = {amounts.written(one['cap'])}, its cap), they move by {cap}"
+    return f"{said} In the worst case, in which further releases spend all of the account {at_worst}."
 
 
 def _factor(epsilon: float) -> float | None:

@@ -9,6 +9,8 @@ from dpmodels.accounting.meaning import in_words
 from dpmodels.pages.page import percent, short, thousands
 
 REPLACED = "replace_one"
+NEARLY_ANY = "may become nearly any"
+"""What is said of a guess of 10 % after which next to no limit holds."""
 MOST_WORDS = 110
 """Letters of one name or foreign word for which a sheet has room."""
 
@@ -114,11 +116,11 @@ def tells(hand_off: Mapping[str, Any], factor: float | None, delta: float, guess
     """
     figures = of_values(factor, delta, hand_off["adjacency"] == REPLACED)
     example, example_of_values = after_one_to_nine(factor), after_one_to_nine(factor and factor**2)
-    guess, by, after = f"a guess of 10 % on {there(hand_off)}", by_factor(odds_factor(factor)), example
+    guess, after = f"a guess of 10 % on {there(hand_off)}", example
     if figures["factor_of_values"]:
         guess = "a guess of 10 % on a value of somebody who is known to be there, such as a diagnosis,"
-        by, after = by_factor(figures["factor_of_values"]), example_of_values
-    becomes = f"becomes one of {after} at most" if after else f"may become nearly any: its odds move by {by}"
+        after = example_of_values
+    becomes = f"becomes one of {after} at most" if after else NEARLY_ANY
     return {
         "factor": odds_factor(factor),
         "by_factor": by_factor(odds_factor(factor)),
@@ -126,10 +128,16 @@ def tells(hand_off: Mapping[str, Any], factor: float | None, delta: float, guess
         "example": example,
         "example_of_values": example_of_values,
         "guesses": guesses,
-        "bet": f"an even bet on {there(hand_off)} is won in at most {guesses} of cases",
+        "cases": cases(guesses),
+        "bet": f"an even bet on {there(hand_off)} is won in {cases(guesses)}",
         "value_guess": f"{guess} {becomes}",
-        "after_ten": after or "nearly any",
+        "after_ten": after,
     }
+
+
+def cases(guesses: str) -> str:
+    """Write in how many cases a bet is won, of a share that ``in_words`` wrote."""
+    return f"at most {guesses} of cases" if "%" in guesses else f"{guesses} cases"
 
 
 def by_factor(factor: str) -> str:

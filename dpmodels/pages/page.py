@@ -35,7 +35,7 @@ def render_page(template: str, **facts: Any) -> str:
         undefined=StrictUndefined,
     )
     environment.filters |= {"thousands": thousands, "percent": percent, "short": short, "ticked": ticked}
-    environment.filters |= {"coded": coded, "meaning": meaning_of, "meanings": meanings_of}
+    environment.filters |= {"capital": capital, "coded": coded, "meaning": meaning_of, "meanings": meanings_of}
     page = escaped(environment.get_template(template).render(**facts))
     style = page.partition("<style>")[2].partition("</style>")[0]
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -44,7 +44,12 @@ def render_page(template: str, **facts: Any) -> str:
 
 def ticked(text: str) -> Markup:
     """Write a sentence that begins with a capital, and what stands between backticks as code."""
-    return coded(f"{text[:1].upper()}{text[1:]}")
+    return coded(capital(text))
+
+
+def capital(text: str) -> str:
+    """Begin a text with a capital, and leave the rest as it is."""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def coded(text: str) -> Markup:

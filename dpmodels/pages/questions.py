@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpmodels.pages.card_words import by_factor, cut, words_of
+from dpmodels.pages.card_words import NEARLY_ANY, by_factor, cut, words_of
 
 STATEMENT, SHEET, CARD = "statement.html", "data-sheet.html", "model-card.html"
 Facts = Mapping[str, Any]
@@ -57,10 +57,9 @@ def _at_worst(words: Mapping[str, Any], accounts: Accounts) -> Answer:
     text = f"Whoever holds these files, and knows all else: {_bounds(words)}."
     if of_all:
         text = f"Whoever holds all that the account paid for so far, and knows all else: {_bounds(of_all)}. "
-        text += (
-            f"By these files alone: at most {words['guesses']} of such bets; at most {words['after_ten']} for such a "
-        )
-        text += f"guess; odds on the first by {words['by_factor']}."
+        guess = f"becomes {words['after_ten']} at most" if words["after_ten"] else NEARLY_ANY
+        text += f"By these files alone: such bets are won in {words['cases']}; such a guess {guess}; odds on the first "
+        text += f"move by {words['by_factor']}."
     places = {"In guesses": "guesses", "In odds": "odds", "Of values": "assessment", "All releases": "budget"}
     more = tuple((name, f"{STATEMENT}#{place}") for name, place in places.items())
     return Answer("What could somebody learn at worst?", f"{text} A coin wins 50 % of even bets.", more)
@@ -68,11 +67,11 @@ def _at_worst(words: Mapping[str, Any], accounts: Accounts) -> Answer:
 
 def _bounds(words: Mapping[str, Any]) -> str:
     """Say how an even bet ends, what becomes of a guess, and by how much the odds of both move."""
-    odds = f"odds on the first move by {words['by_factor']}"
+    of_values = words["factor_of_values"]
+    odds = f"odds on {'the first' if of_values else 'both'} move by {words['by_factor']}"
     if words["beyond"] not in ("", "0"):
         odds += f" (by more with a probability of at most {words['beyond']})"
-    of_values = words["factor_of_values"]
-    second = f", on the second by {by_factor(of_values)}" if of_values and words["example_of_values"] else ""
+    second = f", on the second by {by_factor(of_values)}" if of_values else ""
     return f"{words['bet']}; {words['value_guess']}; {odds}{second}"
 
 
@@ -97,8 +96,11 @@ def _unprotected(facts: Facts) -> Answer:
 
 def _special(facts: Facts) -> Answer:
     declared = facts["given"].get("special_categories")
-    text = "Not declared: neither which columns hold any, nor that none does. Nacre never guesses it; the data sheet "
-    text += f"names the columns{_ask(facts)}."
+    text = "Not declared: neither whether the data hold any, nor that they hold none. Nacre never guesses it"
+    if "columns" in facts["content"]:
+        text = "Not declared: neither which columns hold any, nor that none does. Nacre never guesses it; the data "
+        text += "sheet names the columns"
+    text += f"{_ask(facts)}."
     if declared:
         text = f"In the operator's words, which nacre does not check: {_sentence(cut(declared))}"
     more = ("What is in it", f"{SHEET}#content"), ("Handed over", f"{STATEMENT}#made")

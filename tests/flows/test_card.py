@@ -75,7 +75,9 @@ def test_the_sheet_says_what_the_account_spent_before_and_what_remains(site: Pat
     assert (
         "In the worst case, in which further releases spend all of the account (ε = 5, its cap), they move by" in said
     )
-    assert f"right in at most {in_words(of_all)} of cases" in said and "by ε and δ alone, whatever" not in said
+    assert (
+        f"wins an even bet in at most {in_words(of_all)} of cases" in said and "by ε and δ alone, whatever" not in said
+    )
     alone = text_of(site / "out" / "statement.html")
     assert "1 charge was made before:" in said and "made before:" not in alone
     assert "Whoever has all that it paid for" not in alone

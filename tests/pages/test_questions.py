@@ -116,7 +116,7 @@ def test_odds_stand_beside_the_probability_that_they_fail() -> None:
     """Where neighbors are replaced, values are one step apart, and not two."""
     card = with_earlier()
     said = text_of(render_statement(card))
-    assert "tells values apart by 54.6 at most, plus 1 in 11,000 ((1 + eε)·δ), and is right" in said
+    assert "tells values apart by 54.6 at most, plus 1 in 11,000 ((1 + eε)·δ), and wins" in said
     assert (
         "In the worst case, in which further releases spend all of the account (ε = 5, its cap), they move by" in said
     )
@@ -140,7 +140,7 @@ def test_the_data_sheet_says_what_the_report_says_rows_are_for_and_not_for() -> 
     said = {"good": ["shares of age (within 5 %)"], "care": ["shares of dose"], "never": ["questions about ward"]}
     card["quality"]["uses"] = said
     sheet = text_of(render_sheet(card))
-    assert "What it is good for shares of age (within 5 %). With care: shares of dose." in sheet
+    assert "What it is good for Shares of age (within 5 %). With care: shares of dose." in sheet
     assert "Nor: questions about ward. No last word" in sheet
     del card["quality"]["uses"]
     assert "Questions about the population: shares, means" in text_of(render_sheet(card))
@@ -152,7 +152,9 @@ def test_what_all_releases_tell_of_a_value_stands_beside_what_these_files_do() -
         "Whoever holds all that the account paid for so far, and knows all else: an even bet on whether one record is"
     )
     assert said.startswith(whoever) and "such as a diagnosis, becomes one of 85.9 % at most; odds on the first" in said
-    assert re.search(r"By these files alone: at most [\d.]+ % of such bets; at most [\d.]+ % for such a guess;", said)
+    assert re.search(
+        r"By these files alone: such bets are won in at most [\d.]+ % of cases; such a guess becomes", said
+    )
     alone = answer(render_statement(facts()), 2)
     assert alone.startswith("Whoever holds these files, and knows all else: ") and "these files alone" not in alone
 
@@ -169,7 +171,8 @@ def test_sheet_and_card_say_of_presence_and_of_values_what_the_statement_does() 
     tiles = re.findall(r"<dd>([^<]+) <small>", render_card(card))
     assert tiles[:2] == ["55.4 %", "45.1 %"]
     card["meaning"]["odds_factor"] = None
-    assert "may become nearly any: its odds move by a factor of more than a million" in text_of(render_card(card))
+    assert "such as a diagnosis, may become nearly any." in text_of(render_card(card))
+    assert "on the second by a factor of more than a million, which is" in answer(render_statement(card), 2)
     card["hand_off"]["adjacency"] = "replace_one"
     said = text_of(render_sheet(card))
     assert "an even bet on what is true of one record is won" in said and "known to be there" not in said
@@ -183,7 +186,9 @@ def test_before_and_after_and_the_worst_case_of_an_account_are_one_sentence_each
         "In the worst case, in which further releases spend all of the account (ε = 5, its cap), they move by a factor"
     )
     assert f"{worst} of at most 149." in said and said.count("In the worst case") == 1
-    assert "adds up: odds" not in alone and "; by this release they move by a factor of at most 2.72." in alone
+    assert "adds up: odds" not in alone and "By this release odds on whether one record is there move, δ" in alone
+    spent = text_of(render_statement(with_earlier(remaining="0")))
+    assert "The account is spent, so nothing is added to that" in spent and "In the worst case" not in spent
     assert ", δ aside," not in text_of(render_statement(with_earlier(delta="0")))
 
 
