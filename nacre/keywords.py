@@ -42,6 +42,7 @@ class HandOverSettings(TypedDict, total=False):
     license: str
     controller: str
     contact: str
+    signer: str
     why: str
     retention: str
     release_retention: str

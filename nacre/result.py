@@ -166,8 +166,10 @@ class Result:
 
     @property
     def drowned(self) -> str:
-        """What says that the whole release hardly stands out of its noise; empty where it does."""
-        return str(self.report.facts.get("drowned", ""))
+        """What says that the whole release hardly stands out of its noise, and what to do; empty where it does."""
+        from dpmodels.pages.advice import drowned_in_words
+
+        return drowned_in_words(self.report.facts)
 
     @property
     def warnings(self) -> list[str]:
@@ -210,7 +212,7 @@ class Result:
         """Say what came of the run and what it cost, as a terminal does, above the first rows."""
         from dpmodels.pages.glance import IN_SHORT, glance, notes_of
 
-        seen = {"WARNING": self.drowned, **glance(self.report.facts), **self._in_short()}
+        seen = {**glance(self.report.facts), "WARNING": self.drowned, **self._in_short()}
         others = "\n".join(warning for warning in self.warnings if warning != self.drowned)
         files = {"report": str(self.report.path), "warnings": others, "notes": "\n".join(notes_of(self.report.facts))}
         what = ("WARNING", IN_SHORT, "made", "spent", "account", "hides", "checks")

@@ -50,7 +50,8 @@ def verify(folder: Place, public_key: Place | None = None, officer_key: Place | 
 
     With a public key (PEM) the manifest must be signed by its private key, and only then ``verdict`` of what is
     returned is ``VERIFIED``: otherwise nobody whom you know vouches for the hand-off, and it is ``CONSISTENT ONLY``.
-    With an officer's key the run must have been approved with it.
+    With an officer's key the run must have been approved with it, and where that officer did not sign that the files
+    may leave, ``verdict`` is ``NOT APPROVED``.
 
     Raises:
         NacreError: something is wrong; the message names all of it.

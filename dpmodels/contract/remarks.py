@@ -8,7 +8,8 @@ from dpmodels.contract.constraints import Constraint
 from dpmodels.privacy import PrivacyUnit
 
 FIRST_ROWS = (
-    "only the first row of each user is used; write `max_rows: N` under `unit` to use the first N, under more noise"
+    "only the first row of each user is used: all figures are of these rows. In the schema, `max_rows: N` under "
+    "`unit` has the first N used, under more noise"
 )
 MORE_ROWS = "only the first {rows:,} rows of each user are used: all figures are of these rows"
 LEFT_OUT = (
@@ -20,21 +21,21 @@ COMPUTED = (
     "and a difference or a product of two may be off by far more than either"
 )
 MAY_REPEAT = (
-    "the unit is one record, and identifier {names} is left out: if it names a person who may have several rows, write "
-    "`unit: {{user: {name}, max_rows: N}}`, or each of these rows is hidden alone"
+    "the unit is one record, and identifier {names} is left out: each row is hidden alone, so a person whom it names "
+    "in several rows is hidden less. In the schema, `unit: {{user: {name}, max_rows: N}}` hides all rows of a person"
 )
 APART = (
-    "`{rule}` keeps the order of two dates, but not how far apart they are, where that is less than a cell of either: "
-    "if that matters, give the days between as a column instead of {upper} (docs/validation.md)"
+    "`{rule}` keeps the order of two dates, but not how far apart they are, where that is less than a cell of either. "
+    "In the schema, a column of the days between instead of {upper} keeps it (docs/validation.md)"
 )
 MOST_NAMES = 5
 COARSE_AT_ZERO = (
-    "column {name}: `scale: log` tells values apart best beside its `min`, {low}, and worst near zero and beyond; "
-    "leave it out, or write amounts that are all negative as positive ones"
+    "column {name}: `scale: log` tells values apart best beside its `min`, {low}, and worst near zero and beyond. "
+    "In the schema, leave it out, or write amounts that are all negative as positive ones"
 )
 UNROUNDED = (
-    "column {name}: its formula gives numbers as float64 reckons them, such as 43.629999999999995; write "
-    "`round: {decimals}` for as many decimals as the columns in it have"
+    "column {name}: its formula gives numbers as float64 reckons them, such as 43.629999999999995. In the schema, "
+    "write `round: {decimals}` for as many decimals as the columns in it have"
 )
 
 

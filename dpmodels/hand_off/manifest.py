@@ -23,6 +23,7 @@ Its format is numbered, and each manifest is written in the oldest format that c
     12  any of 7 to 11 where an officer signed what is declared too, or where controller, contact or why are declared
     13  any of 7 to 12 where subjects, a legal basis, or the recipient's retention are declared
     14  any of 7 to 13 where special categories, or the retention of the release are declared
+    15  any of 7 to 14 where it is declared who signs
 """
 
 import json
@@ -64,12 +65,13 @@ CONTRACT = "contract.odcs.yaml"
 SHEET = "data-sheet.html"
 PAGES = ("model-card.html", "statement.html", SHEET)
 """The pages that lay out the facts of the card: for a user, for a data-protection officer, and for whoever gets it."""
-NEWEST, DECLARED, OF_TABLE, APPROVED_CLIENTS, LAID_OUT = 14, 12, 11, 10, 7
+NEWEST, DECLARED, OF_TABLE, APPROVED_CLIENTS, LAID_OUT = 15, 12, 11, 10, 7
 """Formats of what declares the most; where an officer signed it; of a table; of clients with officers; of the rest."""
 LATER_WORDS = {
     **dict.fromkeys(("controller", "contact", "why"), 12),
     **dict.fromkeys(("subjects", "legal_basis", "recipient_retention"), 13),
     **dict.fromkeys(("special_categories", "release_retention"), 14),
+    "signer": 15,
 }
 """What an operator can declare only since some format."""
 MOST_FAULTS = 10

@@ -12,7 +12,7 @@ UNCHECKED = (
     "the word of whoever made this"
 )
 """What no check of a hand-off can see."""
-VERIFIED, CONSISTENT, FAULTY = "VERIFIED", "CONSISTENT ONLY", "FAULTY"
+VERIFIED, CONSISTENT, UNAPPROVED, FAULTY = "VERIFIED", "CONSISTENT ONLY", "NOT APPROVED", "FAULTY"
 MEANS = {
     VERIFIED: "whole, and signed by the key you named",
     CONSISTENT: "nobody whom you named vouches for it. It hangs together, and whoever made it could have made it up; "
@@ -21,9 +21,14 @@ MEANS = {
 """What a verdict says, where there are no faults."""
 NOT_ASKED = "an officer approved the charge, and none signed that these files may leave"
 NOT_RELEASED = (
-    "but no officer signed that these files may leave: the officer does it by `nacre approve FOLDER`. To go on "
-    "without, leave out --officer-key; by that key the charge alone is approved"
+    "no officer signed that these files may leave, so do not use them yet. {files}. The officer lets them leave by "
+    "`nacre approve FOLDER`; by that key the charge alone is approved. To go on without, leave out --officer-key"
 )
+UNCHANGED = {
+    True: "They are unchanged, and signed by the key you named",
+    False: "They are unchanged, and nobody whom you named vouches for them",
+}
+"""What is said of files that nobody let leave, by whether the key that the recipient named signed them."""
 
 
 @dataclass
@@ -87,11 +92,20 @@ class Verification:
         """Say the verdict, what it means, and whether the files may leave where an officer is concerned with them."""
         if self.faults:
             return f"{FAULTY}: {counted(len(self.faults), 'fault')}"
-        released = NOT_RELEASED if self.may_not_leave else NOT_ASKED
-        concerned = self.may_not_leave or (self.charge_approved and self.agreed == NOBODY_AGREED)
-        return f"{self.verdict}: {MEANS[self.verdict]}" + (f"; {released}" if concerned else "")
+        if self.may_not_leave:
+            return f"{UNAPPROVED}: {NOT_RELEASED.format(files=UNCHANGED[self.vouched])}"
+        concerned = self.charge_approved and self.agreed == NOBODY_AGREED
+        return f"{self.verdict}: {MEANS[self.verdict]}" + (f"; {NOT_ASKED}" if concerned else "")
 
     @property
     def verdict(self) -> str:
-        """``VERIFIED``, ``CONSISTENT`` where nobody whom the recipient named vouches for it, or ``FAULTY``."""
-        return FAULTY if self.faults else VERIFIED if self.vouched else CONSISTENT
+        """The first words of the headline.
+
+        ``VERIFIED``; ``CONSISTENT ONLY`` where nobody whom the recipient named vouches for it; ``NOT APPROVED`` where
+        the officer whom the recipient named did not let the files leave; or ``FAULTY``.
+        """
+        if self.faults:
+            return FAULTY
+        if self.may_not_leave:
+            return UNAPPROVED
+        return VERIFIED if self.vouched else CONSISTENT

@@ -4,8 +4,9 @@ The check shows that every file is the one that the manifest names and none is m
 the events cost, that the charge and its entries are consistent, that the pages say what the card and the report say,
 and who signed the manifest. It cannot show that the manifest is true: whoever writes a hand-off can write one that
 hangs together, and make a key to sign it with. So its verdict is ``VERIFIED`` where the manifest is signed by a key
-that the recipient named, and ``CONSISTENT`` where it hangs together and nobody whom the recipient knows vouches for it.
-The ledger's hashes in it let an auditor check it there.
+that the recipient named, and ``CONSISTENT`` where it hangs together and nobody whom the recipient knows vouches for it;
+either gives way to ``UNAPPROVED`` where the recipient asked for an officer who did not let the files leave. The
+ledger's hashes in it let an auditor check it there.
 
 A hand-off that was made from a release file alone cannot say which account and run paid. This is not a fault, since the
 manifest says so; ``charge`` then tells the recipient what to ask of whoever keeps the ledger.

@@ -59,6 +59,11 @@ class Declaration(Frozen):
         description="Who answers for the hand-off and may be asked; public, kept for ever.",
         examples=["privacy@st-anna.example"],
     )
+    signer: Said = Field(
+        default="",
+        description="Who makes the hand-off and signs it, by name and role; public, kept for ever.",
+        examples=["A. Peeters, data steward of St. Anna Hospital"],
+    )
     why: Said = Field(
         default="",
         description="Why this unit, this epsilon and this delta; public, kept for ever.",

@@ -1,29 +1,17 @@
 """The pages of a model card: one for whoever uses a hand-off, a sheet for an officer, and a data sheet."""
 
-import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
-from itertools import zip_longest
 from typing import Any
 
-from dpmodels import amounts
-from dpmodels.accounting.meaning import MOST_EPSILON, guesses_of_budget, in_words
 from dpmodels.keys import fingerprint
 from dpmodels.pages import embedded, federated, report
-from dpmodels.pages.card_words import (
-    MOST_WORDS,
-    REPLACED,
-    after_one_to_nine,
-    cut,
-    odds_factor,
-    of_values,
-    once_in,
-    words_of,
-)
-from dpmodels.pages.glance import AS_A_RULE, MOST_CLIPPED, clipped, doubted
+from dpmodels.pages.account_words import above_words, accounts_of
+from dpmodels.pages.advice import meaning_of, meanings_of
+from dpmodels.pages.card_words import MOST_WORDS, cut, words_of
+from dpmodels.pages.glance import AS_A_RULE, MOST_CLIPPED, clipped, fits, worst_means
 from dpmodels.pages.page import percent, render_page, short
 from dpmodels.pages.questions import answers
+from dpmodels.pages.words import look_in_words
 
 DONE = {**report.DONE, **embedded.DONE, **federated.DONE}
 DECLARED = {
@@ -36,6 +24,7 @@ DECLARED = {
     "license": "License",
     "controller": "Controller",
     "contact": "Contact",
+    "signer": "Made and signed by",
     "why": "Why this unit and this budget, in the operator's words",
 }
 """What an operator may declare, and its titles on the pages; retention and charging again have places of their own."""
@@ -43,6 +32,7 @@ UNDECLARED = {
     "subjects": "whose data it is",
     "special_categories": "whether any column holds special categories of data",
     "recipient_retention": "how long the recipient may keep it",
+    "signer": "who signs it",
     "why": "why this budget",
 }
 """What is said of what nobody declared, where the name of the field does not say it."""
@@ -70,9 +60,6 @@ MADE_ANEW = {
     "text": "the same text in every row",
 }
 """How identifiers of synthetic rows are made, none of which is of anybody."""
-SENTENCE = re.compile(r"(?<=\.) (?=[A-Z])")
-ADVICE = ("For the next release", "If its values are a few amounts")
-"""Begin the sentences of a warning that are for whoever makes the next release, and not for whoever gets this one."""
 
 
 def render_card(facts: Mapping[str, Any]) -> str:
@@ -83,19 +70,29 @@ def render_card(facts: Mapping[str, Any]) -> str:
         for model in quality.get("classifiers", ())
         for one in model["scores"]
     ]
-    accounts = [_account(one, name) for one, name in _of_whom(facts)]
     return render_page(
         "card.html",
         **_told(facts),
         columns=[(one["name"], one["type"]) for one in facts["content"].get("columns", ())],
         scores=scores,
-        accounts=accounts,
+        accounts=accounts_of(facts),
+        fit=_fit(quality.get("fit", ())),
+        looks=[{**one, "look": look_in_words(one["look"])} for one in quality.get("fit", ())],
     )
+
+
+def _fit(looks: Sequence[Mapping[str, Any]]) -> str:
+    """Say in a sentence whether the synthetic rows follow what was released; empty where nothing tells it."""
+    if not looks:
+        return ""
+    if far := list(dict.fromkeys(look_in_words(one["look"], numbered=False) for one in looks if not fits(one))):
+        return f"The synthetic rows are farther from the released {_listed(far)} than noise explains."
+    return "The synthetic rows are as close to what was released as its noise allows."
 
 
 def render_statement(facts: Mapping[str, Any]) -> str:
     """Lay the facts of a hand-off out on one sheet for a data-protection officer."""
-    accounts = [_account(one, name) for one, name in _of_whom(facts)]
+    accounts = accounts_of(facts)
     return render_page(
         "statement.html",
         **_told(facts),
@@ -105,7 +102,7 @@ def render_statement(facts: Mapping[str, Any]) -> str:
         sources=[cut(one) for one in facts["content"].get("sources", ())[:MOST_SOURCES]],
         fingerprint=fingerprint,
         dropped=list(facts["hand_off"]["dropped"].items())[:FEW_CLIENTS],
-        above=[_above(one) for one in facts["above"]],
+        above=[above_words(one) for one in facts["above"]],
     )
 
 
@@ -123,7 +120,7 @@ def render_sheet(facts: Mapping[str, Any]) -> str:
         classes=_listed(content.get("classes", ())),
         weakest=[f"{name} {percent(error)}" for name, error in _weak(quality["weakest"]).items()],
         as_a_rule=AS_A_RULE,
-        numbers=doubted(number_columns),
+        numbers=_means(number_columns["columns"]),
         clipped=clipped(number_columns["columns"], MOST_CLIPPED),
         avoided=list(_avoided(avoid, numbers)),
         warned=warned,
@@ -145,13 +142,30 @@ def _is_told(name: str, avoid: Mapping[str, Sequence[str]], numbers: Mapping[str
 def _fitting(warnings: Sequence[str]) -> Iterator[str]:
     """Yield as many warnings as there is room for, in whole sentences, of which advice is left out."""
     room = MOST_WARNED
-    for one in warnings:
-        words = " ".join(part for part in SENTENCE.split(one) if not part.startswith(ADVICE))
-        words = words if len(words) <= MOST_WARNED else f"{words[: MOST_WARNED - 1]}…"
-        if len(words) > room:
+    for words in map(meaning_of, warnings):
+        whole = words if len(words) <= MOST_WARNED else f"{words[: MOST_WARNED - 1]}…"
+        if len(whole) > room:
             return
-        room -= len(words)
-        yield words
+        room -= len(whole)
+        yield whole
+
+
+def _means(columns: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say of the columns whose means are known worst, and of one whose mean noise leaves open, what the report says."""
+    worst = worst_means({"columns": columns})
+    open_means = [one for one in columns if "means" in one.get("unseen", {}) and one not in worst]
+    sound = [one for one in open_means if "mean" not in one["avoid"] and "far" not in one["unseen"]]
+    return [_mean(*report.number_row(one)) for one in [*worst, *sound[:1]]]
+
+
+def _mean(
+    name: str, estimate: str, synthetic: str, error: str, quantile: str, error_of_quantile: str, low: str, high: str
+) -> str:
+    """Say of a number column what the report says in its table of means, in the same figures."""
+    rows = f", {synthetic} in these rows" if synthetic else ""
+    could = f" (by noise alone it could be from {low} to {high})" if low else ""
+    known = f"{quantile} ± {error_of_quantile}" if error_of_quantile != "unknown" else "is not known"
+    return f"{name} {estimate} as released{rows}, ± {error}{could}, its 99 % quantile {known}"
 
 
 def _avoided(avoid: Mapping[str, Sequence[str]], numbers: Mapping[str, Any]) -> Iterator[str]:
@@ -185,6 +199,8 @@ def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
             UNDECLARED.get(name, name.replace("_", " ")) for name in DECLARED if not facts["given"].get(name)
         ],
         "said": hand_off,
+        "cautions": meanings_of(hand_off["cautions"]),
+        "limits": meanings_of(facts["limits"]),
         "words": words_of(facts),
         "left_out": _listed(facts["content"].get("left_out", ())),
         "made_anew": [
@@ -219,71 +235,3 @@ def _listed(names: Sequence[str], room: int = MOST_NAMES) -> str:
         names_shown.append(cut(name))
     more = len(names) - len(names_shown)
     return ", ".join(names_shown) + (f" and {more} more, which model-card.html names" if more else "")
-
-
-def _of_whom(facts: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], str]]:
-    """Pair the accounts that paid with the names of the clients that they are of, heaviest first."""
-    hand_off = facts["hand_off"]
-    names = [one["name"] for one in hand_off["clients"]] or [""]
-    books = facts.get("books") or [{}] * len(facts["accounts"])
-    accounts = [
-        {**one, "book": book, "adjacency": hand_off["adjacency"]}
-        for one, book in zip(facts["accounts"], books, strict=True)
-    ]
-    pairs = list(zip(accounts, names, strict=False))
-    return sorted(pairs, key=lambda pair: -Decimal(pair[0]["after"]))
-
-
-def _account(one: Mapping[str, Any], client: str) -> dict[str, Any]:
-    """Write the amounts of an account; those that are spent are rounded up, and what remains is rounded down."""
-    spent, book = Decimal(one["after"]) - Decimal(one["before"]), one["book"]
-    earlier = one.get("earlier", ())
-    return {
-        "name": one["account"],
-        "client": client,
-        "delta": short(float(one["delta"])),
-        "cap": amounts.written(one["cap"]),
-        "before": amounts.spent(one["before"]),
-        "after": amounts.spent(one["after"]),
-        "added": amounts.spent(spent),
-        "remaining": amounts.remaining(one["remaining"]),
-        **_of_all(one),
-        "why": amounts.composes(one["cap"], one["after"], one["remaining"]),
-        "approved": one["approved"],
-        "owner": cut(book.get("owner", "")),
-        "expires": book.get("expires") or "",
-        "charges": one.get("charges", 0),
-        "earlier": [_earlier(charge, spent) for charge, spent in zip_longest(earlier, book.get("spent", ())) if charge],
-    }
-
-
-def _of_all(one: Mapping[str, Any]) -> dict[str, Any]:
-    """Say what everything means together that an account paid for; nothing where there is one release."""
-    if not Decimal(one["before"]):
-        return {"all": None}
-    epsilon, delta = float(one["after"]), float(one["delta"])
-    factor = math.exp(epsilon) if epsilon < MOST_EPSILON else None
-    of_noise = "right_guesses" in one
-    guesses = one["right_guesses"] if of_noise else guesses_of_budget(epsilon, delta)
-    beyond = once_in(one["beyond"]) if of_noise else ""
-    said = {"factor": odds_factor(factor), "beyond": beyond, "guesses": in_words(guesses), "of_noise": of_noise}
-    values = of_values(factor, delta, one["adjacency"] == REPLACED)
-    example = after_one_to_nine(factor and factor**2) if values["factor_of_values"] else ""
-    return {"all": said | values | {"example_of_values": example}}
-
-
-def _earlier(charge: Mapping[str, str], spent: str | None) -> dict[str, str]:
-    """Write an earlier charge as a row, with what had been spent after it."""
-    said = filter(None, (charge.get("purpose"), charge.get("recipient")))
-    return {
-        "day": charge["day"],
-        "run": charge["run"],
-        "epsilon": amounts.written(charge["epsilon"]),
-        "delta": amounts.written(charge["delta"]),
-        "spent": amounts.spent(spent) if spent else "not known",
-        "declared": "; ".join(said) or "nothing",
-    }
-
-
-def _above(one: Mapping[str, Any]) -> dict[str, str]:
-    return {"name": one["account"], "cap": amounts.written(one["cap"]), "spent": amounts.spent(one["spent"])}

@@ -9,6 +9,8 @@ from dpmodels.accounting.meaning import in_words
 from dpmodels.pages.page import percent, short, thousands
 
 REPLACED = "replace_one"
+NEARLY_ANY = "may become nearly any"
+"""What is said of a guess of 10 % after which next to no limit holds."""
 MOST_WORDS = 110
 """Letters of one name or foreign word for which a sheet has room."""
 
@@ -19,14 +21,11 @@ def words_of(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "made": _made(content),
         **_unit(hand_off),
+        "there": there(hand_off),
         "epsilon": amounts.spent(hand_off["epsilon"]),
-        "factor": odds_factor(meant["odds_factor"]),
-        **of_values(meant["odds_factor"], hand_off["delta"], hand_off["adjacency"] == REPLACED),
-        "example": after_one_to_nine(meant["odds_factor"]),
-        "example_of_values": after_one_to_nine(meant["odds_factor"] and meant["odds_factor"] ** 2),
+        **tells(hand_off, meant["odds_factor"], hand_off["delta"], in_words(meant["right_guesses"])),
         "beyond": once_in(meant["beyond"]),
         "delta": once_in(hand_off["delta"]),
-        "guesses": in_words(meant["right_guesses"]),
         "guesses_of_budget": in_words(meant["right_guesses_of_budget"]),
         "counted": _counted(content.get("counted"), hand_off["delta"], hand_off["unit"].startswith("user")),
     }
@@ -41,9 +40,7 @@ def _counted(records: float | None, delta: float | None, users: bool) -> str:
         return f"{said} rows in use; how many persons these are was not released."
     if not delta:
         return f"{said} records."
-    return (
-        f"{said} records; delta times that is {short(delta * records)}, and delta is chosen so that it is well below 1."
-    )
+    return f"{said} records; delta times that is {short(delta * records)}, which should be well below 1."
 
 
 def _made(content: Mapping[str, Any]) -> str:
@@ -97,6 +94,55 @@ def _unit(hand_off: Mapping[str, Any]) -> dict[str, str]:
     else:
         neighbors = f"{where} with {each}, and the same without"
     return {"one": one, "neighbors": neighbors, "shown": sentence}
+
+
+def there(hand_off: Mapping[str, Any]) -> str:
+    """Say what a bet on one unit is about: whether it is there or, where that is public, what is true of it."""
+    one = _unit(hand_off)["one"].partition(" (user)")[0]
+    return f"what is true of {one}" if hand_off["adjacency"] == REPLACED else f"whether {one} is there"
+
+
+def tells(hand_off: Mapping[str, Any], factor: float | None, delta: float, guesses: str) -> dict[str, str]:
+    """Say what releases tell of one unit: that it is there (``bet``), and what its values are (``value_guess``).
+
+    Args:
+        hand_off: whose unit and neighbors these are.
+        factor: by which odds move; None is one that no float holds.
+        delta: with which it holds.
+        guesses: the share of even bets that the best attacker wins, as it is written.
+
+    Returns:
+        ``bet`` and ``value_guess`` as parts of a sentence, and the figures in them.
+    """
+    figures = of_values(factor, delta, hand_off["adjacency"] == REPLACED)
+    example, example_of_values = after_one_to_nine(factor), after_one_to_nine(factor and factor**2)
+    guess, after = f"a guess of 10 % on {there(hand_off)}", example
+    if figures["factor_of_values"]:
+        guess = "a guess of 10 % on a value of somebody who is known to be there, such as a diagnosis,"
+        after = example_of_values
+    becomes = f"becomes one of {after} at most" if after else NEARLY_ANY
+    return {
+        "factor": odds_factor(factor),
+        "by_factor": by_factor(odds_factor(factor)),
+        **figures,
+        "example": example,
+        "example_of_values": example_of_values,
+        "guesses": guesses,
+        "cases": cases(guesses),
+        "bet": f"an even bet on {there(hand_off)} is won in {cases(guesses)}",
+        "value_guess": f"{guess} {becomes}",
+        "after_ten": after,
+    }
+
+
+def cases(guesses: str) -> str:
+    """Write in how many cases a bet is won, of a share that ``in_words`` wrote."""
+    return f"at most {guesses} of cases" if "%" in guesses else f"{guesses} cases"
+
+
+def by_factor(factor: str) -> str:
+    """Write by what odds move, of a factor that ``odds_factor`` wrote."""
+    return f"a factor of {factor}" if factor.startswith("more") else f"a factor of at most {factor}"
 
 
 def odds_factor(factor: float | None) -> str:

@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup, escape
 
 from dpmodels.escapes import escaped
+from dpmodels.pages.advice import meaning_of, meanings_of
 
 LAYOUT = 13
 """Raise this whenever a template or a renderer makes other bytes of the same facts: ``nacre verify`` compares pages of
@@ -34,6 +35,7 @@ def render_page(template: str, **facts: Any) -> str:
         undefined=StrictUndefined,
     )
     environment.filters |= {"thousands": thousands, "percent": percent, "short": short, "ticked": ticked}
+    environment.filters |= {"capital": capital, "coded": coded, "meaning": meaning_of, "meanings": meanings_of}
     page = escaped(environment.get_template(template).render(**facts))
     style = page.partition("<style>")[2].partition("</style>")[0]
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -42,7 +44,17 @@ def render_page(template: str, **facts: Any) -> str:
 
 def ticked(text: str) -> Markup:
     """Write a sentence that begins with a capital, and what stands between backticks as code."""
-    parts = f"{text[:1].upper()}{text[1:]}".split("`")
+    return coded(capital(text))
+
+
+def capital(text: str) -> str:
+    """Begin a text with a capital, and leave the rest as it is."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def coded(text: str) -> Markup:
+    """Write what stands between backticks as code."""
+    parts = text.split("`")
     return Markup("").join(
         Markup("<code>{}</code>").format(part) if n % 2 else escape(part) for n, part in enumerate(parts)
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpmodels.pages.card_words import cut, words_of
+from dpmodels.pages.card_words import NEARLY_ANY, by_factor, cut, words_of
 
 STATEMENT, SHEET, CARD = "statement.html", "data-sheet.html", "model-card.html"
 Facts = Mapping[str, Any]
@@ -52,33 +52,27 @@ def _protected(facts: Facts, words: Mapping[str, str]) -> Answer:
     return Answer("Who is protected, and from whom?", f"{text}Trusted, and so not guarded against: {trusted}.", more)
 
 
-def _at_worst(words: Mapping[str, str], accounts: Accounts) -> Answer:
+def _at_worst(words: Mapping[str, Any], accounts: Accounts) -> Answer:
     of_all = accounts[0]["all"] if accounts and accounts[0]["charges"] else None
-    one = words["one"].partition(" (user)")[0]
-    there = f"whether {one} is there" if words["factor_of_values"] else f"what is true of {one}"
-    beyond = words["beyond"] if words["beyond"] != "0" else ""
-    bounds = [_bounds(words["factor"], beyond, words["guesses"], words["factor_of_values"])]
+    text = f"Whoever holds these files, and knows all else: {_bounds(words)}."
     if of_all:
-        all_beyond, of_values = of_all["beyond"], of_all["factor_of_values"]
-        bounds.insert(0, _bounds(of_all["factor"], all_beyond, of_all["guesses"], of_values))
-    whose = "all that the account paid for so far" if of_all else "these files"
-    text = f"Whoever holds {whose}: odds on {there} move by a factor of at most {bounds[0]}."
-    if of_all:
-        text += f" By these files alone: {bounds[1]}."
-    text += " A coin wins 50 % of even bets."
-    examples = [words["example_of_values"], of_all["example_of_values"] if of_all else ""]
-    if words["factor_of_values"] and examples[0]:
-        text += " A guess of 10 % on a value of somebody who is known to be there, such as a diagnosis, becomes one of "
-        text += f"{examples[0]} at most by these files{f', and of {examples[1]} by all' if examples[1] else ''}."
-    more = ("In odds", f"{STATEMENT}#odds"), ("In guesses", f"{STATEMENT}#guesses")
-    return Answer("What could somebody learn at worst?", text, (*more, ("Budget", f"{STATEMENT}#budget")))
+        text = f"Whoever holds all that the account paid for so far, and knows all else: {_bounds(of_all)}. "
+        guess = f"becomes {words['after_ten']} at most" if words["after_ten"] else NEARLY_ANY
+        text += f"By these files alone: such bets are won in {words['cases']}; such a guess {guess}; odds on the first "
+        text += f"move by {words['by_factor']}."
+    places = {"In guesses": "guesses", "In odds": "odds", "Of values": "assessment", "All releases": "budget"}
+    more = tuple((name, f"{STATEMENT}#{place}") for name, place in places.items())
+    return Answer("What could somebody learn at worst?", f"{text} A coin wins 50 % of even bets.", more)
 
 
-def _bounds(factor: str, beyond: str, guesses: str, of_values: str) -> str:
-    """Say by how much odds move, how an even bet ends, and by how much values are told apart."""
-    text = factor + (f" (by more with a probability of at most {beyond})" if beyond else "")
-    text += f", and an even bet on it is won in at most {guesses} of cases"
-    return text + (f"; odds between two values of one that is known to be there by {of_values}" if of_values else "")
+def _bounds(words: Mapping[str, Any]) -> str:
+    """Say how an even bet ends, what becomes of a guess, and by how much the odds of both move."""
+    of_values = words["factor_of_values"]
+    odds = f"odds on {'the first' if of_values else 'both'} move by {words['by_factor']}"
+    if words["beyond"] not in ("", "0"):
+        odds += f" (by more with a probability of at most {words['beyond']})"
+    second = f", on the second by {by_factor(of_values)}" if of_values else ""
+    return f"{words['bet']}; {words['value_guess']}; {odds}{second}"
 
 
 def _unprotected(facts: Facts) -> Answer:
@@ -102,8 +96,11 @@ def _unprotected(facts: Facts) -> Answer:
 
 def _special(facts: Facts) -> Answer:
     declared = facts["given"].get("special_categories")
-    text = "Not declared: neither which columns hold any, nor that none does. Nacre never guesses it; the data sheet "
-    text += f"names the columns{_ask(facts)}."
+    text = "Not declared: neither whether the data hold any, nor that they hold none. Nacre never guesses it"
+    if "columns" in facts["content"]:
+        text = "Not declared: neither which columns hold any, nor that none does. Nacre never guesses it; the data "
+        text += "sheet names the columns"
+    text += f"{_ask(facts)}."
     if declared:
         text = f"In the operator's words, which nacre does not check: {_sentence(cut(declared))}"
     more = ("What is in it", f"{SHEET}#content"), ("Handed over", f"{STATEMENT}#made")
@@ -133,8 +130,10 @@ def _approval(facts: Facts, accounts: Accounts) -> Answer:
     else:
         text = "Not known here: the ledger that paid has it"
     text += ". Whether an officer signed that these files may leave, and on which day, is in officer.sig beside them, "
-    text += "which “nacre verify FOLDER” reads; where there is no such file, nobody did."
-    return Answer("Who approved it, and when?", text, (("Approved", f"{STATEMENT}#approved"),))
+    text += "which “nacre verify FOLDER” reads; where there is no such file, nobody did. Who made and signed them: "
+    signer = facts["given"].get("signer")
+    text += f"{_sentence(cut(signer))}" if signer else "not stated by the operator."
+    return Answer("Who approved it, and when?", text, (("Approved", f"{STATEMENT}#approved"), _MADE))
 
 
 def _budget(facts: Facts, accounts: Accounts) -> Answer:
@@ -143,11 +142,10 @@ def _budget(facts: Facts, accounts: Accounts) -> Answer:
         text = "Not known here: each client, or whoever keeps the ledger, can say it."
         return Answer("What remains of the budget?", text, tuple(more))
     one = accounts[0]
-    left = (
-        "nothing further fits"
-        if one["remaining"] == "0"
-        else f"one more release of ε = {one['remaining']} would fit, since releases together cost less than their sum"
-    )
+    left = "nothing further fits"
+    if one["remaining"] != "0":
+        left = f"one further release of ε = {one['remaining']} at most would fit"
+        left += ", since releases together cost less than their sum" if one["why"] else ""
     whose = f" of {one['client']}, which spent the most," if one["client"] and len(accounts) > 1 else ""
     text = f"Account {cut(one['name'])}{whose} has spent ε = {one['after']} of {one['cap']} with this; {left}"
     text += f", until {one['expires']}." if one["expires"] else "."

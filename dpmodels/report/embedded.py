@@ -49,8 +49,7 @@ def too_short(counts: NDArray[np.int64], least: float) -> str | None:
     """
     if not len(counts) or np.median(counts) >= least:
         return None
-    why = f"most documents have fewer than about {math.ceil(least)} sentences, which it takes"
-    return f"{LOST.format(why)}. Spend more, or release something of all documents together: `nacre synthesize`"
+    return LOST.format(f"most documents have fewer than about {math.ceil(least)} sentences, which it takes")
 
 
 def summarise_embedded(

@@ -31,7 +31,6 @@ LOST = (
     "what was released hardly stands out of its noise ({}): what was made may say next to nothing about the real data"
 )
 """What is said first wherever that is so, with the reason."""
-MORE = "Spend more, or measure more records or fewer quantities"
 LIKELY = 0.95
 """Share of releases whose noise is no larger than what a report says an error is within."""
 NORMAL_95 = float(ndtri((1 + LIKELY) / 2))
@@ -75,7 +74,7 @@ def drowned(looks: Sequence[Mapping[str, Any]], records: float | None = None, le
         least: how many units must be there, whatever they hold; None where the last look alone can tell.
     """
     if records is not None and least is not None and records < least:
-        return f"{LOST.format(f'about {max(records, 0):,.0f} were counted, and about {least:,.0f} are needed')}. {MORE}"
+        return LOST.format(f"about {max(records, 0):,.0f} were counted, and about {least:,.0f} are needed")
     return lost_in_noise(looks[-1]["signal"]) if looks else None
 
 
@@ -88,8 +87,7 @@ def lost_in_noise(signal: float, least: float = DROWNED) -> str | None:
     """
     if signal >= least:
         return None
-    why = f"it is {signal:.2f} times the noise"
-    return f"{LOST.format(why)}. {MORE}"
+    return LOST.format(f"it is {signal:.2f} times the noise")
 
 
 def expected_distance(stddev: Floats, records: float) -> float:

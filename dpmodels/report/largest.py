@@ -25,7 +25,7 @@ MOST_WITHIN = 0.25
 """Largest distance that noise may add among cells that are counted together without a warning."""
 IN_A_CELL = (
     "{crowd} lie in one cell, {label}. How they lie within it is assumed: no released number says it, and no distance "
-    "stated here counts it. For the next release, {advice}."
+    "stated here counts it, so these rows answer nothing that is finer than this cell. For the next release, {advice}."
 )
 TOO_THIN = (
     "{share} of the records lie in {members} {what} too thin to be counted alone. Their number together is known as "

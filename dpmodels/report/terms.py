@@ -35,7 +35,7 @@ OF_TABLES = (
 )
 ROWS_ALONE = (
     "What is made are rows and not users: no synthetic row belongs to anybody, and how many rows a user has is not "
-    "kept; `users` in the schema keeps it."
+    "kept. In the schema, `users` keeps it."
 )
 OF_UNITS = (
     "Of tables below that of the units, all figures are of units: each unit weighs one, however many rows it has, so a "

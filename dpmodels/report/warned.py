@@ -91,8 +91,8 @@ FEW_AMOUNTS = (
 )
 CROWDED = (
     "{share} of its values lie in the cell at its {key}, {at}, and far fewer beside it. If values beyond the bound "
-    "were set to it, its mean, its total and the quantiles near it are {off} by more than is stated here. Unless {at} "
-    "is the {most} value that there can be, write a {wider} {key}."
+    "were set to it, its mean, its total and the quantiles near it are {off} by more than is stated here. For the next "
+    "release, write a {wider} {key}, unless {at} is the {most} value that there can be."
 )
 MOST, WIDER = {"min": "smallest", "max": "largest"}, {"min": "smaller", "max": "larger"}
 LEAST_CELLS = 4

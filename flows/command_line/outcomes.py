@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from dpmodels.errors import NacreError, NotSigned
+from dpmodels.pages.advice import drowned_in_words
 from dpmodels.pages.glance import notes_of, warnings_of
 from flows.command_line.console import print_json
 from tasks.run.runs import inside, is_paid, resume_command, stays_inside
@@ -42,7 +43,7 @@ def _handed_over(run: Run, files: Mapping[str, str]) -> dict[str, Any]:
         "rows": report.get("synthetic_rows"),
         "checks": len(report.get("gate", ())),
         "headline": report.get("headline"),
-        "warnings": [*([report["drowned"]] if "drowned" in report else []), *warnings_of(report)],
+        "warnings": [*filter(None, [drowned_in_words(report)]), *warnings_of(report)],
         "notes": notes_of(report),
     }
 

@@ -20,6 +20,7 @@ from dpmodels.gate.suite import dropped_from
 from dpmodels.hand_off.verification import VERIFIED
 from dpmodels.ledger.approval import Approval, ApprovalRequest
 from dpmodels.ledger.records import Quote
+from dpmodels.pages.advice import drowned_in_words
 from dpmodels.pages.glance import notes_of
 from dpmodels.plural import counted
 from dpmodels.releases.plan import Plan
@@ -341,7 +342,7 @@ def warned(report: Path, fail_on_checks: bool = False, printed: Collection[str] 
         Exit: there are warnings, and whoever called wanted that.
     """
     facts = json.loads(report.read_text(encoding="utf-8"))
-    first, rest = facts.get("drowned"), warnings_in(facts)
+    first, rest = drowned_in_words(facts), warnings_in(facts)
     if first:
         echo(f"WARNING: {first}", err=True)
     yield

@@ -24,6 +24,7 @@ STATEMENT = {
     "license": "None is needed: the table is public",
     "controller": "Nobody: the table is public",
     "contact": "Whoever ran the demo",
+    "signer": "Nobody: the demo has no key",
     "why": "A row is a man; epsilon and delta are the defaults of this example, which nobody chose for a purpose",
     "retention": "As long as the folder of the demo is kept",
     "release_retention": "As long as the folder of the demo is kept",

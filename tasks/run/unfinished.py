@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from dpmodels import amounts
 from dpmodels.errors import BudgetExhausted, DataError, NacreError, PaidRelease, PaidUnfinished
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Charge
@@ -43,7 +44,7 @@ def refuse_paid(home: Path, ledger: Ledger, url: str, terms: Sequence[tuple[Sett
 
 
 def released_before(run: Run, ledger: Ledger, settings: Settings, lines: Sequence[Line]) -> str:
-    """Say which run of this home has released what a run is about to, and how to draw more from it; or nothing.
+    """Say which run of this home has released what a run is about to, and what another charge means; or nothing.
 
     The run need not be there yet: ``settings`` and ``lines`` are what it is to be.
     """
@@ -57,8 +58,17 @@ def released_before(run: Run, ledger: Ledger, settings: Settings, lines: Sequenc
             if _identity(run.home, [(other.settings, other.plan.lines)]) == same:
                 free = f"nacre sample {name} --rows ROWS --out FILE --home {run.home}"
                 more = "" if charges[0].part else f"; to draw more rows from it, for nothing: {free}"
-                return f"run {name} of account {charges[0].account} has released the same plan{more}"
+                adds = _adding(ledger, charges)
+                return f"run {name} of account {charges[0].account} has released the same plan; {adds}{more}"
     return ""
+
+
+def _adding(ledger: Ledger, charges: Sequence[Charge]) -> str:
+    """Say that what releases tell of everybody in the data adds up, and to what, of which cap."""
+    quote = ledger.quote(*charges)
+    before, after, cap = amounts.spent(quote.spent_before), amounts.spent(quote.spent_after), amounts.written(quote.cap)
+    told = "a second charge tells more of everybody in the data, for what releases tell adds up"
+    return f"{told}: epsilon={before} is spent, with it epsilon={after} of the cap of {cap}"
 
 
 def _sealed(ledger: Ledger, charge: Charge) -> Iterator[str]:

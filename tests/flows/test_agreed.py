@@ -11,6 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+import nacre
 from dpmodels.hand_off.manifest import read_manifest
 from dpmodels.hand_off.signature import NOBODY_AGREED, OFFICER_SIGNATURE, SIGNATURE, agree, sign_manifest
 from dpmodels.hand_off.verify import verify_hand_off
@@ -92,8 +93,9 @@ def test_who_approved_the_charge_signs_that_the_files_may_leave_and_nobody_else(
         Ed25519PublicKey.from_public_bytes(raw).public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     )
     code, out, _ = run_cli("verify", approved, "--officer-key", dana)
-    assert code == NOT_TO_LEAVE and "no officer signed that these files may leave" in first_words(out)
-    assert "leave out --officer-key" in first_words(out)
+    said = first_words(out)
+    assert code == NOT_TO_LEAVE and said.startswith("NOT APPROVED: no officer signed that these files may leave")
+    assert "unchanged, and nobody whom you named vouches for them" in said and "leave out --officer-key" in said
     code, out, _ = run_cli("verify", approved)
     assert code == 3 and "an officer approved the charge, and none signed that these files may leave" in first_words(
         out
@@ -116,9 +118,11 @@ def test_whoever_names_the_officer_s_key_is_told_by_the_exit_code_until_the_offi
     keys = ("--public-key", signers, "--officer-key", tmp_path / "run" / "dana.pub")
     code, out, err = run_cli("verify", folder, *keys)
     assert code == NOT_TO_LEAVE == 4, err
-    assert out.startswith("VERIFIED: ") and "nacre approve FOLDER" in first_words(out)
+    assert out.startswith("NOT APPROVED: ") and "nacre approve FOLDER" in first_words(out)
+    assert "They are unchanged, and signed by the key you named." in first_words(out)
     code, out, _ = run_cli("verify", folder, *keys, "--json")
     assert code == NOT_TO_LEAVE and json.loads(out)["may_leave"] == NOBODY_AGREED
+    assert json.loads(out)["verdict"] == nacre.verify(folder, signers, keys[-1]).verdict == "NOT APPROVED"
     assert run_cli("verify", folder, *keys[:2])[0] == 0
     assert run_cli("approve", folder, "--key", tmp_path / "run" / "dana.pem", "--yes")[0] == 0
     code, out, _ = run_cli("verify", folder, *keys)

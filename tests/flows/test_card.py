@@ -69,8 +69,15 @@ def test_the_sheet_says_what_the_account_spent_before_and_what_remains(site: Pat
     assert "release and charged report together" in said
     of_all, of_budget = own["right_guesses"], guesses_of_budget(float(own["after"]), 1e-5)
     assert second["meaning"]["right_guesses"] < of_all < of_budget - 0.05
-    assert "Whoever has all that it paid for, this included, moves odds by a factor of at most" in said
-    assert f"right in at most {in_words(of_all)} of cases" in said and "by ε and δ alone, whatever" not in said
+    assert "Whoever has all that it paid for, this included, moves odds by more with a probability of at most" in said
+    adds = "For whoever was in the data each time, what the releases tell adds up: odds on whether one record is there"
+    assert adds in said and adds in text_of(site / "second" / "model-card.html")
+    assert (
+        "In the worst case, in which further releases spend all of the account (ε = 5, its cap), they move by" in said
+    )
+    assert (
+        f"wins an even bet in at most {in_words(of_all)} of cases" in said and "by ε and δ alone, whatever" not in said
+    )
     alone = text_of(site / "out" / "statement.html")
     assert "1 charge was made before:" in said and "made before:" not in alone
     assert "Whoever has all that it paid for" not in alone
@@ -86,15 +93,10 @@ def test_the_sheet_says_who_signed_with_which_key_or_that_nobody_had_to(site: Pa
     approved = read_manifest(site / "second").approved
     assert approved is not None
     said = text_of(site / "second" / "statement.html")
-    assert (
-        (
-            "By Dana (so the account calls the key below; this approval has neither the name nor a day), who "
-            "signed this plan, its unit, noise and price, and all that the operator declares here"
-        )
-        in said
-        and "That these files may leave is signed apart, in officer.sig" in said
-        and fingerprint(approved.public_key) in said
-    )
+    assert "by Dana: so the account calls the holder of the key (ed25519) below; the signature has neither" in said
+    assert "Signed were this plan, its unit, noise and price, and all that the operator declares here; not what" in said
+    assert "That these files may leave is signed apart, in officer.sig" in said
+    assert fingerprint(approved.public_key) in said
     assert "By nobody: the account named no officer" in text_of(site / "out" / "statement.html")
 
 
@@ -140,7 +142,12 @@ def test_the_data_sheet_says_what_it_is_and_what_it_is_not_for(site: Path) -> No
     assert all(column["name"] in said for column in card["content"]["columns"])
     weakest = next(iter(card["quality"]["weakest"]))
     assert f"{weakest} " in said and "ask whoever gave it to you before you pass it on" in text_of(site / "out" / SHEET)
-    assert "plus 1 in 100,000 (δ)" in said
+    assert "plus 1 in 100,000 (δ)" not in said and "plus 1 in 100,000 (δ)" in text_of(
+        site / "second" / "statement.html"
+    )
+    assert (
+        "a guess of 10 % on a value of somebody who is known to be there, such as a diagnosis, becomes one of" in said
+    )
 
 
 def test_odds_on_values_are_those_of_two_steps(site: Path) -> None:
@@ -181,9 +188,10 @@ def test_plan_report_card_and_sheet_say_one_share_of_right_guesses(site: Path) -
             site / folder / "report.html"
         )
         assert f"in at most {share} of cases" in text_of(site / folder / "statement.html")
-        assert f"best attacker{share} of even bets" in text_of(site / folder / "model-card.html").replace(
-            " best", "best"
-        )
+        card, sheet = (text_of(site / folder / f"{name}.html") for name in ("model-card", "data-sheet"))
+        assert f"best bet on whether one record is there{share} of even bets won" in card
+        bet = f"an even bet on whether one record is there is won in at most {share} of cases"
+        assert bet in card and bet in sheet
     assert f"together, delta=1e-05; {share} of even bets are won at most" in plan and share > "55.4 %"
 
 

@@ -58,7 +58,7 @@ def test_it_is_said_that_a_logarithmic_scale_is_finest_beside_a_negative_bound(t
 
 @pytest.mark.parametrize(("most", "is_said"), [(None, False), (1, True), (2, False)])
 def test_it_is_said_that_of_a_user_the_first_row_alone_is_used(tmp_path, most, is_said):
-    said = "only the first row of each user is used; write `max_rows: N` under `unit` to use the first N"
+    said = "only the first row of each user is used: all figures are of these rows. In the schema, `max_rows: N` under"
     _, schema, _ = write_clinic(tmp_path, **({"unit": {"user": "patient", "max_rows": most}} if most else {}))
     schema.write_text(schema.read_text().replace("  max_rows: 1\n", ""))
     words = synthesize_words(tmp_path)

@@ -65,9 +65,13 @@ def test_what_was_released_before_is_named_before_it_is_charged_again(tmp_path: 
     home, words = opened(tmp_path, cap=9), synthesize_words(tmp_path)
     assert "the same plan" not in run_cli(*words)[2]
     run = only_run(tmp_path)
-    said = f"run {run} of account clinic has released the same plan; to draw more rows from it"
+    said = (
+        f"run {run} of account clinic has released the same plan; a second charge tells more of everybody in the data"
+    )
     code, _, err = run_cli(*words, "--out", tmp_path / "second")
-    assert code == 0 and f"{said}, for nothing: nacre sample {run} --rows ROWS --out FILE --home {home}" in err
+    assert code == 0 and f"{said}, for what releases tell adds up: epsilon=1 is spent, with it epsilon=1.4" in err
+    free = f"nacre sample {run} --rows ROWS --out FILE --home {home}"
+    assert f"of the cap of 9; to draw more rows from it, for nothing: {free}" in err
     for other in ("--target-epsilon", 2), ("--data-set-again", ""), ("--again", "for another team"):
         if other[0].startswith("--data"):
             shutil.copy(tmp_path / "clinic.parquet", tmp_path / "other.parquet")
@@ -116,7 +120,7 @@ def test_python_warns_of_it_before_the_charge(tmp_path: Path, capfd, rows: int) 
     before = charges(home)
     with warnings.catch_warnings():
         warnings.simplefilter("error", nacre.ReleaseWarning)
-        with pytest.raises(nacre.ReleaseWarning, match=f"run {run} of account clinic has released the same plan; to"):
+        with pytest.raises(nacre.ReleaseWarning, match=f"run {run} of account clinic has released the same plan; a"):
             synthesize()
     assert charges(home) == before and only_run(tmp_path) == run  # a filter stops it, and leaves nothing behind
     with warnings.catch_warnings(record=True) as warned:

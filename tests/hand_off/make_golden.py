@@ -78,6 +78,7 @@ def declared(folder: Path) -> Path:
     said["subjects"], said["legal_basis"] = "Patients of the clinic, 2019 to 2024", "GDPR, Art. 9(2)(j)"
     said["recipient_retention"] = "A year."
     said["special_categories"], said["release_retention"] = "sick, dose: health", "As long as the study."
+    said["signer"] = "A. Peeters, data steward"
     return approved(folder, said)
 
 
@@ -218,6 +219,7 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
     "FORMAT-8": {"discovered": discovered},
     "FORMAT-10": {"approved-clients": approved_clients},
     "FORMAT-11": {"contract": declared, "contract-users": of_users},
+    "FORMAT-15": {"declared": declared},
     "FORMAT-14": {"declared": declared},
     "FORMAT-13": {"declared": declared},
     "FORMAT-12": {"signed-declaration": approved, "signed-clients": approved_clients},

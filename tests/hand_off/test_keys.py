@@ -15,7 +15,7 @@ import nacre
 from dpmodels.errors import InvalidArgument
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.hand_off.signature import SIGNATURE, sign_manifest
-from dpmodels.hand_off.verification import CONSISTENT, FAULTY, VERIFIED
+from dpmodels.hand_off.verification import CONSISTENT, FAULTY, UNAPPROVED, VERIFIED
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.keys import PRIME, SMALL_ORDER, fingerprint, is_weak, key_text, private_key, public_key, signed_by
 from dpmodels.ledger.approval import ApprovalRequest
@@ -128,7 +128,7 @@ def test_an_approval_by_anybody_s_key_says_so(tmp_path: Path) -> None:
     raw = base64.b64encode(bytes.fromhex("302a300506032b6570032100") + base64.b64decode(dana)).decode()
     dana_file.write_text(f"-----BEGIN PUBLIC KEY-----\n{raw}\n-----END PUBLIC KEY-----\n")
     found = verify_hand_off(hand_off, officer_key=dana_file)
-    assert found.faults == [] and "you named" in found.approved and found.verdict == CONSISTENT
+    assert found.faults == [] and "you named" in found.approved and found.verdict == UNAPPROVED
     asked = ApprovalRequest(
         whole["approved"]["ledger"], whole["ledger"]["account"], whole["run"], tuple(whole["approved"]["plans"])
     )

@@ -1,8 +1,13 @@
 """A data sheet has room for one page, and what it says of a column is whole."""
 
 import json
+from typing import Any
 
-from dpmodels.pages.card import MOST_WARNED, render_sheet
+from dpmodels.pages.advice import drowned_in_words, meaning_of, meanings_of
+from dpmodels.pages.card import MOST_WARNED, render_card, render_sheet
+from dpmodels.pages.page import coded
+from dpmodels.pages.report import number_row, render
+from dpmodels.report.terms import ROWS_ALONE
 from tests.hand_off.make_golden import GOLDEN
 
 FAR = (
@@ -41,3 +46,68 @@ def test_the_warning_of_a_mean_stands_beside_that_of_a_quantile() -> None:
     assert "Use no 99 % quantile of x" in page and FAR in page
     card["quality"]["avoid"] = {"x": ["mean", "total", "p99"]}
     assert FAR not in " ".join(render_sheet(card).split())
+
+
+def newest() -> dict[str, Any]:
+    """Return the card of a golden hand-off."""
+    return json.loads((GOLDEN / "LAYOUT-9" / "laid-out" / "model-card.json").read_text())
+
+
+def test_a_mean_is_what_the_report_says_of_it_with_what_noise_leaves_open() -> None:
+    sure = {"mean": {"estimate": 13927.0, "expected_error": 85.9, "synthetic": 14000.1}}
+    sure["p99"] = {"estimate": 25862.0, "expected_error": 0.5}
+    opened = {"mean": {"estimate": 12.063, "expected_error": 0.0215, "synthetic": 12.0712}, "p99": sure["p99"]}
+    opened["unseen"] = {"records": 140.0, "share": 0.0087, "means": [11.94, 12.13]}
+    page = sheet(pay=sure, years=opened)
+    assert "pay 13927 as released, 14000 in these rows, ± 85.9, its 99 % quantile 25862 ± 0.5" in page
+    assert (
+        "years 12.06 as released, 12.07 in these rows, ± 0.0215 (by noise alone it could be from 11.94 to 12.13)"
+        in page
+    )
+    assert [cell in page for cell in number_row({"name": "years", **opened})] == 8 * [True]
+    lost = {**sure, "p99": {"estimate": 44.0, "expected_error": None}, "unseen": {"quantile": True}}
+    assert "± 85.9, its 99 % quantile is not known" in sheet(pay=lost)
+
+
+def test_what_an_operator_may_do_is_not_said_to_recipients() -> None:
+    card = newest()
+    card["quality"] |= {"warnings": [f"price: {FAR} {ADVICE}"]}
+    card["hand_off"]["cautions"] = ["`ward` is public.", "To hide whole documents, take `nacre synthesize`."]
+    card["limits"] = [ROWS_ALONE]
+    for page in (" ".join(one(card).split()) for one in (render_card, render_sheet)):
+        assert "<code>ward</code> is public." in page and "how many rows a user has is not kept." in page
+        assert not any(words in page for words in ("next release", "To hide whole", "In the schema", "`"))
+    assert FAR in render_card(card)
+    report = json.loads((GOLDEN / "LAYOUT-9" / "laid-out" / "report.json").read_text())
+    report["columns"][0] |= {"warning": f"{FAR} {ADVICE}"}
+    report |= {"cautions": ["`a` is left out. In the schema, `b` keeps it."], "not_promised": [ROWS_ALONE]}
+    page = render(report)
+    assert FAR in page and "<code>a</code> is left out." in page and "is not kept.</li>" in page
+    assert not any(words in page for words in ("For the next release", "In the schema"))
+
+
+def test_advice_is_told_from_what_a_warning_means_by_its_first_words() -> None:
+    assert meaning_of("It is so. For the next release, do that. It stays.") == "It is so. It stays."
+    assert meaning_of("It is 1.5 of 2.7. Unless it is so, write it.") == "It is 1.5 of 2.7."
+    assert meanings_of(["It is so.", "To hide whole documents, do that."]) == ["It is so."]
+    assert drowned_in_words({}) == "" and drowned_in_words({"drowned": "lost. Spend more"}) == "lost. Spend more"
+    assert drowned_in_words({"drowned": "lost"}).startswith("lost. Spend more, or measure more records")
+    assert drowned_in_words({"drowned": "lost", "about": "embeddings"}).endswith("together: `nacre synthesize`")
+    assert coded("<a> and `<b>`") == "&lt;a&gt; and <code>&lt;b&gt;</code>"
+
+
+def test_a_card_says_in_a_sentence_how_close_the_fit_is_and_folds_the_figures() -> None:
+    card = newest()
+    card["quality"]["fit"] = [{"look": "zoom 1", "left": 1.0, "explained": 1.04}]
+    page = " ".join(render_card(card).split())
+    assert "as close to what was released as its noise allows.</p>" in page and "zoom" not in page
+    folded = page.partition("<details>")[2].partition("</details>")[0]
+    assert (
+        "rough counts of single columns, round 1" in folded
+        and "1.04" in folded
+        and "1.04" not in page.split("<details")[0]
+    )
+    card["quality"]["fit"][0]["left"] = 2.0
+    assert "farther from the released rough counts of single columns than noise explains" in render_card(card)
+    del card["quality"]["fit"], card["quality"]["farthest_column"]
+    assert "<details>" not in render_card(card) and "noise allows" not in render_card(card)

@@ -116,7 +116,10 @@ def test_odds_stand_beside_the_probability_that_they_fail() -> None:
     """Where neighbors are replaced, values are one step apart, and not two."""
     card = with_earlier()
     said = text_of(render_statement(card))
-    assert "tells values apart by 54.6 at most, plus 1 in 11,000 ((1 + eε)·δ), and is right" in said
+    assert "tells values apart by 54.6 at most, plus 1 in 11,000 ((1 + eε)·δ), and wins" in said
+    assert (
+        "In the worst case, in which further releases spend all of the account (ε = 5, its cap), they move by" in said
+    )
     assert "with a probability of at most 1 in " in said and "(δ = 1e-5 is smaller" in said
     assert "(δ = 1e-5)" in text_of(render_card(card))
     card["hand_off"]["adjacency"] = "replace_one"
@@ -137,7 +140,7 @@ def test_the_data_sheet_says_what_the_report_says_rows_are_for_and_not_for() -> 
     said = {"good": ["shares of age (within 5 %)"], "care": ["shares of dose"], "never": ["questions about ward"]}
     card["quality"]["uses"] = said
     sheet = text_of(render_sheet(card))
-    assert "What it is good for shares of age (within 5 %). With care: shares of dose." in sheet
+    assert "What it is good for Shares of age (within 5 %). With care: shares of dose." in sheet
     assert "Nor: questions about ward. No last word" in sheet
     del card["quality"]["uses"]
     assert "Questions about the population: shares, means" in text_of(render_sheet(card))
@@ -145,7 +148,64 @@ def test_the_data_sheet_says_what_the_report_says_rows_are_for_and_not_for() -> 
 
 def test_what_all_releases_tell_of_a_value_stands_beside_what_these_files_do() -> None:
     said = answer(render_statement(with_earlier()), 2)
-    assert said.startswith("Whoever holds all that the account paid for so far: odds on whether one record is there")
-    assert "By these files alone: " in said
-    assert re.search(r"becomes one of [\d.]+ % at most by these files, and of 85.9 % by all\.", said), said
-    assert "by all" not in answer(render_statement(facts()), 2)
+    whoever = (
+        "Whoever holds all that the account paid for so far, and knows all else: an even bet on whether one record is"
+    )
+    assert said.startswith(whoever) and "such as a diagnosis, becomes one of 85.9 % at most; odds on the first" in said
+    assert re.search(
+        r"By these files alone: such bets are won in at most [\d.]+ % of cases; such a guess becomes", said
+    )
+    alone = answer(render_statement(facts()), 2)
+    assert alone.startswith("Whoever holds these files, and knows all else: ") and "these files alone" not in alone
+
+
+def test_sheet_and_card_say_of_presence_and_of_values_what_the_statement_does() -> None:
+    card = facts()
+    card["meaning"] |= {"odds_factor": 2.718282, "right_guesses": 0.5534}
+    statement, *others = (text_of(render(card)) for render in (render_statement, render_sheet, render_card))
+    bet = "an even bet on whether one record is there is won in at most 55.4 % of cases"
+    guess = (
+        "a guess of 10 % on a value of somebody who is known to be there, such as a diagnosis, becomes one of 45.1 %"
+    )
+    assert all(bet in said and guess in said for said in (statement, *others))
+    tiles = re.findall(r"<dd>([^<]+) <small>", render_card(card))
+    assert tiles[:2] == ["55.4 %", "45.1 %"]
+    card["meaning"]["odds_factor"] = None
+    assert "such as a diagnosis, may become nearly any." in text_of(render_card(card))
+    assert "on the second by a factor of more than a million, which is" in answer(render_statement(card), 2)
+    card["hand_off"]["adjacency"] = "replace_one"
+    said = text_of(render_sheet(card))
+    assert "an even bet on what is true of one record is won" in said and "known to be there" not in said
+
+
+def test_before_and_after_and_the_worst_case_of_an_account_are_one_sentence_each() -> None:
+    said, alone = text_of(render_statement(with_earlier())), text_of(render_statement(facts()))
+    adds = "what the releases tell adds up: odds on whether one record is there moved, δ aside, by a factor of"
+    assert f"{adds} at most 4.33 by all before this (ε = 1.4652), and move by a factor of at most 7.39 with it" in said
+    worst = (
+        "In the worst case, in which further releases spend all of the account (ε = 5, its cap), they move by a factor"
+    )
+    assert f"{worst} of at most 149." in said and said.count("In the worst case") == 1
+    assert "adds up: odds" not in alone and "By this release odds on whether one record is there move, δ" in alone
+    spent = text_of(render_statement(with_earlier(remaining="0")))
+    assert "The account is spent, so nothing is added to that" in spent and "In the worst case" not in spent
+    assert ", δ aside," not in text_of(render_statement(with_earlier(delta="0")))
+
+
+def test_who_made_and_signed_it_is_the_operator_s_word_or_said_to_be_undeclared() -> None:
+    card = facts()
+    card["given"]["signer"] = "A. Peeters, data steward"
+    said = text_of(render_statement(card))
+    assert answer(render_statement(card), 6).endswith("Who made and signed them: A. Peeters, data steward.")
+    assert "Made and signed by: A. Peeters, data steward." in said and "no key proves a name" in said
+    assert all("Made and signed by: A. Peeters" in text_of(render(card)) for render in (render_card, render_sheet))
+    del card["given"]["signer"]
+    said = text_of(render_statement(card))
+    assert answer(render_statement(card), 6).endswith("Who made and signed them: not stated by the operator.")
+    assert "who signs it" in said and "no key proves a name" not in said
+
+
+def test_what_concerns_europe_and_what_concerns_health_data_in_the_united_states_stand_apart() -> None:
+    rows = re.findall(r'<th scope="row">([^<]*)</th><td>(.*?)</td></tr>', render_statement(facts()), re.DOTALL)
+    assert [title for title, said in rows if "GDPR, recital" in said] == ["In an assessment under the GDPR (EU, UK)"]
+    assert [title for title, said in rows if "45 CFR" in said] == ["Under HIPAA (US health data alone)"]

@@ -42,7 +42,7 @@ def test_epsilon_is_told_for_a_sentence_and_for_a_document_and_the_warning_is_lo
     notice = page[page.index('class="notice"') : page.index("<header>")]
     assert (
         "WEAK FOR A WHOLE DOCUMENT" in notice
-        and "--method moments" in page
+        and "--method moments" not in page
         and WITHOUT_SENTENCES["deep-candidate"][:60] in page
     )
     assert "<script" not in page and page.count('class="point"') == facts["candidates_chosen"] == 3

@@ -1,0 +1,95 @@
+"""How a card's pages write accounts: what was spent before, with this, and at worst, and what that means."""
+
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+from itertools import zip_longest
+from typing import Any
+
+from dpmodels import amounts
+from dpmodels.accounting.meaning import MOST_EPSILON, guesses_of_budget, in_words
+from dpmodels.pages.card_words import by_factor, cut, odds_factor, once_in, tells, there
+from dpmodels.pages.page import short
+
+
+def accounts_of(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Write the accounts that paid, with the names of the clients that they are of, heaviest first."""
+    hand_off = facts["hand_off"]
+    names = [one["name"] for one in hand_off["clients"]] or [""]
+    books = facts.get("books") or [{}] * len(facts["accounts"])
+    triples = list(zip(facts["accounts"], books, names, strict=False))
+    triples.sort(key=lambda triple: -Decimal(triple[0]["after"]))
+    return [_account(one, book, name, hand_off) for one, book, name in triples]
+
+
+def _account(
+    one: Mapping[str, Any], book: Mapping[str, Any], client: str, hand_off: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Write the amounts of an account; those that are spent are rounded up, and what remains is rounded down."""
+    earlier = one.get("earlier", ())
+    return {
+        "name": one["account"],
+        "client": client,
+        "delta": short(float(one["delta"])),
+        "cap": amounts.written(one["cap"]),
+        "before": amounts.spent(one["before"]),
+        "after": amounts.spent(one["after"]),
+        "remaining": amounts.remaining(one["remaining"]),
+        "all": _of_all(one, hand_off),
+        "losses": _losses(one, there(hand_off)),
+        "why": amounts.composes(one["cap"], one["after"], one["remaining"]),
+        "approved": one["approved"],
+        "owner": cut(book.get("owner", "")),
+        "expires": book.get("expires") or "",
+        "charges": one.get("charges", 0),
+        "earlier": [_earlier(charge, spent) for charge, spent in zip_longest(earlier, book.get("spent", ())) if charge],
+    }
+
+
+def _of_all(one: Mapping[str, Any], hand_off: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Say what everything means together that an account paid for; None where there is one release."""
+    if not Decimal(one["before"]):
+        return None
+    epsilon, delta = float(one["after"]), float(one["delta"])
+    of_noise = "right_guesses" in one
+    guesses = one["right_guesses"] if of_noise else guesses_of_budget(epsilon, delta)
+    beyond = once_in(one["beyond"]) if of_noise else ""
+    return tells(hand_off, _factor(epsilon), delta, in_words(guesses)) | {"beyond": beyond, "of_noise": of_noise}
+
+
+def _losses(one: Mapping[str, Any], of_what: str) -> str:
+    """Say by how much all that an account paid for moves odds: before this, with it, and if all of it is ever spent."""
+    before, after, cap = (by_factor(odds_factor(_factor(float(one[name])))) for name in ("before", "after", "cap"))
+    aside = ", δ aside," if Decimal(one["delta"]) else ""
+    if Decimal(one["before"]):
+        said = "For whoever was in the data each time, what the releases tell adds up: odds on "
+        said += f"{of_what} moved{aside} by {before} by all before this (ε = {amounts.spent(one['before'])}), and move "
+        said += f"by {after} with it (ε = {amounts.spent(one['after'])})."
+    else:
+        said = f"By this release odds on {of_what} move{aside} by {after}."
+    if not Decimal(one["remaining"]):
+        return f"{said} The account is spent, so nothing is added to that while its cap stays."
+    at_worst = f"(ε = {amounts.written(one['cap'])}, its cap), they move by {cap}"
+    return f"{said} In the worst case, in which further releases spend all of the account {at_worst}."
+
+
+def _factor(epsilon: float) -> float | None:
+    return math.exp(epsilon) if epsilon < MOST_EPSILON else None
+
+
+def _earlier(charge: Mapping[str, str], spent: str | None) -> dict[str, str]:
+    """Write an earlier charge as a row, with what had been spent after it."""
+    said = filter(None, (charge.get("purpose"), charge.get("recipient")))
+    return {
+        "day": charge["day"],
+        "run": charge["run"],
+        "epsilon": amounts.written(charge["epsilon"]),
+        "delta": amounts.written(charge["delta"]),
+        "spent": amounts.spent(spent) if spent else "not known",
+        "declared": "; ".join(said) or "nothing",
+    }
+
+
+def above_words(one: Mapping[str, Any]) -> dict[str, str]:
+    """Write the cap of an account above the one that paid, and what was spent below it."""
+    return {"name": one["account"], "cap": amounts.written(one["cap"]), "spent": amounts.spent(one["spent"])}
