@@ -39,6 +39,7 @@ def sample(
     import pyarrow as pa
 
     from dpmodels.codec.flat import public_tables, split
+    from nacre.listing import to_pandas
     from tasks.stages.draw_rows import draw_rows
 
     stored_run = run_of(run, home)
@@ -49,9 +50,8 @@ def sample(
     contract = stored_run.plan.release.contract
     if contract.kind == "tree":
         tables = {**public_tables(contract), **split(contract, drawn)}
-        return {name: table.to_pandas() for name, table in tables.items()}
-    frame: pd.DataFrame = drawn.to_pandas()
-    return frame
+        return {name: to_pandas(table) for name, table in tables.items()}
+    return to_pandas(drawn)
 
 
 def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place | None = None) -> "pd.DataFrame":

@@ -3,11 +3,16 @@
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 from nacre.notebook import rows_as_text
 
 MOST_ROWS, AT_EACH_END = 60, 10
 """Rows up to which all of a listing are shown, and those at each end that are shown of a longer one."""
+
+
+NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.int32(): pd.Int32Dtype(), pa.bool_(): pd.BooleanDtype()}
+"""Types of pandas that hold nulls; without them whole numbers would be floats, and booleans objects."""
 
 
 class Listing(pd.DataFrame):
@@ -27,6 +32,15 @@ class Listing(pd.DataFrame):
         if between or not rows:
             lines.append(f"({between} rows between the first {AT_EACH_END} and the last)" if rows else "(no rows)")
         return "\n".join(lines)
+
+
+def to_pandas(table: pa.Table) -> pd.DataFrame:
+    """Turn a table into a frame: days are datetime64, and whole numbers and booleans with nulls stay what they are."""
+    frame: pd.DataFrame = table.to_pandas(date_as_object=False)
+    for place, column in enumerate(table.columns):
+        if column.null_count and (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
+            frame[frame.columns[place]] = column.to_pandas(types_mapper=NULLABLE.get)
+    return frame
 
 
 def _shown(value: Any) -> str:

@@ -280,8 +280,9 @@ def _read_parquet(path: Path, form: "Callable[[pa.Table], T]") -> T:
 
 
 def _to_pandas(table: "pa.Table") -> "pd.DataFrame":
-    frame: pd.DataFrame = table.to_pandas()
-    return frame
+    from nacre.listing import to_pandas
+
+    return to_pandas(table)
 
 
 def _read(path: Path) -> str:

@@ -1,5 +1,6 @@
 """What a notebook and a terminal show of results and ledgers, and in which forms the rows come."""
 
+import datetime
 import pickle
 import re
 import shutil
@@ -17,6 +18,7 @@ import pytest
 
 import nacre
 from dpmodels.errors import LedgerError, Unsuitable
+from nacre.listing import to_pandas
 from nacre.notebook import CELL, TABLE, facts_as_html, first_rows_as_html, rows_as_html
 from tests.kit.errors import refused
 from tests.kit.support import SCHEMA_TEXT, make_table
@@ -226,3 +228,11 @@ def test_listings_are_shown_whole_at_80_columns(made: nacre.Result, monkeypatch:
     many = pd.concat([rules] * 20, ignore_index=True)
     assert f"({len(many) - 20} rows between the first 10 and the last)" in repr(many)
     assert "age" in repr(rules.set_index("column")[["rows"]])  # what rows are called by stays
+
+
+def test_frames_keep_days_as_days_and_whole_numbers_and_booleans_with_nulls_as_what_they_are() -> None:
+    day = datetime.date(2024, 5, 17)
+    table = pa.table({"n": [1, None], "m": [1, 2], "b": [True, None], "day": [day, None], "x": [0.5, None]})
+    frame = to_pandas(table)
+    assert [str(each) for each in frame.dtypes] == ["Int64", "int64", "boolean", "datetime64[ms]", "float64"]
+    assert frame["n"][0] == 1 and frame["n"].isna()[1] and frame["day"][0] == pd.Timestamp(day)
