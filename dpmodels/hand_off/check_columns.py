@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from dpmodels.contract.columns import Continuous, Modelled
@@ -113,9 +114,11 @@ def are_groups(groups: Any, column: Modelled, labels: Sequence[str], categories:
     most = GROUPS + len(STATES) if isinstance(column, Continuous) else categories
     if not isinstance(groups, list) or not 0 < len(groups) <= most or not all(map(_is_group, groups)):
         return False
+    named = list(chain.from_iterable(groups))
     if isinstance(column, Continuous):
         ranges = [[one for one in group if one not in STATES] for group in groups]
-        return all(len(one) <= 1 and all(map(LABEL.fullmatch, one)) for one in ranges)
+        known = set(named) & set(STATES) <= set(labels) and len(set(named)) == len(named)
+        return known and all(len(one) <= 1 and all(map(LABEL.fullmatch, one)) for one in ranges)
     return all(set(group[:NAMED]) <= set(labels) and all(map(MORE.fullmatch, group[NAMED:])) for group in groups)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpmodels.contract.columns import Integer, Modelled, Number
 from dpmodels.contract.schema import Schema
-from dpmodels.report.within import PAIR_WITHIN, quantiles_within, rate_within, shares_within
+from dpmodels.report.within import drawn, pair_within, quantiles_within, rate_within, shares_within
 from dpmodels.statistics.dependence import dependence
 from dpmodels.statistics.normal import HALF_NORMAL
 
@@ -21,6 +21,12 @@ SHARES_OF_A_PAIR = ("released", "synthetic", "stddev")
 """What a report says of each group of one column with each of another."""
 FIGURES_OF_A_RATE = ("released", "stddev", "synthetic", "share", "within")
 """What a report says of the rate of the target in each group of a column."""
+LISTED = 10
+"""What is listed of two columns: their places, four distances, and four figures of how they depend on each other."""
+MOST_DEPENDENT = 1 - 1 / 6
+"""Dependence of two columns of six groups that are one, the most that there is."""
+DRAWN_APART = 0.02
+"""By how much the first rows, of which rates are, and all rows may differ in a share."""
 ROUNDED_SHARE = 2e-6
 """By how much a share of a pair may be off by its rounding."""
 MOST_OFF = 8
@@ -55,7 +61,7 @@ def impossible(report: Facts, table: Schema) -> Iterator[str]:
         "released_records": _are_between([report["released_records"]], 0),
         "noise_stddev": _are_between(report["noise_stddev"].values(), 0),
         "pairs": _are_pairs(report["pairs"] or {}, len(report["columns"])),
-        "rates": _are_rates(report.get("rates") or {"columns": []}),
+        "rates": _are_rates(report.get("rates") or {"columns": []}, report["columns"]),
         "fit": all(_are_between([one[key] for key in one if key != "look"], 0) for one in report["fit"]),
         "charged": _are_scores(report["charged"]),
     }
@@ -63,29 +69,63 @@ def impossible(report: Facts, table: Schema) -> Iterator[str]:
 
 
 def _are_pairs(pairs: Facts, columns: int) -> bool:
-    """Tell whether distances are shares of two columns each, every two listed once at most."""
+    """Tell whether distances are shares of two columns each, each two once, and those drawn that are to be."""
     distances = pairs.get("distances", [])
     listed = [tuple(one[:2]) for one in distances]
     return (
         _are_between((pairs[key] for key in pairs.keys() - {"distances", "tables"}), 0)
-        and all(_are_between(figures, 0, 1 + ROUNDED) for _, _, *figures in distances)
-        and all(figures[3] in {way(figures) for way in PAIR_WITHIN} for _, _, *figures in distances if figures[3:])
+        and all(_is_pair(one) for one in distances)
         and all(0 <= first < second < columns for first, second in listed)
         and len(set(listed)) == len(listed)
+        and [tuple(one["columns"]) for one in pairs.get("tables", ())] == drawn(distances)
         and all(_is_table(one, dict(zip(listed, distances, strict=True))) for one in pairs.get("tables", ()))
     )
 
 
-def _are_rates(rates: Facts) -> bool:
-    """Tell whether rates are shares, one for each group of a column, and within what their noise says."""
+def _is_pair(listed: Sequence[Any]) -> bool:
+    """Tell whether figures of two columns are shares, are within what they say, and noise is seldom below its mean."""
+    if len(listed) != LISTED or any(isinstance(one, bool) for one in listed):
+        return False
+    *_, expected, _, likely, within, released, synthetic, chance, most = listed
+    shares = released, synthetic
+    return (
+        _are_between(listed[2:], 0, 1)
+        and within == pair_within(listed[2:5])
+        and expected <= likely
+        and chance <= most
+        and all(one <= MOST_DEPENDENT for one in shares)
+    )
+
+
+def _are_rates(rates: Facts, columns: Sequence[Facts]) -> bool:
+    """Tell whether rates are shares, within what their noise says, and add up to what the target's column says."""
     places = [one["column"] for one in rates["columns"]]
-    return len(set(places)) == len(places) and all(
-        one["column"] != rates["target"]
-        and all(_are_between(one[key], 0, 1) for key in ("released", "stddev", "synthetic"))
-        and _are_between(one["share"], -inf, inf)
-        and one["within"]
-        == [rate_within(*each) for each in zip(one["released"], one["stddev"], one["synthetic"], strict=True)]
-        for one in rates["columns"]
+    if not places:
+        return not rates.get("target")
+    target = columns[rates["target"]]
+    taken = target["labels"].index(rates["class"])
+    return (
+        len(set(places)) == len(places)
+        and rates["target"] not in places
+        and all(_is_rated(one, target, taken) for one in rates["columns"])
+    )
+
+
+def _is_rated(rates: Facts, target: Facts, taken: int) -> bool:
+    """Tell whether the rates by one column can be of a release, and of rows with so many of the class."""
+    figures = list(zip(rates["released"], rates["stddev"], rates["synthetic"], strict=True))
+    if not (_are_between(rates["share"], -1, 2) and all(_are_between(one, 0, 1) for one in figures)):
+        return False
+    whole = sum(share * one[0] for share, one in zip(rates["share"], figures, strict=True))
+    noise = sum(abs(share) * one[1] for share, one in zip(rates["share"], figures, strict=True))
+    noise += target["released_stddev"][taken]
+    synthetic, drawn_rates = target["synthetic"][taken], rates["synthetic"]
+    return (
+        rates["within"] == [rate_within(*one) for one in figures]
+        and abs(sum(rates["share"]) - 1) <= len(figures) * ROUNDED_SHARE
+        and abs(whole - target["released"][taken])
+        <= ROUNDED_SHARE + MOST_OFF * (noise + target["released_stddev"][taken])
+        and min(drawn_rates) - DRAWN_APART <= synthetic <= max(drawn_rates) + DRAWN_APART
     )
 
 

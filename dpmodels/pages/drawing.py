@@ -102,7 +102,7 @@ def two_lines(text: str, most: int) -> list[str]:
         return [text]
     ends = [
         text.rfind(mark, 0, most + 1) + len(mark.rstrip())
-        for mark in (" to ", " or ", ", ", " ")
+        for mark in (" to ", " or ", ", ", "\N{EN DASH}", " ")
         if mark in text[: most + 1]
     ]
     begin = ends[0] if ends else most

@@ -94,7 +94,7 @@ def stairs(
     says what no color and full color stand for. Shares are written where they fit, in percent.
     """
     side = (WIDTH - BESIDE) / len(names)
-    top, shades, parts = max(LINE - side / 2, 0.0), dict[int, list[str]](), list[Markup]()
+    top, shades, parts = LINE + 0.4 * side, dict[int, list[str]](), list[Markup]()
     for row, column, value in cells:
         x, y = column * side, top + (row - 1) * side
         shades.setdefault(math.ceil(min(value / full, 1.0) * SHADES), []).append(_cell(x, y, side, side))

@@ -48,13 +48,14 @@ class Pair:
     """The shares of two columns in groups.
 
     Shapes: ``released`` and ``synthetic`` [groups of the first, groups of the second]; ``covariance`` of the noise of
-    the released shares, row by row, [shares, shares].
+    the released shares, row by row, [shares, shares]. Units: ``records`` that were released.
     """
 
     columns: tuple[Grouped, Grouped]
     released: Floats
     synthetic: Floats
     covariance: Floats
+    records: float
 
     @property
     def stddev(self) -> Floats:
@@ -68,33 +69,32 @@ class Pair:
         first, second = self.columns
         places = np.arange(self.released.size).reshape(self.released.shape).T.ravel()
         covariance = self.covariance[np.ix_(places, places)]
-        return Pair((second, first), self.released.T, self.synthetic.T, covariance)
+        return Pair((second, first), self.released.T, self.synthetic.T, covariance, self.records)
 
     @cached_property
     def figures(self) -> list[float]:
         """Return what a report states: e, d and e95 of ``dpmodels.report.pairs``, and what they come to; then by how
-        much the columns depend on each other as released and in the synthetic rows, and what noise alone makes of that
-        where they do not: on average, and exceeded in one release of twenty.
+        much the columns depend on each other as released and in the synthetic rows, and what noise and chance make of
+        that where they do not: on average, and exceeded in one release of twenty.
         """
         expected, likely = _of_noise(self.covariance)
         figures = [_share(each) for each in (expected, np.abs(self.released - self.synthetic).sum() / 2, likely)]
-        noise = _of_noise(self._alone @ self.covariance @ self._alone.T)
-        dependences = dependence(self.released), dependence(self.synthetic), *noise
+        dependences = dependence(self.released), dependence(self.synthetic), *_of_noise(self._by_chance)
         return [*figures, pair_within(figures), *map(_share, dependences)]
 
     @property
-    def _alone(self) -> Floats:
-        """Return the map from shares to what they are beyond the product of their sums, near the released ones."""
-        shares = np.maximum(self.released, 0.0) / max(float(np.maximum(self.released, 0.0).sum()), 1e-300)
-        left = [np.eye(len(sums)) - sums[:, None] for sums in (shares.sum(axis=1), shares.sum(axis=0))]
-        alone: Floats = np.kron(*left)
-        return alone
+    def _by_chance(self) -> Floats:
+        """Return the covariance of what shares of independent columns are beyond the product of their sums.
 
-    @property
-    def strength(self) -> float:
-        """Return by how much the two columns depend on each other as released, beyond what noise makes of it."""
-        released, _, noise, _ = self.figures[-4:]
-        return released - noise
+        The noise is one part, and that the records are so many independent rows the other.
+        """
+        shares = np.maximum(self.released, 0.0) / max(float(np.maximum(self.released, 0.0).sum()), 1e-300)
+        sums = shares.sum(axis=1), shares.sum(axis=0)
+        product = np.outer(*sums).ravel()
+        rows = (np.diag(product) - np.outer(product, product)) / self.records
+        beyond = np.kron(*[np.eye(len(each)) - each[:, None] for each in sums])
+        covariance: Floats = beyond @ (self.covariance + rows) @ beyond.T
+        return covariance
 
     def facts(self) -> dict[str, Any]:
         """Return the shares as a report lists them, with what the groups are called."""

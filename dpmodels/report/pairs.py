@@ -22,7 +22,7 @@ from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.products import Products
 from dpmodels.releases.steps import NoisySum
 from dpmodels.report.pair import Grouped, Pair
-from dpmodels.report.within import DRAWN, GROUPS
+from dpmodels.report.within import GROUPS, drawn
 
 MOST_COLUMNS = 100
 """Columns of a table whose pairs are listed, the first ones."""
@@ -51,18 +51,11 @@ def pairs_of(names: Sequence[str], sums: Sequence[NoisySum], synthetic: Sequence
 
 
 def pair_facts(pairs: Mapping[Places, Pair]) -> dict[str, Any]:
-    """List the distances of all pairs, and the shares of those that a report draws.
-
-    Drawn are the pairs that depend most on each other as released, and the one that may be farthest off.
-    """
-    distances = {places: pair.figures for places, pair in pairs.items()}
-    strength = {places: pair.strength for places, pair in pairs.items()}
-    related = sorted((one for one in pairs if strength[one] > 0), key=lambda one: -strength[one])
-    farthest = sorted(pairs, key=lambda one: -distances[one][3])[:1]
-    drawn = [one for one in related if one not in farthest][: DRAWN - len(farthest)] + farthest
+    """List the distances of all pairs, and the shares of those that a report draws."""
+    distances = [[*places, *pair.figures] for places, pair in pairs.items()]
     return {
-        "distances": [[*places, *figures] for places, figures in distances.items()],
-        "tables": [{"columns": [*places], **pairs[places].facts()} for places in drawn],
+        "distances": distances,
+        "tables": [{"columns": [*places], **pairs[places].facts()} for places in drawn(distances)],
     }
 
 
@@ -75,13 +68,14 @@ def _counted(look: NoisySum, total: Floats, place: Mapping[str, int]) -> Iterato
     records, rows = (float(_cells(moments, each).sum()) / columns for each in (released, total))
     if records < 1 or rows <= 0:
         return
-    shares, noise = (released / records, total / rows), look.noise_stddev / records
+    shares = released / records, total / rows
     group = _groups(moments, _cells(moments, released).sum(axis=0))
-    yield from _with_classes(moments, shares, noise, group, place)
+    steps = look.noise_stddev
+    yield from _with_classes(moments, shares, steps, records, group, place)
     if isinstance(moments, Products):
-        yield from _halves(moments, shares, noise, group, place)
+        yield from _halves(moments, shares, steps, records, group, place)
     else:
-        yield from _blocks(moments, shares, noise, group, place)
+        yield from _blocks(moments, shares, steps, records, group, place)
 
 
 def _together(moments: Moments, group: Whole, place: Mapping[str, int]) -> Iterator[list[int]]:
@@ -103,8 +97,14 @@ def _grouped_columns(moments: Moments, group: Whole) -> list[Grouped]:
 
 def pairing(look: NoisySum) -> Moments | None:
     """Return the moments that a sum counts columns together by; None where it counts none."""
+    moments = moments_of(look)
+    return moments if moments is not None and moments.paired.any() else None
+
+
+def moments_of(look: NoisySum) -> Moments | None:
+    """Return the moments that a sum is of; None where it is of something else."""
     moments = look.embedding.rows if isinstance(look.embedding, BranchSum) else look.embedding
-    return moments if isinstance(moments, Moments) and moments.paired.any() else None
+    return moments if isinstance(moments, Moments) else None
 
 
 def _cells(moments: Moments, vector: Floats) -> Floats:
@@ -152,7 +152,7 @@ def grouped(counts: Floats, states: int = 0) -> Whole:
 
 
 def _blocks(
-    moments: Moments, shares: Sequence[Floats], noise: float, group: Whole, place: Mapping[str, int]
+    moments: Moments, shares: Sequence[Floats], steps: float, records: float, group: Whole, place: Mapping[str, int]
 ) -> Iterator[Pair]:
     """Yield every two columns in groups, by sums of counts of pairs of cells."""
     order = np.argsort(group, kind="stable")
@@ -165,8 +165,8 @@ def _blocks(
     columns = _grouped_columns(moments, group)
     for i, j in _together(moments, group, place):
         released, synthetic = (each[spans[i], spans[j]] for each in tables)
-        covariance = noise**2 * moments.group_covariance(i, j, (numbers[spans[i]], numbers[spans[j]]))
-        yield Pair((columns[i], columns[j]), released, synthetic, covariance)
+        covariance = (steps / records) ** 2 * moments.group_covariance(i, j, (numbers[spans[i]], numbers[spans[j]]))
+        yield Pair((columns[i], columns[j]), released, synthetic, covariance, records)
 
 
 def _joined(tables: Floats, order: Whole, starts: Whole) -> Floats:
@@ -176,7 +176,7 @@ def _joined(tables: Floats, order: Whole, starts: Whole) -> Floats:
 
 
 def _halves(
-    moments: Products, shares: Sequence[Floats], noise: float, group: Whole, place: Mapping[str, int]
+    moments: Products, shares: Sequence[Floats], steps: float, records: float, group: Whole, place: Mapping[str, int]
 ) -> Iterator[Pair]:
     """Yield every two columns in halves, by one product of each.
 
@@ -187,7 +187,7 @@ def _halves(
         (moments.unpack_products(each)[0], *moments.unpack_halves(each))  # type: ignore[arg-type]  # linear maps
         for each in shares
     ]
-    stddevs = noise * moments.count_stddevs[0]
+    stddevs = steps / records * moments.count_stddevs[0]
     for i, j in _together(moments, group, place):
         tables = [
             (n[i] + n[j]) / 2 + h[i] * SIGNS[:, None] + h[j] * SIGNS + products[i, j] * np.outer(SIGNS, SIGNS)
@@ -195,11 +195,11 @@ def _halves(
         ]
         signs = np.outer(SIGNS, SIGNS).ravel()
         covariance = stddevs[i, j] ** 2 * np.outer(signs, signs)
-        yield Pair((columns[i], columns[j]), tables[0] / 4, tables[1] / 4, covariance)
+        yield Pair((columns[i], columns[j]), tables[0] / 4, tables[1] / 4, covariance, records)
 
 
 def _with_classes(
-    moments: Moments, shares: Sequence[Floats], noise: float, group: Whole, place: Mapping[str, int]
+    moments: Moments, shares: Sequence[Floats], steps: float, records: float, group: Whole, place: Mapping[str, int]
 ) -> Iterator[Pair]:
     """Yield what first moments by class say of the target with every other column."""
     partition = moments.partition
@@ -219,5 +219,5 @@ def _with_classes(
             tables = np.zeros((3, int(label.max()) + 1, int(part.max()) + 1))
             for table, each in zip(tables, (*one_way, np.ones_like(one_way[0])), strict=True):
                 np.add.at(table, at, each[:, span].ravel())
-            covariance = (noise / moments.one_way) ** 2 * np.diag(tables[2].ravel())
-            yield Pair((target, other), tables[0], tables[1], covariance)
+            covariance = (steps / records / moments.one_way) ** 2 * np.diag(tables[2].ravel())
+            yield Pair((target, other), tables[0], tables[1], covariance, records)

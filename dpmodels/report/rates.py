@@ -18,7 +18,7 @@ from dpmodels.contract.columns import Boolean, Continuous, Modelled
 from dpmodels.embeddings.moments import Moments
 from dpmodels.releases.steps import NoisySum
 from dpmodels.report.bins import group_labels
-from dpmodels.report.pairs import MOST_COLUMNS, grouped, pairing, states_of
+from dpmodels.report.pairs import MOST_COLUMNS, grouped, moments_of, states_of
 from dpmodels.report.within import DIGITS, MOST_RATES, rate_within
 
 
@@ -28,8 +28,8 @@ def rates_of(names: Sequence[str], sums: Sequence[NoisySum], synthetic: Sequence
     Shapes: ``synthetic`` one array a sum, the same sum over the synthetic rows.
     """
     place = {name: index for index, name in enumerate(names[:MOST_COLUMNS])}
-    for look, total in zip(sums, synthetic, strict=True):
-        moments = pairing(look)
+    for look, total in reversed(list(zip(sums, synthetic, strict=True))):
+        moments = moments_of(look)
         if moments is not None and (facts := _rates(moments, look, total, place)):
             return facts
     return None
@@ -43,7 +43,8 @@ def _rates(moments: Moments, look: NoisySum, total: Floats, place: Mapping[str, 
     released, drawn = (moments.unpack_cells(each) for each in (look.vector.astype(np.float64), total))  # type: ignore[arg-type]  # linear maps
     if target not in place or released.sum() <= 0 or drawn.sum() <= 0:
         return None
-    taken = _taken(column, released.sum(axis=1))
+    names_of_classes = [label for (label,) in group_labels(column, np.arange(partition.classes))]
+    taken = _taken(column, released.sum(axis=1)[: len(names_of_classes) - column.nullable])
     columns = []
     for index, (name, other) in enumerate(zip(partition.names, partition.columns, strict=True)):
         cells = slice(*partition.offsets[index : index + 2])
@@ -52,12 +53,14 @@ def _rates(moments: Moments, look: NoisySum, total: Floats, place: Mapping[str, 
             rates = _in_groups(group, taken, released[:, cells], drawn[:, cells], look.noise_stddev / moments.one_way)
             labels = group_labels(other, group[partition.merge[index]])
             columns.append({"column": place[name], "labels": labels, **rates})
-    (label,) = group_labels(column, np.arange(partition.classes))[taken]
-    return {"target": place[target], "class": label, "columns": columns}
+    return {"target": place[target], "class": names_of_classes[taken], "columns": columns}
 
 
 def _taken(target: Modelled, counts: Floats) -> int:
-    """Return whose rates are stated: of a boolean true, of two classes the rarer one, of more the largest."""
+    """Return whose rates are stated: of a boolean true, of two classes the rarer one, of more the largest.
+
+    Shapes: ``counts`` of the classes that are no null.
+    """
     if isinstance(target, Boolean):
         return 1
     return int(counts.argmin() if len(counts) == 2 else counts.argmax())

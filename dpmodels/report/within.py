@@ -68,26 +68,35 @@ def shares_within(column: Mapping[str, Any]) -> float:
 def pair_within(figures: Sequence[float]) -> float:
     """Return within what two columns together are, by the distances e, d and e95 that a report states.
 
-    As ``within_95`` has it, |s - t|^2 = |s - r|^2 - |n|^2 + 2 <s - t, n>. A generator that is fitted to all pairs at
-    once follows little of the noise of one: where it is half at most, <s - t, n> is half of |n|^2, and d is left. One
-    that follows more leaves less of a distance, and is as far off as the noise. So d^2 or the square of the mean of the
-    noise is taken, whichever is larger, and with it what the noise exceeds its mean by: decision 0061.
+    As ``within_95`` has it, |s - r|^2 = |s - t|^2 + |n|^2 - 2 <s - t, n>. A generator that is fitted to all pairs at
+    once follows some of the noise of each, so one of two holds (decision 0061):
+
+    - What is off follows the noise, half of it at most: then |s - t| is d or |n| at most, whichever is larger, and with
+      it what the noise exceeds its mean by.
+    - What is off has nothing to do with the noise, since rows are few or a shape cannot be fitted: then <s - t, n> is
+      |s - t| times the noise along one direction, of which w is exceeded in one of twenty, and |s - t| is the larger
+      root of x^2 - 2 w x = d^2 - e^2.
     """
     expected, distance, likely = figures[:3]
-    mean = max(distance, expected)
-    return round(min(1.0, math.sqrt(mean**2 + likely**2 - expected**2)), DIGITS)
-
-
-def pair_within_to_12(figures: Sequence[float]) -> float:
-    """Return the same as reports of layouts 11 and 12 state it."""
-    expected, distance, likely = figures[:3]
-    return round(min(1.0, within_95(expected, likely, distance)), DIGITS)
-
-
-PAIR_WITHIN = (pair_within, pair_within_to_12)
-"""Ways in which reports reckon what two columns are within."""
+    along = (likely - expected) / SPREAD
+    follows = math.sqrt(max(distance, expected) ** 2 + likely**2 - expected**2)
+    apart = along + math.sqrt(along**2 + max(distance**2 - expected**2, 0.0))
+    return round(min(1.0, max(follows, apart)), DIGITS)
 
 
 def rate_within(released: float, stddev: float, synthetic: float) -> float:
     """Return within what a rate of the synthetic rows is, as ``pair_within`` has it: one normal is its noise."""
     return pair_within([HALF_NORMAL * stddev, abs(released - synthetic), NORMAL_95 * stddev])
+
+
+def drawn(distances: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
+    """Return the places of the pairs that a report draws, of all that it lists.
+
+    These are the pairs that depend most on each other as released, beyond what noise and chance make of it on average,
+    and the one that may be farthest off.
+    """
+    strength = {(int(one[0]), int(one[1])): one[6] - one[8] for one in distances}
+    within = {(int(one[0]), int(one[1])): one[5] for one in distances}
+    related = sorted((one for one in strength if strength[one] > 0), key=lambda one: -strength[one])
+    farthest = sorted(within, key=lambda one: -within[one])[:1]
+    return [one for one in related if one not in farthest][: DRAWN - len(farthest)] + farthest

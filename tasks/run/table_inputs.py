@@ -86,9 +86,8 @@ def _reading(data: str, schema: Schema) -> Schema:
         if file.format in ("csv", "excel", "parquet"):
             there = {*_names_in(file, schema), *dict(file.keys)}
     columns = {name: column for name, column in schema.columns.items() if name in there or name in schema.modelled}
-    return schema.model_construct(
-        name=schema.name, unit=PrivacyUnit(), target=schema.target, columns=columns, constraints=schema.constraints
-    )
+    named: dict[str, Any] = {"name": schema.name, "target": schema.target, "constraints": schema.constraints}
+    return schema.model_construct(unit=PrivacyUnit(), columns=columns, **named)
 
 
 def faults_of(data: str, contract: Any) -> Iterator[str]:

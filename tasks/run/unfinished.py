@@ -64,11 +64,9 @@ def released_before(run: Run, ledger: Ledger, settings: Settings, lines: Sequenc
 
 
 def _adding(ledger: Ledger, charges: Sequence[Charge]) -> str:
-    """Say that what releases tell of everybody in the data adds up, and to what, of which cap."""
-    quote = ledger.quote(*charges)
-    before, after, cap = amounts.spent(quote.spent_before), amounts.spent(quote.spent_after), amounts.written(quote.cap)
-    told = "a second charge tells more of everybody in the data, for what releases tell adds up"
-    return f"{told}: epsilon={before} is spent, with it epsilon={after} of the cap of {cap}"
+    quote, adds = ledger.quote(*charges), "tells more of everybody in the data, for what releases tell adds up"
+    spent = f"epsilon={amounts.spent(quote.spent_before)} is spent, with it epsilon={amounts.spent(quote.spent_after)}"
+    return f"a second charge {adds}: {spent} of the cap of {amounts.written(quote.cap)}"
 
 
 def _sealed(ledger: Ledger, charge: Charge) -> Iterator[str]:

@@ -47,6 +47,7 @@ SAYS = {
     "signed-clients": {"part", "cautions", "clients"},
     "contract-users": set(),
     "users": set(),
+    "targeted": set(),
     "discovered": {"report", "discoveries", "total_spent"},
     "sheet-federation": {"part", "cautions", "clients", "dropped"},
 }
