@@ -59,8 +59,9 @@ def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place 
 
     ``marginals(run, "age")`` and ``marginals(run, "age", "income")`` have a row for each cell of these columns:
 
-    - the cell, as text in a column that is called as in the data, and for numbers its bounds in ``age_low`` and
-      ``age_high``;
+    - the cell, as text in a column that is called as in the data;
+    - for numbers its bounds in ``age_low`` and ``age_high``, and in ``age_mean`` and ``age_stddev`` mean and standard
+      deviation of the values in it, as the generator draws them; nulls have none;
     - ``count``, as it was released, so it may lie below 0; ``standard_error`` of it; and ``share`` of all counts.
 
     It is the table with the least noise; classes of the target that are not asked for are added up. A figure whose
@@ -81,6 +82,53 @@ def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place 
     tables = [read_counts(stored_run, names)] if names else read_tables(stored_run)
     frame: pd.DataFrame = pa.concat_tables(tables).to_pandas()
     return frame
+
+
+def means(run: "str | Result", column: str, *, by: "str | Sequence[str]", home: Place | None = None) -> "pd.DataFrame":
+    """Return the mean of a number column in each group, with its standard error, from released counts; charges nothing.
+
+    ``means(run, "paid", by="cause")`` has a row for each cause:
+
+    - ``count``, the values that are not null, and their ``mean``;
+    - ``standard_error`` of the mean, which is made of ``noise``, that of the counts, and of ``inside``: values of a
+      group may lie elsewhere in a cell than those of all groups, by a standard deviation of them in every cell.
+
+    mean - 1.96 standard_error to mean + 1.96 standard_error is an interval for the mean of the real rows. It says
+    nothing of the people that they are a sample of. A mean is NaN where the group does not stand out of its noise.
+
+    Raises:
+        NacreError: the column has no numbers, or the release counts none of these columns together.
+    """
+    import numpy as np
+    import pandas as pd
+
+    from dpmodels.report.numbers import STANDS
+    from tasks.stages.noisy_tables import apart
+
+    names = _names_in([by] if isinstance(by, str) else list(by))
+    columns = [*names, *_names_in([column])]
+    if not names:
+        raise Unsuitable('by is missing: name the column of the groups, as in means(run, "paid", by="cause")')
+    count, error, value, stddev = (
+        apart(figure, columns) for figure in ("count", "standard_error", f"{column}_mean", f"{column}_stddev")
+    )
+    cells = marginals(run, *columns, home=home)
+    if value not in cells:
+        raise Unsuitable(f"column {column} has no numbers; marginals(run, {', '.join(map(repr, columns))}) has shares")
+    if (cells[value].isna() & (cells[column] != "null")).any():
+        raise Unsuitable(f"the release counts {column} beside {' and '.join(names)} in halves, nulls among values")
+    cells = cells.dropna(subset=value).set_index(names)
+
+    def sums(amounts: "pd.Series[float]") -> "pd.Series[float]":
+        return amounts.groupby(level=names, observed=True, sort=False).sum()
+
+    records = sums(cells[count])
+    known = records.where(records > STANDS * np.sqrt(sums(cells[error] ** 2)))
+    mean = sums(cells[count] * cells[value]) / known
+    noise = np.sqrt(sums((cells[error] * (cells[value] - mean.reindex(cells.index))) ** 2)) / known
+    inside = np.sqrt(sums((cells[count].clip(lower=0) * cells[stddev]) ** 2)) / known
+    figures = {"count": records, "mean": mean, "standard_error": np.hypot(noise, inside)}
+    return pd.DataFrame(figures | {"noise": noise, "inside": inside})
 
 
 def _names_in(columns: Sequence[object]) -> list[str]:
