@@ -99,28 +99,31 @@ def means(run: "str | Result", column: str, *, by: "str | Sequence[str]", home: 
     Raises:
         NacreError: the column has no numbers, or the release counts none of these columns together.
     """
-    import numpy as np
-    import pandas as pd
-
-    from dpmodels.report.numbers import STANDS
     from tasks.stages.noisy_tables import apart
 
     names = _names_in([by] if isinstance(by, str) else list(by))
     columns = [*names, *_names_in([column])]
     if not names:
         raise Unsuitable('by is missing: name the column of the groups, as in means(run, "paid", by="cause")')
-    count, error, value, stddev = (
-        apart(figure, columns) for figure in ("count", "standard_error", f"{column}_mean", f"{column}_stddev")
-    )
+    value = apart(f"{column}_mean", columns)
     cells = marginals(run, *columns, home=home)
     if value not in cells:
         raise Unsuitable(f"column {column} has no numbers; marginals(run, {', '.join(map(repr, columns))}) has shares")
     if (cells[value].isna() & (cells[column] != "null")).any():
         raise Unsuitable(f"the release counts {column} beside {' and '.join(names)} in halves, nulls among values")
-    cells = cells.dropna(subset=value).set_index(names)
+    figures = (value, *(apart(figure, columns) for figure in (f"{column}_stddev", "count", "standard_error")))
+    return _means_of(cells.dropna(subset=value).set_index(names), *figures)
+
+
+def _means_of(cells: "pd.DataFrame", value: str, stddev: str, count: str, error: str) -> "pd.DataFrame":
+    """Return the means of cells by the groups that are their index; the other arguments name the figures of a cell."""
+    import numpy as np
+    import pandas as pd
+
+    from dpmodels.report.numbers import STANDS
 
     def sums(amounts: "pd.Series[float]") -> "pd.Series[float]":
-        return amounts.groupby(level=names, observed=True, sort=False).sum()
+        return amounts.groupby(level=cells.index.names, observed=True, sort=False).sum()
 
     records = sums(cells[count])
     known = records.where(records > STANDS * np.sqrt(sums(cells[error] ** 2)))
