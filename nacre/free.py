@@ -117,7 +117,6 @@ def means(run: "str | Result", column: str, *, by: "str | Sequence[str]", home: 
 
 def _means_of(cells: "pd.DataFrame", value: str, stddev: str, count: str, error: str) -> "pd.DataFrame":
     """Return the means of cells by the groups that are their index; the other arguments name the figures of a cell."""
-    import numpy as np
     import pandas as pd
 
     from dpmodels.report.numbers import STANDS
@@ -126,11 +125,11 @@ def _means_of(cells: "pd.DataFrame", value: str, stddev: str, count: str, error:
         return amounts.groupby(level=cells.index.names, observed=True, sort=False).sum()
 
     records = sums(cells[count])
-    known = records.where(records > STANDS * np.sqrt(sums(cells[error] ** 2)))
+    known = records.where(records > STANDS * sums(cells[error] ** 2) ** 0.5)
     mean = sums(cells[count] * cells[value]) / known
-    noise = np.sqrt(sums((cells[error] * (cells[value] - mean.reindex(cells.index))) ** 2)) / known
-    inside = np.sqrt(sums((cells[count].clip(lower=0) * cells[stddev]) ** 2)) / known
-    figures = {"count": records, "mean": mean, "standard_error": np.hypot(noise, inside)}
+    noise = sums((cells[error] * (cells[value] - mean.reindex(cells.index))) ** 2) ** 0.5 / known
+    inside = sums((cells[count].clip(lower=0) * cells[stddev]) ** 2) ** 0.5 / known
+    figures = {"count": records, "mean": mean, "standard_error": (noise**2 + inside**2) ** 0.5}
     return pd.DataFrame(figures | {"noise": noise, "inside": inside})
 
 

@@ -54,9 +54,8 @@ def test_a_cell_stands_for_the_mean_of_the_real_values_in_it_up_to_the_top(scale
     inside = paid[paid.between(top.low, top.high)]
     assert (top.low + top.high) / 2 > 1.7 * inside.mean() and (top.low + top.high) / 2 > 1.7 * top["mean"]
     assert 0.5 < top["mean"] / inside.mean() < 2 and 0 < top.stddev < (top.high - top.low) / 4
-    others = [
-        (cell["mean"], paid[(paid >= cell.low) & (paid <= cell.high)].mean()) for _, cell in values[:-1].iterrows()
-    ]
+    bounds = zip(values.low[:-1], values.high[:-1], strict=True)
+    others = [paid[paid.between(low, high)].mean() for low, high in bounds]
     assert len(others) > 9 and np.allclose(values["mean"][:-1], others, rtol=0.15, atol=25)
 
 
