@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nacre.discovery import discover
     from nacre.documents import embed_documents
     from nacre.federations import federate
-    from nacre.free import marginals, sample
+    from nacre.free import marginals, means, sample
     from nacre.given import Schema, draft_schema, load_schema
     from nacre.ledgers import Ledger, PrivacyBudget, PrivacyUnit, ledger
     from nacre.planning import Planned, plan
@@ -53,6 +53,7 @@ __all__ = [
     "ledger",
     "load_schema",
     "marginals",
+    "means",
     "plan",
     "resume",
     "runs",
@@ -70,7 +71,7 @@ _MODULES = {
     "ledgers": ("Ledger", "PrivacyBudget", "PrivacyUnit", "ledger"),
     "planning": ("Planned", "plan"),
     "result": ("Report", "Result", "Spent"),
-    "free": ("marginals", "sample"),
+    "free": ("marginals", "means", "sample"),
     "judging": ("compare", "runs", "validate"),
     "running": ("fit", "resume", "synthesize"),
     "verified": ("verify",),

@@ -59,8 +59,9 @@ def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place 
 
     ``marginals(run, "age")`` and ``marginals(run, "age", "income")`` have a row for each cell of these columns:
 
-    - the cell, as text in a column that is called as in the data, and for numbers its bounds in ``age_low`` and
-      ``age_high``;
+    - the cell, as text in a column that is called as in the data;
+    - for numbers its bounds in ``age_low`` and ``age_high``, and in ``age_mean`` and ``age_stddev`` mean and standard
+      deviation of the values in it, as the generator draws them; nulls have none;
     - ``count``, as it was released, so it may lie below 0; ``standard_error`` of it; and ``share`` of all counts.
 
     It is the table with the least noise; classes of the target that are not asked for are added up. A figure whose
@@ -81,6 +82,55 @@ def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place 
     stored_run, names = run_of(run, home), _names_in(columns)
     tables = [read_counts(stored_run, names)] if names else read_tables(stored_run)
     return Listing(pa.concat_tables(tables).to_pandas())
+
+
+def means(run: "str | Result", column: str, *, by: "str | Sequence[str]", home: Place | None = None) -> "pd.DataFrame":
+    """Return the mean of a number column in each group, with its standard error, from released counts; charges nothing.
+
+    ``means(run, "paid", by="cause")`` has a row for each cause:
+
+    - ``count``, the values that are not null, and their ``mean``;
+    - ``standard_error`` of the mean, which is made of ``noise``, that of the counts, and of ``inside``: values of a
+      group may lie elsewhere in a cell than those of all groups, by a standard deviation of them in every cell.
+
+    mean - 1.96 standard_error to mean + 1.96 standard_error is an interval for the mean of the real rows. It says
+    nothing of the people that they are a sample of. A mean is NaN where the group does not stand out of its noise.
+
+    Raises:
+        NacreError: the column has no numbers, or the release counts none of these columns together.
+    """
+    from tasks.stages.noisy_tables import apart
+
+    names = _names_in([by] if isinstance(by, str) else list(by))
+    columns = [*names, *_names_in([column])]
+    if not names:
+        raise Unsuitable('by is missing: name the column of the groups, as in means(run, "paid", by="cause")')
+    value = apart(f"{column}_mean", columns)
+    cells = marginals(run, *columns, home=home)
+    if value not in cells:
+        raise Unsuitable(f"column {column} has no numbers; marginals(run, {', '.join(map(repr, columns))}) has shares")
+    if (cells[value].isna() & (cells[column] != "null")).any():
+        raise Unsuitable(f"the release counts {column} beside {' and '.join(names)} in halves, nulls among values")
+    figures = (value, *(apart(figure, columns) for figure in (f"{column}_stddev", "count", "standard_error")))
+    return _means_of(cells.dropna(subset=value).set_index(names), *figures)
+
+
+def _means_of(cells: "pd.DataFrame", value: str, stddev: str, count: str, error: str) -> "pd.DataFrame":
+    """Return the means of cells by the groups that are their index; the other arguments name the figures of a cell."""
+    import pandas as pd
+
+    from dpmodels.report.numbers import STANDS
+
+    def sums(amounts: "pd.Series[float]") -> "pd.Series[float]":
+        return amounts.groupby(level=cells.index.names, observed=True, sort=False).sum()
+
+    records = sums(cells[count])
+    known = records.where(records > STANDS * sums(cells[error] ** 2) ** 0.5)
+    mean = sums(cells[count] * cells[value]) / known
+    noise = sums((cells[error] * (cells[value] - mean.reindex(cells.index))) ** 2) ** 0.5 / known
+    inside = sums((cells[count].clip(lower=0) * cells[stddev]) ** 2) ** 0.5 / known
+    figures = {"count": records, "mean": mean, "standard_error": (noise**2 + inside**2) ** 0.5}
+    return pd.DataFrame(figures | {"noise": noise, "inside": inside})
 
 
 def _names_in(columns: Sequence[object]) -> list[str]:

@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpmodels.contract.columns import Continuous, Datetime, Modelled
+from dpmodels.contract.columns import Continuous
 from dpmodels.errors import Unsuitable, near
 from dpmodels.methods.parts.marginals import NoisyTable
 from dpmodels.methods.registry import create, of_kind
 from dpmodels.releases.release import Release
-from dpmodels.report.bins import cell_label, range_label
+from dpmodels.report.bins import cell_label, group_labels
+from dpmodels.report.cell_values import CellValues
 
 MEASURED, COMBINED = "measured", "combined"
 """A count as it was released; and the average of all that was released of the same cells of one column."""
@@ -28,12 +29,18 @@ SCHEMA = pa.schema(
         ("cells", pa.list_(pa.string())),
         ("low", pa.list_(pa.float64())),
         ("high", pa.list_(pa.float64())),
+        ("mean", pa.list_(pa.float64())),
+        ("stddev", pa.list_(pa.float64())),
         ("count", pa.float64()),
         ("standard_error", pa.float64()),
     ]
 )
-Cell = tuple[str, float | None, float | None]
-"""Label of a cell; and, of the values of a column of numbers, the bounds (datetimes have them in the label)."""
+NO_NUMBERS = (None, None, None, None)
+Cell = tuple[str, float | None, float | None, float | None, float | None]
+"""Label of a cell; and, in a column of numbers, the bounds, the mean and the standard deviation of the values in it.
+
+Nulls have none of the four; datetimes have the bounds in the label.
+"""
 
 
 def noisy_tables(release: Release) -> Iterator[pa.Table]:
@@ -42,10 +49,10 @@ def noisy_tables(release: Release) -> Iterator[pa.Table]:
     Raises:
         Unsuitable: its method releases no counts.
     """
-    measured, combined, columns = _tables_of(release)
+    measured, combined, values = _tables_of(release)
     rows = list[pa.Table]()
     for number, (kind, table) in enumerate(_of_kinds(measured, combined)):
-        rows.append(_rows(number, kind, table, columns))
+        rows.append(_rows(number, kind, table, values))
         if sum(map(len, rows)) >= LEAST_ROWS:
             yield pa.concat_tables(rows)
             rows = []
@@ -61,7 +68,7 @@ def noisy_table(release: Release, names: Sequence[str]) -> pa.Table:
     Raises:
         Unsuitable: its method releases no counts, or none of these columns together.
     """
-    measured, combined, columns = _tables_of(release)
+    measured, combined, values = _tables_of(release)
     counted = dict.fromkeys(name for table in (*measured, *combined) for name in table.names)
     for name in names:
         if name not in counted:
@@ -73,7 +80,7 @@ def noisy_table(release: Release, names: Sequence[str]) -> pa.Table:
         rule = "ask for columns of one of its tables, which a call without columns lists"
         raise Unsuitable(f"the release counts {' and '.join(names)} in no table together; {rule}")
     kind, best = min(known, key=lambda one: (float(np.mean(one[1].stddev)), -one[1].counts.size))
-    return _rows(0, kind, best, columns)
+    return _rows(0, kind, best, values)
 
 
 def _of_kinds(measured: Sequence[NoisyTable], combined: Sequence[NoisyTable]) -> list[tuple[str, NoisyTable]]:
@@ -82,8 +89,8 @@ def _of_kinds(measured: Sequence[NoisyTable], combined: Sequence[NoisyTable]) ->
     return [*((MEASURED, table) for table in measured), *((kind, table) for table in combined)]
 
 
-def _tables_of(release: Release) -> tuple[list[NoisyTable], list[NoisyTable], dict[str, Modelled]]:
-    """Return the tables that a release measured, the combined counts of each column, and the columns."""
+def _tables_of(release: Release) -> tuple[list[NoisyTable], list[NoisyTable], CellValues]:
+    """Return the tables that a release measured, the combined counts of each column, and what cells stand for."""
     line = release.line
     system = create(line.method, line.measurement, {}) if line.method in of_kind("table") else None
     marginals = system.marginals(release) if system else None
@@ -92,30 +99,39 @@ def _tables_of(release: Release) -> tuple[list[NoisyTable], list[NoisyTable], di
     combined = [
         NoisyTable((name,), (one.cell_of,), one.pooled, one.pooled_stddev) for name, one in marginals.columns.items()
     ]
-    return list(system.tables(release)), combined, marginals.codec.columns
+    return list(system.tables(release)), combined, CellValues(marginals.codec.columns, marginals.columns)
 
 
-def _rows(number: int, kind: str, table: NoisyTable, columns: dict[str, Modelled]) -> pa.Table:
+def _rows(number: int, kind: str, table: NoisyTable, values: CellValues) -> pa.Table:
     sides = [
-        _cells(columns[name], cell_of_column) for name, cell_of_column in zip(table.names, table.cells_of, strict=True)
+        _cells(values, name, cell_of_column) for name, cell_of_column in zip(table.names, table.cells_of, strict=True)
     ]
     combinations, size = list(product(*sides)), table.counts.size
-    parts = [[[side[part] for side in each] for each in combinations] for part in range(3)]
+    parts = [[[side[part] for side in each] for each in combinations] for part in range(5)]
     errors = np.broadcast_to(table.stddev, table.counts.shape).ravel()
     kinds = pa.DictionaryArray.from_arrays(pa.array(np.zeros(size, dtype=np.int32)), pa.array([kind]))
-    values = [np.full(size, number), kinds, [list(table.names)] * size, *parts, table.counts.ravel(), errors]
-    arrays = [pa.array(each, type=field.type) for each, field in zip(values, SCHEMA, strict=True)]
+    figures = [np.full(size, number), kinds, [list(table.names)] * size, *parts, table.counts.ravel(), errors]
+    arrays = [pa.array(each, type=field.type) for each, field in zip(figures, SCHEMA, strict=True)]
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
 
 
-def _cells(column: Modelled, numbers: NDArray[np.int64]) -> list[Cell]:
+def _cells(values: CellValues, name: str, numbers: NDArray[np.int64]) -> list[Cell]:
     """Describe the cells of one column, each of which joins the fine cells that have its number."""
-    return [_cell(column, np.flatnonzero(numbers == cell)) for cell in range(int(numbers.max()) + 1)]
-
-
-def _cell(column: Modelled, fine: NDArray[np.int64]) -> Cell:
-    if not isinstance(column, Continuous) or fine[0] >= column.cells:
-        return " | ".join(cell_label(column, int(cell)) for cell in fine), None, None
-    low, high = (float(bounds[at]) for bounds, at in zip(column.grid.bounds, (fine[0], fine[-1]), strict=True))
-    label = range_label(column, low, high)
-    return (label, None, None) if isinstance(column, Datetime) else (label, low, high)
+    column, moments = values.columns[name], values.of(name, numbers)
+    groups = [np.flatnonzero(numbers == cell) for cell in range(int(numbers.max()) + 1)]
+    if not isinstance(column, Continuous):
+        return [(" | ".join(cell_label(column, int(cell)) for cell in fine), *NO_NUMBERS) for fine in groups]
+    labels = [" | ".join(names) for names in group_labels(column, numbers)]
+    if moments is None:
+        return [(label, *NO_NUMBERS) for label in labels]
+    first, last = column.grid.bounds
+    cells = list[Cell]()
+    for cell, (label, fine) in enumerate(zip(labels, groups, strict=True)):
+        if fine[-1] < column.cells:
+            low, high = float(first[fine[0]]), float(last[fine[-1]])
+            cells.append((label, low, high, float(moments[0][cell]), float(moments[1][cell])))
+        elif column.zero_state is not None and fine.tolist() == [column.cells]:
+            cells.append((label, 0.0, 0.0, 0.0, 0.0))
+        else:  # nulls, or a half that has them beside values
+            cells.append((label, *NO_NUMBERS))
+    return cells

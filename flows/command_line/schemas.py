@@ -249,7 +249,7 @@ def schema_json_schema() -> None:
 
 @app.command("lint")
 def schema_lint(schema: Path, as_json: AsJson = False) -> None:
-    """Explain every fault of a schema with its line.
+    """Explain the faults of a schema, twenty at a time, each with its line.
 
     Example: nacre schema lint patients.yaml
     """

@@ -18,6 +18,8 @@ from tasks.run.store import Run
 from tasks.run.table_file import check_ending, write_table
 
 FOOTER = b"nacre.release"
+NUMBERS = ("low", "high", "mean", "stddev")
+"""What is said of the values in a cell of a number column."""
 
 
 @dataclass(frozen=True)
@@ -56,19 +58,19 @@ def read_counts(run: Run, columns: Sequence[str]) -> pa.Table:
 
 def _tidy(table: pa.Table, columns: Sequence[str]) -> pa.Table:
     """Lay counts out with a column for each column of theirs, whose cells keep their order; numbers have bounds."""
-    rows, tidy = table.select(["cells", "low", "high"]).to_pydict(), dict[str, pa.Array]()
+    rows, tidy = table.select(["cells", *NUMBERS]).to_pydict(), dict[str, pa.Array]()
     for axis, name in enumerate(columns):
-        cells, low, high = ([row[axis] for row in rows[part]] for part in ("cells", "low", "high"))
-        tidy[name] = pa.array(cells, pa.string()).dictionary_encode()
-        if any(bound is not None for bound in low):
-            bounds = {f"{name}_low": low, f"{name}_high": high}
-            tidy |= {_apart(figure, columns): pa.array(side, pa.float64()) for figure, side in bounds.items()}
+        tidy[name] = pa.array([row[axis] for row in rows["cells"]], pa.string()).dictionary_encode()
+        numbers = {f"{name}_{part}": [row[axis] for row in rows[part]] for part in NUMBERS}
+        if any(low is not None for low in numbers[f"{name}_low"]):
+            tidy |= {apart(figure, columns): pa.array(side, pa.float64()) for figure, side in numbers.items()}
     counts = table["count"].to_numpy()
     figures = {"count": counts, "standard_error": table["standard_error"].to_numpy(), "share": counts / counts.sum()}
-    return pa.table(tidy | {_apart(name, columns): pa.array(values) for name, values in figures.items()})
+    return pa.table(tidy | {apart(name, columns): pa.array(values) for name, values in figures.items()})
 
 
-def _apart(figure: str, columns: Sequence[str]) -> str:
+def apart(figure: str, columns: Sequence[str]) -> str:
+    """Return the name of a figure beside columns: with a ``_`` behind it where one of them is called as it is."""
     return f"{figure}_" if figure in columns else figure
 
 

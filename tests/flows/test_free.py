@@ -237,6 +237,13 @@ def test_one_column_or_two_are_laid_out_a_row_a_cell_with_the_error_they_state(h
         errors += tidy_errors(frame, columns, data)
     # five standard deviations of the size of as many independent errors; a column's counts share tables with another's
     assert len(pairs) > 1 and len(errors) > 30 and 0.5 < np.sqrt(np.mean(np.square(errors))) < 1.8
+    for name in ("age", "dose"):
+        numbers = nacre.marginals(run, name, home=home).set_index(name)
+        assert (numbers.index[numbers[f"{name}_mean"].isna()] == "null").all() and (
+            numbers[f"{name}_stddev"] != 0
+        ).any()
+        numbers = numbers.dropna()
+        assert numbers[f"{name}_mean"].between(numbers[f"{name}_low"], numbers[f"{name}_high"]).all()
     columns = max(pairs)
     turned = nacre.marginals(run, *reversed(columns), home=home)
     matrix = nacre.marginals(run, *columns, home=home).pivot(index=columns[0], columns=columns[1], values="count")
@@ -268,6 +275,40 @@ def test_counts_of_columns_are_printed_and_written_as_python_has_them(home, tmp_
     assert (code, out) == (1, "") and "--out is missing: name a file" in err
     code, _, err = run_cli(*words, "aeg", "--home", home)
     assert code == 1 and "did you mean `age`" in err and charges(home) == before
+
+
+def test_means_by_group_are_those_of_the_real_rows_within_the_interval_up_to_a_long_tail(tmp_path):
+    rng, rows = np.random.default_rng(5), 12_000
+    cause = rng.choice(["fire", "water", "theft", "flood"], rows, p=[0.2, 0.4, 0.399, 0.001])
+    scale = pd.Series(cause).map({"fire": 9, "water": 8, "theft": 7, "flood": 9}).to_numpy()
+    paid = np.where(rng.random(rows) < 0.3, 0, np.exp(scale + rng.standard_normal(rows))).clip(0, 500_000).round(2)
+    data = pd.DataFrame({"cause": cause, "paid": pd.Series(paid).where(rng.random(rows) < 0.9)})
+    columns = {
+        "cause": {"type": "categorical", "values": ["fire", "water", "theft", "flood"]},
+        "paid": {"type": "number", "min": 0, "max": 500_000, "round": 2, "zero_inflated": True, "nullable": True},
+    }
+    schema, home = json.dumps({"name": "claims", "columns": columns}), tmp_path / "home"
+    made = nacre.synthesize(data, schema, epsilon=1, delta=1e-5, home=home, training=QUICK["nacre"])
+    before = charges(home)
+    means, true = nacre.means(made, "paid", by="cause"), data.groupby("cause").paid.mean()
+    assert means.index.tolist() == ["fire", "water", "theft", "flood"] and charges(home) == before
+    assert means.loc["flood"].drop(["count"]).isna().all()  # twelve rows: fewer than noise amounts to
+    known = means.drop("flood")
+    apart = (known["mean"] - true[known.index]) / known.standard_error
+    assert (apart.abs() < 4).all() and (apart.abs() < 1.96).sum() >= 2
+    assert (known.standard_error < 1.5 * true[known.index]).all()
+    assert np.allclose(known.standard_error, np.hypot(known.noise, known.inside)) and (known.inside > 0).all()
+    assert np.allclose(known["count"], data.groupby("cause").paid.count()[known.index], atol=700)
+    several = nacre.means(made, "paid", by=["cause"], home=home)
+    assert several.equals(means)
+    for column, by, says in (
+        ("cause", "paid", "column cause has no numbers"),
+        ("paid", [], "by is missing"),
+        ("paid", "paid", "name each of the columns paid, paid once"),
+        ("paid", "couse", "did you mean `cause`"),
+    ):
+        with refused(Unsuitable, says):
+            nacre.means(made, column, by=by)
 
 
 @only("nacre")
