@@ -68,20 +68,17 @@ def shares_within(column: Mapping[str, Any]) -> float:
 def pair_within(figures: Sequence[float]) -> float:
     """Return within what two columns together are, by the distances e, d and e95 that a report states.
 
-    As ``within_95`` has it, |s - r|^2 = |s - t|^2 + |n|^2 - 2 <s - t, n>. A generator that is fitted to all pairs at
-    once follows some of the noise of each, so one of two holds (decision 0061):
-
-    - What is off follows the noise, half of it at most: then |s - t| is d or |n| at most, whichever is larger, and with
-      it what the noise exceeds its mean by.
-    - What is off has nothing to do with the noise, since rows are few or a shape cannot be fitted: then <s - t, n> is
-      |s - t| times the noise along one direction, of which w is exceeded in one of twenty, and |s - t| is the larger
-      root of x^2 - 2 w x = d^2 - e^2.
+    As ``within_95`` has it, |s - t|^2 = |s - r|^2 - |n|^2 + 2 <s - t, n>. A generator that is fitted to all pairs at
+    once follows little of the noise of one: where it is half at most, <s - t, n> is half of |n|^2, and d is left. One
+    that follows more leaves less of a distance, and is as far off as the noise. So d^2 or the square of the mean of the
+    noise is taken, whichever is larger, and with it what the noise exceeds its mean by. What d is larger than the noise
+    has nothing to do with it, as where few rows are drawn: along that there is noise besides. See decision 0061.
     """
     expected, distance, likely = figures[:3]
     along = (likely - expected) / SPREAD
-    follows = math.sqrt(max(distance, expected) ** 2 + likely**2 - expected**2)
-    apart = along + math.sqrt(along**2 + max(distance**2 - expected**2, 0.0))
-    return round(min(1.0, max(follows, apart)), DIGITS)
+    apart = math.sqrt(max(distance**2 - expected**2, 0.0))
+    square = max(distance, expected) ** 2 + likely**2 - expected**2 + 2 * along * apart
+    return round(min(1.0, math.sqrt(square)), DIGITS)
 
 
 def rate_within(released: float, stddev: float, synthetic: float) -> float:

@@ -62,8 +62,8 @@ def test_a_relation_is_certain_beyond_noise_and_weakened_beyond_what_noise_added
     facts = report(*(column(name, 0.01) for name in "ab"), distances=[[0, 1, 0, 0, 0, 0.01, *KEPT]])
     (kept,) = relations(facts).values()
     assert kept.is_certain and not kept.is_weakened
-    noisy = replace(kept, released=0.2, noise=0.15, most=0.19, synthetic=0.11)
-    assert noisy.is_certain and not noisy.is_weakened  # without the noise .13 are left, of which .11 are 4 fifths
+    noisy = replace(kept, released=0.3, likely=0.15, most=0.19, synthetic=0.13)
+    assert noisy.is_certain and not noisy.is_weakened  # .15 are real at least, of which .12 are 4 fifths
     assert replace(noisy, synthetic=0.1).is_weakened and not replace(noisy, released=0.18, synthetic=0).is_weakened
     assert relations(report(column("a", 0.01), distances=[[0, 1, 0, 0, 0, 0.01]])) == {}
 

@@ -190,8 +190,13 @@ def test_drawn_are_the_pairs_that_depend_most_and_the_one_that_is_farthest_off()
     tables = pair_facts(pairs)["tables"]
     drawn = [tuple(one["columns"]) for one in tables]
     farthest = max(pairs, key=lambda one: pairs[one].figures[3])
-    strongest = sorted(set(pairs) - {farthest}, key=lambda one: -(pairs[one].figures[4] - pairs[one].figures[6]))[: DRAWN - 1]
-    assert ward in farthest and drawn == [*(one for one in strongest if (pairs[one].figures[4] - pairs[one].figures[6]) > 0), farthest]
+    strongest = sorted(set(pairs) - {farthest}, key=lambda one: -(pairs[one].figures[4] - pairs[one].figures[6]))[
+        : DRAWN - 1
+    ]
+    assert ward in farthest and drawn == [
+        *(one for one in strongest if (pairs[one].figures[4] - pairs[one].figures[6]) > 0),
+        farthest,
+    ]
     for one, table in zip(drawn, tables, strict=True):
         assert [len(labels) for labels in table["labels"]] == list(np.shape(table["released"]))
         assert np.sum(table["released"]) == pytest.approx(1, abs=1e-4)
