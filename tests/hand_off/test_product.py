@@ -144,12 +144,34 @@ def test_figures_that_no_release_has_are_a_fault(
     [
         lambda one: one.update(within=[0.0001] * len(one["within"])),
         lambda one: one.update(synthetic=[1.5] * len(one["synthetic"])),
+        lambda one: one.update(share=[0.01] * len(one["share"])),
+        lambda one: one.update(share=[float("inf")] * len(one["share"])),
+        lambda one: one.update(stddev=[0.0] * len(one["stddev"]), released=[0.99] * len(one["released"])),
+        lambda one: one.update(labels=[one["labels"][0]] * len(one["labels"])),
     ],
 )
 def test_rates_that_no_release_has_are_a_fault(tmp_path: Path, change: Callable[[Json], object]) -> None:
     golden = GOLDEN / "LAYOUT-13" / "targeted"
     found = faults(tmp_path, lambda _, report, __: change(report["rates"]["columns"][0]), golden)
     assert len(found) == 1 and found[0].endswith(" rates"), found
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda pairs: [one.extend([0.9, 0.9, 0.01, 0.02]) for one in pairs["distances"]],
+        lambda pairs: [one.__delitem__(slice(6, None)) for one in pairs["distances"]],
+        lambda pairs: pairs["distances"][0].__setitem__(6, 0.95),
+        lambda pairs: pairs["distances"][0].__setitem__(8, 0.5),
+        lambda pairs: pairs["distances"][0].__setitem__(7, True),
+        lambda pairs: pairs.update(tables=[]),
+        lambda pairs: pairs.update(tables=pairs["tables"][:1] * 6),
+    ],
+)
+def test_relations_that_no_release_shows_are_a_fault(tmp_path: Path, change: Callable[[Json], object]) -> None:
+    golden = GOLDEN / "LAYOUT-13" / "targeted"
+    found = faults(tmp_path, lambda _, report, __: change(report["pairs"]), golden)
+    assert found == [f"{FIGURES}pairs"] or found == [f"{FIGURES}pairs, rates"], found
 
 
 @pytest.mark.parametrize(
@@ -205,7 +227,8 @@ def test_groups_of_categories_are_called_after_these() -> None:
     for strange in ([["c"]], ["a"], [], [["a"], []], [["a"]] * 5, [[*many, "more"]], [[*many, "1 more", "2 more"]]):
         assert not are_groups(strange, column, [*labels, *many]), strange
     number = make_schema().modelled["age"]
-    assert are_groups([["1 to 4", "null"], ["exactly 0"]], number, [])
+    assert are_groups([["1 to 4", "null"], ["exactly 0"]], number, ["exactly 0", "null"])
+    assert not are_groups([["1 to 4", "null"]], number, []) and not are_groups([["1 to 4"], ["1 to 4"]], number, [])
     assert not are_groups([["1 to 4", "5 to 9"]], number, []) and not are_groups([["call me"]], number, [])
 
 
