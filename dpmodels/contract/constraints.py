@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpmodels.arrays import Mask
 from dpmodels.contract.columns import Continuous, Datetime
 from dpmodels.contract.implications import Implication, is_implication
-from dpmodels.errors import Unsuitable
+from dpmodels.errors import Unsuitable, near
 
 FORM = re.compile(r"(.+?)\s*(<=|>=|<|>)\s*(.+)")
 
@@ -75,7 +75,7 @@ def _fault(constraint: Constraint | None, columns: Mapping[str, Any]) -> str:
     names = (constraint.lower, constraint.upper)
     unknown = [name for name in names if name not in columns]
     if unknown:
-        return f"names `{unknown[0]}`, which is no column"
+        return f"names `{unknown[0]}`, which is no column{near(unknown[0], columns)}"
     if names[0] == names[1]:
         return "compares a column with itself"
     first, second = (columns[name] for name in names)

@@ -314,7 +314,8 @@ class Schema(Strict):
             raise ValueError(f"the unit of a table is a record or a user, and not a {self.unit}")
         kinds = {name: column.type for name, column in self.columns.items()}
         faults = name_faults(kinds, self.target, self.unit.user)
-        faults = faults or constraint_faults(self.constraints, self.columns) or list(derived_faults(self.columns))
+        faults += constraint_faults(self.constraints, self.columns)
+        faults = faults or list(derived_faults(self.columns))
         faults += workload_faults(self.workload, self.modelled, self.target, kinds)
         if self.partition is not None and not faults:
             faults = partition_faults(self.partition, self.columns, self.target, self.unit.user)

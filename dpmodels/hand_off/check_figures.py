@@ -86,14 +86,13 @@ def _is_pair(listed: Sequence[Any]) -> bool:
     """Tell whether figures of two columns are shares, are within what they say, and noise is seldom below its mean."""
     if len(listed) != LISTED or any(isinstance(one, bool) for one in listed):
         return False
-    *_, expected, _, likely, within, released, synthetic, chance, most = listed
-    shares = released, synthetic
+    *_, expected, _, likely, within, _, synthetic, chance, most = listed
     return (
         _are_between(listed[2:], 0, 1)
         and within == pair_within(listed[2:5])
         and expected <= likely
         and chance <= most
-        and all(one <= MOST_DEPENDENT for one in shares)
+        and synthetic <= MOST_DEPENDENT + ROUNDED_SHARE
     )
 
 
@@ -114,7 +113,7 @@ def _are_rates(rates: Facts, columns: Sequence[Facts]) -> bool:
 def _is_rated(rates: Facts, target: Facts, taken: int) -> bool:
     """Tell whether the rates by one column can be of a release, and of rows with so many of the class."""
     figures = list(zip(rates["released"], rates["stddev"], rates["synthetic"], strict=True))
-    if not (_are_between(rates["share"], -1, 2) and all(_are_between(one, 0, 1) for one in figures)):
+    if not (_are_between(rates["share"], 0, 1) and all(_are_between(one, 0, 1) for one in figures)):
         return False
     whole = sum(share * one[0] for share, one in zip(rates["share"], figures, strict=True))
     noise = sum(abs(share) * one[1] for share, one in zip(rates["share"], figures, strict=True))

@@ -126,7 +126,7 @@ def _of_table(report: Facts, contract: Contract, manifest: Manifest) -> Iterator
         "gate": all(has_figures(one, {"success"}, *CHECKED) for one in report["gate"]),
         "headline": report["headline"] == headline(report),
         "pairs": _are_pairs(report["pairs"], table, report["columns"]),
-        "rates": _are_rates(report.get("rates"), table, report["columns"]),
+        "rates": _are_rates(report.get("rates"), _targets(contract, table), table, report["columns"]),
         "synthetic_rows": are_figures(report["synthetic_rows"]),
         "released_records": are_figures(report["released_records"]),
         "map": _is_map(report.get("map"), contract),
@@ -156,16 +156,22 @@ def _are_pairs(pairs: Facts | None, table: Schema, columns: Sequence[Facts]) -> 
     )
 
 
-def _are_rates(rates: Any, table: Schema, columns: Sequence[Facts]) -> bool:
-    """Tell whether rates are of the target, and of groups that are called after their values."""
+def _targets(contract: Contract, table: Schema) -> set[int]:
+    """Return the places of the targets that columns are counted with; of a tree each table may have one."""
+    if contract.kind != "tree":
+        return set() if table.target_index is None else {table.target_index}
+    names = {contract.flat_of(name).target for name in contract.measured}
+    return {place for place, name in enumerate(table.modelled) if name in names}
+
+
+def _are_rates(rates: Any, targets: set[int], table: Schema, columns: Sequence[Facts]) -> bool:
+    """Tell whether rates are of a target, and of groups that are called after their values."""
     if rates is None:
         return True
-    target = table.target_index
     return (
-        target is not None
-        and rates.keys() == {"target", "class", "columns"}
-        and rates["target"] == target
-        and rates["class"] in columns[target]["labels"]
+        rates.keys() == {"target", "class", "columns"}
+        and rates["target"] in targets
+        and rates["class"] in columns[rates["target"]]["labels"]
         and all(_is_rated(one, table, columns) for one in rates["columns"])
     )
 

@@ -90,7 +90,7 @@ def worst_means(report: Facts) -> list[Facts]:
     with_mean = [one for one in report.get("columns", ()) if one.get("mean") and one["mean"]["estimate"]]
     doubted = [one for one in with_mean if "mean" in one.get("avoid", ()) or "far" in one.get("unseen", {})]
     known = [one for one in with_mean if error_of(one, "mean") is not None and one not in doubted]
-    return sorted(known, key=lambda one: -_relative(one, "mean"))[:WORST]
+    return sorted(known, key=lambda one: -relative_error(one, "mean"))[:WORST]
 
 
 def error_of(column: Facts, figure: str) -> float | None:
@@ -103,14 +103,15 @@ def error_of(column: Facts, figure: str) -> float | None:
 
 
 def _off(column: Facts, figure: str) -> str:
-    least, relative = "at least " if column.get("discovered_bounds") else "", _relative(column, figure)
+    least, relative = "at least " if column.get("discovered_bounds") else "", relative_error(column, figure)
     error, estimate = error_of(column, figure), column[figure]["estimate"]
     if error is not None and _size(column, figure) > abs(estimate):
         return f"{least}{short(column[figure].get('synthetic', estimate))} \N{PLUS-MINUS SIGN} {short(error)}"
     return f"{least}\N{PLUS-MINUS SIGN}{percent(relative)}" if relative <= MOST_RELATIVE else "unknown"
 
 
-def _relative(column: Facts, figure: str) -> float:
+def relative_error(column: Facts, figure: str) -> float:
+    """Return the expected error of a number column's mean or quantile, as a part of it; infinite where it is open."""
     error, estimate = error_of(column, figure), column[figure]["estimate"]
     return math.inf if error is None or not estimate else float(error / _size(column, figure))
 

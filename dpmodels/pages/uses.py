@@ -5,7 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpmodels.pages.glance import likely_error, likely_of_pair, rank_error, unresolved, worst_first
+from dpmodels.pages.glance import (
+    error_of,
+    likely_error,
+    likely_of_pair,
+    rank_error,
+    relative_error,
+    unresolved,
+    worst_first,
+)
 from dpmodels.pages.page import percent
 from dpmodels.pages.relations import Relation, relations
 from dpmodels.plural import counted
@@ -78,6 +86,9 @@ def _with_care(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], floa
     yield from _rates(report, NEAR, 1.0)
     if weaker := [one for one in relations(report).values() if one.is_weakened]:
         yield f"relations that are weaker in these rows than as released: {_strongest(weaker, report)}"
+    for figure, words in (("mean", "means and totals"), ("p99", "99 % quantiles")):
+        if names := [one["name"] for one in report["columns"] if _is_rough(one, figure)]:
+            yield f"{words} of {listed(names)} (errors of more than {percent(FAR)} are to be expected)"
     if names := farther(report):
         yield f"{listed(names)}: farther from the release than its noise explains"
 
@@ -106,6 +117,12 @@ def _never(
         if gone := absent(one):
             yield f"whether {one['name']} is ever {listed(gone, MOST_ABSENT)}: no row has it, which noise may do"
     yield "what only three or more columns show together, rare combinations, and anything about a single person"
+
+
+def _is_rough(column: Facts, figure: str) -> bool:
+    """Tell whether the error of a mean or a quantile is known, and large beside it."""
+    known = figure in column and figure not in column.get("avoid", ()) and not unresolved(column)
+    return known and error_of(column, figure) is not None and relative_error(column, figure) > FAR
 
 
 def worst_rate(rates: Facts) -> float:

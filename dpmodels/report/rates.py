@@ -53,7 +53,7 @@ def _rates(moments: Moments, look: NoisySum, total: Floats, place: Mapping[str, 
             rates = _in_groups(group, taken, released[:, cells], drawn[:, cells], look.noise_stddev / moments.one_way)
             labels = group_labels(other, group[partition.merge[index]])
             columns.append({"column": place[name], "labels": labels, **rates})
-    return {"target": place[target], "class": names_of_classes[taken], "columns": columns}
+    return {"target": place[target], "class": names_of_classes[taken], "columns": columns} if columns else None
 
 
 def _taken(target: Modelled, counts: Floats) -> int:
@@ -82,7 +82,7 @@ def _in_groups(group: Whole, taken: int, released: Floats, drawn: Floats, noise:
     sums = [np.zeros((classes, number)) for _ in range(2)]
     for each, counts in zip(sums, (released, drawn), strict=True):
         np.add.at(each.T, group, counts.T)
-    whole, of_drawn = (each.sum(axis=0) for each in sums)
+    whole, of_drawn = (np.maximum(each.sum(axis=0), 0.0) for each in sums)  # noise may leave less than nothing
     known = np.maximum(whole, 1.0)
     rate = np.clip(sums[0][taken] / known, 0.0, 1.0)
     steps = noise * np.sqrt(np.bincount(group) * ((1 - rate) ** 2 + (classes - 1) * rate**2))

@@ -14,7 +14,7 @@ from typing import Any
 from dpmodels import amounts
 from dpmodels.errors import BudgetExhausted, DataError, NacreError, PaidRelease, PaidUnfinished
 from dpmodels.ledger.ledger import Ledger
-from dpmodels.ledger.records import Charge
+from dpmodels.ledger.records import Charge, Quote
 from dpmodels.reading.data_files import is_local, is_uri
 from dpmodels.releases.plan import Line
 from tasks.run.accounts import charge_of, charges_of
@@ -58,15 +58,14 @@ def released_before(run: Run, ledger: Ledger, settings: Settings, lines: Sequenc
             if _identity(run.home, [(other.settings, other.plan.lines)]) == same:
                 free = f"nacre sample {name} --rows ROWS --out FILE --home {run.home}"
                 more = "" if charges[0].part else f"; to draw more rows from it, for nothing: {free}"
-                adds = _adding(ledger, charges)
-                return f"run {name} of account {charges[0].account} has released the same plan; {adds}{more}"
+                paid = f"run {name} of account {charges[0].account} has released the same plan"
+                return f"{paid}; a second charge {_adding(ledger.quote(*charges))}{more}"
     return ""
 
 
-def _adding(ledger: Ledger, charges: Sequence[Charge]) -> str:
-    quote, adds = ledger.quote(*charges), "tells more of everybody in the data, for what releases tell adds up"
+def _adding(quote: Quote) -> str:
     spent = f"epsilon={amounts.spent(quote.spent_before)} is spent, with it epsilon={amounts.spent(quote.spent_after)}"
-    return f"a second charge {adds}: {spent} of the cap of {amounts.written(quote.cap)}"
+    return f"tells more of everybody in the data, and adds up: {spent} of the cap of {amounts.written(quote.cap)}"
 
 
 def _sealed(ledger: Ledger, charge: Charge) -> Iterator[str]:

@@ -95,6 +95,20 @@ def test_rates_are_sorted_by_what_they_are_within_of_the_rate_of_all_rows() -> N
     assert "rates of a = true, 10 % of all, by d (beyond 10 points)" in said(sorted_rates.never)
 
 
+def test_means_and_quantiles_whose_errors_are_large_beside_them_are_named() -> None:
+    rough = {"estimate": 100.0, "expected_error": 47.0}
+    columns = [
+        column("value", 0.01, ordered=True, quantiles_within=0.01, mean={**rough, "expected_error": 5.0}, p99=rough),
+        column("avoided", 0.01, ordered=True, quantiles_within=0.01, mean=rough, p99=rough, avoid=["mean", "p99"]),
+        column("open", 0.01, ordered=True, quantiles_within=0.01, mean=rough, p99=rough, unseen={"quantile": True}),
+    ]
+    sorted_columns = uses(report(*columns))
+    assert sorted_columns is not None and "means and totals of open (errors of more than 20 %" in said(
+        sorted_columns.care
+    )
+    assert "99 % quantiles of value (errors of more than 20 % are to be expected)" in said(sorted_columns.care)
+
+
 def test_columns_that_are_off_by_more_than_their_noise_and_categories_that_no_row_has_are_named() -> None:
     moved = column("opened", 0.08, distance_to_release=0.06)
     gone = column("race", 0.04, synthetic=[1.0, 0.0], labels=["a", "b"])

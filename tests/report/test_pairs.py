@@ -14,7 +14,7 @@ from dpmodels.embeddings.residuals import Residuals, mix_of
 from dpmodels.releases.steps import NoisySum
 from dpmodels.report.bins import group_labels
 from dpmodels.report.pairs import grouped, pair_facts, pairs_of
-from dpmodels.report.within import DRAWN, GROUPS, pair_within
+from dpmodels.report.within import DRAWN, GROUPS, SPREAD, pair_within, within_95
 from dpmodels.statistics.dependence import dependence
 from tests.kit.every_kind import make
 from tests.kit.support import make_records, make_schema
@@ -55,6 +55,29 @@ def test_the_distance_to_be_expected_of_noise_is_the_one_that_noise_makes(kind: 
     assert all(figures[3] == pair_within(figures) for _, _, *figures in listed)
     beyond = np.mean(np.array(likely) > 1)
     assert 0.005 < beyond < 0.09, beyond  # one in twenty, of 60 releases of ten pairs
+
+
+def test_a_pair_is_within_its_noise_and_what_it_is_farther_off_has_noise_along_it() -> None:
+    expected, likely = 0.02, 0.027
+    assert pair_within([expected, 0.0, likely]) == pair_within([expected, expected, likely]) == likely
+    bounds = [pair_within([expected, distance / 100, likely]) for distance in range(40)]
+    assert bounds == sorted(bounds) and bounds[-1] == pytest.approx(0.39 + (likely - expected) / SPREAD, abs=0.001)
+    assert all(one <= within_95(expected, likely, distance / 100) for distance, one in enumerate(bounds))
+
+
+@pytest.mark.parametrize(
+    ("followed", "apart"), [(0, 0.3), (0, 1), (0, 3), (0.5, 0.3), (0.5, 1), (0.5, 3), (1, 0)], ids=str
+)
+def test_what_a_pair_is_within_holds_whether_rows_follow_the_noise_or_miss_by_themselves(
+    followed: float, apart: float
+) -> None:
+    """Rows follow so much of the noise, and miss by so much that has nothing to do with it, in 4,000 tables."""
+    noise, missed = np.random.default_rng(5).normal(0, 0.01, (2, 4000, 16))
+    off = followed * noise + apart * missed
+    halves, errors, distances = (np.abs(each).sum(axis=1) / 2 for each in (noise, off, off - noise))
+    expected, likely = float(halves.mean()), float(np.quantile(halves, 0.95))
+    beyond = [error > pair_within([expected, one, likely]) for error, one in zip(errors, distances, strict=True)]
+    assert np.mean(beyond) < 0.1, np.mean(beyond)
 
 
 @pytest.mark.parametrize("kind", ["counts", "residuals", "products"])
