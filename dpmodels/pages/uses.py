@@ -110,9 +110,11 @@ def _never(
         yield f"tables of two columns in {counted(len(farthest), 'pair')} (beyond {percent(FAR)})"
     yield from _rates(report, 1.0, math.inf)
     every = relations(report).values()
-    if hidden := sum(not one.is_certain for one in every):
-        which = "all" if hidden == len(every) else f"{hidden:,} of the"
-        yield f"whether two columns depend on each other, in {which} {counted(len(every), 'pair')}: noise would hide it"
+    if hidden := [one for one in every if not one.is_certain]:
+        which = "all" if len(hidden) == len(every) else f"{len(hidden):,} of the"
+        named = f" ({_strongest(hidden, report)})" if len(hidden) <= MOST_PAIRS else ""
+        pairs_of_all = f"{which} {counted(len(every), 'pair')}{named}"
+        yield f"whether two columns depend on each other, in {pairs_of_all}: noise would hide it"
     for one in columns:
         if gone := absent(one):
             yield f"whether {one['name']} is ever {listed(gone, MOST_ABSENT)}: no row has it, which noise may do"
@@ -135,21 +137,22 @@ def _rates(report: Facts, above: float, most: float) -> Iterator[str]:
     """Say by which columns the rates of the target are within so much of what there is of its class in all.
 
     A rate of 4 % within 5 points says nothing, and one of 50 % much: parts of the lesser of the rate and what is left.
+    Where noise would hide that the target depends on a column, its rates tell no group from another: they count as far.
     """
     rates = report.get("rates")
-    if not rates or not rates["columns"]:
+    if not rates:
         return
-    first = rates["columns"][0]
-    rows = zip(first["released"], first["share"], strict=True)
-    whole = sum(rate * share for rate, share in rows) / max(sum(first["share"]), 1e-300)
-    part = min(whole, 1 - whole)
-    worst = {report["columns"][one["column"]]["name"]: worst_rate(one) for one in rates["columns"]}
-    if names := [name for name in sorted(worst, key=worst.__getitem__) if above * part < worst[name] <= most * part]:
-        target = report["columns"][rates["target"]]["name"]
-        points = (
-            f"within {100 * most * part:.2g} points" if most < math.inf else f"beyond {100 * above * part:.2g} points"
-        )
-        yield f"rates of {target} = {rates['class']}, {percent(whole)} of all, by {listed(names)} ({points})"
+    target, pairs = report["columns"][rates["target"]], relations(report)
+    whole = target["synthetic"][target["labels"].index(rates["class"])]
+    part, parts = min(whole, 1 - whole), dict[str, float]()
+    for one in rates["columns"]:
+        relation = pairs.get((min(one["column"], rates["target"]), max(one["column"], rates["target"])))
+        least = 0.0 if relation is None or relation.is_certain else math.nextafter(NEAR, 1)
+        parts[report["columns"][one["column"]]["name"]] = max(least, worst_rate(one) / max(part, 1e-300))
+    if names := [name for name in sorted(parts, key=parts.__getitem__) if above < parts[name] <= most]:
+        bound = f"within {100 * most * part:.2g}" if most < math.inf else f"beyond {100 * above * part:.2g}"
+        said = f"rates of {target['name']} = {rates['class']}, {percent(whole)} of all"
+        yield f"{said}, by {listed(names)} ({bound} points)"
 
 
 def _strongest(some: Sequence[Relation], report: Facts) -> str:

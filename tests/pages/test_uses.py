@@ -53,7 +53,7 @@ def test_pairs_are_counted_and_relations_named_by_whether_they_are_kept() -> Non
     assert "two columns together in 1 more pair (within 20 %)" in said(sorted_pairs.care)
     assert "weaker in these rows than as released: a with c" in said(sorted_pairs.care)
     assert "tables of two columns in 1 pair (beyond 20 %)" in said(sorted_pairs.never)
-    assert "whether two columns depend on each other, in 1 of the 3 pairs: noise would hide it" in said(
+    assert "whether two columns depend on each other, in 1 of the 3 pairs (b with c): noise would hide it" in said(
         sorted_pairs.never
     )
 
@@ -86,12 +86,16 @@ def test_rates_are_sorted_by_what_they_are_within_of_the_rate_of_all_rows() -> N
             {"column": place, "within": within, **groups}
             for place, within in ((1, [0.02, 0.01]), (2, [0.02, 0.07]), (3, [0.3, 0.01]))
         ]
-        + [{"column": 4, "within": [0.02, 0.9], "released": [0.1, 0.1], "share": [0.97, 0.03]}],
+        + [{"column": 4, "within": [0.02, 0.9], "released": [0.1, 0.1], "share": [0.97, 0.03]}]
+        + [{"column": 5, "within": [0.01, 0.01], **groups}],
     }
-    sorted_rates = uses({**report(*(column(name, 0.01) for name in "abcde")), "rates": rates})
+    columns = [column(name, 0.01) for name in "abcdef"]
+    columns[0].update(labels=["false", "true"], synthetic=[0.9, 0.1])
+    hidden = [[0, 5, 0, 0, 0, 0.01, *HIDDEN]]
+    sorted_rates = uses({**report(*columns, distances=hidden), "rates": rates})
     assert sorted_rates is not None
     assert "rates of a = true, 10 % of all, by b and e (within 2.5 points)" in said(sorted_rates.good)
-    assert "rates of a = true, 10 % of all, by c (within 10 points)" in said(sorted_rates.care)
+    assert "rates of a = true, 10 % of all, by f and c (within 10 points)" in said(sorted_rates.care)
     assert "rates of a = true, 10 % of all, by d (beyond 10 points)" in said(sorted_rates.never)
 
 
