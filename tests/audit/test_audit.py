@@ -72,8 +72,12 @@ def test_odd_batches_keep_their_rules():
 def test_a_canary_in_every_step_is_told_by_its_scores_as_much_as_is_charged_and_no_more():
     """Little noise, so that thirty trainings say something: 20 steps of (1 - q) N(0, z^2) + q N(1, z^2)."""
     event = SampledGaussianEvent(noise_multiplier=0.4, sampling_probability=0.4, steps=20)
-    found, law = training.canary_epsilon(event, 1e-3, runs=30, alpha=0.05)
-    assert law and found > 0.2 and training.canary_within(event, found, training.Decimal("1e-3"))
+    for attempt in range(2):  # one in some tens of thirty trainings says too little
+        found, law = training.canary_epsilon(event, 1e-3, runs=30, alpha=0.05)
+        assert law and training.canary_within(event, found, training.Decimal("1e-3"))
+        if found > 0.2:
+            break
+        assert attempt == 0, found
     ratio = log_ratio(np.array([-3.0, 0.5, 4.0]), event)
     near = np.exp(-(np.array([-3.0, 0.5, 4.0]) ** 2) / 0.32), np.exp(-(np.array([-4.0, -0.5, 3.0]) ** 2) / 0.32)
     assert ratio == pytest.approx(np.log((0.6 * near[0] + 0.4 * near[1]) / near[0]))
