@@ -158,9 +158,8 @@ def _are_pairs(pairs: Facts | None, table: Schema, columns: Sequence[Facts]) -> 
 
 def _targets(contract: Contract, table: Schema) -> set[int]:
     """Return the places of the targets that columns are counted with; of a tree each table may have one."""
-    if contract.kind != "tree":
-        return set() if table.target_index is None else {table.target_index}
-    names = {contract.flat_of(name).target for name in contract.measured}
+    tree = contract if contract.kind == "tree" else None
+    names = {tree.flat_of(name).target for name in tree.measured} if tree else {table.target}
     return {place for place, name in enumerate(table.modelled) if name in names}
 
 

@@ -69,7 +69,7 @@ def test_what_was_released_before_is_named_before_it_is_charged_again(tmp_path: 
         f"run {run} of account clinic has released the same plan; a second charge tells more of everybody in the data"
     )
     code, _, err = run_cli(*words, "--out", tmp_path / "second")
-    assert code == 0 and f"{said}, for what releases tell adds up: epsilon=1 is spent, with it epsilon=1.4" in err
+    assert code == 0 and f"{said}, and adds up: epsilon=1 is spent, with it epsilon=1.4" in err
     free = f"nacre sample {run} --rows ROWS --out FILE --home {home}"
     assert f"of the cap of 9; to draw more rows from it, for nothing: {free}" in err
     for other in ("--target-epsilon", 2), ("--data-set-again", ""), ("--again", "for another team"):

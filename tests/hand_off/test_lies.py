@@ -421,8 +421,6 @@ LIES: list[tuple[Path, str, Callable[[Json], object]]] = [
     (USERS, "pairs", lambda report: report["pairs"]["tables"][0]["labels"][0][0].append(CHEAP)),
     (USERS, "pairs", lambda report: report["pairs"]["tables"][0]["labels"][1][1].append(CHEAP)),
     (TARGETED, "rates", lambda report: report["rates"].update(words=CHEAP)),
-    (TARGETED, "rates", lambda report: report["rates"].update({"class": CHEAP})),
-    (TARGETED, "rates", lambda report: report["rates"].update(target=0)),
     (TARGETED, "rates", lambda report: report["rates"]["columns"][0].update(words=CHEAP)),
     (TARGETED, "rates", lambda report: report["rates"]["columns"][0]["labels"][0].append(CHEAP)),
 ]

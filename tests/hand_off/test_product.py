@@ -207,12 +207,21 @@ def test_a_table_of_two_columns_that_cannot_be_drawn_is_a_fault(tmp_path: Path, 
 
 @pytest.mark.parametrize(
     "change",
-    [{"released": [0.5]}, {"column": 99}, {"column": 1.5}, {"column": True}, {"share": None}, {"within": [None] * 4}],
+    [
+        *({"column": place} for place in (99, 1.5, True)),
+        {"released": [0.5]},
+        {"share": None},
+        {"within": [None] * 4},
+        {"target": 0},
+        {"target": None},
+        {"class": "call 0800"},
+        {"columns": {}},
+    ],
 )
 def test_rates_that_cannot_be_drawn_are_a_fault(tmp_path: Path, change: Json) -> None:
     def changed(content: bytes) -> bytes:
-        report = json.loads(content)
-        report["rates"]["columns"][0].update(change)
+        rates = (report := json.loads(content))["rates"]
+        (rates if change.keys() & rates.keys() else rates["columns"][0]).update(change)
         return json.dumps(report).encode()
 
     golden = GOLDEN / "LAYOUT-13" / "targeted"

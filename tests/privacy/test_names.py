@@ -54,7 +54,7 @@ def test_nor_does_a_parquet_file_with_a_value_for_a_name(tmp_path: Path, caplog)
         pq.write_table(make_table(9).rename_columns({"ward": name}), tmp_path / "clinic.parquet")
         code, out, err = run_cli(*synthesize_words(tmp_path))
         assert code == 1 and "column ward: is in the schema but not in the data" in err
-        assert "lists the names, which may be values and are not printed here; nothing was charged" in err
+        assert "lists the names, which may be values and are not printed here; no value was looked at" in err
         assert "header" not in err and "first line" not in err
         nothing_private(out, err, caplog.text, everything(tmp_path))
 
