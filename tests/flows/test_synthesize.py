@@ -167,6 +167,7 @@ def test_an_exact_comparison_is_left_out_on_request(clinic):
     assert "internal" not in out and not list((clinic / "home").rglob("internal*"))
 
 
+@pytest.mark.nightly  # tests/tasks/test_stage.py and test_server.py look at stages and at what a server keeps
 def test_under_prefect_the_run_is_one_flow_run_and_a_planted_string_reaches_no_one(clinic, capfd, caplog):
     planted = "zQ7-unmistakable-Xw9"
     table = pq.read_table(clinic / "clinic.parquet")

@@ -233,6 +233,7 @@ def test_datacontract_finds_every_column_that_breaks_the_schema_and_no_other(tmp
 
 @pytest.mark.skipif(PROGRAM is None, reason="datacontract-cli is not installed")
 @pytest.mark.parametrize("folder", WITH, ids=lambda folder: folder.name)
+@pytest.mark.nightly_if("users")
 def test_datacontract_lints_and_tests_a_hand_off(folder: Path) -> None:
     assert run("lint", folder).returncode == 0 and failures(folder) == []
 

@@ -74,6 +74,7 @@ def rewrite(folder: Path, name: str, other: str) -> None:
 
 
 @pytest.mark.parametrize("balances", [1, 200])
+@pytest.mark.nightly_if("200")
 def test_trees_are_the_same_content_only_where_all_their_tables_are(tmp_path: Path, balances: int) -> None:
     write_bank(tmp_path, "bank", 1, balances)
     write_bank(tmp_path, "other", 2)
@@ -92,6 +93,7 @@ class OfRoot(Fingerprint):
 
 
 @pytest.mark.parametrize(("balances", "how"), [(1, "copied"), (200, "copied"), (200, "rewritten")])
+@pytest.mark.nightly_if("200-copied")
 def test_a_tree_that_an_earlier_version_read_is_no_second_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, balances: int, how: str
 ) -> None:

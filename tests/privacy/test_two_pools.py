@@ -240,6 +240,7 @@ def test_a_result_that_a_state_names_is_not_loaded(site: Site, canary: Path, pic
     assert not canary.exists()
 
 
+@pytest.mark.nightly  # what a worker of the pool that trains refuses is held beside it
 def test_a_cancellation_ends_our_process_and_no_other_and_the_worker_goes_on(site: Site) -> None:
     asked = changed(site, "config.model.training.steps", 100_000)
     asked["config"]["privacy"]["target_epsilon"] = (

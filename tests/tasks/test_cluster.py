@@ -181,6 +181,7 @@ def test_a_cluster_that_cannot_help_is_refused_before_anything_is_charged(proces
         pass
 
 
+@pytest.mark.nightly  # the refusal is held above, and a run that goes on elsewhere in tests/kinds
 def test_from_the_command_line_an_unreachable_cluster_costs_nothing_and_resuming_goes_on_elsewhere(
     processes, tmp_path, monkeypatch
 ):
