@@ -105,9 +105,8 @@ def _never(
     for figure, words in (("mean", "means and totals"), ("p99", "99 % quantiles")):
         if avoided := [one["name"] for one in columns if figure in one.get("avoid", ()) and one["name"] not in lost]:
             yield f"{words} of {listed(avoided)}"
-    farthest = sorted((places for places, error in pairs.items() if error > FAR), key=lambda places: -pairs[places])
-    if farthest:
-        yield f"tables of two columns in {counted(len(farthest), 'pair')} (beyond {percent(FAR)})"
+    if number := sum(error > FAR for error in pairs.values()):
+        yield f"tables of two columns in {counted(number, 'pair')} (beyond {percent(FAR)})"
     yield from _rates(report, 1.0, math.inf)
     every = relations(report).values()
     if hidden := [one for one in every if not one.is_certain]:
