@@ -57,8 +57,12 @@ def uses(report: Facts) -> Uses | None:
 
 
 def _error(column: Facts) -> float:
-    """Return what a column is within: the larger of its quantiles and its shares."""
-    return max(likely_error(column), rank_error(column) if column["ordered"] else 0.0)
+    """Return what a column is within: the larger of its quantiles and its shares.
+
+    Of values that were set to a discovered bound it says what was left, so such a column is to be used with care.
+    """
+    least = math.nextafter(CLOSE, 1) if column.get("discovered_bounds") else 0.0
+    return max(likely_error(column), rank_error(column) if column["ordered"] else 0.0, least)
 
 
 def _pairs(report: Facts) -> dict[tuple[int, int], float]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmodels.contract.columns import Integer, Modelled, Number
+from dpmodels.contract.columns import Datetime, Integer, Modelled, Number
 from dpmodels.generators.tails import SIGNIFICANT, Pooled
 from dpmodels.methods.parts.marginals import Marginal
 from dpmodels.pages.page import percent, short
@@ -186,14 +186,14 @@ def crowded(column: Modelled, noisy: Marginal) -> str | None:
 
 def discovered_bounds(column: Modelled, name: str, contract: Contract) -> list[str]:
     """Return the bounds of a column that were discovered and to which values beyond were set."""
-    if not isinstance(column, Integer | Number) or column.outside != "clip":
+    if not isinstance(column, Integer | Number | Datetime) or column.outside != "clip":
         return []
     return [key for key in SIDES if key in discovered_keys(contract, name)]
 
 
 def cut(column: Modelled, bounds: Sequence[str]) -> str | None:
     """Say that bounds were discovered and values beyond were set to them; None where there are no such bounds."""
-    if not isinstance(column, Integer | Number) or not bounds:
+    if not isinstance(column, Integer | Number | Datetime) or not bounds:
         return None
     ends = " and ".join(f"{key} {written(column, {'min': column.low, 'max': column.high}[key])}" for key in bounds)
     off = " or ".join(SIDES[key] for key in bounds)

@@ -33,6 +33,12 @@ def test_columns_are_sorted_by_what_they_are_within() -> None:
     assert "anything about a single person" in sorted_columns.never[-1]
 
 
+def test_a_column_whose_bound_was_discovered_is_to_be_used_with_care() -> None:
+    sorted_columns = uses(report(column("opened", 0.01, discovered_bounds=["max"]), column("near", 0.01)))
+    assert sorted_columns is not None and "of opened (within 20 %)" in said(sorted_columns.care)
+    assert "shares and quantiles of near (within 5 %)" in said(sorted_columns.good)
+
+
 def test_of_a_number_the_larger_of_both_figures_counts_and_what_to_avoid_is_named() -> None:
     number = column("age", 0.01, ordered=True, quantiles_within=0.1, avoid=["mean", "p99"])
     sorted_columns = uses(report(number))

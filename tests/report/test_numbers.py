@@ -278,6 +278,16 @@ def test_values_in_one_cell_beside_zeros_may_lie_at_its_lower_end_and_are_warned
         assert said.count("For the next release") == 1
 
 
+def test_a_discovered_bound_of_days_is_warned_of_and_verify_knows_the_sentence() -> None:
+    days = {"type": "datetime", "min": "1999-01-01", "max": "1999-12-31", "outside": "clip"}
+    source = f"charged release discover-{'0' * 16}, epsilon=0.1, delta=1e-06: min of x; max of x"
+    schema = Schema.model_validate({"name": "t", "sources": [source], "columns": {"x": days}})
+    bounds = discovered_bounds(schema.columns["x"], "x", schema)
+    said = str(cut(schema.columns["x"], bounds))
+    assert bounds == ["min", "max"] and "1999-01-01 and max 1999-12-31 were discovered" in said
+    assert is_warning(said)
+
+
 def test_what_is_stated_lies_within_the_public_bounds() -> None:
     columns = {"x": {"type": "integer", "min": 1, "max": 5}, "y": {"type": "boolean"}}
     column = Codec(Schema.model_validate({"name": "t", "columns": columns})).columns["x"]
