@@ -11,13 +11,13 @@ from dpmodels.pages.maps import beside, stairs
 from dpmodels.pages.page import percent, percent_up
 from dpmodels.pages.plots import Shares, bars, histogram
 from dpmodels.pages.relations import Relation, relations
-from dpmodels.pages.uses import MOST_ABSENT, absent, listed, worst_rate
+from dpmodels.pages.uses import MOST_ABSENT, absent, counting, listed, whole_rate, worst_rate
 
 Facts = Mapping[str, Any]
-MOST_CATEGORIES = 12
+MOST_CATEGORIES = 20
 """Categories drawn one by one; the rest of a longer list is drawn as one."""
-FIRST, MOST = 12, 240
-"""Columns of a table that are drawn at once; and those that are drawn at all."""
+FIRST, FEW, MOST = 12, 3, 240
+"""Columns of a table that are drawn at once; so few more, that they are too; and those that are drawn at all."""
 LISTED = 100
 """Pairs of columns that a table lists."""
 LONG = re.compile(r"(?<![-:.\d])-?(\d{5,}(\.\d+)?|\d+\.\d+)(?![-:.\d])")
@@ -46,9 +46,10 @@ def multiples(columns: Sequence[Facts]) -> list[Multiples]:
     room, drawn = MOST, list[Multiples]()
     for table, members in tables.items():
         warned_first = sorted(range(len(members)), key=lambda place: "warning" not in members[place])[:room]
+        number = FIRST if len(warned_first) > FIRST + FEW else FIRST + FEW
         first, further = (
             [column_figure(members[place]) for place in sorted(some)]
-            for some in (warned_first[:FIRST], warned_first[FIRST:])
+            for some in (warned_first[:number], warned_first[number:])
         )
         room -= len(warned_first)
         drawn.append(Multiples(table, first, further, len(members) - len(warned_first)))
@@ -138,18 +139,21 @@ def rate_figures(facts: Facts) -> tuple[str, list[Figure]] | None:
     rates = facts.get("rates")
     if not rates:
         return None
-    columns = facts["columns"]
-    return f"{columns[rates['target']]['name']} = {rates['class']}", [_rate(columns, one) for one in rates["columns"]]
+    columns, whole = facts["columns"], whole_rate(facts)
+    counted = [(one, index) for one in rates["columns"] for index in counting(one["share"])]
+    most = max((one[key][index] for one, index in counted for key in ("released", "synthetic")), default=0.0)
+    scale = whole, max(most, whole, 1e-9)
+    drawn = [_rate(columns[one["column"]], one, scale) for one in rates["columns"]]
+    return f"{columns[rates['target']]['name']} = {rates['class']}", drawn
 
 
-def _rate(columns: Sequence[Facts], rates: Facts) -> Figure:
+def _rate(column: Facts, rates: Facts, scale: tuple[float, float]) -> Figure:
     """Draw the rate of the target in each group of a column, as released and in the synthetic rows."""
-    column = columns[rates["column"]]
     separator = " or " if column["ordered"] else ", "
     labels = [separator.join(group) for group in rates["labels"]]
     released = Shares("released", rates["released"], rates["stddev"])
     said = f"within {percent(worst_rate(rates))[:-1].strip()} points"
-    drawn = bars(column["name"], said, _brief(labels), released, Shares("synthetic", rates["synthetic"]))
+    drawn = bars(column["name"], said, _brief(labels), released, Shares("synthetic", rates["synthetic"]), scale)
     rows = tuple(
         (label, *(percent(rates[key][index]) for key in ("released", "stddev", "synthetic", "share")))
         for index, label in enumerate(labels)

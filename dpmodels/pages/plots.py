@@ -26,6 +26,8 @@ LETTER = 7.0
 """Width of a letter beneath an axis, at most."""
 MOST_TICK = 21
 """Letters of a label beneath an axis."""
+END = 3
+"""Half the height of a whisker's end."""
 DEVIATIONS = 2
 """Standard deviations that a whisker reaches either way."""
 SPIKE = 4.0
@@ -155,13 +157,21 @@ def curve(title: str, note: str, labels: Sequence[str], shares: Shares) -> Figur
     return _figure(title, note, labels, [shares], HEIGHT, parts)
 
 
-def bars(title: str, note: str, labels: Sequence[str], shares: Shares | None, marks: Shares | None = None) -> Figure:
+def bars(
+    title: str,
+    note: str,
+    labels: Sequence[str],
+    shares: Shares | None,
+    marks: Shares | None = None,
+    scale: tuple[float, float] | None = None,
+) -> Figure:
     """Draw one lying bar a category, its label and its percentages in the same line; marks are lines across the bars.
 
-    Whose deviations are known has whiskers as well; marks have them in the place of lines.
+    Whose deviations are known has whiskers as well, with an end where the axis does not cut them; marks have them in
+    the place of lines. A ``scale`` is what a line over all bars stands at, and where the axis ends.
     """
     series = [each for each in (shares, marks) if each]
-    begin, end, top = 122.0, WIDTH - FIGURE * len(series), _top(shares, marks)
+    begin, end, top = 122.0, WIDTH - FIGURE * len(series), scale[1] if scale else _top(shares, marks)
     places = [WIDTH - FIGURE * after for after in reversed(range(len(series)))]
 
     def x(share: float) -> float:
@@ -179,12 +189,16 @@ def bars(title: str, note: str, labels: Sequence[str], shares: Shares | None, ma
         parts.append(box(begin, line + 2, end - begin, thick, "track"))
         if shares:
             parts.append(box(begin, line + 2, x(shares.values[index]) - begin, thick))
-        for low, high in (each.reach[index] for each in series if each.stddev):
-            parts.append(path("whisker", (f"M{number(x(low))} {number(middle)}H{number(x(high))}",)))
+        for reach in (each.reach[index] for each in series if each.stddev):
+            ends = [f"M{number(x(one))} {number(middle - END)}v{2 * END}" for one in reach if 0 <= one <= top]
+            low, high = map(x, reach)
+            parts.append(path("whisker", (f"M{number(low)} {number(middle)}H{number(high)}", *ends)))
         if marks and not marks.stddev:
             parts.append(path("mark", (f"M{number(x(marks.values[index]))} {number(line)}v{number(thick + 4)}",)))
         for place, each in zip(places, series, strict=True):
             parts.append(words(place, middle + 4, percent(each.values[index]), "end"))
+    if scale:
+        parts.append(path("axis", (f"M{number(x(scale[0]))} {number(first)}v{number(len(labels) * height)}",)))
     return _figure(title, note, labels, series, 4 + first + len(labels) * height, parts)
 
 

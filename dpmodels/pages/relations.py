@@ -48,6 +48,11 @@ class Relation:
         """
         return self.is_certain and self.synthetic < KEPT * (self.released - self.likely)
 
+    @property
+    def is_kept(self) -> bool:
+        """Tell whether a certain relation is not weaker in the synthetic rows."""
+        return self.is_certain and not self.is_weakened
+
 
 def relations(report: Mapping[str, Any]) -> dict[tuple[int, int], Relation]:
     """Return how every two columns that were counted together depend on each other, by their places.

@@ -15,16 +15,16 @@ from dpmodels.pages.glance import (
     worst_first,
 )
 from dpmodels.pages.page import percent
-from dpmodels.pages.relations import Relation, relations
+from dpmodels.pages.relations import KEPT, Relation, relations
 from dpmodels.plural import counted
 
 Facts = Mapping[str, Any]
 CLOSE, FAR = 0.05, 0.2
 """Within what a figure is for it to be of use, and beyond what it is of none."""
-NEAR = 0.25
-"""Part of a rate of all rows within which the rates of groups are for them to be of use; beyond all of it, of none."""
+NEAR, WRONG = 0.25, 0.5
+"""Parts of a rate of all rows: within what the rates of groups are for them to be of use, and beyond what of none."""
 SMALL = 0.05
-"""Part of the rows below which a group's rate does not count for its column."""
+"""Part of the rows below which a group's rate does not count for its column, unless it is one of the two largest."""
 MOST_NAMED = 8
 """Names in a sentence."""
 MOST_PAIRS = 5
@@ -73,8 +73,12 @@ def _pairs(report: Facts) -> dict[tuple[int, int], float]:
 def _close(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], float], report: Facts) -> Iterator[str]:
     if names := [name for name, error in errors.items() if error <= CLOSE]:
         yield f"shares and quantiles of {listed(names)} (within {percent(CLOSE)})"
-    if kept := [one for one in relations(report).values() if one.is_certain and not one.is_weakened]:
-        yield f"relations in broad groups that stand out of the noise and are kept: {_strongest(kept, report)}"
+    kept = [one for one in relations(report).values() if one.is_kept]
+    if near := [one for one in kept if pairs[one.columns] <= FAR]:
+        said = (
+            f"relations in broad groups that stand out of the noise, kept to {percent(KEPT)} of what is certain of them"
+        )
+        yield f"{said} or more: {_strongest(near, report)}"
     if close := sum(error <= CLOSE for error in pairs.values()):
         of_pairs = f"{close:,} of {counted(len(pairs), 'pair')}"
         yield f"tables of two columns in broad groups, as shares of all rows, in {of_pairs} (within {percent(CLOSE)})"
@@ -87,7 +91,10 @@ def _with_care(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], floa
         yield f"shares and quantiles of {listed(names)} (within {percent(FAR)})"
     if number := sum(CLOSE < error <= FAR for error in pairs.values()):
         yield f"two columns together in {counted(number, 'more pair')} (within {percent(FAR)})"
-    yield from _rates(report, NEAR, 1.0)
+    yield from _rates(report, NEAR, WRONG)
+    kept = [one for one in relations(report).values() if one.is_kept]
+    if vague := [one for one in kept if pairs[one.columns] > FAR]:
+        yield f"relations that are there for certain, though not how strong they are: {_strongest(vague, report)}"
     if weaker := [one for one in relations(report).values() if one.is_weakened]:
         yield f"relations that are weaker in these rows than as released: {_strongest(weaker, report)}"
     for figure, words in (("mean", "means and totals"), ("p99", "99 % quantiles")):
@@ -111,13 +118,15 @@ def _never(
             yield f"{words} of {listed(avoided)}"
     if number := sum(error > FAR for error in pairs.values()):
         yield f"tables of two columns in {counted(number, 'pair')} (beyond {percent(FAR)})"
-    yield from _rates(report, 1.0, math.inf)
+    yield from _rates(report, WRONG, math.inf)
     every = relations(report).values()
     if hidden := [one for one in every if not one.is_certain]:
         which = "all" if len(hidden) == len(every) else f"{len(hidden):,} of the"
         named = f" ({_strongest(hidden, report)})" if len(hidden) <= MOST_PAIRS else ""
         pairs_of_all = f"{which} {counted(len(every), 'pair')}{named}"
-        yield f"whether two columns depend on each other, in {pairs_of_all}: noise would hide it"
+        yield f"whether two columns depend on each other, in {pairs_of_all}: noise hides it, and these rows show noise"
+    if joined := _joined(report):
+        yield f"how single categories of {listed(joined)} differ in another column: only groups of them are judged"
     for one in columns:
         if gone := absent(one):
             yield f"whether {one['name']} is ever {listed(gone, MOST_ABSENT)}: no row has it, which noise may do"
@@ -130,10 +139,30 @@ def _is_rough(column: Facts, figure: str) -> bool:
     return known and error_of(column, figure) is not None and relative_error(column, figure) > FAR
 
 
+def _joined(report: Facts) -> list[str]:
+    """Name the columns whose categories are joined to groups in the rates of a target; without one, in drawn pairs."""
+    rates, tables = report.get("rates"), (report.get("pairs") or {}).get("tables", ())
+    shown = [(one["column"], one["labels"]) for one in rates["columns"]] if rates else []
+    shown += [] if rates else [two for one in tables for two in zip(one["columns"], one["labels"], strict=True)]
+    joined = {place for place, groups in shown if any(len(labels) > 1 for labels in groups)}
+    return [one["name"] for place, one in enumerate(report["columns"]) if place in joined and not one["ordered"]]
+
+
 def worst_rate(rates: Facts) -> float:
-    """Return within what the rates by a column are, in every group that is not small."""
-    pairs = zip(rates["within"], rates["share"], strict=True)
-    return max((within for within, share in pairs if share >= SMALL), default=1.0)
+    """Return within what the rates by a column are, in its two largest groups and every other that is not small."""
+    return max((rates["within"][index] for index in counting(rates["share"])), default=1.0)
+
+
+def counting(shares: Sequence[float]) -> list[int]:
+    """Return the places of the groups whose rates count: the two largest, and every other that is not small."""
+    largest = sorted(range(len(shares)), key=lambda index: -shares[index])
+    return [index for rank, index in enumerate(largest) if rank < 2 or shares[index] >= SMALL]
+
+
+def whole_rate(report: Facts) -> float:
+    """Return how many of all synthetic rows have the class of the target whose rates a report states."""
+    target = report["columns"][report["rates"]["target"]]
+    return float(target["synthetic"][target["labels"].index(report["rates"]["class"])])
 
 
 def _rates(report: Facts, above: float, most: float) -> Iterator[str]:
@@ -146,7 +175,7 @@ def _rates(report: Facts, above: float, most: float) -> Iterator[str]:
     if not rates:
         return
     target, pairs = report["columns"][rates["target"]], relations(report)
-    whole = target["synthetic"][target["labels"].index(rates["class"])]
+    whole = whole_rate(report)
     part, parts = min(whole, 1 - whole), dict[str, float]()
     for one in rates["columns"]:
         relation = pairs.get((min(one["column"], rates["target"]), max(one["column"], rates["target"])))

@@ -15,7 +15,7 @@ GROUPS = 4
 """Groups that the cells of a column are joined to, at most: finer, noise would be most of every distance of a pair."""
 DRAWN = 6
 """Pairs that a report draws."""
-MOST_RATES = 12
+MOST_RATES = 20
 """Categories by each of which the rate of a target is stated; more are joined to groups."""
 NAMED = 12
 """Categories of a group that are named."""

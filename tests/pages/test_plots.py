@@ -11,7 +11,7 @@ from dpmodels.comparison.beside import _shares
 from dpmodels.contract.columns import Continuous
 from dpmodels.pages.drawing import two_lines
 from dpmodels.pages.internal import _column as internal_figure
-from dpmodels.pages.multiples import FIRST, MOST, column_figure, multiples, pair_tables, pairs_figure
+from dpmodels.pages.multiples import FEW, FIRST, MOST, column_figure, multiples, pair_tables, pairs_figure
 from dpmodels.pages.plots import FLOOR, LEFT, WIDTH, Shares, bars
 from dpmodels.report.report import column_facts
 from tests.kit.every_kind import make
@@ -118,7 +118,18 @@ def test_released_counts_have_whiskers_of_their_noise_from_a_floor_of_zero(order
     if ordered:  # the axis ends at 0.7, where the first whisker does; what is below zero is cut there
         assert places == [114.5, pytest.approx(130 - 120 * 5 / 7, abs=0.1), 10, 251.5, 130, 130]
     else:
-        assert places == [pytest.approx(122 + 72 * 5 / 7, abs=0.1), 42.5, 194, 122, 82.5, 122]
+        begin = pytest.approx(122 + 72 * 5 / 7, abs=0.1)  # what is below zero is cut there, and has no end
+        assert places == [begin, 42.5, 194, begin, 39.5, 194, 39.5, 122, 82.5, 122]
+
+
+def test_bars_of_a_common_scale_are_cut_where_it_ends_and_have_a_line_over_all() -> None:
+    shares = Shares("released", [0.2, 0.6], [0.01, 0.01])
+    figure = bars("x", "", ["a", "b"], shares, Shares("synthetic", [0.1, 0.7]), (0.1, 0.4))
+    svg, end = str(figure.svg), WIDTH - 2 * 63
+    ends = [float(place) for place in re.findall(r"M([\d.]+) [\d.]+v6", svg)]
+    assert ends == [pytest.approx(122 + (end - 122) * share / 0.4, abs=0.1) for share in (0.18, 0.22)]  # none of b
+    assert f'class="axis" d="M{122 + (end - 122) / 4:g} ' in svg
+    assert re.findall(r'class="mark" d="M([\d.]+)', svg) == ["140", str(end)]
 
 
 def test_many_columns_are_few_pictures_and_the_rest_where_somebody_opens_them() -> None:
@@ -127,6 +138,8 @@ def test_many_columns_are_few_pictures_and_the_rest_where_somebody_opens_them() 
     (one,) = multiples(columns)
     assert (len(one.first), len(one.further), one.left_out) == (FIRST, MOST - FIRST, 1000 - MOST)
     assert [each.title for each in one.first] == [*(f"c{n}" for n in range(FIRST - 1)), "c900"]
+    (all_at_once,) = multiples(columns[: FIRST + FEW])
+    assert len(all_at_once.first) == FIRST + FEW and not all_at_once.further
     several = multiples([one | {"table": "ab"[n % 2]} for n, one in enumerate(columns[:5])])
     assert [(each.table, len(each.first)) for each in several] == [("a", 3), ("b", 2)]
 

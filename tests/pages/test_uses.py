@@ -55,13 +55,33 @@ def test_pairs_are_counted_and_relations_named_by_whether_they_are_kept() -> Non
     sorted_pairs = uses(report(*(column(name, 0.01) for name in "abc"), distances=distances, target=0))
     assert sorted_pairs is not None
     assert "tables of two columns in broad groups, as shares of all rows, in 1 of 3 pairs" in said(sorted_pairs.good)
-    assert "that stand out of the noise and are kept: a with b |" in said(sorted_pairs.good)
+    assert "out of the noise, kept to 80 % of what is certain of them or more: a with b |" in said(sorted_pairs.good)
     assert "two columns together in 1 more pair (within 20 %)" in said(sorted_pairs.care)
     assert "weaker in these rows than as released: a with c" in said(sorted_pairs.care)
     assert "tables of two columns in 1 pair (beyond 20 %)" in said(sorted_pairs.never)
-    assert "whether two columns depend on each other, in 1 of the 3 pairs (b with c): noise would hide it" in said(
+    assert "whether two columns depend on each other, in 1 of the 3 pairs (b with c): noise hides it, and" in said(
         sorted_pairs.never
     )
+
+
+def test_a_relation_of_a_pair_that_is_far_off_is_certain_and_of_unknown_strength() -> None:
+    facts = report(*(column(name, 0.01) for name in "ab"), distances=[[0, 1, 0, 0, 0, 0.21, *KEPT]])
+    sorted_pairs = uses(facts)
+    assert sorted_pairs is not None and "a with b" not in said(sorted_pairs.good)
+    assert "relations that are there for certain, though not how strong they are: a with b" in said(sorted_pairs.care)
+
+
+def test_columns_whose_categories_are_joined_to_groups_are_named() -> None:
+    columns = [column("a", 0.01), column("ward", 0.01), column("age", 0.01, ordered=True, quantiles_within=0.01)]
+    groups, figures = [["w1"], ["w2", "w3"]], {"released": [0.1, 0.1], "share": [0.5, 0.5], "within": [0.01, 0.01]}
+    rates = {"target": 0, "class": "b", "columns": [{"column": one, "labels": groups, **figures} for one in (1, 2)]}
+    sorted_rates = uses({**report(*columns), "rates": rates})
+    assert sorted_rates is not None and "how single categories of ward differ in another" in said(sorted_rates.never)
+    rates["columns"][0]["labels"] = [["w1"], ["w2"]]
+    one_by_one = uses({**report(*columns), "rates": rates})
+    assert one_by_one is not None and "single categories" not in said(one_by_one.never)
+    in_pairs = uses(report(*columns, tables=[{"columns": [0, 1], "labels": [[["a"], ["b"]], groups]}]))
+    assert in_pairs is not None and "how single categories of ward differ in another" in said(in_pairs.never)
 
 
 def test_a_relation_is_certain_beyond_noise_and_weakened_beyond_what_noise_added_to_it() -> None:
@@ -84,25 +104,27 @@ def test_the_strongest_of_many_independent_pairs_is_called_noise() -> None:
 
 
 def test_rates_are_sorted_by_what_they_are_within_of_the_rate_of_all_rows() -> None:
-    groups = {"released": [0.1, 0.1], "share": [0.5, 0.5]}
+    groups: dict[str, Any] = {"released": [0.1, 0.1], "share": [0.5, 0.5], "labels": [["g"], ["h"]]}
+    small = {"released": [0.1, 0.1, 0.1], "share": [0.5, 0.46, 0.04], "labels": [["g"], ["h"], ["i"]]}
     rates = {
         "target": 0,
         "class": "true",
         "columns": [
             {"column": place, "within": within, **groups}
-            for place, within in ((1, [0.02, 0.01]), (2, [0.02, 0.07]), (3, [0.3, 0.01]))
+            for place, within in ((1, [0.02, 0.01]), (2, [0.02, 0.05]), (3, [0.06, 0.01]))
         ]
-        + [{"column": 4, "within": [0.02, 0.9], "released": [0.1, 0.1], "share": [0.97, 0.03]}]
-        + [{"column": 5, "within": [0.01, 0.01], **groups}],
+        + [{"column": 4, "within": [0.02, 0.01, 0.9], **small}]
+        + [{"column": 5, "within": [0.01, 0.01], **groups}]
+        + [{"column": 6, "within": [0.001, 0.9], **groups, "share": [0.97, 0.03]}],
     }
-    columns = [column(name, 0.01) for name in "abcdef"]
+    columns = [column(name, 0.01) for name in "abcdefg"]
     columns[0].update(labels=["false", "true"], synthetic=[0.9, 0.1])
     hidden = [[0, 5, 0, 0, 0, 0.01, *HIDDEN]]
     sorted_rates = uses({**report(*columns, distances=hidden), "rates": rates})
     assert sorted_rates is not None
     assert "rates of a = true, 10 % of all, by b and e (within 2.5 points)" in said(sorted_rates.good)
-    assert "rates of a = true, 10 % of all, by f and c (within 10 points)" in said(sorted_rates.care)
-    assert "rates of a = true, 10 % of all, by d (beyond 10 points)" in said(sorted_rates.never)
+    assert "rates of a = true, 10 % of all, by f and c (within 5 points)" in said(sorted_rates.care)
+    assert "rates of a = true, 10 % of all, by d and g (beyond 5 points)" in said(sorted_rates.never)
 
 
 def test_means_and_quantiles_whose_errors_are_large_beside_them_are_named() -> None:
