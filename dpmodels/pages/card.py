@@ -98,6 +98,7 @@ def render_statement(facts: Mapping[str, Any]) -> str:
         **_told(facts),
         questions=answers(facts, accounts),
         accounts=accounts[:FEW_CLIENTS],
+        signed=sum(bool(one["approved"]) for one in accounts),
         further=len(accounts[FEW_CLIENTS:]),
         sources=[cut(one) for one in facts["content"].get("sources", ())[:MOST_SOURCES]],
         fingerprint=fingerprint,

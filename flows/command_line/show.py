@@ -46,6 +46,9 @@ PRODUCTS = {
     "soft-labels.parquet": "soft labels",
 }
 """What a hand-off holds besides its report, and what it is called."""
+CHECKED = ("files", "budget", "unit", "charge", "signature", "approved", "may_leave", "records")
+UNSEEN = "not_checked"
+"""What a check of a hand-off has seen, by the names of its facts, and what none can see."""
 PAGES = {"statement.html": "statement for an officer", "data-sheet.html": "data sheet", "model-card.html": "model card"}
 
 
@@ -294,13 +297,22 @@ def show_verified(
         print_json({"verdict": verified.verdict, **facts, "cautions": verified.cautions, "notes": verified.notes})
     else:
         echo(verified.headline)
-        print_facts("hand-off", spaced(facts))
+        for title, names in _in_blocks(facts).items():
+            echo(title)
+            print_facts("", spaced({name: facts[name] for name in names}))
     for kind, remarks in (("caution", verified.cautions), ("note", verified.notes)):
         for one in remarks:
             echo(f"{kind}: {one}", err=True)
     if verified.may_not_leave:
         raise typer.Exit(NOT_TO_LEAVE)
     exit_on(verified.verdict != VERIFIED)
+
+
+def _in_blocks(facts: Mapping[str, str]) -> dict[str, list[str]]:
+    """Sort what a check says of a hand-off: what it has seen, what whoever made it says, and what nobody can see."""
+    declared = [name for name in facts if name not in (*CHECKED, UNSEEN)]
+    blocks = {"checked": [name for name in CHECKED if name in facts], "declared, and not checked": declared}
+    return {**blocks, "beyond any check of files": [UNSEEN]}
 
 
 def held_to(gate: Verdicts) -> str:

@@ -180,7 +180,7 @@ def test_relations_that_no_release_shows_are_a_fault(tmp_path: Path, change: Cal
         lambda table: table.update(stddev=[[9.0] * len(line) for line in table["stddev"]]),
         lambda table: table.update(synthetic=[[0.0] * len(line) for line in table["synthetic"]]),
         lambda table: table["synthetic"][0].__setitem__(0, 1.5),
-        lambda table: table["released"][0].__setitem__(0, table["released"][0][0] + 0.5),
+        lambda table: table.update(released=table["synthetic"]),
     ],
 )
 def test_shares_of_two_columns_that_no_release_has_are_a_fault(

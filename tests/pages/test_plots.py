@@ -216,4 +216,4 @@ def test_the_numbers_of_a_column_have_every_category_also_those_that_are_not_dra
     facts = {"name": "x", "type": "categorical", "labels": names, "values": 30, "ordered": False, "synthetic": share}
     figure = column_figure(facts | {"released": share, "released_stddev": [0.01] * 30})
     assert [row[0] for row in figure.rows] == names and len(figure.header) == len(figure.rows[0])
-    assert "the 11 largest of 30" in figure.foot
+    assert "the 19 largest of 30" in figure.foot

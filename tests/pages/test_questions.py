@@ -2,6 +2,7 @@
 
 import json
 import re
+from decimal import Decimal
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -207,6 +208,29 @@ def test_who_made_and_signed_it_is_the_operator_s_word_or_said_to_be_undeclared(
 
 
 def test_what_concerns_europe_and_what_concerns_health_data_in_the_united_states_stand_apart() -> None:
-    rows = re.findall(r'<th scope="row">([^<]*)</th><td>(.*?)</td></tr>', render_statement(facts()), re.DOTALL)
-    assert [title for title, said in rows if "GDPR, recital" in said] == ["In an assessment under the GDPR (EU, UK)"]
+    page = render_statement(facts())
+    rows = re.findall(r'<th scope="row">([^<]*)</th><td>(.*?)</td></tr>', page, re.DOTALL)
+    europe = page.partition('<h2 id="assessment">')[2].partition("<h2>")[0]
+    assert "GDPR (EU, UK), or Regulation (EU) 2018/1725" in europe and "recital 26" in europe and "CFR" not in europe
     assert [title for title, said in rows if "45 CFR" in said] == ["Under HIPAA (US health data alone)"]
+
+
+def test_the_first_lines_of_a_statement_say_what_was_promised_who_approved_and_what_is_left() -> None:
+    def tiles(card: dict[str, Any]) -> dict[str, str]:
+        box = render_statement(card).partition('<dl class="facts">')[2].partition("</dl>")[0]
+        return {name: re.sub("<[^>]+>", "", said) for name, said in re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", box)}
+
+    card = facts()
+    whole = tiles(card)
+    assert whole["promised"].startswith("ε = ") and "δ = " in whole["promised"] and whole["hidden"]
+    assert whole["charge approved"] == ("yes by an officer's key" if card["hand_off"]["approved"] else "no")
+    assert whole["declared"] == "11 of 11; not stated: 0" and whole["budget left"].endswith(f"of ε = {cap_of(card)}")
+    card["given"], card["accounts"] = {}, []
+    nothing = tiles(card)
+    assert nothing["declared"].startswith("0 of ") and nothing["budget left"] == "not known here"
+    card["hand_off"]["approved"] = None
+    assert tiles(card)["charge approved"] == "not known here"
+
+
+def cap_of(card: dict[str, Any]) -> str:
+    return str(Decimal(card["accounts"][0]["cap"]).normalize())
