@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -109,6 +110,11 @@ def test_the_verdict_tells_who_vouches_and_so_does_the_exit_status(tmp_path: Pat
     assert code == 0 and out.startswith("VERIFIED: ") and nacre.verify(hand_off, public).verdict == VERIFIED
     code, out, _ = run_cli("verify", hand_off, "--public-key", public, "--json")
     assert code == 0 and json.loads(out)["verdict"] == VERIFIED
+    blocks = re.split(
+        r"^(checked|declared, and not checked|beyond any check of files)$", run_cli("verify", hand_off)[1], flags=re.M
+    )
+    assert "budget: " in blocks[2] and "signature: " in blocks[2] and "purpose: " not in blocks[2]
+    assert "purpose: " in blocks[4] and "account: " in blocks[4] and blocks[6].strip().startswith("not checked: ")
     other = write_key(tmp_path / "other.pem")[1]
     code, out, err = run_cli("verify", hand_off, "--public-key", other, "--json")
     assert code == 1 and json.loads(out)["verdict"] == FAULTY and "another key" in err
