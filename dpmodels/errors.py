@@ -297,13 +297,16 @@ class AccountMissing(LedgerError):
 
 
 class ContentCharged(LedgerError):
-    """The same data is there under another name, and another account pays for it."""
+    """The same data is there under another name or by another unit, and another account pays for it."""
 
     def __init__(self, dataset: str, other: str, account: str) -> None:
-        super().__init__(
-            f"data set {dataset} has the content of {other}, for which account {account} pays; nothing was charged. "
-            "Run it under that name, or say with --again why it needs another budget; that is kept in the ledger"
-        )
+        because = f"data set {dataset} has the content of {other}, for which account {account} pays"
+        instead = "Run it under that name"
+        if dataset == other:
+            because = f"account {account} was charged for this data by another unit, and the two are not added up"
+            instead = "Go on by that unit"
+        why = "say with --again why it needs another budget; that is kept in the ledger"
+        super().__init__(f"{because}; nothing was charged. {instead}, or {why}")
         self.dataset, self.other, self.account = dataset, other, account
 
 

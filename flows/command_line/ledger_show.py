@@ -34,6 +34,18 @@ def show_accounts(ledger: Ledger, accounts: Iterable[Account], as_json: bool = F
         note("what remains is for one release, and more than cap - spent: releases together cost less than their sum")
 
 
+def note_beside(ledger: Ledger, account: Account) -> None:
+    """Warn of what another account has spent on the data set of one that was opened, by another unit."""
+    others = [one for one in ledger.accounts() if one.scope[0] == account.scope[0] and one.scope != account.scope]
+    for one, spent in ((one, ledger.balance(one.name).spent_epsilon) for one in others):
+        if spent:
+            note(
+                f"warning: account {one.name} has spent epsilon={amounts.spent(spent)} on the same data set by "
+                f"{one_of(one.cap)}. Accounts of two units are not added up, so a run of rows that it was charged "
+                "for will need a reason (--again)"
+            )
+
+
 def show_account(ledger: Ledger, account: Account, as_json: bool) -> None:
     """Print one account and the state of each of its charges."""
     entries = ledger.entries(account=account.name)

@@ -68,9 +68,9 @@ def partition_account(parent: str, partition: object) -> str:
 def refuse_charged(run: Run, encoded: Path | None = None) -> None:
     """Remember what a run has read, and refuse what was read for another account's data set; charges nothing.
 
-    What an account spends adds up with what those above it spend, and a data set has one account for each unit, so
-    neither is another budget for the same promise; but users are the same users under another bound or by another
-    column. Children of one account count as disjoint, so they are: the same content in two of them would be charged
+    What an account spends adds up with what those above it spend, so it is no other budget for the same promise. One of
+    the same data set by another unit is, once it was charged: what a user's account spends it spends on each record
+    too. Children of one account count as disjoint, so they are: the same content in two of them would be charged
     once. Partitions are the exception, as one file has the rows of many (``refuse_repeated``). What an account has read
     that was never opened does not count: nothing was charged. Whoever read a content first, and needed no reason, is
     not barred by those who had one.
@@ -103,7 +103,7 @@ def refuse_charged(run: Run, encoded: Path | None = None) -> None:
         adds_up = account in payers or payers[0] in _above(ledger, account)
         if adds_up or run.settings.again or not _is_open(ledger, account) or (reason and other.parent in first):
             continue
-        if name in same and ledger.account(account).cap.unit.kind != run.plan.release.contract.unit.kind:
+        if name in same and not ledger.balance(account).spent_epsilon:
             continue
         for path in uncharged:
             path.unlink()

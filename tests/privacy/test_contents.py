@@ -25,7 +25,7 @@ from tasks.stages.federate import take_part
 from tasks.stages.ingest import ingest
 from tests.kit.errors import refused
 from tests.kit.open_tables import cells, database, delta, iceberg, place_of, workbook
-from tests.kit.support import make_schema, make_table, write_clinic
+from tests.kit.support import make_schema, make_table, run_cli, write_clinic
 from tests.kit.wards import NAMES, make_ward, write_wards
 
 
@@ -328,6 +328,29 @@ def test_another_bound_on_a_users_rows_is_no_new_budget(tmp_path: Path) -> None:
         go(asked(tmp_path, "second", schema="three.yaml"))
     assert ledger_of(tmp_path).balance("clinic3").spent_epsilon == 0
     go(asked(tmp_path, "again", schema="three.yaml", again="agreed by the board"))
+
+
+def test_an_account_by_another_unit_is_a_second_budget_once_the_first_was_charged(tmp_path: Path) -> None:
+    """What hides a user hides each of their rows, so both would be spent on every record."""
+    write_clinic(tmp_path, 60)
+    users = make_schema(unit={"user": "patient", "max_rows": 2})
+    (tmp_path / "users.yaml").write_text(users.to_yaml())
+    by_user = PrivacyBudget(epsilon=1, delta=1e-5, unit=users.unit)
+    ledger = Ledger(tmp_path / "home" / "ledger.sqlite")
+    ingest(asked(tmp_path, "first"))  # which opens the account, and is charged for later
+    ledger.open_account("people", dataset="clinic", budget_cap=by_user)
+    ingest(asked(tmp_path, "second", schema="users.yaml"))  # nothing was spent by the other unit
+    go(asked(tmp_path, "first"))
+    with refused(ContentCharged, account="clinic"):
+        go(asked(tmp_path, "third", schema="users.yaml"))
+    assert ledger.balance("people").spent_epsilon == 0
+    (tmp_path / "three.yaml").write_text(users.to_yaml().replace("max_rows: 2", "max_rows: 3"))
+    words = ("ledger", "open", "more", "--schema", tmp_path / "three.yaml", "--epsilon", 1, "--delta", 1e-5)
+    code, _, err = run_cli(*words, "--home", tmp_path / "home")
+    assert code == 0 and err.count("warning: account clinic has spent epsilon=0.5 on the same data set by record") == 1
+    go(asked(tmp_path, "again", schema="users.yaml", again="a record was the wrong unit"))
+    assert ledger.balance("people").spent_epsilon
+    assert str(ContentCharged("d", "d", "people")).startswith("account people was charged for this data by another unit")
 
 
 def test_users_by_another_column_are_no_new_budget(tmp_path: Path) -> None:
