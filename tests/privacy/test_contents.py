@@ -350,7 +350,9 @@ def test_an_account_by_another_unit_is_a_second_budget_once_the_first_was_charge
     assert code == 0 and err.count("warning: account clinic has spent epsilon=0.5 on the same data set by record") == 1
     go(asked(tmp_path, "again", schema="users.yaml", again="a record was the wrong unit"))
     assert ledger.balance("people").spent_epsilon
-    assert str(ContentCharged("d", "d", "people")).startswith("account people was charged for this data by another unit")
+    assert str(ContentCharged("d", "d", "people")).startswith(
+        "account people was charged for this data by another unit"
+    )
 
 
 def test_users_by_another_column_are_no_new_budget(tmp_path: Path) -> None:
