@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scipy.special import gammaincinv
+import numpy as np
+from scipy.special import gammaincc, gammaincinv
 
 LISTED = 10
 """What a report lists of two columns: their places, four distances, and four figures of how they depend."""
+FALSE = 0.1
+"""Part of the relations that are called likely which noise and chance may have made."""
 KEPT = 0.8
 """Part of the released dependence, without its noise, from which on two columns depend on each other as they did."""
 NORMAL_95 = 1.645
@@ -27,6 +30,7 @@ class Relation:
         synthetic: in the synthetic rows.
         likely: what noise and chance make of independent columns, exceeded in one release of twenty.
         most: what they make of any pair of the report in one report of twenty.
+        chance: how probable it is that they make as much of this pair alone.
     """
 
     columns: tuple[int, int]
@@ -34,6 +38,7 @@ class Relation:
     synthetic: float
     likely: float
     most: float
+    chance: float = 1.0
 
     @property
     def is_certain(self) -> bool:
@@ -66,7 +71,48 @@ def relations(report: Mapping[str, Any]) -> dict[tuple[int, int], Relation]:
 
 def _relation(listed: list[Any], number: int) -> Relation:
     first, second, *_, released, synthetic, noise, likely = listed
-    return Relation((first, second), released, synthetic, likely, most_by_noise(noise, likely, number))
+    most, chance = most_by_noise(noise, likely, number), chance_of(released, noise, likely)
+    return Relation((first, second), released, synthetic, likely, most, chance)
+
+
+def likely_relations(report: Mapping[str, Any]) -> list[Relation]:
+    """Return the relations that are not certain, and of which with the certain ones ``FALSE`` are noise on average.
+
+    How often a class of the target occurs in the groups of a column is looked at besides, where a report states it: it
+    is fewer figures than a whole table, so that less noise hides it. The rule is Benjamini and Hochberg's (1995).
+    """
+    every, rates = relations(report), report.get("rates")
+    chances = {columns: one.chance for columns, one in every.items()}
+    for one in rates["columns"] if rates else ():
+        pair = (min(one["column"], rates["target"]), max(one["column"], rates["target"]))
+        if pair in chances:
+            chances[pair] = min(1.0, 2 * min(chances[pair], chance_of_rates(one, report["released_records"])))
+    order = sorted(chances, key=chances.__getitem__)
+    last = max((rank for rank, pair in enumerate(order, 1) if chances[pair] <= FALSE * rank / len(order)), default=0)
+    return [every[pair] for pair in order[:last] if not every[pair].is_certain]
+
+
+def chance_of_rates(rates: Mapping[str, Any], records: float) -> float:
+    """Return how probable it is that rates differ by group as these do, by noise and chance alone (chi-squared)."""
+    released, stddev, share = (np.array(rates[name], dtype=np.float64) for name in ("released", "stddev", "share"))
+    share = np.maximum(share, 1e-9)
+    whole = float(np.clip(released @ share / share.sum(), 1e-9, 1 - 1e-9))
+    variance = stddev**2 + whole * (1 - whole) / (share * max(records, 1.0))
+    middle = float((released / variance).sum() / (1 / variance).sum())
+    return float(gammaincc((len(released) - 1) / 2, ((released - middle) ** 2 / variance).sum() / 2))
+
+
+def chance_of(released: float, mean: float, likely: float) -> float:
+    """Return how probable it is that noise and chance make as much of a pair; arguments as of ``most_by_noise``."""
+    if not likely > mean > 0:
+        return 1.0 if released <= max(mean, likely) else 0.0
+    shape = _shape(mean, likely)
+    return float(gammaincc(shape, released * shape / mean))
+
+
+def _shape(mean: float, likely: float) -> float:
+    """Return the shape of a gamma distribution with this mean, and a standard deviation as a normal has it."""
+    return (NORMAL_95 * mean / (likely - mean)) ** 2
 
 
 def most_by_noise(mean: float, likely: float, number: int) -> float:
@@ -81,5 +127,5 @@ def most_by_noise(mean: float, likely: float, number: int) -> float:
     """
     if not likely > mean > 0:
         return max(mean, likely)
-    shape = (NORMAL_95 * mean / (likely - mean)) ** 2
+    shape = _shape(mean, likely)
     return min(1.0, mean * float(gammaincinv(shape, 1 - 0.05 / number)) / shape)

@@ -15,14 +15,14 @@ from dpmodels.pages.glance import (
     worst_first,
 )
 from dpmodels.pages.page import percent
-from dpmodels.pages.relations import KEPT, Relation, relations
+from dpmodels.pages.relations import FALSE, KEPT, Relation, likely_relations, relations
 from dpmodels.plural import counted
 
 Facts = Mapping[str, Any]
 CLOSE, FAR = 0.05, 0.2
 """Within what a figure is for it to be of use, and beyond what it is of none."""
-NEAR, WRONG = 0.25, 0.5
-"""Parts of a rate of all rows: within what the rates of groups are for them to be of use, and beyond what of none."""
+NEAR, MIDDLE = 0.25, 0.5
+"""Parts of a rate of all rows within which the rates of groups are of use, and of some; beyond all of it, of none."""
 SMALL = 0.05
 """Part of the rows below which a group's rate does not count for its column, unless it is one of the two largest."""
 MOST_NAMED = 8
@@ -91,17 +91,19 @@ def _with_care(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], floa
         yield f"shares and quantiles of {listed(names)} (within {percent(FAR)})"
     if number := sum(CLOSE < error <= FAR for error in pairs.values()):
         yield f"two columns together in {counted(number, 'more pair')} (within {percent(FAR)})"
-    yield from _rates(report, NEAR, WRONG)
+    yield from _rates(report, NEAR, MIDDLE)
+    yield from _rates(report, MIDDLE, 1.0)
     kept = [one for one in relations(report).values() if one.is_kept]
     if vague := [one for one in kept if pairs[one.columns] > FAR]:
         yield f"relations that are there for certain, though not how strong they are: {_strongest(vague, report)}"
+    if likely := likely_relations(report):
+        said = f"relations that stand out of the noise less clearly, of which one in {1 / FALSE:.0f} may be noise"
+        yield f"{said}: {_strongest(likely, report)}"
     if weaker := [one for one in relations(report).values() if one.is_weakened]:
         yield f"relations that are weaker in these rows than as released: {_strongest(weaker, report)}"
     for figure, words in (("mean", "means and totals"), ("p99", "99 % quantiles")):
         if names := [one["name"] for one in report["columns"] if _is_rough(one, figure)]:
             yield f"{words} of {listed(names)} (errors of more than {percent(FAR)} are to be expected)"
-    if names := farther(report):
-        yield f"{listed(names)}: farther from the release than its noise explains"
 
 
 def _never(
@@ -118,9 +120,10 @@ def _never(
             yield f"{words} of {listed(avoided)}"
     if number := sum(error > FAR for error in pairs.values()):
         yield f"tables of two columns in {counted(number, 'pair')} (beyond {percent(FAR)})"
-    yield from _rates(report, WRONG, math.inf)
+    yield from _rates(report, 1.0, math.inf)
     every = relations(report).values()
-    if hidden := [one for one in every if not one.is_certain]:
+    likely = likely_relations(report)
+    if hidden := [one for one in every if not one.is_certain and one not in likely]:
         which = "all" if len(hidden) == len(every) else f"{len(hidden):,} of the"
         named = f" ({_strongest(hidden, report)})" if len(hidden) <= MOST_PAIRS else ""
         pairs_of_all = f"{which} {counted(len(every), 'pair')}{named}"
@@ -174,12 +177,13 @@ def _rates(report: Facts, above: float, most: float) -> Iterator[str]:
     rates = report.get("rates")
     if not rates:
         return
-    target, pairs = report["columns"][rates["target"]], relations(report)
+    target, pairs, likely = report["columns"][rates["target"]], relations(report), likely_relations(report)
     whole = whole_rate(report)
     part, parts = min(whole, 1 - whole), dict[str, float]()
     for one in rates["columns"]:
         relation = pairs.get((min(one["column"], rates["target"]), max(one["column"], rates["target"])))
-        least = 0.0 if relation is None or relation.is_certain else math.nextafter(NEAR, 1)
+        is_seen = relation is None or relation.is_certain or relation in likely
+        least = 0.0 if is_seen else math.nextafter(NEAR, 1)
         parts[report["columns"][one["column"]]["name"]] = max(least, worst_rate(one) / max(part, 1e-300))
     if names := [name for name in sorted(parts, key=parts.__getitem__) if above < parts[name] <= most]:
         bound = f"within {100 * most * part:.2g}" if most < math.inf else f"beyond {100 * above * part:.2g}"

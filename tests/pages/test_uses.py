@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmodels.pages.relations import most_by_noise, relations
+from dpmodels.pages.relations import chance_of_rates, likely_relations, most_by_noise, relations
 from dpmodels.pages.uses import absent, farther, uses
 from dpmodels.statistics.dependence import dependence
 
@@ -16,7 +16,7 @@ def column(name: str, within: float, **more: Any) -> dict[str, Any]:
 
 
 def report(*columns: dict[str, Any], **pairs: Any) -> dict[str, Any]:
-    return {"columns": list(columns), "pairs": {"distances": [], **pairs}}
+    return {"columns": list(columns), "pairs": {"distances": [], **pairs}, "released_records": 10_000}
 
 
 def said(lines: tuple[str, ...]) -> str:
@@ -64,6 +64,41 @@ def test_pairs_are_counted_and_relations_named_by_whether_they_are_kept() -> Non
     )
 
 
+def test_relations_that_are_not_certain_are_likely_by_how_seldom_noise_makes_as_much() -> None:
+    likely, hidden = (0.033, 0.05, 0.02, 0.03), (0.02, 0.0, 0.02, 0.03)
+    pairs = [(first, second) for first in range(4) for second in range(first)]
+    distances = [[one, two, 0, 0, 0, 0.01, *(hidden if place else KEPT)] for place, (one, two) in enumerate(pairs)]
+    columns = [column(name, 0.01) for name in "abcd"]
+    facts = report(*columns, distances=distances)
+    assert [one.columns for one in relations(facts).values() if one.is_certain] == [(1, 0)]
+    assert likely_relations(facts) == []
+    distances[1][6:] = distances[2][6:] = likely
+    assert {one.columns for one in likely_relations(facts)} == {(2, 0), (2, 1)}
+    sorted_pairs = uses(facts)
+    assert sorted_pairs is not None and "noise less clearly, of which one in 10 may be noise: " in said(
+        sorted_pairs.care
+    )
+    assert "in 3 of the 6 pairs (" in said(sorted_pairs.never)
+
+
+def test_rates_of_the_target_show_a_relation_that_the_noise_of_whole_tables_hides() -> None:
+    facts = report(*(column(name, 0.01) for name in "ab"), distances=[[0, 1, 0, 0, 0, 0.01, *HIDDEN]])
+    groups: dict[str, Any] = {"column": 1, "stddev": [0.01, 0.01], "share": [0.5, 0.5], "within": [0.01, 0.01]}
+    for released, shown in (([0.1, 0.2], True), ([0.1, 0.11], False)):
+        rates = {"target": 0, "class": "b", "columns": [{**groups, "released": released, "labels": [["a"], ["b"]]}]}
+        assert bool(likely_relations({**facts, "rates": rates})) == shown
+
+
+def test_rates_of_groups_that_do_not_differ_are_called_different_as_seldom_as_they_should() -> None:
+    rng, share, records = np.random.default_rng(3), np.array([0.5, 0.3, 0.2]), 4000
+    chances = []
+    for _ in range(4000):
+        real = rng.binomial((share * records).astype(int), 0.1) / (share * records)
+        rates = {"released": real + rng.normal(0, 0.02, 3), "stddev": [0.02] * 3, "share": share}
+        chances.append(chance_of_rates(rates, records))
+    assert 0.04 < np.mean(np.array(chances) < 0.05) < 0.06
+
+
 def test_a_relation_of_a_pair_that_is_far_off_is_certain_and_of_unknown_strength() -> None:
     facts = report(*(column(name, 0.01) for name in "ab"), distances=[[0, 1, 0, 0, 0, 0.21, *KEPT]])
     sorted_pairs = uses(facts)
@@ -73,7 +108,7 @@ def test_a_relation_of_a_pair_that_is_far_off_is_certain_and_of_unknown_strength
 
 def test_columns_whose_categories_are_joined_to_groups_are_named() -> None:
     columns = [column("a", 0.01), column("ward", 0.01), column("age", 0.01, ordered=True, quantiles_within=0.01)]
-    groups, figures = [["w1"], ["w2", "w3"]], {"released": [0.1, 0.1], "share": [0.5, 0.5], "within": [0.01, 0.01]}
+    groups, figures = [["w1"], ["w2", "w3"]], dict.fromkeys(("released", "stddev", "share", "within"), [0.1, 0.1])
     rates = {"target": 0, "class": "b", "columns": [{"column": one, "labels": groups, **figures} for one in (1, 2)]}
     sorted_rates = uses({**report(*columns), "rates": rates})
     assert sorted_rates is not None and "how single categories of ward differ in another" in said(sorted_rates.never)
@@ -104,27 +139,28 @@ def test_the_strongest_of_many_independent_pairs_is_called_noise() -> None:
 
 
 def test_rates_are_sorted_by_what_they_are_within_of_the_rate_of_all_rows() -> None:
-    groups: dict[str, Any] = {"released": [0.1, 0.1], "share": [0.5, 0.5], "labels": [["g"], ["h"]]}
-    small = {"released": [0.1, 0.1, 0.1], "share": [0.5, 0.46, 0.04], "labels": [["g"], ["h"], ["i"]]}
+    groups: dict[str, Any] = {"released": [0.1] * 2, "stddev": [0.01] * 2, "share": [0.5] * 2, "labels": [["g"], ["h"]]}
+    small = {"released": [0.1] * 3, "stddev": [0.01] * 3, "share": [0.5, 0.46, 0.04], "labels": [["g"], ["h"], ["i"]]}
     rates = {
         "target": 0,
         "class": "true",
         "columns": [
             {"column": place, "within": within, **groups}
-            for place, within in ((1, [0.02, 0.01]), (2, [0.02, 0.05]), (3, [0.06, 0.01]))
+            for place, within in ((1, [0.02, 0.01]), (2, [0.02, 0.05]), (3, [0.3, 0.01]), (7, [0.02, 0.07]))
         ]
         + [{"column": 4, "within": [0.02, 0.01, 0.9], **small}]
         + [{"column": 5, "within": [0.01, 0.01], **groups}]
         + [{"column": 6, "within": [0.001, 0.9], **groups, "share": [0.97, 0.03]}],
     }
-    columns = [column(name, 0.01) for name in "abcdefg"]
+    columns = [column(name, 0.01) for name in "abcdefgh"]
     columns[0].update(labels=["false", "true"], synthetic=[0.9, 0.1])
     hidden = [[0, 5, 0, 0, 0, 0.01, *HIDDEN]]
     sorted_rates = uses({**report(*columns, distances=hidden), "rates": rates})
     assert sorted_rates is not None
     assert "rates of a = true, 10 % of all, by b and e (within 2.5 points)" in said(sorted_rates.good)
     assert "rates of a = true, 10 % of all, by f and c (within 5 points)" in said(sorted_rates.care)
-    assert "rates of a = true, 10 % of all, by d and g (beyond 5 points)" in said(sorted_rates.never)
+    assert "rates of a = true, 10 % of all, by h (within 10 points)" in said(sorted_rates.care)
+    assert "rates of a = true, 10 % of all, by d and g (beyond 10 points)" in said(sorted_rates.never)
 
 
 def test_means_and_quantiles_whose_errors_are_large_beside_them_are_named() -> None:
@@ -147,8 +183,7 @@ def test_columns_that_are_off_by_more_than_their_noise_and_categories_that_no_ro
     assert farther(report(moved, gone)) == ["opened"] and absent(gone) == ["b"] and absent(moved) == []
     assert absent({**gone, "ordered": True}) == [] and absent({**gone, "labels": ["a", "null"]}) == []
     named = uses(report(moved, gone))
-    assert named is not None and "opened: farther from the release than its noise explains" in said(named.care)
-    assert "whether race is ever b: no row has it" in said(named.never)
+    assert named is not None and "whether race is ever b: no row has it" in said(named.never)
 
 
 def test_a_report_that_says_nothing_of_columns_or_is_noise_has_no_such_list() -> None:
