@@ -13,7 +13,7 @@ WIDE = 36
 """The same of a square that is as wide as a page."""
 ROOM = 11
 """Side of a cell from which on names of the usual size stand beneath one another."""
-NUMBERED = 12
+NUMBERED = 16
 """Columns of a square in whose cells a number fits."""
 TEXT = 11
 """Characters of a name that fit beside a square."""
@@ -131,31 +131,31 @@ def beside(
     width = (WIDTH - BESIDE - GUTTER * (len(tables) - 1)) / len(tables)
     rows, columns = len(labels[0]), len(labels[1])
     high, wide, top, bottom = width / GROUPS, width / columns, 18.0, 18.0 + width / GROUPS * rows
+    beneath = [two_lines(label, TWO_LINES) if wide >= 2 * LINE else [cut(label, NAMED)] for label in labels[1]]
     full = max((share for table in tables.values() for line in table for share in line), default=0) or 1.0
     shades, parts = dict[int, list[str]](), [words(0, 12, cut(names[0], TWO_LINES), "start")]
     for row, label in enumerate(labels[0]):
-        parts += _lines(BESIDE - 5, top + high * (row + 0.5) + 4, label, upright=False)
+        parts += _lines(BESIDE - 5, top + high * (row + 0.5) + 4, two_lines(label, TWO_LINES), upright=False)
     for index, (name, table) in enumerate(tables.items()):
         left = BESIDE + index * (width + GUTTER)
         parts.append(words(left + width / 2, 12, name, "middle", "label"))
         parts += [_frame(left, top, width, bottom - top)]
-        for column, label in enumerate(labels[1]):
-            parts += _lines(left + wide * (column + 0.5) + 4, bottom + 5, label, upright=True)
+        for column, lines in enumerate(beneath):
+            parts += _lines(left + wide * (column + 0.5) + 4, bottom + 5, lines, upright=True)
         for row, line in enumerate(table):
             for column, share in enumerate(line):
                 x, y = left + column * wide, top + row * high
                 shade = round(min(abs(share) / full, 1.0) * SHADES) * (-1 if share < 0 else 1)
                 shades.setdefault(shade, []).append(_cell(x, y, wide, high))
                 parts.append(words(x + wide / 2, y + high / 2 + 4, str(round(100 * share)), "middle", "label"))
-    deepest = max((len(line) for label in labels[1] for line in two_lines(label, TWO_LINES)), default=0)
+    deepest = max((len(line) for lines in beneath for line in lines), default=0)
     end = bottom + 10 + LETTER * deepest
     parts.append(words((BESIDE + WIDTH) / 2, end + 10, cut(names[1], NAMED), "middle"))
     return svg(end + 16, title, description, _shaded(shades) + parts)
 
 
-def _lines(x: float, y: float, label: str, upright: bool) -> list[Markup]:
-    """Write a label that ends at a place on one line or two."""
-    lines = two_lines(label, TWO_LINES)
+def _lines(x: float, y: float, lines: Sequence[str], upright: bool) -> list[Markup]:
+    """Write a label that ends at a place on its lines."""
     shifts = [LINE * (index - (len(lines) - 1) / 2) for index in range(len(lines))]
     return [
         words(x + shift * upright, y + shift * (not upright), line, "end", "label", upright)
