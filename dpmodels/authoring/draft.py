@@ -25,11 +25,12 @@ from dpmodels.reading.pictures import is_pictures, npz_arrays
 INTRODUCTION = """\
 # A draft from names and types alone; of a CSV file from its first line, which is taken as names: if it holds values,
 # throw this draft away. Replace every TODO from what is public (a codebook, a form, a law): what is taken from the data
-# is a leak. If nothing public tells values, min or max, write discover: schema discover releases them for a charge.
+# is a leak. A line with `confirm: TODO` is suggested by its name: delete that mark to take it, or write what is right.
+# If nothing public tells values, min or max, write discover: schema discover releases them for a charge.
 # The types and their keys stand below the columns. Then check it: nacre schema lint THIS_FILE
 """
 UNTYPED = """\
-# Types are open: such a source says none that holds for every row. Write them, or use --types, --from, --from-sample.
+# Types are open or suggested: such a source says none for every row. Write them; or --types, --from, --from-sample.
 """
 TYPES = """
 # The types and their keys, of which docs/schema.md has all:
@@ -132,8 +133,8 @@ def draft(
 
 
 def are_untyped(columns: Mapping[str, ColumnDraft], types: Mapping[str, pa.DataType | None]) -> bool:
-    """Tell whether the type of a column is left open because its source says none."""
-    return any(column.keys["type"] == TODO and types[name] is None for name, column in columns.items())
+    """Tell whether the type of a column is left open, or to its name, because its source says none."""
+    return any(column.is_unsure and types[name] is None for name, column in columns.items())
 
 
 def doubted_draft(text: str) -> str:
