@@ -43,6 +43,8 @@ TYPES = """
 OF_ROWS = """\
 # Beside columns: constraints: [start <= end, when sick then fee > 0]; rows: {min: 100, max: 1000}; partition: COLUMN.
 """
+UNREAD = "# WARNING: "
+"""Begins what a draft says of a document that was not read whole."""
 AFFIRMED = """\
 # The names below are the first line of the file (of other sources: what these say of themselves). They do not look like
 # names, and were taken for names because of --header. If they are values of a person, delete this draft, add a line of
@@ -128,7 +130,7 @@ def draft(
     how = (public_facts.accept, public_facts.discover)
     columns = {name: drafted(name, types[name], facts.get(name, Facts()), *how) for name in types}
     untyped = are_untyped(columns, types)
-    lines = _lines(title, columns, [source.origin for source in sources], editor, untyped)
+    lines = _lines(title, columns, sources, editor, untyped)
     return doubted_draft("\n".join(lines)) if doubted else "\n".join(lines)
 
 
@@ -183,18 +185,24 @@ def _array(shape: tuple[int, ...], dtype: Any) -> ColumnDraft | None:
 
 
 def _lines(
-    title: str, columns: Mapping[str, ColumnDraft], origins: list[str], editor: str, untyped: bool = False
+    title: str, columns: Mapping[str, ColumnDraft], sources: list[Source], editor: str, untyped: bool = False
 ) -> Iterator[str]:
     if editor:
         yield f"# yaml-language-server: $schema={editor}"
-    yield (INTRODUCTION + (UNTYPED if untyped else "") + (DOCUMENTED if origins else "")).rstrip()
+    yield (INTRODUCTION + (UNTYPED if untyped else "") + (DOCUMENTED if sources else "")).rstrip()
+    yield from unread_lines(sources)
     yield f"name: {title}"
     yield f"unit: record  # {_unit(columns)}"
     yield "# target: COLUMN  # what the rows should teach to predict from the others, if anything"
-    if origins:
-        yield yaml_text({"sources": origins}).rstrip()
+    if sources:
+        yield yaml_text({"sources": [source.origin for source in sources]}).rstrip()
     yield from column_lines(columns)
     yield TYPES + OF_ROWS
+
+
+def unread_lines(sources: Sequence[Source]) -> Iterator[str]:
+    """Yield what was not read of documents, as lines of comments."""
+    yield from (f"{UNREAD}{comment(source.remark)}" for source in sources if source.remark)
 
 
 def _unit(columns: Mapping[str, ColumnDraft]) -> str:

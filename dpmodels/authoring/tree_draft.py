@@ -24,6 +24,7 @@ from dpmodels.authoring.draft import (
     doubted_draft,
     draft,
     named,
+    unread_lines,
 )
 from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.authoring.given_types import by_name, read_types, with_types
@@ -184,6 +185,7 @@ def _lines(
     columns = {name: _columns(tables[name], _joins(name, proposed), public) for name in proposed.order}
     untyped = any(are_untyped(columns[name], tables[name].types) for name in columns)
     yield (INTRODUCTION + JOINS + (UNTYPED if untyped else "") + (DOCUMENTED if sources else "")).rstrip()
+    yield from unread_lines(sources)
     yield from (f"# source: {source.origin}" for source in sources)
     yield f"name: {title}"
     yield "tables:"

@@ -86,14 +86,18 @@ def schema_init(
 
 
 def _show_draft(text: str, data: str, query: str, out: Path | None) -> None:
-    """Print a draft, or write it to a file, and say what is left to write and to discover."""
+    """Print a draft, or write it to a file, and say what was not read, and what is left to write and to discover."""
     from dpmodels.artifact import write_text
+    from dpmodels.authoring.draft import UNREAD
     from dpmodels.plain_yaml import read_yaml
 
     if out is None:
         echo(text, nl=False)
     else:
         write_text(out, text)
+    for line in text.splitlines():
+        if line.startswith(UNREAD):
+            echo(line.removeprefix("# "), err=True)
     content = read_yaml(text)
     echo(_left(content), err=True)
     for line in _to_discover(content, data, query, out):
