@@ -16,7 +16,7 @@ from dpmodels.errors import DataError, NacreError, SchemaError
 from dpmodels.escapes import escaped
 from flows.command_line import audits, deployments, disclosure, free, ledger, removal, reports, runs, schemas
 from flows.command_line.options import WIDE
-from flows.command_line.printing import UNCHARGED, Interrupted, echo, unwind, unwritten
+from flows.command_line.printing import UNCHARGED, Interrupted, echo, similar_file, unwind, unwritten
 from tasks.engine.progress import Terminal
 from tasks.run import signing
 
@@ -106,6 +106,8 @@ def _said(error: Exception) -> int:
         raise error
     for sentence in getattr(error, "__notes__", ()):
         echo(sentence, err=True)
+    if hint := similar_file(sys.argv[1:], str(error)):
+        echo(hint, err=True)
     return 1
 
 

@@ -2,13 +2,14 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import typer
 
 from dpmodels.errors import UNCHARGED as UNCHARGED
-from dpmodels.errors import NacreError, shortened
+from dpmodels.errors import NacreError, near, shortened
 from dpmodels.escapes import escaped
 
 NO_ROOM = ("disk I/O error", "disk is full", "File too large", "No space left")
@@ -55,6 +56,21 @@ def unwritten(error: BaseException | None) -> str | None:
     if library not in ("sqlalchemy", "safetensors", "safetensors_rust") or not any(one in reason for one in NO_ROOM):
         return None
     return f"a file could not be written ({escaped(reason)}): make room, or lift the limit on the size of files"
+
+
+def similar_file(words: Iterable[str], error: str) -> str:
+    """Ask whether another file of the same folder was meant by a word of a command that does not exist by its error.
+
+    Privacy: the names of files stay at the terminal of whoever may list them; no error of a flow holds one.
+    """
+    for word in words:
+        path = Path(word.partition("=")[2] if word.startswith("--") else word)
+        with suppress(OSError, ValueError):
+            if f"{path} does not exist" in error and path.parent.is_dir():
+                names = [name for name in os.listdir(path.parent) if name[0] not in "._"]
+                if hint := near(path.name, names):
+                    return hint.removeprefix("; ")
+    return ""
 
 
 def echo(text: object = "", err: bool = False, nl: bool = True) -> None:

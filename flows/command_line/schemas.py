@@ -13,7 +13,7 @@ import typer
 from dpmodels.errors import UNCHARGED, PathTaken
 from dpmodels.escapes import escaped
 from flows.command_line.options import NUMBER, AllowLargeDelta, AsJson, Data, Home, QueryText, Url
-from flows.command_line.printing import echo, interruptible, unwind
+from flows.command_line.printing import echo, interruptible, similar_file, unwind
 
 if TYPE_CHECKING:
     from flows.discover import Discovered
@@ -267,6 +267,8 @@ def schema_lint(schema: Path, as_json: AsJson = False) -> None:
     else:
         for fault in faults:
             echo(f"{schema}: {on_one_line(str(fault))}", err=True)
+        if hint := similar_file([str(schema)], f"{schema} {' '.join(map(str, faults))}"):
+            echo(hint, err=True)
     if faults:
         raise typer.Exit(1)
     if not as_json:

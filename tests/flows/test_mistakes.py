@@ -343,3 +343,23 @@ def test_a_column_that_may_be_text_has_no_advice_for_numbers_alone(tmp_path: Pat
     for file, words in says.items():
         assert words in run_cli("schema", "init", tmp_path / file)[1]
     assert "bound is suggested" not in run_cli("schema", "init", tmp_path / "text.parquet")[1]
+
+
+def test_a_file_that_does_not_exist_is_answered_with_a_similar_name_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "visits.csv").write_text("age,ward\n1,b\n")
+    schema = tmp_path / "visits.yaml"
+    schema.write_text("name: t\nunit: record\ncolumns:\n  age: {type: integer, min: 0, max: 9}\n")
+    for words in (
+        ("schema", "init", tmp_path / "vists.csv"),
+        ("validate", tmp_path / "vists.csv", "--schema", schema),
+        ("plan", tmp_path / "vists.csv", f"--schema={schema}", "--epsilon", 1, "--delta", 1e-5),
+    ):
+        code, _, err = run_cli(*words)
+        assert code == 1 and "does not exist" in err and "did you mean `visits.csv`?\n" in err, words
+    for words in (
+        ("schema", "lint", tmp_path / "visit.yaml"),
+        ("ledger", "open", "t", "--schema", tmp_path / "vsits.yaml", "--epsilon", 1, "--delta", 1e-5),
+    ):
+        code, _, err = run_cli(*words)
+        assert code == 1 and "did you mean `visits.yaml`?\n" in err, words
+    assert "did you mean" not in run_cli("schema", "init", tmp_path / "nothing-like-it")[2]
