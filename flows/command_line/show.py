@@ -81,13 +81,19 @@ def show_public(run: Run) -> None:
         echo(f"becomes public: {sentence}", err=True)
 
 
-def show_plan(facts: Mapping[str, str], quote: Quote | None, figures: Mapping[str, Any] | None = None) -> None:
-    """Print what a plan would charge, as its figures where there are some; exit with 1 if its account would refuse."""
+def show_plan(
+    facts: Mapping[str, str], quote: Quote | None, figures: Mapping[str, Any] | None = None, refused: bool = False
+) -> None:
+    """Print what a plan would charge, as its figures where there are some.
+
+    Raises:
+        Exit: with 1, if the run would be ``refused``, or its account would refuse the charge.
+    """
     if figures is None:
         print_facts("plan", facts)
     else:
         print_json(figures)
-    if quote is not None and not quote.accepted:
+    if refused or (quote is not None and not quote.accepted):
         raise typer.Exit(1)
 
 
@@ -312,14 +318,14 @@ def held_to(gate: Verdicts) -> str:
 
 
 def show_gate(gate: Verdicts, as_json: bool = False) -> None:
-    """Print the result of every expectation, and whether they are those of a raw table."""
+    """Print the result of every expectation, broken ones first, and whether they are those of a raw table."""
     echo(held_to(gate), err=True)
     if as_json:
         return print_json(gate.results())
     table = Table(title=f"{gate.contract.name}: expectations", title_justify="left")
     for heading in ("about", "rule", "rows that fail", "verdict"):
         table.add_column(heading, justify="right" if heading == "rows that fail" else "left")
-    for outcome in gate.outcomes:
+    for outcome in gate.by_severity:
         rule = outcome.rule
         about = rule.column or " and ".join(rule.columns) or "the table"
         failed = f"{outcome.failed} of {outcome.checked}" if rule.columns else ""

@@ -1,5 +1,6 @@
 """Natural mistakes: what is to be mended is told first, and neither a full account nor a taken folder hides it."""
 
+import re
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -363,3 +364,15 @@ def test_a_file_that_does_not_exist_is_answered_with_a_similar_name_beside_it(tm
         code, _, err = run_cli(*words)
         assert code == 1 and "did you mean `visits.yaml`?\n" in err, words
     assert "did you mean" not in run_cli("schema", "init", tmp_path / "nothing-like-it")[2]
+
+
+def test_broken_rules_stand_first_by_the_share_of_rows_that_break_them(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b,c\n" + "".join(f"{i},{i},{i}\n" for i in range(1, 7)))
+    columns = "  a: {type: integer, min: 0, max: 10}\n  b: {type: integer, min: 2, max: 10}\n"
+    columns += "  c: {type: integer, min: 0, max: 3}\n"
+    (tmp_path / "t.yaml").write_text(f"name: t\nunit: record\ncolumns:\n{columns}")
+    _, out, _ = run_cli("validate", tmp_path / "t.csv", "--schema", tmp_path / "t.yaml")
+    verdicts = re.findall(r"(?:holds|broken)", out)
+    assert verdicts == sorted(verdicts) and verdicts.count("broken") == 2, out
+    places = [out.index(words) for words in ("between 0 and 3", "between 2 and 10", "between 0 and 10")]
+    assert places == sorted(places), out
