@@ -26,6 +26,7 @@ from dpmodels.accounting.meaning import factor_in_words, in_words, right_guesses
 from dpmodels.accounting.prv import PRV_ERROR, prv_epsilon
 from dpmodels.contract.columns import Integer, Number
 from dpmodels.contract.federation import ROUNDS, SCORES, STAYS_INSIDE
+from dpmodels.contract.remarks import is_of_dates
 from dpmodels.errors import NacreError
 from dpmodels.escapes import escaped
 from dpmodels.ledger.records import Quote
@@ -151,7 +152,7 @@ def describe(
     if plan.family:
         facts["parts"] = f"each {plan.family} is charged on its own, in parallel, so together they cost what one costs"
         facts["caution"] = "\n".join(cautions(plan))
-    elif warnings := list(cautions_about(contract)):
+    elif warnings := [one for one in cautions_about(contract) if not is_of_dates(one)]:
         facts["caution"] = "\n".join(warnings)
     if contract is not plan.contract:
         facts["clients"] = "\n".join(line.contract.name for line in lines)

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from dpmodels.authoring.lint import load_contract
-from dpmodels.contract.remarks import is_declared
+from dpmodels.contract.remarks import is_declared, is_of_dates
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.gate.expectations import Gate, Verdicts
 from dpmodels.gate.suite import dropped_from
@@ -342,7 +342,7 @@ def show_gate(gate: Verdicts, as_json: bool = False) -> None:
 def warned(report: Path, fail_on_checks: bool = False, printed: Collection[str] = ()) -> Iterator[None]:
     """Print the warning of a whole publishable report before what the block prints, and the other warnings after it.
 
-    Those that were printed when the run began are not repeated.
+    Those that were printed when the run began are not repeated, nor what is said of dates then.
 
     Raises:
         Exit: there are warnings, and whoever called wanted that.
@@ -353,7 +353,7 @@ def warned(report: Path, fail_on_checks: bool = False, printed: Collection[str] 
         echo(f"WARNING: {first}", err=True)
     yield
     for line in rest:
-        if line not in printed:
+        if line not in printed and not is_of_dates(line):
             echo(f"warning: {line}", err=True)
     for line in notes_of(facts):
         if line not in printed:
