@@ -106,8 +106,6 @@ def _said(error: Exception) -> int:
         raise error
     for sentence in getattr(error, "__notes__", ()):
         echo(sentence, err=True)
-    if hint := similar_file(sys.argv[1:], str(error)):
-        echo(hint, err=True)
     return 1
 
 
@@ -141,7 +139,8 @@ def _say(error: NacreError) -> None:
             if faults:
                 text = text.replace("; ".join(faults), f"the data breaks {len(faults)} rules of its schema")
         dashes = "--" if text.startswith(f"{name}=") and _is_option(name) else ""
-        echo(f"error: {dashes}{text.replace(name, name.replace('_', '-'), 1) if dashes else text}", err=True)
+        text = (text.replace(name, name.replace("_", "-"), 1) if dashes else text) + similar_file(sys.argv[1:], text)
+        echo(f"error: {dashes}{text}", err=True)
         faults = () if isinstance(error, SchemaError) else faults
     for fault in faults:
         echo(f"  {fault}", err=True)

@@ -4,14 +4,17 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from pathlib import Path
 
 import typer
 
 from dpmodels.errors import UNCHARGED as UNCHARGED
-from dpmodels.errors import NacreError, near, shortened
+from dpmodels.errors import NacreError, shortened
 from dpmodels.escapes import escaped
 
+LONGEST_NAME, LIKENESS = 255, 0.6
+"""Letters of a file's name, and the share of letters that two names have in common that may be confused."""
 NO_ROOM = ("disk I/O error", "disk is full", "File too large", "No space left")
 
 
@@ -67,9 +70,11 @@ def similar_file(words: Iterable[str], error: str) -> str:
         path = Path(word.partition("=")[2] if word.startswith("--") else word)
         with suppress(OSError, ValueError):
             if f"{path} does not exist" in error and path.parent.is_dir():
-                names = [name for name in os.listdir(path.parent) if name[0] not in "._"]
-                if hint := near(path.name, names):
-                    return hint.removeprefix("; ")
+                names = [Path(name) for name in os.listdir(path.parent) if name[0] not in "._"]
+                names.sort(key=lambda one: (one.suffix == path.suffix, one.name))
+                stems = {one.stem: one.name for one in names}  # of several endings that of the word
+                if match := get_close_matches(path.stem[:LONGEST_NAME], stems, n=1, cutoff=LIKENESS):
+                    return f"; did you mean `{stems[match[0]]}`?"
     return ""
 
 

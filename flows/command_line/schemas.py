@@ -266,9 +266,8 @@ def schema_lint(schema: Path, as_json: AsJson = False) -> None:
         print_json([asdict(fault) for fault in faults])
     else:
         for fault in faults:
-            echo(f"{schema}: {on_one_line(str(fault))}", err=True)
-        if hint := similar_file([str(schema)], f"{schema} {' '.join(map(str, faults))}"):
-            echo(hint, err=True)
+            hint = similar_file([str(schema)], f"{schema} {fault}")
+            echo(f"{schema}: {on_one_line(str(fault))}{hint}", err=True)
     if faults:
         raise typer.Exit(1)
     if not as_json:

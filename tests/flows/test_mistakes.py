@@ -356,13 +356,13 @@ def test_a_file_that_does_not_exist_is_answered_with_a_similar_name_beside_it(tm
         ("plan", tmp_path / "vists.csv", f"--schema={schema}", "--epsilon", 1, "--delta", 1e-5),
     ):
         code, _, err = run_cli(*words)
-        assert code == 1 and "does not exist" in err and "did you mean `visits.csv`?\n" in err, words
+        assert code == 1 and "does not exist" in err and "; did you mean `visits.csv`?" in err, words
     for words in (
         ("schema", "lint", tmp_path / "visit.yaml"),
         ("ledger", "open", "t", "--schema", tmp_path / "vsits.yaml", "--epsilon", 1, "--delta", 1e-5),
     ):
         code, _, err = run_cli(*words)
-        assert code == 1 and "did you mean `visits.yaml`?\n" in err, words
+        assert code == 1 and "; did you mean `visits.yaml`?" in err, words
     assert "did you mean" not in run_cli("schema", "init", tmp_path / "nothing-like-it")[2]
 
 
