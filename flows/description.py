@@ -56,8 +56,8 @@ OF_WHOM = {
     "federated-moments": "records of all clients together",
 }
 """What must be so many for a release to stand out of its noise, where it is not units of all the data."""
-ENOUGH = 2
-"""Times as many units as noise amounts to, below which a public number of rows is warned of."""
+ENOUGH, MUCH_NOISE = 2, 5_000
+"""Times as many units as noise amounts to, below which a public number of rows is warned of; how many without one."""
 IN_95_OF_100 = 1.96  # standard deviations of Gaussian noise
 COUNTS = ("records", "images", "number of records")
 MEANS = (
@@ -151,7 +151,7 @@ def describe(
     if plan.family:
         facts["parts"] = f"each {plan.family} is charged on its own, in parallel, so together they cost what one costs"
         facts["caution"] = "\n".join(cautions(plan))
-    elif warnings := list(cautions_about(contract)):
+    elif warnings := list(cautions_about(contract, of_dates=False)):
         facts["caution"] = "\n".join(warnings)
     if contract is not plan.contract:
         facts["clients"] = "\n".join(line.contract.name for line in lines)
@@ -253,11 +253,17 @@ def units_of(plan: Line) -> str:
 
 
 def few_rows(plan: Line, system: System[Any] | None = None) -> str:
-    """Say that the most rows that there are by the schema hardly stand out of the noise; nothing where they do."""
+    """Say that the rows that there may be by the schema hardly stand out of the noise; nothing where they do."""
     contract, least = plan.contract.whole, least_units(plan, system)
-    most = contract.rows.max if contract.is_table and contract.rows else None
-    if least is None or most is None or most >= ENOUGH * least:
+    low, most = (contract.rows.min, contract.rows.max) if contract.is_table and contract.rows else (0, None)
+    if least is None or (ENOUGH * least <= most if most else least < MUCH_NOISE):
         return ""
+    if most is None:
+        much = (
+            f"noise amounts to about {least:,.0f} {units_of(plan)}: unless there are known to be many more, spend more"
+        )
+        known = " or leave out columns; if there are, write `rows: {min: ...}` in the schema" * contract.is_table
+        return "" if low >= ENOUGH * least else much + known
     fewer = "fewer than the" if most <= least else "hardly more than the"
     said = f"by the schema (rows: max) there are at most {most:,} rows, {fewer} {least:,.0f} that noise amounts to"
     return f"{said}: spend more, or leave out columns, or expect that the synthetic rows say next to nothing"

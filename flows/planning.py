@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from dpmodels.accounting.composition import spent_epsilon
+from dpmodels.contract.remarks import is_of_dates
 from dpmodels.errors import AccountMissing, InvalidArgument, LedgerError
 from dpmodels.keys import is_on_token
 from dpmodels.ledger.ledger import Ledger
@@ -127,9 +128,9 @@ def cautions_of(epsilon: float, delta: float) -> Iterator[str]:
         yield f"delta={delta} is above {LARGE_DELTA}: that share of the records may be released whole"
 
 
-def cautions_about(contract: Contract) -> Iterator[str]:
+def cautions_about(contract: Contract, of_dates: bool = True) -> Iterator[str]:
     """Say what a contract does not promise of its synthetic rows, and which rows it does not use."""
-    yield from contract.remarks
+    yield from (remark for remark in contract.remarks if of_dates or not is_of_dates(remark))
     if contract.makes_rows_alone:
         yield ROWS_ALONE
 

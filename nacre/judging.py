@@ -63,7 +63,7 @@ def validate(data: "Table", schema: SchemaLike | None = None) -> "pd.DataFrame":
     if schema is None and not isinstance(given, str):
         raise Unsuitable("rows in memory bring no schema: name theirs, as in validate(frame, schema)")
     with _as_schema(schema, given) as (file, rows), _as_files(rows, contract=_contract_of(file, rows)) as place:
-        outcomes = check_hand_off(place, file).outcomes
+        outcomes = check_hand_off(place, file).by_severity
     counts = [(one.failed, one.checked) if one.rule.columns else (None, None) for one in outcomes]
     facts = [(one.rule.column or None, one.text, one.passed, *each) for one, each in zip(outcomes, counts, strict=True)]
     frame = Listing(facts, columns=["column", "rule", "success", "failing_rows", "rows"])

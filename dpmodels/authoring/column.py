@@ -32,11 +32,8 @@ NUMBERS = ("integer", "number")
 MOST_DECIMALS = 12  # that a schema's `round` may keep
 SUGGESTED = "suggested, as "
 """How a remark begins that suggests keys."""
-WITH_IT = {
-    "categorical": " with its values",
-    **dict.fromkeys(NUMBERS, " with the min and max that a public document allows, such as a tariff or a contract"),
-}
-"""What must be written beside a type that is suggested without it."""
+CONFIRM = {"confirm": TODO}
+"""Marks a whole column that is suggested: the lint refuses it until a person deletes the mark."""
 Keys = dict[str, Any]
 
 
@@ -47,13 +44,18 @@ class ColumnDraft:
     keys: Mapping[str, Any]
     remarks: tuple[str, ...] = ()
 
+    @property
+    def is_unsure(self) -> bool:
+        """Tell whether the type is open, or is what the name suggests."""
+        return self.keys["type"] == TODO or any(remark.startswith(SUGGESTED) for remark in self.remarks)
+
 
 def drafted(
     name: str, dtype: pa.DataType | None, facts: Facts, accept: bool = False, discover: bool = False
 ) -> ColumnDraft:
     """Draft a column from its name, its type in the file (None in a CSV file), and what is documented.
 
-    A suggestion stands among the remarks until it is accepted; then it is a key. With ``discover`` the type that a name
+    A suggestion that leaves nothing open bears a mark until it is accepted. With ``discover`` the type that a name
     suggests is taken, and what a discovery can fill in is left to it.
     """
     stated = of_type(dtype)
@@ -64,32 +66,36 @@ def drafted(
     if keys["type"] == TODO and dtype is not None and pa.types.is_nested(dtype):
         return ColumnDraft(keys, (*remarks, f"holds {described(dtype)}, which no column does; {APART}"))
     suggested = suggestion(name, keys) if TODO in keys.values() else None
-    if suggested and suggested.keys and accept:
-        stated_keys = {key: value for key, value in keys.items() if key == "nullable" or "type" not in suggested.keys}
-        keys, faults = _settled(
-            {**({} if suggested.keys.get("type") == "identifier" else stated_keys), **suggested.keys}
-        )
-        advice = [ADVICE] if suggested.keys.get("max") == TODO and not discover else []
-        remarks += [f"a suggestion that was accepted: {suggested.because}", *faults, *advice]
+    if suggested and suggested.keys and (accept or not discover):
+        keys, faults = _with(suggested, keys)
+        remarks += [_offer(suggested, keys, accept), *faults]
+        keys |= {} if accept or TODO in keys.values() else CONFIRM
     elif discover and suggested and _names_type(keys, suggested):
         keys = {**_without_bounds(suggested.keys), **{key: value for key, value in keys.items() if key == "nullable"}}
         remarks.append(_taken(suggested))
-    elif suggested and (suggested.keys or not discover):
-        remarks.append(_offer(suggested))
+    elif suggested and not discover:
+        remarks.append(suggested.because)
+    elif suggested and suggested.keys:
+        remarks.append(f"{SUGGESTED}{suggested.because}: {_bounds_in(suggested)}, which would cost nothing")
     if discover:
         keys, more = _left_to_discovery(keys)
         remarks += more
     return ColumnDraft(keys, tuple(remarks))
 
 
-def _offer(suggested: Suggestion) -> str:
-    """Say what a name suggests, and what else must be written with it."""
-    if not suggested.keys:
-        return suggested.because
-    known = {key: value for key, value in suggested.keys.items() if value != TODO}
-    words = yaml.safe_dump(known, default_flow_style=True, sort_keys=False, width=10_000).strip()
-    rest = WITH_IT.get(known["type"], "") if len(known) < len(suggested.keys) else ""
-    return f"{SUGGESTED}{suggested.because}: {words}; to confirm it, write it{rest}"
+def _with(suggested: Suggestion, keys: Keys) -> tuple[Keys, list[str]]:
+    """Write a suggestion into the keys that are known, of which one of another type leaves only the nulls."""
+    known = {key: value for key, value in keys.items() if key == "nullable" or "type" not in suggested.keys}
+    return _settled({**({} if suggested.keys.get("type") == "identifier" else known), **suggested.keys})
+
+
+def _offer(suggested: Suggestion, keys: Keys, accept: bool) -> str:
+    """Say what a name suggests, and what makes it count."""
+    advice = f"; {ADVICE}" if suggested.keys.get("max") == TODO else ""
+    if accept:
+        return f"a suggestion that was accepted: {suggested.because}{advice}"
+    mark = "" if TODO in keys.values() else "; to take it, delete `, confirm: TODO`"
+    return f"{SUGGESTED}{suggested.because}{advice}{mark}"
 
 
 def _names_type(keys: Keys, suggested: Suggestion) -> bool:
@@ -103,9 +109,13 @@ def _without_bounds(keys: Mapping[str, Any]) -> Keys:
 
 def _taken(suggested: Suggestion) -> str:
     """Say what a column was taken for by its name, and which bounds need no discovery."""
+    words = _bounds_in(suggested)
+    return f"taken by its name for {suggested.because}: check it" + (f"; {words} would cost nothing" if words else "")
+
+
+def _bounds_in(suggested: Suggestion) -> str:
     bounds = {key: value for key, value in suggested.keys.items() if key in ("min", "max") and value != TODO}
-    words = yaml.safe_dump(bounds, default_flow_style=True, sort_keys=False).strip()
-    return f"taken by its name for {suggested.because}: check it" + (f"; {words} would cost nothing" if bounds else "")
+    return yaml.safe_dump(bounds, default_flow_style=True, sort_keys=False).strip() if bounds else ""
 
 
 def _left_to_discovery(keys: Keys) -> tuple[Keys, list[str]]:

@@ -11,15 +11,23 @@ from dpmodels.contract.formula import Misread, names_in
 from dpmodels.errors import Unsuitable
 
 HEADINGS = {
-    "name": "name column column_name col variable variable_name var field field_name attribute",
-    "type": "type data_type datatype dtype column_type variable_type field_type kind",
-    "min": "min minimum lower low lower_bound min_value minimum_value valid_min",
-    "max": "max maximum upper high upper_bound max_value maximum_value valid_max",
-    "range": "range valid_range value_range allowed_range",
-    "values": "values allowed_values categories levels codes enum domain valid_values permitted_values value_labels",
-    "description": "description desc label definition meaning comment comments notes details",
-    "nullable": "nullable null nulls is_nullable allow_null missing missing_allowed optional",
-    "required": "required not_null mandatory",
+    "name": "name column column_name col variable variable_name var field field_name attribute "
+    "feature element data_element",
+    "type": "type data_type datatype dtype column_type variable_type field_type kind storage_type value_type",
+    "min": "min minimum lower low lower_bound lower_limit lowest smallest least min_value minimum_value lowest_value "
+    "valid_min minimum_allowed from",
+    "max": "max maximum upper high upper_bound upper_limit highest largest most max_value maximum_value highest_value "
+    "valid_max maximum_allowed to",
+    "range": "range ranges valid_range value_range allowed_range bounds limits interval min_max",
+    "values": "values allowed_values categories levels codes enum domain valid_values permitted_values value_labels "
+    "allowed allowed_codes allowed_value "
+    "allowable_values permitted permissible_values accepted_values valid valid_codes "
+    "value_codes coding options choices response_options list_of_values",
+    "description": "description desc label definition meaning comment comments note notes details remark remarks "
+    "explanation variable_label question",
+    "nullable": "nullable null nulls is_nullable allow_null missing missing_allowed nulls_allowed null_allowed "
+    "optional blank blanks may_be_missing may_be_empty",
+    "required": "required not_null mandatory is_required",
     "decimals": "decimals decimal_places round scale",
     "resolution": "resolution granularity time_resolution",
     "formula": "formula derivation calculation expression computed_as calculated_as",
@@ -44,18 +52,41 @@ def read_dictionary(text: str) -> Tables:
     Raises:
         Unsuitable: none of the headings is one for the names of columns, or a row has more cells than headings.
     """
+    rows, meanings = _rows(text)
+    if long := next((number for number, row in enumerate(rows) if len(row) > len(meanings)), None):
+        raise Unsuitable(f"row {long} of the data dictionary has more cells than headings; put its text in quotes")
+    cells = [_cells(meanings, row) for row in rows[1:]]
+    named_rows = {name: row for row in cells if (name := row.get("name", "").strip())}
+    return {"": {name: _facts(row, named_rows) for name, row in named_rows.items()}}
+
+
+def unread_headings(text: str) -> list[str]:
+    """Name the headings of a data dictionary that say nothing to a draft.
+
+    Raises:
+        Unsuitable: none of the headings is one for the names of columns.
+    """
+    rows, meanings = _rows(text)
+    return [cell.strip() for cell, meaning in zip(rows[0], meanings, strict=True) if cell.strip() and not meaning]
+
+
+def _rows(text: str) -> tuple[list[list[str]], list[str]]:
+    """Cut a dictionary at the delimiter by which one of its headings is for names; return what headings mean, too."""
     for delimiter in ",;\t|":
         rows = [row for row in csv.reader(StringIO(text, newline=""), delimiter=delimiter) if any(row)]
         meanings = [MEANT.get(re.sub(r"\W+", "_", cell.lower()).strip("_"), "") for cell in rows[0]] if rows else []
         if "name" in meanings and len(meanings) > 1:
-            break
-    else:
-        raise Unsuitable("a data dictionary begins with a line of headings, of which one is name and another type, ...")
-    if long := next((number for number, row in enumerate(rows) if len(row) > len(meanings)), None):
-        raise Unsuitable(f"row {long} of the data dictionary has more cells than headings; put its text in quotes")
-    cells = [dict(reversed(list(zip(meanings, row, strict=False)))) for row in rows[1:]]
-    named_rows = {name: row for row in cells if (name := row.get("name", "").strip())}
-    return {"": {name: _facts(row, named_rows) for name, row in named_rows.items()}}
+            return rows, meanings
+    raise Unsuitable("a data dictionary begins with a line of headings, of which one is name and another type, ...")
+
+
+def _cells(meanings: list[str], row: list[str]) -> dict[str, str]:
+    """Return the cells of a row by what their headings mean: of several headings of one meaning, the first filled."""
+    cells: dict[str, str] = {}
+    for meaning, cell in zip(meanings, row, strict=False):
+        if not cells.get(meaning, "").strip():
+            cells[meaning] = cell
+    return cells
 
 
 def _facts(row: dict[str, str], names: Collection[str]) -> Facts:
@@ -65,7 +96,9 @@ def _facts(row: dict[str, str], names: Collection[str]) -> Facts:
     facts += [_values(row["values"], facts[1].kind)] if row.get("values") else []
     for heading, sense in (("nullable", True), ("required", False)):
         word = row.get(heading, "").lower()
-        facts += [Facts(nullable=sense == (word in YES))] if word in YES | NO else []
+        if word:
+            known = word in YES | NO
+            facts += [Facts(nullable=sense == (word in YES)) if known else Facts(unread=(f"{heading} {word}",))]
     facts += [Facts(decimals=int(row["decimals"]))] if row.get("decimals", "").isdecimal() else []
     if word := row.get("resolution", "").lower():
         facts += [Facts(resolution=word) if word in RESOLUTIONS else Facts(unread=(f"resolution {word}",))]
@@ -101,13 +134,13 @@ def _values(cell: str, kind: str | None) -> Facts:
             return listed(json.loads(cell))
         except (json.JSONDecodeError, RecursionError):
             cell = cell.strip("[]")
-    tokens = _tokens(cell)
+    tokens = _tokens(cell) or (cell.split("/") if kind == "boolean" else [])
     if not tokens or any(len(token.split()) > MOST_WORDS or token.strip(".") in ("", "…", "etc") for token in tokens):
         return Facts(unread=("values",))
     codes = [LABELED.fullmatch(token) for token in tokens]
     plain = [code[1].strip() for code in codes if code]
     values = plain if len(plain) == len(tokens) else tokens
-    is_answer = kind == "boolean" and {value.lower() for value in values} <= YES | NO
+    is_answer = kind == "boolean" and {value.strip().lower() for value in values} <= YES | NO
     return listed([False, True] if is_answer else scalars(values, kind))
 
 

@@ -25,11 +25,12 @@ from dpmodels.reading.pictures import is_pictures, npz_arrays
 INTRODUCTION = """\
 # A draft from names and types alone; of a CSV file from its first line, which is taken as names: if it holds values,
 # throw this draft away. Replace every TODO from what is public (a codebook, a form, a law): what is taken from the data
-# is a leak. If nothing public tells values, min or max, write discover: schema discover releases them for a charge.
+# is a leak. A line with `confirm: TODO` is suggested by its name: delete that mark to take it, or write what is right.
+# If nothing public tells values, min or max, write discover: schema discover releases them for a charge.
 # The types and their keys stand below the columns. Then check it: nacre schema lint THIS_FILE
 """
 UNTYPED = """\
-# Types are open: such a source says none that holds for every row. Write them, or use --types, --from, --from-sample.
+# Types are open or suggested: such a source says none for every row. Write them; or --types, --from, --from-sample.
 """
 TYPES = """
 # The types and their keys, of which docs/schema.md has all:
@@ -42,6 +43,8 @@ TYPES = """
 OF_ROWS = """\
 # Beside columns: constraints: [start <= end, when sick then fee > 0]; rows: {min: 100, max: 1000}; partition: COLUMN.
 """
+UNREAD = "# WARNING: "
+"""Begins what a draft says of a document that was not read whole."""
 AFFIRMED = """\
 # The names below are the first line of the file (of other sources: what these say of themselves). They do not look like
 # names, and were taken for names because of --header. If they are values of a person, delete this draft, add a line of
@@ -127,13 +130,13 @@ def draft(
     how = (public_facts.accept, public_facts.discover)
     columns = {name: drafted(name, types[name], facts.get(name, Facts()), *how) for name in types}
     untyped = are_untyped(columns, types)
-    lines = _lines(title, columns, [source.origin for source in sources], editor, untyped)
+    lines = _lines(title, columns, sources, editor, untyped)
     return doubted_draft("\n".join(lines)) if doubted else "\n".join(lines)
 
 
 def are_untyped(columns: Mapping[str, ColumnDraft], types: Mapping[str, pa.DataType | None]) -> bool:
-    """Tell whether the type of a column is left open because its source says none."""
-    return any(column.keys["type"] == TODO and types[name] is None for name, column in columns.items())
+    """Tell whether the type of a column is left open, or to its name, because its source says none."""
+    return any(column.is_unsure and types[name] is None for name, column in columns.items())
 
 
 def doubted_draft(text: str) -> str:
@@ -182,18 +185,24 @@ def _array(shape: tuple[int, ...], dtype: Any) -> ColumnDraft | None:
 
 
 def _lines(
-    title: str, columns: Mapping[str, ColumnDraft], origins: list[str], editor: str, untyped: bool = False
+    title: str, columns: Mapping[str, ColumnDraft], sources: list[Source], editor: str, untyped: bool = False
 ) -> Iterator[str]:
     if editor:
         yield f"# yaml-language-server: $schema={editor}"
-    yield (INTRODUCTION + (UNTYPED if untyped else "") + (DOCUMENTED if origins else "")).rstrip()
+    yield (INTRODUCTION + (UNTYPED if untyped else "") + (DOCUMENTED if sources else "")).rstrip()
+    yield from unread_lines(sources)
     yield f"name: {title}"
     yield f"unit: record  # {_unit(columns)}"
     yield "# target: COLUMN  # what the rows should teach to predict from the others, if anything"
-    if origins:
-        yield yaml_text({"sources": origins}).rstrip()
+    if sources:
+        yield yaml_text({"sources": [source.origin for source in sources]}).rstrip()
     yield from column_lines(columns)
     yield TYPES + OF_ROWS
+
+
+def unread_lines(sources: Sequence[Source]) -> Iterator[str]:
+    """Yield what was not read of documents, as lines of comments."""
+    yield from (f"{UNREAD}{comment(source.remark)}" for source in sources if source.remark)
 
 
 def _unit(columns: Mapping[str, ColumnDraft]) -> str:

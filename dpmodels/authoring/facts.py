@@ -11,16 +11,19 @@ Moment = date | datetime
 TODO = "TODO"
 """Stands in a draft for what a person must write; the lint refuses it."""
 KINDS = {
-    "integer": r"(big|small|tiny|medium)?int(eger)?\d*|uint\d+|long|short|(big|small)?serial",
-    "number": r"float\d*|double|real|numeric|decimal|dec|number|money",
+    "integer": r"wholenumber|count|(big|small|tiny|medium)?int(eger)?\d*|uint\d+|long|short|(big|small)?serial",
+    "number": r"float\d*|double|real|numeric|decimal|dec|number|numerical|continuous|money|currency|amount"
+    r"|percent(age)?",
     "text": r"(large_)?str(ing)?|text|n?(var)?char(acter)?2?|clob|object",
-    "category": r"enum|factor|categor(y|ical)|nominal|ordinal",
-    "boolean": r"bool(ean)?|bit|logical",
+    "category": r"enum|factor|categor(y|ical)|nominal|ordinal|coded?|codes|choice",
+    "boolean": r"bool(ean)?|bit|logical|flag|indicator|yesno|yn|truefalse|dichotomous",
     "date": r"date\d*",
-    "moment": r"datetime\d*|timestamp(tz|_ntz|_ltz|_s|_ms|_ns)?|smalldatetime",
-    "identifier": r"id|identifier|uuid|guid|uniqueidentifier|free_?text|memo|narrative",
+    "moment": r"datetime\d*|dateandtime|timestamp(tz|_ntz|_ltz|_s|_ms|_ns)?|smalldatetime",
+    "identifier": r"id|identifier|uuid|guid|uniqueidentifier|free_?text|memo|narrative|comments?",
 }
 """The kinds of column, and the words for their types in databases, data frames and data dictionaries."""
+SEVERAL_WORDS = ("wholenumber", "freetext", "yesno", "yn", "truefalse", "datetime", "dateandtime")
+"""Types that dictionaries write as several words."""
 RESOLUTIONS = ("day", "hour", "minute", "second")
 SIZED = re.compile(r"\s*([a-z_]+\d*)[^(]*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?", re.IGNORECASE)
 
@@ -96,7 +99,7 @@ def _tightest(choose: Any, bounds: list[Bound]) -> Bound | None:
 
 def typed(words: Any) -> Facts:
     """Read the name of a type, such as ``varchar(20)``, ``decimal(10, 2)``, ``datetime64[ns]``."""
-    match = SIZED.match(words.replace("free text", "freetext")) if isinstance(words, str) else None
+    match = SIZED.match(_one_word(words)) if isinstance(words, str) else None
     if match is None:
         return Facts()
     word, size, scale = match[1].lower().removesuffix("type"), match[2], match[3]
@@ -106,6 +109,13 @@ def typed(words: Any) -> Facts:
     if kind != "number" or not size or word in ("float", "double", "real"):
         return Facts(kind=kind)
     return Facts(kind="number", decimals=int(scale)) if int(scale or 0) else Facts(kind="integer")
+
+
+def _one_word(words: str) -> str:
+    """Write a type of several words, such as ``whole number`` and ``Yes / No``, as one; leave any other."""
+    word = re.sub(r"[\s/_-]+", "", words.lower())
+    singular = word.removesuffix("s") if word.startswith("whole") else word
+    return singular if singular in SEVERAL_WORDS else words
 
 
 def between(low: Any, high: Any, low_open: bool = False, high_open: bool = False) -> Facts:

@@ -6,6 +6,7 @@ A file with ``columns`` is the schema of a table, one with ``tables`` that of a 
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from dpmodels.authoring.outline import MOST_KEPT, Outline, mantissa
+from dpmodels.authoring.rules_lint import rule_faults
 from dpmodels.contract.base import ColumnFaults
 from dpmodels.contract.branch import Branch
 from dpmodels.contract.columns import Boolean, Categorical, Datetime, Derived, Identifier, Image, Integer, Number
@@ -208,12 +210,15 @@ def parse(text: str) -> tuple[Schema | Documents | Federation | Tree | None, lis
     if outline.tangled:
         return None, _first(outline.faults, outline.more)
     waiting = marks(data)
+    content = stand_in(data) if waiting else data
     try:
-        contract = _kind_of(data).model_validate(stand_in(data) if waiting else data)
+        contract = _kind_of(data).model_validate(content)
     except ValidationError as error:
         if error.error_count() > MOST_ERRORS:
             return None, _first([SchemaFault(0, "file", "is no contract")], error.error_count() - 1)
-        return None, _order(outline, _schema_faults(error.errors(include_url=False), data), _waiting(data, outline))
+        rules = (((*key.split("."),), _said(message)) for key, message in rule_faults(content))
+        findings = chain(_schema_faults(error.errors(include_url=False), data), rules)
+        return None, _order(outline, findings, _waiting(data, outline))
     if waiting:
         faults = _schema_faults(list(_derived_errors(data)), data)
         return None, _order(outline, faults, _waiting(data, outline))

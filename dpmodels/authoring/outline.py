@@ -18,6 +18,8 @@ SPLIT = (
 SWITCHES = ("nullable", "zero_inflated")  # here yes and no can only be meant as true and false
 TODO = "is still TODO: write it from public documentation, never by looking at the data"
 
+UNCONFIRMED = "is still TODO: delete `confirm: TODO` if what its name suggests is right by what is public of it"
+
 
 class Outline(Watch):
     """The line of every place in the file, and the faults YAML itself would pass over in silence."""
@@ -74,7 +76,8 @@ class Outline(Watch):
         if scalar.kind == "float" and key_path[-1:] in (("min",), ("max",)) and GROUPED.fullmatch(scalar.text):
             self.grouped[key_path] = scalar.text
         if scalar.is_plain and scalar.text == "TODO":
-            self._fault(key_path[:-1] if key_path and key_path[-1].isdigit() else key_path, TODO, scalar.line)
+            message = UNCONFIRMED if key_path[-1:] == ("confirm",) else TODO
+            self._fault(key_path[:-1] if key_path and key_path[-1].isdigit() else key_path, message, scalar.line)
         elif key_path and (trap := _trap(scalar, key_path[-1])):
             self._fault(key_path, trap, scalar.line)
         try:

@@ -9,7 +9,7 @@ from typing import Any
 
 from dpmodels.authoring.dbt import is_dbt, read_dbt
 from dpmodels.authoring.ddl import read_ddl
-from dpmodels.authoring.dictionary import read_dictionary
+from dpmodels.authoring.dictionary import HEADINGS, read_dictionary, unread_headings
 from dpmodels.authoring.expectation_suite import is_suite, read_suite
 from dpmodels.authoring.facts import Columns, Tables
 from dpmodels.authoring.json_schema import is_json_schema, read_json_schema
@@ -23,6 +23,7 @@ from dpmodels.plain_yaml import read_yaml
 from dpmodels.reading.addresses import address_of
 
 Known = tuple[str, Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Tables]]
+DICTIONARY = "a data dictionary"
 STRUCTURED: tuple[Known, ...] = (
     ("a data contract", is_data_contract, read_data_contract),
     ("a dbt schema", is_dbt, read_dbt),
@@ -40,10 +41,12 @@ class Source:
 
     Attributes:
         origin: in words, what it is and which file; it stands in the schema.
+        remark: in a sentence, which parts of it were not read.
     """
 
     tables: Tables
     origin: str
+    remark: str = ""
 
     def columns(self, names: Iterable[str], table: str = "") -> Columns:
         """Return the facts about columns of these names, from the named table or the one that has most of them.
@@ -100,17 +103,27 @@ def read_source(path: Path, sample: bool = False) -> Source:
         raise Unsuitable(f"{path} cannot be read as text of at most {LARGEST_YAML // 2**20} MiB") from None
     try:
         kind, tables = _read(text, path)
+        remark = _unread(text, path) if kind == DICTIONARY else ""
     except NacreError:
         raise
     except Exception:  # whatever an odd document trips: that it says something unforeseen is all there is to say
         raise Unsuitable(f"{path} is not written as {KINDS} is") from None
-    return Source(tables, f"documented in {kind}: {path.name}, sha256 {digest}")
+    return Source(tables, f"documented in {kind}: {path.name}, sha256 {digest}", remark)
+
+
+def _unread(text: str, path: Path) -> str:
+    """Say which headings of a data dictionary were not read, and which are."""
+    unread = ", ".join(f"`{heading}`" for heading in unread_headings(text))
+    known = ", ".join(HEADINGS)
+    return f"not read of {path.name}: {unread}; headings that are read: {known}, and usual words for these" * bool(
+        unread
+    )
 
 
 def _read(text: str, path: Path) -> tuple[str, Tables]:
     suffix = path.suffix.lower()
     if suffix in (".csv", ".tsv", ".txt"):
-        return "a data dictionary", read_dictionary(text)
+        return DICTIONARY, read_dictionary(text)
     if suffix in (".sql", ".ddl"):
         return "SQL", read_ddl(text)
     document = json.loads(text) if suffix == ".json" else read_yaml(text)

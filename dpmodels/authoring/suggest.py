@@ -43,24 +43,54 @@ PERSON = (
     r" (id|uuid|guid|key)"
 )
 """Names of what tells persons apart, of whom one may have several rows."""
-PAID = r"amount|amt|price|cost|fee|fare|salary|income|revenue|wage|payment|bill|tip|debt|balance|savings"
-COUNTED = r"(.* )?(count|cnt|quantity|qty|visits)|(num|number) of .+|n .+|children|siblings|(household|family) size"
+PRICED = r"(hourly|daily|weekly|monthly|exchange|room|pay|wage|billing) rate"
+PAID = (
+    r"amount|amt|price|cost|fee|fare|salary|income|revenue|wage|payment|bill|tip|debt|balance|savings|premium|rent"
+    rf"|{PRICED}"
+)
+CURRENCY = r"( (eur|usd|gbp|chf|euros?|dollars?))?"
+SEVERAL = r"(\S+ )*(?!diabetes|series|species|basis)(\S*[^su\d]s|children|people|men|women)"
+"""What several things are called, of which there is a number."""
+FAMILY = r"(children|kids|siblings|dependents|dependants)"
+COUNTED = (
+    r"(.* )?(count|cnt|counts|quantity|qty)|(num|nr|nbr|number|no|count) of .+|(num|nbr|count) .+"
+    rf"|(n|nr|number|prior|previous|past|earlier|late|missed|failed) {SEVERAL}"
+    r"|(.* )?(visits|admissions|readmissions|medications|meds|claims|calls|logins|orders|purchases|trips|bedrooms"
+    r"|bathrooms|rooms|complaints|accidents|convictions|inquiries|pregnancies)"
+)
+CHANGED = r"(?!.*\b(change|growth|diff|difference|delta)\b)"
+"""Begins the name of what cannot be below zero."""
+SINCE = (
+    r"( (since|until|till|to|from|between|before|after|in|on|of|at|past|as|with|without|employed|overdue|late) ?.*)?"
+)
+"""What may follow a span of time without being what the name is about: days since the last visit."""
+DAYS_OF_A_CENTURY = 36_525
+COUNT: Mapping[str, Any] = _integer(0, 1000, scale="log", outside="clip")
+
+
+def _span(words: str) -> str:
+    return rf"(.* )?({words}){SINCE}"
+
+
 BY_NAME: tuple[tuple[str, Mapping[str, Any], str], ...] = (
     (
-        r"(is|has|was|had) .*|.* flag|defaulted|churned|readmitted|deceased|smoker|active|married",
+        r"(is|has|was|had) .*|.* flag"
+        r"|(defaulted|churned|readmitted|deceased|died|smoker|active|married)( \d+ d(ays)?)?",
         {"type": "boolean"},
         "a yes or no",
     ),
     (
         rf"{PERSON}|(.* )?(uuid|guid|ssn|iban|e ?mail|phone|mobile|passport)( (address|number|no|nr))?|.* id|id"
-        r"|((first|last|full|sur|given|family|user|customer|patient) ?)?name",
+        r"|((first|last|full|sur|given|family|user|customer|patient) ?)?name"
+        r"|(.* )?(account|policy|card|invoice|order|licen[cs]e|registration|contract|ticket|case) (number|no|nr|num)",
         IDENTIFIER,
-        "what names one person",
+        "what names one person or case",
     ),
     (r"(.* )?(remarks?|comments?|notes?|free text|address|street|url)", IDENTIFIER, "text to be left out"),
     (
         r"(.* )?(sex|gender|type|category|kind|status|country|state|region|province|ward|department|race|ethnicity"
-        r"|religion|nationality|language|currency|education|occupation|profession|channel|segment|city)"
+        r"|religion|nationality|language|currency|education|occupation|profession|channel|segment|city|diagnosis"
+        r"|hospital|clinic|branch|industry|sector|brand|reason|outcome|method)"
         r"( code| level)?|product|plan|grade|level",
         CATEGORICAL,
         "one of a list",
@@ -77,8 +107,16 @@ BY_NAME: tuple[tuple[str, Mapping[str, Any], str], ...] = (
         _days(FIRST_DAY, LAST_DAY, "second"),
         "a moment of these years, generously",
     ),
-    (r"(.* )?age( years)?", _integer(0, 120), "an age in years"),
-    (r"(.* )?year( .*)?", _integer(1900, 2100), "a year"),
+    (
+        r"(?!.*\b(account|loan|policy|building|house|property|device)\b)(.* )?age( years)?|age (at|on|when) .*",
+        _integer(0, 120),
+        "an age in years",
+    ),
+    (
+        r"(.* )?year( (of|built|made|opened|founded|started|joined|hired|renovated)\b.*)?",
+        _integer(1900, 2100),
+        "a year",
+    ),
     (r"(.* )?quarter", _integer(1, 4), "a quarter of a year"),
     (r"(.* )?(day of month|mday)|day", _integer(1, 31), "a day of a month"),
     (r"(.* )?month", _integer(1, 12), "a month"),
@@ -87,20 +125,41 @@ BY_NAME: tuple[tuple[str, Mapping[str, Any], str], ...] = (
     (r"(.* )?minute", _integer(0, 59), "a minute of the hour"),
     (r"(.* )?(lat|latitude)", _number(-90, 90, round=6), "a latitude in degrees"),
     (r"(.* )?(lon|lng|long|longitude)", _number(-180, 180, round=6), "a longitude in degrees"),
-    (r"(.* )?(percent|percentage|pct|perc)( .*)?", _number(0, 100), "a percentage"),
+    (rf"{CHANGED}(.* )?(percent|percentage|pct|perc)( .*)?", _number(0, 100), "a percentage"),
     (r"(.* )?(share|ratio|fraction|probability|prob)", _number(0, 1), "a share of one"),
     (r"(body )?weight kg", _number(0, 700), "a person's weight in kilograms"),
     (r"(body )?height cm", _number(0, 300), "a person's height in centimeters"),
+    (r"(.* )?(heart rate|pulse|systolic|diastolic)", _integer(0, 400), "a heart rate or a blood pressure"),
+    (r"credit score", _integer(0, 1000), "a credit score of the usual scales"),
     (r"(.* )?score", OPEN_NUMBER, "a score"),
     (r"bmi|body mass index", _number(0, 300), "a body mass index"),
-    (COUNTED, OPEN_INTEGER, "a count"),
-    (rf"(.* )?({PAID})s?( (eur|usd|gbp|chf|euros?|dollars?))?", OPEN_NUMBER, "an amount"),
+    (rf"((num|nr|n|no|number)( of)? )?(\S+ )?{FAMILY}( count)?", _integer(0, 50, outside="clip"), "people of a family"),
+    (r"(household|family) size", _integer(0, 50, outside="clip"), "people of a household"),
+    (r"(.* )?hours (per|a) week", _number(0, 168), "hours of a week"),
+    (COUNTED, COUNT, "a count; a larger one is cut to the max"),
+    (rf"(.* )?({PAID})s?{CURRENCY}", OPEN_NUMBER, "an amount"),
+    (
+        rf"{CHANGED}(?!.*({PRICED})$)(.* )?rate( (percent|pct))?",
+        _number(0, 100),
+        "a rate in percent, or a share: then the max is 1",
+    ),
+    (
+        rf"{_span('days')}|(.* )?(length of stay|los)",
+        _integer(0, DAYS_OF_A_CENTURY, scale="log"),
+        "days, of a hundred years at most",
+    ),
+    (_span("weeks"), _integer(0, 5_220, scale="log"), "weeks, of a hundred years at most"),
+    (_span("months"), _integer(0, 1_200, scale="log"), "months, of a hundred years at most"),
+    (_span("years"), _integer(0, 100), "years, a hundred at most"),
+    (_span("hours|hrs"), _number(0, 8_784, scale="log", outside="clip"), "hours, of one year at most"),
+    (_span("minutes|mins"), _number(0, 10_080, scale="log", outside="clip"), "minutes, of one week at most"),
+    (_span("seconds|secs"), _number(0, 86_400, scale="log", outside="clip"), "seconds, of one day at most"),
 )
-MEASURED = (
-    rf"(.* )?({PAID}|total|charge|charges)( .*)?|{COUNTED}|(num|number|no) .+"
-    r"|(.* )?(distance|dist|duration|length)( .*)?"
-)
-"""Names of what is paid, counted or measured: no name says how large that can be."""
+MEASURED = rf"(.* )?({PAID}|total|charge|charges)( .*)?|(.* )?(distance|dist|duration|length)( .*)?"
+"""Names of what is paid or measured: no name says how large that can be."""
+EITHER = r"(last|first|next|previous) (payment|purchase|order|donation|deposit|claim|bill|salary)"
+"""Names of what may be a day, an amount or neither."""
+DAY_OR_AMOUNT = "its name may mean a day or an amount, so nothing is suggested: write the type that it has"
 ADVICE = (
     "no bound is suggested: take the largest value that a public document allows, such as a tariff or a contract, "
     "with `outside: clip`"
@@ -112,6 +171,8 @@ ALIKE = {("integer", "number"), ("number", "integer")}
 def suggestion(name: str, keys: Mapping[str, Any]) -> Suggestion | None:
     """Suggest what may stand where a column has a TODO; nothing that goes against what is known of it."""
     words, kind, size = _words(name), keys["type"], SIZES.get(keys.get("dtype", ""))
+    if kind == TODO and re.fullmatch(EITHER, words):
+        return Suggestion({}, DAY_OR_AMOUNT)
     for pattern, offer, because in BY_NAME:
         if re.fullmatch(pattern, words) and (fitted := _fitted(dict(offer), kind, keys)):
             return Suggestion(fitted, because)
@@ -154,8 +215,8 @@ def _fitted(offer: dict[str, Any], kind: Any, keys: Mapping[str, Any]) -> dict[s
 
 
 def _open(keys: Mapping[str, Any], offer: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep of a suggestion what fills a TODO; its scale and rounding only if both of its bounds are taken."""
+    """Keep of a suggestion what fills a TODO; its further keys only if both of its bounds are taken."""
     both = keys.get("min") == keys.get("max") == TODO
     filled = {key: value for key, value in offer.items() if keys.get(key) == TODO != value}
-    more = {key: offer[key] for key in ("scale", "round") if key in offer and key not in keys and both}
+    more = {key: offer[key] for key in ("scale", "round", "outside") if key in offer and key not in keys and both}
     return filled | more if filled else {}

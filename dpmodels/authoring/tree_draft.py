@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import yaml
 
-from dpmodels.authoring.column import SUGGESTED, ColumnDraft, drafted
+from dpmodels.authoring.column import CONFIRM, SUGGESTED, ColumnDraft, drafted
 from dpmodels.authoring.draft import (
     DOCUMENTED,
     INTRODUCTION,
@@ -24,6 +24,7 @@ from dpmodels.authoring.draft import (
     doubted_draft,
     draft,
     named,
+    unread_lines,
 )
 from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.authoring.given_types import by_name, read_types, with_types
@@ -184,6 +185,7 @@ def _lines(
     columns = {name: _columns(tables[name], _joins(name, proposed), public) for name in proposed.order}
     untyped = any(are_untyped(columns[name], tables[name].types) for name in columns)
     yield (INTRODUCTION + JOINS + (UNTYPED if untyped else "") + (DOCUMENTED if sources else "")).rstrip()
+    yield from unread_lines(sources)
     yield from (f"# source: {source.origin}" for source in sources)
     yield f"name: {title}"
     yield "tables:"
@@ -241,11 +243,9 @@ def _columns(table: Drafted, joins: Mapping[str, ColumnDraft], public: PublicFac
         elif public.accept:
             columns[name] = join
         else:
-            words = yaml.safe_dump(dict(join.keys), default_flow_style=True, sort_keys=False, width=10_000).strip()
-            alone = drafted(name, kind, facts)
-            remarks = [remark for remark in alone.remarks if not remark.startswith(SUGGESTED)]
-            proposal = f"proposed, as {join.remarks[0]}: {words}; to confirm it, write it"
-            columns[name] = ColumnDraft(alone.keys, (*remarks, proposal))
+            remarks = [one for one in drafted(name, kind, facts).remarks if not one.startswith(SUGGESTED)]
+            proposal = f"proposed, as {join.remarks[0]}; to take it, delete `, confirm: TODO`"
+            columns[name] = ColumnDraft({**join.keys, **CONFIRM}, (*remarks, proposal))
     return columns
 
 

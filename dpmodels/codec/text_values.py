@@ -14,9 +14,11 @@ MISSING = pa.array(["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None"
 WRITTEN = {
     pa.float64(): (
         "numbers",
-        ", with a point before the decimals (3.5, not 3,5) and no sign of thousands or currencies (1000, not $1,000); "
-        'of a file with other marks make a frame or a Parquet file, as by pandas.read_csv(FILE, sep=";", decimal=",", '
-        'thousands=".")',
+        ", which declares an integer or a number: for true and false declare `{type: boolean}`, for words such as yes "
+        'and no `{type: categorical, values: ["no", "yes"]}`; a word among numbers, such as unknown, is left empty in '
+        "the file under `nullable: true`; numbers have a point before the decimals (3.5, not 3,5) and no sign of "
+        "thousands or currencies (1000, not $1,000): of a file with other marks make a frame or a Parquet file, as by "
+        'pandas.read_csv(FILE, sep=";", decimal=",", thousands=".")',
     ),
     pa.bool_(): (
         "true or false",

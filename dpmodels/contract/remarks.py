@@ -24,8 +24,9 @@ MAY_REPEAT = (
     "the unit is one record, and identifier {names} is left out: each row is hidden alone, so a person whom it names "
     "in several rows is hidden less. In the schema, `unit: {{user: {name}, max_rows: N}}` hides all rows of a person"
 )
+OF_DATES = "` keeps the order of two dates, but not how far apart they are"
 APART = (
-    "`{rule}` keeps the order of two dates, but not how far apart they are, where that is less than a cell of either. "
+    f"`{{rule}}{OF_DATES}, where that is less than a cell of either. "
     "In the schema, a column of the days between instead of {upper} keeps it (docs/validation.md)"
 )
 MOST_NAMES = 5
@@ -65,6 +66,11 @@ def is_declared(remark: str, bound: bool = False) -> bool:
     ``bound``: the schema says so itself; it says nothing where one row is used since nothing is written.
     """
     return remark.endswith(MORE_ROWS.partition("}")[2]) or (bound and remark == FIRST_ROWS)
+
+
+def is_of_dates(remark: str) -> bool:
+    """Tell whether a remark is on rules between dates, which the lint, the begin of a run and its pages say alone."""
+    return OF_DATES in remark
 
 
 def _further(columns: Mapping[str, Any], unit: PrivacyUnit) -> Iterator[str]:

@@ -86,6 +86,11 @@ class Verdicts:
         """List the rules that the table breaks; ask once every batch was checked."""
         return tuple(outcome.rule for outcome in self.outcomes if not outcome.passed)
 
+    @property
+    def by_severity(self) -> list[Outcome]:
+        """List broken rules first: those of the whole table, then by their share of rows; others keep their order."""
+        return sorted(self.outcomes, key=lambda one: (one.passed, one.failed > 0, -one.failed / max(one.checked, 1)))
+
     def results(self) -> list[dict[str, Any]]:
         """List every expectation with its column, its rule and its success; no values, no counts."""
         return [

@@ -16,7 +16,7 @@ from dpmodels.errors import DataError, NacreError, SchemaError
 from dpmodels.escapes import escaped
 from flows.command_line import audits, deployments, disclosure, free, ledger, removal, reports, runs, schemas
 from flows.command_line.options import WIDE
-from flows.command_line.printing import UNCHARGED, Interrupted, echo, unwind, unwritten
+from flows.command_line.printing import UNCHARGED, Interrupted, echo, similar_file, unwind, unwritten
 from tasks.engine.progress import Terminal
 from tasks.run import signing
 
@@ -139,7 +139,8 @@ def _say(error: NacreError) -> None:
             if faults:
                 text = text.replace("; ".join(faults), f"the data breaks {len(faults)} rules of its schema")
         dashes = "--" if text.startswith(f"{name}=") and _is_option(name) else ""
-        echo(f"error: {dashes}{text.replace(name, name.replace('_', '-'), 1) if dashes else text}", err=True)
+        text = (text.replace(name, name.replace("_", "-"), 1) if dashes else text) + similar_file(sys.argv[1:], text)
+        echo(f"error: {dashes}{text}", err=True)
         faults = () if isinstance(error, SchemaError) else faults
     for fault in faults:
         echo(f"  {fault}", err=True)

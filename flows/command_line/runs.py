@@ -144,7 +144,7 @@ def _plan(config: Charged, explain: bool, as_json: bool, has_data: bool = True, 
         note(f"warning: a run would refuse the data: {refused}")
     elif not as_json and (said := _unread(config, prepared.contract)):
         note(said)
-    show_plan(facts, quote, figures_of(config, prepared, facts, quote) if as_json else None)
+    show_plan(facts, quote, figures_of(config, prepared, facts, quote) if as_json else None, bool(refused))
 
 
 def _refused(config: Charged, prepared: "Prepared") -> str:

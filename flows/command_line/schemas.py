@@ -13,7 +13,7 @@ import typer
 from dpmodels.errors import UNCHARGED, PathTaken
 from dpmodels.escapes import escaped
 from flows.command_line.options import NUMBER, AllowLargeDelta, AsJson, Data, Home, QueryText, Url
-from flows.command_line.printing import echo, interruptible, unwind
+from flows.command_line.printing import echo, interruptible, similar_file, unwind
 
 if TYPE_CHECKING:
     from flows.discover import Discovered
@@ -86,14 +86,18 @@ def schema_init(
 
 
 def _show_draft(text: str, data: str, query: str, out: Path | None) -> None:
-    """Print a draft, or write it to a file, and say what is left to write and to discover."""
+    """Print a draft, or write it to a file, and say what was not read, and what is left to write and to discover."""
     from dpmodels.artifact import write_text
+    from dpmodels.authoring.draft import UNREAD
     from dpmodels.plain_yaml import read_yaml
 
     if out is None:
         echo(text, nl=False)
     else:
         write_text(out, text)
+    for line in text.splitlines():
+        if line.startswith(UNREAD):
+            echo(line.removeprefix("# "), err=True)
     content = read_yaml(text)
     echo(_left(content), err=True)
     for line in _to_discover(content, data, query, out):
@@ -262,7 +266,8 @@ def schema_lint(schema: Path, as_json: AsJson = False) -> None:
         print_json([asdict(fault) for fault in faults])
     else:
         for fault in faults:
-            echo(f"{schema}: {on_one_line(str(fault))}", err=True)
+            hint = similar_file([str(schema)], f"{schema} {fault}")
+            echo(f"{schema}: {on_one_line(str(fault))}{hint}", err=True)
     if faults:
         raise typer.Exit(1)
     if not as_json:

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from dpmodels.authoring.lint import load_contract
-from dpmodels.contract.remarks import is_declared
+from dpmodels.contract.remarks import is_declared, is_of_dates
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.gate.expectations import Gate, Verdicts
 from dpmodels.gate.suite import dropped_from
@@ -84,13 +84,19 @@ def show_public(run: Run) -> None:
         echo(f"becomes public: {sentence}", err=True)
 
 
-def show_plan(facts: Mapping[str, str], quote: Quote | None, figures: Mapping[str, Any] | None = None) -> None:
-    """Print what a plan would charge, as its figures where there are some; exit with 1 if its account would refuse."""
+def show_plan(
+    facts: Mapping[str, str], quote: Quote | None, figures: Mapping[str, Any] | None = None, refused: bool = False
+) -> None:
+    """Print what a plan would charge, as its figures where there are some.
+
+    Raises:
+        Exit: with 1, if the run would be ``refused``, or its account would refuse the charge.
+    """
     if figures is None:
         print_facts("plan", facts)
     else:
         print_json(figures)
-    if quote is not None and not quote.accepted:
+    if refused or (quote is not None and not quote.accepted):
         raise typer.Exit(1)
 
 
@@ -324,14 +330,14 @@ def held_to(gate: Verdicts) -> str:
 
 
 def show_gate(gate: Verdicts, as_json: bool = False) -> None:
-    """Print the result of every expectation, and whether they are those of a raw table."""
+    """Print the result of every expectation, broken ones first, and whether they are those of a raw table."""
     echo(held_to(gate), err=True)
     if as_json:
         return print_json(gate.results())
     table = Table(title=f"{gate.contract.name}: expectations", title_justify="left")
     for heading in ("about", "rule", "rows that fail", "verdict"):
         table.add_column(heading, justify="right" if heading == "rows that fail" else "left")
-    for outcome in gate.outcomes:
+    for outcome in gate.by_severity:
         rule = outcome.rule
         about = rule.column or " and ".join(rule.columns) or "the table"
         failed = f"{outcome.failed} of {outcome.checked}" if rule.columns else ""
@@ -348,7 +354,7 @@ def show_gate(gate: Verdicts, as_json: bool = False) -> None:
 def warned(report: Path, fail_on_checks: bool = False, printed: Collection[str] = ()) -> Iterator[None]:
     """Print the warning of a whole publishable report before what the block prints, and the other warnings after it.
 
-    Those that were printed when the run began are not repeated.
+    Those that were printed when the run began are not repeated, nor what is said of dates then.
 
     Raises:
         Exit: there are warnings, and whoever called wanted that.
@@ -359,7 +365,7 @@ def warned(report: Path, fail_on_checks: bool = False, printed: Collection[str] 
         echo(f"WARNING: {first}", err=True)
     yield
     for line in rest:
-        if line not in printed:
+        if line not in printed and not is_of_dates(line):
             echo(f"warning: {line}", err=True)
     for line in notes_of(facts):
         if line not in printed:

@@ -20,6 +20,7 @@ from tests.kit.support import run_cli
 NAMES = "patient,admitted,age,Ward No,bill,readmitted"
 WHOLE = "patient=identifier admitted=datetime age=integer:0:120, Ward No=categorical,bill=number readmitted=boolean"
 OPEN = {"min": "discover", "max": "discover"}
+YEARS = {"min": date(1970, 1, 1), "max": date(2099, 12, 31)}
 
 
 def columns(data: Path, **public: object) -> dict[str, dict[str, object]]:
@@ -33,7 +34,7 @@ def test_types_are_given_in_one_line_and_bounds_with_them(tmp_path: Path) -> Non
     (tmp_path / "t.csv").write_text(NAMES + "\n")
     assert columns(tmp_path / "t.csv", types=WHOLE) == {
         "patient": {"type": "identifier"},
-        "admitted": {"type": "datetime", "min": "TODO", "max": "TODO", "resolution": "day"},
+        "admitted": {"type": "datetime", **YEARS, "resolution": "day", "confirm": "TODO"},
         "age": {"type": "integer", "min": 0, "max": 120},
         "Ward No": {"type": "categorical", "values": "TODO"},
         "bill": {"type": "number", "min": "TODO", "max": "TODO"},
@@ -41,7 +42,7 @@ def test_types_are_given_in_one_line_and_bounds_with_them(tmp_path: Path) -> Non
     }
     days = columns(tmp_path / "t.csv", types="admitted=datetime:2020-01-01:2021-12-31 age=number:-1.5:2")
     assert days["admitted"]["max"] == date(2021, 12, 31) and days["age"]["min"] == -1.5
-    assert days["bill"] == {"type": "TODO"}
+    assert days["bill"] == {"type": "number", "min": "TODO", "max": "TODO"}
 
 
 def test_values_and_nulls_are_given_with_the_types(tmp_path: Path) -> None:
@@ -187,7 +188,7 @@ def test_the_columns_stand_on_the_first_screen(tmp_path: Path) -> None:
     lines = draft(tmp_path / "t.csv").splitlines()
     assert lines.index("columns:") < 10 and all(len(line) <= 120 for line in lines[:10])
     assert lines.index("# The types and their keys, of which docs/schema.md has all:") > lines.index(
-        "  readmitted: {type: TODO}"
+        "  readmitted: {type: boolean, confirm: TODO}"
     )
 
 

@@ -14,6 +14,7 @@ from dpmodels.authoring.facts import Bound, Facts
 from dpmodels.authoring.source import Source, read_source
 from dpmodels.errors import Unsuitable
 from tests.kit.expectations import WRITTEN
+from tests.kit.support import run_cli
 
 COLUMNS = ("age", "state", "fee", "born")
 
@@ -50,17 +51,45 @@ def test_every_kind_of_document_says_the_same_of_a_column(tmp_path: Path, name: 
         ('x,text,,"1: male; 2: female",', Facts(kind="text", values=("1", "2"))),
         ("x,,,01|02,", Facts(values=("01", "02"))),
         ('x,,,"[""a"", null]",', Facts(values=("a",), nullable=True)),
-        ("x,boolean,,yes/no,", Facts(kind="boolean", unread=("values",))),
+        ("x,boolean,,yes/no,", Facts(kind="boolean", values=(False, True))),
         ("x,bool,,yes|no,", Facts(kind="boolean", values=(False, True))),
         ("x,,,a|b|...,", Facts(unread=("values",))),
         ('x,,,"see the manual of the old system, page 3",', Facts(unread=("values",))),
         ("x,,about ten,,", Facts(unread=("range",))),
+        ("x,whole number,,,", Facts(kind="integer")),
+        ("x,Whole Numbers,,,", Facts(kind="integer")),
+        ('x,code,,"1 = a, 2 = b",', Facts(kind="category", values=(1, 2))),
+        ("x,Yes/No,,,", Facts(kind="boolean")),
+        ("x,flag,,Y / N,", Facts(kind="boolean", values=(False, True))),
+        ("x,decimal,,,", Facts(kind="number")),
+        ("x,currency,,,", Facts(kind="number")),
+        ("x,Free text,,,", Facts(kind="identifier")),
+        ("x,int,,,sometimes", Facts(kind="integer", unread=("required sometimes",))),
         ("x,geometry,,,yes", Facts(unread=("type geometry",), nullable=False)),
     ],
 )
 def test_a_dictionary_is_read_as_people_write_it(tmp_path: Path, row: str, expected: Facts) -> None:
     text = f"variable,type,range,values,required\n{row}\n"
     assert documented(tmp_path, "d.csv", text).columns(["x"])["x"] == expected
+
+
+@pytest.mark.parametrize("words", ["Allowed,Minimum", "Allowed values,Lowest", "Codes,From", "Levels,Lower limit"])
+def test_usual_headings_of_a_dictionary_are_read(tmp_path: Path, words: str) -> None:
+    source = documented(tmp_path, "d.csv", f"Variable,{words},Notes\nx,a|b,,\ny,,3,Third\n")
+    columns = source.columns(["x", "y"])
+    assert columns["x"].values == ("a", "b") and columns["y"].low == (3, False) and not source.remark
+    assert columns["y"].description == "Third"
+
+
+def test_headings_that_say_nothing_to_a_draft_are_named(tmp_path: Path) -> None:
+    source = documented(tmp_path, "d.csv", "name,Format,max,Source system,Codes,values\nx,0.00,7,SAP,,a|b\n")
+    assert source.remark.startswith("not read of d.csv: `Format`, `Source system`; headings that are read: name, type,")
+    assert source.columns(["x"])["x"].values == ("a", "b")  # of two headings for values the first is empty
+    (tmp_path / "data.csv").write_text("x,z\n1,2\n")
+    (tmp_path / "doc").mkdir()
+    (tmp_path / "d.csv").rename(tmp_path / "doc" / "d.csv")
+    code, out, err = run_cli("schema", "init", tmp_path / "data.csv", "--from", tmp_path / "doc" / "d.csv")
+    assert code == 0 and "# WARNING: not read of d.csv: `Format`" in out and "\nWARNING: not read of d.csv" in err
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from tests.kit.errors import refused
 from tests.kit.every_kind import make, one
 from tests.kit.open_tables import workbook
 
+YEARS = {"min": date(1970, 1, 1), "max": date(2099, 12, 31)}
 SECRET = "unique-private-string-8412"
 TABLE = pa.table(
     {
@@ -86,7 +87,7 @@ def test_a_public_sample_fills_in_what_the_document_does_not_and_the_schema_says
     public = {"age": [1, 99], "seen": [datetime(2020, 1, 1), datetime(2021, 1, 1)], "ward": ["b", "a"]}
     pq.write_table(pa.table(public), folder / "public.parquet")
     text = draft(folder / "data", public_facts=PublicFacts(folder / "d.csv", folder / "public.parquet"))
-    schema = make(text.replace("resolution: TODO", "resolution: day"))
+    schema = make(text.replace(", confirm: TODO", ""))
     assert schema.columns["age"].max == 120 and schema.columns["seen"].max == datetime(2021, 1, 1)
     assert [source.split(":")[0] for source in schema.sources] == [
         "documented in a data dictionary",
@@ -118,7 +119,9 @@ def test_a_description_cannot_become_a_key(folder: Path) -> None:
 def test_a_draft_says_why_types_are_open_and_a_sample_closes_them(tmp_path: Path, data: str) -> None:
     write_rows(tmp_path / data, [{"age": 3, "ward": "z", "born": "1931-07-09"}])
     open_draft = draft(tmp_path / data)
-    assert ("# Types are open: such a source" in open_draft) == (data != "t.parquet") and "731" not in open_draft
+    assert ("# Types are open or suggested: such a source" in open_draft) == (
+        data != "t.parquet"
+    ) and "731" not in open_draft
     public = [{"age": 17 + i, "ward": "a\nb" if i % 2 else "c", "born": f"2020-01-{i + 1:02}"} for i in range(20)]
     for sample in ("s.csv", "s.jsonl", "s.xlsx", "s.parquet"):
         write_rows(tmp_path / sample, public)
@@ -202,13 +205,13 @@ NUMBER, DAY = pa.float64(), pa.date32()
         (None, Facts(kind="boolean"), {"type": "boolean"}),
         (None, Facts(values=(True, False)), {"type": "boolean"}),
         (None, Facts(kind="text", values=("a", "b")), {"type": "categorical", "values": ["a", "b"]}),
-        (None, Facts(kind="date"), {"type": "datetime", "min": "TODO", "max": "TODO", "resolution": "day"}),
+        (None, Facts(kind="date"), {"type": "datetime", **YEARS, "resolution": "day", "confirm": "TODO"}),
         (
             DAY,
             Facts(low=Bound(date(2020, 1, 1), True), high=Bound(datetime(2021, 1, 1, 5))),
             {"type": "datetime", "min": date(2020, 1, 2), "max": date(2021, 1, 1), "resolution": "day"},
         ),
-        (DAY, Facts(low=Bound(3)), {"type": "datetime", "min": "TODO", "max": "TODO", "resolution": "day"}),
+        (DAY, Facts(low=Bound(3)), {"type": "datetime", **YEARS, "resolution": "day", "confirm": "TODO"}),
         (pa.int64(), Facts(low=Bound(9), high=Bound(1)), {"type": "integer", "min": "TODO", "max": 1}),
         (pa.int8(), Facts(low=Bound(0), high=Bound(300)), {"type": "integer", "min": 0, "max": 300}),
         (pa.int64(), Facts(low=Bound(0), high=Bound(2**60)), {"type": "integer", "min": 0, "max": "TODO"}),

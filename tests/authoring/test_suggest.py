@@ -14,6 +14,7 @@ from dpmodels.authoring.lint import parse
 from tests.kit.every_kind import make
 
 NUMBER, WHOLE, TEXT = pa.float64(), pa.int64(), pa.string()
+CUT = {"scale": "log", "outside": "clip"}
 
 
 @pytest.mark.parametrize(
@@ -34,23 +35,42 @@ NUMBER, WHOLE, TEXT = pa.float64(), pa.int64(), pa.string()
         ("BMI", NUMBER, 0, 300, {}),
         ("quarter", WHOLE, 1, 4, {}),
         ("whatever", pa.int8(), -128, 127, {}),
+        ("los_days", WHOLE, 0, 36_525, {"scale": "log"}),
+        ("days_since_last_visit", WHOLE, 0, 36_525, {"scale": "log"}),
+        ("prior_admissions", WHOLE, 0, 1000, CUT),
+        ("num_meds", WHOLE, 0, 1000, CUT),
+        ("n_visits", WHOLE, 0, 1000, CUT),
+        ("VisitCount", WHOLE, 0, 1000, CUT),
+        ("late_payments", WHOLE, 0, 1000, CUT),
+        ("n_children", WHOLE, 0, 50, {"outside": "clip"}),
+        ("tenure_months", WHOLE, 0, 1_200, {"scale": "log"}),
+        ("months_employed", WHOLE, 0, 1_200, {"scale": "log"}),
+        ("employment_years", WHOLE, 0, 100, {}),
+        ("interest_rate", NUMBER, 0, 100, {}),
+        ("discount_pct", NUMBER, 0, 100, {}),
+        ("percent_paid", NUMBER, 0, 100, {}),
+        ("heart_rate", WHOLE, 0, 400, {}),
+        ("age_at_admission", WHOLE, 0, 120, {}),
+        ("hours_per_week", WHOLE, 0, 168, {}),
     ],
 )
 def test_a_name_suggests_bounds_that_are_a_column(
     name: str, found: pa.DataType, low: int, high: int, more: dict[str, Any]
 ) -> None:
     made = drafted(name, found, Facts())
-    assert "TODO" in made.keys.values() and "suggested, as " in made.remarks[-1]
+    assert made.keys["confirm"] == "TODO" and "suggested, as " in made.remarks[-1]
     taken = drafted(name, found, Facts(), accept=True)
     assert taken.keys.items() >= {"min": low, "max": high, **more}.items() and "accepted" in taken.remarks[-1]
-    assert {"scale", "round"} & taken.keys.keys() == set(more)
+    assert {"scale", "round", "outside"} & taken.keys.keys() == set(more)
+    assert made.keys == {**taken.keys, "confirm": "TODO"}
 
 
 @pytest.mark.parametrize("accept", [False, True])
 @pytest.mark.parametrize(
-    "name", ["bill_eur", "fare_amount", "totalPrice", "visit_count", "n_children", "trip_distance"]
+    "name",
+    ["bill_eur", "fare_amount", "totalPrice", "monthly_premium", "trip_distance", "hourly_rate", "total_payments"],
 )
-def test_no_bound_is_suggested_of_what_is_paid_or_counted_but_how_to_choose_one(name: str, accept: bool) -> None:
+def test_no_bound_is_suggested_of_what_is_paid_or_measured_but_how_to_choose_one(name: str, accept: bool) -> None:
     for found in (NUMBER, WHOLE, None):
         made = drafted(name, found, Facts(), accept=accept)
         assert "TODO" in made.keys.values() and not any(isinstance(value, int | float) for value in made.keys.values())
@@ -90,8 +110,8 @@ def test_no_bound_is_suggested_of_what_is_paid_or_counted_but_how_to_choose_one(
 def test_a_usual_name_suggests_a_type_where_the_file_says_none(kind: str, names: str) -> None:
     for name in names.split():
         made = drafted(name, None, Facts())
-        assert made.keys == {"type": "TODO"} and f"{{type: {kind}" in made.remarks[-1], name
-        assert "TODO" not in made.remarks[-1], name
+        assert made.keys["type"] == kind and "TODO" in made.keys.values(), name
+        assert ("`, confirm: TODO`" in made.remarks[-1]) == ("confirm" in made.keys), name
         assert drafted(name, None, Facts(), accept=True).keys["type"] == kind, name
 
 
@@ -100,10 +120,18 @@ def test_a_usual_name_suggests_a_type_where_the_file_says_none(kind: str, names:
     [
         *("page", "update", "statement", "average", "paid", "stage", "message", "idle", "island", "hash", "naming"),
         *("start", "end", "closed", "registered", "loan", "capital", "rating", "water_level", "floor_plan"),
+        *("n_stage", "prior_illness", "year_end", "growth_rate", "change_pct", "no_show", "holidays"),
     ],
 )
 def test_a_name_that_only_holds_such_letters_suggests_nothing(name: str) -> None:
     assert not drafted(name, None, Facts()).remarks
+
+
+def test_a_name_that_may_mean_two_things_is_taken_for_neither() -> None:
+    for name in ("last_payment", "next_order"):
+        for accept in (False, True):
+            made = drafted(name, None, Facts(), accept=accept)
+            assert made.keys == {"type": "TODO"} and "may mean a day or an amount" in made.remarks[-1], name
 
 
 def test_what_a_person_is_called_by_is_suggested_as_the_unit(tmp_path: Path) -> None:
@@ -149,7 +177,8 @@ def test_the_lint_refuses_a_suggestion_that_nobody_took(tmp_path: Path) -> None:
     }
     pq.write_table(pa.table(columns), tmp_path / "t.parquet")
     text = draft(tmp_path / "t.parquet")
-    assert "# suggested, as an age in years: {min: 0, max: 120}; to confirm it" in text
+    assert "# suggested, as an age in years; to take it, delete `, confirm: TODO`\n" in text
+    make(text.replace(", confirm: TODO", ""))
     schema, faults = parse(text)
     assert schema is None and {fault.where.split(".")[1] for fault in faults} == {"user_id", "age", "born", "seen"}
     taken = make(draft(tmp_path / "t.parquet", public_facts=PublicFacts(accept=True)))
@@ -162,5 +191,5 @@ def test_the_lint_refuses_a_suggestion_that_nobody_took(tmp_path: Path) -> None:
     ]
     names = "user_id,age,share,is_new\n"
     (tmp_path / "t.csv").write_text(names)
-    assert "type: TODO" in draft(tmp_path / "t.csv")
+    assert "{type: boolean, confirm: TODO}" in draft(tmp_path / "t.csv")
     assert len(make(draft(tmp_path / "t.csv", public_facts=PublicFacts(accept=True))).columns) == 4

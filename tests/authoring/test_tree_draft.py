@@ -52,7 +52,8 @@ def test_every_key_is_a_todo_until_a_person_confirms_it(folder: Path) -> None:
     assert {f"{table}.{key}" for table, keys in tables for key, value in keys.items() if value == "TODO"} == keys
     assert {f"tables.{key}" for key in keys if "item" not in key} <= places_of_faults(text)  # which are the first 20
     assert "# proposed by names alone: {parent: purchase, parent_key: purchase}; to confirm it, write it" in text
-    assert "# proposed, as it may name a row of table customer: {type: identifier}; to confirm it, write it" in text
+    assert "# proposed, as it may name a row of table customer; to take it, delete `, confirm: TODO`" in text
+    assert "customer: {type: identifier, confirm: TODO}\n" in text
     assert "if anybody may know table customer" in text and "with refers in address, purchase" in text
 
 

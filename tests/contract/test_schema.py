@@ -223,7 +223,11 @@ def test_draft_of_csv_reads_the_header_only(tmp_path: Path) -> None:
     with pytest.raises(DoubtfulNames):  # a name with a comma
         draft(path)
     text = draft(path, affirmed=True)
-    assert "  age: {type: TODO}\n  ward, name: {type: TODO}\n" in text and SECRET not in text and "731" not in text
+    assert (
+        "  age: {type: integer, min: 0, max: 120, confirm: TODO}\n  ward, name: {type: TODO}\n" in text
+        and SECRET not in text
+        and "731" not in text
+    )
 
 
 def test_draft_refuses_what_has_no_names(tmp_path: Path, secret_table: pa.Table) -> None:

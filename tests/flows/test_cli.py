@@ -119,10 +119,10 @@ def test_a_dictionary_and_suggestions_leave_little_to_write(tmp_path):
     words = ("schema", "init", data, "--from", tmp_path / "dictionary.csv")
     code, text, err = run_cli(*words)
     assert code == 0 and "columns with a TODO left: 2;" in err, err
-    assert text.count("TODO") == 4  # a word of advice, the bounds of an age, and values that were not understood
+    assert text.count("TODO") == 5  # words of advice, marks of an age, and values that were not understood
     (tmp_path / "draft.yaml").write_text(text.replace("values: TODO", 'values: ["no", "yes"]'))
     code, _, err = run_cli("schema", "lint", tmp_path / "draft.yaml")
-    assert code == 1 and "columns.age.min: is still TODO" in err
+    assert code == 1 and "columns.age.confirm: is still TODO" in err
     code, text, err = run_cli(*words, "--accept-suggestions", "--editor", "nacre.json")
     assert (
         code == 0

@@ -1,5 +1,6 @@
 """Natural mistakes: what is to be mended is told first, and neither a full account nor a taken folder hides it."""
 
+import re
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -339,7 +340,39 @@ def test_a_column_that_may_be_text_has_no_advice_for_numbers_alone(tmp_path: Pat
     (tmp_path / "t.csv").write_text("income,ward\n1,b\n")
     pq.write_table(pa.table({"income": [1.5], "ward": ["b"]}), tmp_path / "t.parquet")
     pq.write_table(pa.table({"income": ["high"], "ward": ["b"]}), tmp_path / "text.parquet")
-    says = {"t.csv": "# suggested, as an amount: {type: number}; to", "t.parquet": "# no bound is suggested"}
+    says = {"t.csv": "# suggested, as an amount; no bound is suggested", "t.parquet": "# no bound is suggested"}
     for file, words in says.items():
         assert words in run_cli("schema", "init", tmp_path / file)[1]
     assert "bound is suggested" not in run_cli("schema", "init", tmp_path / "text.parquet")[1]
+
+
+def test_a_file_that_does_not_exist_is_answered_with_a_similar_name_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "visits.csv").write_text("age,ward\n1,b\n")
+    schema = tmp_path / "visits.yaml"
+    schema.write_text("name: t\nunit: record\ncolumns:\n  age: {type: integer, min: 0, max: 9}\n")
+    for words in (
+        ("schema", "init", tmp_path / "vists.csv"),
+        ("validate", tmp_path / "vists.csv", "--schema", schema),
+        ("plan", tmp_path / "vists.csv", f"--schema={schema}", "--epsilon", 1, "--delta", 1e-5),
+    ):
+        code, _, err = run_cli(*words)
+        assert code == 1 and "does not exist" in err and "; did you mean `visits.csv`?" in err, words
+    for words in (
+        ("schema", "lint", tmp_path / "visit.yaml"),
+        ("ledger", "open", "t", "--schema", tmp_path / "vsits.yaml", "--epsilon", 1, "--delta", 1e-5),
+    ):
+        code, _, err = run_cli(*words)
+        assert code == 1 and "; did you mean `visits.yaml`?" in err, words
+    assert "did you mean" not in run_cli("schema", "init", tmp_path / "nothing-like-it")[2]
+
+
+def test_broken_rules_stand_first_by_the_share_of_rows_that_break_them(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b,c\n" + "".join(f"{i},{i},{i}\n" for i in range(1, 7)))
+    columns = "  a: {type: integer, min: 0, max: 10}\n  b: {type: integer, min: 2, max: 10}\n"
+    columns += "  c: {type: integer, min: 0, max: 3}\n"
+    (tmp_path / "t.yaml").write_text(f"name: t\nunit: record\ncolumns:\n{columns}")
+    _, out, _ = run_cli("validate", tmp_path / "t.csv", "--schema", tmp_path / "t.yaml")
+    verdicts = re.findall(r"(?:holds|broken)", out)
+    assert verdicts == sorted(verdicts) and verdicts.count("broken") == 2, out
+    places = [out.index(words) for words in ("between 0 and 3", "between 2 and 10", "between 0 and 10")]
+    assert places == sorted(places), out

@@ -208,7 +208,7 @@ def test_a_server_that_is_not_there_is_refused_without_its_password(tmp_path, mo
 def test_a_draft_of_a_query_has_its_names(clinic, monkeypatch):
     monkeypatch.setenv(PASSWORD, KEY)
     code, out, err = run_cli("schema", "init", clinic, "--query", QUERY)
-    assert code == 0 and "name: clinic\n" in out and "  ward: {type: TODO}\n" in out
+    assert code == 0 and "name: clinic\n" in out and "  ward: {type: categorical, values: TODO}\n" in out
     assert KEY not in out + err and not any(ward in out for ward in ("north", "south"))
 
 

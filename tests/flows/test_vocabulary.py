@@ -158,10 +158,10 @@ def test_a_plan_warns_of_columns_that_a_run_would_refuse_and_opens_no_file_elsew
     schema.write_text(schema.read_text().replace("ward:", "wadr:"))
     words = ("--schema", schema, "--epsilon", 1, "--delta", 1e-5, "--home", tmp_path / "home")
     code, out, err = run_cli("plan", data, *words)
-    assert code == 0 and "target: epsilon=1.0" in out and "values are not read" not in err
+    assert code == 1 and "target: epsilon=1.0" in out and "values are not read" not in err
     assert err.startswith("warning: a run would refuse the data: column wadr: is in the schema but not in the data")
     code, out, err = run_cli("plan", data, *words, "--json")
-    assert code == 0 and json.loads(out) and "warning: a run would refuse the data" in err
+    assert code == 1 and json.loads(out) and "warning: a run would refuse the data" in err
     assert "would refuse" not in run_cli("plan", "s3://nowhere/t.parquet", *words)[2]
 
 

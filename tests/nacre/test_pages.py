@@ -59,7 +59,7 @@ def test_the_tutorial_can_be_typed_from_top_to_bottom(demo: Path) -> None:
         assert code == (3 if words[0] == "verify" else 0), (words, err)  # nobody signed
         if into:
             Path(into).write_text(out)
-    with pytest.raises(SchemaError, match=r"age\.min: is still TODO"):
+    with pytest.raises(SchemaError, match=r"age\.confirm: is still TODO"):
         nacre.load_schema("draft.yaml")
     listed = re.findall(r"^    hand-off/(\S+?),? ", (ROOT / "docs" / "tutorial.md").read_text(), re.MULTILINE)
     assert len(listed) == 8 and all((demo / "hand-off" / name).exists() for name in listed)

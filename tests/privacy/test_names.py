@@ -208,7 +208,8 @@ def test_nothing_below_the_first_line_is_looked_at(tmp_path: Path, end: str):
     below = ["Quillfeather,8675309,1874-05-06", "\0\x07", '"']
     code, out, err = drafted(tmp_path / "d.csv", end.join(["\ufeffage,ward (north) 2,\u00e9tat_civil", *below]))
     assert code == 0 and "is taken as names" in err
-    assert "  age: {type: TODO}\n  ward (north) 2: {type: TODO}\n  \u00e9tat_civil: {type: TODO}\n" in out
+    assert "  age: {type: integer, min: 0, max: 120, confirm: TODO}\n" in out
+    assert "  ward (north) 2: {type: TODO}\n  \u00e9tat_civil: {type: TODO}\n" in out
     nothing_private(out, err)
 
 

@@ -1,0 +1,57 @@
+"""The lint names what is wrong with rules beside what is wrong with columns, by the columns that can be read."""
+
+import pytest
+
+from dpmodels.authoring.lint import parse
+
+FAULTY = """\
+name: t
+unit: record
+columns:
+  start: {type: integer, min: 0, max: TODO}
+  end: {type: integer, min: 9, max: 3}
+  fee: {type: number, min: 0, max: 10}
+  sick: {type: boolean}
+"""
+
+
+def places(text: str) -> set[str]:
+    contract, faults = parse(text)
+    assert contract is None
+    return {fault.where for fault in faults}
+
+
+@pytest.mark.parametrize(
+    ("rules", "place"),
+    [
+        ("constraints: [fee <= cost]", "constraints.0"),
+        ("constraints: [start <= cost]", "constraints.0"),
+        ("constraints: [start ? end]", "constraints.0"),
+        ("constraints: [fee < sick]", "constraints.0"),
+        ("constraints: [start <= end, when sick then cost > 0]", "constraints.1"),
+        ("partition: ward", "partition"),
+        ("partition: fee", "partition"),
+        ("workload: [{by: ward}]", "workload.0"),
+    ],
+)
+def test_faults_of_columns_hide_none_of_the_rules(rules: str, place: str) -> None:
+    assert places(f"{FAULTY}{rules}\n") == {"columns.start.max", "columns.end.min", place}
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "constraints: [start <= end, start < fee]",
+        "constraints: [when sick then start > 3]",
+        "partition: start",
+        "workload: [{by: end}]",
+    ],
+)
+def test_a_rule_about_a_column_that_cannot_be_read_yet_is_no_fault(rules: str) -> None:
+    assert places(f"{FAULTY}{rules}\n") == {"columns.start.max", "columns.end.min"}
+
+
+def test_a_fault_of_the_file_hides_no_contradiction() -> None:
+    text = "name: t\nunit: record\nextra: 1\ncolumns:\n  a: {type: integer, min: 5, max: 9}\n"
+    text += "  b: {type: integer, min: 0, max: 3}\n  c: {type: derived, formula: nothing + 1}\nconstraints: [a <= b]\n"
+    assert places(text) == {"extra", "constraints", "columns.c.formula"}
