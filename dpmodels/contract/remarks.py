@@ -1,5 +1,6 @@
 """What of a schema is no fault, and yet not what most would expect."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -71,6 +72,12 @@ def is_declared(remark: str, bound: bool = False) -> bool:
 def is_of_dates(remark: str) -> bool:
     """Tell whether a remark is on rules between dates, which the lint, the begin of a run and its pages say alone."""
     return OF_DATES in remark
+
+
+def dates_of(remark: str) -> tuple[str, str] | None:
+    """Return the two columns of dates that a remark is on, the earlier one first; None of other remarks."""
+    match = re.match(rf"`(.+?) <=? (.+?){re.escape(OF_DATES)}", remark)
+    return (match[1], match[2]) if match else None
 
 
 def _further(columns: Mapping[str, Any], unit: PrivacyUnit) -> Iterator[str]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dpmodels.contract.remarks import dates_of
 from dpmodels.pages.glance import (
     error_of,
     likely_error,
@@ -128,6 +129,8 @@ def _never(
         named = f" ({_strongest(hidden, report)})" if len(hidden) <= MOST_PAIRS else ""
         pairs_of_all = f"{which} {counted(len(every), 'pair')}{named}"
         yield f"whether two columns depend on each other, in {pairs_of_all}: noise hides it, and these rows show noise"
+    if pairs_of_dates := list(filter(None, map(dates_of, report.get("cautions", ())))):
+        yield f"how far apart {listed([' and '.join(dates) for dates in pairs_of_dates])} are"
     if joined := _joined(report):
         yield f"how single categories of {listed(joined)} differ in another column: only groups of them are judged"
     for one in columns:

@@ -8,6 +8,7 @@ import numpy as np
 from dpmodels.pages.relations import chance_of_rates, likely_relations, most_by_noise, relations
 from dpmodels.pages.uses import absent, farther, uses
 from dpmodels.statistics.dependence import dependence
+from tests.kit.every_kind import make
 
 
 def column(name: str, within: float, **more: Any) -> dict[str, Any]:
@@ -104,6 +105,17 @@ def test_a_relation_of_a_pair_that_is_far_off_is_certain_and_of_unknown_strength
     sorted_pairs = uses(facts)
     assert sorted_pairs is not None and "a with b" not in said(sorted_pairs.good)
     assert "relations that are there for certain, though not how strong they are: a with b" in said(sorted_pairs.care)
+
+
+def test_how_far_apart_dates_of_a_rule_are_is_not_to_be_asked() -> None:
+    columns = [column(name, 0.01) for name in ("begin", "end")]
+    schema = "name: t\nconstraints: [begin <= end]\ncolumns:\n" + "".join(
+        f"  {name}: {{type: datetime, min: 2020-01-01, max: 2024-12-31}}\n" for name in ("begin", "end")
+    )
+    sorted_columns = uses({**report(*columns), "cautions": list(make(schema).remarks)})
+    assert sorted_columns is not None and "how far apart begin and end are" in said(sorted_columns.never)
+    without = uses({**report(*columns), "cautions": ["something else"]})
+    assert without is not None and "how far apart" not in said(without.never)
 
 
 def test_columns_whose_categories_are_joined_to_groups_are_named() -> None:
