@@ -120,7 +120,7 @@ def test_how_far_apart_dates_of_a_rule_are_is_not_to_be_asked() -> None:
 
 def test_columns_whose_categories_are_joined_to_groups_are_named() -> None:
     columns = [column("a", 0.01), column("ward", 0.01), column("age", 0.01, ordered=True, quantiles_within=0.01)]
-    groups, figures = [["w1"], ["w2", "w3"]], dict.fromkeys(("released", "stddev", "share", "within"), [0.1, 0.1])
+    groups, figures = [["w1"], ["w2", "w3"]], {name: [0.1, 0.1] for name in ("released", "stddev", "share", "within")}
     rates = {"target": 0, "class": "b", "columns": [{"column": one, "labels": groups, **figures} for one in (1, 2)]}
     sorted_rates = uses({**report(*columns), "rates": rates})
     assert sorted_rates is not None and "how single categories of ward differ in another" in said(sorted_rates.never)
