@@ -11,18 +11,21 @@ from dpmodels.contract.base import is_text
 from dpmodels.errors import DataError
 
 MISSING = pa.array(["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None"])
+TRUTH = {"yes": "true", "y": "true", "t": "true", "no": "false", "n": "false", "f": "false"}
+"""Words for true and false, besides these and 1 and 0; in any case of letters."""
 WRITTEN = {
     pa.float64(): (
         "numbers",
-        ", which declares an integer or a number: for true and false declare `{type: boolean}`, for words such as yes "
-        'and no `{type: categorical, values: ["no", "yes"]}`; a word among numbers, such as unknown, is left empty in '
+        ", which declares an integer or a number: for true and false, or yes and no, declare `{type: boolean}`, for "
+        "other words `{type: categorical, values: [...]}`; a word among numbers, such as unknown, is left empty in "
         "the file under `nullable: true`; numbers have a point before the decimals (3.5, not 3,5) and no sign of "
         "thousands or currencies (1000, not $1,000): of a file with other marks make a frame or a Parquet file, as by "
         'pandas.read_csv(FILE, sep=";", decimal=",", thousands=".")',
     ),
     pa.bool_(): (
         "true or false",
-        ', in these words or as 1 and 0 (of other words make it `{type: categorical, values: ["no", "yes"]}`)',
+        ", in these words, as yes and no, y and n, t and f, or as 1 and 0 (of other words make it "
+        "`{type: categorical, values: [...]}`)",
     ),
 }
 DATES = (
@@ -43,6 +46,9 @@ def cast_text(text: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
         return text
     trimmed = pc.utf8_trim_whitespace(text)
     texts = pc.if_else(pc.is_in(trimmed, MISSING), pa.scalar(None, pa.string()), trimmed)
+    if kind == pa.bool_():
+        place = pc.index_in(pc.utf8_lower(texts), pa.array(list(TRUTH)))
+        texts = pc.coalesce(pa.array(list(TRUTH.values())).take(place), texts)
     try:
         if not pa.types.is_time(kind):
             return texts.cast(kind)

@@ -281,14 +281,21 @@ def test_numbers_and_words_that_are_written_otherwise_are_told_how_to_write_them
     for texts, kind, told in (
         (["$52.30"], pa.float64(), "no sign of thousands or currencies (1000, not $1,000)"),
         (["1,000"], pa.float64(), "not $1,000"),
-        (["Y", "N"], pa.float64(), 'for words such as yes and no `{type: categorical, values: ["no", "yes"]}`'),
-        (["true"], pa.float64(), "for true and false declare `{type: boolean}`"),
+        (["Y", "N"], pa.float64(), "for true and false, or yes and no, declare `{type: boolean}`"),
+        (["ja"], pa.float64(), "for other words `{type: categorical, values: [...]}`"),
         (["3", "Quince"], pa.float64(), "a word among numbers, such as unknown, is left empty"),
-        (["yes", "no"], pa.bool_(), 'make it `{type: categorical, values: ["no", "yes"]}`'),
+        (["yes", "maybe"], pa.bool_(), "of other words make it `{type: categorical, values: [...]}`"),
     ):
         with refused(DataError, re.escape(told), column="x") as caught:
             cast_text(pa.array(texts), kind, "x")
         assert "52.30" not in str(caught.value) and "Quince" not in str(caught.value)
+
+
+def test_usual_words_for_true_and_false_are_read_in_any_case_of_letters() -> None:
+    texts = ["yes", "No", " Y ", "n", "T", "f", "TRUE", "False", "1", "0", "", None]
+    read = cast_text(pa.array(texts), pa.bool_(), "x").to_pylist()
+    assert read == [True, False, True, False, True, False, True, False, True, False, None, None]
+    assert cast_text(pa.array([None, ""]), pa.bool_(), "x").null_count == 2
 
 
 def test_usual_words_for_nothing_and_blanks_are_null_but_in_text() -> None:
