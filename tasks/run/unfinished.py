@@ -51,11 +51,13 @@ def released_before(run: Run, ledger: Ledger, settings: Settings, lines: Sequenc
     charges = [charge_of(run.name, line, settings.account) for line in lines]
     if settings.again or settings.clients or not charges:
         return ""
-    same = _identity(run.home, [(settings, lines)])
+    (same,) = _identity(run.home, [(settings, lines)])
     for name in islice(_sealed(ledger, charges[0]), MOST_COMPARED):
         with suppress(NacreError, ValueError, OSError):  # it is damaged, removed, or of another home
             other = Run(home=run.home, name=name, ledger_url=run.ledger_url)
-            if _identity(run.home, [(other.settings, other.plan.lines)]) == same:
+            (before,) = _identity(run.home, [(other.settings, other.plan.lines)])
+            is_in_memory = GIVEN in (before[1], same[1])  # such rows may be those of any file: no content is compared
+            if before == same or (is_in_memory and before[-1] == same[-1]):
                 free = f"nacre sample {name} --rows ROWS --out FILE --home {run.home}"
                 more = "" if charges[0].part else f"; to draw more rows from it, for nothing: {free}"
                 paid = f"run {name} of account {charges[0].account} has released the same plan"
@@ -139,14 +141,13 @@ def _known_by(data: str, query: str = "") -> object:
 
 
 def _identity(home: Path, parties: Sequence[tuple[Settings, Sequence[Line]]]) -> list[Any]:
-    inside = f"{home / 'sensitive'}{os.sep}"
+    """Return of each party its account, what tells its data apart, its query, its users and its plan."""
+
+    def data_of(one: Settings) -> object:
+        in_memory = one.data.startswith(f"{home / 'sensitive'}{os.sep}")
+        return GIVEN if in_memory else _known_by(one.data, one.query)
+
     return [
-        (
-            settings.account,
-            GIVEN if settings.data.startswith(inside) else _known_by(settings.data, settings.query),
-            settings.query,
-            _known_by(settings.parents),
-            [line.hash for line in lines],
-        )
-        for settings, lines in parties
+        (one.account, data_of(one), one.query, _known_by(one.parents), [line.hash for line in lines])
+        for one, lines in parties
     ]
