@@ -42,7 +42,7 @@ from dpmodels.report.terms import cautions
 from flows.config import Charged
 from flows.kinds.prepared import Prepared
 from flows.planning import cautions_about, whole_budget
-from flows.start import preparation_of, quote_of
+from flows.start import pays_not, preparation_of, quote_of
 from tasks.kinds.protocol import kind_of_line
 from tasks.run.accounts import officer_of, quote
 from tasks.run.store import Run
@@ -59,6 +59,7 @@ OF_WHOM = {
 ENOUGH = 2
 """Times as many units as noise amounts to, below which a public number of rows is warned of."""
 IN_95_OF_100 = 1.96  # standard deviations of Gaussian noise
+REFUSED = "would be REFUSED"
 COUNTS = ("records", "images", "number of records")
 MEANS = (
     "how far off the mean and the 99 % quantile of a column are depends on its values, so it is unknown until "
@@ -68,12 +69,12 @@ SHARES = ("at most 1", "the clip norm is 1", "in units of one record")
 
 
 def describe_config(
-    config: Charged, explain: bool = False, prepared: Prepared | None = None
+    config: Charged, explain: bool = False, prepared: Prepared | None = None, refusal: NacreError | None = None
 ) -> tuple[dict[str, str], Quote | None]:
     """Describe what a run of a configuration would charge, and return the quote of its account.
 
     Where it is to be explained, the figures of other accountants stand beside the price. ``prepared`` is what the
-    configuration was prepared to be, where that was done.
+    configuration was prepared to be, where that was done, and ``refusal`` what the accounts would refuse the run with.
     """
     prepared = prepared or preparation_of(config).prepare(config, "")
     if not prepared.lines:
@@ -81,6 +82,9 @@ def describe_config(
     quote, signer = quote_of(config, prepared)
     where = f"on this machine, device {config.runtime.device}"
     facts = describe(prepared.lines, quote, None if prepared.clients else signer, where, prepared.system)
+    if refusal is not None:
+        none_pays = {"account": "none is open that would pay"} if pays_not(quote, refusal) else {}
+        facts |= none_pays | {"answer": REFUSED}
     facts |= as_fact("becomes public", rows_made_public(prepared.contract, prepared.settings.get("unlisted", {})))
     beside = {"other accountants": other_accountants(prepared.lines)} if explain else {}
     return facts | beside | config.statement.said, quote
@@ -384,7 +388,7 @@ def _cap(cap: Decimal, delta: Decimal) -> str:
 
 
 def _account(quote: Quote) -> dict[str, str]:
-    answer = "would be accepted" if quote.accepted else "would be REFUSED"
+    answer = "would be accepted" if quote.accepted else REFUSED
     if quote.opens:
         return _opens(quote.account, quote.cap, quote.delta) | {"answer": answer}
     return {

@@ -14,12 +14,11 @@ from rich.table import Table
 
 from dpmodels.authoring.lint import load_contract
 from dpmodels.contract.remarks import is_declared
-from dpmodels.errors import ArtifactError, Unsuitable
+from dpmodels.errors import ArtifactError, NacreError, Unsuitable
 from dpmodels.gate.expectations import Gate, Verdicts
 from dpmodels.gate.suite import dropped_from
 from dpmodels.hand_off.verification import VERIFIED
 from dpmodels.ledger.approval import Approval, ApprovalRequest
-from dpmodels.ledger.records import Quote
 from dpmodels.pages.advice import drowned_in_words
 from dpmodels.pages.glance import notes_of
 from dpmodels.plural import counted
@@ -81,14 +80,16 @@ def show_public(run: Run) -> None:
         echo(f"becomes public: {sentence}", err=True)
 
 
-def show_plan(facts: Mapping[str, str], quote: Quote | None, figures: Mapping[str, Any] | None = None) -> None:
-    """Print what a plan would charge, as its figures where there are some; exit with 1 if its account would refuse."""
+def show_plan(
+    facts: Mapping[str, str], refusal: NacreError | None = None, figures: Mapping[str, Any] | None = None
+) -> None:
+    """Print what a plan would charge, as its figures where there are some, and end as the run would be refused."""
     if figures is None:
         print_facts("plan", facts)
     else:
         print_json(figures)
-    if quote is not None and not quote.accepted:
-        raise typer.Exit(1)
+    if refusal is not None:
+        raise refusal
 
 
 def show_runs(runs: Sequence[Listed], as_json: bool) -> None:
