@@ -29,6 +29,7 @@ from dpmodels.contract.federation import ROUNDS, SCORES, STAYS_INSIDE
 from dpmodels.errors import NacreError
 from dpmodels.escapes import escaped
 from dpmodels.ledger.records import Quote
+from dpmodels.methods.parts.pair_noise import measure_of
 from dpmodels.methods.registry import of_kind, system_of
 from dpmodels.pages.glance import warnings_of
 from dpmodels.plural import counted
@@ -360,7 +361,7 @@ def _priced(line: Line, noise: Mapping[str, float]) -> dict[str, str]:
         f"{_rarely(budget)}",
         "charge": charge_in_words(priced(line.event, line.family), one),
     }
-    return facts | {f"noise_stddev of the {name}": "; ".join(_felt(name, value)) for name, value in noise.items()}
+    return facts | {f"noise_stddev of the {name}": "; ".join(_felt(name, noise)) for name in noise}
 
 
 def _rarely(budget: PrivacyBudget) -> str:
@@ -369,9 +370,10 @@ def _rarely(budget: PrivacyBudget) -> str:
     return f"what is seen is e^epsilon times as likely at most as without it, plus 1 in {1 / budget.delta:,.0f} (delta)"
 
 
-def _felt(name: str, stddev: float) -> Iterator[str]:
+def _felt(name: str, noise: Mapping[str, float]) -> Iterator[str]:
     """State a noise_stddev, and what it does to a count of 100 or how it compares with what one record adds."""
-    yield f"{stddev:.4g}"
+    yield f"{(stddev := noise[name]):.4g}"
+    yield from filter(None, [measure_of(name, noise)])
     if name.startswith(COUNTS):
         off = IN_95_OF_100 * stddev
         yield f"a true 100 shows as {math.floor(100 - off)} to {math.ceil(100 + off)} in 95 of 100 cases"
