@@ -10,6 +10,11 @@ from nacre.result import Result, run_of
 if TYPE_CHECKING:
     import pandas as pd
 
+    from tasks.run.store import Run
+
+OF_ALL = "column"
+"""Names the index of a mean of all rows, whose one entry is the column."""
+
 
 def sample(
     run: "str | Result",
@@ -84,17 +89,21 @@ def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place 
     return Listing(pa.concat_tables(tables).to_pandas())
 
 
-def means(run: "str | Result", column: str, *, by: "str | Sequence[str]", home: Place | None = None) -> "pd.DataFrame":
-    """Return the mean of a number column in each group, with its standard error, from released counts; charges nothing.
+def means(
+    run: "str | Result", column: str, *, by: "str | Sequence[str]" = (), home: Place | None = None
+) -> "pd.DataFrame":
+    """Return means of a number column, with their standard errors, from released counts; charges nothing.
 
-    ``means(run, "paid", by="cause")`` has a row for each cause:
+    ``means(run, "paid", by="cause")`` has a row for each cause, and ``means(run, "paid")`` one for all rows. The mean
+    of a boolean is the share of true.
 
     - ``count``, the values that are not null, and their ``mean``;
     - ``standard_error`` of the mean, which is made of ``noise``, that of the counts, and of ``inside``: values of a
       group may lie elsewhere in a cell than those of all groups, by a standard deviation of them in every cell.
 
     mean - 1.96 standard_error to mean + 1.96 standard_error is an interval for the mean of the real rows. It says
-    nothing of the people that they are a sample of. A mean is NaN where the group does not stand out of its noise.
+    nothing of the people that they are a sample of. A mean is NaN where the group does not stand out of its noise, and
+    ``reason`` says so.
 
     Raises:
         NacreError: the column has no numbers, or the release counts none of these columns together.
@@ -103,16 +112,25 @@ def means(run: "str | Result", column: str, *, by: "str | Sequence[str]", home: 
 
     names = _names_in([by] if isinstance(by, str) else list(by))
     columns = [*names, *_names_in([column])]
-    if not names:
-        raise Unsuitable('by is missing: name the column of the groups, as in means(run, "paid", by="cause")')
-    value = apart(f"{column}_mean", columns)
-    cells = marginals(run, *columns, home=home)
+    figures = tuple(apart(name, columns) for name in (f"{column}_mean", f"{column}_stddev", "count", "standard_error"))
+    value, cells = figures[0], marginals(run, *columns, home=home)
+    if _is_boolean(run_of(run, home), column):
+        cells[value], cells[figures[1]] = cells[column].astype(str).map({"true": 1.0, "false": 0.0}), 0.0
     if value not in cells:
         raise Unsuitable(f"column {column} has no numbers; marginals(run, {', '.join(map(repr, columns))}) has shares")
     if (cells[value].isna() & (cells[column] != "null")).any():
         raise Unsuitable(f"the release counts {column} beside {' and '.join(names)} in halves, nulls among values")
-    figures = (value, *(apart(figure, columns) for figure in (f"{column}_stddev", "count", "standard_error")))
-    return _means_of(cells.dropna(subset=value).set_index(names), *figures)
+    counted = cells.dropna(subset=value).assign(**({} if names else {OF_ALL: column}))
+    return _means_of(counted.set_index(names or [OF_ALL]), *figures)
+
+
+def _is_boolean(run: "Run", column: str) -> bool:
+    """Tell whether a column of a run's table, or of the root of its tree, is true or false."""
+    from dpmodels.contract.columns import Boolean
+
+    contract = run.plan.release.contract
+    table = contract.tables[contract.root] if contract.kind == "tree" else contract
+    return isinstance(table.columns.get(column), Boolean)
 
 
 def _means_of(cells: "pd.DataFrame", value: str, stddev: str, count: str, error: str) -> "pd.DataFrame":
@@ -130,7 +148,8 @@ def _means_of(cells: "pd.DataFrame", value: str, stddev: str, count: str, error:
     noise = sums((cells[error] * (cells[value] - mean.reindex(cells.index))) ** 2) ** 0.5 / known
     inside = sums((cells[count].clip(lower=0) * cells[stddev]) ** 2) ** 0.5 / known
     figures = {"count": records, "mean": mean, "standard_error": (noise**2 + inside**2) ** 0.5}
-    return pd.DataFrame(figures | {"noise": noise, "inside": inside})
+    reason = known.isna().map({True: f"count is below {STANDS:g} standard errors of it", False: ""})
+    return pd.DataFrame(figures | {"noise": noise, "inside": inside, "reason": reason})
 
 
 def _names_in(columns: Sequence[object]) -> list[str]:

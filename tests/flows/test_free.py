@@ -292,8 +292,9 @@ def test_means_by_group_are_those_of_the_real_rows_within_the_interval_up_to_a_l
     before = charges(home)
     means, true = nacre.means(made, "paid", by="cause"), data.groupby("cause").paid.mean()
     assert means.index.tolist() == ["fire", "water", "theft", "flood"] and charges(home) == before
-    assert means.loc["flood"].drop(["count"]).isna().all()  # twelve rows: fewer than noise amounts to
+    assert means.loc["flood"].drop(["count", "reason"]).isna().all()  # twelve rows: fewer than noise amounts to
     known = means.drop("flood")
+    assert "below 4 standard errors" in means.loc["flood"].reason and (known.reason == "").all()
     apart = (known["mean"] - true[known.index]) / known.standard_error
     assert (apart.abs() < 4).all() and (apart.abs() < 1.96).sum() >= 2
     assert (known.standard_error < 1.5 * true[known.index]).all()
@@ -301,14 +302,31 @@ def test_means_by_group_are_those_of_the_real_rows_within_the_interval_up_to_a_l
     assert np.allclose(known["count"], data.groupby("cause").paid.count()[known.index], atol=700)
     several = nacre.means(made, "paid", by=["cause"], home=home)
     assert several.equals(means)
+    whole = nacre.means(made, "paid")  # of all rows
+    assert len(whole) == 1 and abs(whole["mean"].iloc[0] - data.paid.mean()) < 4 * whole.standard_error.iloc[0]
+    assert whole.standard_error.iloc[0] < data.paid.mean()
     for column, by, says in (
         ("cause", "paid", "column cause has no numbers"),
-        ("paid", [], "by is missing"),
         ("paid", "paid", "name each of the columns paid, paid once"),
         ("paid", "couse", "did you mean `cause`"),
     ):
         with refused(Unsuitable, says):
             nacre.means(made, column, by=by)
+
+
+@only("nacre")
+def test_the_mean_of_a_boolean_is_the_share_of_true(home):
+    counts = nacre.marginals(name_of(home), "ward", "smoker", home=home)
+    counts = counts.pivot(index="ward", columns="smoker", values="count")
+    means = nacre.means(name_of(home), "smoker", by="ward", home=home)
+    known = means["mean"].notna()
+    assert (known == (means.reason == "")).all()
+    shares = counts["true"] / (counts["true"] + counts["false"])
+    assert np.allclose(means["mean"][known], shares[means.index[known]]) and (means.inside.dropna() == 0).all()
+    whole, one = nacre.marginals(name_of(home), "smoker", home=home), nacre.means(name_of(home), "smoker", home=home)
+    assert len(one) == 1 and one["count"].iloc[0] == pytest.approx(whole["count"].sum())
+    with refused(Unsuitable, "column sick has no numbers"):  # yes and no are categories
+        nacre.means(name_of(home), "sick", home=home)
 
 
 @only("nacre")
