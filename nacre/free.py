@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dpmodels.errors import Unsuitable
+from dpmodels.errors import InvalidArgument, Unsuitable
 from nacre.ledgers import Place
 from nacre.result import Result, run_of
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from tasks.run.store import Run
 
+MOST_BEFORE = 2**40
+"""Rows that identifiers may come after: those of trees are numbered by products of it."""
 OF_ALL = "column"
 """Names the index of a mean of all rows, whose one entry is the column."""
 
@@ -22,6 +24,7 @@ def sample(
     *,
     where: "str | Sequence[str] | Mapping[str, object]" = (),
     seed: int | None = None,
+    after: int | None = None,
     device: str = "auto",
     home: Place | None = None,
 ) -> "pd.DataFrame | dict[str, pd.DataFrame]":
@@ -35,6 +38,8 @@ def sample(
         where: conditions such as ``"age>60"`` or ``"ward!=north"``, with ``=``, ``!=``, ``<``, ``<=``, ``>`` or ``>=``;
             all must hold. As in SQL, a null meets none but ``"COLUMN=null"``.
         seed: the same seed draws the same rows; by default the one after the run's, for other rows than the run's own.
+        after: how many rows, or units, have the identifiers before these; by default those of the hand-off, so that
+            both can be put together.
         device: auto, cpu or cuda.
         home: where state lies; by default that of the result, ``NACRE_HOME``, or ``.nacre``.
 
@@ -51,7 +56,9 @@ def sample(
     if isinstance(where, Mapping):
         where = [f"{name}={value}" for name, value in where.items()]
     conditions = (where,) if isinstance(where, str) else tuple(map(str, where))
-    drawn = pa.concat_tables(table for table, _ in draw_rows(stored_run, rows, conditions, seed, device))
+    if after is not None and not 0 <= after <= MOST_BEFORE:
+        raise InvalidArgument("after", after, f"lie between 0 and {MOST_BEFORE}")
+    drawn = pa.concat_tables(table for table, _ in draw_rows(stored_run, rows, conditions, seed, device, after))
     contract = stored_run.plan.release.contract
     if contract.kind == "tree":
         tables = {**public_tables(contract), **split(contract, drawn)}

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 import nacre
-from dpmodels.errors import Unsuitable
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.methods.registry import create
 from dpmodels.releases.release import read_release
 from tasks.run.store import Run
@@ -52,6 +52,11 @@ def sample(home: Path, out: Path, *words: object) -> tuple[int, str, str]:
     return run_cli("sample", name_of(home), "--rows", 300, "--out", out, "--home", home, *words)
 
 
+def handed_over_by(home: Path) -> int:
+    """Return how many rows the hand-off of the home's run has."""
+    return len(nacre.Result(Run(home=home, name=name_of(home)).settings.out).table)
+
+
 @only("nacre")
 def test_rows_under_conditions_come_without_a_charge_and_say_where_they_are_from(home, tmp_path):
     before, ledger = charges(home), digest(home / "ledger.sqlite")
@@ -62,13 +67,29 @@ def test_rows_under_conditions_come_without_a_charge_and_say_where_they_are_from
     table = pq.read_table(tmp_path / "sick.parquet")
     frame = table.to_pandas()
     assert len(frame) == 300 and set(frame.sick) == {"yes"} and frame.age.min() > 60 and not frame.dose.isna().any()
-    assert frame.patient.tolist() == list(range(1, 301))
+    handed_over = handed_over_by(home)
+    assert frame.patient.tolist() == list(range(handed_over + 1, handed_over + 301))  # so both can be put together
     footer = json.loads(pq.ParquetFile(tmp_path / "sick.parquet").metadata.metadata[b"nacre.sample"])
     assert footer["where"] == ["sick=yes", "age > 60", "dose != null"] and footer["run"] == name_of(home)
     assert any(footer["release"] in entry.model_dump_json() for entry in nacre.ledger(home).entries())
     assert (charges(home), digest(home / "ledger.sqlite")) == (before, ledger)
     python = nacre.sample(name_of(home), 300, where=["sick=yes", "age > 60", "dose != null"], home=home)
     assert python.equals(frame)
+
+
+@only("nacre")
+def test_identifiers_go_on_after_the_hand_off_or_where_they_are_told_to(home, tmp_path):
+    handed_over = handed_over_by(home)
+    code, out, err = sample(home, tmp_path / "first.parquet")
+    assert code == 0 and f"after those of {handed_over:,} rows" in out and f"--after {handed_over + 300}" in out, err
+    code, out, err = sample(home, tmp_path / "second.parquet", "--seed", 9, "--after", handed_over + 300, "--json")
+    assert code == 0 and json.loads(out)["after"] == handed_over + 300, err
+    both = pd.concat(pq.read_table(tmp_path / f"{name}.parquet").to_pandas() for name in ("first", "second"))
+    assert both.patient.tolist() == list(range(handed_over + 1, handed_over + 601))
+    again = nacre.sample(name_of(home), 300, after=0, home=home)
+    assert again.patient.tolist() == list(range(1, 301))
+    with refused(InvalidArgument, "lie between 0 and"):
+        nacre.sample(name_of(home), 3, after=-1, home=home)
 
 
 @only("nacre")
