@@ -128,6 +128,7 @@ def test_python_warns_of_it_before_the_charge(tmp_path: Path, capfd, rows: int) 
         synthesize()
     (warning,) = again(warned)
     assert issubclass(nacre.ReleaseWarning, UserWarning) and warning.category is nacre.ReleaseWarning
+    assert nacre.ReleaseWarning.__module__ == "nacre"  # as a filter and a script name it
     assert warning.filename == __file__ and "in Python: nacre.sample(RUN, ROWS)" in str(warning.message)
     assert "has released the same plan" not in capfd.readouterr().err and charges(home) == [*before, *before]
 
