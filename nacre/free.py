@@ -1,7 +1,7 @@
 """More out of a release that is paid for, at no cost: rows under conditions, and its noisy tables."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dpmodels.errors import InvalidArgument, Unsuitable
 from nacre.ledgers import Place
@@ -136,7 +136,7 @@ def _is_boolean(run: "Run", column: str) -> bool:
     from dpmodels.contract.columns import Boolean
 
     contract = run.plan.release.contract
-    table = contract.tables[contract.root] if contract.kind == "tree" else contract
+    table: Any = contract.tables[contract.root] if contract.kind == "tree" else contract
     return isinstance(table.columns.get(column), Boolean)
 
 

@@ -109,7 +109,7 @@ def _taken(suggested: Suggestion) -> str:
 
 
 def _may_be_dates(name: str, dtype: pa.DataType | None) -> bool:
-    """Tell whether a column of text is called as dates are, which a run reads of text: so its type is open, as in CSV."""
+    """Tell whether a text column is called as dates are, which a run reads of text; its type is open, as in CSV."""
     suggested = suggestion(name, of_type(None)) if dtype is not None and is_text(dtype) else None
     return suggested is not None and suggested.keys.get("type") == "datetime"
 

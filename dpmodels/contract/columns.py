@@ -24,8 +24,8 @@ Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
 PATTERN, TEXT = "pattern:", "text:"
 KEEPS = "^(drop|regenerate|pattern:.+|text:.+)$"
 FEWER = (
-    "give --rows, or fit the release again for fewer: nacre fit RELEASE --rows ROWS; of more rows, `--after 0` begins at "
-    "the first identifier again"
+    "give --rows, or fit the release again for fewer: nacre fit RELEASE --rows ROWS; of more rows, `--after 0` begins "
+    "at the first identifier again"
 )
 FloatType = Literal["float32", "float64"]
 TextType = Literal["string", "large_string"]

@@ -17,7 +17,6 @@ from dpmodels.report.within import DIGITS, pair_within
 from dpmodels.statistics.dependence import dependence
 from dpmodels.statistics.normal import HALF_NORMAL
 
-
 FIGURES = (
     "expected_distance",
     "distance_to_release",

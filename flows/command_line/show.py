@@ -202,7 +202,7 @@ def show_drawn(draw: Drawn, out: Path, as_json: bool) -> None:
     if as_json:
         return print_json({**asdict(draw), "file": str(out)})
     facts = {"file": str(out), "rows": f"{draw.rows}, drawn by {draw.method} of run {draw.run}; nothing was charged"}
-    facts["identifiers"] = f"after those of {draw.after:,} rows; for rows beside these, --after {draw.after + draw.rows}"
+    facts["identifiers"] = f"after those of {draw.after:,} rows; for rows beside both, --after {draw.after + draw.rows}"
     if draw.where:
         sentence = f"{100 * draw.share:.3g} % of what it draws, about {draw.records:.3g} records of the data set"
         facts |= {"where": " and ".join(draw.where), "share": sentence}

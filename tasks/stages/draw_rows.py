@@ -58,7 +58,7 @@ def draw_rows(
     Of users and their rows, ``rows`` counts users, and the tables are flat (dpmodels/contract/family.py). Of a tree it
     counts units, and those are drawn that meet the conditions: on each table, by one of their rows.
 
-    Without a seed they are drawn by the one after the run's, so that they are other rows than the run's own; and without
+    Without a seed they are drawn by the one after the run's, so that they are other rows than the run's own. Without
     ``after`` their identifiers come after those of the run's own, so that both can be put together.
 
     Raises:
