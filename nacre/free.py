@@ -53,17 +53,21 @@ def sample(
     from tasks.stages.draw_rows import draw_rows
 
     stored_run = run_of(run, home)
-    if isinstance(where, Mapping):
-        where = [f"{name}={value}" for name, value in where.items()]
-    conditions = (where,) if isinstance(where, str) else tuple(map(str, where))
     if after is not None and not 0 <= after <= MOST_BEFORE:
         raise InvalidArgument("after", after, f"lie between 0 and {MOST_BEFORE}")
-    drawn = pa.concat_tables(table for table, _ in draw_rows(stored_run, rows, conditions, seed, device, after))
+    drawn = pa.concat_tables(table for table, _ in draw_rows(stored_run, rows, _conditions(where), seed, device, after))
     contract = stored_run.plan.release.contract
     if contract.kind == "tree":
         tables = {**public_tables(contract), **split(contract, drawn)}
         return {name: to_pandas(table) for name, table in tables.items()}
     return to_pandas(drawn)
+
+
+def _conditions(where: "str | Sequence[str] | Mapping[str, object]") -> tuple[str, ...]:
+    """Return conditions as they are typed, in whichever form they were given."""
+    if isinstance(where, Mapping):
+        where = [f"{name}={value}" for name, value in where.items()]
+    return (where,) if isinstance(where, str) else tuple(map(str, where))
 
 
 def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place | None = None) -> "pd.DataFrame":
