@@ -7,42 +7,37 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from itertools import groupby
 from typing import Any
 
 from dpmodels import amounts
 from dpmodels.accounting.composition import renyi_epsilon, spent_epsilon
 from dpmodels.accounting.events import (
     Event,
-    Leaf,
-    ParallelEvent,
-    PureEvent,
-    SampledGaussianEvent,
-    ThresholdEvent,
-    leaves,
     priced,
 )
-from dpmodels.accounting.meaning import factor_in_words, in_words, right_guesses
+from dpmodels.accounting.meaning import in_words, right_guesses
 from dpmodels.accounting.prv import PRV_ERROR, prv_epsilon
 from dpmodels.contract.columns import Integer, Number
 from dpmodels.contract.federation import ROUNDS, SCORES, STAYS_INSIDE
 from dpmodels.errors import NacreError
 from dpmodels.escapes import escaped
 from dpmodels.ledger.records import Quote
+from dpmodels.methods.parts.pair_noise import measure_of
 from dpmodels.methods.registry import of_kind, system_of
 from dpmodels.pages.glance import warnings_of
 from dpmodels.plural import counted
-from dpmodels.privacy import Adjacency, PrivacyBudget
+from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.contract import Contract
 from dpmodels.releases.discoveries import joint_cost
 from dpmodels.releases.plan import Line
 from dpmodels.releases.system import System
 from dpmodels.report.charged import Scores
 from dpmodels.report.terms import cautions
+from flows.charge_words import charge_in_words, hidden, one_of
 from flows.config import Charged
 from flows.kinds.prepared import Prepared
 from flows.planning import cautions_about, whole_budget
-from flows.start import preparation_of, quote_of
+from flows.start import pays_not, preparation_of, quote_of
 from tasks.kinds.protocol import kind_of_line
 from tasks.run.accounts import officer_of, quote
 from tasks.run.store import Run
@@ -59,6 +54,7 @@ OF_WHOM = {
 ENOUGH, MUCH_NOISE = 2, 5_000
 """Times as many units as noise amounts to, below which a public number of rows is warned of; how many without one."""
 IN_95_OF_100 = 1.96  # standard deviations of Gaussian noise
+REFUSED = "would be REFUSED"
 COUNTS = ("records", "images", "number of records")
 MEANS = (
     "how far off the mean and the 99 % quantile of a column are depends on its values, so it is unknown until "
@@ -68,12 +64,12 @@ SHARES = ("at most 1", "the clip norm is 1", "in units of one record")
 
 
 def describe_config(
-    config: Charged, explain: bool = False, prepared: Prepared | None = None
+    config: Charged, explain: bool = False, prepared: Prepared | None = None, refusal: NacreError | None = None
 ) -> tuple[dict[str, str], Quote | None]:
     """Describe what a run of a configuration would charge, and return the quote of its account.
 
     Where it is to be explained, the figures of other accountants stand beside the price. ``prepared`` is what the
-    configuration was prepared to be, where that was done.
+    configuration was prepared to be, where that was done, and ``refusal`` what the accounts would refuse the run with.
     """
     prepared = prepared or preparation_of(config).prepare(config, "")
     if not prepared.lines:
@@ -81,6 +77,9 @@ def describe_config(
     quote, signer = quote_of(config, prepared)
     where = f"on this machine, device {config.runtime.device}"
     facts = describe(prepared.lines, quote, None if prepared.clients else signer, where, prepared.system)
+    if refusal is not None:
+        none_pays = {"account": "none is open that would pay"} if pays_not(quote, refusal) else {}
+        facts |= none_pays | {"answer": REFUSED}
     facts |= as_fact("becomes public", rows_made_public(prepared.contract, prepared.settings.get("unlisted", {})))
     beside = {"other accountants": other_accountants(prepared.lines)} if explain else {}
     return facts | beside | config.statement.said, quote
@@ -141,7 +140,7 @@ def describe(
     """Say in words what a plan's lines charge, whom their noise hides and how large it is, and the account's quote."""
     plan, *others = lines
     contract = plan.contract.whole
-    facts = {"data set": contract.name, "method": plan.method, "hides": _hidden(plan.budget)}
+    facts = {"data set": contract.name, "method": plan.method, "hides": hidden(plan.budget)}
     alone = "scores alone: " if plan.method == SCORES else ""
     facts |= {f"{alone}{name}": text for name, text in _priced(plan, noise_of(plan)).items()}
     facts |= _least(plan, system)
@@ -296,62 +295,6 @@ def plain(text: str) -> str:
     return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", escaped(text))
 
 
-def charge_in_words(event: Event, one: str = "record") -> str:
-    """Say what is charged, in one line for each step or for each sequence of equal steps."""
-    lines, number = [], 0
-    for (stem, words), alike in groupby(leaves([event]), lambda part: (_stem(part), _words(part, one))):
-        count = len(list(alike))
-        steps = f"step {number + 1}" if count == 1 else f"each of steps {number + 1} to {number + count}"
-        lines.append(f"{steps}, {stem or 'everything at once'}: {words}")
-        number += count
-    return "\n".join(lines)
-
-
-def _stem(part: Leaf | ParallelEvent) -> str:
-    """Return the name of a step, without the number that repeated steps have."""
-    return f"one {part.by} at a time" if isinstance(part, ParallelEvent) else re.sub(r" \d+$", "", part.mechanism)
-
-
-def _words(part: Leaf | ParallelEvent, one: str) -> str:
-    match part:
-        case ParallelEvent():
-            inner = "; or ".join(_within(event, one) for event in part.events)
-            return f"each {part.by} of its own, in parallel: {inner}"
-        case PureEvent():
-            factor = factor_in_words(part.epsilon, 4)
-            return f"pure, epsilon={part.epsilon:.6f}: one {one} makes no answer more than {factor} times as likely"
-        case ThresholdEvent():
-            return f"by a threshold, delta={part.delta:g}: the probability that what one {one} alone has is named"
-        case SampledGaussianEvent():
-            kind = f"{part.steps} steps of DP-SGD, each record with probability {part.sampling_probability:g}"
-        case _:
-            kind = part.kind.capitalize()
-    return (
-        f"{kind}, noise_multiplier={part.noise_multiplier:.6f}: "
-        f"as costly as noise of {part.noise_multiplier:.3g} times the most that one {one} changes"
-    )
-
-
-def _within(event: Event, one: str) -> str:
-    """Say in one line what is charged of each part; a single step needs no number."""
-    words = charge_in_words(event, one).replace("\n", "; ")
-    if len(list(leaves([event]))) > 1:
-        return words
-    return words.removeprefix("step 1, ").removeprefix("everything at once: ")
-
-
-def _hidden(budget: PrivacyBudget) -> str:
-    what = "whether it is in the data at all"
-    if budget.adjacency == Adjacency.REPLACE_ONE:
-        what = "what it says, not that it is there"
-    return f"{budget.adjacency.of(budget.unit)}: {what}"
-
-
-def one_of(budget: PrivacyBudget) -> str:
-    """Say in a word or two whose presence, or words, a budget hides."""
-    return f"user ({budget.unit.user})" if budget.unit.user else budget.unit.kind
-
-
 def _priced(line: Line, noise: Mapping[str, float]) -> dict[str, str]:
     """Say what one line of a plan charges, as a target, as events, and as noise."""
     budget, one = line.budget, one_of(line.budget)
@@ -362,7 +305,7 @@ def _priced(line: Line, noise: Mapping[str, float]) -> dict[str, str]:
         f"{_rarely(budget)}",
         "charge": charge_in_words(priced(line.event, line.family), one),
     }
-    return facts | {f"noise_stddev of the {name}": "; ".join(_felt(name, value)) for name, value in noise.items()}
+    return facts | {f"noise_stddev of the {name}": "; ".join(_felt(name, noise)) for name in noise}
 
 
 def _rarely(budget: PrivacyBudget) -> str:
@@ -371,9 +314,10 @@ def _rarely(budget: PrivacyBudget) -> str:
     return f"what is seen is e^epsilon times as likely at most as without it, plus 1 in {1 / budget.delta:,.0f} (delta)"
 
 
-def _felt(name: str, stddev: float) -> Iterator[str]:
+def _felt(name: str, noise: Mapping[str, float]) -> Iterator[str]:
     """State a noise_stddev, and what it does to a count of 100 or how it compares with what one record adds."""
-    yield f"{stddev:.4g}"
+    yield f"{(stddev := noise[name]):.4g}"
+    yield from filter(None, [measure_of(name, noise)])
     if name.startswith(COUNTS):
         off = IN_95_OF_100 * stddev
         yield f"a true 100 shows as {math.floor(100 - off)} to {math.ceil(100 + off)} in 95 of 100 cases"
@@ -390,7 +334,7 @@ def _cap(cap: Decimal, delta: Decimal) -> str:
 
 
 def _account(quote: Quote) -> dict[str, str]:
-    answer = "would be accepted" if quote.accepted else "would be REFUSED"
+    answer = "would be accepted" if quote.accepted else REFUSED
     if quote.opens:
         return _opens(quote.account, quote.cap, quote.delta) | {"answer": answer}
     return {

@@ -9,25 +9,47 @@ from typing import Any
 
 from dpmodels.accounting.meaning import right_guesses
 from dpmodels.contract.federation import ROUNDS, STAYS_INSIDE
+from dpmodels.errors import NacreError
 from dpmodels.ledger.records import Quote
 from dpmodels.releases.discoveries import joint_cost
 from dpmodels.releases.plan import REPORT, Line
 from dpmodels.report.charged import Scores
 from dpmodels.report.terms import cautions
 from flows.config import Charged
-from flows.description import as_lines, costs_by_accountant, few_rows, least_units, noise_of, rows_made_public, units_of
+from flows.description import (
+    as_lines,
+    costs_by_accountant,
+    few_rows,
+    least_units,
+    noise_of,
+    rows_made_public,
+    units_of,
+)
 from flows.kinds.prepared import Prepared
 from flows.planning import cautions_about, ledger_if_any, whole_budget
+from flows.start import pays_not
 
 
-def figures_of(config: Charged, prepared: Prepared, facts: Mapping[str, str], quote: Quote | None) -> dict[str, Any]:
-    """Return the figures of what a run would charge; ``facts`` are its description, and ``quote`` its account's."""
+def figures_of(
+    config: Charged,
+    prepared: Prepared,
+    facts: Mapping[str, str],
+    quote: Quote | None,
+    refusal: NacreError | None = None,
+) -> dict[str, Any]:
+    """Return the figures of what a run would charge; ``facts`` are its description, and ``quote`` its account's.
+
+    ``refusal`` is the error with which the accounts would refuse it.
+    """
     contract, lines = prepared.contract, list(prepared.lines)
     figures: dict[str, Any] = {"data_set": contract.name, "method": lines[0].method if lines else ROUNDS}
     if lines:
         figures |= _price(prepared, lines) | _size(prepared, lines[0]) | _account(config, prepared, quote)
         if "other accountants" in facts:
             figures["other_accountants"] = _costs(lines)
+        if refusal is not None:
+            opens = figures["account_opens"] and not pays_not(quote, refusal)
+            figures |= {"account_opens": opens, "accepted": False, "refusal": str(refusal)}
     else:  # a federation that draws nothing, which protects nobody
         figures |= {"epsilon": None, "delta": None, "charges": [], "accepted": None}
     figures["clients"] = list(prepared.clients)

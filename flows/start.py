@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
-from dpmodels.errors import InvalidArgument, Unsuitable, uncharged
+from dpmodels.errors import AccountMissing, InvalidArgument, NacreError, Unsuitable, uncharged
 from dpmodels.ledger.declared import Declaration
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Account, Charge, Quote
@@ -192,12 +192,30 @@ def admitted(
     if not prepared.lines:
         check_no_officer(ledger, prepared.contract)
         return settings
+    _check_accounts(run, ledger, prepared, settings)
+    return settings
+
+
+def _check_accounts(run: Run, ledger: Ledger, prepared: Prepared, settings: Mapping[str, Settings]) -> None:
+    """Refuse what an unfinished run has paid for, and charges that a cap would refuse; writes nothing."""
     refuse_paid(
         run.home, ledger, run.ledger_url, [(settings[name], plan.lines) for name, plan in prepared.plans.items()]
     )
     with naming_paid(run.home, ledger, run.ledger_url):
         ledger.check(*_charges(prepared, settings), first_opens=_first_opens(prepared, settings))
-    return settings
+
+
+def refusal_of(config: Charged, prepared: Prepared, may_open: MayOpen = MayOpen.FIRST) -> NacreError | None:
+    """Return the error with which the accounts would refuse a run, or None; writes nothing."""
+    ledger, home = ledger_if_any(config), config.runtime.home.absolute()
+    if ledger is None or not prepared.lines:
+        return None
+    run = Run(home=home, name="quote", ledger_url=config.runtime.ledger or "")
+    try:
+        _check_accounts(run, ledger, prepared, settings_of_all(config, prepared, run, ledger, "", may_open))
+    except NacreError as refusal:
+        return refusal
+    return None
 
 
 def settings_of_all(
@@ -243,6 +261,11 @@ def quote_of(config: Charged, prepared: Prepared) -> tuple[Quote | None, str]:
     signing = ledger.officer(account)
     charges = [charge_of("quote", line, account) for line in prepared.lines]
     return ledger.quote(*charges), signing[0].name if signing else ""
+
+
+def pays_not(quote: Quote | None, refusal: NacreError | None) -> bool:
+    """Tell whether a run is refused since no account would pay for it, and it may open none."""
+    return refusal is not None and (quote is None or isinstance(refusal, AccountMissing))
 
 
 def check_no_officer(ledger: Ledger, contract: Contract) -> None:

@@ -80,7 +80,7 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 
 _ERRORS = {name: one for name, one in vars(errors).items() if isinstance(one, type) and issubclass(one, NacreError)}
-for _error in _ERRORS.values():
+for _error in (*_ERRORS.values(), ReleaseWarning):
     _error.__module__ = __name__  # what a traceback shows before the message, and where pickle finds it
 
 

@@ -1,14 +1,21 @@
 """More out of a release that is paid for, at no cost: rows under conditions, and its noisy tables."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from dpmodels.errors import Unsuitable
+from dpmodels.errors import InvalidArgument, Unsuitable
 from nacre.ledgers import Place
 from nacre.result import Result, run_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from tasks.run.store import Run
+
+MOST_BEFORE = 2**40
+"""Rows that identifiers may come after: those of trees are numbered by products of it."""
+OF_ALL = "column"
+"""Names the index of a mean of all rows, whose one entry is the column."""
 
 
 def sample(
@@ -17,6 +24,7 @@ def sample(
     *,
     where: "str | Sequence[str] | Mapping[str, object]" = (),
     seed: int | None = None,
+    after: int | None = None,
     device: str = "auto",
     home: Place | None = None,
 ) -> "pd.DataFrame | dict[str, pd.DataFrame]":
@@ -30,6 +38,8 @@ def sample(
         where: conditions such as ``"age>60"`` or ``"ward!=north"``, with ``=``, ``!=``, ``<``, ``<=``, ``>`` or ``>=``;
             all must hold. As in SQL, a null meets none but ``"COLUMN=null"``.
         seed: the same seed draws the same rows; by default the one after the run's, for other rows than the run's own.
+        after: how many rows, or units, have the identifiers before these; by default those of the hand-off, so that
+            both can be put together.
         device: auto, cpu or cuda.
         home: where state lies; by default that of the result, ``NACRE_HOME``, or ``.nacre``.
 
@@ -43,15 +53,21 @@ def sample(
     from tasks.stages.draw_rows import draw_rows
 
     stored_run = run_of(run, home)
-    if isinstance(where, Mapping):
-        where = [f"{name}={value}" for name, value in where.items()]
-    conditions = (where,) if isinstance(where, str) else tuple(map(str, where))
-    drawn = pa.concat_tables(table for table, _ in draw_rows(stored_run, rows, conditions, seed, device))
+    if after is not None and not 0 <= after <= MOST_BEFORE:
+        raise InvalidArgument("after", after, f"lie between 0 and {MOST_BEFORE}")
+    drawn = pa.concat_tables(table for table, _ in draw_rows(stored_run, rows, _conditions(where), seed, device, after))
     contract = stored_run.plan.release.contract
     if contract.kind == "tree":
         tables = {**public_tables(contract), **split(contract, drawn)}
         return {name: to_pandas(table) for name, table in tables.items()}
     return to_pandas(drawn)
+
+
+def _conditions(where: "str | Sequence[str] | Mapping[str, object]") -> tuple[str, ...]:
+    """Return conditions as they are typed, in whichever form they were given."""
+    if isinstance(where, Mapping):
+        where = [f"{name}={value}" for name, value in where.items()]
+    return (where,) if isinstance(where, str) else tuple(map(str, where))
 
 
 def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place | None = None) -> "pd.DataFrame":
@@ -84,17 +100,21 @@ def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place 
     return Listing(pa.concat_tables(tables).to_pandas())
 
 
-def means(run: "str | Result", column: str, *, by: "str | Sequence[str]", home: Place | None = None) -> "pd.DataFrame":
-    """Return the mean of a number column in each group, with its standard error, from released counts; charges nothing.
+def means(
+    run: "str | Result", column: str, *, by: "str | Sequence[str]" = (), home: Place | None = None
+) -> "pd.DataFrame":
+    """Return means of a number column, with their standard errors, from released counts; charges nothing.
 
-    ``means(run, "paid", by="cause")`` has a row for each cause:
+    ``means(run, "paid", by="cause")`` has a row for each cause, and ``means(run, "paid")`` one for all rows. The mean
+    of a boolean is the share of true.
 
     - ``count``, the values that are not null, and their ``mean``;
     - ``standard_error`` of the mean, which is made of ``noise``, that of the counts, and of ``inside``: values of a
       group may lie elsewhere in a cell than those of all groups, by a standard deviation of them in every cell.
 
     mean - 1.96 standard_error to mean + 1.96 standard_error is an interval for the mean of the real rows. It says
-    nothing of the people that they are a sample of. A mean is NaN where the group does not stand out of its noise.
+    nothing of the people that they are a sample of. A mean is NaN where the group does not stand out of its noise, and
+    ``reason`` says so.
 
     Raises:
         NacreError: the column has no numbers, or the release counts none of these columns together.
@@ -103,16 +123,25 @@ def means(run: "str | Result", column: str, *, by: "str | Sequence[str]", home: 
 
     names = _names_in([by] if isinstance(by, str) else list(by))
     columns = [*names, *_names_in([column])]
-    if not names:
-        raise Unsuitable('by is missing: name the column of the groups, as in means(run, "paid", by="cause")')
-    value = apart(f"{column}_mean", columns)
-    cells = marginals(run, *columns, home=home)
+    figures = tuple(apart(name, columns) for name in (f"{column}_mean", f"{column}_stddev", "count", "standard_error"))
+    value, cells = figures[0], marginals(run, *columns, home=home)
+    if _is_boolean(run_of(run, home), column):
+        cells[value], cells[figures[1]] = cells[column].astype(str).map({"true": 1.0, "false": 0.0}), 0.0
     if value not in cells:
         raise Unsuitable(f"column {column} has no numbers; marginals(run, {', '.join(map(repr, columns))}) has shares")
     if (cells[value].isna() & (cells[column] != "null")).any():
         raise Unsuitable(f"the release counts {column} beside {' and '.join(names)} in halves, nulls among values")
-    figures = (value, *(apart(figure, columns) for figure in (f"{column}_stddev", "count", "standard_error")))
-    return _means_of(cells.dropna(subset=value).set_index(names), *figures)
+    counted = cells.dropna(subset=value).assign(**({} if names else {OF_ALL: column}))
+    return _means_of(counted.set_index(names or [OF_ALL]), *figures)
+
+
+def _is_boolean(run: "Run", column: str) -> bool:
+    """Tell whether a column of a run's table, or of the root of its tree, is true or false."""
+    from dpmodels.contract.columns import Boolean
+
+    contract = run.plan.release.contract
+    table: Any = contract.tables[contract.root] if contract.kind == "tree" else contract
+    return isinstance(table.columns.get(column), Boolean)
 
 
 def _means_of(cells: "pd.DataFrame", value: str, stddev: str, count: str, error: str) -> "pd.DataFrame":
@@ -130,7 +159,8 @@ def _means_of(cells: "pd.DataFrame", value: str, stddev: str, count: str, error:
     noise = sums((cells[error] * (cells[value] - mean.reindex(cells.index))) ** 2) ** 0.5 / known
     inside = sums((cells[count].clip(lower=0) * cells[stddev]) ** 2) ** 0.5 / known
     figures = {"count": records, "mean": mean, "standard_error": (noise**2 + inside**2) ** 0.5}
-    return pd.DataFrame(figures | {"noise": noise, "inside": inside})
+    reason = known.isna().map({True: f"count is below {STANDS:g} standard errors of it", False: ""})
+    return pd.DataFrame(figures | {"noise": noise, "inside": inside, "reason": reason})
 
 
 def _names_in(columns: Sequence[object]) -> list[str]:

@@ -6,10 +6,13 @@ from typing import Unpack
 
 from flows.config import SynthesizeConfig
 from flows.description import as_lines, describe_config
+from flows.planning import MayOpen
 from flows.settings import placed
+from flows.start import preparation_of, refusal_of
 from nacre.given import SchemaLike, schema_file
 from nacre.keywords import SynthesisSettings, takes_settings, terms_of
 from nacre.notebook import facts_as_html
+from nacre.words import in_a_sentence
 
 NOWHERE = Path("not-opened")  # a plan reads no data and hands nothing over
 
@@ -19,7 +22,8 @@ class Planned:
 
     Attributes:
         facts: the description by name: the method, the event in words, the noise in units of the sums, and more.
-        accepted: whether the account would accept the charge; None where no account is open yet.
+        accepted: whether the account would accept the charge; None where the run itself would open one. A charge that
+            would be refused has the sentence of ``synthesize`` in the fact ``answer``.
     """
 
     def __init__(self, facts: Mapping[str, str], accepted: bool | None) -> None:
@@ -41,9 +45,15 @@ def plan(schema: SchemaLike, epsilon: float, delta: float, **settings: Unpack[Sy
     Raises:
         NacreError: the schema has faults, or an argument is impossible.
     """
-    settings.pop("open", None)  # a plan opens no account
+    may_open = MayOpen.YES if settings.pop("open", False) else MayOpen.FIRST
     with schema_file(schema) as file:
         terms = {**terms_of(settings), "schema": file, "target_epsilon": epsilon, "delta": delta}
         terms |= {"data": NOWHERE, "out": terms.get("out") or NOWHERE}
-        facts, quote = describe_config(SynthesizeConfig.build(placed(terms)))
+        config = SynthesizeConfig.build(placed(terms))
+        prepared = preparation_of(config).prepare(config, "")
+        refusal = refusal_of(config, prepared, may_open)
+        facts, quote = describe_config(config, prepared=prepared, refusal=refusal)
+    if refusal is not None:
+        facts["answer"] += f": {in_a_sentence(refusal, settings.get('home'), settings.get('ledger'))}"
+        return Planned(facts, False)
     return Planned(facts, None if quote is None else quote.accepted)

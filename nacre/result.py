@@ -49,6 +49,24 @@ class Report:
         return facts
 
     @property
+    def pairs(self) -> "pd.DataFrame":
+        """How far every two columns together are from the release, and how much they depend on each other.
+
+        A row for each pair of ``facts["pairs"]["distances"]``, with names in place of numbers: two columns, ``first``
+        and ``second``; ``expected_distance``, by noise alone; ``distance_to_release`` of the synthetic rows;
+        ``noise_distance_95``, which noise exceeds in one release of twenty; ``distance_within``, within what the pair
+        is; and dependence, as released, in the synthetic rows, and of noise alone. Earlier layouts have fewer.
+        """
+        from dpmodels.report.pair import FIGURES
+        from nacre.listing import Listing
+
+        names = [column["name"] for column in self.facts.get("columns", ())]
+        listed = (self.facts.get("pairs") or {}).get("distances", ())
+        rows = [[names[one], names[other], *figures] for one, other, *figures in listed]
+        known = FIGURES[: len(rows[0]) - 2] if rows else FIGURES
+        return Listing(rows, columns=["first", "second", *known])
+
+    @property
     def html(self) -> str:
         """The page: one file that fetches nothing and runs no script."""
         return _read(self.path)

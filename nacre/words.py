@@ -13,7 +13,7 @@ from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeVar
 
 from dpmodels import amounts
-from dpmodels.errors import BudgetExhausted, DataError, Unsuitable, in_words, in_words_of, near
+from dpmodels.errors import BudgetExhausted, DataError, NacreError, Unsuitable, in_words, in_words_of, near
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,7 +27,7 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(("home", "out", "to", "folder", "release", "document", "sample"), PATH),
     **dict.fromkeys(("public_key", "officer_key", "signing_key"), PATH),
     **dict.fromkeys(("ledger", "url"), URL),
-    **dict.fromkeys(("rows", "seed", "batch_rows", "threads"), WHOLE),
+    **dict.fromkeys(("rows", "seed", "after", "batch_rows", "threads"), WHOLE),
     **dict.fromkeys(("epsilon", "delta", "report_epsilon"), NUMBER),
     **dict.fromkeys(("measurement", "training", "recipe", "report"), MAPPING),
     **dict.fromkeys(SWITCHES, ((bool,), "must be True or False")),
@@ -120,6 +120,13 @@ def _in_sentences(home: Any, url: Any) -> Iterator[None]:
 
         fault.args = (str(fault).replace(LISTED, SEEN),)
         raise
+
+
+def in_a_sentence(refusal: NacreError, home: Any, url: Any) -> str:
+    """Say in Python's words what a call would be refused with; the others are as for ``_in_sentences``."""
+    if isinstance(refusal, BudgetExhausted):
+        return " ".join(_of_refusal(refusal, home, url))
+    return in_words(str(refusal), argument, CALLS)
 
 
 def _of_refusal(refusal: BudgetExhausted, home: Any, url: Any) -> Iterator[str]:

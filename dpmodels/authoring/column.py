@@ -58,7 +58,7 @@ def drafted(
     A suggestion that leaves nothing open bears a mark until it is accepted. With ``discover`` the type that a name
     suggests is taken, and what a discovery can fill in is left to it.
     """
-    stated = of_type(dtype)
+    stated = of_type(None if _may_be_dates(name, dtype) else dtype)
     keys, remarks = _joined(stated, facts)
     keys, faults = _settled(keys)
     remarks = [*([facts.description] if facts.description else []), *remarks, *faults]
@@ -116,6 +116,12 @@ def _taken(suggested: Suggestion) -> str:
 def _bounds_in(suggested: Suggestion) -> str:
     bounds = {key: value for key, value in suggested.keys.items() if key in ("min", "max") and value != TODO}
     return yaml.safe_dump(bounds, default_flow_style=True, sort_keys=False).strip() if bounds else ""
+
+
+def _may_be_dates(name: str, dtype: pa.DataType | None) -> bool:
+    """Tell whether a text column is called as dates are, which a run reads of text; its type is open, as in CSV."""
+    suggested = suggestion(name, of_type(None)) if dtype is not None and is_text(dtype) else None
+    return suggested is not None and suggested.keys.get("type") == "datetime"
 
 
 def _left_to_discovery(keys: Keys) -> tuple[Keys, list[str]]:

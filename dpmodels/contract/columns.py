@@ -23,7 +23,10 @@ from dpmodels.frozen import Strict
 Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
 PATTERN, TEXT = "pattern:", "text:"
 KEEPS = "^(drop|regenerate|pattern:.+|text:.+)$"
-FEWER = "give --rows, or fit the release again for fewer: nacre fit RELEASE --rows ROWS"
+FEWER = (
+    "give --rows, or fit the release again for fewer: nacre fit RELEASE --rows ROWS; of more rows, `--after 0` begins "
+    "at the first identifier again"
+)
 FloatType = Literal["float32", "float64"]
 TextType = Literal["string", "large_string"]
 EXACT = 2**53 - 1  # the largest integer a float64 tells from its neighbors

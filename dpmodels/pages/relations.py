@@ -81,9 +81,9 @@ def likely_relations(report: Mapping[str, Any]) -> list[Relation]:
     How often a class of the target occurs in the groups of a column is looked at besides, where a report states it: it
     is fewer figures than a whole table, so that less noise hides it. The rule is Benjamini and Hochberg's (1995).
     """
-    every, rates = relations(report), report.get("rates")
+    every, rates = relations(report), report.get("rates") or {"columns": ()}
     chances = {columns: one.chance for columns, one in every.items()}
-    for one in rates["columns"] if rates else ():
+    for one in rates["columns"]:
         pair = (min(one["column"], rates["target"]), max(one["column"], rates["target"]))
         if pair in chances:
             chances[pair] = min(1.0, 2 * min(chances[pair], chance_of_rates(one, report["released_records"])))

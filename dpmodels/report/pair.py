@@ -17,6 +17,18 @@ from dpmodels.report.within import DIGITS, pair_within
 from dpmodels.statistics.dependence import dependence
 from dpmodels.statistics.normal import HALF_NORMAL
 
+FIGURES = (
+    "expected_distance",
+    "distance_to_release",
+    "noise_distance_95",
+    "distance_within",
+    "released_dependence",
+    "synthetic_dependence",
+    "noise_dependence",
+    "noise_dependence_95",
+)
+"""What the figures of a pair are called, in the order in which a report lists them."""
+
 
 def _of_noise(covariance: Floats) -> tuple[float, float]:
     """Return half of sum |noise| on average, and what it exceeds in one release of twenty.

@@ -10,6 +10,10 @@ from flows.command_line.options import AsJson, Home, OtherDevice
 
 app = typer.Typer()
 Where = Annotated[list[str] | None, typer.Option(help="Condition, such as 'age>60' or 'ward!=north'; all must hold.")]
+After = Annotated[
+    int | None,
+    typer.Option(min=0, max=2**40, help="Rows whose identifiers come before. (default: those of the hand-off)"),
+]
 NEW_FILE = typer.Option(help="New file; its ending, .parquet, .csv, .arrow or .jsonl, says the format.")
 NewFile = Annotated[Path, NEW_FILE]
 Columns = Annotated[
@@ -26,6 +30,7 @@ def sample(
     seed: Annotated[
         int | None, typer.Option(min=0, max=2**31 - 1, help="Seed. (default: the one after the run's)")
     ] = None,
+    after: After = None,
     device: OtherDevice = None,
     home: Home = None,
     as_json: AsJson = False,
@@ -39,7 +44,8 @@ def sample(
     from tasks.stages.draw_rows import write_rows
 
     stored_run = run_named(run, home)
-    show_drawn(write_rows(stored_run, out, rows, where or (), seed, device or stored_run.settings.device), out, as_json)
+    drawn = write_rows(stored_run, out, rows, where or (), seed, device or stored_run.settings.device, after)
+    show_drawn(drawn, out, as_json)
 
 
 @app.command()

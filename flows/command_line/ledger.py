@@ -62,7 +62,7 @@ def open_account(
     from dpmodels.authoring.lint import load_named
     from dpmodels.ledger.ledger import Ledger
     from flows.command_line.console import note_new_ledger
-    from flows.command_line.ledger_show import note_beside, show_accounts
+    from flows.command_line.ledger_show import show_opened
     from flows.planning import check_delta, make_budget
     from tasks.run.folders import close_home
 
@@ -82,8 +82,7 @@ def open_account(
             raise
         same = f"`{shlex.join(['nacre', *sys.argv[1:]])} --key KEY.pem`"
         raise AccountMissing(name, contract.name, f"an officer of this ledger gives the same command: {same}") from None
-    show_accounts(book, [account], as_json)
-    note_beside(book, account)
+    show_opened(book, account, as_json)
 
 
 @app.command("cap")

@@ -14,9 +14,9 @@ from dpmodels.errors import ArtifactError, PathTaken
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Account, follow, lives
 from dpmodels.ledger.store import Entry
+from flows.charge_words import charge_in_words, one_of
 from flows.command_line.console import note, print_facts, print_json, print_table
 from flows.command_line.printing import echo
-from flows.description import charge_in_words, one_of
 
 
 def show_accounts(ledger: Ledger, accounts: Iterable[Account], as_json: bool = False) -> None:
@@ -34,8 +34,9 @@ def show_accounts(ledger: Ledger, accounts: Iterable[Account], as_json: bool = F
         note("what remains is for one release, and more than cap - spent: releases together cost less than their sum")
 
 
-def note_beside(ledger: Ledger, account: Account) -> None:
-    """Warn of what another account has spent on the data set of one that was opened, by another unit."""
+def show_opened(ledger: Ledger, account: Account, as_json: bool) -> None:
+    """Print an account that was opened, and warn of what another has spent on its data set by another unit."""
+    show_accounts(ledger, [account], as_json)
     others = [one for one in ledger.accounts() if one.scope[0] == account.scope[0] and one.scope != account.scope]
     for one, spent in ((one, ledger.balance(one.name).spent_epsilon) for one in others):
         if spent:

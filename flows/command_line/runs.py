@@ -49,12 +49,14 @@ def synthesize(
 
 @app.command()
 @partial(takes_settings, defaults=NOWHERE)
-def plan(config: SynthesizeConfig, explain: Explain = False, as_json: AsJson = False) -> None:
+def plan(
+    config: SynthesizeConfig, explain: Explain = False, open_account: Open = False, as_json: AsJson = False
+) -> None:
     """Show what the same `synthesize` would charge and how much noise it would add; reads no private row.
 
     Example: nacre plan patients.parquet --schema patients.yaml --epsilon 1 --delta 1e-5
     """
-    _plan(config, explain, as_json, out=config.out)
+    _plan(config, explain, as_json, open_account, out=config.out)
 
 
 @app.command("embed-documents")
@@ -69,12 +71,14 @@ def embed_documents(config: EmbedConfig, open_account: Open = False, as_json: As
 
 @app.command("plan-documents")
 @partial(takes_settings, model=EmbedConfig, defaults=NOWHERE)
-def plan_documents(config: EmbedConfig, explain: Explain = False, as_json: AsJson = False) -> None:
+def plan_documents(
+    config: EmbedConfig, explain: Explain = False, open_account: Open = False, as_json: AsJson = False
+) -> None:
     """Show what the same `embed-documents` would charge; reads the public documents only.
 
     Example: nacre plan-documents letters.parquet --candidates public.parquet --epsilon 5
     """
-    _plan(config, explain, as_json)
+    _plan(config, explain, as_json, open_account)
 
 
 @app.command()
@@ -97,14 +101,20 @@ def federate(
 
 @app.command("plan-federation")
 def plan_federation(
-    config: Federated, home: Home = None, ledger: Url = None, explain: Explain = False, as_json: AsJson = False
+    config: Federated,
+    home: Home = None,
+    ledger: Url = None,
+    explain: Explain = False,
+    open_account: Open = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what the same `federate` would charge each client; reads the public records only.
 
     Example: nacre plan-federation hospitals.yaml
     """
     settings = FederateConfig.build(placed({"home": home, "ledger": ledger}, FederateConfig), config)
-    _plan(settings, explain, as_json, has_data=any(source.is_there for source in settings.sources.values()))
+    has_data = any(source.is_there for source in settings.sources.values())
+    _plan(settings, explain, as_json, open_account, has_data)
 
 
 def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: bool = False) -> None:
@@ -128,23 +138,28 @@ def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: boo
         show_hand_off(run, as_json, fail_on_checks, printed)
 
 
-def _plan(config: Charged, explain: bool, as_json: bool, has_data: bool = True, out: str = "") -> None:
+def _plan(
+    config: Charged, explain: bool, as_json: bool, open_account: bool, has_data: bool = True, out: str = ""
+) -> None:
     """Show what a run of any kind would charge; ``has_data``: whether its private files lie on this machine."""
     from flows.command_line.console import note
     from flows.command_line.show import caution, show_plan
     from flows.description import describe_config
     from flows.figures import figures_of
-    from flows.start import check_places, preparation_of
+    from flows.planning import MayOpen
+    from flows.start import check_places, preparation_of, refusal_of
 
     prepared = preparation_of(config).prepare(config, "")
-    facts, quote = describe_config(config, explain, prepared)
+    refusal = refusal_of(config, prepared, MayOpen.YES if open_account else MayOpen.FIRST)
+    facts, quote = describe_config(config, explain, prepared, refusal)
     caution(config.privacy)
     check_places(config, has_data, out)
     if refused := has_data and _refused(config, prepared):
         note(f"warning: a run would refuse the data: {refused}")
     elif not as_json and (said := _unread(config, prepared.contract)):
         note(said)
-    show_plan(facts, quote, figures_of(config, prepared, facts, quote) if as_json else None, bool(refused))
+    priced = figures_of(config, prepared, facts, quote, refusal) if as_json else None
+    show_plan(facts, refusal, priced, bool(refused))
 
 
 def _refused(config: Charged, prepared: "Prepared") -> str:

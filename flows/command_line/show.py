@@ -14,12 +14,11 @@ from rich.table import Table
 
 from dpmodels.authoring.lint import load_contract
 from dpmodels.contract.remarks import is_declared, is_of_dates
-from dpmodels.errors import ArtifactError, Unsuitable
+from dpmodels.errors import ArtifactError, NacreError, Unsuitable
 from dpmodels.gate.expectations import Gate, Verdicts
 from dpmodels.gate.suite import dropped_from
 from dpmodels.hand_off.verification import VERIFIED
 from dpmodels.ledger.approval import Approval, ApprovalRequest
-from dpmodels.ledger.records import Quote
 from dpmodels.pages.advice import drowned_in_words
 from dpmodels.pages.glance import notes_of
 from dpmodels.plural import counted
@@ -85,18 +84,24 @@ def show_public(run: Run) -> None:
 
 
 def show_plan(
-    facts: Mapping[str, str], quote: Quote | None, figures: Mapping[str, Any] | None = None, refused: bool = False
+    facts: Mapping[str, str],
+    refusal: NacreError | None = None,
+    figures: Mapping[str, Any] | None = None,
+    refused: bool = False,
 ) -> None:
-    """Print what a plan would charge, as its figures where there are some.
+    """Print what a plan would charge, as its figures where there are some, and end as the run would be refused.
 
     Raises:
-        Exit: with 1, if the run would be ``refused``, or its account would refuse the charge.
+        NacreError: the account would refuse the run.
+        Exit: with 1, if the run would be ``refused`` for its data.
     """
     if figures is None:
         print_facts("plan", facts)
     else:
         print_json(figures)
-    if refused or (quote is not None and not quote.accepted):
+    if refusal is not None:
+        raise refusal
+    if refused:
         raise typer.Exit(1)
 
 
@@ -210,6 +215,7 @@ def show_drawn(draw: Drawn, out: Path, as_json: bool) -> None:
     if as_json:
         return print_json({**asdict(draw), "file": str(out)})
     facts = {"file": str(out), "rows": f"{draw.rows}, drawn by {draw.method} of run {draw.run}; nothing was charged"}
+    facts["identifiers"] = f"after those of {draw.after:,} rows; for rows beside both, --after {draw.after + draw.rows}"
     if draw.where:
         sentence = f"{100 * draw.share:.3g} % of what it draws, about {draw.records:.3g} records of the data set"
         facts |= {"where": " and ".join(draw.where), "share": sentence}

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpmodels.codec.encode import Codec
+from dpmodels.codec.text_values import dates_written
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.gate.suite import dropped_from
@@ -34,7 +35,7 @@ def as_parquet(data: str | Path, contract: Any, private: Path | None = None) -> 
         DataError: as for ``load_parts``; columns that are not modeled may be missing.
     """
     path = Path(data)
-    if not contract.is_table or (is_path(str(data)) and _is_parquet(path)):
+    if not contract.is_table or (is_path(str(data)) and _is_typed(path, contract)):
         yield path
         return
     with TemporaryDirectory(prefix="nacre-", dir=private) as folder:  # which its owner alone can enter
@@ -46,9 +47,13 @@ def is_path(data: str) -> bool:
     return not (is_uri(data) or "*" in data or address_of(data).kind or Path(data, LOG).exists())
 
 
-def _is_parquet(path: Path) -> bool:
-    """Tell by name; what is not there is told by whoever reads it."""
-    return not path.exists() or path.suffix == ".npz" or find_files(str(path))[0].format == "parquet"
+def _is_typed(path: Path, schema: Schema) -> bool:
+    """Tell whether a table is Parquet without dates as text; what is not there is told by whoever reads it."""
+    files = find_files(str(path)) if path.exists() and path.suffix != ".npz" else []
+    kinds = {} if schema.users else Codec(schema).csv_types
+    with suppress(*FAILURES):
+        return all(one.format == "parquet" and not dates_written(pq.read_schema(one.path), kinds) for one in files)
+    return True
 
 
 def is_raw(data: str, schema: Schema) -> bool:

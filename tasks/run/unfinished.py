@@ -46,16 +46,17 @@ def refuse_paid(home: Path, ledger: Ledger, url: str, terms: Sequence[tuple[Sett
 def released_before(run: Run, ledger: Ledger, settings: Settings, lines: Sequence[Line]) -> str:
     """Say which run of this home has released what a run is about to, and what another charge means; or nothing.
 
-    The run need not be there yet: ``settings`` and ``lines`` are what it is to be.
+    ``settings`` and ``lines`` are what the run is to be. Rows in memory may be those of any file: none are compared.
     """
     charges = [charge_of(run.name, line, settings.account) for line in lines]
     if settings.again or settings.clients or not charges:
         return ""
-    same = _identity(run.home, [(settings, lines)])
+    (same,) = _identity(run.home, [(settings, lines)])
     for name in islice(_sealed(ledger, charges[0]), MOST_COMPARED):
         with suppress(NacreError, ValueError, OSError):  # it is damaged, removed, or of another home
             other = Run(home=run.home, name=name, ledger_url=run.ledger_url)
-            if _identity(run.home, [(other.settings, other.plan.lines)]) == same:
+            (before,) = _identity(run.home, [(other.settings, other.plan.lines)])
+            if before == same or (GIVEN in (before[1], same[1]) and before[-1] == same[-1]):
                 free = f"nacre sample {name} --rows ROWS --out FILE --home {run.home}"
                 more = "" if charges[0].part else f"; to draw more rows from it, for nothing: {free}"
                 paid = f"run {name} of account {charges[0].account} has released the same plan"
@@ -139,14 +140,8 @@ def _known_by(data: str, query: str = "") -> object:
 
 
 def _identity(home: Path, parties: Sequence[tuple[Settings, Sequence[Line]]]) -> list[Any]:
+    """Return of each party its account, what tells its data apart, its query, its users and its plan."""
     inside = f"{home / 'sensitive'}{os.sep}"
-    return [
-        (
-            settings.account,
-            GIVEN if settings.data.startswith(inside) else _known_by(settings.data, settings.query),
-            settings.query,
-            _known_by(settings.parents),
-            [line.hash for line in lines],
-        )
-        for settings, lines in parties
-    ]
+    data = [GIVEN if one.data.startswith(inside) else _known_by(one.data, one.query) for one, _ in parties]
+    rest = [(one.query, _known_by(one.parents), [line.hash for line in lines]) for one, lines in parties]
+    return [(one.account, rows, *more) for (one, _), rows, more in zip(parties, data, rest, strict=True)]

@@ -26,7 +26,7 @@ from tasks.run.ready import check_new_file, pick_device
 from tasks.run.receive import check_received
 from tasks.run.store import Run
 from tasks.run.table_file import check_ending, write_table
-from tasks.stages.sample import read_generator
+from tasks.stages.sample import read_generator, rows_of
 
 FOOTER = b"nacre.sample"
 
@@ -35,7 +35,8 @@ FOOTER = b"nacre.sample"
 class Drawn:
     """What is known of drawn rows; ``share``: of the rows of a plain sample that meet the conditions, as far as known.
 
-    ``records`` is the released (noisy) number of records that meet them.
+    ``records`` is the released (noisy) number of records that meet them. Identifiers are those of rows, or units, that
+    come ``after`` so many others.
     """
 
     run: str
@@ -46,22 +47,24 @@ class Drawn:
     rows: int = 0
     share: float = 1.0
     records: float = 0.0
+    after: int = 0
 
 
 def draw_rows(
-    run: Run, rows: int, where: Sequence[str], seed: int | None, device: str = "auto"
+    run: Run, rows: int, where: Sequence[str], seed: int | None, device: str = "auto", after: int | None = None
 ) -> Iterator[tuple[pa.Table, Drawn]]:
     """Yield tables of synthetic rows that meet all conditions, each with what is known by then.
 
     Of users and their rows, ``rows`` counts users, and the tables are flat (dpmodels/contract/family.py). Of a tree it
     counts units, and those are drawn that meet the conditions: on each table, by one of their rows.
 
-    Without a seed they are drawn by the one after the run's, so that they are other rows than the run's own.
+    Without a seed they are drawn by the one after the run's, so that they are other rows than the run's own. Without
+    ``after`` their identifiers come after those of the run's own, so that both can be put together.
 
     Raises:
         ArtifactError: the run has no generator.
         Unsuitable: a condition is none, or no row meets them.
-        DataError: too few rows meet them.
+        DataError: too few rows meet them, or the pattern of an identifier has no more.
     """
     handle = run.finished("train")
     if handle is None:
@@ -72,9 +75,10 @@ def draw_rows(
     with limited_pools(), progress_bar("sample") as tick:
         model = read_generator(handle.path, handle.sha256)
         codec = codec_of(model.schema)
-        facts = Drawn(run.name, model.release_entry, run.plan.release.method, seed, tuple(where))
+        first = rows_of(run, model) if after is None else after
+        facts = Drawn(run.name, model.release_entry, run.plan.release.method, seed, tuple(where), after=first)
         for records, share in _batches(model, rows, where, seed, device, tick):
-            table = codec.decode(records, total)
+            table = codec.decode(records, first + total)
             total += units_in(model.schema, records)
             yield (
                 table,
@@ -102,7 +106,15 @@ def _batches(
     yield from sample_where(model, conditions_of(model.schema, where), rows, seed, device, show)
 
 
-def write_rows(run: Run, out: Path, rows: int, where: Sequence[str], seed: int | None, device: str = "auto") -> Drawn:
+def write_rows(
+    run: Run,
+    out: Path,
+    rows: int,
+    where: Sequence[str],
+    seed: int | None,
+    device: str = "auto",
+    after: int | None = None,
+) -> Drawn:
     """Write drawn rows to one file, in the format of its ending; a Parquet footer says where they are from.
 
     The file is whole or absent. Of users and their rows it is a folder of two tables.
@@ -118,7 +130,7 @@ def write_rows(run: Run, out: Path, rows: int, where: Sequence[str], seed: int |
     facts: list[Drawn] = []
 
     def tables() -> Iterator[pa.Table]:
-        for table, drawing in draw_rows(run, rows, where, seed, device):
+        for table, drawing in draw_rows(run, rows, where, seed, device, after):
             facts.append(drawing)
             yield table
 

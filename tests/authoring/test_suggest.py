@@ -152,6 +152,16 @@ def test_nothing_is_suggested_where_the_name_and_the_type_do_not_go_together() -
     assert drafted("patient_id", NUMBER, Facts(), accept=True).keys["min"] == "TODO"
 
 
+@pytest.mark.parametrize("options", [{}, {"accept": True}, {"discover": True}], ids=str)
+def test_text_that_is_called_as_dates_are_is_drafted_as_in_a_text_file(options: dict[str, bool]) -> None:
+    for name in ("admission_date", "paid_at"):
+        plain = drafted(name, None, Facts(), **options)
+        assert drafted(name, pa.string(), Facts(), **options) == plain
+        assert drafted(name, pa.large_string(), Facts(), **options) == plain
+        assert "datetime" in str(plain)
+    assert drafted("ward", pa.string(), Facts(), **options).keys["type"] == "categorical"
+
+
 def test_what_names_a_person_and_free_text_are_suggested_to_be_left_out() -> None:
     for name, found in (("patient_id", WHOLE), ("uuid", TEXT), ("Last Name", TEXT), ("remarks", TEXT), ("email", None)):
         assert drafted(name, found, Facts(nullable=True), accept=True).keys == {"type": "identifier"}, name

@@ -2,7 +2,9 @@
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -11,16 +13,16 @@ import nacre
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent, ParallelEvent, PureEvent, SampledGaussianEvent
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.ledger import Ledger
+from dpmodels.methods.parts.pair_noise import ABOUT, SMALL_CLASS
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
+from flows.charge_words import charge_in_words
 from flows.config import SynthesizeConfig
 from flows.description import (
     IN_95_OF_100,
     _felt,
-    _hidden,
     _priced,
     as_lines,
     as_markdown,
-    charge_in_words,
     describe,
     describe_config,
     describe_run,
@@ -126,20 +128,23 @@ def test_steps_that_are_alike_are_one_line_and_kinds_have_their_words() -> None:
     assert told[2].endswith(f"one record makes no answer more than {math.exp(0.5):.4g} times as likely")
 
 
+def felt(name: str, stddev: float, noise: Mapping[str, float] = MappingProxyType({})) -> list[str]:
+    return list(_felt(name, {name: stddev, **noise}))
+
+
 def test_the_words_hold() -> None:
     unit = PrivacyUnit(user="patient", max_rows=4)
     user, other = PrivacyBudget(epsilon=1, delta=1e-5, unit=unit), Adjacency.REPLACE_ONE
     hidden = "one user (patient, at most 4 rows) added or removed (add_or_remove_one): whether it is in the data at all"
-    assert _hidden(user) == hidden
-    replaced = _hidden(user.model_copy(update={"adjacency": other}))
+    assert hidden(user) == hidden
+    replaced = hidden(user.model_copy(update={"adjacency": other}))
     assert "replaced by another (replace_one): what it says, not that it is there" in replaced
     drawn = np.random.default_rng(0).normal(0, 13.6, 100_000)
     assert 0.945 < (abs(drawn) <= IN_95_OF_100 * 13.6).mean() < 0.955
-    assert list(_felt("records in a cell", 10.0)) == ["10", "a true 100 shows as 80 to 120 in 95 of 100 cases"]
-    assert (
-        list(_felt("gradient, where one record adds at most 1", 2.13))[1] == "2.13 times what one record adds at most"
-    )
-    assert list(_felt("score of a family", 3.0)) == ["3"]
+    assert felt("records in a cell", 10.0) == ["10", "a true 100 shows as 80 to 120 in 95 of 100 cases"]
+    assert felt("gradient, where one record adds at most 1", 2.13)[1] == "2.13 times what one record adds at most"
+    assert felt("score of a family", 3.0) == ["3"]
+    assert felt(f"purchase: {ABOUT}", 3.0, {f"purchase: {SMALL_CLASS}": 7.0})[1].endswith("and up to 7 if one is")
 
 
 @pytest.mark.parametrize(("epsilon", "wins"), [(0.001, "50.1 %"), (1.0, "55.4 %"), (1000.0, "practically all")])

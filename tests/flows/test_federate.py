@@ -124,6 +124,9 @@ def test_a_setting_that_is_refused_is_named_by_its_key(tmp_path: Path, said: str
 def test_a_plan_says_that_accounts_open_with_the_run_until_they_are_open(ended: Path, tmp_path: Path) -> None:
     """In a home whose ledger had other accounts it spoke of the account as if it were open, with nothing spent."""
     config, home = write_wards(tmp_path, name="clinics", out=str(tmp_path / "out")), ("--home", ended / "home")
+    code, out, err = run_cli("plan-federation", config, *home)  # the run is refused without --open, and so is its plan
+    assert code == 1 and "account: none is open that would pay" in out and "no account is open for data set" in err
+    home = (*home, "--open")
     for place in ((), home):
         code, out, _ = run_cli("plan-federation", config, *place)
         assert code == 0 and "account: clinics, opens with this run, cap epsilon=3 at delta=1e-5" in out

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 import nacre
-from dpmodels.errors import Unsuitable
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.methods.registry import create
 from dpmodels.releases.release import read_release
 from tasks.run.store import Run
@@ -52,6 +52,11 @@ def sample(home: Path, out: Path, *words: object) -> tuple[int, str, str]:
     return run_cli("sample", name_of(home), "--rows", 300, "--out", out, "--home", home, *words)
 
 
+def handed_over_by(home: Path) -> int:
+    """Return how many rows the hand-off of the home's run has."""
+    return len(nacre.Result(Run(home=home, name=name_of(home)).settings.out).table)
+
+
 @only("nacre")
 def test_rows_under_conditions_come_without_a_charge_and_say_where_they_are_from(home, tmp_path):
     before, ledger = charges(home), digest(home / "ledger.sqlite")
@@ -62,13 +67,29 @@ def test_rows_under_conditions_come_without_a_charge_and_say_where_they_are_from
     table = pq.read_table(tmp_path / "sick.parquet")
     frame = table.to_pandas()
     assert len(frame) == 300 and set(frame.sick) == {"yes"} and frame.age.min() > 60 and not frame.dose.isna().any()
-    assert frame.patient.tolist() == list(range(1, 301))
+    handed_over = handed_over_by(home)
+    assert frame.patient.tolist() == list(range(handed_over + 1, handed_over + 301))  # so both can be put together
     footer = json.loads(pq.ParquetFile(tmp_path / "sick.parquet").metadata.metadata[b"nacre.sample"])
     assert footer["where"] == ["sick=yes", "age > 60", "dose != null"] and footer["run"] == name_of(home)
     assert any(footer["release"] in entry.model_dump_json() for entry in nacre.ledger(home).entries())
     assert (charges(home), digest(home / "ledger.sqlite")) == (before, ledger)
     python = nacre.sample(name_of(home), 300, where=["sick=yes", "age > 60", "dose != null"], home=home)
     assert python.equals(frame)
+
+
+@only("nacre")
+def test_identifiers_go_on_after_the_hand_off_or_where_they_are_told_to(home, tmp_path):
+    handed_over = handed_over_by(home)
+    code, out, err = sample(home, tmp_path / "first.parquet")
+    assert code == 0 and f"after those of {handed_over:,} rows" in out and f"--after {handed_over + 300}" in out, err
+    code, out, err = sample(home, tmp_path / "second.parquet", "--seed", 9, "--after", handed_over + 300, "--json")
+    assert code == 0 and json.loads(out)["after"] == handed_over + 300, err
+    both = pd.concat(pq.read_table(tmp_path / f"{name}.parquet").to_pandas() for name in ("first", "second"))
+    assert both.patient.tolist() == list(range(handed_over + 1, handed_over + 601))
+    again = nacre.sample(name_of(home), 300, after=0, home=home)
+    assert again.patient.tolist() == list(range(1, 301))
+    with refused(InvalidArgument, "lie between 0 and"):
+        nacre.sample(name_of(home), 3, after=-1, home=home)
 
 
 @only("nacre")
@@ -292,8 +313,9 @@ def test_means_by_group_are_those_of_the_real_rows_within_the_interval_up_to_a_l
     before = charges(home)
     means, true = nacre.means(made, "paid", by="cause"), data.groupby("cause").paid.mean()
     assert means.index.tolist() == ["fire", "water", "theft", "flood"] and charges(home) == before
-    assert means.loc["flood"].drop(["count"]).isna().all()  # twelve rows: fewer than noise amounts to
+    assert means.loc["flood"].drop(["count", "reason"]).isna().all()  # twelve rows: fewer than noise amounts to
     known = means.drop("flood")
+    assert "below 4 standard errors" in means.loc["flood"].reason and (known.reason == "").all()
     apart = (known["mean"] - true[known.index]) / known.standard_error
     assert (apart.abs() < 4).all() and (apart.abs() < 1.96).sum() >= 2
     assert (known.standard_error < 1.5 * true[known.index]).all()
@@ -301,14 +323,47 @@ def test_means_by_group_are_those_of_the_real_rows_within_the_interval_up_to_a_l
     assert np.allclose(known["count"], data.groupby("cause").paid.count()[known.index], atol=700)
     several = nacre.means(made, "paid", by=["cause"], home=home)
     assert several.equals(means)
+    whole = nacre.means(made, "paid")  # of all rows
+    assert len(whole) == 1 and abs(whole["mean"].iloc[0] - data.paid.mean()) < 4 * whole.standard_error.iloc[0]
+    assert whole.standard_error.iloc[0] < data.paid.mean()
     for column, by, says in (
         ("cause", "paid", "column cause has no numbers"),
-        ("paid", [], "by is missing"),
         ("paid", "paid", "name each of the columns paid, paid once"),
         ("paid", "couse", "did you mean `cause`"),
     ):
         with refused(Unsuitable, says):
             nacre.means(made, column, by=by)
+
+
+@only("nacre")
+def test_what_a_report_lists_of_two_columns_has_names_in_python(home):
+    report = nacre.Result(Run(home=home, name=name_of(home)).settings.out).report
+    (one, other, *figures), *_ = listed = report.facts["pairs"]["distances"]
+    names, pairs = [column["name"] for column in report.facts["columns"]], report.pairs
+    assert len(pairs) == len(listed) > 1 and list(pairs.iloc[0]) == [names[one], names[other], *figures]
+    near = pairs[["expected_distance", "distance_to_release"]].max(axis=1)  # within what a pair is, no less than these
+    assert (pairs.distance_within >= near - 1e-6).all() and (pairs.noise_distance_95 > pairs.expected_distance).all()
+    assert (pairs.noise_dependence_95 > pairs.noise_dependence).all() and pairs.released_dependence.between(0, 1).all()
+    earlier = [row[:6] for row in listed]  # of layouts up to 12
+    report.__dict__["facts"] = {**report.facts, "pairs": {"distances": earlier}}
+    assert list(report.pairs) == list(pairs)[:6]
+    report.__dict__["facts"] = {**report.facts, "pairs": None}
+    assert len(report.pairs) == 0
+
+
+@only("nacre")
+def test_the_mean_of_a_boolean_is_the_share_of_true(home):
+    counts = nacre.marginals(name_of(home), "ward", "smoker", home=home)
+    counts = counts.pivot(index="ward", columns="smoker", values="count")
+    means = nacre.means(name_of(home), "smoker", by="ward", home=home)
+    known = means["mean"].notna()
+    assert (known == (means.reason == "")).all()
+    shares = counts["true"] / (counts["true"] + counts["false"])
+    assert np.allclose(means["mean"][known], shares[means.index[known]]) and (means.inside.dropna() == 0).all()
+    whole, one = nacre.marginals(name_of(home), "smoker", home=home), nacre.means(name_of(home), "smoker", home=home)
+    assert len(one) == 1 and one["count"].iloc[0] == pytest.approx(whole["count"].sum())
+    with refused(Unsuitable, "column sick has no numbers"):  # yes and no are categories
+        nacre.means(name_of(home), "sick", home=home)
 
 
 @only("nacre")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import nacre
 from dpmodels.errors import Unsuitable
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.ledger import Ledger
@@ -67,6 +68,37 @@ def test_a_plan_says_what_the_account_answers_and_who_signs(tmp_path: Path) -> N
     code, out, err = run_cli(*synthesize_words(tmp_path), "--json")
     waiting = json.loads(out)
     assert code == 1 and (waiting["state"], waiting["hand_off"], waiting["charged"]) == ("waiting", None, False), err
+
+
+def test_a_plan_is_refused_as_the_run_would_be(tmp_path: Path) -> None:
+    write_clinic(tmp_path)
+    ledger, words = Ledger(tmp_path / "home" / "ledger.sqlite"), synthesize_words(tmp_path)
+    ledger.open_account("other", dataset="other", budget_cap=PrivacyBudget(epsilon=1.5, delta=1e-5))
+
+    def refusals(*more: object) -> tuple[str, str]:
+        said = [run_cli(command, *(word for word in words[1:] if word != skipped), *more)
+                for command, skipped in (("plan", "--no-prefect"), ("synthesize", ""))]  # fmt: skip
+        assert [code for code, _, _ in said] == [1, 1] and "opens with this run" not in said[0][1]
+        assert "answer: would be REFUSED" in said[0][1]
+        return tuple(err.strip().splitlines()[-1] for _, _, err in said)
+
+    plan_says, run_says = refusals()
+    assert plan_says == run_says and "no account is open for data set clinic" in run_says
+    code, figures, _ = plan(tmp_path)
+    assert (code, figures["accepted"], figures["account_opens"]) == (1, False, False)
+    assert f"error: {figures['refusal']}" == run_says
+    home = tmp_path / "home"
+    planned = nacre.plan(tmp_path / "clinic.yaml", 1, 1e-5, home=home)
+    assert planned.accepted is False and "no account is open" in planned.facts["answer"]
+    assert nacre.plan(tmp_path / "clinic.yaml", 1, 1e-5, home=home, open=True).facts["account"].startswith("clinic, o")
+    code, figures, _ = plan(tmp_path, "--open")
+    assert (code, figures["accepted"], figures["account_opens"]) == (0, None, True)
+    ledger.open_account("clinic", dataset="clinic", budget_cap=PrivacyBudget(epsilon=1, delta=1e-6))
+    plan_says, run_says = refusals()
+    assert plan_says == run_says and "because of the delta" in run_says
+    plan_says, run_says = refusals("--target-epsilon", 2)
+    assert plan_says == run_says and "requested epsilon=2" in run_says
+    assert not charges(home) and "1.1437" in nacre.plan(tmp_path / "clinic.yaml", 1, 1e-5, home=home).facts["answer"]
 
 
 def test_the_plan_of_documents_has_figures_too(tmp_path: Path) -> None:

@@ -128,8 +128,27 @@ def test_python_warns_of_it_before_the_charge(tmp_path: Path, capfd, rows: int) 
         synthesize()
     (warning,) = again(warned)
     assert issubclass(nacre.ReleaseWarning, UserWarning) and warning.category is nacre.ReleaseWarning
+    assert nacre.ReleaseWarning.__module__ == "nacre"  # as a filter and a script name it
     assert warning.filename == __file__ and "in Python: nacre.sample(RUN, ROWS)" in str(warning.message)
     assert "has released the same plan" not in capfd.readouterr().err and charges(home) == [*before, *before]
+
+
+@pytest.mark.filterwarnings("ignore::nacre.ReleaseWarning")
+@pytest.mark.parametrize("first", ["file", "frame"])
+def test_a_frame_may_be_the_rows_of_a_file_so_both_are_warned_of(tmp_path: Path, first: str) -> None:
+    home, model = opened(tmp_path, cap=9), yaml.safe_load((tmp_path / "config.yaml").read_text())["model"]
+    terms = dict(epsilon=1, delta=1e-5, home=home, **model)
+    data: list[object] = [tmp_path / "clinic.parquet", make_table(60)]
+    before, after = data if first == "file" else data[::-1]
+    run = nacre.synthesize(before, tmp_path / "clinic.yaml", **terms).run
+    spent = charges(home)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", nacre.ReleaseWarning)
+        with pytest.raises(nacre.ReleaseWarning, match=f"run {run} of account clinic has released the same plan; a"):
+            nacre.synthesize(after, tmp_path / "clinic.yaml", **terms)
+        with pytest.raises(nacre.ReleaseWarning, match="stands out"):  # of another plan nothing is said before
+            nacre.synthesize(after, tmp_path / "clinic.yaml", **terms | {"epsilon": 2})
+    assert len(charges(home)) == 2 * len(spent)
 
 
 @pytest.mark.parametrize("moment", ["sanitize: drawing", "train", "publish"])

@@ -24,7 +24,7 @@ from dpmodels.generators.targets import moment_target
 from dpmodels.hand_off.vocabulary import is_noise
 from dpmodels.methods.parts.joint_tables import joint_counts
 from dpmodels.methods.parts.marginals import moment_tables
-from dpmodels.methods.parts.pair_noise import HALVES, PAIR, SMALL_CLASS
+from dpmodels.methods.parts.pair_noise import HALVES, PAIR, SMALL_CLASS, measure_of
 from dpmodels.methods.registry import create
 from dpmodels.methods.tables.looks import Looks, NacreMeasurement
 from dpmodels.methods.tables.nacre import Nacre
@@ -328,7 +328,9 @@ def test_the_planned_noise_of_pairs_is_what_the_counts_of_pairs_have(tmp_path, s
     planned, real = NACRE.noise(line), NACRE.released_noise(released.value)
     about = f"{PAIR}, about"
     assert real.keys() < planned.keys() and real[about] == pytest.approx(tables[plain].mean(), rel=0.12)
-    assert planned[about] < planned[SMALL_CLASS]
+    assert planned[about] < planned[SMALL_CLASS] and 0.5 * planned[about] < real[about] < planned[SMALL_CLASS]
+    of_means, of_both = measure_of(about, planned), measure_of(f"{PAIR} and class, about", planned)
+    assert of_means == f"{of_both}, and up to {planned[SMALL_CLASS]:.4g} if one is" and "mean over" in of_both
     assert rows < 10_000 or planned[about] == pytest.approx(
         real[about], rel=0.1
     )  # few records leave few cells, by chance

@@ -121,6 +121,20 @@ def test_rows_in_memory_with_every_column_are_held_to_the_rules_for_raw_tables(m
     assert nacre.validate(made.table.drop(columns="patient"), schema)["success"].all()
 
 
+def test_dates_as_text_are_validated_as_a_run_reads_them(tmp_path: Path) -> None:
+    """A schema that drops no column cannot tell raw rows from made ones, and text was refused there alone."""
+    schema = "name: stays\ncolumns:\n  day: {type: datetime, min: 2020-01-01, max: 2020-12-31, resolution: day}\n"
+    days = pd.DataFrame({"day": [f"2020-{month:02}-01" for month in range(1, 13)]})
+    days.to_parquet(tmp_path / "days.parquet")
+    for given in (days, days.astype("category"), days.astype("datetime64[us]"), tmp_path / "days.parquet"):
+        rules = nacre.validate(given, schema)
+        assert rules.success.all() and rules.rows.max() == 12
+    rules = nacre.validate(days.replace("2020-03-01", "2019-03-01"), schema)
+    assert rules[~rules.success].failing_rows.tolist() == [1]
+    with refused(DataError, "must hold dates in every row"):
+        nacre.validate(days.replace("2020-03-01", "1.3.2020"), schema)
+
+
 def test_tables_are_one_several_or_named(made: nacre.Result) -> None:
     real = make_table(300)
 

@@ -1,6 +1,6 @@
 """The noise of counts of pairs of merged cells, by the names that plans and reports give it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -10,8 +10,21 @@ from dpmodels.embeddings.products import Products
 
 PAIR = "records in a pair of merged cells of two columns"
 ABOUT = f"{PAIR}, about"
-SMALL_CLASS = f"{PAIR}, where a class is small"
+SMALL = "where a class is small"
+SMALL_CLASS = f"{PAIR}, {SMALL}"
 HALVES = "records in two halves of two columns, about"
+
+
+def measure_of(name: str, noise: Mapping[str, float]) -> str:
+    """Say of which pairs a figure that is stated as `about` is the mean, and how large it gets; else nothing.
+
+    A release takes from the noise of pairs what it gives to first moments where a class turns out small.
+    """
+    if "about" not in name:
+        return ""
+    most, text = noise.get(name.replace("about", SMALL)), "the mean over such pairs"
+    text += " if no class is small" if PAIR in name else ""
+    return f"{text}, and up to {most:.4g} if one is" if most else text
 
 
 def pair_noise(second: Moments, steps: float, workload: Sequence[Tables]) -> dict[str, float]:
