@@ -311,7 +311,7 @@ def test_what_a_mixture_is_fitted_to_has_margins_that_agree_and_names_its_noise(
 ASKED = {"workload": [{"by": "ward", "weight": 4}]}
 
 
-@pytest.mark.parametrize("rows", [400, 200_000])
+@pytest.mark.parametrize("rows", [400, 2000, 200_000])
 @pytest.mark.parametrize("schema", [{}, ASKED], ids=str)
 def test_the_planned_noise_of_pairs_is_what_the_counts_of_pairs_have(tmp_path, schema, rows):
     """Errors of counts of pairs under noise of the release's scale, beside the plan's line and the release's."""

@@ -182,7 +182,7 @@ class Nacre(Synthesizer[Looks]):
             return {f"{PAIR} and class, at most": steps / looks.weights(0.0, steps / looks.two_way)[1]}
         usual, small = (looks.expected_second(smallest, steps) for smallest in (math.inf, 0.0))
         products = pair_noise(looks.expected_products(), steps, ()) if looks.all_pairs else {}
-        noise, if_small = pair_noise(usual, steps, looks.schema.workload), pair_noise(small, steps, ())
+        noise, if_small = (pair_noise(each, steps, looks.schema.workload) for each in (usual, small))
         noise |= joint_noise(looks.schema.workload, looks.joint_stddevs, steps)
         return noise | products | ({SMALL_CLASS: if_small[ABOUT]} if if_small else {})
 
