@@ -94,7 +94,8 @@ def likely_relations(report: Mapping[str, Any]) -> list[Relation]:
 
 def chance_of_rates(rates: Mapping[str, Any], records: float) -> float:
     """Return how probable it is that rates differ by group as these do, by noise and chance alone (chi-squared)."""
-    released, stddev, share = (np.array(rates[name], dtype=np.float64) for name in ("released", "stddev", "share"))
+    stated = (np.array(rates[name], dtype=np.float64) for name in ("released", "stddev", "share"))
+    released, stddev, share = (np.clip(np.nan_to_num(one), 0, 1) for one in stated)  # the facts may be anybody's
     share = np.maximum(share, 1e-9)
     whole = float(np.clip(released @ share / share.sum(), 1e-9, 1 - 1e-9))
     variance = stddev**2 + whole * (1 - whole) / (share * max(records, 1.0))

@@ -77,9 +77,9 @@ def _close(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], float], 
     kept = [one for one in relations(report).values() if one.is_kept]
     if near := [one for one in kept if pairs[one.columns] <= FAR]:
         said = (
-            f"relations in broad groups that stand out of the noise, kept to {percent(KEPT)} of what is certain of them"
+            f"relations in broad groups that stand out of the noise, at least {percent(KEPT)} as strong as is certain"
         )
-        yield f"{said} or more: {_strongest(near, report)}"
+        yield f"{said}: {_strongest(near, report)}"
     if close := sum(error <= CLOSE for error in pairs.values()):
         of_pairs = f"{close:,} of {counted(len(pairs), 'pair')}"
         yield f"tables of two columns in broad groups, as shares of all rows, in {of_pairs} (within {percent(CLOSE)})"

@@ -15,7 +15,7 @@ from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.methods.parts.pair_noise import ABOUT, SMALL_CLASS
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
-from flows.charge_words import charge_in_words
+from flows.charge_words import charge_in_words, hidden
 from flows.config import SynthesizeConfig
 from flows.description import (
     IN_95_OF_100,
@@ -135,8 +135,8 @@ def felt(name: str, stddev: float, noise: Mapping[str, float] = MappingProxyType
 def test_the_words_hold() -> None:
     unit = PrivacyUnit(user="patient", max_rows=4)
     user, other = PrivacyBudget(epsilon=1, delta=1e-5, unit=unit), Adjacency.REPLACE_ONE
-    hidden = "one user (patient, at most 4 rows) added or removed (add_or_remove_one): whether it is in the data at all"
-    assert hidden(user) == hidden
+    said = "one user (patient, at most 4 rows) added or removed (add_or_remove_one): whether it is in the data at all"
+    assert hidden(user) == said
     replaced = hidden(user.model_copy(update={"adjacency": other}))
     assert "replaced by another (replace_one): what it says, not that it is there" in replaced
     drawn = np.random.default_rng(0).normal(0, 13.6, 100_000)
