@@ -99,9 +99,7 @@ def check_discoveries(manifest: Manifest, contract: Contract, check: Verificatio
         check.faults.append(f"the manifest has a line for the discovery {charge}, which schema.yaml does not name")
     for charge in discoveries.keys() & lines.keys():
         if _discovery_of(lines[charge], manifest.unit) != discoveries[charge]:
-            check.faults.append(
-                f"the manifest says another price, plan or payer of discovery {charge} than schema.yaml"
-            )
+            check.faults.append(f"the manifest says another price, plan or payer of discovery {charge} than its schema")
         elif lines[charge].ledger.entries is None:
             check.notes.append(TOLD.format(charge, printable(str(lines[charge].ledger.account))))
     for name in map(printable, unpriced(contract)):

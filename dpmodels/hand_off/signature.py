@@ -20,7 +20,7 @@ from dpmodels.limits import LARGEST_SIGNATURE
 
 SIGNATURE, OFFICER_SIGNATURE = "manifest.sig", "officer.sig"
 NOBODY = "none: nobody vouches for this manifest"
-NOBODY_AGREED = "by nobody: no officer signed that these files may leave"
+NOBODY_AGREED = "no: no officer signed that these files may leave"
 MAY_LEAVE = "nacre: the files of this manifest may leave, agreed on {day}: {reason}\n"
 """What an officer signs, before the bytes of the manifest; day and reason are the officer's words."""
 REASON = re.compile(r"[^\x00-\x1f\x7f]{0,300}")

@@ -13,10 +13,11 @@ UNCHECKED = (
 )
 """What no check of a hand-off can see."""
 VERIFIED, CONSISTENT, UNAPPROVED, FAULTY = "VERIFIED", "CONSISTENT ONLY", "NOT APPROVED", "FAULTY"
+MADE_UP = "vouches for it. It hangs together, and whoever made it could have made it up"
 MEANS = {
     VERIFIED: "whole, and signed by the key you named",
-    CONSISTENT: "nobody whom you named vouches for it. It hangs together, and whoever made it could have made it up; "
-    "get the signer's key from the signer, and name it with --public-key",
+    CONSISTENT: f"nobody whom you named {MADE_UP}; get the signer's key from the signer, and name it with --public-key",
+    NOBODY: f"it is not signed, so nobody {MADE_UP}",
 }
 """What a verdict says, where there are no faults."""
 NOT_ASKED = "an officer approved the charge, and none signed that these files may leave"
@@ -94,8 +95,8 @@ class Verification:
             return f"{FAULTY}: {counted(len(self.faults), 'fault')}"
         if self.may_not_leave:
             return f"{UNAPPROVED}: {NOT_RELEASED.format(files=UNCHANGED[self.vouched])}"
-        concerned = self.charge_approved and self.agreed == NOBODY_AGREED
-        return f"{self.verdict}: {MEANS[self.verdict]}" + (f"; {NOT_ASKED}" if concerned else "")
+        asked = f"; {NOT_ASKED}" if self.charge_approved and self.agreed == NOBODY_AGREED else ""
+        return f"{self.verdict}: {MEANS[NOBODY if self.signature == NOBODY else self.verdict]}{asked}"
 
     @property
     def verdict(self) -> str:

@@ -11,6 +11,8 @@ from dpmodels.pages.page import percent, short, thousands
 REPLACED = "replace_one"
 NEARLY_ANY = "may become nearly any"
 """What is said of a guess of 10 % after which next to no limit holds."""
+SMALL = 0.5
+"""What delta times the number of records is at most to be called small."""
 MOST_WORDS = 110
 """Letters of one name or foreign word for which a sheet has room."""
 
@@ -40,7 +42,9 @@ def _counted(records: float | None, delta: float | None, users: bool) -> str:
         return f"{said} rows in use; how many persons these are was not released."
     if not delta:
         return f"{said} records."
-    return f"{said} records; delta times that is {short(delta * records)}, which should be well below 1."
+    expected, is_small = short(delta * records), delta * records <= SMALL
+    verdict = "which is small, as it should be" if is_small else "which is too much: it should be well below 1"
+    return f"{said} records; delta times that is {expected}, {verdict}."
 
 
 def _made(content: Mapping[str, Any]) -> str:
@@ -56,14 +60,16 @@ def _made(content: Mapping[str, Any]) -> str:
     if about == "documents":
         return f"{rows} synthetic embeddings of {dim} numbers, none of which is of one document"
     if about == "images":
-        return f"{rows} synthetic images with their labels, drawn from a model; none was copied"
+        return f"{rows} synthetic images with their labels, drawn from a model"
     if about == "users":
-        return f"{rows} synthetic users and their rows, as tables that join by a made key; none was copied"
+        return f"{rows} synthetic users and their rows, as tables that join by a made key, drawn from a model"
     if about == "tree":
         tables = len(content["tables"])
-        units = f"{rows} synthetic units and all their rows in {tables} tables that join by made keys; none was copied"
+        units = (
+            f"{rows} synthetic units and all their rows in {tables} tables that join by made keys, drawn from a model"
+        )
         return units + (f". {', '.join(content['public'])}: public, as they are" if content.get("public") else "")
-    return f"{rows} synthetic rows of {len(content['columns'])} columns, drawn from a model; none was copied"
+    return f"{rows} synthetic rows of {len(content['columns'])} columns, drawn from a model"
 
 
 def _unit(hand_off: Mapping[str, Any]) -> dict[str, str]:
@@ -84,8 +90,10 @@ def _unit(hand_off: Mapping[str, Any]) -> dict[str, str]:
     else:
         what = {"document": "document"}.get(unit, "record")
         one = f"one {what}" + (" of one client" if hand_off["clients"] else "")
-        sentence = f"Whether one person has several is not known here: whoever has k {what}s in the data is hidden "
-        sentence += "less, with k times this epsilon at worst"
+        sentence = (
+            f"Nacre cannot know whether one person has several: whoever has k {what}s in the data is hidden less, "
+        )
+        sentence += "with k times this epsilon at worst"
         sentence += ", and a delta that is more than k times as large." if hand_off["delta"] else "."
     each = one.removesuffix(" of one client")
     if replaced:
@@ -120,7 +128,9 @@ def tells(hand_off: Mapping[str, Any], factor: float | None, delta: float, guess
     if figures["factor_of_values"]:
         guess = "a guess of 10 % on a value of somebody who is known to be there, such as a diagnosis,"
         after = example_of_values
-    becomes = f"becomes one of {after} at most" if after else NEARLY_ANY
+    beside = figures["delta_of_values"] or once_in(delta)
+    but = f", beside a delta of {beside}" if after and beside != "0" else ""
+    becomes = f"becomes one of {after} at most{but}" if after else NEARLY_ANY
     return {
         "factor": odds_factor(factor),
         "by_factor": by_factor(odds_factor(factor)),

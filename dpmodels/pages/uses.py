@@ -15,7 +15,7 @@ from dpmodels.pages.glance import (
     unresolved,
     worst_first,
 )
-from dpmodels.pages.page import percent
+from dpmodels.pages.page import percent, percent_up
 from dpmodels.pages.relations import FALSE, KEPT, Relation, likely_relations, relations
 from dpmodels.plural import counted
 
@@ -73,7 +73,7 @@ def _pairs(report: Facts) -> dict[tuple[int, int], float]:
 
 def _close(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], float], report: Facts) -> Iterator[str]:
     if names := [name for name, error in errors.items() if error <= CLOSE]:
-        yield f"shares and quantiles of {listed(names)} (within {percent(CLOSE)})"
+        yield f"shares and quantiles of {listed(names)} (within {percent_up(max(map(errors.__getitem__, names)))})"
     kept = [one for one in relations(report).values() if one.is_kept]
     if near := [one for one in kept if pairs[one.columns] <= FAR]:
         said = (
@@ -89,7 +89,7 @@ def _close(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], float], 
 
 def _with_care(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], float], report: Facts) -> Iterator[str]:
     if names := [name for name, error in errors.items() if CLOSE < error <= FAR]:
-        yield f"shares and quantiles of {listed(names)} (within {percent(FAR)})"
+        yield f"shares and quantiles of {listed(names)} (within {percent_up(max(map(errors.__getitem__, names)))})"
     if number := sum(CLOSE < error <= FAR for error in pairs.values()):
         yield f"two columns together in {counted(number, 'more pair')} (within {percent(FAR)})"
     yield from _rates(report, NEAR, MIDDLE)
@@ -182,16 +182,19 @@ def _rates(report: Facts, above: float, most: float) -> Iterator[str]:
         return
     target, pairs, likely = report["columns"][rates["target"]], relations(report), likely_relations(report)
     whole = whole_rate(report)
-    part, parts = min(whole, 1 - whole), dict[str, float]()
+    part, parts, worst = min(whole, 1 - whole), dict[str, float](), dict[str, float]()
     for one in rates["columns"]:
         relation = pairs.get((min(one["column"], rates["target"]), max(one["column"], rates["target"])))
         is_seen = relation is None or relation.is_certain or relation in likely
         least = 0.0 if is_seen else math.nextafter(NEAR, 1)
-        parts[report["columns"][one["column"]]["name"]] = max(least, worst_rate(one) / max(part, 1e-300))
+        name = report["columns"][one["column"]]["name"]
+        worst[name] = worst_rate(one)
+        parts[name] = max(least, worst[name] / max(part, 1e-300))
     if names := [name for name in sorted(parts, key=parts.__getitem__) if above < parts[name] <= most]:
-        bound = f"within {100 * most * part:.2g}" if most < math.inf else f"beyond {100 * above * part:.2g}"
+        of_all = part if most == math.inf else max(map(worst.__getitem__, names))
+        bound = f"{'beyond' if most == math.inf else 'within'} {percent_up(of_all)[:-1].strip()} points"
         said = f"rates of {target['name']} = {rates['class']}, {percent(whole)} of all"
-        yield f"{said}, by {listed(names)} ({bound} points)"
+        yield f"{said}, by {listed(names)} ({bound})"
 
 
 def _strongest(some: Sequence[Relation], report: Facts) -> str:

@@ -28,22 +28,22 @@ def test_columns_are_sorted_by_what_they_are_within() -> None:
     columns = column("near", 0.03), column("far", 0.1), column("lost", 0.3), column("warned", 0.01, warning="w")
     sorted_columns = uses(report(*columns))
     assert sorted_columns is not None
-    assert "shares and quantiles of near (within 5 %)" in said(sorted_columns.good)
-    assert said(sorted_columns.care) == "shares and quantiles of far (within 20 %)"
+    assert "shares and quantiles of near (within 3 %)" in said(sorted_columns.good)
+    assert said(sorted_columns.care) == "shares and quantiles of far (within 10 %)"
     assert said(sorted_columns.never).startswith("questions about warned and lost |")
     assert "anything about a single person" in sorted_columns.never[-1]
 
 
 def test_a_column_whose_bound_was_discovered_is_to_be_used_with_care() -> None:
     sorted_columns = uses(report(column("opened", 0.01, discovered_bounds=["max"]), column("near", 0.01)))
-    assert sorted_columns is not None and "of opened (within 20 %)" in said(sorted_columns.care)
-    assert "shares and quantiles of near (within 5 %)" in said(sorted_columns.good)
+    assert sorted_columns is not None and "of opened (within 5 %)" in said(sorted_columns.care)
+    assert "shares and quantiles of near (within 1 %)" in said(sorted_columns.good)
 
 
 def test_of_a_number_the_larger_of_both_figures_counts_and_what_to_avoid_is_named() -> None:
     number = column("age", 0.01, ordered=True, quantiles_within=0.1, avoid=["mean", "p99"])
     sorted_columns = uses(report(number))
-    assert sorted_columns is not None and "of age (within 20 %)" in said(sorted_columns.care)
+    assert sorted_columns is not None and "of age (within 10 %)" in said(sorted_columns.care)
     assert "means and totals of age | 99 % quantiles of age" in said(sorted_columns.never)
 
 
@@ -169,9 +169,9 @@ def test_rates_are_sorted_by_what_they_are_within_of_the_rate_of_all_rows() -> N
     hidden = [[0, 5, 0, 0, 0, 0.01, *HIDDEN]]
     sorted_rates = uses({**report(*columns, distances=hidden), "rates": rates})
     assert sorted_rates is not None
-    assert "rates of a = true, 10 % of all, by b and e (within 2.5 points)" in said(sorted_rates.good)
+    assert "rates of a = true, 10 % of all, by b and e (within 2 points)" in said(sorted_rates.good)
     assert "rates of a = true, 10 % of all, by f and c (within 5 points)" in said(sorted_rates.care)
-    assert "rates of a = true, 10 % of all, by h (within 10 points)" in said(sorted_rates.care)
+    assert "rates of a = true, 10 % of all, by h (within 7 points)" in said(sorted_rates.care)
     assert "rates of a = true, 10 % of all, by d and g (beyond 10 points)" in said(sorted_rates.never)
 
 
