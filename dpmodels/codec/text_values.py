@@ -61,31 +61,32 @@ def cast_text(text: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
     raise DataError(name, f"must hold {called} in every row, as the schema says{written}")
 
 
-def dates_written(types: pa.Schema, kinds: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
-    """Return the columns of text that a schema declares as dates, and what they are read as.
+def written_as_text(types: pa.Schema, kinds: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
+    """Return the columns of text that a schema declares as dates or booleans, and what they are read as.
 
-    A typed table often has its dates as text, as pandas reads them from a CSV file. ISO dates can be read in one way
-    alone; numbers as text stay text, since a table that has types says which columns are numbers.
+    A typed table often has its dates, and yes and no, as text, as pandas reads them from a CSV file. These can be read
+    in one way alone; numbers as text stay text, since a table that has types says which columns are numbers.
     """
     return {field.name: kinds[field.name] for field in types if _is_written(field, kinds)}
 
 
 def _is_written(field: pa.Field, kinds: Mapping[str, pa.DataType]) -> bool:
     inner = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-    return is_text(inner) and pa.types.is_timestamp(kinds.get(field.name, pa.null()))
+    kind = kinds.get(field.name, pa.null())
+    return is_text(inner) and (pa.types.is_timestamp(kind) or pa.types.is_boolean(kind))
 
 
-def with_dates(batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType]) -> pa.RecordBatch:
-    """Read dates that are written as text, by the rule that text files have.
+def with_text_read(batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType]) -> pa.RecordBatch:
+    """Read dates and booleans that are written as text, by the rule that text files have.
 
     Privacy: each value is read by itself, and the declared type alone decides how.
 
     Raises:
-        DataError: a row holds no such date.
+        DataError: a row holds no such value.
     """
-    if not (dates := dates_written(batch.schema, kinds)):
+    if not (written := written_as_text(batch.schema, kinds)):
         return batch
-    return cast_columns(batch, dates)
+    return cast_columns(batch, written)
 
 
 def cast_columns(batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType]) -> pa.RecordBatch:

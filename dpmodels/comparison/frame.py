@@ -16,7 +16,7 @@ from dpmodels.codec.convert import as_numbers, plain, to_keys
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.codec.names import missing_from
 from dpmodels.codec.pixels import encode_image
-from dpmodels.codec.text_values import with_dates
+from dpmodels.codec.text_values import with_text_read
 from dpmodels.contract.base import Modelled, described
 from dpmodels.contract.columns import Continuous, names_of
 from dpmodels.contract.continuous import decode_numbers
@@ -98,7 +98,7 @@ class ParquetBatches:
                 if not missing:
                     file = pq.ParquetFile(path, read_dictionary=texts)
                     for batch in file.iter_batches(batch_size=self.batch_rows, columns=names):
-                        yield with_dates(batch, kinds)
+                        yield with_text_read(batch, kinds)
             except (pa.ArrowException, OSError, UnicodeDecodeError):
                 raise DataError("", f"{self.name or path} cannot be read as Parquet") from None
             if missing:

@@ -8,8 +8,9 @@ from typing import Any
 from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.contract.schema import Schema
 from dpmodels.hand_off.figures import are_figures, has_figures
+from dpmodels.pages.relations import GROUPS
 from dpmodels.releases.contract import Contract
-from dpmodels.report.within import GROUPS, NAMED
+from dpmodels.report.within import NAMED
 
 Facts = Mapping[str, Any]
 VALUE = r"[-+0-9:.,e ]{1,40}"

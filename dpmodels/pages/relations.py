@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaincc, gammaincinv
 
+GROUPS = 4
+"""Groups that the cells of a column are joined to, at most: finer, noise would be most of every distance of a pair."""
 LISTED = 10
 """What a report lists of two columns: their places, four distances, and four figures of how they depend."""
 FALSE = 0.1

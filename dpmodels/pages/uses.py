@@ -16,7 +16,7 @@ from dpmodels.pages.glance import (
     worst_first,
 )
 from dpmodels.pages.page import percent, percent_up
-from dpmodels.pages.relations import FALSE, KEPT, Relation, likely_relations, relations
+from dpmodels.pages.relations import FALSE, GROUPS, KEPT, Relation, likely_relations, relations
 from dpmodels.plural import counted
 
 Facts = Mapping[str, Any]
@@ -75,7 +75,8 @@ def _close(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], float], 
     if names := [name for name, error in errors.items() if error <= CLOSE]:
         yield f"shares and quantiles of {listed(names)} (within {percent_up(max(map(errors.__getitem__, names)))})"
     kept = [one for one in relations(report).values() if one.is_kept]
-    if near := [one for one in kept if pairs[one.columns] <= FAR]:
+    several = _places_of_several(report)
+    if near := [one for one in kept if pairs[one.columns] <= FAR and not several & {*one.columns}]:
         said = (
             f"relations in broad groups that stand out of the noise, at least {percent(KEPT)} as strong as is certain"
         )
@@ -95,6 +96,9 @@ def _with_care(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], floa
     yield from _rates(report, NEAR, MIDDLE)
     yield from _rates(report, MIDDLE, 1.0)
     kept = [one for one in relations(report).values() if one.is_kept]
+    several = _places_of_several(report)
+    if broad := [one for one in kept if pairs[one.columns] <= FAR and several & {*one.columns}]:
+        yield f"relations that are kept in groups, which join several categories each: {_strongest(broad, report)}"
     if vague := [one for one in kept if pairs[one.columns] > FAR]:
         yield f"relations that are there for certain, though not how strong they are: {_strongest(vague, report)}"
     if likely := likely_relations(report):
@@ -132,7 +136,8 @@ def _never(
     if pairs_of_dates := list(filter(None, map(dates_of, report.get("cautions", ())))):
         yield f"how far apart {listed([' and '.join(dates) for dates in pairs_of_dates])} are"
     if joined := _joined(report):
-        yield f"how single categories of {listed(joined)} differ in another column: only groups of them are judged"
+        but = ", but in rates of the target" if report.get("rates") and not _joined_in_rates(report) else ""
+        yield f"how single categories of {listed(joined)} differ in another column{but}: only groups of them are judged"
     for one in columns:
         if gone := absent(one):
             yield f"whether {one['name']} is ever {listed(gone, MOST_ABSENT)}: no row has it, which noise may do"
@@ -146,12 +151,33 @@ def _is_rough(column: Facts, figure: str) -> bool:
 
 
 def _joined(report: Facts) -> list[str]:
-    """Name the columns whose categories are joined to groups in the rates of a target; without one, in drawn pairs."""
-    rates, tables = report.get("rates"), (report.get("pairs") or {}).get("tables", ())
-    shown = [(one["column"], one["labels"]) for one in rates["columns"]] if rates else []
-    shown += [] if rates else [two for one in tables for two in zip(one["columns"], one["labels"], strict=True)]
+    """Name the columns of which several categories are judged as one group."""
+    places = _places_of_several(report) | _joined_in_rates(report)
+    return [one["name"] for place, one in enumerate(report["columns"]) if place in places]
+
+
+def _places_of_several(report: Facts) -> set[int]:
+    """Return the places of the columns of which several categories are a group where two columns are looked at."""
+    pairs = report.get("pairs") or {}
+    there = {place for first, second, *_ in pairs.get("distances", ()) for place in (first, second)}
+    many = {place for place in there if _categories(report["columns"][place]) > GROUPS}
+    tables = [two for one in pairs.get("tables", ()) for two in zip(one["columns"], one["labels"], strict=True)]
+    return many | _of_several(tables, report)
+
+
+def _joined_in_rates(report: Facts) -> set[int]:
+    """Return the places of the columns of which several categories are a group where the target has a rate in each."""
+    rates = report.get("rates") or {"columns": ()}
+    return _of_several([(one["column"], one["labels"]) for one in rates["columns"]], report)
+
+
+def _of_several(shown: Sequence[tuple[int, Sequence[Sequence[str]]]], report: Facts) -> set[int]:
     joined = {place for place, groups in shown if any(len(labels) > 1 for labels in groups)}
-    return [one["name"] for place, one in enumerate(report["columns"]) if place in joined and not one["ordered"]]
+    return {place for place in joined if not report["columns"][place]["ordered"]}
+
+
+def _categories(column: Facts) -> int:
+    return 0 if column["ordered"] else sum(label != "null" for label in column["labels"])
 
 
 def worst_rate(rates: Facts) -> float:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from dpmodels.codec.convert import laid_out
 from dpmodels.codec.encode import Codec
-from dpmodels.codec.text_values import cast_text, dates_written, with_dates
+from dpmodels.codec.text_values import cast_text, with_text_read, written_as_text
 from dpmodels.contract.columns import Categorical, Identifier
 from dpmodels.errors import DataError
 from dpmodels.limits import LONGEST_RECORD
@@ -62,7 +62,7 @@ class Part:
         keys = {key: cast_text(pa.array([text], pa.string()), self.kinds[key], key) for key, text in self.file.keys}
         for batch in guarded(iter(READERS[self.file.format](self, batch_rows)), self.file):
             for start in range(0, batch.num_rows, batch_rows):
-                piece = with_dates(laid_out(batch.slice(start, batch_rows)), self.kinds)
+                piece = with_text_read(laid_out(batch.slice(start, batch_rows)), self.kinds)
                 arrays = [*piece.columns, *(pa.repeat(value[0], piece.num_rows) for value in keys.values())]
                 yield pa.RecordBatch.from_arrays(arrays, [*piece.schema.names, *keys])
 
@@ -228,9 +228,9 @@ READERS |= dict.fromkeys(LIBRARIES, _read_table)
 
 
 def check_types(file: DataFile, types: pa.Schema, codec: Codec, text: pa.Schema | None = None) -> None:
-    """Hold the columns of a file and of its folders to the schema; columns of text, and dates written, will fit it."""
+    """Hold the columns of a file and of its folders to the schema; what is written as text will fit it."""
     partition_types = {key: codec.csv_types.get(key, pa.string()) for key, _ in file.keys}
     spoken = {name: codec.csv_types[name] for name in (text.names if text is not None else ())}
-    spoken |= dates_written(types, codec.csv_types)
+    spoken |= written_as_text(types, codec.csv_types)
     fields = [(name, spoken.get(name, types.field(index).type)) for index, name in enumerate(types.names)]
     codec.check_types(pa.schema([*fields, *partition_types.items()]))

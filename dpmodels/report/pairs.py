@@ -20,9 +20,10 @@ from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.embeddings.branch import BranchSum
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.products import Products
+from dpmodels.pages.relations import GROUPS
 from dpmodels.releases.steps import NoisySum
 from dpmodels.report.pair import Grouped, Pair
-from dpmodels.report.within import GROUPS, drawn
+from dpmodels.report.within import drawn
 
 MOST_COLUMNS = 100
 """Columns of a table whose pairs are listed, the first ones."""
@@ -117,7 +118,7 @@ def _groups(moments: Moments, counts: Floats) -> Whole:
     partition, first, numbers = moments.partition, 0, list[Whole]()
     parts = zip(partition.columns, partition.merge, np.split(counts, partition.offsets[1:-1]), strict=True)
     for column, merge, of_column in parts:
-        group = grouped(of_column, states_of(column, merge))
+        group = groups_of(column, of_column, states_of(column, merge))
         numbers.append(first + group)
         first += int(group.max()) + 1
     return np.concatenate(numbers)
@@ -128,6 +129,12 @@ def states_of(column: Modelled, merge: Whole) -> int:
     if not isinstance(column, Continuous):
         return 0
     return len(set(merge[column.cells :].tolist()) - set(merge[: column.cells].tolist()))
+
+
+def groups_of(column: Modelled, counts: Floats, states: int = 0) -> Whole:
+    """Return the group of each cell of a column: categories by themselves where there are few. Shapes: [cells] both."""
+    few = not isinstance(column, Continuous) and len(counts) <= GROUPS
+    return np.arange(len(counts)) if few else grouped(counts, states)
 
 
 def grouped(counts: Floats, states: int = 0) -> Whole:
@@ -206,7 +213,7 @@ def _with_classes(
     if partition.class_column is None:
         return
     name, column = list(partition.codec.columns.items())[partition.class_column]
-    label = grouped(_cells(moments, shares[0]).sum(axis=1))
+    label = groups_of(column, _cells(moments, shares[0]).sum(axis=1))
     if name not in place or not label.any():
         return
     target, columns = Grouped(name, column, label), _grouped_columns(moments, group)

@@ -11,8 +11,6 @@ from dpmodels.statistics.normal import HALF_NORMAL
 
 DIGITS = 6
 """Digits of a figure of two columns."""
-GROUPS = 4
-"""Groups that the cells of a column are joined to, at most: finer, noise would be most of every distance of a pair."""
 DRAWN = 6
 """Pairs that a report draws."""
 MOST_RATES = 20

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpmodels.codec.encode import Codec
-from dpmodels.codec.text_values import dates_written
+from dpmodels.codec.text_values import written_as_text
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.gate.suite import dropped_from
@@ -48,11 +48,11 @@ def is_path(data: str) -> bool:
 
 
 def _is_typed(path: Path, schema: Schema) -> bool:
-    """Tell whether a table is Parquet without dates as text; what is not there is told by whoever reads it."""
+    """Tell whether a table is Parquet without dates or booleans as text; what is not there is told by whoever reads it."""
     files = find_files(str(path)) if path.exists() and path.suffix != ".npz" else []
     kinds = {} if schema.users else Codec(schema).csv_types
     with suppress(*FAILURES):
-        return all(one.format == "parquet" and not dates_written(pq.read_schema(one.path), kinds) for one in files)
+        return all(one.format == "parquet" and not written_as_text(pq.read_schema(one.path), kinds) for one in files)
     return True
 
 

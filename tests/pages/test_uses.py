@@ -118,6 +118,19 @@ def test_how_far_apart_dates_of_a_rule_are_is_not_to_be_asked() -> None:
     assert without is not None and "how far apart" not in said(without.never)
 
 
+def test_a_relation_whose_categories_are_judged_together_is_to_be_used_with_care() -> None:
+    five = column("product", 0.01, labels=list("vwxyz"), synthetic=[0.2] * 5, released=[0.2] * 5)
+    facts = report(column("a", 0.01), five, distances=[[0, 1, 0, 0, 0, 0.01, *KEPT]])
+    sorted_pairs = uses(facts)
+    assert sorted_pairs is not None and "a with product" not in said(sorted_pairs.good)
+    assert "kept in groups, which join several categories each: a with product" in said(sorted_pairs.care)
+    assert "how single categories of product differ in another column: only" in said(sorted_pairs.never)
+    groups: dict[str, Any] = {"column": 1, "labels": [[name] for name in "vwxyz"], "released": [0.5] * 5}
+    groups |= {"stddev": [0.1] * 5, "share": [0.2] * 5, "within": [0.1] * 5}
+    by_each = uses({**facts, "rates": {"target": 0, "class": "b", "columns": [groups]}})
+    assert by_each is not None and "differ in another column, but in rates of the target: only" in said(by_each.never)
+
+
 def test_columns_whose_categories_are_joined_to_groups_are_named() -> None:
     columns = [column("a", 0.01), column("ward", 0.01), column("age", 0.01, ordered=True, quantiles_within=0.01)]
     groups, figures = [["w1"], ["w2", "w3"]], {name: [0.1, 0.1] for name in ("released", "stddev", "share", "within")}

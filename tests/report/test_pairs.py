@@ -11,10 +11,11 @@ from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.products import Products, halves_of
 from dpmodels.embeddings.residuals import Residuals, mix_of
+from dpmodels.pages.relations import GROUPS
 from dpmodels.releases.steps import NoisySum
 from dpmodels.report.bins import group_labels
-from dpmodels.report.pairs import grouped, pair_facts, pairs_of
-from dpmodels.report.within import DRAWN, GROUPS, SPREAD, pair_within, within_95
+from dpmodels.report.pairs import grouped, groups_of, pair_facts, pairs_of
+from dpmodels.report.within import DRAWN, SPREAD, pair_within, within_95
 from dpmodels.statistics.dependence import dependence
 from tests.kit.every_kind import make
 from tests.kit.support import make_records, make_schema
@@ -98,6 +99,16 @@ def test_groups_are_neighbors_of_about_the_same_size() -> None:
     assert grouped(counts).tolist() == [0, 1, 1, 1, 2, 2, 2, 2] or GROUPS != 4
     assert len(set(grouped(np.array([9.0, 1, 1, 1, 1, 50])).tolist())) <= GROUPS
     assert grouped(np.zeros(3)).tolist() == [0, 0, 0]
+
+
+def test_few_categories_are_groups_by_themselves_however_few_their_rows_are() -> None:
+    schema = make(
+        "name: t\ncolumns:\n  c: {type: categorical, values: [a, b, c, d, e]}\n  x: {type: number, min: 0, max: 1}\n"
+    )
+    category, number = schema.modelled["c"], schema.modelled["x"]
+    assert groups_of(category, np.array([90.0, 5, 5])).tolist() == [0, 1, 2]
+    assert groups_of(category, np.array([90.0, 5, 5, 1, 1])).max() < 4
+    assert groups_of(number, np.array([90.0, 5, 5])).tolist() == [0, 1, 1]
 
 
 def test_zeros_and_nulls_that_are_not_few_are_groups_of_their_own() -> None:
