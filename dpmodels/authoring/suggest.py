@@ -113,6 +113,7 @@ BY_NAME: tuple[tuple[str, Mapping[str, Any], str], ...] = (
         "an age in years",
     ),
     (
+        r"(?!.*\b(km|kms|miles|mileage|kwh|hours|amount|cost|premium|income|per)\b)"
         r"(.* )?year( (of|built|made|opened|founded|started|joined|hired|renovated)\b.*)?",
         _integer(1900, 2100),
         "a year",

@@ -30,6 +30,12 @@ APART = (
     f"`{{rule}}{OF_DATES}, where that is less than a cell of either. "
     "In the schema, a column of the days between instead of {upper} keeps it (docs/validation.md)"
 )
+WIDE = 1000
+"""From which bound on values of a column that begins at 0 are likely to be amounts."""
+AMOUNTS = (
+    "before a charge, say of {names} by what is public whether many values are exactly 0 (`zero_inflated: true`, "
+    "or false) and few are large (`scale: log`); it costs nothing, and afterwards nothing mends it (docs/schema.md)"
+)
 MOST_NAMES = 5
 COARSE_AT_ZERO = (
     "column {name}: `scale: log` tells values apart best beside its `min`, {low}, and worst near zero and beyond. "
@@ -59,6 +65,18 @@ def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit, rules: Iterable[Co
             decimals = [getattr(columns.get(operand), "decimals", None) or 0 for operand in column.operands]
             if all(decimals):
                 yield UNROUNDED.format(name=name, decimals=max(decimals))
+
+
+def of_amounts(columns: Mapping[str, Any]) -> str:
+    """Ask of wide columns from 0 on, of which a schema says neither, for zeros and a long tail; empty without any."""
+    names = [
+        name
+        for name, column in columns.items()
+        if isinstance(column, Integer | Number)
+        and (column.low == 0 and column.high >= WIDE)
+        and not (column.log or "zero_inflated" in column.model_fields_set)
+    ]
+    return AMOUNTS.format(names=_list(names, "and")) if names else ""
 
 
 def is_declared(remark: str, bound: bool = False) -> bool:

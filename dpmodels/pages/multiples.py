@@ -134,8 +134,8 @@ def pair_tables(facts: Facts) -> list[Figure]:
     return [_pair_table(facts, one, within[*one["columns"]], farthest) for one in pairs.get("tables", ())]
 
 
-def rate_figures(facts: Facts) -> tuple[str, list[Figure]] | None:
-    """Return whose rates are stated, and the rates by each other column, drawn; None where there are none."""
+def rate_figures(facts: Facts) -> tuple[str, list[Figure], str] | None:
+    """Return whose rates are stated, these by each other column, drawn, and where all scales end; None without any."""
     rates = facts.get("rates")
     if not rates:
         return None
@@ -144,7 +144,7 @@ def rate_figures(facts: Facts) -> tuple[str, list[Figure]] | None:
     most = max((one[key][index] for one, index in counted for key in ("released", "synthetic")), default=0.0)
     scale = whole, max(most, whole, 1e-9)
     drawn = [_rate(columns[one["column"]], one, scale) for one in rates["columns"]]
-    return f"{columns[rates['target']]['name']} = {rates['class']}", drawn
+    return f"{columns[rates['target']]['name']} = {rates['class']}", drawn, percent(scale[1])
 
 
 def _rate(column: Facts, rates: Facts, scale: tuple[float, float]) -> Figure:

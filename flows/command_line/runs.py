@@ -142,6 +142,7 @@ def _plan(
     config: Charged, explain: bool, as_json: bool, open_account: bool, has_data: bool = True, out: str = ""
 ) -> None:
     """Show what a run of any kind would charge; ``has_data``: whether its private files lie on this machine."""
+    from dpmodels.contract.remarks import of_amounts
     from flows.command_line.console import note
     from flows.command_line.show import caution, show_plan
     from flows.description import describe_config
@@ -158,6 +159,8 @@ def _plan(
         note(f"warning: a run would refuse the data: {refused}")
     elif not as_json and (said := _unread(config, prepared.contract)):
         note(said)
+    if asked := of_amounts(getattr(prepared.contract, "columns", {})):
+        note(asked)
     priced = figures_of(config, prepared, facts, quote, refusal) if as_json else None
     show_plan(facts, refusal, priced, bool(refused))
 

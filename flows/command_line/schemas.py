@@ -258,6 +258,7 @@ def schema_lint(schema: Path, as_json: AsJson = False) -> None:
     Example: nacre schema lint patients.yaml
     """
     from dpmodels.authoring.lint import lint, read
+    from dpmodels.contract.remarks import of_amounts
     from dpmodels.escapes import on_one_line
     from flows.command_line.console import print_json
 
@@ -272,5 +273,7 @@ def schema_lint(schema: Path, as_json: AsJson = False) -> None:
         raise typer.Exit(1)
     if not as_json:
         echo(f"{schema}: no faults")
-        for remark in getattr(read(schema)[0], "remarks", ()):
-            echo(f"{schema}: {remark}")
+        contract = read(schema)[0]
+        for remark in (*getattr(contract, "remarks", ()), of_amounts(getattr(contract, "columns", {}))):
+            if remark:
+                echo(f"{schema}: {remark}")

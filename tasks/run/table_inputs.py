@@ -48,7 +48,7 @@ def is_path(data: str) -> bool:
 
 
 def _is_typed(path: Path, schema: Schema) -> bool:
-    """Tell whether a table is Parquet without dates or booleans as text; what is not there is told by whoever reads it."""
+    """Tell whether a table is Parquet without text to be read; what is not there is told by whoever reads it."""
     files = find_files(str(path)) if path.exists() and path.suffix != ".npz" else []
     kinds = {} if schema.users else Codec(schema).csv_types
     with suppress(*FAILURES):

@@ -3,9 +3,9 @@
 from datetime import date
 from typing import Any
 
-from dpmodels.contract.columns import Categorical, Datetime, Identifier
+from dpmodels.contract.columns import Categorical, Datetime, Identifier, Number
 from dpmodels.contract.constraints import Constraint
-from dpmodels.contract.remarks import remarks_of
+from dpmodels.contract.remarks import of_amounts, remarks_of
 from dpmodels.privacy import PrivacyUnit
 
 DATES: dict[str, Any] = {
@@ -28,3 +28,19 @@ def test_an_identifier_that_is_left_out_may_name_somebody_with_several_records()
     assert not any("left out" in one for one in remarks_of(columns, USER))
     kept = {**columns, "patient": Identifier(type="identifier", keep="regenerate")}
     assert not list(remarks_of(kept, RECORD))
+
+
+def test_a_wide_column_from_zero_on_is_asked_for_zeros_and_a_tail_until_the_schema_says_so() -> None:
+    wide = {"type": "number", "min": 0, "max": 500_000}
+    columns = {
+        "paid": Number(**wide),
+        "cost": Number(**wide, scale="log"),
+        "fee": Number(**wide, zero_inflated=False),
+        "claims": Number(**wide, zero_inflated=True),
+        "share": Number(type="number", min=0, max=100),
+        "year": Number(type="number", min=1900, max=2100),
+    }
+    asked = of_amounts(columns)
+    assert asked.startswith("before a charge, say of paid by what is public whether") and "zero_inflated" in asked
+    del columns["paid"]
+    assert not of_amounts(columns)
