@@ -303,7 +303,9 @@ class ContentCharged(LedgerError):
         because = f"data set {dataset} has the content of {other}, for which account {account} pays"
         instead = "Run it under that name"
         if dataset == other:
-            because = f"account {account} was charged for this data by another unit, and the two are not added up"
+            because = (
+                f"account {account} was charged for this data by another unit or adjacency, and they are not added up"
+            )
             instead = "Go on by that unit"
         why = "say with --again why it needs another budget; that is kept in the ledger"
         super().__init__(f"{because}; nothing was charged. {instead}, or {why}")

@@ -84,6 +84,11 @@ class LedgerReader:
             children=tuple(children),
         )
 
+    def is_charged(self, name: str) -> bool:
+        """Tell whether an account or one below it has a charge that was not given back, however little it cost."""
+        balance = self.balance(name)
+        return balance.charges > 0 or any(map(self.is_charged, balance.children))
+
     def standing(self, *keys: str) -> Standing:
         """Return where an account stood when it was charged for one run, which has these charges.
 

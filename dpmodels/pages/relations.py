@@ -77,25 +77,28 @@ def _relation(listed: list[Any], number: int) -> Relation:
     return Relation((first, second), released, synthetic, likely, most, chance)
 
 
-def likely_relations(report: Mapping[str, Any]) -> list[Relation]:
-    """Return the relations that are not certain, and of which with the certain ones ``FALSE`` are noise on average.
+def likely_relations(report: Mapping[str, Any]) -> dict[tuple[int, int], Relation]:
+    """Return the relations that are not certain, and of which ``FALSE`` at most are noise on average over reports.
 
     How often a class of the target occurs in the groups of a column is looked at besides, where a report states it: it
-    is fewer figures than a whole table, so that less noise hides it. The rule is Benjamini and Hochberg's (1995).
+    is fewer figures than a whole table, so that less noise hides it. The rule is Benjamini and Hochberg's (1995), of
+    the pairs that are not certain alone, so that no certain one makes room for noise.
     """
     every, rates = relations(report), report.get("rates") or {"columns": ()}
-    chances = {columns: one.chance for columns, one in every.items()}
+    chances = {columns: one.chance for columns, one in every.items() if not one.is_certain}
     for one in rates["columns"]:
         pair = (min(one["column"], rates["target"]), max(one["column"], rates["target"]))
         if pair in chances:
             chances[pair] = min(1.0, 2 * min(chances[pair], chance_of_rates(one, report["released_records"])))
     order = sorted(chances, key=chances.__getitem__)
     last = max((rank for rank, pair in enumerate(order, 1) if chances[pair] <= FALSE * rank / len(order)), default=0)
-    return [every[pair] for pair in order[:last] if not every[pair].is_certain]
+    return {pair: every[pair] for pair in order[:last]}
 
 
 def chance_of_rates(rates: Mapping[str, Any], records: float) -> float:
     """Return how probable it is that rates differ by group as these do, by noise and chance alone (chi-squared)."""
+    if len(rates["share"]) < 2:
+        return 1.0
     stated = (np.array(rates[name], dtype=np.float64) for name in ("released", "stddev", "share"))
     released, stddev, share = (np.clip(np.nan_to_num(one), 0, 1) for one in stated)  # the facts may be anybody's
     share = np.maximum(share, 1e-9)

@@ -103,7 +103,7 @@ def _with_care(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], floa
         yield f"relations that are there for certain, though not how strong they are: {_strongest(vague, report)}"
     if likely := likely_relations(report):
         said = f"relations that stand out of the noise less clearly, of which one in {1 / FALSE:.0f} may be noise"
-        yield f"{said}: {_strongest(likely, report)}"
+        yield f"{said}: {_strongest([*likely.values()], report)}"
     if weaker := [one for one in relations(report).values() if one.is_weakened]:
         yield f"relations that are weaker in these rows than as released: {_strongest(weaker, report)}"
     for figure, words in (("mean", "means and totals"), ("p99", "99 % quantiles")):
@@ -128,7 +128,7 @@ def _never(
     yield from _rates(report, 1.0, math.inf)
     every = relations(report).values()
     likely = likely_relations(report)
-    if hidden := [one for one in every if not one.is_certain and one not in likely]:
+    if hidden := [one for one in every if not one.is_certain and one.columns not in likely]:
         which = "all" if len(hidden) == len(every) else f"{len(hidden):,} of the"
         named = f" ({_strongest(hidden, report)})" if len(hidden) <= MOST_PAIRS else ""
         pairs_of_all = f"{which} {counted(len(every), 'pair')}{named}"
@@ -211,7 +211,7 @@ def _rates(report: Facts, above: float, most: float) -> Iterator[str]:
     part, parts, worst = min(whole, 1 - whole), dict[str, float](), dict[str, float]()
     for one in rates["columns"]:
         relation = pairs.get((min(one["column"], rates["target"]), max(one["column"], rates["target"])))
-        is_seen = relation is None or relation.is_certain or relation in likely
+        is_seen = relation is None or relation.is_certain or relation.columns in likely
         least = 0.0 if is_seen else math.nextafter(NEAR, 1)
         name = report["columns"][one["column"]]["name"]
         worst[name] = worst_rate(one)

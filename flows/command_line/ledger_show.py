@@ -14,6 +14,7 @@ from dpmodels.errors import ArtifactError, PathTaken
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Account, follow, lives
 from dpmodels.ledger.store import Entry
+from dpmodels.privacy import PrivacyBudget
 from flows.charge_words import charge_in_words, one_of
 from flows.command_line.console import note, print_facts, print_json, print_table
 from flows.command_line.printing import echo
@@ -37,14 +38,20 @@ def show_accounts(ledger: Ledger, accounts: Iterable[Account], as_json: bool = F
 def show_opened(ledger: Ledger, account: Account, as_json: bool) -> None:
     """Print an account that was opened, and warn of what another has spent on its data set by another unit."""
     show_accounts(ledger, [account], as_json)
-    others = [one for one in ledger.accounts() if one.scope[0] == account.scope[0] and one.scope != account.scope]
-    for one, spent in ((one, ledger.balance(one.name).spent_epsilon) for one in others):
-        if spent:
-            note(
-                f"warning: account {one.name} has spent epsilon={amounts.spent(spent)} on the same data set by "
-                f"{one_of(one.cap)}. Accounts of two units are not added up, so a run of rows that it was charged "
-                "for will need a reason (--again)"
-            )
+    note_beside(ledger, account.dataset, account.cap)
+
+
+def note_beside(ledger: Ledger, dataset: str, budget: PrivacyBudget) -> None:
+    """Warn of what accounts by another unit or adjacency than a budget's have spent on a data set."""
+    scope = (dataset, budget.unit.code, str(budget.adjacency))
+    others = [one for one in ledger.accounts() if one.scope[0] == dataset and one.scope != scope]
+    for one in filter(lambda other: ledger.is_charged(other.name), others):
+        spent = amounts.spent(ledger.balance(one.name).spent_epsilon)
+        note(
+            f"warning: account {one.name} has spent epsilon={spent} on the same data set by {one_of(one.cap)}, "
+            f"{one.cap.adjacency}. Such accounts are not added up, so a run of rows that it was charged for will need "
+            "a reason (--again)"
+        )
 
 
 def show_account(ledger: Ledger, account: Account, as_json: bool) -> None:

@@ -144,10 +144,11 @@ def _plan(
     """Show what a run of any kind would charge; ``has_data``: whether its private files lie on this machine."""
     from dpmodels.contract.remarks import of_amounts
     from flows.command_line.console import note
+    from flows.command_line.ledger_show import note_beside
     from flows.command_line.show import caution, show_plan
     from flows.description import describe_config
     from flows.figures import figures_of
-    from flows.planning import MayOpen
+    from flows.planning import MayOpen, ledger_if_any
     from flows.start import check_places, preparation_of, refusal_of
 
     prepared = preparation_of(config).prepare(config, "")
@@ -161,6 +162,8 @@ def _plan(
         note(said)
     if asked := of_amounts(getattr(prepared.contract, "columns", {})):
         note(asked)
+    if (ledger := ledger_if_any(config)) is not None and prepared.lines:
+        note_beside(ledger, prepared.contract.name, prepared.lines[0].budget)
     priced = figures_of(config, prepared, facts, quote, refusal) if as_json else None
     show_plan(facts, refusal, priced, bool(refused))
 

@@ -23,7 +23,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_bytes
 
@@ -103,7 +103,7 @@ def refuse_charged(run: Run, encoded: Path | None = None) -> None:
         adds_up = account in payers or payers[0] in _above(ledger, account)
         if adds_up or run.settings.again or not _is_open(ledger, account) or (reason and other.parent in first):
             continue
-        if name in same and not ledger.balance(account).spent_epsilon:
+        if name in same and not ledger.is_charged(account):
             continue
         for path in uncharged:
             path.unlink()
@@ -117,18 +117,16 @@ def _reader(path: Path) -> list[str]:
 
 @contextmanager
 def not_charged_since(run: Run, encoded: Path | None = None) -> Iterator[None]:
-    """Refuse what another account was charged for since a run read it, and keep others from a first charge meanwhile.
+    """Refuse what another account was charged for since a run read it, and keep others from a charge meanwhile.
 
-    An account counts once it is open, and that of a run that opens one is open from its charge on. What is ``encoded``
-    was compared as it was read; what is not, is compared here.
+    An account counts once it is open, and that of a run that opens one is open from its charge on.
 
     Raises:
         ContentCharged: as for ``refuse_charged``.
     """
     make_private(zone := run.home / "sensitive" / ".contents")
-    with exclusive(zone / "first-charge") if run.settings.opens else nullcontext():
-        if run.settings.opens or encoded is None:
-            refuse_charged(run, encoded)
+    with exclusive(zone / "first-charge"):
+        refuse_charged(run, encoded)
         yield
 
 

@@ -72,14 +72,29 @@ def test_relations_that_are_not_certain_are_likely_by_how_seldom_noise_makes_as_
     columns = [column(name, 0.01) for name in "abcd"]
     facts = report(*columns, distances=distances)
     assert [one.columns for one in relations(facts).values() if one.is_certain] == [(1, 0)]
-    assert likely_relations(facts) == []
+    assert likely_relations(facts) == {}
     distances[1][6:] = distances[2][6:] = likely
-    assert {one.columns for one in likely_relations(facts)} == {(2, 0), (2, 1)}
+    assert set(likely_relations(facts)) == {(2, 0), (2, 1)}
     sorted_pairs = uses(facts)
     assert sorted_pairs is not None and "noise less clearly, of which one in 10 may be noise: " in said(
         sorted_pairs.care
     )
     assert "in 3 of the 6 pairs (" in said(sorted_pairs.never)
+
+
+def test_where_all_that_is_real_is_certain_hardly_any_report_calls_another_relation_likely() -> None:
+    rng, mean, likely = np.random.default_rng(7), 0.02, 0.03
+    shape = (1.645 * mean / (likely - mean)) ** 2
+    pairs = [(first, second) for first in range(20) for second in range(first)]
+    columns, listed = [column(str(place), 0.01) for place in range(20)], 0
+    for _ in range(100):
+        noise = rng.gamma(shape, mean / shape, len(pairs))
+        noise[:60] = 0.5
+        distances = [
+            [*pair, 0, 0, 0, 0.01, one, 0.5, mean, likely] for pair, one in zip(pairs, noise.tolist(), strict=True)
+        ]
+        listed += bool(likely_relations(report(*columns, distances=distances)))
+    assert listed < 20, listed  # .1 of the reports, and three standard deviations of how many of 100 that are
 
 
 def test_rates_of_the_target_show_a_relation_that_the_noise_of_whole_tables_hides() -> None:
@@ -88,6 +103,7 @@ def test_rates_of_the_target_show_a_relation_that_the_noise_of_whole_tables_hide
     for released, shown in (([0.1, 0.2], True), ([0.1, 0.11], False)):
         rates = {"target": 0, "class": "b", "columns": [{**groups, "released": released, "labels": [["a"], ["b"]]}]}
         assert bool(likely_relations({**facts, "rates": rates})) == shown
+    assert chance_of_rates({"released": [0.1], "stddev": [0.01], "share": [1.0]}, 1000) == 1
 
 
 def test_rates_of_groups_that_do_not_differ_are_called_different_as_seldom_as_they_should() -> None:

@@ -36,13 +36,14 @@ def asked(
     schema: str = "clinic.yaml",
     may_open: MayOpen = MayOpen.YES,
     query: str = "",
+    privacy: dict[str, float] | None = None,
     **said: str,
 ) -> Run:
     """Start a run that may open the account of its data set."""
     settings = {
         "data": data if query else folder / data, "query": query, "schema": folder / schema, "out": folder / out,
         "rows": 40, "statement": said,
-        "privacy": {"target_epsilon": 0.5, "delta": 1e-5},
+        "privacy": privacy or {"target_epsilon": 0.5, "delta": 1e-5},
         "runtime": {"home": folder / "home", "device": "cpu", "prefect": False, "internal_report": False},
     }  # fmt: skip
     return start(SynthesizeConfig.build(settings, folder / "config.yaml"), may_open=may_open)
@@ -347,12 +348,36 @@ def test_an_account_by_another_unit_is_a_second_budget_once_the_first_was_charge
     (tmp_path / "three.yaml").write_text(users.to_yaml().replace("max_rows: 2", "max_rows: 3"))
     words = ("ledger", "open", "more", "--schema", tmp_path / "three.yaml", "--epsilon", 1, "--delta", 1e-5)
     code, _, err = run_cli(*words, "--home", tmp_path / "home")
-    assert code == 0 and err.count("warning: account clinic has spent epsilon=0.5 on the same data set by record") == 1
+    assert (
+        code == 0
+        and err.count(
+            "warning: account clinic has spent epsilon=0.5 on the same data set by record, add_or_remove_one. Such"
+        )
+        == 1
+    )
     go(asked(tmp_path, "again", schema="users.yaml", again="a record was the wrong unit"))
     assert ledger.balance("people").spent_epsilon
     assert str(ContentCharged("d", "d", "people")).startswith(
-        "account people was charged for this data by another unit"
+        "account people was charged for this data by another unit or adjacency"
     )
+
+
+def test_what_another_unit_paid_for_meanwhile_bars_a_run_that_has_read_its_rows(tmp_path: Path) -> None:
+    """However little it paid: an account of a large delta spends an epsilon of 0 on a cheap release."""
+    write_clinic(tmp_path, 60)
+    users = make_schema(unit={"user": "patient", "max_rows": 2})
+    (tmp_path / "users.yaml").write_text(users.to_yaml())
+    ledger = Ledger(tmp_path / "home" / "ledger.sqlite")
+    for name, unit in (("clinic", make_schema().unit), ("people", users.unit)):
+        ledger.open_account(name, dataset="clinic", budget_cap=PrivacyBudget(epsilon=1, delta=1e-3, unit=unit))
+    waiting = asked(tmp_path, "first", schema="users.yaml")
+    ingest(waiting)
+    cheap = {"target_epsilon": 0.004, "delta": 1e-6}
+    go(asked(tmp_path, "second", privacy=cheap))
+    assert ledger.balance("clinic").spent_epsilon == 0 and ledger.is_charged("clinic")
+    with refused(ContentCharged, account="clinic"):
+        go(waiting)
+    assert not ledger.is_charged("people")
 
 
 def test_users_by_another_column_are_no_new_budget(tmp_path: Path) -> None:
