@@ -81,7 +81,7 @@ def test_a_run_that_opened_its_account_says_how_more_is_allowed(made: nacre.Resu
 def test_a_check_shows_its_verdict_first_then_faults_and_notes(made: nacre.Result) -> None:
     checked = nacre.verify(made.folder)
     lines = repr(checked).splitlines()
-    assert lines[0].startswith("<nacre hand-off: CONSISTENT ONLY: nobody whom you named vouches for it")
+    assert lines[0].startswith("<nacre hand-off: CONSISTENT ONLY: it is not signed, so nobody vouches for it")
     assert "name it with `public_key`" in lines[0] and any("epsilon" in line for line in lines[1:])
     assert not any(line.startswith("  faults") for line in lines) and "[]" not in repr(checked)
     checked.faults, checked.notes = ["a <b> was changed", "c is missing"], ["d was not checked"]
