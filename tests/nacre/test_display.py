@@ -20,6 +20,7 @@ import nacre
 from dpmodels.errors import LedgerError, Unsuitable
 from nacre.listing import to_pandas
 from nacre.notebook import CELL, TABLE, facts_as_html, first_rows_as_html, rows_as_html
+from nacre.verified import Verified
 from tests.kit.errors import refused
 from tests.kit.support import SCHEMA_TEXT, make_table
 from tests.releases.make_golden import GOLDEN
@@ -82,7 +83,9 @@ def test_a_check_shows_its_verdict_first_then_faults_and_notes(made: nacre.Resul
     checked = nacre.verify(made.folder)
     lines = repr(checked).splitlines()
     assert lines[0].startswith("<nacre hand-off: CONSISTENT ONLY: it is not signed, so nobody vouches for it")
-    assert "name it with `public_key`" in lines[0] and any("epsilon" in line for line in lines[1:])
+    assert any("epsilon" in line for line in lines[1:])
+    signed = repr(Verified(**{**vars(checked), "signature": "ed25519, key 12"})).splitlines()[0]
+    assert "nobody whom you named" in signed and "name it with `public_key`" in signed
     assert not any(line.startswith("  faults") for line in lines) and "[]" not in repr(checked)
     checked.faults, checked.notes = ["a <b> was changed", "c is missing"], ["d was not checked"]
     lines = [line.split(maxsplit=1) for line in repr(checked).splitlines()]
