@@ -26,6 +26,11 @@ NEAR, MIDDLE = 0.25, 0.5
 """Parts of a rate of all rows within which the rates of groups are of use, and of some; beyond all of it, of none."""
 SMALL = 0.05
 """Part of the rows below which a group's rate does not count for its column, unless it is one of the two largest."""
+FIGURES = {"mean": "means and totals", "p99": "99 % quantiles"}
+ZERO, STATES = "exactly 0", ("exactly 0", "null")
+"""How a report calls values that are none of an interval."""
+MOSTLY = 0.5
+"""Part of the rows that have another value than 0 below which these are looked at by themselves."""
 MOST_NAMED = 8
 """Names in a sentence."""
 MOST_PAIRS = 5
@@ -74,6 +79,7 @@ def _pairs(report: Facts) -> dict[tuple[int, int], float]:
 def _close(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], float], report: Facts) -> Iterator[str]:
     if names := [name for name, error in errors.items() if error <= CLOSE]:
         yield f"shares and quantiles of {listed(names)} (within {percent_up(max(map(errors.__getitem__, names)))})"
+    yield from _figures(report, -1.0, CLOSE)
     kept = [one for one in relations(report).values() if one.is_kept]
     several = _places_of_several(report)
     if near := [one for one in kept if pairs[one.columns] <= FAR and not several & {*one.columns}]:
@@ -91,6 +97,7 @@ def _close(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], float], 
 def _with_care(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], float], report: Facts) -> Iterator[str]:
     if names := [name for name, error in errors.items() if CLOSE < error <= FAR]:
         yield f"shares and quantiles of {listed(names)} (within {percent_up(max(map(errors.__getitem__, names)))})"
+    yield from _amounts(report, CLOSE, FAR)
     if number := sum(CLOSE < error <= FAR for error in pairs.values()):
         yield f"two columns together in {counted(number, 'more pair')} (within {percent(FAR)})"
     yield from _rates(report, NEAR, MIDDLE)
@@ -106,9 +113,8 @@ def _with_care(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], floa
         yield f"{said}: {_strongest([*likely.values()], report)}"
     if weaker := [one for one in relations(report).values() if one.is_weakened]:
         yield f"relations that are weaker in these rows than as released: {_strongest(weaker, report)}"
-    for figure, words in (("mean", "means and totals"), ("p99", "99 % quantiles")):
-        if names := [one["name"] for one in report["columns"] if _is_rough(one, figure)]:
-            yield f"{words} of {listed(names)} (errors of more than {percent(FAR)} are to be expected)"
+    yield from _figures(report, CLOSE, FAR)
+    yield from _figures(report, FAR, math.inf)
 
 
 def _never(
@@ -120,7 +126,8 @@ def _never(
     lost = [one["name"] for one in columns if unresolved(one)]
     if far := [*lost, *(name for name, error in errors.items() if error > FAR)]:
         yield f"questions about {listed(far)}" + " by itself" * (len(far) == 1)
-    for figure, words in (("mean", "means and totals"), ("p99", "99 % quantiles")):
+    yield from _amounts(report, FAR, math.inf)
+    for figure, words in FIGURES.items():
         if avoided := [one["name"] for one in columns if figure in one.get("avoid", ()) and one["name"] not in lost]:
             yield f"{words} of {listed(avoided)}"
     if number := sum(error > FAR for error in pairs.values()):
@@ -144,10 +151,36 @@ def _never(
     yield "what only three or more columns show together, rare combinations, and anything about a single person"
 
 
-def _is_rough(column: Facts, figure: str) -> bool:
-    """Tell whether the error of a mean or a quantile is known, and large beside it."""
+def _figures(report: Facts, above: float, most: float) -> Iterator[str]:
+    """Say of which columns means, and large quantiles, are known to be within so much of themselves."""
+    for figure, words in FIGURES.items():
+        known = [one for one in report["columns"] if _is_known(one, figure)]
+        errors = {one["name"]: relative_error(one, figure) for one in known}
+        if names := [name for name, error in errors.items() if above < error <= most]:
+            worst = percent_up(max(map(errors.__getitem__, names)))
+            bound = f"of up to {worst}" if most < math.inf else f"of more than {percent(above)}"
+            yield f"{words} of {listed(names)} (errors {bound} are to be expected)"
+
+
+def _is_known(column: Facts, figure: str) -> bool:
+    """Tell whether the error of a mean or a quantile is known."""
     known = figure in column and figure not in column.get("avoid", ()) and not unresolved(column)
-    return known and error_of(column, figure) is not None and relative_error(column, figure) > FAR
+    return known and error_of(column, figure) is not None
+
+
+def _amounts(report: Facts, above: float, most: float) -> Iterator[str]:
+    """Say of columns that are mostly 0 within what the quantiles of the other values are, as parts of these."""
+    errors = dict[str, float]()
+    for one in report["columns"]:
+        if one["ordered"] and ZERO in one["labels"] and not unresolved(one) and "released" in one:
+            part = sum(
+                share for label, share in zip(one["labels"], one["synthetic"], strict=True) if label not in STATES
+            )
+            errors |= {one["name"]: rank_error(one) / max(part, 1e-9)} if part < MOSTLY else {}
+    if names := [name for name, error in errors.items() if above < error <= most]:
+        worst = percent_up(max(map(errors.__getitem__, names)))
+        bound = f"within {worst}" if most < math.inf else f"beyond {percent(above)}"
+        yield f"quantiles of {listed(names)} among the values that are not 0 ({bound} of these)"
 
 
 def _joined(report: Facts) -> list[str]:

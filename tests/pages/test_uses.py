@@ -218,6 +218,39 @@ def test_means_and_quantiles_whose_errors_are_large_beside_them_are_named() -> N
     assert "99 % quantiles of value (errors of more than 20 % are to be expected)" in said(sorted_columns.care)
 
 
+def test_means_whose_errors_are_small_beside_them_are_of_use() -> None:
+    columns = [
+        column(name, 0.01, ordered=True, quantiles_within=0.01, mean=figure, p99=figure)
+        for name, figure in (
+            ("age", {"estimate": 50.0, "expected_error": 1.01}),
+            ("pay", {"estimate": 100.0, "expected_error": 9.0}),
+        )
+    ]
+    sorted_columns = uses(report(*columns))
+    assert sorted_columns is not None
+    assert "means and totals of age (errors of up to 2.1 % are to be expected) | 99 % quantiles of age" in said(
+        sorted_columns.good
+    )
+    assert "means and totals of pay (errors of up to 9 % are to be expected)" in said(sorted_columns.care)
+
+
+def test_quantiles_of_a_column_that_is_mostly_zeros_are_said_of_its_other_values() -> None:
+    shares = {"labels": ["1 to 9", "10 to 99", "exactly 0"], "released": [0.1] * 3, "ordered": True}
+    columns = [
+        column(name, 0.01, quantiles_within=within, synthetic=synthetic, **shares)
+        for name, within, synthetic in (
+            ("near", 0.02, [0.1, 0.1, 0.8]),
+            ("far", 0.03, [0.1, 0.02, 0.88]),
+            ("few zeros", 0.03, [0.5, 0.1, 0.4]),
+        )
+    ]
+    sorted_columns = uses(report(*columns))
+    assert sorted_columns is not None
+    assert "quantiles of near among the values that are not 0 (within 10 % of these)" in said(sorted_columns.care)
+    assert "quantiles of far among the values that are not 0 (beyond 20 % of these)" in said(sorted_columns.never)
+    assert "few zeros among" not in said((*sorted_columns.care, *sorted_columns.never))
+
+
 def test_columns_that_are_off_by_more_than_their_noise_and_categories_that_no_row_has_are_named() -> None:
     moved = column("opened", 0.08, distance_to_release=0.06)
     gone = column("race", 0.04, synthetic=[1.0, 0.0], labels=["a", "b"])
