@@ -26,14 +26,14 @@ NEAR, MIDDLE = 0.25, 0.5
 """Parts of a rate of all rows within which the rates of groups are of use, and of some; beyond all of it, of none."""
 SMALL = 0.05
 """Part of the rows below which a group's rate does not count for its column, unless it is one of the two largest."""
-FIGURES = {"mean": "means and totals", "p99": "99 % quantiles"}
+FIGURES = {"mean": ("means", "totals"), "p99": ("99 % quantiles",)}
 ZERO, STATES = "exactly 0", ("exactly 0", "null")
 """How a report calls values that are none of an interval."""
 MOSTLY = 0.5
 """Part of the rows that have another value than 0 below which these are looked at by themselves."""
 MOST_NAMED = 8
 """Names in a sentence."""
-MOST_PAIRS = 5
+MOST_PAIRS = 3
 """Pairs that are named."""
 MOST_ABSENT = 4
 """Categories of a column that are named."""
@@ -83,13 +83,11 @@ def _close(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], float], 
     kept = [one for one in relations(report).values() if one.is_kept]
     several = _places_of_several(report)
     if near := [one for one in kept if pairs[one.columns] <= FAR and not several & {*one.columns}]:
-        said = (
-            f"relations in broad groups that stand out of the noise, at least {percent(KEPT)} as strong as is certain"
-        )
+        said = f"relations in broad groups, certain and kept to {percent(KEPT)} of that or more"
         yield f"{said}: {_strongest(near, report)}"
     if close := sum(error <= CLOSE for error in pairs.values()):
         of_pairs = f"{close:,} of {counted(len(pairs), 'pair')}"
-        yield f"tables of two columns in broad groups, as shares of all rows, in {of_pairs} (within {percent(CLOSE)})"
+        yield f"tables of two columns in broad groups, in {of_pairs} (within {percent(CLOSE)} of all rows)"
     yield from _rates(report, -1.0, NEAR)
     yield "writing and testing programs, and models that are then held against the real rows, inside"
 
@@ -129,7 +127,7 @@ def _never(
     yield from _amounts(report, FAR, math.inf)
     for figure, words in FIGURES.items():
         if avoided := [one["name"] for one in columns if figure in one.get("avoid", ()) and one["name"] not in lost]:
-            yield f"{words} of {listed(avoided)}"
+            yield f"{listed(words)} of {listed(avoided)}"
     if number := sum(error > FAR for error in pairs.values()):
         yield f"tables of two columns in {counted(number, 'pair')} (beyond {percent(FAR)})"
     yield from _rates(report, 1.0, math.inf)
@@ -153,13 +151,16 @@ def _never(
 
 def _figures(report: Facts, above: float, most: float) -> Iterator[str]:
     """Say of which columns means, and large quantiles, are known to be within so much of themselves."""
-    for figure, words in FIGURES.items():
+    words, worst = dict[tuple[str, ...], list[str]](), dict[tuple[str, ...], float]()
+    for figure in FIGURES:
         known = [one for one in report["columns"] if _is_known(one, figure)]
         errors = {one["name"]: relative_error(one, figure) for one in known}
-        if names := [name for name, error in errors.items() if above < error <= most]:
-            worst = percent_up(max(map(errors.__getitem__, names)))
-            bound = f"of up to {worst}" if most < math.inf else f"of more than {percent(above)}"
-            yield f"{words} of {listed(names)} (errors {bound} are to be expected)"
+        names = tuple(name for name, error in errors.items() if above < error <= most)
+        words.setdefault(names, []).extend(FIGURES[figure])
+        worst[names] = max([worst.get(names, 0.0), *(errors[name] for name in names)])
+    for names in filter(None, words):
+        bound = f"of up to {percent_up(worst[names])}" if most < math.inf else f"of more than {percent(above)}"
+        yield f"{listed(words[names])} of {listed(names)} (errors {bound} are to be expected)"
 
 
 def _is_known(column: Facts, figure: str) -> bool:

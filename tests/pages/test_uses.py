@@ -55,8 +55,8 @@ def test_pairs_are_counted_and_relations_named_by_whether_they_are_kept() -> Non
     distances = [[0, 1, 0, 0, 0, 0.01, *KEPT], [0, 2, 0, 0, 0, 0.1, *WEAKER], [1, 2, 0, 0, 0, 0.5, *HIDDEN]]
     sorted_pairs = uses(report(*(column(name, 0.01) for name in "abc"), distances=distances, target=0))
     assert sorted_pairs is not None
-    assert "tables of two columns in broad groups, as shares of all rows, in 1 of 3 pairs" in said(sorted_pairs.good)
-    assert "out of the noise, at least 80 % as strong as is certain: a with b |" in said(sorted_pairs.good)
+    assert "tables of two columns in broad groups, in 1 of 3 pairs (within 5 % of all rows)" in said(sorted_pairs.good)
+    assert "relations in broad groups, certain and kept to 80 % of that or more: a with b |" in said(sorted_pairs.good)
     assert "two columns together in 1 more pair (within 20 %)" in said(sorted_pairs.care)
     assert "weaker in these rows than as released: a with c" in said(sorted_pairs.care)
     assert "tables of two columns in 1 pair (beyond 20 %)" in said(sorted_pairs.never)
@@ -228,10 +228,9 @@ def test_means_whose_errors_are_small_beside_them_are_of_use() -> None:
     ]
     sorted_columns = uses(report(*columns))
     assert sorted_columns is not None
-    assert "means and totals of age (errors of up to 2.1 % are to be expected) | 99 % quantiles of age" in said(
-        sorted_columns.good
-    )
-    assert "means and totals of pay (errors of up to 9 % are to be expected)" in said(sorted_columns.care)
+    words = "means, totals and 99 % quantiles of"
+    assert f"{words} age (errors of up to 2.1 % are to be expected)" in said(sorted_columns.good)
+    assert f"{words} pay (errors of up to 9 % are to be expected)" in said(sorted_columns.care)
 
 
 def test_quantiles_of_a_column_that_is_mostly_zeros_are_said_of_its_other_values() -> None:
