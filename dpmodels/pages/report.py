@@ -22,6 +22,7 @@ from dpmodels.pages.glance import (
 from dpmodels.pages.maps import scatter
 from dpmodels.pages.multiples import multiples, pair_tables, pairs_figure, rate_figures
 from dpmodels.pages.page import percent, render_page, short
+from dpmodels.pages.strip import strip
 from dpmodels.pages.uses import farther, uses
 from dpmodels.pages.words import MEANINGS, look_in_words, quantity_in_words
 from dpmodels.plural import counted
@@ -78,6 +79,7 @@ def render(facts: Mapping[str, Any]) -> str:
     if "about" in facts:
         return render_facts(facts, _privacy_in_words(facts["privacy"], None))
     numbers = [number_row(one) for one in facts["columns"] if "mean" in one]
+    tables, pairs, small = strip(multiples(facts["columns"]), pairs_figure(facts))
     return render_page(
         "report.html",
         report=facts,
@@ -85,8 +87,9 @@ def render(facts: Mapping[str, Any]) -> str:
         privacy=_privacy_in_words(facts["privacy"], facts.get("charged")),
         discoveries=facts["privacy"].get("discoveries", ()),
         map=_map(facts["map"]) if facts.get("map") else None,
-        tables=multiples(facts["columns"]),
-        pairs=pairs_figure(facts),
+        tables=tables,
+        pairs=pairs,
+        small=small,
         pair_tables=pair_tables(facts),
         rates=rate_figures(facts),
         uses=(sorted_out := uses(facts)),

@@ -1,0 +1,32 @@
+"""Small pictures refer to the large ones that a page has, each once, and lead to them."""
+
+import json
+import re
+
+from dpmodels.pages.report import render
+from tests.hand_off.make_golden import GOLDEN
+
+
+def page_of(*changes: str) -> str:
+    facts = json.loads((GOLDEN / "LAYOUT-13" / "targeted" / "report.json").read_text())
+    for name in changes:
+        facts[name] = None
+    return render(facts)
+
+
+def test_every_small_picture_is_one_of_a_large_one_of_the_same_name() -> None:
+    page = page_of()
+    small = re.findall(
+        r'<a href="#([\w-]+)"><svg[^>]*aria-hidden="true"><use href="#([\w-]+)"/></svg>([^<]+)</a>', page
+    )
+    large = dict(re.findall(r'<figcaption>([^<]+)(?:<span>[^<]*</span>)?</figcaption>\s*<svg id="([\w-]+)"', page))
+    assert len(small) == len(large) > 3 and page.count('id="map-of-pairs"') == 1
+    for link, reference, name in small:
+        assert link == reference == large["Within how much" if name == "all pairs" else name]
+    begin, strip = page.index('class="strip"'), page.index("<nav")
+    assert begin < strip < page.index('id="use"')
+
+
+def test_a_report_without_pairs_has_small_pictures_of_its_columns_alone() -> None:
+    page = page_of("pairs", "rates")
+    assert "all pairs" not in page and 'href="#column-0"' in page
