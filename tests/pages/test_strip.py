@@ -29,4 +29,4 @@ def test_every_small_picture_is_one_of_a_large_one_of_the_same_name() -> None:
 
 def test_a_report_without_pairs_has_small_pictures_of_its_columns_alone() -> None:
     page = page_of("pairs", "rates")
-    assert "all pairs" not in page and 'href="#column-0"' in page
+    assert 'href="#map-of-pairs"' not in page and 'href="#column-0"' in page
