@@ -13,6 +13,7 @@ from dpmodels.contract.implications import is_implication
 from dpmodels.contract.partition import Partition, partition_faults
 from dpmodels.contract.workload import Tables, workload_faults
 from dpmodels.errors import near
+from dpmodels.limits import MOST_RULES
 
 WORKLOAD: TypeAdapter[Any] = TypeAdapter(tuple[Tables, ...])
 PARTITION: TypeAdapter[Any] = TypeAdapter(Partition)
@@ -59,6 +60,8 @@ def _read(model: TypeAdapter[Any], content: Any) -> Any:
 def _of_constraints(texts: Any, columns: Mapping[str, Any]) -> Faults:
     """Name what is wrong with constraints; contradictions between several only where every column can be read."""
     if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+        return
+    if len(texts) > MOST_RULES:  # which is a fault, and to look at each would cost a minute
         return
     unread = [name for name, column in columns.items() if column is None]
     if not unread:
