@@ -267,6 +267,7 @@ def test_clients_under_other_names_are_no_second_budget(wards: tuple[Path, str],
     assert str(refusal.value).count(CHARGED) == 3 and entries_of(folder) == before
 
 
+@pytest.mark.nightly_if("central")
 def test_swapped_clients_are_refused_and_the_same_ones_are_not(wards: tuple[Path, str]) -> None:
     folder, trust = wards
     ledger = ledger_of(folder)
