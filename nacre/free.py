@@ -128,7 +128,8 @@ def means(
     if _is_boolean(run_of(run, home), column):
         cells[value], cells[figures[1]] = cells[column].astype(str).map({"true": 1.0, "false": 0.0}), 0.0
     if value not in cells:
-        raise Unsuitable(f"column {column} has no numbers; marginals(run, {', '.join(map(repr, columns))}) has shares")
+        shares = f"marginals(run, {', '.join(map(repr, columns))}) has shares"
+        raise Unsuitable(f"column {column} has no numbers; {shares}, and the mean of a `type: boolean` is that of true")
     if (cells[value].isna() & (cells[column] != "null")).any():
         raise Unsuitable(f"the release counts {column} beside {' and '.join(names)} in halves, nulls among values")
     counted = cells.dropna(subset=value).assign(**({} if names else {OF_ALL: column}))
