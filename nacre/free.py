@@ -161,6 +161,8 @@ def _means_of(cells: "pd.DataFrame", value: str, stddev: str, count: str, error:
     inside = sums((cells[count].clip(lower=0) * cells[stddev]) ** 2) ** 0.5 / known
     figures = {"count": records, "mean": mean, "standard_error": (noise**2 + inside**2) ** 0.5}
     reason = known.isna().map({True: f"count is below {STANDS:g} standard errors of it", False: ""})
+    values = cells[value].min(), cells[value].max()
+    reason = reason.mask((mean < values[0]) | (mean > values[1]), "noise puts it beyond every value of the column")
     return pd.DataFrame(figures | {"noise": noise, "inside": inside, "reason": reason})
 
 

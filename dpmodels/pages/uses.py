@@ -83,7 +83,7 @@ def _close(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], float], 
     kept = [one for one in relations(report).values() if one.is_kept]
     several = _places_of_several(report)
     if near := [one for one in kept if pairs[one.columns] <= FAR and not several & {*one.columns}]:
-        said = f"relations in broad groups, certain and kept to {percent(KEPT)} of that or more"
+        said = f"relations in broad groups, certain and at least {percent(KEPT)} as strong as released, noise aside"
         yield f"{said}: {_strongest(near, report)}"
     if close := sum(error <= CLOSE for error in pairs.values()):
         of_pairs = f"{close:,} of {counted(len(pairs), 'pair')}"

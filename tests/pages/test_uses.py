@@ -56,7 +56,7 @@ def test_pairs_are_counted_and_relations_named_by_whether_they_are_kept() -> Non
     sorted_pairs = uses(report(*(column(name, 0.01) for name in "abc"), distances=distances, target=0))
     assert sorted_pairs is not None
     assert "tables of two columns in broad groups, in 1 of 3 pairs (within 5 % of all rows)" in said(sorted_pairs.good)
-    assert "relations in broad groups, certain and kept to 80 % of that or more: a with b |" in said(sorted_pairs.good)
+    assert "certain and at least 80 % as strong as released, noise aside: a with b |" in said(sorted_pairs.good)
     assert "two columns together in 1 more pair (within 20 %)" in said(sorted_pairs.care)
     assert "weaker in these rows than as released: a with c" in said(sorted_pairs.care)
     assert "tables of two columns in 1 pair (beyond 20 %)" in said(sorted_pairs.never)
