@@ -170,14 +170,18 @@ def _is_known(column: Facts, figure: str) -> bool:
 
 
 def _amounts(report: Facts, above: float, most: float) -> Iterator[str]:
-    """Say of columns that are mostly 0 within what the quantiles of the other values are, as parts of these."""
+    """Say of columns that are mostly 0 within what the quantiles of the other values are, as parts of these.
+
+    Let F be the share of values up to x, F0 that of zeros, s = 1 - F0 in the synthetic rows, and e what F is off by at
+    most. Of the other values (F - F0) / s lie up to x, which is off by |e(x) - e(0) (1 - F')| / s: by 2 e / s at most.
+    """
     errors = dict[str, float]()
     for one in report["columns"]:
         if one["ordered"] and ZERO in one["labels"] and not unresolved(one) and "released" in one:
             part = sum(
                 share for label, share in zip(one["labels"], one["synthetic"], strict=True) if label not in STATES
             )
-            errors |= {one["name"]: rank_error(one) / max(part, 1e-9)} if part < MOSTLY else {}
+            errors |= {one["name"]: 2 * rank_error(one) / max(part, 1e-9)} if part < MOSTLY else {}
     if names := [name for name, error in errors.items() if above < error <= most]:
         worst = percent_up(max(map(errors.__getitem__, names)))
         bound = f"within {worst}" if most < math.inf else f"beyond {percent(above)}"

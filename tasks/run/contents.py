@@ -12,9 +12,10 @@ elsewhere and was encoded is known by its rows alone, so that it is fetched once
 values of the columns that its draft marks too, in any order. This notices a file that is copied, linked, fetched,
 renamed or given a new date every night, also under a changed schema; and the same rows in another format, or from a
 database, under the same columns in any order. It does not notice data of which one row was changed and that come in
-another order of bytes, other files of which a discovery reads other columns, or a client of a federation the same rows,
-what a client reads of a database server, what another home ingested, or anything once the sensitive zone was deleted. A
-table of a database in a file is also known by its name and the bytes of the file.
+another order of bytes, rows of users of which one unit takes fewer than another, in other files, other files of which a
+discovery reads other columns, or a client of a federation the same rows, what a client reads of a database server, what
+another home ingested, or anything once the sensitive zone was deleted. A table of a database in a file is also known by
+its name and the bytes of the file.
 
 What an ingest read is hashed once, and named beside its rows: a place elsewhere may hold something else afterwards.
 """
