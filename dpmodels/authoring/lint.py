@@ -228,7 +228,7 @@ def parse(text: str) -> tuple[Schema | Documents | Federation | Tree | None, lis
 def _derived_errors(data: Mapping[str, Any]) -> Iterator[ErrorDetails]:
     """Find what is wrong with the derived columns of a draft by themselves, whatever is discovered."""
     for column, place in columns_of(data).values():
-        if is_derived(column):
+        if is_derived(column) and column["type"] == "derived":
             try:
                 Derived.model_validate(column)
             except ValidationError as error:

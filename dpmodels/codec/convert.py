@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpmodels.arrays import Mask
+from dpmodels.arrays import Floats, Mask
 from dpmodels.codec.codes import Codes, code_type, number_codes
 from dpmodels.contract.base import APART, Modelled, decimal_digits, described, is_text, zone_of
 from dpmodels.contract.columns import (
@@ -336,6 +336,14 @@ def encode_numbers(column: Continuous, x: NDArray[np.float64]) -> tuple[NDArray[
     return states, np.where(states == 0, column.interval.to_unit(x), 0.0)
 
 
+def moments_of(column: Datetime, ticks: Floats, null: Mask) -> pa.Array:
+    """Turn ticks of a datetime into its output type."""
+    target = arrow_type(column)
+    unit = "D" if target == pa.date32() else target.unit
+    moments = np.rint(np.where(null, column.low, ticks)).astype(np.int64).astype(f"datetime64[{column.tick}]")
+    return pa.array(moments.astype(f"datetime64[{unit}]"), type=target, mask=null)
+
+
 def decode_column(column: Any, states: NDArray[np.int32], values: NDArray[np.float64]) -> pa.Array:
     """Turn one column's states and values back into its output type."""
     null = states == column.null_state if column.null_state is not None else np.zeros(len(states), dtype=np.bool_)
@@ -347,9 +355,7 @@ def decode_column(column: Any, states: NDArray[np.int32], values: NDArray[np.flo
         return pa.array(column.keys).cast(target).take(index)
     x = np.where(null, column.low, decode_numbers(column, states, values))
     if isinstance(column, Datetime):
-        unit = "D" if target == pa.date32() else target.unit
-        moments = np.rint(x).astype(np.int64).astype(f"datetime64[{column.tick}]")
-        return pa.array(moments.astype(f"datetime64[{unit}]"), type=target, mask=null)
+        return moments_of(column, x, null)
     if digits := decimal_digits(column.resolved_dtype):
         whole = np.rint(x * 10.0 ** digits[1]).astype(np.int64)
         return pa.array(whole, mask=null).view(pa.decimal64(18, digits[1])).cast(target)

@@ -1,7 +1,7 @@
 """Compute derived columns, for synthetic rows and for the gate, which compares a raw column with what it should be."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -9,14 +9,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpmodels.arrays import Floats, Mask
-from dpmodels.codec.convert import as_numbers, number_type, plain, states_of, to_floats
+from dpmodels.codec.convert import (
+    arrow_type,
+    as_numbers,
+    check_type,
+    joined,
+    moments_of,
+    number_type,
+    plain,
+    states_of,
+    to_floats,
+)
 from dpmodels.contract.base import described, is_text
-from dpmodels.contract.columns import Categorical, names_of
+from dpmodels.contract.columns import Categorical, computed, names_of
 from dpmodels.contract.derived import Derived
-from dpmodels.contract.formula import is_whole, reckon
+from dpmodels.contract.formula import SECONDS, is_whole, moment_of, names_in, reckon
+from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 
 Columns = Mapping[str, Any]
+YEARS, YEARS_IN_NANOSECONDS = (-62_135_596_800.0, 253_402_300_799.0), (-9.2e9, 9.2e9)
+"""The first and the last second from 1970 on of the years 1 to 9999, and of those that nanoseconds can tell."""
 CLOSE = {"int64": 0.0, "float32": 1e-5}
 """How far a raw number may lie from its formula, relative to it: by another order of the same sums."""
 
@@ -25,6 +38,8 @@ def derived_type(column: Derived, columns: Columns) -> pa.DataType:
     """Return the Arrow type that a derived column is handed over as."""
     if column.values is not None:
         return pa.array(list(column.values.values())).type
+    if moment := moment_of(str(column.formula), columns):
+        return arrow_type(moment)
     return number_type(column.dtype or ("int64" if is_whole(str(column.formula), columns) else "float64"))
 
 
@@ -32,7 +47,37 @@ def derive(column: Derived, columns: Columns, table: pa.Table | pa.RecordBatch) 
     """Return a derived column from the columns of a table that it follows from. Privacy: as sensitive as the table."""
     if column.values is not None:
         return _looked_up(column, columns[str(column.of)], table.column(str(column.of)))
+    if moment := moment_of(str(column.formula), columns):
+        ticks = _reckoned(column, columns, table)
+        first, last = YEARS_IN_NANOSECONDS if "[ns" in moment.resolved_dtype else YEARS
+        seconds = ticks * SECONDS[moment.tick]
+        return moments_of(moment, ticks, ~((first <= seconds) & (seconds <= last)))
     return _stored(_reckoned(column, columns, table), column, derived_type(column, columns))
+
+
+def with_computed(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterator[pa.RecordBatch]:
+    """Compute the columns of raw rows that the schema computes, each of its own row; a null gives null.
+
+    A column of such a name that the table has itself, as a synthetic one, is computed anew.
+
+    Privacy: Sensitive -> Sensitive; each row by itself (stability 1).
+
+    Raises:
+        DataError: a column that one is computed from is not of its type.
+    """
+    formulas = computed(schema.columns)
+    operands = {name: schema.raw[name] for formula in formulas.values() for name in names_in(formula)}
+    for batch in batches:
+        numbers = dict[str, Floats]()
+        for name, column in operands.items():
+            array = joined(batch.column(name))
+            check_type(name, column, array.type)
+            numbers[name] = as_numbers(column, array)
+        for name, formula in formulas.items():
+            array = pa.array(values := reckon(formula, numbers, operands), mask=np.isnan(values))
+            at = batch.schema.get_field_index(name)
+            batch = batch.append_column(name, array) if at < 0 else batch.set_column(at, name, array)
+        yield batch
 
 
 def _reckoned(column: Derived, columns: Columns, table: pa.Table | pa.RecordBatch) -> Floats:
@@ -67,6 +112,11 @@ def follows(name: str, columns: Columns, batch: pa.Table | pa.RecordBatch) -> Ma
     for other in column.operands:
         if other not in batch.schema.names:
             raise DataError(other, "is in the schema but not in the data")
+    if moment := column.formula and moment_of(column.formula, columns):
+        check_type(name, moment, batch.column(name).type)
+        ticks, sum_of = as_numbers(moment, batch.column(name)), _reckoned(column, columns, batch)
+        as_added: Mask = (ticks == sum_of) | np.isnan(ticks) | np.isnan(sum_of)
+        return as_added
     actual, expected = plain(batch.column(name)), derive(column, columns, batch)
     if pa.types.is_null(actual.type):
         return np.ones(len(actual), dtype=np.bool_)

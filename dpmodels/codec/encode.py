@@ -64,7 +64,7 @@ class Codec:
     @property
     def csv_types(self) -> dict[str, pa.DataType]:
         """Return the type to read each column of a CSV file as; wide, so that the schema judges and not the reader."""
-        return {name: csv_type(column) for name, column in self.schema.columns.items()}
+        return {name: csv_type(column) for name, column in self.schema.raw.items()}
 
     def check_names(self, names: Sequence[str], is_text: bool = False, nested: bool = False) -> None:
         """Refuse a table whose columns are not the schema's by name.
@@ -77,11 +77,11 @@ class Codec:
         Raises:
             DataError: a column is missing, unknown, or there twice.
         """
-        declared = self.schema.columns
-        for name in declared:
+        declared = self.schema.raw
+        for name in self.schema.columns:
             if names.count(name) > 1:
                 raise DataError(name, "is in the data more than once")
-        extra = count_unknown(declared, names)
+        extra = count_unknown(self.schema.columns, names)
         unknown = LACKED.format(counted(extra, "column"))
         if "" in names:
             unknown += f"; one has no name: {NAMELESS}"
@@ -106,7 +106,8 @@ class Codec:
         with all_faults() as each:
             for name, column in self.columns.items():
                 with each:
-                    check_type(name, column, arrow_schema.field(name).type)
+                    if name in self.schema.raw:
+                        check_type(name, column, arrow_schema.field(name).type)
             if self.schema.image:
                 name = self.schema.image[0]
                 with each:

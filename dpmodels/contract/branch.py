@@ -101,4 +101,6 @@ def column_faults(branch: Branch) -> Iterator[tuple[str, str]]:
             yield f"{key}.outside", "must be another policy: in a tree of tables no row is rejected"
         if getattr(column, "max_null_share", None) is not None:
             yield f"{key}.max_null_share", "must be left out: in a tree of tables no share of nulls is held to"
+        if getattr(column, "computed", None) is not None:
+            yield f"{key}.computed", "must be left out: in a tree of tables no column is computed; compute it before"
     yield from derived_faults(branch.columns)

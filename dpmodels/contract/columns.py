@@ -13,7 +13,7 @@ from dpmodels.contract.base import DTYPE, OUTSIDE, ColumnFaults, Modelled, overf
 from dpmodels.contract.continuous import Continuous
 from dpmodels.contract.datetimes import Datetime
 from dpmodels.contract.derived import Derived
-from dpmodels.contract.formula import faults_of
+from dpmodels.contract.formula import Misread, faults_of, is_whole, moment_of, names_in
 from dpmodels.contract.image import Image
 from dpmodels.contract.numbers import Integer, IntegerType, Number
 from dpmodels.contract.pattern import Pattern, read_pattern
@@ -232,9 +232,31 @@ def names_of(column: Modelled) -> list[str]:
     return [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
 
 
+def raw_columns(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns that a raw table has: what is computed as it is read is none of them.
+
+    A datetime that is derived from another is, of the raw table, a datetime of the same kind.
+    """
+    return {
+        name: (isinstance(one, Derived) and one.formula and moment_of(one.formula, columns)) or one
+        for name, one in columns.items()
+        if name not in computed(columns)
+    }
+
+
+def computed(columns: Mapping[str, Any]) -> dict[str, str]:
+    """Return the columns that are computed as a raw table is read, with their formulas."""
+    return {name: one.computed for name, one in columns.items() if isinstance(one, Integer | Number) and one.computed}
+
+
 def derived_faults(columns: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Name what is wrong with the derived columns of a schema, as (place in the file, message)."""
+    """Name what is wrong with derived and computed columns of a schema, as (place in the file, message)."""
+    raw: dict[str, Any] | None = None
     for name, column in columns.items():
+        if isinstance(column, Integer | Number) and column.computed is not None:
+            raw = raw or raw_columns(columns)
+            if message := _computed_fault(column, raw):
+                yield f"columns.{name}.computed", f"`{column.computed}` {message}"
         if not isinstance(column, Derived):
             continue
         if column.formula is not None:
@@ -246,6 +268,20 @@ def derived_faults(columns: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"columns.{name}.of", f"`{column.of}` must be a categorical or boolean column"
         elif missing := [one for one in names_of(other) if one not in (column.values or {})]:
             yield f"columns.{name}.values", f"must say what `{missing[0]}` of `{column.of}` stands for"
+
+
+def _computed_fault(column: Integer | Number, raw: Mapping[str, Any]) -> str:
+    """Say why the rows of a raw table do not tell a computed column, or return an empty text."""
+    formula = str(column.computed)
+    try:
+        names_in(formula)
+    except Misread as fault:
+        return str(fault)
+    if message := faults_of(formula, raw):
+        return f"{message} of the file" if message.endswith("is no column") else message
+    if moment_of(formula, raw):
+        return "gives a datetime, and this column is of numbers; such as `days_between(start, end)`"
+    return "" if isinstance(column, Number) or is_whole(formula, raw) else "gives numbers that are not whole"
 
 
 Column = Annotated[

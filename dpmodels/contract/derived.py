@@ -8,8 +8,9 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
 
 from dpmodels.contract.base import DTYPE, ColumnFaults, decimal_digits, of_form
-from dpmodels.contract.formula import LONGEST, Misread, names_in
+from dpmodels.contract.formula import Misread, names_in
 from dpmodels.frozen import Strict
+from dpmodels.limits import LONGEST_FORMULA
 
 FormulaType = Annotated[
     str, of_form(r"int64|float64|float32|decimal\(\d+, ?\d+\)", "int64, float64, float32 or decimal(DIGITS, DECIMALS)")
@@ -28,9 +29,9 @@ class Derived(Strict):
     """
 
     type: Annotated[Literal["derived"], Field(description="What follows from other columns, and is never modeled.")]
-    formula: Annotated[str | None, Field(max_length=LONGEST, description="What it is, of columns on an interval.")] = (
-        None
-    )
+    formula: Annotated[
+        str | None, Field(max_length=LONGEST_FORMULA, description="What it is, of columns on an interval.")
+    ] = None
     of: Annotated[str | None, Field(description="The column that its values are looked up by.")] = None
     values: Annotated[
         dict[str, StrictBool | StrictInt | StrictFloat | StrictStr] | None,

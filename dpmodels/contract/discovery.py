@@ -142,7 +142,7 @@ def marks(data: Any) -> dict[str, tuple[str, ...]]:
 
 
 def _marked_keys(column: Any) -> tuple[str, ...]:
-    if not (_is_map(column) and isinstance(column.get("type"), str)):
+    if not (_is_map(column) and isinstance(column.get("type"), str)) or "computed" in column:
         return ()
     return tuple(key for key in MARKABLE.get(column["type"], ()) if column.get(key) == WORD)
 
@@ -186,8 +186,8 @@ def _filled_table(data: Mapping[str, Any], known: Collection[str], waiting: Coll
 
 
 def is_derived(column: Any) -> bool:
-    """Tell whether a column of a file is a derived one."""
-    return _is_map(column) and column.get("type") == "derived"
+    """Tell whether a column of a file is a derived or a computed one, which waits for what it follows from."""
+    return _is_map(column) and (column.get("type") == "derived" or "computed" in column)
 
 
 def _is_checked(text: str, columns: Collection[str], waiting: Collection[str]) -> bool:
@@ -228,7 +228,7 @@ def contract_of(data: Mapping[str, Any], checked: Schema | Tree) -> Discovery:
     return Discovery(
         name=checked.name,
         unit=checked.unit,
-        columns=tuple(columns),
+        columns=tuple(name for name, (column, _) in columns.items() if "computed" not in column),
         wanted={name: MarkedKeys(type=columns[name][0]["type"], keys=keys) for name, keys in marks(data).items()},
         tables={} if tree is None else {name: _joined_table(tree, name) for name in tree.tables},
     )

@@ -8,6 +8,7 @@ an operand is null, and where the result is no finite number, as after a divisio
 import ast
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,6 @@ Operands = Mapping[str, Floats]
 ONLY = "may hold only numbers, names of columns, + - * / // %, parentheses and functions"
 COMMA = "has a comma in a number: decimals have a point, as in 0.19, and thousands no mark, as in 1000"
 ROUNDED = "gives `round` decimals, and it rounds to whole numbers; write `round: {decimals}` beside the formula"
-LONGEST = 200  # characters; so no formula is nested too deeply to be read
 MOST = 2**53
 SECONDS = {"D": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 ARITHMETIC: dict[type[ast.operator], Callable[[Floats, Floats], Floats]] = {
@@ -41,7 +41,9 @@ OF_NUMBERS: dict[str, tuple[int, Callable[..., Floats]]] = {
 }
 OF_MOMENTS = ("year", "month", "day", "weekday", "hour", "minute")
 BETWEEN = {"days_between": 86400.0, "seconds_between": 1.0}
-FUNCTIONS = (*OF_NUMBERS, *OF_MOMENTS, *BETWEEN)
+LATER = {"add_days": 86400.0, "add_seconds": 1.0}
+FUNCTIONS = (*OF_NUMBERS, *OF_MOMENTS, *BETWEEN, *LATER)
+WITHIN = "reckons with `{}`, a datetime, as with a number; {}"
 
 
 class Misread(ValueError):
@@ -71,10 +73,22 @@ def names_in(text: str) -> list[str]:
 def faults_of(text: str, columns: Mapping[str, object]) -> str:
     """Say what keeps a formula from being reckoned on these columns, or return an empty text."""
     try:
-        _kind(parsed(text), columns)
+        node = parsed(text)
+        if _is_moment(node):
+            _check_moment(node.args[0], columns)
+            _kind(node.args[1], columns)
+        else:
+            _kind(node, columns)
     except Misread as fault:
         return str(fault)
     return "" if names_in(text) else "names no column"
+
+
+def moment_of(text: str, columns: Mapping[str, object]) -> Datetime | None:
+    """Return the datetime that a formula adds to, whose kind its result is of; None where it gives numbers."""
+    node = parsed(text)
+    column = columns.get(_columns(node)[0]) if _is_moment(node) else None
+    return column if isinstance(column, Datetime) else None
 
 
 def is_whole(text: str, columns: Mapping[str, object]) -> bool:
@@ -106,7 +120,7 @@ def _check(node: ast.expr) -> None:
         name = node.func.id
         if name not in FUNCTIONS:
             raise Misread(f"calls `{name}`; the functions are {', '.join(FUNCTIONS)}")
-        arity = OF_NUMBERS[name][0] if name in OF_NUMBERS else 1 + (name in BETWEEN)
+        arity = OF_NUMBERS[name][0] if name in OF_NUMBERS else 1 + (name in (*BETWEEN, *LATER))
         if name == "round" and len(node.args) == 2 and isinstance(node.args[1], ast.Constant):
             raise Misread(ROUNDED.format(decimals=node.args[1].value))
         if len(node.args) != arity:
@@ -136,16 +150,17 @@ def _kind(node: ast.expr, columns: Mapping[str, object]) -> bool:
     if isinstance(node, ast.Name):
         column = _column(node, columns)
         if isinstance(column, Datetime):
-            raise Misread(f"reckons with `{node.id}`, a datetime, as with a number; take year({node.id}) or the like")
+            raise Misread(WITHIN.format(node.id, f"take year({node.id}) or the like"))
         return isinstance(column, Integer)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         name = node.func.id
         if name in OF_NUMBERS:
             whole = [_kind(operand, columns) for operand in node.args]
             return all(whole) or name in ("floor", "round")
+        if name in LATER:
+            raise Misread(WITHIN.format(f"{name}(...)", "it must be the whole formula"))
         for operand in node.args:
-            if not isinstance(operand, ast.Name) or not isinstance(_column(operand, columns), Datetime):
-                raise Misread(f"gives `{name}` something other than a datetime column")
+            _check_moment(operand, columns)
         return True
     if isinstance(node, ast.UnaryOp):
         return _kind(node.operand, columns)
@@ -153,6 +168,16 @@ def _kind(node: ast.expr, columns: Mapping[str, object]) -> bool:
         sides = [_kind(side, columns) for side in (node.left, node.right)]
         return all(sides) and not isinstance(node.op, ast.Div)
     raise Misread(ONLY)
+
+
+def _is_moment(node: ast.expr) -> TypeGuard[ast.Call]:
+    """Tell whether a formula gives datetimes: one that is later than another by some time."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in LATER
+
+
+def _check_moment(operand: ast.expr, columns: Mapping[str, object]) -> None:
+    if not isinstance(operand, ast.Name) or not isinstance(_column(operand, columns), Datetime):
+        raise Misread("gives a function of datetimes something other than a datetime column")
 
 
 def _column(node: ast.Name, columns: Mapping[str, object]) -> Continuous:
@@ -182,6 +207,10 @@ def _value(node: ast.expr, operands: Operands, columns: Mapping[str, object]) ->
 def _called(name: str, node: ast.Call, operands: Operands, columns: Mapping[str, object]) -> Floats:
     if name in OF_NUMBERS:
         return OF_NUMBERS[name][1](*(_value(operand, operands, columns) for operand in node.args))
+    if name in LATER and isinstance(first := node.args[0], ast.Name):
+        ticks, column = operands[first.id], columns[first.id]
+        tick = SECONDS[column.tick] if isinstance(column, Datetime) else 1.0
+        return ticks + np.floor(_value(node.args[1], operands, columns) * (LATER[name] / tick))
     arguments = [(operands[one.id], columns[one.id]) for one in node.args if isinstance(one, ast.Name)]
     seconds = [ticks * SECONDS[column.tick] for ticks, column in arguments if isinstance(column, Datetime)]
     if name in BETWEEN:

@@ -27,8 +27,9 @@ MAY_REPEAT = (
 )
 OF_DATES = "` keeps the order of two dates, but not how far apart they are"
 APART = (
-    f"`{{rule}}{OF_DATES}, where that is less than a cell of either. "
-    "In the schema, a column of the days between instead of {upper} keeps it (docs/validation.md)"
+    f"`{{rule}}{OF_DATES}, where that is less than a cell of either. In the schema, two columns in place of this rule "
+    "and of {upper} keep it (docs/validation.md): {name}: {{type: integer, min: {least}, max: {most}, computed: "
+    '"{unit}s_between({lower}, {upper})"}}, and {upper}: {{type: derived, formula: "add_{unit}s({lower}, {name})"}}'
 )
 WIDE = 1000
 """From which bound on values of a column that begins at 0 are likely to be amounts."""
@@ -51,7 +52,7 @@ def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit, rules: Iterable[Co
     """Say in a sentence each what is to be looked at again."""
     for rule in rules:
         if all(isinstance(columns.get(name), Datetime) for name in (rule.lower, rule.upper)):
-            yield APART.format(rule=rule, upper=rule.upper)
+            yield _between(rule, columns[rule.lower])
     if unit.user is not None and unit.max_rows == 1:
         yield FIRST_ROWS
     dropped = [name for name, column in columns.items() if isinstance(column, Identifier) and column.keep == "drop"]
@@ -65,6 +66,14 @@ def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit, rules: Iterable[Co
             decimals = [getattr(columns.get(operand), "decimals", None) or 0 for operand in column.operands]
             if all(decimals):
                 yield UNROUNDED.format(name=name, decimals=max(decimals))
+
+
+def _between(rule: Constraint, lower: Datetime) -> str:
+    """Say how a schema keeps the time between two dates of a rule."""
+    unit = "day" if lower.resolution == "day" else "second"
+    name, least = f"{unit}s_to_{rule.upper}", int(rule.strict)
+    most = "MOST_" + f"{unit}s".upper()
+    return APART.format(rule=rule, lower=rule.lower, upper=rule.upper, unit=unit, name=name, least=least, most=most)
 
 
 def of_amounts(columns: Mapping[str, Any]) -> str:

@@ -7,13 +7,7 @@ from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import (
-    Field,
-    ValidationError,
-    field_serializer,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, ValidationError, field_serializer, field_validator, model_validator
 
 from dpmodels.contract.base import ColumnFaults, columns_in_short
 from dpmodels.contract.columns import (
@@ -23,12 +17,15 @@ from dpmodels.contract.columns import (
     Identifier,
     Image,
     Modelled,
+    computed,
     derived_faults,
+    raw_columns,
     too_few,
 )
 from dpmodels.contract.constraints import Constraint, constraint_faults
 from dpmodels.contract.discovery_charge import Discovered, Sources, discovery_faults
 from dpmodels.contract.family import Users, flat_columns, users_faults
+from dpmodels.contract.formula import names_in
 from dpmodels.contract.implications import Implication, is_implication
 from dpmodels.contract.partition import Partition, narrowed, partition_faults
 from dpmodels.contract.remarks import remarks_of
@@ -156,6 +153,11 @@ class Schema(Strict):
         return {name: column for name, column in self.columns.items() if isinstance(column, Derived)}
 
     @cached_property
+    def raw(self) -> dict[str, Any]:
+        """Return the columns that a raw table has, without those that are computed as it is read."""
+        return raw_columns(self.columns)
+
+    @cached_property
     def image(self) -> tuple[str, Image] | None:
         """Return the image column and its name, if there is one."""
         return next(((name, column) for name, column in self.columns.items() if isinstance(column, Image)), None)
@@ -222,7 +224,8 @@ class Schema(Strict):
     def without(self, names: Collection[str]) -> "Schema":
         """Return the schema of a table of which some columns are looked at by name alone, with no rule about them."""
         unread = {*names, *(name for name, one in self.derived.items() if {*one.operands} & {*names})}
-        columns = {name: LEFT_OUT if name in unread else one for name, one in self.columns.items()}
+        unread |= (gone := {name for name, one in computed(self.columns).items() if {*names_in(one)} & unread})
+        columns = {n: LEFT_OUT if n in unread else one for n, one in self.columns.items() if n not in gone}
         rules = tuple(text for text in self.constraints if not unread & _columns_in(text, self.columns))
         part = None if self.partition is None or self.partition.column in unread else self.partition
         return Schema.model_construct(

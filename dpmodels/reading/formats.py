@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 from dpmodels.codec.convert import laid_out
 from dpmodels.codec.encode import Codec
 from dpmodels.codec.text_values import cast_text, with_text_read, written_as_text
-from dpmodels.contract.columns import Categorical, Identifier
+from dpmodels.contract.columns import Categorical, Identifier, computed
+from dpmodels.contract.formula import names_in
 from dpmodels.errors import DataError
 from dpmodels.limits import LONGEST_RECORD
 from dpmodels.reading.data_files import FAILURES, DataFile
@@ -151,7 +152,7 @@ def _read_arrow(part: Part, _: int) -> Batches:
 def _csv(file: DataFile, codec: Codec) -> list[Part]:
     """Open a file with a header, which is the only line that is looked at."""
     keys = [key for key, _ in file.keys]
-    form = csv_form(file, set(codec.schema.columns) - set(keys))
+    form = csv_form(file, set(codec.schema.raw) - set(keys))
     codec.check_names([*form.names, *keys], is_text=True)
     codec.check_types(pa.schema(codec.csv_types.items()))
     return [Part(file, codec.csv_types, form)]
@@ -189,13 +190,17 @@ def _read_table(part: Part, batch_rows: int) -> Batches:
 def _json(file: DataFile, codec: Codec, keys: Sequence[str] = ()) -> list[Part]:
     """Open a file of one object a line; a column that is looked at is read as what its first value is, others not."""
     kinds, row, apart = codec.csv_types, first_object(file), codec.schema.partition
+    looked_at = {
+        *codec.columns,
+        *(one for formula in computed(codec.schema.columns).values() for one in names_in(formula)),
+    }
     explicit, parts, key_columns = [], [], (codec.schema.unit.user, *keys, apart and apart.column)
     for name, value in ((name, row.get(name)) for name in kinds if name not in dict(file.keys)):
-        if isinstance(value, dict | list) and name in codec.columns:
+        if isinstance(value, dict | list) and name in looked_at:
             parts.append((name, pa.array([value]).type))
             continue
-        spoken = isinstance(value, str) or (value is None and name not in codec.columns)
-        if name in codec.columns:
+        spoken = isinstance(value, str) or (value is None and name not in looked_at)
+        if name in looked_at:
             explicit.append((name, pa.string() if spoken or pa.types.is_temporal(kinds[name]) else kinds[name]))
         elif name in key_columns or (
             not codec.columns and codec.schema.columns[name] != DROPPED

@@ -100,7 +100,7 @@ def check_data(config: SynthesizeConfig, prepared: Prepared) -> None:
     elif contract.is_table and check_database(config.data).get_backend_name() in NAMED_WITHOUT_ROWS:
         answered = contract if contract.users is None else contract.children if config.parents else contract.joined
         names = names_of_query(without_rows(Source(config.data, config.query)))
-        if answered.columns.keys() - names:  # one too many may be one of two that have one name
+        if answered.raw.keys() - names:  # one too many may be one of two that have one name
             Codec(answered).check_names(names)
 
 

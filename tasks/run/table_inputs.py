@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from dpmodels.codec.encode import Codec
 from dpmodels.codec.text_values import written_as_text
+from dpmodels.contract.columns import computed
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.gate.suite import dropped_from
@@ -50,10 +51,10 @@ def is_path(data: str) -> bool:
 def _is_typed(path: Path, schema: Schema) -> bool:
     """Tell whether a table is Parquet without text to be read; what is not there is told by whoever reads it."""
     files = find_files(str(path)) if path.exists() and path.suffix != ".npz" else []
-    kinds = {} if schema.users else Codec(schema).csv_types
+    kinds, alike = {} if schema.users else Codec(schema).csv_types, not computed(schema.columns)
     with suppress(*FAILURES):
-        return all(one.format == "parquet" and not written_as_text(pq.read_schema(one.path), kinds) for one in files)
-    return True
+        alike &= all(one.format == "parquet" and not written_as_text(pq.read_schema(one.path), kinds) for one in files)
+    return alike
 
 
 def is_raw(data: str, schema: Schema) -> bool:
@@ -65,7 +66,7 @@ def is_raw(data: str, schema: Schema) -> bool:
         return False
     with suppress(DataError, *FAILURES):
         file = find_files(data)[0]
-        return {*_names_in(file, schema), *dict(file.keys)} >= schema.columns.keys()
+        return {*_names_in(file, schema), *dict(file.keys)} >= schema.raw.keys()
     return False
 
 

@@ -1,18 +1,24 @@
 """Columns that follow from others: read, refused, held at the gate, and exact in every synthetic row."""
 
-from datetime import datetime
+import re
+from datetime import date, datetime
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 
 from dpmodels.authoring.lint import parse
 from dpmodels.codec.derive import derive, follows
-from dpmodels.codec.encode import Codec
+from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.formula import Misread, names_in, reckon
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate
+from dpmodels.reading.load import load_parts
 from tests.kit.errors import refused
 
 FLIGHTS = """
@@ -268,3 +274,125 @@ def test_decimals_that_no_derived_column_can_keep_are_refused(keys: str, where: 
     assert schema is None
     [fault] = [one for one in faults if one.where == f"columns.net.{where}"]
     assert message in fault.message
+
+
+STAYS = """
+name: stays
+columns:
+  admitted: {type: datetime, min: 2018-01-01, max: 2022-12-31}
+  stay: {type: integer, min: 0, max: 60, nullable: true, computed: "days_between(admitted, discharged)"}
+  discharged: {type: derived, formula: "add_days(admitted, stay)"}
+"""
+
+
+def make_stays(rows: int = 300) -> pa.Table:
+    rng = np.random.default_rng(3)
+    admitted = np.datetime64("2018-01-01") + rng.integers(0, 1826, rows)
+    discharged, null = admitted + np.minimum(rng.geometric(0.2, rows), 60), rng.random(rows) < 0.1
+    return pa.table({"admitted": pa.array(admitted), "discharged": pa.array(discharged, mask=null)})
+
+
+def write(table: pa.Table, path: Path) -> Path:
+    """Write a table in the format of a path."""
+    frame = table.to_pandas()
+    if path.suffix == ".csv":
+        pa.csv.write_csv(table, path)
+    elif path.suffix == ".parquet":
+        pq.write_table(table, path)
+    elif path.suffix == ".arrow":
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+    elif path.suffix == ".jsonl":
+        frame.astype(str).replace("None", None).to_json(path, orient="records", lines=True)
+    else:
+        frame.to_excel(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet", "jsonl", "xlsx", "arrow"])
+def test_a_computed_column_comes_back_from_every_format_with_the_date_it_was_computed_from(tmp_path, format) -> None:
+    schema, table = make_schema(STAYS), make_stays()
+    (part,) = load_parts(write(table, tmp_path / f"stays.{format}"), schema, 64)
+    codec = Codec(schema)
+    records = [codec.encode(batch) for batch in part.reveal()]
+    decoded = codec.decode(Records.concat(records))
+    assert decoded.column_names == ["admitted", "stay", "discharged"]
+    assert decoded.select(["admitted", "discharged"]).equals(table.cast(decoded.select([0, 2]).schema))
+    days = pc.days_between(table["admitted"], table["discharged"])
+    assert decoded["stay"].to_pylist() == days.to_pylist()
+    gate = Gate(schema, raw=False)
+    assert gate.check(decoded)
+    later = pc.add(decoded["discharged"].cast(pa.int32()), pa.scalar(1, pa.int32())).cast(pa.date32())
+    assert not follows("discharged", schema.columns, decoded.set_column(2, "discharged", later))[
+        days.is_valid().to_numpy()
+    ].any()
+
+
+def test_a_computed_column_that_the_table_has_is_computed_anew(tmp_path) -> None:
+    table = make_stays().append_column("stay", pa.array(np.full(300, 59)))
+    (part,) = load_parts(write(table, tmp_path / "stays.parquet"), make_schema(STAYS), 400)
+    (batch,) = part.reveal()
+    assert batch["stay"].cast(pa.int64()).equals(pc.days_between(table["admitted"], table["discharged"]).chunk(0))
+
+
+def test_times_are_added_in_their_resolution_and_beyond_the_years_there_are_none() -> None:
+    text = STAYS.replace("2022-12-31}", "2022-12-31, resolution: minute}").replace("add_days", "add_seconds")
+    schema = make_schema(text.replace("days_between", "seconds_between").replace("max: 60", "max: 1000000000000"))
+    rows = {"admitted": [datetime(2020, 1, 1, 12, 30)] * 4, "stay": [0, 59, 60, 10**12]}
+    later = derive(schema.derived["discharged"], schema.columns, pa.RecordBatch.from_pydict(rows))
+    assert later.type == pa.timestamp("us")
+    assert later.to_pylist() == [*[datetime(2020, 1, 1, 12, 30)] * 2, datetime(2020, 1, 1, 12, 31), None]
+
+
+@pytest.mark.parametrize(
+    ("computed", "says"),
+    [
+        ("days_between(admitted, left)", "names `left`, which is no column of the file"),
+        ("days_between(admitted, stay)", "names `stay`, which is no column of the file"),
+        ("days_between(admitted, 3)", "something other than a datetime column"),
+        ("add_days(admitted, 3)", "gives a datetime, and this column is of numbers"),
+        ("1 + add_days(admitted, 3)", "it must be the whole formula"),
+        ("year(discharged) / 2", "gives numbers that are not whole"),
+        ("discharged - admitted", "take year(discharged) or the like"),
+        ("days_between(admitted", "is no formula"),
+    ],
+)
+def test_a_column_is_computed_from_columns_of_the_file(computed, says) -> None:
+    schema, faults = parse(STAYS.replace("days_between(admitted, discharged)", computed))
+    assert schema is None and len(faults) == 1 and says in str(faults[0])
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet", "xlsx"])
+def test_a_table_without_what_is_computed_from_is_refused_by_name(tmp_path, format) -> None:
+    with refused(DataError, "discharged"):
+        load_parts(write(make_stays().select(["admitted"]), tmp_path / f"stays.{format}"), make_schema(STAYS), 64)
+
+
+def test_a_column_is_not_computed_from_what_is_no_date(tmp_path) -> None:
+    table = make_stays().set_column(1, "discharged", pa.array(np.arange(300)))
+    (part,) = load_parts(write(table, tmp_path / "stays.parquet"), make_schema(STAYS), 64)
+    with refused(DataError, "discharged"):
+        list(part.reveal())
+
+
+def test_a_row_moves_no_others_computed_value(tmp_path) -> None:
+    """Stability 1: a row that is inserted first, in the middle or last changes no other row as it is read."""
+    schema, table = make_schema(STAYS), make_stays(64)
+    more = pa.table({"admitted": [date(2018, 1, 1)], "discharged": [date(2022, 12, 31)]}, schema=table.schema)
+    for place in (0, 32, 64):
+        both = pa.concat_tables([table[:place], more, table[place:]])
+        (part,) = load_parts(write(both, tmp_path / f"{place}.parquet"), schema, 16)
+        stays = [value for batch in part.reveal() for value in batch["stay"].to_pylist()]
+        assert stays.pop(place) == 1825
+        assert stays == pc.days_between(table["admitted"], table["discharged"]).to_pylist()
+
+
+def test_the_lint_says_how_to_keep_what_lies_between_two_dates() -> None:
+    text = "name: x\nconstraints: [a <= b]\ncolumns:\n"
+    days = "  {}: {{type: datetime, min: 2020-01-01, max: 2020-12-31}}\n"
+    schema = make_schema(text + days.format("a") + days.format("b"))
+    said = next(one for one in schema.remarks if "computed" in one)
+    lines = re.findall(r"(\w+): (\{.+?\"\})", said)
+    assert [name for name, _ in lines] == ["days_to_b", "b"]
+    made = "name: x\ncolumns:\n" + days.format("a") + "".join(f"  {name}: {rest}\n" for name, rest in lines)
+    assert list(make_schema(made.replace("MOST_DAYS", "99")).raw) == ["a", "b"]

@@ -17,7 +17,7 @@ RECORD, USER = PrivacyUnit(), PrivacyUnit(kind="user", user="patient", max_rows=
 def test_two_dates_in_order_are_said_to_lose_what_lies_between_them() -> None:
     rule = Constraint("start", "end", strict=False)
     (remark,) = remarks_of(DATES, RECORD, [rule])
-    assert "`start <= end`" in remark and "instead of end" in remark
+    assert "`start <= end`" in remark and "end: {type: derived" in remark
     assert not list(remarks_of({"start": DATES["start"]}, RECORD, [rule]))
 
 

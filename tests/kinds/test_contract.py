@@ -239,7 +239,7 @@ def ledgers(request: pytest.FixtureRequest) -> str:
     return request.getfixturevalue("postgres_server") if postgres.programs() else ""
 
 
-@pytest.mark.nightly_if("users", "images of pearl", "central trust")
+@pytest.mark.nightly_if("users", "images of pearl", "central trust", "federation")
 def test_an_officer_signs_and_postgresql_keeps_the_ledger(ended: Ended, ledgers: str, tmp_path: Path) -> None:
     kind = ended.site.kind
     url = postgres.new_database(ledgers, "kind_" + kind.name.replace(" ", "_")) if ledgers else ""

@@ -77,7 +77,7 @@ def test_it_spends_its_budget_and_no_more(method, epsilon):
 
 
 @every_method
-@pytest.mark.nightly_if("p3gm-ae", "dp-gan", "dp-gm", "dp-vae", "dpkg")  # beside p3gm, which trains as they do
+@pytest.mark.nightly_if("p3gm-ae", "dp-gan", "dp-gm", "dp-vae", "dpkg", "privbayes")  # beside p3gm and nacre-tree
 def test_the_audit_holds_whatever_it_looks_at(tmp_path, method):
     """Neighbors of every extreme first, in the middle and last; noise, batches and choices; kills, order and seeds."""
     audit = audited(method, tmp_path)

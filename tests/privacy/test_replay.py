@@ -26,6 +26,7 @@ def test_with_the_release_copied_every_public_output_is_the_same(tmp_path, metho
     assert len(found) >= 5 and [one.says for one in found if not one.holds] == []
 
 
+@pytest.mark.nightly_if("document-sketch", "federated-heads", "federated-moments")
 @pytest.mark.parametrize("method", ["deep-candidate", "document-sketch", *MEASUREMENT])
 def test_whole_runs_of_documents_and_federations_leave_the_same_for_other_data(tmp_path, method):
     """Quite other letters and clients, and neighbors: the home, the hand-off, the ledger and the words are the same."""
@@ -33,6 +34,7 @@ def test_whole_runs_of_documents_and_federations_leave_the_same_for_other_data(t
     assert len(found) >= 5 and [one.says for one in found if not one.holds] == []
 
 
+@pytest.mark.nightly_if("pearl")
 @pytest.mark.parametrize("method", METHODS)
 def test_with_the_noise_fixed_the_bundle_differs_through_the_released_vector_alone(tmp_path, monkeypatch, method):
     """Fed the same noise, neighbours release vectors a sensitivity apart; what is not made of them does not move."""
@@ -73,6 +75,7 @@ def test_with_the_release_copied_the_scores_differ_by_one_record_at_most(tmp_pat
     assert (step > 0).sum() == 6 and (step < 0).sum() == 0  # two classifiers and four columns
 
 
+@pytest.mark.nightly_if("pearl")
 @pytest.mark.parametrize("method", ["pearl", "nacre"])
 def test_the_order_and_the_chunks_of_the_rows_change_nothing(tmp_path: Path, monkeypatch, method):
     monkeypatch.setattr(gaussian, "_sampler", lambda values, scale: values)
