@@ -83,7 +83,7 @@ def _close(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], float], 
     kept = [one for one in relations(report).values() if one.is_kept]
     several = _places_of_several(report)
     if near := [one for one in kept if pairs[one.columns] <= FAR and not several & {*one.columns}]:
-        said = f"relations in broad groups, certain and at least {percent(KEPT)} as strong as released, noise aside"
+        said = f"which columns go together and how, in broad groups, at least {percent(KEPT)} as strong as released"
         yield f"{said}: {_strongest(near, report)}"
     if close := sum(error <= CLOSE for error in pairs.values()):
         of_pairs = f"{close:,} of {counted(len(pairs), 'pair')}"
@@ -109,8 +109,8 @@ def _with_care(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], floa
     if likely := likely_relations(report):
         said = f"relations that stand out of the noise less clearly, of which one in {1 / FALSE:.0f} may be noise"
         yield f"{said}: {_strongest([*likely.values()], report)}"
-    if weaker := [one for one in relations(report).values() if one.is_weakened]:
-        yield f"relations that are weaker in these rows than as released: {_strongest(weaker, report)}"
+    if weaker := [one for one in relations(report).values() if one.is_certain and not one.is_kept]:
+        yield f"relations that are there for certain, and weaker in these rows than as released: {_strongest(weaker, report)}"
     yield from _figures(report, CLOSE, FAR)
     yield from _figures(report, FAR, math.inf)
 
@@ -131,6 +131,8 @@ def _never(
     if number := sum(error > FAR for error in pairs.values()):
         yield f"tables of two columns in {counted(number, 'pair')} (beyond {percent(FAR)})"
     yield from _rates(report, 1.0, math.inf)
+    if few := _with_few(report):
+        yield f"rates in groups of less than {percent(SMALL)} of the rows (some of {listed(few)})"
     every = relations(report).values()
     likely = likely_relations(report)
     if hidden := [one for one in every if not one.is_certain and one.columns not in likely]:
@@ -227,6 +229,13 @@ def counting(shares: Sequence[float]) -> list[int]:
     """Return the places of the groups whose rates count: the two largest, and every other that is not small."""
     largest = sorted(range(len(shares)), key=lambda index: -shares[index])
     return [index for rank, index in enumerate(largest) if rank < 2 or shares[index] >= SMALL]
+
+
+def _with_few(report: Facts) -> list[str]:
+    """Name the columns of which a group has so few rows that its rate does not count for its column."""
+    rates = report.get("rates") or {"columns": ()}
+    few = [one for one in rates["columns"] if len(counting(one["share"])) < len(one["share"])]
+    return [report["columns"][one["column"]]["name"] for one in few]
 
 
 def whole_rate(report: Facts) -> float:

@@ -56,7 +56,9 @@ def test_pairs_are_counted_and_relations_named_by_whether_they_are_kept() -> Non
     sorted_pairs = uses(report(*(column(name, 0.01) for name in "abc"), distances=distances, target=0))
     assert sorted_pairs is not None
     assert "tables of two columns in broad groups, in 1 of 3 pairs (within 5 % of all rows)" in said(sorted_pairs.good)
-    assert "certain and at least 80 % as strong as released, noise aside: a with b |" in said(sorted_pairs.good)
+    assert "go together and how, in broad groups, at least 80 % as strong as released: a with b |" in said(
+        sorted_pairs.good
+    )
     assert "two columns together in 1 more pair (within 20 %)" in said(sorted_pairs.care)
     assert "weaker in these rows than as released: a with c" in said(sorted_pairs.care)
     assert "tables of two columns in 1 pair (beyond 20 %)" in said(sorted_pairs.never)
@@ -166,6 +168,7 @@ def test_a_relation_is_certain_beyond_noise_and_weakened_beyond_what_noise_added
     assert kept.is_certain and not kept.is_weakened
     noisy = replace(kept, released=0.3, likely=0.15, most=0.19, synthetic=0.13)
     assert noisy.is_certain and not noisy.is_weakened  # .15 are real at least, of which .12 are 4 fifths
+    assert not noisy.is_kept and replace(noisy, synthetic=0.24).is_kept  # .3 may be real
     assert replace(noisy, synthetic=0.1).is_weakened and not replace(noisy, released=0.18, synthetic=0).is_weakened
     assert relations(report(column("a", 0.01), distances=[[0, 1, 0, 0, 0, 0.01]])) == {}
 
@@ -202,6 +205,7 @@ def test_rates_are_sorted_by_what_they_are_within_of_the_rate_of_all_rows() -> N
     assert "rates of a = true, 10 % of all, by f and c (within 5 points)" in said(sorted_rates.care)
     assert "rates of a = true, 10 % of all, by h (within 7 points)" in said(sorted_rates.care)
     assert "rates of a = true, 10 % of all, by d and g (beyond 10 points)" in said(sorted_rates.never)
+    assert "rates in groups of less than 5 % of the rows (some of e)" in said(sorted_rates.never)
 
 
 def test_means_and_quantiles_whose_errors_are_large_beside_them_are_named() -> None:
