@@ -110,7 +110,8 @@ def _with_care(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], floa
         said = f"relations that stand out of the noise less clearly, of which one in {1 / FALSE:.0f} may be noise"
         yield f"{said}: {_strongest([*likely.values()], report)}"
     if weaker := [one for one in relations(report).values() if one.is_certain and not one.is_kept]:
-        yield f"relations that are there for certain, and weaker in these rows than as released: {_strongest(weaker, report)}"
+        said = "relations that are there for certain, and weaker in these rows than as released"
+        yield f"{said}: {_strongest(weaker, report)}"
     yield from _figures(report, CLOSE, FAR)
     yield from _figures(report, FAR, math.inf)
 
