@@ -12,6 +12,7 @@ from flows.synthesize import synthesize
 from tasks.run.store import Run
 
 SCHEMA, TABLE = (Path(__file__).with_name(name) for name in ("earnings.yaml", "earnings.parquet"))
+CODEBOOK = Path(__file__).with_name("codebook.csv")  # what a schema of one's own is drafted of
 EPSILON, DELTA, CAP = 1.0, 1e-5, 10.0
 MODEL: dict[str, object] = {}  # the defaults
 STATEMENT = {
@@ -36,7 +37,7 @@ def run_demo(folder: Path) -> Run:
     """Run the demo in ``folder``; every run there is charged to the same account, until its cap is reached."""
     home, data = folder / "home", folder / TABLE.name
     folder.mkdir(parents=True, exist_ok=True)
-    for file in (SCHEMA, TABLE):
+    for file in (SCHEMA, TABLE, CODEBOOK):
         shutil.copy(file, folder)
     schema = load_schema(SCHEMA)
     cap = PrivacyBudget(epsilon=CAP, delta=DELTA, unit=schema.unit)

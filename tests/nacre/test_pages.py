@@ -14,7 +14,7 @@ import nacre
 from benchmarks.first import PATIENTS, patients
 from dpmodels.errors import SchemaError
 from dpmodels.hand_off.verify import verify_hand_off
-from flows.demo import SCHEMA, TABLE
+from flows.demo import CODEBOOK, SCHEMA, TABLE
 from tests.kit.support import charges, run_cli
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,8 @@ def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "demo").mkdir()
     table = tmp_path / "demo" / "earnings.parquet"
     pd.read_parquet(TABLE).head(2_000).to_parquet(table, index=False)
-    shutil.copy(SCHEMA, tmp_path / "demo")
+    for file in (SCHEMA, CODEBOOK):
+        shutil.copy(file, tmp_path / "demo")
     return tmp_path
 
 
@@ -78,7 +79,8 @@ def test_the_commands_for_a_table_of_ones_own_run_as_the_readme_has_them(demo: P
     for words in typed:
         code, _, err = run_cli(*words)
         assert code == 0, (words, err)
-    assert Path("draft.yaml").exists() and charges(demo / "state") == ["reserve", "draw", "seal", "commit"]
+    assert nacre.load_schema("earnings.yaml").columns == nacre.load_schema(SCHEMA).columns
+    assert charges(demo / "state") == ["reserve", "draw", "seal", "commit"]
 
 
 def test_the_lines_of_python_in_the_readme_run_as_they_stand(demo: Path) -> None:
