@@ -80,6 +80,8 @@ def _fault(constraint: Constraint | None, columns: Mapping[str, Any]) -> str:
         return "compares a column with itself"
     first, second = (columns[name] for name in names)
     for name, column in zip(names, (first, second), strict=True):
+        if getattr(column, "formula", None):
+            return f"names `{name}`, which is derived: what its formula gives decides, so leave the rule out"
         if not isinstance(column, Continuous):
             return f"needs integers, numbers or datetimes, and `{name}` is none of them"
     if isinstance(first, Datetime) != isinstance(second, Datetime):

@@ -396,3 +396,8 @@ def test_the_lint_says_how_to_keep_what_lies_between_two_dates() -> None:
     assert [name for name, _ in lines] == ["days_to_b", "b"]
     made = "name: x\ncolumns:\n" + days.format("a") + "".join(f"  {name}: {rest}\n" for name, rest in lines)
     assert list(make_schema(made.replace("MOST_DAYS", "99")).raw) == ["a", "b"]
+
+
+def test_a_rule_on_a_derived_column_is_said_to_be_needless() -> None:
+    _, faults = parse(STAYS.replace("columns:", "constraints: [admitted <= discharged]\ncolumns:"))
+    assert len(faults) == 1 and "derived: what its formula gives decides, so leave the rule out" in str(faults[0])
