@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Sequence
 from io import StringIO
+from textwrap import shorten
 
 from dpmodels.authoring.facts import (
     RESOLUTIONS,
@@ -58,6 +59,12 @@ NUMBER = r"[-+]?[\d.,]*\d(?:e[-+]?\d+)?"
 DAY = r"\d{4}-\d\d-\d\d|\d\d?/\d\d?/\d{4}"
 RANGE = re.compile(rf"\[?\s*({NUMBER}|{DAY})\s*(?:\.\.+|…|to|–|(?<=\d)\s*-)\s*({NUMBER}|{DAY})\s*\]?")
 LABELED = re.compile(r"(.+?)(?:\s*=\s*|:\s+|\s+[-–]\s+)(\S.*)")
+NO_HEADINGS = (
+    "a data dictionary begins with a line of headings: one for the names of columns, such as `name`, `column` or "
+    "`variable`, and another such as `type`, `min`, `max` or `values`; its first line is {}, of which is known: {}"
+)
+MOST_HEADINGS, LONGEST_HEADING = 12, 40
+"""Headings, and letters of each, that an error names."""
 MOST_WORDS = 6  # of a category; a longer one is a sentence about the values
 
 
@@ -88,12 +95,19 @@ def unread_headings(text: str) -> list[str]:
 
 def _rows(text: str) -> tuple[list[list[str]], list[str]]:
     """Cut a dictionary at the delimiter by which one of its headings is for names; return what headings mean, too."""
+    headings: list[str] = []
     for delimiter in ",;\t|":
         rows = [row for row in csv.reader(StringIO(text, newline=""), delimiter=delimiter) if any(row)]
         meanings = [MEANT.get(_folded(cell), "") for cell in rows[0]] if rows else []
         if "name" in meanings and len(meanings) > 1:
             return rows, meanings
-    raise Unsuitable("a data dictionary begins with a line of headings, of which one is name and another type, ...")
+        headings = max(headings, rows[0] if rows else [], key=len)
+    known = [cell for cell in headings if _folded(cell) in MEANT]
+    raise Unsuitable(NO_HEADINGS.format(_quoted(headings) or "empty", _quoted(known) or "none"))
+
+
+def _quoted(headings: list[str]) -> str:
+    return ", ".join(f"`{shorten(heading, LONGEST_HEADING)}`" for heading in headings[:MOST_HEADINGS])
 
 
 def _folded(heading: str) -> str:

@@ -217,15 +217,16 @@ def test_the_table_that_is_meant_is_found_or_asked_for(tmp_path: Path) -> None:
         source.columns(["x"])
     with pytest.raises(Unsuitable, match="has no table c"):
         source.columns(["x"], "c")
-    with pytest.raises(Unsuitable, match="none of the columns"):
+    with pytest.raises(Unsuitable, match="none of the columns: the names in it are x, y, X, z$"):
         source.columns(["other"])
 
 
 @pytest.mark.parametrize(
     ("name", "text", "match"),
     [
-        ("a.csv", "age,min\n3,4\n", "headings"),
-        ("a.csv", "", "headings"),
+        ("a.csv", "age,min\n3,4\n", "such as `type`, .*; its first line is `age`, `min`, of which is known: `min`$"),
+        ("a.csv", "Spalte;Typ\n3,4\n", "for the names of columns, .*is `Spalte`, `Typ`, of which is known: none$"),
+        ("a.csv", "", "headings.* its first line is empty"),
         ("a.csv", "name,max,notes\nx,3,one, two\n", "row 1 of the data dictionary has more cells"),
         ("a.sql", "SELECT 1", "no CREATE TABLE"),
         ("a.sql", "CREATE TABLE a (x int", "not closed"),
