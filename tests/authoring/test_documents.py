@@ -217,7 +217,7 @@ def test_the_table_that_is_meant_is_found_or_asked_for(tmp_path: Path) -> None:
         source.columns(["x"])
     with pytest.raises(Unsuitable, match="has no table c"):
         source.columns(["x"], "c")
-    with pytest.raises(Unsuitable, match="none of the columns: the names in it are x, y, X, z$"):
+    with pytest.raises(Unsuitable, match=r"none of the columns: the names in it are x, y, X, z$"):
         source.columns(["other"])
 
 
