@@ -256,7 +256,7 @@ def _bounds(keys: Keys, facts: Facts) -> Keys:
         decimals = 0 if keys["type"] == "integer" else facts.decimals
         decimals = decimals if decimals is None or decimals <= MOST_DECIMALS else None
         ends = [_edge(facts.low, -1, decimals), _edge(facts.high, 1, decimals)]
-        further = {"round": decimals} if keys["type"] == "number" and decimals is not None else {}
+        further: Keys = {"round": decimals} if keys["type"] == "number" and decimals is not None else {}
         further |= {"scale": facts.scale} if facts.scale else {}
         further |= {"zero_inflated": facts.zeros} if facts.zeros is not None else {}
         whole = int if keys["type"] == "integer" else float

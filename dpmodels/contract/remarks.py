@@ -75,8 +75,9 @@ def of_amounts(columns: Mapping[str, Any]) -> str:
 
 def is_open_amount(column: object) -> bool:
     """Tell whether a column is wide from 0 on, and neither its zeros nor its long tail are spoken of."""
-    is_wide = isinstance(column, Integer | Number) and column.low == 0 and column.high >= WIDE
-    return is_wide and not (column.log or "zero_inflated" in column.model_fields_set)
+    if not isinstance(column, Integer | Number):
+        return False
+    return column.low == 0 and column.high >= WIDE and not (column.log or "zero_inflated" in column.model_fields_set)
 
 
 def is_declared(remark: str, bound: bool = False) -> bool:
