@@ -201,12 +201,13 @@ class SchemaError(NacreError):
 class DataError(NacreError):
     """The sensitive input breaks the schema. Names the column and the rule; never a value and never a count.
 
-    ``faults`` are all rules that it breaks, where these are known, each with what to do about it.
+    ``faults`` are all rules that it breaks, where these are known, each with what to do about it; ``also`` are further
+    columns that the rule speaks of.
     """
 
-    def __init__(self, column: str, rule: str, faults: Sequence[str] = ()) -> None:
+    def __init__(self, column: str, rule: str, faults: Sequence[str] = (), also: Sequence[str] = ()) -> None:
         super().__init__(f"column {column}: {rule}" if column else rule)
-        self.column, self.rule, self.faults = column, rule, tuple(faults)
+        self.column, self.rule, self.faults, self.also = column, rule, tuple(faults), tuple(also)
 
 
 @contextmanager

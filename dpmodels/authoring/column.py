@@ -15,6 +15,7 @@ from dpmodels.authoring.suggest import ADVICE, Suggestion, suggestion
 from dpmodels.contract.base import APART, ColumnFaults, described, is_text
 from dpmodels.contract.columns import Column
 from dpmodels.contract.discovery import MARKABLE, WORD
+from dpmodels.contract.remarks import is_open_amount
 
 COLUMN: TypeAdapter[Any] = TypeAdapter(Column)
 TYPES = {
@@ -30,6 +31,11 @@ TYPES = {
 """The kinds of column that documents tell apart, and a schema's types for them."""
 NUMBERS = ("integer", "number")
 MOST_DECIMALS = 12  # that a schema's `round` may keep
+OF_AMOUNT = (
+    "by what is public, are few large (scale: log, or linear), and many exactly 0 (zero_inflated: true, or false)"
+)
+OF_DECIMALS = ", and how many decimals have they (round: 2)"
+MAY_BE_ANSWERS = "`type: boolean` alone if it holds yes and no only"
 SUGGESTED = "suggested, as "
 """How a remark begins that suggests keys."""
 CONFIRM = {"confirm": TODO}
@@ -58,9 +64,10 @@ def drafted(
     A suggestion that leaves nothing open bears a mark until it is accepted. With ``discover`` the type that a name
     suggests is taken, and what a discovery can fill in is left to it.
     """
-    stated = of_type(None if _may_be_dates(name, dtype) else dtype)
+    stated = of_type(None if _may_be_other(name, dtype) else dtype)
     keys, remarks = _joined(stated, facts)
     keys, faults = _settled(keys)
+    faults += [MAY_BE_ANSWERS] if stated == keys == of_type(pa.string()) else []
     remarks = [*([facts.description] if facts.description else []), *remarks, *faults]
     remarks += [f"not read: {words}" for words in dict.fromkeys(facts.unread)]
     if keys["type"] == TODO and dtype is not None and pa.types.is_nested(dtype):
@@ -80,7 +87,20 @@ def drafted(
     if discover:
         keys, more = _left_to_discovery(keys)
         remarks += more
-    return ColumnDraft(keys, tuple(remarks))
+    keys, questions = _asked(keys)
+    return ColumnDraft(keys, (*remarks, *questions))
+
+
+def _asked(keys: Keys) -> tuple[Keys, list[str]]:
+    """Ask of a wide amount what is lost unless it is said before a charge: its zeros, its long tail, its decimals."""
+    known = {key: value for key, value in keys.items() if key not in CONFIRM}
+    if known["type"] not in NUMBERS or {TODO, WORD} & {str(value) for value in known.values()}:
+        return keys, []
+    if next(_faults(known), None) or not is_open_amount(COLUMN.validate_python(known)):
+        return keys, []
+    decimals = OF_DECIMALS if known["type"] == "number" and "round" not in known else ""
+    scale = {} if "scale" in known else {"scale": TODO}
+    return {**keys, **scale, "zero_inflated": TODO}, [f"{OF_AMOUNT}{decimals}?"]
 
 
 def _with(suggested: Suggestion, keys: Keys) -> tuple[Keys, list[str]]:
@@ -118,10 +138,10 @@ def _bounds_in(suggested: Suggestion) -> str:
     return yaml.safe_dump(bounds, default_flow_style=True, sort_keys=False).strip() if bounds else ""
 
 
-def _may_be_dates(name: str, dtype: pa.DataType | None) -> bool:
-    """Tell whether a text column is called as dates are, which a run reads of text; its type is open, as in CSV."""
+def _may_be_other(name: str, dtype: pa.DataType | None) -> bool:
+    """Tell whether a text column is called as dates or answers are, which a run reads of text: its type is open."""
     suggested = suggestion(name, of_type(None)) if dtype is not None and is_text(dtype) else None
-    return suggested is not None and suggested.keys.get("type") == "datetime"
+    return suggested is not None and suggested.keys.get("type") in ("datetime", "boolean")
 
 
 def _left_to_discovery(keys: Keys) -> tuple[Keys, list[str]]:
@@ -231,16 +251,18 @@ def _is_number(text: str) -> bool:
 
 
 def _bounds(keys: Keys, facts: Facts) -> Keys:
-    """Return the documented bounds as the column's type has them, and the decimals that its numbers keep."""
+    """Return the documented bounds as the column's type has them, and how its numbers are spread and rounded."""
     if keys["type"] in NUMBERS:
         decimals = 0 if keys["type"] == "integer" else facts.decimals
         decimals = decimals if decimals is None or decimals <= MOST_DECIMALS else None
         ends = [_edge(facts.low, -1, decimals), _edge(facts.high, 1, decimals)]
-        rounded = {"round": decimals} if keys["type"] == "number" and decimals is not None else {}
+        further: Keys = {"round": decimals} if keys["type"] == "number" and decimals is not None else {}
+        further |= {"scale": facts.scale} if facts.scale else {}
+        further |= {"zero_inflated": facts.zeros} if facts.zeros is not None else {}
         whole = int if keys["type"] == "integer" else float
         return {
             key: TODO if end is None else whole(end) for key, end in zip(("min", "max"), ends, strict=True)
-        } | rounded
+        } | further
     if keys["type"] == "datetime":
         resolution = "day" if facts.kind == "date" else facts.resolution or keys["resolution"]
         least, most = (_moment(end, into, resolution == "day") for end, into in ((facts.low, 1), (facts.high, -1)))

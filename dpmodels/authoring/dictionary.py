@@ -3,10 +3,23 @@
 import csv
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from io import StringIO
+from textwrap import shorten
 
-from dpmodels.authoring.facts import RESOLUTIONS, Facts, Tables, between, joined, listed, scalars, typed
+from dpmodels.authoring.facts import (
+    RESOLUTIONS,
+    SCALES,
+    Facts,
+    Tables,
+    between,
+    bound,
+    joined,
+    listed,
+    scalars,
+    stepping,
+    typed,
+)
 from dpmodels.contract.formula import Misread, names_in
 from dpmodels.errors import Unsuitable
 
@@ -28,21 +41,30 @@ HEADINGS = {
     "nullable": "nullable null nulls is_nullable allow_null missing missing_allowed nulls_allowed null_allowed "
     "optional blank blanks may_be_missing may_be_empty",
     "required": "required not_null mandatory is_required",
-    "decimals": "decimals decimal_places round scale",
+    "decimals": "decimals decimal_places round rounded digits_after_point",
+    "zero_inflated": "zero_inflated zeros zero_inflation many_zeros mostly_zeros zeroes",
+    "scale": "scale",
     "resolution": "resolution granularity time_resolution",
     "formula": "formula derivation calculation expression computed_as calculated_as",
     "of": "of lookup lookup_of label_of name_of derived_from looked_up_by",
 }
+IGNORED = ("unit", "units", "unit_of_measure", "units_of_measure", "uom", "measured_in")
+"""Headings that a draft has no use for, and that hide nothing from it."""
 MEANT = {word: meaning for meaning, words in HEADINGS.items() for word in words.split()}
 YES, NO = (
     {"yes", "y", "true", "t", "1", "null", "x", "allowed"},
     {"no", "n", "false", "f", "0", "not null", "none", "-"},
 )
 NUMBER = r"[-+]?[\d.,]*\d(?:e[-+]?\d+)?"
-RANGE = re.compile(
-    rf"\[?\s*({NUMBER}|\d{{4}}-\d\d-\d\d)\s*(?:\.\.+|…|to|–|(?<=\d)\s*-)\s*({NUMBER}|\d{{4}}-\d\d-\d\d)\s*\]?"
-)
+DAY = r"\d{4}-\d\d-\d\d|\d\d?/\d\d?/\d{4}"
+RANGE = re.compile(rf"\[?\s*({NUMBER}|{DAY})\s*(?:\.\.+|…|to|–|(?<=\d)\s*-)\s*({NUMBER}|{DAY})\s*\]?")
 LABELED = re.compile(r"(.+?)(?:\s*=\s*|:\s+|\s+[-–]\s+)(\S.*)")
+NO_HEADINGS = (
+    "a data dictionary begins with a line of headings: one for the names of columns, such as `name`, `column` or "
+    "`variable`, and another such as `type`, `min`, `max` or `values`; its first line is {}, of which is known: {}"
+)
+MOST_HEADINGS, LONGEST_HEADING = 12, 40
+"""Headings, and letters of each, that an error names."""
 MOST_WORDS = 6  # of a category; a longer one is a sentence about the values
 
 
@@ -67,17 +89,29 @@ def unread_headings(text: str) -> list[str]:
         Unsuitable: none of the headings is one for the names of columns.
     """
     rows, meanings = _rows(text)
-    return [cell.strip() for cell, meaning in zip(rows[0], meanings, strict=True) if cell.strip() and not meaning]
+    unread = (cell.strip() for cell, meaning in zip(rows[0], meanings, strict=True) if not meaning)
+    return [heading for heading in unread if heading and _folded(heading) not in IGNORED]
 
 
 def _rows(text: str) -> tuple[list[list[str]], list[str]]:
     """Cut a dictionary at the delimiter by which one of its headings is for names; return what headings mean, too."""
+    headings: list[str] = []
     for delimiter in ",;\t|":
         rows = [row for row in csv.reader(StringIO(text, newline=""), delimiter=delimiter) if any(row)]
-        meanings = [MEANT.get(re.sub(r"\W+", "_", cell.lower()).strip("_"), "") for cell in rows[0]] if rows else []
+        meanings = [MEANT.get(_folded(cell), "") for cell in rows[0]] if rows else []
         if "name" in meanings and len(meanings) > 1:
             return rows, meanings
-    raise Unsuitable("a data dictionary begins with a line of headings, of which one is name and another type, ...")
+        headings = max(headings, rows[0] if rows else [], key=len)
+    known = [cell for cell in headings if _folded(cell) in MEANT]
+    raise Unsuitable(NO_HEADINGS.format(_quoted(headings) or "empty", _quoted(known) or "none"))
+
+
+def _quoted(headings: list[str]) -> str:
+    return ", ".join(f"`{shorten(heading, LONGEST_HEADING)}`" for heading in headings[:MOST_HEADINGS])
+
+
+def _folded(heading: str) -> str:
+    return re.sub(r"\W+", "_", heading.lower()).strip("_")
 
 
 def _cells(meanings: list[str], row: list[str]) -> dict[str, str]:
@@ -94,15 +128,33 @@ def _facts(row: dict[str, str], names: Collection[str]) -> Facts:
     facts = [_derived(row, names), typed(row.get("type", "")), between(row.get("min") or None, row.get("max") or None)]
     facts += [_range(row["range"])] if row.get("range") else []
     facts += [_values(row["values"], facts[1].kind)] if row.get("values") else []
-    for heading, sense in (("nullable", True), ("required", False)):
-        word = row.get(heading, "").lower()
-        if word:
-            known = word in YES | NO
-            facts += [Facts(nullable=sense == (word in YES)) if known else Facts(unread=(f"{heading} {word}",))]
-    facts += [Facts(decimals=int(row["decimals"]))] if row.get("decimals", "").isdecimal() else []
+    facts += _answers(row)
+    facts += [_decimals(word) for heading in ("decimals", "scale") if (word := row.get(heading, "").lower())]
     if word := row.get("resolution", "").lower():
         facts += [Facts(resolution=word) if word in RESOLUTIONS else Facts(unread=(f"resolution {word}",))]
     return joined([*facts, Facts(description=row.get("description", ""))])
+
+
+def _answers(row: dict[str, str]) -> Iterator[Facts]:
+    """Read what is answered by yes or no: whether values may be missing, and whether many are zero."""
+    for heading in ("nullable", "required", "zero_inflated"):
+        if word := row.get(heading, "").lower():
+            if word not in YES | NO:
+                yield Facts(unread=(f"{heading} {word}",))
+            elif heading == "zero_inflated":
+                yield Facts(zeros=word in YES)
+            else:
+                yield Facts(nullable=(heading == "nullable") == (word in YES))
+
+
+def _decimals(word: str) -> Facts:
+    """Read a number of decimals, a step such as 0.01, or a scale, which databases mean decimals by."""
+    if word.isdecimal():
+        return Facts(decimals=int(word))
+    if word in SCALES:
+        return Facts(scale=SCALES[word])
+    step = stepping(bound(word))
+    return step if step.decimals else Facts(unread=(f"decimals or scale {word}",))
 
 
 def _derived(row: dict[str, str], names: Collection[str]) -> Facts:
@@ -134,14 +186,19 @@ def _values(cell: str, kind: str | None) -> Facts:
             return listed(json.loads(cell))
         except (json.JSONDecodeError, RecursionError):
             cell = cell.strip("[]")
-    tokens = _tokens(cell) or (cell.split("/") if kind == "boolean" else [])
+    answers = [answer.strip() for answer in cell.split("/")]
+    tokens = _tokens(cell) or (answers if _are_answers(answers) or kind == "boolean" else [])
     if not tokens or any(len(token.split()) > MOST_WORDS or token.strip(".") in ("", "…", "etc") for token in tokens):
         return Facts(unread=("values",))
     codes = [LABELED.fullmatch(token) for token in tokens]
     plain = [code[1].strip() for code in codes if code]
     values = plain if len(plain) == len(tokens) else tokens
-    is_answer = kind == "boolean" and {value.strip().lower() for value in values} <= YES | NO
-    return listed([False, True] if is_answer else scalars(values, kind))
+    return listed([False, True] if kind == "boolean" and _are_answers(values) else scalars(values, kind))
+
+
+def _are_answers(words: Sequence[str]) -> bool:
+    """Tell whether all words say yes or no."""
+    return {word.lower() for word in words} <= YES | NO
 
 
 def _tokens(cell: str) -> list[str]:

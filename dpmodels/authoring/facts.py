@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, NamedTuple
@@ -24,6 +25,10 @@ KINDS = {
 """The kinds of column, and the words for their types in databases, data frames and data dictionaries."""
 SEVERAL_WORDS = ("wholenumber", "freetext", "yesno", "yn", "truefalse", "datetime", "dateandtime")
 """Types that dictionaries write as several words."""
+SCALES = {"log": "log", "logarithmic": "log", "linear": "linear"}
+"""The scales of numbers, by the words for them."""
+DATE = re.compile(r"(\d\d?)([./])(\d\d?)\2(\d{4})")
+"""A date whose first number is a day or a month."""
 RESOLUTIONS = ("day", "hour", "minute", "second")
 SIZED = re.compile(r"\s*([a-z_]+\d*)[^(]*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?", re.IGNORECASE)
 
@@ -47,6 +52,7 @@ class Facts:
         low, high: what its numbers or moments lie between.
         values: all the values that it may have, null aside.
         decimals: that its numbers have at most.
+        zeros: whether zero is a value of its own kind; scale: of its numbers, one of ``SCALES``.
         resolution: that its moments have, one of ``RESOLUTIONS``.
         derived: what it follows from, as the keys of a schema; nothing else counts then.
         unread: in words, what the document says of it and was not understood.
@@ -58,6 +64,8 @@ class Facts:
     values: tuple[bool | int | float | str, ...] | None = None
     nullable: bool | None = None
     decimals: int | None = None
+    zeros: bool | None = None
+    scale: str | None = None
     resolution: str | None = None
     derived: Mapping[str, Any] | None = None
     description: str = ""
@@ -81,6 +89,8 @@ def joined(facts: Iterable[Facts]) -> Facts:
         values=tuple(value for value in lists[0] if all(value in other for other in lists)) if lists else None,
         nullable=False not in nullable if nullable else None,
         decimals=min((one.decimals for one in several if one.decimals is not None), default=None),
+        zeros=next((one.zeros for one in several if one.zeros is not None), None),
+        scale=next((one.scale for one in several if one.scale), None),
         resolution=next((one.resolution for one in several if one.resolution), None),
         derived=next((one.derived for one in several if one.derived), None),
         description=next((one.description for one in several if one.description), ""),
@@ -125,9 +135,28 @@ def between(low: Any, high: Any, low_open: bool = False, high_open: bool = False
         low=None if least is None else Bound(least, low_open),
         high=None if most is None else Bound(most, high_open),
         unread=tuple(
-            f"bound {limit}" for limit, read in ((low, least), (high, most)) if (limit is None) < (read is None)
+            f"bound {limit}{_meant(limit)}"
+            for limit, read in ((low, least), (high, most))
+            if (limit is None) < (read is None)
         ),
     )
+
+
+def _meant(limit: Any) -> str:
+    """Say how the days are written that a date may mean; nothing of what is no date."""
+    days = _days(limit.strip()) if isinstance(limit, str) else []
+    return f", which may be two days: write {' or '.join(map(str, days))}" if days else ""
+
+
+def _days(text: str) -> list[date]:
+    """Return the days that such a date as 31.12.2023 or 12/31/2023 may mean, of which there are two at most."""
+    match = DATE.fullmatch(text)
+    first, second, year = (int(match[group]) for group in (1, 3, 4)) if match else (0, 0, 0)
+    days = []
+    for month, day in ((second, first), (first, second)):
+        with suppress(ValueError):
+            days.append(date(year, month, day))
+    return list(dict.fromkeys(days))
 
 
 def stepping(step: Any) -> Facts:
@@ -154,6 +183,8 @@ def _of_text(text: str) -> int | float | Moment | None:
         return bound(int(plain)) if len(plain) < 300 else None
     if re.fullmatch(r"[-+]?(\d+\.\d*|\.\d+|\d+(?=e))(e[-+]?\d+)?", plain, re.IGNORECASE):
         return bound(float(plain))
+    if len(days := _days(text)) == 1:
+        return days[0]
     try:
         return date.fromisoformat(text)
     except ValueError:

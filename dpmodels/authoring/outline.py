@@ -17,8 +17,12 @@ SPLIT = (
 )
 SWITCHES = ("nullable", "zero_inflated")  # here yes and no can only be meant as true and false
 TODO = "is still TODO: write it from public documentation, never by looking at the data"
-
-UNCONFIRMED = "is still TODO: delete `confirm: TODO` if what its name suggests is right by what is public of it"
+DECIDED = {
+    "confirm": "is still TODO: delete `confirm: TODO` if what its name suggests is right by what is public of it",
+    "zero_inflated": "is still TODO: write true if by what is public many values are exactly 0, else false",
+    "scale": "is still TODO: write log if by what is public few values are large, else linear",
+}
+"""What is said of a TODO that one word settles, by its key."""
 
 
 class Outline(Watch):
@@ -76,7 +80,7 @@ class Outline(Watch):
         if scalar.kind == "float" and key_path[-1:] in (("min",), ("max",)) and GROUPED.fullmatch(scalar.text):
             self.grouped[key_path] = scalar.text
         if scalar.is_plain and scalar.text == "TODO":
-            message = UNCONFIRMED if key_path[-1:] == ("confirm",) else TODO
+            message = DECIDED.get(key_path[-1] if key_path else "", TODO)
             self._fault(key_path[:-1] if key_path and key_path[-1].isdigit() else key_path, message, scalar.line)
         elif key_path and (trap := _trap(scalar, key_path[-1])):
             self._fault(key_path, trap, scalar.line)

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from dpmodels.plain_yaml import read_yaml
 from dpmodels.reading.addresses import address_of
 
 Known = tuple[str, Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Tables]]
+MOST_NAMES = 5
+"""Names of a document that an error lists."""
 DICTIONARY = "a data dictionary"
 STRUCTURED: tuple[Known, ...] = (
     ("a data contract", is_data_contract, read_data_contract),
@@ -63,7 +66,8 @@ class Source:
         most = max(map(len, matches.values()), default=0)
         best = [name for name, facts in matches.items() if len(facts) == most]
         if not most:
-            raise Unsuitable("the documentation describes none of the columns; are the names in it the data's?")
+            described = ", ".join(list(dict.fromkeys(chain.from_iterable(self.tables.values())))[:MOST_NAMES])
+            raise Unsuitable(f"the documentation describes none of the columns: the names in it are {described}")
         if len(best) > 1:
             raise Unsuitable(f"the documentation has several such tables; choose one by --table: {', '.join(best)}")
         return matches[best[0]]

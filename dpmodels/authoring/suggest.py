@@ -163,7 +163,8 @@ EITHER = r"(last|first|next|previous) (payment|purchase|order|donation|deposit|c
 DAY_OR_AMOUNT = "its name may mean a day or an amount, so nothing is suggested: write the type that it has"
 ADVICE = (
     "no bound is suggested: take the largest value that a public document allows, such as a tariff or a contract, "
-    "with `outside: clip`"
+    "with `outside: clip`; write `zero_inflated: true` if many are exactly 0, `scale: log` if few are large, and "
+    "`round: DECIMALS`"
 )
 SIZES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1), "uint16": (0, 2**16 - 1)}
 ALIKE = {("integer", "number"), ("number", "integer")}

@@ -32,6 +32,6 @@ def all_faults() -> Iterator[Faults]:
     yield (each := Faults())
     if len(each.met) > 1:
         first, faults = each.met[0], [str(fault) for fault in each.met]
-        raise DataError(first.column, "; ".join([first.rule, *faults[1:]]), faults)
+        raise DataError(first.column, "; ".join([first.rule, *faults[1:]]), faults, first.also)
     if each.met:
         raise each.met[0]

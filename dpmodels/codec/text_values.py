@@ -1,6 +1,6 @@
 """Text as the values that it writes: those of a CSV file, and dates that a typed table has as text."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,14 +13,24 @@ from dpmodels.errors import DataError
 MISSING = pa.array(["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None"])
 TRUTH = {"yes": "true", "y": "true", "t": "true", "no": "false", "n": "false", "f": "false"}
 """Words for true and false, besides these and 1 and 0; in any case of letters."""
+PANDAS = 'pandas.read_csv(FILE, sep=";", decimal=",", thousands=".")'
+WORDS = (
+    "for true and false, or yes and no, declare `{type: boolean}`, for other words "
+    "`{type: categorical, values: [...]}`; a word among numbers, such as unknown, is left empty in the file under "
+    "`nullable: true`"
+)
+DECIMAL_COMMAS = (
+    f": a file with semicolons mostly has decimal commas (1.234,5), which are not read, so give the frame of {PANDAS}, "
+    "or what its to_parquet writes (columns of dates such as 31.12.2026 by parse_dates=[...], dayfirst=True). If it "
+    f"holds words: {WORDS}"
+)
+"""What is said first of numbers in a file whose fields a semicolon parts, as where a comma stands before decimals."""
 WRITTEN = {
     pa.float64(): (
         "numbers",
-        ", which declares an integer or a number: for true and false, or yes and no, declare `{type: boolean}`, for "
-        "other words `{type: categorical, values: [...]}`; a word among numbers, such as unknown, is left empty in "
-        "the file under `nullable: true`; numbers have a point before the decimals (3.5, not 3,5) and no sign of "
-        "thousands or currencies (1000, not $1,000): of a file with other marks make a frame or a Parquet file, as by "
-        'pandas.read_csv(FILE, sep=";", decimal=",", thousands=".")',
+        f", which declares an integer or a number: {WORDS}; numbers have a point before the decimals (3.5, not 3,5) "
+        "and no sign of thousands or currencies (1000, not $1,000): of a file with other marks make a frame or a "
+        f"Parquet file, as by {PANDAS}",
     ),
     pa.bool_(): (
         "true or false",
@@ -34,6 +44,18 @@ DATES = (
     'frame or a Parquet file, whose dates are read as by pandas.to_datetime(COLUMN, format="%d.%m.%Y")',
 )
 """What values of a type are called, and how they are written, which a person may have written otherwise."""
+LINES = (
+    "; no message names a row, so find it where the file lies: python3 -c \"import csv; rows = csv.reader(open('{0}', "
+    "newline=''), delimiter='{1}'{2}); names = len(next(rows)); print([rows.line_num for row in rows if len(row) "
+    'not in (0, names)])"'
+)
+"""Has whoever may see a file find the rows that have another number of fields: which these are is private."""
+
+
+def which_lines(path: str, delimiter: str, quoted: bool) -> str:
+    """Return the command for a file; nothing where a shell would read more in its name than letters."""
+    marks = "" if quoted else ", quoting=csv.QUOTE_NONE"
+    return "" if set(path) & set("\"'$`!\\\n") else LINES.format(path, delimiter.replace("\t", "\\t"), marks)
 
 
 def cast_text(text: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
@@ -42,6 +64,13 @@ def cast_text(text: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
     Raises:
         DataError: a row holds no such value.
     """
+    if (values := _values(text, kind)) is None:
+        raise _fault([name], kind)
+    return values
+
+
+def _values(text: pa.Array, kind: pa.DataType) -> pa.Array | None:
+    """Return the values of a type that a text writes; None where a row holds no such value."""
     if kind == pa.string():
         return text
     trimmed = pc.utf8_trim_whitespace(text)
@@ -55,10 +84,20 @@ def cast_text(text: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
         moments = pc.binary_join_element_wise("1970-01-01 ", texts, "").cast(pa.timestamp("ns"))
         return moments.cast(pa.time64("ns")).cast(kind, safe=False)
     except pa.ArrowException:
-        pass  # its message quotes the value
+        return None  # its message quotes the value
+
+
+def _fault(names: Sequence[str], kind: pa.DataType, delimiter: str = "") -> DataError:
+    """Say what columns of a type must hold, and how that is written: once, with the likeliest cause first.
+
+    Privacy: that a value is none of its type, and of the file how its first line parts the names; of no value more.
+    """
     dated = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
     called, written = DATES if dated else WRITTEN.get(kind, (f"values of type {kind}", ""))
-    raise DataError(name, f"must hold {called} in every row, as the schema says{written}")
+    written = DECIMAL_COMMAS if delimiter == ";" and kind == pa.float64() else written
+    others = f", and so must {', '.join(names[1:])}" if names[1:] else ""
+    rule = f"must hold {called} in every row, as the schema says{others}{written}"
+    return DataError(names[0], rule, also=names[1:])
 
 
 def written_as_text(types: pa.Schema, kinds: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
@@ -89,16 +128,20 @@ def with_text_read(batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType]) -> p
     return cast_columns(batch, written)
 
 
-def cast_columns(batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType]) -> pa.RecordBatch:
-    """Turn columns of text of a batch into values of types.
+def cast_columns(batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType], delimiter: str = "") -> pa.RecordBatch:
+    """Turn columns of text of a batch, of a file of some ``delimiter``, into values of types.
 
     Raises:
         DataError: a column holds text that is no such value; all such columns of the batch are named.
     """
-    arrays, names = list(batch.columns), batch.schema.names
+    arrays, names, unread = list(batch.columns), batch.schema.names, dict[pa.DataType, list[str]]()
+    for index, name in enumerate(names):
+        if name in kinds:
+            arrays[index] = _values(plain(arrays[index]).cast(pa.string()), kinds[name])
+            if arrays[index] is None:
+                unread.setdefault(kinds[name], []).append(name)
     with all_faults() as each:
-        for index, name in enumerate(names):
+        for kind, columns in unread.items():
             with each:
-                if name in kinds:
-                    arrays[index] = cast_text(plain(arrays[index]).cast(pa.string()), kinds[name], name)
+                raise _fault(columns, kind, delimiter)
     return pa.RecordBatch.from_arrays(arrays, names)

@@ -78,14 +78,15 @@ def _between(rule: Constraint, lower: Datetime) -> str:
 
 def of_amounts(columns: Mapping[str, Any]) -> str:
     """Ask of wide columns from 0 on, of which a schema says neither, for zeros and a long tail; empty without any."""
-    names = [
-        name
-        for name, column in columns.items()
-        if isinstance(column, Integer | Number)
-        and (column.low == 0 and column.high >= WIDE)
-        and not (column.log or "zero_inflated" in column.model_fields_set)
-    ]
+    names = [name for name, column in columns.items() if is_open_amount(column)]
     return AMOUNTS.format(names=_list(names, "and")) if names else ""
+
+
+def is_open_amount(column: object) -> bool:
+    """Tell whether a column is wide from 0 on, and neither its zeros nor its long tail are spoken of."""
+    if not isinstance(column, Integer | Number):
+        return False
+    return column.low == 0 and column.high >= WIDE and not (column.log or "zero_inflated" in column.model_fields_set)
 
 
 def is_declared(remark: str, bound: bool = False) -> bool:

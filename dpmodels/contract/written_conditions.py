@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpmodels.contract.columns import Datetime, Discrete, Integer, Number, names_of
-from dpmodels.contract.conditions import EQUAL, NULL, SIGNS, Condition, parse
+from dpmodels.contract.conditions import EQUAL, NULL, SIGNS, Condition, is_boolean, parse
 from dpmodels.errors import Unsuitable
 
 SIGN = "==|<=|>=|!=|=|<|>"
@@ -16,6 +16,7 @@ JOINED = re.compile(r"\s+and\s+|\s*&&?\s*|\s*,\s*", re.IGNORECASE)
 JOINT = re.compile(r"\s*(?:and\s*|&&?|,|;|\s)\s*(?!or\b|\|)", re.IGNORECASE)
 EITHER = re.compile(r"\s+or\s+|\s*\|+\s*", re.IGNORECASE)
 FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "==": "=", "!=": "!="}
+ANSWERS = {**dict.fromkeys(("true", "yes", "y", "t"), "true"), **dict.fromkeys(("false", "no", "n", "f"), "false")}
 ALL_HOLD, BY_ITSELF = "all must hold", "draw rows for each by itself"
 
 
@@ -30,7 +31,8 @@ def read_condition(text: str, columns: Mapping[str, Any]) -> Condition:
     except Unsuitable as fault:
         cause = next(filter(None, (advise(text.strip(), columns) for advise in ADVICE)), "")
         example = "" if re.search(SIGN, text) else next(filter(None, (_example(name, columns) for name in columns)), "")
-        otherwise = fault.fact + (f", such as `{example}`" if example else "")
+        form, mark, near = fault.fact.partition("; did you mean")
+        otherwise = form + (f", such as `{example}`" if example else "") + mark + near
         raise Unsuitable(f"`{text}`: {cause}" if cause else otherwise) from None
 
 
@@ -81,6 +83,18 @@ def _null(text: str, columns: Mapping[str, Any]) -> str:
         return f"column {name} is never null, so leave this condition out"
     sign = "!=" if match[2] or match[3] in ("<>", "!=") else "="
     return f"write `{name}{sign}{NULL}`"
+
+
+def _word(text: str, columns: Mapping[str, Any]) -> str:
+    """Advise on a word that stands for a sign, as in ``sick is true`` and ``ward is not north``."""
+    match = re.fullmatch(r"(.+?)\s+(?:is|are|equals?)(\s+not)?(?:\s+equal)?(?:\s+to)?\s+(.+)", text, re.IGNORECASE)
+    if match is None or (name := _named(match[1], columns)) is None:
+        return ""
+    sign, value = "!=" if match[2] else "=", _plain(match[3])
+    meant = ANSWERS.get(value.lower(), value) if is_boolean(columns[name]) else value
+    written = f"{name}{sign}{meant}"
+    written = written if _fault_of(written, columns) is None else _example(name, columns, sign)
+    return f"a condition has a sign and no word for it; write such as `{written}`" if written else ""
 
 
 def _between(text: str, columns: Mapping[str, Any]) -> str:
@@ -188,7 +202,22 @@ def _letters(text: str, columns: Mapping[str, Any]) -> str:
 
 
 ADVICE: tuple[Callable[[str, Mapping[str, Any]], str], ...] = (
-    *(_behind, _null, _between, _list, _chain, _comma, _sign, _quotes, _reversed, _half, _several, _no_sign, _letters),
+    *(
+        _behind,
+        _null,
+        _between,
+        _list,
+        _chain,
+        _comma,
+        _sign,
+        _quotes,
+        _reversed,
+        _half,
+        _several,
+        _word,
+        _no_sign,
+        _letters,
+    ),
 )
 """What says how to write a condition, or nothing where it is not about it; the first that says something is heard."""
 

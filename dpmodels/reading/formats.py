@@ -161,7 +161,8 @@ def _csv(file: DataFile, codec: Codec) -> list[Part]:
 def _read_csv(part: Part, _: int) -> Batches:
     """Read a file as text, and turn its columns into the types that the schema declares."""
     form = part.form or csv_form(part.file, part.kinds)
-    yield from (parsed(batch, part.kinds) for batch in read_csv(part.file, form, form.names, LONGEST_RECORD))
+    texts = read_csv(part.file, form, form.names, LONGEST_RECORD)
+    yield from (parsed(batch, part.kinds, form.delimiter) for batch in texts)
 
 
 def _excel(file: DataFile, codec: Codec) -> list[Part]:

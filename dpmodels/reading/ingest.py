@@ -92,7 +92,7 @@ def faults_in(
             yield fault.faults[0] if fault.faults else str(fault)
             if not fault.column:
                 return
-            aside.add(fault.column)
+            aside.update((fault.column, *fault.also))
         else:
             yield from _faults_of([gate], of_users)
             return

@@ -52,8 +52,9 @@ class NamedColumns:
         names = self.types.names
         if self.file.format == "csv":
             kinds = dict(zip(names, self.types.types, strict=True))
-            texts = read_csv(self.file, csv_form(self.file, names), names, longest, null)
-            yield from (parsed(batch, kinds) for batch in texts)
+            form = csv_form(self.file, names)
+            texts = read_csv(self.file, form, names, longest, null)
+            yield from (parsed(batch, kinds, form.delimiter) for batch in texts)
         elif self.file.format == "excel":
             kinds = dict(zip(names, self.types.types, strict=True))
             yield from (parsed(batch, kinds) for batch in read_sheet(self.file, names, batch_rows, null))

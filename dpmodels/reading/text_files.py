@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.json as pajson
 
-from dpmodels.codec.text_values import cast_columns
+from dpmodels.codec.text_values import cast_columns, which_lines
 from dpmodels.errors import DataError
 from dpmodels.limits import LONGEST_DOCUMENT, LONGEST_LINE
 from dpmodels.reading.data_files import FAILURES, PACKED, DataFile, is_uri
@@ -206,7 +206,15 @@ def fault_of(file: DataFile) -> str:
     if file.format in ALSO and not is_uri(file.uri) and not _is_utf8(file):
         return NOT_UTF8
     elsewhere = "the connection broke, its text is not in UTF-8, or " if is_uri(file.uri) else ""
-    return elsewhere + DAMAGED + ALSO.get(file.format, "")
+    return elsewhere + DAMAGED + ALSO.get(file.format, "") + _which_lines(file)
+
+
+def _which_lines(file: DataFile) -> str:
+    """Say what prints the lines of another number of fields, of a plain file on this machine."""
+    is_plain = file.format == "csv" and not is_uri(file.uri) and kind_of_text(file) == PurePosixPath(file.path).suffix
+    with suppress(DataError, *FAILURES):
+        return which_lines(file.uri, (form := csv_form(file)).delimiter, form.quoted) if is_plain else ""
+    return ""
 
 
 def _is_utf8(file: DataFile) -> bool:
@@ -224,7 +232,7 @@ def _is_utf8(file: DataFile) -> bool:
     return True
 
 
-def parsed(batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType]) -> pa.RecordBatch:
+def parsed(batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType], delimiter: str = "") -> pa.RecordBatch:
     """Turn the columns of text of a batch into the types that the schema declares."""
     texts = (field.name for field in batch.schema if pa.types.is_string(field.type) and field.name in kinds)
-    return cast_columns(batch, {name: kinds[name] for name in texts})
+    return cast_columns(batch, {name: kinds[name] for name in texts}, delimiter)

@@ -82,7 +82,7 @@ def main() -> NoReturn:
     """Run the command line; an error for the user is one sentence on standard error and exit code 1."""
     with _heeded_signals():
         try:
-            app(arranged(sys.argv[1:]))
+            app(arranged(sys.argv[1:]), prog_name="nacre")
         except Exception as error:
             sys.exit(_said(error))
         except SystemExit as end:

@@ -1,7 +1,7 @@
 """Output of the ledger's commands: tables for people, JSON for programs, Parquet, one picture."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,16 +38,17 @@ def show_accounts(ledger: Ledger, accounts: Iterable[Account], as_json: bool = F
 def show_opened(ledger: Ledger, account: Account, as_json: bool) -> None:
     """Print an account that was opened, and warn of what another has spent on its data set by another unit."""
     show_accounts(ledger, [account], as_json)
-    note_beside(ledger, account.dataset, account.cap)
+    for warning in beside(ledger, account.dataset, account.cap):
+        note(warning)
 
 
-def note_beside(ledger: Ledger, dataset: str, budget: PrivacyBudget) -> None:
+def beside(ledger: Ledger, dataset: str, budget: PrivacyBudget) -> Iterator[str]:
     """Warn of what accounts by another unit or adjacency than a budget's have spent on a data set."""
     scope = (dataset, budget.unit.code, str(budget.adjacency))
     others = [one for one in ledger.accounts() if one.scope[0] == dataset and one.scope != scope]
     for one in filter(lambda other: ledger.is_charged(other.name), others):
         spent = amounts.spent(ledger.balance(one.name).spent_epsilon)
-        note(
+        yield (
             f"warning: account {one.name} has spent epsilon={spent} on the same data set by {one_of(one.cap)}, "
             f"{one.cap.adjacency}. Such accounts are not added up, so a run of rows that it was charged for will need "
             "a reason (--again)"

@@ -1,5 +1,6 @@
 """The commands that start a run, show what it would charge, approve it, go on with it and remove it."""
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -141,31 +142,42 @@ def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: boo
 def _plan(
     config: Charged, explain: bool, as_json: bool, open_account: bool, has_data: bool = True, out: str = ""
 ) -> None:
-    """Show what a run of any kind would charge; ``has_data``: whether its private files lie on this machine."""
-    from dpmodels.contract.remarks import of_amounts
+    """Show what a run of any kind would charge; ``has_data``: whether its private files lie on this machine.
+
+    What refuses it is said first, and what it should be warned of behind that.
+    """
     from flows.command_line.console import note
-    from flows.command_line.ledger_show import note_beside
     from flows.command_line.show import caution, show_plan
     from flows.description import describe_config
     from flows.figures import figures_of
-    from flows.planning import MayOpen, ledger_if_any
+    from flows.planning import MayOpen
     from flows.start import check_places, preparation_of, refusal_of
 
     prepared = preparation_of(config).prepare(config, "")
     refusal = refusal_of(config, prepared, MayOpen.YES if open_account else MayOpen.FIRST)
     facts, quote = describe_config(config, explain, prepared, refusal)
-    caution(config.privacy)
     check_places(config, has_data, out)
     if refused := has_data and _refused(config, prepared):
         note(f"warning: a run would refuse the data: {refused}")
     elif not as_json and (said := _unread(config, prepared.contract)):
         note(said)
-    if asked := of_amounts(getattr(prepared.contract, "columns", {})):
-        note(asked)
-    if (ledger := ledger_if_any(config)) is not None and prepared.lines:
-        note_beside(ledger, prepared.contract.name, prepared.lines[0].budget)
+    caution(config.privacy, refusal)
+    for remark in _remarks(config, prepared):
+        note(remark) if refusal is None else refusal.add_note(remark)
     priced = figures_of(config, prepared, facts, quote, refusal) if as_json else None
     show_plan(facts, refusal, priced, bool(refused))
+
+
+def _remarks(config: Charged, prepared: "Prepared") -> Iterator[str]:
+    """Yield what to look at again before a charge: amounts of a schema, and other accounts of the data set."""
+    from dpmodels.contract.remarks import of_amounts
+    from flows.command_line.ledger_show import beside
+    from flows.planning import ledger_if_any
+
+    if asked := of_amounts(getattr(prepared.contract, "columns", {})):
+        yield asked
+    if (ledger := ledger_if_any(config)) is not None and prepared.lines:
+        yield from beside(ledger, prepared.contract.name, prepared.lines[0].budget)
 
 
 def _refused(config: Charged, prepared: "Prepared") -> str:

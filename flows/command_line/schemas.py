@@ -128,7 +128,8 @@ def _left(content: Any) -> str:
     keys = sum(value == TODO for table in tables for value in table.values())
     left = [f"columns with a TODO left: {columns}"] if columns else []
     left += [f"keys of tables with a TODO left: {keys}"] if keys else []
-    return "; ".join([*left, "nacre schema lint names them"]) if left else "no TODO is left"
+    nothing = "no TODO is left" + "; is `unit` right, and is there a `target`?" * ("columns" in content)
+    return "; ".join([*left, "nacre schema lint names them"]) if left else nothing
 
 
 def _to_discover(content: Any, data: str, query: str, out: Path | None) -> Iterator[str]:

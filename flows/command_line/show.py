@@ -55,10 +55,13 @@ NOT_TO_LEAVE = 4
 """The exit code of a check by an officer's key, where no officer signed that the files may leave."""
 
 
-def caution(privacy: PrivacyConfig | PureConfig | ClientPrivacyConfig) -> None:
-    """Warn of a budget that hardly promises anything."""
+def caution(privacy: PrivacyConfig | PureConfig | ClientPrivacyConfig, refusal: NacreError | None = None) -> None:
+    """Warn of a budget that hardly promises anything; where a run is refused, behind the error that says so."""
     for sentence in cautions_of(privacy.target_epsilon, getattr(privacy, "delta", 0.0)):
-        echo(f"warning: {sentence}", err=True)
+        if refusal is None:
+            echo(f"warning: {sentence}", err=True)
+        else:
+            refusal.add_note(f"warning: {sentence}")
 
 
 def caution_of(plan: Plan, config: Charged) -> list[str]:

@@ -19,6 +19,11 @@ from tests.kit.support import run_cli
 COLUMNS = ("age", "state", "fee", "born")
 
 
+LAST = Bound(date(2023, 12, 31))
+TWO_DAYS = "bound 1.2.2025, which may be two days: write 2025-02-01 or 2025-01-02"
+NO_DAY = "bound 31.13.2023"
+
+
 def documented(folder: Path, name: str, text: str) -> Source:
     (folder / name).write_text(text)
     return read_source(folder / name)
@@ -56,6 +61,14 @@ def test_every_kind_of_document_says_the_same_of_a_column(tmp_path: Path, name: 
         ("x,,,a|b|...,", Facts(unread=("values",))),
         ('x,,,"see the manual of the old system, page 3",', Facts(unread=("values",))),
         ("x,,about ten,,", Facts(unread=("range",))),
+        ("x,CHAR(1),,Y/N,", Facts(kind="text", values=("Y", "N"))),
+        ("x,CHAR(1),,Y=yes; N=no,", Facts(kind="text", values=("Y", "N"))),
+        ("x,flag,,Y=yes; N=no,", Facts(kind="boolean", values=(False, True))),
+        ("x,text,,A/C,", Facts(kind="text", unread=("values",))),
+        ("x,date,31.12.2023 - 1.2.2025,,", Facts(kind="date", low=LAST, unread=(TWO_DAYS,))),
+        ("x,date,12/31/2023 to 02/02/2024,,", Facts(kind="date", low=LAST, high=Bound(date(2024, 2, 2)))),
+        ("x,date,31/12/2023 to 2024-01-01,,", Facts(kind="date", low=LAST, high=Bound(date(2024, 1, 1)))),
+        ("x,date,31.13.2023 to 2024-01-01,,", Facts(kind="date", high=Bound(date(2024, 1, 1)), unread=(NO_DAY,))),
         ("x,whole number,,,", Facts(kind="integer")),
         ("x,Whole Numbers,,,", Facts(kind="integer")),
         ('x,code,,"1 = a, 2 = b",', Facts(kind="category", values=(1, 2))),
@@ -79,6 +92,18 @@ def test_usual_headings_of_a_dictionary_are_read(tmp_path: Path, words: str) -> 
     columns = source.columns(["x", "y"])
     assert columns["x"].values == ("a", "b") and columns["y"].low == (3, False) and not source.remark
     assert columns["y"].description == "Third"
+
+
+def test_what_a_dictionary_says_of_an_amount_is_read(tmp_path: Path) -> None:
+    text = (
+        "name,type,zeros,scale,decimals,unit\na,number,yes,log,2,EUR\nb,number,no,linear,0.01,\nc,number,some,3,two,\n"
+    )
+    source = documented(tmp_path, "d.csv", text)
+    columns = source.columns(["a", "b", "c"])
+    assert columns["a"] == Facts(kind="number", zeros=True, scale="log", decimals=2)
+    assert columns["b"] == Facts(kind="number", zeros=False, scale="linear", decimals=2)
+    unread = ("zero_inflated some", "decimals or scale two")
+    assert columns["c"] == Facts(kind="number", decimals=3, unread=unread) and not source.remark
 
 
 def test_headings_that_say_nothing_to_a_draft_are_named(tmp_path: Path) -> None:
@@ -192,15 +217,16 @@ def test_the_table_that_is_meant_is_found_or_asked_for(tmp_path: Path) -> None:
         source.columns(["x"])
     with pytest.raises(Unsuitable, match="has no table c"):
         source.columns(["x"], "c")
-    with pytest.raises(Unsuitable, match="none of the columns"):
+    with pytest.raises(Unsuitable, match=r"none of the columns: the names in it are x, y, X, z$"):
         source.columns(["other"])
 
 
 @pytest.mark.parametrize(
     ("name", "text", "match"),
     [
-        ("a.csv", "age,min\n3,4\n", "headings"),
-        ("a.csv", "", "headings"),
+        ("a.csv", "age,min\n3,4\n", "such as `type`, .*; its first line is `age`, `min`, of which is known: `min`$"),
+        ("a.csv", "Spalte;Typ\n3,4\n", "for the names of columns, .*is `Spalte`, `Typ`, of which is known: none$"),
+        ("a.csv", "", "headings.* its first line is empty"),
         ("a.csv", "name,max,notes\nx,3,one, two\n", "row 1 of the data dictionary has more cells"),
         ("a.sql", "SELECT 1", "no CREATE TABLE"),
         ("a.sql", "CREATE TABLE a (x int", "not closed"),

@@ -270,3 +270,19 @@ def test_values_that_a_codebook_lists_are_of_the_type_that_the_table_has(tmp_pat
         assert {type(value) for value in column.values} == {wanted.get(name, bool)}, name
     (made,) = [part.reveal() for part in load_parts(data, schema, 64)]
     assert sum(len(batch) for batch in made) == 2
+
+
+def test_a_documented_amount_is_refused_until_its_zeros_and_its_tail_are_said(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("bill,age\n0,3\n")
+    (tmp_path / "doc").mkdir()
+    words = "name,type,min,max{}\nbill,number,0,100000{}\nage,int,0,120{}\n"
+    (tmp_path / "doc" / "d.csv").write_text(words.format("", "", ""))
+    text = draft(tmp_path / "t.csv", public_facts=PublicFacts(tmp_path / "doc" / "d.csv"))
+    schema, faults = parse(text)
+    assert schema is None and [fault.where for fault in faults] == ["columns.bill.scale", "columns.bill.zero_inflated"]
+    assert "write log if" in faults[0].message and "write true if" in faults[1].message and "target: COLUMN" in text
+    written = text.replace("scale: TODO", "scale: linear").replace("zero_inflated: TODO", "zero_inflated: true")
+    assert make(written).columns["bill"].zero_inflated
+    (tmp_path / "doc" / "d.csv").write_text(words.format(",zeros,scale", ",yes,log", ",,"))
+    column = make(draft(tmp_path / "t.csv", public_facts=PublicFacts(tmp_path / "doc" / "d.csv"))).columns["bill"]
+    assert column.zero_inflated and column.log

@@ -1,6 +1,9 @@
 """What a newcomer gets wrong is named by its cause, and with what to do about it."""
 
+import gzip
+import json
 import os
+import subprocess
 import threading
 from collections import deque
 from pathlib import Path
@@ -22,6 +25,7 @@ from dpmodels.errors import DataError, NacreError, Unsuitable
 from dpmodels.gate.suite import suite_for
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.frames import load_given
+from dpmodels.reading.ingest import faults_in
 from dpmodels.reading.load import load_parts
 from dpmodels.text.candidates import Recipe, make_candidates
 from dpmodels.text.reading import load_documents
@@ -50,6 +54,11 @@ def refusal(path: Path, content: bytes) -> str:
         (GOOD.encode("utf-16"), "is in UTF-16; save it as UTF-8"),
         (GOOD.replace(",", ";").replace("1.5", "1,5").encode(), "column dose: must hold numbers in every row"),
         (GOOD.replace("1.5", "1,5").encode(), "as where a decimal comma parts a number in two"),
+        (
+            GOOD.replace(",", ";").replace("1.5", "1,5").encode(),
+            "schema says: a file with semicolons mostly has decimal",
+        ),
+        (GOOD.replace("1.5", "1,5").encode(), "newline=''), delimiter=','); names = len(next(rows));"),
         (GOOD.replace("1.5", '"1.234,5"').encode(), "a point before the decimals (3.5, not 3,5)"),
         (GOOD.replace("1.5", '"1.234,5"').encode(), 'pandas.read_csv(FILE, sep=";", decimal=",", thousands=".")'),
         (GOOD.replace("2024-05-01", "1.5.2024").encode(), 'pandas.to_datetime(COLUMN, format="%d.%m.%Y")'),
@@ -62,6 +71,45 @@ def refusal(path: Path, content: bytes) -> str:
 def test_a_text_file_is_refused_by_its_cause(tmp_path: Path, content: bytes, cause: str) -> None:
     said = refusal(tmp_path / "t.csv", content)
     assert cause in said and "double" not in said and "timestamp" not in said and "north" not in said
+
+
+@pytest.mark.parametrize("delimiter", [";", ","])
+def test_columns_of_one_fault_are_named_in_one_sentence(tmp_path: Path, delimiter: str) -> None:
+    path = tmp_path / "t.csv"
+    columns = {name: {"type": "number", "min": 0, "max": 9000} for name in ("dose", "fee", "tax", "age")}
+    days = {"seen": {"type": "datetime", "min": "2024-01-01", "max": "2024-12-31"}}
+    path.write_text(
+        delimiter.join([*columns, "seen"]) + '\n"1,5";"1.234,5";"2,5";3;2024-01-01\n'.replace(";", delimiter)
+    )
+    schema = Schema.model_validate_json(json.dumps({"name": "t", "columns": columns | days}))
+    faults = list(faults_in(path, schema, 100))
+    assert len(faults) == 1 and faults[0].count("pandas.read_csv") == 1
+    assert faults[0].startswith("column dose: must hold numbers in every row, as the schema says, and so must fee, tax")
+    assert faults[0].find("commas") < faults[0].find("boolean") if delimiter == ";" else "commas" not in faults[0]
+    path.write_text(path.read_text().replace("2024-01-01", "1.1.2024"))
+    dates = list(faults_in(path, schema, 100))
+    assert len(dates) == 2 and dates[0] == faults[0] and dates[1].startswith("column seen: must hold dates")
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_lines_of_another_number_of_fields_are_printed_by_the_command_that_a_refusal_says(
+    tmp_path: Path, delimiter: str, name: str
+) -> None:
+    quoted = '"nor\nth";1' if name == "t.csv" else 'nor"th;1'
+    rows = ["ward;dose;seen", f"{quoted};2024-05-01", "", "north;1;5;2024-05-01", "south;1;2024-05-01", "north;1"]
+    said = refusal(tmp_path / name, "\n".join(rows).replace(";", delimiter).encode())
+    command = said.partition("where the file lies: ")[2]
+    printed = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=True).stdout
+    lines = [5, 7] if name == "t.csv" else [4, 6]
+    assert printed == f"{lines}\n" and not any(f" {line} " in said for line in lines)
+
+
+@pytest.mark.parametrize("name", ["a'b.csv", "a$b.csv", "a.csv.gz"])
+def test_no_command_is_said_for_a_name_that_a_shell_reads_otherwise(tmp_path: Path, name: str) -> None:
+    content = GOOD.replace("1.5", "1,5").encode()
+    said = refusal(tmp_path / name, gzip.compress(content) if name.endswith(".gz") else content)
+    assert "more or fewer fields" in said and "python3" not in said
 
 
 def test_a_draft_of_an_index_that_pandas_wrote_names_it(tmp_path: Path) -> None:

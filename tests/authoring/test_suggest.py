@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpmodels.authoring.column import drafted
+from dpmodels.authoring.column import MAY_BE_ANSWERS, drafted
 from dpmodels.authoring.draft import PublicFacts, comment, draft
 from dpmodels.authoring.facts import Bound, Facts
 from dpmodels.authoring.lint import parse
@@ -147,8 +147,9 @@ def test_what_a_person_is_called_by_is_suggested_as_the_unit(tmp_path: Path) -> 
 
 
 def test_nothing_is_suggested_where_the_name_and_the_type_do_not_go_together() -> None:
-    for name, found in (("age", TEXT), ("message", WHOLE), ("average", NUMBER), ("stage", WHOLE), ("x", TEXT)):
-        assert not drafted(name, found, Facts()).remarks, name
+    for name, found in (("age", TEXT), ("message", WHOLE), ("average", NUMBER), ("stage", WHOLE)):
+        expected = (MAY_BE_ANSWERS,) if found is TEXT else ()
+        assert drafted(name, found, Facts()).remarks == expected, name
     assert drafted("patient_id", NUMBER, Facts(), accept=True).keys["min"] == "TODO"
 
 
@@ -160,6 +161,42 @@ def test_text_that_is_called_as_dates_are_is_drafted_as_in_a_text_file(options: 
         assert drafted(name, pa.large_string(), Facts(), **options) == plain
         assert "datetime" in str(plain)
     assert drafted("ward", pa.string(), Facts(), **options).keys["type"] == "categorical"
+
+
+def test_text_that_may_hold_yes_and_no_only_is_asked_for_it_until_its_values_are_known() -> None:
+    assert drafted("is_smoker", TEXT, Facts()) == drafted("is_smoker", None, Facts())
+    assert drafted("is_smoker", TEXT, Facts()).keys == {"type": "boolean", "confirm": "TODO"}
+    assert "`type: boolean`" in drafted("consent", TEXT, Facts()).remarks[0]
+    assert not drafted("consent", TEXT, Facts(values=("a", "b"))).remarks
+    assert not drafted("consent", pa.bool_(), Facts()).remarks
+
+
+@pytest.mark.parametrize("accept", [False, True])
+def test_a_wide_amount_is_open_until_its_zeros_and_its_tail_are_said(accept: bool) -> None:
+    bounds = {"low": Bound(0), "high": Bound(100_000)}
+    asked = drafted("x", NUMBER, Facts(**bounds), accept)
+    assert (asked.keys["scale"], asked.keys["zero_inflated"]) == ("TODO", "TODO") and "round: 2" in asked.remarks[-1]
+    assert drafted("x", WHOLE, Facts(**bounds), accept).keys["zero_inflated"] == "TODO"
+    assert "round" not in drafted("x", WHOLE, Facts(**bounds), accept).remarks[-1]
+    assert "TODO" in drafted("x", NUMBER, Facts(**bounds, scale="linear"), accept).keys.values()
+    for said in ({"zeros": False}, {"zeros": True}, {"scale": "log"}, {"low": Bound(1)}, {"high": Bound(999)}):
+        column = drafted("x", NUMBER, Facts(**{**bounds, **said}), accept)
+        assert "TODO" not in column.keys.values() and not column.remarks, said
+    assert (
+        drafted("x", NUMBER, Facts(**bounds, zeros=True, scale="log")).keys.items()
+        >= {
+            "zero_inflated": True,
+            "scale": "log",
+        }.items()
+    )
+    wide = drafted("x", pa.uint16(), Facts(), accept).keys  # bounds that its type suggests
+    assert wide["zero_inflated"] == "TODO" and (wide.get("confirm") is None) == accept
+
+
+def test_an_amount_without_bounds_has_the_same_questions_beside_it() -> None:
+    for dtype in (NUMBER, None):
+        words = drafted("bill", dtype, Facts()).remarks[-1]
+        assert all(key in words for key in ("`zero_inflated: true`", "`scale: log`", "`round: DECIMALS`"))
 
 
 def test_what_names_a_person_and_free_text_are_suggested_to_be_left_out() -> None:

@@ -109,7 +109,7 @@ column,type,min,max,values,nullable
 patient,identifier,,,,
 ward,text,,,north|south|west,
 dose,"decimal(4,2)",0,10,,yes
-sick,text,,,no/yes,
+sick,text,,,no/yes/unknown,
 """
 
 

@@ -117,6 +117,10 @@ def test_a_hand_off_stands_for_the_run_that_made_it(home, tmp_path):
 
 REFUSED = {
     "age": "`age` is no condition",
+    "smoker is true": "has a sign and no word for it; write such as `smoker=true`",
+    "ward is not North": "write such as `ward!=north`",
+    "age is 5 and sick": "give each by itself, as 'age is 5' and 'sick'",
+    "smokr": "a value, such as `age>0`; did you mean `smoker`?",
     "aeg > 3": "`aeg > 3`: there is no column aeg, but age, ward, dose, smoker, sick; did you mean `age`?",
     "height > 3": "`height > 3`: there is no column height, but age, ward, dose, smoker, sick",
     "patient = 3": "column patient is not modeled",

@@ -3,9 +3,11 @@
 import re
 import shutil
 import sqlite3
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from types import ModuleType
 
 import pandas as pd
 import pyarrow as pa
@@ -376,3 +378,11 @@ def test_broken_rules_stand_first_by_the_share_of_rows_that_break_them(tmp_path:
     assert verdicts == sorted(verdicts) and verdicts.count("broken") == 2, out
     places = [out.index(words) for words in ("between 0 and 3", "between 2 and 10", "between 0 and 10")]
     assert places == sorted(places), out
+
+
+def test_a_usage_says_nacre_however_it_was_called(monkeypatch):
+    main = ModuleType("__main__")
+    main.__package__, main.__file__ = "nacre", "nacre/__main__.py"
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    code, _, err = run_cli("schema", "init")
+    assert code == 2 and err.startswith("Usage: nacre schema init "), err

@@ -230,6 +230,7 @@ def refusals() -> list[list[str]]:
         Path(f"{name}.yaml").write_text(schema.replace(old, new))
     rows = pd.read_parquet("demo/earnings.parquet")
     rows.assign(age=rows.age.where(rows.index > 3)).to_parquet("null.parquet")
+    rows.astype({"earned_74": str}).replace({"earned_74": {"0": "none"}}).to_csv("words.csv", index=False)
 
     def makes(kind: str = "demo/earnings", rows: str = "demo/earnings.parquet", more: str = "--home new") -> str:
         return f"synthesize {rows} --schema {kind}.yaml --epsilon 3 --delta 1e-5 --out next {more}"
@@ -238,6 +239,7 @@ def refusals() -> list[list[str]]:
         "schema lint todo.yaml",
         makes("less"),
         makes("narrow"),
+        makes(rows="words.csv"),
         makes(rows="null.parquet"),
         makes(rows="absent.parquet"),
         makes().replace("1e-5", "0.1"),
