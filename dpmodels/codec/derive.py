@@ -1,7 +1,7 @@
 """Compute derived columns, for synthetic rows and for the gate, which compares a raw column with what it should be."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,7 @@ def derive(column: Derived, columns: Columns, table: pa.Table | pa.RecordBatch) 
     return _stored(_reckoned(column, columns, table), column, derived_type(column, columns))
 
 
-def with_computed(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterator[pa.RecordBatch]:
+def with_computed(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterable[pa.RecordBatch]:
     """Compute the columns of raw rows that the schema computes, each of its own row; a null gives null.
 
     A column of such a name that the table has itself, as a synthetic one, is computed anew.
@@ -63,21 +63,24 @@ def with_computed(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterator
     Privacy: Sensitive -> Sensitive; each row by itself (stability 1).
 
     Raises:
-        DataError: a column that one is computed from is not of its type.
+        DataError: while reading: a column that one is computed from is not of its type.
     """
     formulas = computed(schema.columns)
     operands = {name: schema.raw[name] for formula in formulas.values() for name in names_in(formula)}
-    for batch in batches:
-        numbers = dict[str, Floats]()
-        for name, column in operands.items():
-            array = joined(batch.column(name))
-            check_type(name, column, array.type)
-            numbers[name] = as_numbers(column, array)
-        for name, formula in formulas.items():
-            array = pa.array(values := reckon(formula, numbers, operands), mask=np.isnan(values))
-            at = batch.schema.get_field_index(name)
-            batch = batch.append_column(name, array) if at < 0 else batch.set_column(at, name, array)
-        yield batch
+    return (_with(batch, formulas, operands) for batch in batches) if formulas else batches
+
+
+def _with(batch: pa.RecordBatch, formulas: Mapping[str, str], operands: Columns) -> pa.RecordBatch:
+    numbers = dict[str, Floats]()
+    for name, column in operands.items():
+        array = joined(batch.column(name))
+        check_type(name, column, array.type)
+        numbers[name] = as_numbers(column, array)
+    for name, formula in formulas.items():
+        array = pa.array(values := reckon(formula, numbers, operands), mask=np.isnan(values))
+        at = batch.schema.get_field_index(name)
+        batch = batch.append_column(name, array) if at < 0 else batch.set_column(at, name, array)
+    return batch
 
 
 def _reckoned(column: Derived, columns: Columns, table: pa.Table | pa.RecordBatch) -> Floats:

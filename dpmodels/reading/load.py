@@ -11,7 +11,6 @@ from dpmodels.codec.derive import with_computed
 from dpmodels.codec.encode import Codec
 from dpmodels.codec.partition_rows import within
 from dpmodels.contract.base import is_text
-from dpmodels.contract.columns import computed
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
@@ -137,7 +136,7 @@ class RawRows:
 
 def _kept(batches: Batches, schema: Schema) -> Batches:
     """Compute columns, and leave out rows that are not of the schema's partition, or beyond a user's most rows."""
-    part, batches = schema.partition, with_computed(batches, schema) if computed(schema.columns) else batches
+    part, batches = schema.partition, with_computed(batches, schema)
     if part is not None and part.value is not None:
         return within(batches, part, schema.columns[part.column])
     return batches if schema.unit.user is None else bounded(batches, schema.unit)
