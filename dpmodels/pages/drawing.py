@@ -22,7 +22,10 @@ GAP = 2
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing, and the table of its numbers; ``foot`` is what stands beneath it."""
+    """A drawing, and the table of its numbers; ``foot`` is what stands beneath it.
+
+    ``small`` is what a small picture of it shows, where that is no part of the drawing; ``part`` is that part.
+    """
 
     title: str
     note: str
@@ -30,6 +33,8 @@ class Figure:
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     foot: str = ""
+    small: Markup = Markup("")
+    part: tuple[float, float, float, float] = (0, 0, WIDTH, WIDTH)
 
 
 def svg(height: float, title: str, description: str, parts: Sequence[Markup]) -> Markup:
@@ -40,7 +45,7 @@ def svg(height: float, title: str, description: str, parts: Sequence[Markup]) ->
 
 def standalone(figure: Figure) -> str:
     """Return a drawing as a picture of its own, in a data URI: with its colors inside, on white, whatever is around."""
-    style = "text{font:11px sans-serif;fill:#444}.label{fill:#111}.bar,.heat,.point{fill:#4a929d}.track{fill:#f3f1ec}"
+    style = "text{font:11px sans-serif;fill:#444}.label{fill:#111}.bar{fill:#86bcc4}.heat,.point{fill:#4a929d}.track{fill:#f3f1ec}.grid{stroke:#e2ded6}"
     style += ".axis{stroke:#bbb}.mark{stroke:#b4552d;stroke-width:2}.dot{fill:#b4552d}"
     style += ".whisker{stroke:#111}.mark,.whisker,.axis{fill:none}"
     begin, end = str(figure.svg).split(">", 1)
