@@ -24,7 +24,7 @@ GAP = 2
 class Figure:
     """A drawing, and the table of its numbers; ``foot`` is what stands beneath it.
 
-    ``small`` is what a small picture of it shows, where that is no part of the drawing; ``part`` is that part.
+    A small picture of it shows a ``part`` of the drawing, or ``small``, and says ``brief`` beneath.
     """
 
     title: str
@@ -34,7 +34,8 @@ class Figure:
     rows: tuple[tuple[str, ...], ...]
     foot: str = ""
     small: Markup = Markup("")
-    part: tuple[float, float, float, float] = (0, 0, WIDTH, WIDTH)
+    part: tuple[float, ...] = ()
+    brief: str = ""
 
 
 def svg(height: float, title: str, description: str, parts: Sequence[Markup]) -> Markup:
@@ -46,7 +47,7 @@ def svg(height: float, title: str, description: str, parts: Sequence[Markup]) ->
 def standalone(figure: Figure) -> str:
     """Return a drawing as a picture of its own, in a data URI: with its colors inside, on white, whatever is around."""
     style = "text{font:11px sans-serif;fill:#444}.label{fill:#111}.bar{fill:#86bcc4}.heat,.point{fill:#4a929d}.track{fill:#f3f1ec}.grid{stroke:#e2ded6}"
-    style += ".axis{stroke:#bbb}.mark{stroke:#b4552d;stroke-width:2}.dot{fill:#b4552d}"
+    style += ".axis{stroke:#bbb}.rest{fill-opacity:.5}.second{fill:#a8481f}.mark{stroke:#a8481f;stroke-width:2}.dot{fill:#a8481f}"
     style += ".whisker{stroke:#111}.mark,.whisker,.axis{fill:none}"
     begin, end = str(figure.svg).split(">", 1)
     begin = begin.replace("<svg ", f'<svg xmlns="http://www.w3.org/2000/svg" width="{2 * WIDTH}" ')

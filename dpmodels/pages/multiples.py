@@ -15,8 +15,10 @@ from dpmodels.pages.relations import Relation, relations
 from dpmodels.pages.uses import MOST_ABSENT, absent, counting, listed, whole_rate, worst_rate
 
 Facts = Mapping[str, Any]
-MOST_CATEGORIES = 10
+MOST_CATEGORIES = 8
 """Bars of categories; the last of a longer list is what all others have together."""
+RATES = 6
+"""Columns whose rates are drawn at once."""
 FIRST, FEW, MOST = 12, 3, 240
 """Columns of a table that are drawn at once; so few more, that they are too; and those that are drawn at all."""
 LISTED = 100
@@ -63,7 +65,7 @@ def multiples(columns: Sequence[Facts]) -> list[Multiples]:
 
 def column_figure(column: Facts) -> Figure:
     """Draw one column: its released counts as bars with whiskers, where there are any, and its synthetic shares."""
-    labels, notes = column["labels"], [column["type"]]
+    labels, notes = column["labels"], list[str]()
     groups = [(index,) for index in range(len(labels))]
     if column["ordered"]:
         groups = groups[: column["values"]]
@@ -80,14 +82,16 @@ def column_figure(column: Facts) -> Figure:
     if "released" in column:
         both = [_together(column, group) for group in groups]
         released = Shares("released", [one[0] for one in both], [one[2] for one in both])
-    named, told = [_name(labels, group) for group in groups], (column["name"], column.get("verdict", ""))
+    named = [_name(labels, group) for group in groups]
+    told = column["name"], " · ".join(filter(None, (column["type"], column.get("verdict"))))
     if column["ordered"]:
         figure = histogram(*told, named, released, synthetic, column.get("axis"), _beyond(column))
     else:
-        figure = bars(*told, named, released, synthetic)
+        figure = bars(*told, named, released, synthetic, others=len(groups) < len(labels))
         if len(groups) < len(labels):
-            figure = replace(figure, rows=_all_of(column))
-    return replace(figure, foot=" · ".join(filter(None, notes)))
+            brief = f"{len(groups) - 1} of {len(labels)}, others pale"
+            figure = replace(figure, rows=_all_of(column), brief=brief)
+    return replace(figure, foot=" · ".join(notes))
 
 
 def _name(labels: Sequence[str], group: Sequence[int]) -> str:
@@ -185,7 +189,7 @@ def rate_figures(facts: Facts) -> tuple[str, list[Figure], str] | None:
     counted = [(one, index) for one in rates["columns"] for index in counting(one["share"])]
     most = max((one[key][index] for one, index in counted for key in ("released", "synthetic")), default=0.0)
     scale = whole, max(most, whole, 1e-9)
-    drawn = [_rate(columns[one["column"]], one, scale) for one in rates["columns"]]
+    drawn = [_rate(columns[one["column"]], one, scale) for one in sorted(rates["columns"], key=worst_rate)]
     return f"{columns[rates['target']]['name']} = {rates['class']}", drawn, percent(scale[1])
 
 

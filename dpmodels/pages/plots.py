@@ -15,7 +15,7 @@ from dpmodels.pages.page import percent
 
 HEIGHT = 150
 LEFT, TOP, FLOOR = 44, 10, 130
-LINE, NAME, THICK = 28.0, 11.0, 10.0
+LINE, NAME, THICK = 31.0, 11.0, 10.0
 """Height of a category, of the words over its bar, and of its bar."""
 FIGURE = 66.0
 """Room for a percentage over a bar."""
@@ -171,11 +171,13 @@ def bars(
     shares: Shares | None,
     marks: Shares | None = None,
     scale: tuple[float, float] | None = None,
+    others: bool = False,
 ) -> Figure:
     """Draw one lying bar a category, its label and its percentages over it; marks are lines across the bars.
 
     Whose deviations are known has whiskers as well, with an end where the axis does not cut them; marks have them in
-    the place of lines. A ``scale`` is what a line over all bars stands at, and where the axis ends.
+    the place of lines. A ``scale`` is what a line over all bars stands at, and where the axis ends. The last bar may
+    be that of all ``others`` together.
     """
     series = [each for each in (shares, marks) if each]
     top, kinds = scale[1] if scale else _top(shares, marks), ["second" if each is marks else "" for each in series]
@@ -195,7 +197,8 @@ def bars(
         middle = line + THICK / 2
         parts.append(words(0, line - 5, cut(label, most), "start", "label"))
         if shares:
-            parts.append(box(0, line, x(shares.values[index]), THICK))
+            kind = "bar rest" if others and line == lines[-1] else "bar"
+            parts.append(box(0, line, x(shares.values[index]), THICK, kind))
         for reach in (each.reach[index] for each in series if each.stddev):
             ends = [f"M{number(x(one))} {number(middle - END)}v{2 * END}" for one in reach if 0 <= one <= top]
             low, high = map(x, reach)
@@ -209,18 +212,19 @@ def bars(
     floor = begin + LINE * len(labels)
     parts += [_within(x(at), floor + NAME, text) for at, text in [(0.0, "0"), *_written(_rounds(top))]]
     figure = _figure(title, note, labels, series, floor + BENEATH, parts)
-    return replace(figure, small=_small(shares, marks, x), part=(0, 0, WIDTH, FLOOR))
+    return replace(figure, small=_small(shares, marks, x, others), part=(0, 0, WIDTH, FLOOR))
 
 
-def _small(shares: Shares | None, marks: Shares | None, x: Callable[[float], float]) -> Markup:
+def _small(shares: Shares | None, marks: Shares | None, x: Callable[[float], float], others: bool) -> Markup:
     """Draw the bars again without words, as high as a histogram together."""
-    count = max(len(one.values) for one in (shares, marks) if one)
-    high, thick = FLOOR / count, number(0.75 * FLOOR / count)
-    pieces: dict[str, list[str]] = {
-        "bar": [f"M0 {number(high * n)}H{number(x(one))}v{thick}H0z" for n, one in enumerate(shares.values if shares else ())],
-        "mark": [f"M{number(x(one))} {number(high * n)}v{thick}" for n, one in enumerate(marks.values if marks else ())],
-    }
-    return Markup("").join(path(kind, each) for kind, each in pieces.items())
+    high = FLOOR / max(len(one.values) for one in (shares, marks) if one)
+    down, parts = f"v{number(0.75 * high)}", list[Markup]()
+    if shares:
+        ends = [f"M0 {number(high * n)}H{number(x(share))}{down}H0z" for n, share in enumerate(shares.values)]
+        parts += [path("bar", ends[:-1]), path("bar rest" if others else "bar", ends[-1:])]
+    if marks:
+        parts.append(path("mark", (f"M{number(x(one))} {number(high * n)}{down}" for n, one in enumerate(marks.values))))
+    return Markup("").join(parts)
 
 
 def _rounds(top: float) -> list[float]:

@@ -20,7 +20,7 @@ from dpmodels.pages.glance import (
     worst_first,
 )
 from dpmodels.pages.maps import scatter
-from dpmodels.pages.multiples import multiples, pair_tables, pairs_figure, rate_figures
+from dpmodels.pages.multiples import RATES, multiples, pair_tables, pairs_figure, rate_figures
 from dpmodels.pages.page import percent, render_page, short
 from dpmodels.pages.strip import strip
 from dpmodels.pages.uses import farther, uses
@@ -104,6 +104,8 @@ def render(facts: Mapping[str, Any]) -> str:
         noise=_noises(facts["noise_stddev"], facts.get("released_noise_stddev")),
         meter=meter,
         fits=fits,
+        close=all(map(fits, facts.get("fit") or ())),
+        first_rates=RATES,
         plain=look_in_words,
         meanings=MEANINGS,
         as_a_rule=AS_A_RULE,

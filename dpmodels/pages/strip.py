@@ -17,10 +17,11 @@ PAIRS = "map-of-pairs"
 
 @dataclass(frozen=True)
 class Small:
-    """A small picture: the place of the large one on the page, its name, what it shows of it, and the drawing."""
+    """A small picture: the place of the large one, its name, what is said of it, what it shows, and the drawing."""
 
     place: str
     name: str
+    brief: str
     part: str
     drawing: Markup
 
@@ -42,7 +43,8 @@ def _small(place: str, figure: Figure) -> Small:
     """Draw a figure small: by a drawing that is made for it, or as part of the large one."""
     height = figure.svg.split('viewBox="', 1)[1].split('"', 1)[0].split()[-1]
     again = Markup('<use href="#{}" width="{}" height="{}"/>').format(place, WIDTH, height)
-    return Small(place, figure.title, " ".join(map(number, figure.part)), figure.small or again)
+    part = " ".join(map(number, figure.part)) or f"0 0 {WIDTH} {height}"
+    return Small(place, figure.title, figure.brief, part, figure.small or again)
 
 
 def _at(place: str, figure: Figure) -> Figure:
