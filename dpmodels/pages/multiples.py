@@ -17,8 +17,8 @@ from dpmodels.pages.uses import MOST_ABSENT, absent, counting, listed, whole_rat
 Facts = Mapping[str, Any]
 MOST_CATEGORIES = 8
 """Bars of categories; the last of a longer list is what all others have together."""
-RATES = 6
-"""Columns whose rates are drawn at once."""
+RATES, TABLES = 6, 3
+"""Columns whose rates are drawn at once, and pairs of columns."""
 FIRST, FEW, MOST = 12, 3, 240
 """Columns of a table that are drawn at once; so few more, that they are too; and those that are drawn at all."""
 LISTED = 100
@@ -89,7 +89,7 @@ def column_figure(column: Facts) -> Figure:
     else:
         figure = bars(*told, named, released, synthetic, others=len(groups) < len(labels))
         if len(groups) < len(labels):
-            brief = f"{len(groups) - 1} of {len(labels)}, others pale"
+            brief = f"{len(groups) - 1} largest of {len(labels)}; pale: all others"
             figure = replace(figure, rows=_all_of(column), brief=brief)
     return replace(figure, foot=" · ".join(notes))
 
@@ -133,6 +133,8 @@ def _at_most(column: Facts, group: Sequence[int]) -> str:
 def _height(note: str) -> str:
     """Say what shares the height of a bar counts, of what an axis calls it."""
     width = note.removeprefix("share per ")
+    if width.startswith("bar "):
+        return "logarithmic; share of rows per bar"
     return f"share of rows per {'width of ' * (width[-1:].isdigit() and width != '1')}{width}"
 
 
@@ -165,9 +167,9 @@ def pairs_figure(facts: Facts) -> Figure | None:
     title, most = "Within how much", f"{rows[0][0]}, {rows[0][3]}"
     said, scale = f"{len(rows):,} pairs; farthest off is {most}", ("0", f"{percent(FULL)} or more")
     drawn = stairs(title, said, [names[place] for place in shown], cells, FULL, scale)
-    note = f"in percent of all rows; the more color, the farther off it may be; the farthest is {most}"
+    note = f"in percent of all rows; the farthest is {most}"
     if len(rows) > LISTED:
-        note += f"; the numbers beneath are the {LISTED} farthest, and report.json has all"
+        note += f"; the numbers are the {LISTED} farthest, and report.json has all"
     header = ("columns", "noise alone, on average", "synthetic rows to release", "within")
     return Figure(title, note, drawn, header, rows[:LISTED])
 

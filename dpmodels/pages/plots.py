@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from dpmodels.pages.drawing import WIDTH, Figure, box, cut, number, path, svg, words
 from dpmodels.pages.page import percent
 
-HEIGHT = 150
-LEFT, TOP, FLOOR = 44, 10, 130
+HEIGHT = 132
+LEFT, TOP, FLOOR = 44, 10, 112
 LINE, NAME, THICK = 31.0, 11.0, 10.0
 """Height of a category, of the words over its bar, and of its bar."""
 FIGURE = 66.0
 """Room for a percentage over a bar."""
 BENEATH = 15
 """Height of a line beneath an axis."""
-ROUND = 4.5
+ROUND = 5.2
 """Ticks of an axis of shares, at most."""
 MOST_BARS = 100
 """Bars of an axis, and values that begin or end one."""
