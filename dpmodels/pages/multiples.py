@@ -69,9 +69,9 @@ def column_figure(column: Facts) -> Figure:
     groups = [(index,) for index in range(len(labels))]
     if column["ordered"]:
         groups = groups[: column["values"]]
+        notes += [f"{labels[index]}: {_share(column, index)}" for index in range(column["values"], len(labels))]
         if axis := column.get("axis"):
             notes.append(_height(axis["note"]))
-        notes += [f"{labels[index]}: {_share(column, index)}" for index in range(column["values"], len(labels))]
     elif len(groups) > MOST_CATEGORIES:
         order = sorted(range(len(labels)), key=lambda index: -column["synthetic"][index])
         groups = [(index,) for index in order[: MOST_CATEGORIES - 1]] + [tuple(order[MOST_CATEGORIES - 1 :])]
@@ -110,9 +110,8 @@ def _together(column: Facts, group: Sequence[int]) -> tuple[float, float, float]
 def _beyond(column: Facts) -> tuple[str, str]:
     """Say how far the values reach that an axis leaves out at either end, and what they have at most."""
     edges, labels = (column.get("axis") or {"edges": ()})["edges"], column["labels"]
-    left, right = ([n for n in range(len(edges) - 1) if out(n)] for out in (
-        lambda n: edges[n + 1] <= 0, lambda n: edges[n] >= 1
-    ))
+    left = [n for n, edge in enumerate(edges[1:]) if edge <= 0]
+    right = [n for n, edge in enumerate(edges[:-1]) if edge >= 1]
     low = f"\N{LEFTWARDS ARROW} from {_bound(labels[left[0]], 0)}: {_at_most(column, left)}" if left else ""
     high = f"to {_bound(labels[right[-1]], -1)}: {_at_most(column, right)} \N{RIGHTWARDS ARROW}" if right else ""
     return low, high
@@ -127,7 +126,7 @@ def _bound(label: str, end: int) -> str:
 def _at_most(column: Facts, group: Sequence[int]) -> str:
     """Say what share some values have at most, by the synthetic rows and by what was released with its noise."""
     released, synthetic, deviation = _together(column, group)
-    return f"under {percent_up(max(released + DEVIATIONS * deviation, synthetic, LEAST))}"
+    return f"under {percent_up(max(max(released, 0.0) + DEVIATIONS * deviation, synthetic, LEAST))}"
 
 
 def _height(note: str) -> str:

@@ -223,7 +223,9 @@ def _small(shares: Shares | None, marks: Shares | None, x: Callable[[float], flo
         ends = [f"M0 {number(high * n)}H{number(x(share))}{down}H0z" for n, share in enumerate(shares.values)]
         parts += [path("bar", ends[:-1]), path("bar rest" if others else "bar", ends[-1:])]
     if marks:
-        parts.append(path("mark", (f"M{number(x(one))} {number(high * n)}{down}" for n, one in enumerate(marks.values))))
+        parts.append(
+            path("mark", (f"M{number(x(one))} {number(high * n)}{down}" for n, one in enumerate(marks.values)))
+        )
     return Markup("").join(parts)
 
 
@@ -255,7 +257,9 @@ def _top(first: Shares | None, second: Shares | None) -> float:
 def _axis(top: float) -> Markup:
     """Draw the floor of upright bars, and a light line with its share at each round one."""
     places = [(FLOOR - (FLOOR - TOP) * share / top, text) for share, text in _written(_rounds(top))]
-    lines = path("grid", (f"M{LEFT} {number(y)}H{WIDTH}" for y, _ in places)) + path("axis", (f"M{LEFT} {FLOOR}H{WIDTH}",))
+    lines = path("grid", (f"M{LEFT} {number(y)}H{WIDTH}" for y, _ in places)) + path(
+        "axis", (f"M{LEFT} {FLOOR}H{WIDTH}",)
+    )
     texts = [words(LEFT - 5, y + 4, text, "end") for y, text in [(FLOOR - 2.0, "0"), *places]]
     return Markup("").join([lines, *texts])
 

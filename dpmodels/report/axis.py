@@ -59,7 +59,7 @@ def ticks(column: Continuous, begin: float, end: float) -> list[tuple[float, str
     if isinstance(column, Datetime):
         labelled = _moments(column, begin, end)
     else:
-        years = 1000 <= column.low and column.high < 10_000
+        years = column.low >= 1000 and column.high < 10_000
         labelled = [(value, _written(value, years)) for value in _numbers(column, begin, end)]
     half = 0.0 if column.decimals is None else column.interval.step / 2
     positions = [(float(scaled(value + half - column.low)) - first) / (last - first) for value, _ in labelled]
