@@ -66,7 +66,7 @@ def multiples(columns: Sequence[Facts]) -> list[Multiples]:
 def column_figure(column: Facts) -> Figure:
     """Draw one column: its released counts as bars with whiskers, where there are any, and its synthetic shares."""
     labels, notes = column["labels"], list[str]()
-    groups = [(index,) for index in range(len(labels))]
+    groups: list[tuple[int, ...]] = [(index,) for index in range(len(labels))]
     if column["ordered"]:
         groups = groups[: column["values"]]
         notes += [f"{labels[index]}: {_share(column, index)}" for index in range(column["values"], len(labels))]
@@ -74,7 +74,7 @@ def column_figure(column: Facts) -> Figure:
             notes.append(_height(axis["note"]))
     elif len(groups) > MOST_CATEGORIES:
         order = sorted(range(len(labels)), key=lambda index: -column["synthetic"][index])
-        groups = [(index,) for index in order[: MOST_CATEGORIES - 1]] + [tuple(order[MOST_CATEGORIES - 1 :])]
+        groups = [*((index,) for index in order[: MOST_CATEGORIES - 1]), tuple(order[MOST_CATEGORIES - 1 :])]
     if names := absent(column):
         notes.append(f"no synthetic row has {listed(names, MOST_ABSENT)}")
     synthetic = Shares("synthetic", [_together(column, group)[1] for group in groups])

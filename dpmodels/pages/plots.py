@@ -69,7 +69,8 @@ def histogram(
     """Draw a density over an ordered axis: one series as upright bars with whiskers, the other as a line of steps.
 
     An axis says by ``edges`` where each share begins and ends, from 0 to 1. The area of a bar is its share, and a bar
-    as wide as one of ``bars`` equal parts of the axis is as high as it. ``ticks`` are what is written beneath, and ``beyond`` says what lies to the left and to the right of what is drawn, if anything does.
+    as wide as one of ``bars`` equal parts of the axis is as high as it. ``ticks`` are what is written beneath, and
+    ``beyond`` says what lies to the left and to the right of what is drawn, if anything does.
     """
     ends = [(0.0, labels[0].split(" to ")[0]), (1.0, labels[-1].split(" to ")[-1])][: len(labels)]
     axis = axis or {"edges": np.linspace(0, 1, len(labels) + 1).tolist(), "bars": len(labels), "ticks": ends}
@@ -82,15 +83,7 @@ def histogram(
     def y(share: float) -> float:
         return FLOOR - (FLOOR - TOP) * min(max(share, 0), top) / top
 
-    parts = [_axis(top)]
-    if drawn:
-        boxes = zip(pairwise(x), drawn.values, strict=True)
-        parts.append(
-            path("bar", (f"M{number(a)} {FLOOR}V{number(y(share))}H{number(b)}V{FLOOR}" for (a, b), share in boxes))
-        )
-        reach = zip(pairwise(x), drawn.reach, strict=False)
-        lines = (f"M{number((a + b) / 2)} {number(y(low))}V{number(y(high))}" for (a, b), (low, high) in reach)
-        parts.append(path("whisker", lines))
+    parts = [_axis(top), *(_upright(x, drawn, y) if drawn else ())]
     if over:
         steps = (f"V{number(y(share))}H{number(right)}" for share, right in zip(over.values, x[1:], strict=True))
         parts.append(path("mark", (f"M{LEFT} {FLOOR}", *steps, f"V{FLOOR}")))
@@ -98,10 +91,19 @@ def histogram(
         share = (drawn or over).values[spike]  # type: ignore[union-attr]  # one of them is there
         place = min(max((x[spike] + x[spike + 1]) / 2, LEFT + 16.0), WIDTH - 16.0)
         parts.append(words(place, TOP - 2, f"\N{UPWARDS ARROW} {percent(share)}", "middle", "label"))
-    ends = [end for end in zip((LEFT, WIDTH), ("start", "end"), beyond, strict=True) if end[2]]
-    parts += [words(at, FLOOR + BENEATH * (2 + n), text, anchor) for n, (at, anchor, text) in enumerate(ends)]
-    figure = _figure(title, note, labels, series, HEIGHT + BENEATH * len(ends), [*parts, *_ticks(axis["ticks"])])
+    edges = [edge for edge in zip((LEFT, WIDTH), ("start", "end"), beyond, strict=True) if edge[2]]
+    parts += [words(at, FLOOR + BENEATH * (2 + n), text, anchor) for n, (at, anchor, text) in enumerate(edges)]
+    figure = _figure(title, note, labels, series, HEIGHT + BENEATH * len(edges), [*parts, *_ticks(axis["ticks"])])
     return replace(figure, part=(LEFT, 0, WIDTH - LEFT, FLOOR + 2))
+
+
+def _upright(x: Sequence[float], shares: Shares, y: Callable[[float], float]) -> list[Markup]:
+    """Draw upright bars between places, and their whiskers."""
+    boxes = zip(pairwise(x), shares.values, strict=True)
+    drawn = (f"M{number(a)} {FLOOR}V{number(y(share))}H{number(b)}V{FLOOR}" for (a, b), share in boxes)
+    reach = zip(pairwise(x), shares.reach, strict=False)
+    lines = (f"M{number((a + b) / 2)} {number(y(low))}V{number(y(high))}" for (a, b), (low, high) in reach)
+    return [path("bar", drawn), path("whisker", lines)]
 
 
 def _top_beneath_spike(first: Shares | None, second: Shares | None) -> tuple[float, int | None]:
@@ -187,32 +189,35 @@ def bars(
     def x(share: float) -> float:
         return WIDTH * min(max(share, 0), top) / top
 
-    named = zip(places, series, kinds, strict=True) if series[1:] else ()
-    heads = [words(place, NAME, each.name, "end", kind) for place, each, kind in named]
-    begin = 18.0 * bool(heads)
+    columns = list(zip(places, series, kinds, strict=True))
+    parts = [words(place, NAME, each.name, "end", kind) for place, each, kind in columns if series[1:]]
+    begin = 18.0 * bool(parts)
     lines = [begin + LINE * index + NAME + 5 for index in range(len(labels))]
-    parts = [box(0, line, WIDTH, THICK, "track") for line in lines] + heads
+    parts += [box(0, line, WIDTH, THICK, "track") for line in lines]
     parts.append(path("grid", (f"M{number(x(at))} {number(y)}v{THICK:g}" for y in lines for at in _rounds(top))))
     for index, (label, line) in enumerate(zip(labels, lines, strict=True)):
-        middle = line + THICK / 2
         parts.append(words(0, line - 5, cut(label, most), "start", "label"))
         if shares:
             kind = "bar rest" if others and line == lines[-1] else "bar"
             parts.append(box(0, line, x(shares.values[index]), THICK, kind))
-        for reach in (each.reach[index] for each in series if each.stddev):
-            ends = [f"M{number(x(one))} {number(middle - END)}v{2 * END}" for one in reach if 0 <= one <= top]
-            low, high = map(x, reach)
-            parts.append(path("whisker", (f"M{number(low)} {number(middle)}H{number(high)}", *ends)))
+        reach = [each.reach[index] for each in series if each.stddev]
+        parts += [_whisker(line + THICK / 2, one, x, top) for one in reach]
         if marks and not marks.stddev:
             parts.append(path("mark", (f"M{number(x(marks.values[index]))} {number(line - 2)}v{number(THICK + 4)}",)))
-        for place, each, kind in zip(places, series, kinds, strict=True):
-            parts.append(words(place, line - 5, percent(each.values[index]), "end", kind))
+        parts += [words(place, line - 5, percent(each.values[index]), "end", kind) for place, each, kind in columns]
     if scale:
         parts.append(path("axis", (f"M{number(x(scale[0]))} {number(line - 2)}v{number(THICK + 4)}" for line in lines)))
     floor = begin + LINE * len(labels)
     parts += [_within(x(at), floor + NAME, text) for at, text in [(0.0, "0"), *_written(_rounds(top))]]
     figure = _figure(title, note, labels, series, floor + BENEATH, parts)
     return replace(figure, small=_small(shares, marks, x, others), part=(0, 0, WIDTH, FLOOR))
+
+
+def _whisker(y: float, reach: tuple[float, float], x: Callable[[float], float], top: float) -> Markup:
+    """Draw how far a share may be off, with an end where the axis does not cut it."""
+    low, high = map(x, reach)
+    ends = [f"M{number(x(one))} {number(y - END)}v{2 * END}" for one in reach if 0 <= one <= top]
+    return path("whisker", (f"M{number(low)} {number(y)}H{number(high)}", *ends))
 
 
 def _small(shares: Shares | None, marks: Shares | None, x: Callable[[float], float], others: bool) -> Markup:
@@ -244,7 +249,7 @@ def _written(shares: Sequence[float]) -> list[tuple[float, str]]:
 def _within(x: float, y: float, text: str) -> Markup:
     """Write a tick's words beneath it, or as near to it as the drawing reaches."""
     anchor = "start" if x < LETTER else "end" if x + LETTER * len(text) / 2 > WIDTH else "middle"
-    return words(min(x, WIDTH) if anchor != "start" else 0, y, text, anchor)
+    return words(x, y, text, anchor)
 
 
 def _top(first: Shares | None, second: Shares | None) -> float:
