@@ -79,4 +79,4 @@ def percent_up(share: float) -> str:
 
 def short(number: float) -> str:
     """Write a number with four figures at most, or those before the point."""
-    return f"{number:,.0f}" if 10_000 <= abs(number) < 1e15 else f"{number:.4g}".replace("e-0", "e-")
+    return f"{number:,.0f}" if 10_000 <= abs(number) < 1e15 else f"{number:,.4g}".replace("e-0", "e-")
