@@ -7,7 +7,7 @@ units), so that its text stays readable on a phone.
 import base64
 import io
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from markupsafe import Markup
@@ -22,7 +22,10 @@ GAP = 2
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing, and the table of its numbers; ``foot`` is what stands beneath it."""
+    """A drawing, and the table of its numbers; ``foot`` is what stands beneath it.
+
+    A small picture of it shows a ``part`` of the drawing, or ``small``, and says ``brief`` beneath.
+    """
 
     title: str
     note: str
@@ -30,6 +33,9 @@ class Figure:
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     foot: str = ""
+    small: Markup = field(default_factory=Markup)
+    part: tuple[float, ...] = ()
+    brief: str = ""
 
 
 def svg(height: float, title: str, description: str, parts: Sequence[Markup]) -> Markup:
@@ -40,9 +46,10 @@ def svg(height: float, title: str, description: str, parts: Sequence[Markup]) ->
 
 def standalone(figure: Figure) -> str:
     """Return a drawing as a picture of its own, in a data URI: with its colors inside, on white, whatever is around."""
-    style = "text{font:11px sans-serif;fill:#444}.label{fill:#111}.bar,.heat,.point{fill:#4a929d}.track{fill:#f3f1ec}"
-    style += ".axis{stroke:#bbb}.mark{stroke:#b4552d;stroke-width:2}.dot{fill:#b4552d}"
-    style += ".whisker{stroke:#111}.mark,.whisker,.axis{fill:none}"
+    style = "text{font:11px sans-serif;fill:#444}.label{fill:#111}.bar{fill:#8ac0c8}.rest{fill-opacity:.5}"
+    style += ".heat,.point{fill:#4a929d}.track{fill:#f3f1ec}.grid{stroke:#e2ded6}.axis{stroke:#bbb}"
+    style += ".mark{stroke:#a8481f;stroke-width:2}.dot,.second{fill:#a8481f}.whisker{stroke:#111}"
+    style += ".mark,.whisker,.axis,.grid{fill:none}"
     begin, end = str(figure.svg).split(">", 1)
     begin = begin.replace("<svg ", f'<svg xmlns="http://www.w3.org/2000/svg" width="{2 * WIDTH}" ')
     whole = f'{begin}><style>{style}</style><rect width="100%" height="100%" fill="#fff"/>{end}'

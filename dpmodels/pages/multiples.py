@@ -1,5 +1,6 @@
 """The pictures that a report begins with: every column by itself, and how well every two columns are reproduced."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,13 +10,15 @@ from dpmodels.pages.drawing import Figure
 from dpmodels.pages.glance import likely_of_pair
 from dpmodels.pages.maps import beside, stairs
 from dpmodels.pages.page import percent, percent_up
-from dpmodels.pages.plots import Shares, bars, histogram
+from dpmodels.pages.plots import DEVIATIONS, Shares, bars, histogram
 from dpmodels.pages.relations import Relation, relations
 from dpmodels.pages.uses import MOST_ABSENT, absent, counting, listed, whole_rate, worst_rate
 
 Facts = Mapping[str, Any]
-MOST_CATEGORIES = 20
-"""Categories drawn one by one; the rest of a longer list is drawn as one."""
+MOST_CATEGORIES = 8
+"""Bars of categories; the last of a longer list is what all others have together."""
+RATES, TABLES = 6, 3
+"""Columns whose rates are drawn at once, and pairs of columns."""
 FIRST, FEW, MOST = 12, 3, 240
 """Columns of a table that are drawn at once; so few more, that they are too; and those that are drawn at all."""
 LISTED = 100
@@ -24,6 +27,10 @@ LONG = re.compile(r"(?<![-:.\d])-?(\d{5,}(\.\d+)?|\d+\.\d+)(?![-:.\d])")
 """Numbers that are too long for a drawing."""
 DAY = re.compile(r"\b(\d{4}-\d\d)-\d\d(?![-\d])")
 """A day, which is longer than a drawing has room for."""
+NUMBER = re.compile(r"-?\d+(\.\d+)?")
+"""A number as a label has it."""
+LEAST = 0.0001
+"""The least share that values beyond an axis are said to be under."""
 FULL = 0.2
 """Distance of two columns that is drawn in full color."""
 
@@ -58,36 +65,76 @@ def multiples(columns: Sequence[Facts]) -> list[Multiples]:
 
 def column_figure(column: Facts) -> Figure:
     """Draw one column: its released counts as bars with whiskers, where there are any, and its synthetic shares."""
-    order, labels, notes = list(range(len(column["labels"]))), column["labels"], [column["type"]]
+    labels, notes = column["labels"], list[str]()
+    groups: list[tuple[int, ...]] = [(index,) for index in range(len(labels))]
     if column["ordered"]:
-        order = order[: column["values"]]
-        if axis := column.get("axis"):
-            notes += [_height(axis["note"]), *([f"{percent(axis['beyond'])} beyond"] if axis["beyond"] else [])]
+        groups = groups[: column["values"]]
         notes += [f"{labels[index]}: {_share(column, index)}" for index in range(column["values"], len(labels))]
-    elif len(order) > MOST_CATEGORIES:
-        order = sorted(order, key=lambda index: -column["synthetic"][index])[: MOST_CATEGORIES - 1]
-        notes.append(f"the {len(order)} largest of {len(labels)}")
+        if axis := column.get("axis"):
+            notes.append(_height(axis["note"]))
+    elif len(groups) > MOST_CATEGORIES:
+        order = sorted(range(len(labels)), key=lambda index: -column["synthetic"][index])
+        groups = [*((index,) for index in order[: MOST_CATEGORIES - 1]), tuple(order[MOST_CATEGORIES - 1 :])]
     if names := absent(column):
         notes.append(f"no synthetic row has {listed(names, MOST_ABSENT)}")
-    synthetic = Shares("synthetic", [column["synthetic"][index] for index in order])
+    synthetic = Shares("synthetic", [_together(column, group)[1] for group in groups])
     released = None
     if "released" in column:
-        deviations = [column["released_stddev"][index] for index in order]
-        released = Shares("released", [column["released"][index] for index in order], deviations)
-    named, told = [labels[index] for index in order], (column["name"], column.get("verdict", ""))
+        both = [_together(column, group) for group in groups]
+        released = Shares("released", [one[0] for one in both], [one[2] for one in both])
+    named = [_name(labels, group) for group in groups]
+    told = column["name"], " · ".join(filter(None, (column["type"], column.get("verdict"))))
     if column["ordered"]:
-        figure = histogram(*told, named, released, synthetic, column.get("axis"))
+        figure = histogram(*told, named, released, synthetic, column.get("axis"), _beyond(column))
     else:
-        figure = bars(*told, named, released, synthetic)
-        if len(order) < len(labels):
-            figure = replace(figure, rows=_all_of(column))
-    return replace(figure, foot=" · ".join(filter(None, notes)))
+        figure = bars(*told, named, released, synthetic, others=len(groups) < len(labels))
+        if len(groups) < len(labels):
+            brief = f"{len(groups) - 1} largest of {len(labels)}; pale: all others"
+            figure = replace(figure, rows=_all_of(column), brief=brief)
+    return replace(figure, foot=" · ".join(notes))
+
+
+def _name(labels: Sequence[str], group: Sequence[int]) -> str:
+    return labels[group[0]] if len(group) == 1 else f"{len(group)} others together"
+
+
+def _together(column: Facts, group: Sequence[int]) -> tuple[float, float, float]:
+    """Return released and synthetic share of some values together, and the standard deviation of the first."""
+    released, synthetic, deviations = (
+        [column[key][index] for index in group] if key in column else [0.0]
+        for key in ("released", "synthetic", "released_stddev")
+    )
+    return sum(released), sum(synthetic), math.hypot(*deviations)
+
+
+def _beyond(column: Facts) -> tuple[str, str]:
+    """Say how far the values reach that an axis leaves out at either end, and what they have at most."""
+    edges, labels = (column.get("axis") or {"edges": ()})["edges"], column["labels"]
+    left = [n for n, edge in enumerate(edges[1:]) if edge <= 0]
+    right = [n for n, edge in enumerate(edges[:-1]) if edge >= 1]
+    low = f"\N{LEFTWARDS ARROW} from {_bound(labels[left[0]], 0)}: {_at_most(column, left)}" if left else ""
+    high = f"to {_bound(labels[right[-1]], -1)}: {_at_most(column, right)} \N{RIGHTWARDS ARROW}" if right else ""
+    return low, high
+
+
+def _bound(label: str, end: int) -> str:
+    """Write where a range of values begins (0) or ends (-1), as ticks are written."""
+    bound = label.split(" to ")[end]
+    return f"{float(bound):,.10g}" if NUMBER.fullmatch(bound) else bound
+
+
+def _at_most(column: Facts, group: Sequence[int]) -> str:
+    """Say what share some values have at most, by the synthetic rows and by what was released with its noise."""
+    released, synthetic, deviation = _together(column, group)
+    return f"under {percent_up(max(max(released, 0.0) + DEVIATIONS * deviation, synthetic, LEAST))}"
 
 
 def _height(note: str) -> str:
-    """Say what the height of a bar is, of what an axis calls it: a share per so many units."""
+    """Say what shares the height of a bar counts, of what an axis calls it."""
     width = note.removeprefix("share per ")
-    return f"height: share of the rows per {'width of ' * (width[-1:].isdigit() and width != '1')}{width}"
+    if width.startswith("bar "):
+        return "logarithmic; share of rows per bar"
+    return f"share of rows per {'width of ' * (width[-1:].isdigit() and width != '1')}{width}"
 
 
 def _all_of(column: Facts) -> tuple[tuple[str, ...], ...]:
@@ -119,9 +166,9 @@ def pairs_figure(facts: Facts) -> Figure | None:
     title, most = "Within how much", f"{rows[0][0]}, {rows[0][3]}"
     said, scale = f"{len(rows):,} pairs; farthest off is {most}", ("0", f"{percent(FULL)} or more")
     drawn = stairs(title, said, [names[place] for place in shown], cells, FULL, scale)
-    note = f"in percent of all rows; the more color, the farther off it may be; the farthest is {most}"
+    note = f"in percent of all rows; the farthest is {most}"
     if len(rows) > LISTED:
-        note += f"; the numbers beneath are the {LISTED} farthest, and report.json has all"
+        note += f"; the numbers are the {LISTED} farthest, and report.json has all"
     header = ("columns", "noise alone, on average", "synthetic rows to release", "within")
     return Figure(title, note, drawn, header, rows[:LISTED])
 
@@ -143,7 +190,7 @@ def rate_figures(facts: Facts) -> tuple[str, list[Figure], str] | None:
     counted = [(one, index) for one in rates["columns"] for index in counting(one["share"])]
     most = max((one[key][index] for one, index in counted for key in ("released", "synthetic")), default=0.0)
     scale = whole, max(most, whole, 1e-9)
-    drawn = [_rate(columns[one["column"]], one, scale) for one in rates["columns"]]
+    drawn = [_rate(columns[one["column"]], one, scale) for one in sorted(rates["columns"], key=worst_rate)]
     return f"{columns[rates['target']]['name']} = {rates['class']}", drawn, percent(scale[1])
 
 

@@ -61,8 +61,8 @@ def coded(text: str) -> Markup:
 
 
 def thousands(number: float) -> str:
-    """Write a whole number with thin spaces between thousands, which no reader takes for a decimal point."""
-    return f"{round(number):,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+    """Write a whole number with commas between thousands, as ticks and terminals have it."""
+    return f"{round(number):,}"
 
 
 def percent(share: float) -> str:
@@ -79,4 +79,4 @@ def percent_up(share: float) -> str:
 
 def short(number: float) -> str:
     """Write a number with four figures at most, or those before the point."""
-    return f"{number:.0f}" if 10_000 <= abs(number) < 1e15 else f"{number:.4g}".replace("e-0", "e-")
+    return f"{number:,.0f}" if 10_000 <= abs(number) < 1e15 else f"{number:,.4g}".replace("e-0", "e-")

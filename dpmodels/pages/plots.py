@@ -1,7 +1,8 @@
 """Plots of shares for the reports: densities over an axis, lying bars of categories, and curves of rounds."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,14 +13,16 @@ from numpy.typing import NDArray
 from dpmodels.pages.drawing import WIDTH, Figure, box, cut, number, path, svg, words
 from dpmodels.pages.page import percent
 
-HEIGHT = 150
-LEFT, TOP, FLOOR = 46, 10, 130
-LINE, MOST_LINE = 20.0, 40.0
-"""Height of a category's line: of many, and of few, which have as much room as a histogram."""
-FIGURE = 63.0
-"""Room for a percentage beside the bars."""
-TEXT = 17
-"""Characters of a label that fit beside a bar."""
+HEIGHT = 132
+LEFT, TOP, FLOOR = 44, 10, 112
+LINE, NAME, THICK = 31.0, 11.0, 10.0
+"""Height of a category, of the words over its bar, and of its bar."""
+FIGURE = 66.0
+"""Room for a percentage over a bar."""
+BENEATH = 15
+"""Height of a line beneath an axis."""
+ROUND = 5.2
+"""Ticks of an axis of shares, at most."""
 MOST_BARS = 100
 """Bars of an axis, and values that begin or end one."""
 LETTER = 7.0
@@ -61,11 +64,13 @@ def histogram(
     bars: Shares | None,
     line: Shares | None = None,
     axis: Mapping[str, Any] | None = None,
+    beyond: tuple[str, str] = ("", ""),
 ) -> Figure:
     """Draw a density over an ordered axis: one series as upright bars with whiskers, the other as a line of steps.
 
     An axis says by ``edges`` where each share begins and ends, from 0 to 1. The area of a bar is its share, and a bar
-    as wide as one of ``bars`` equal parts of the axis is as high as it. ``ticks`` are what is written beneath.
+    as wide as one of ``bars`` equal parts of the axis is as high as it. ``ticks`` are what is written beneath, and
+    ``beyond`` says what lies to the left and to the right of what is drawn, if anything does.
     """
     ends = [(0.0, labels[0].split(" to ")[0]), (1.0, labels[-1].split(" to ")[-1])][: len(labels)]
     axis = axis or {"edges": np.linspace(0, 1, len(labels) + 1).tolist(), "bars": len(labels), "ticks": ends}
@@ -78,15 +83,7 @@ def histogram(
     def y(share: float) -> float:
         return FLOOR - (FLOOR - TOP) * min(max(share, 0), top) / top
 
-    parts = [_axis(top)]
-    if drawn:
-        boxes = zip(pairwise(x), drawn.values, strict=True)
-        parts.append(
-            path("bar", (f"M{number(a)} {FLOOR}V{number(y(share))}H{number(b)}V{FLOOR}" for (a, b), share in boxes))
-        )
-        reach = zip(pairwise(x), drawn.reach, strict=False)
-        lines = (f"M{number((a + b) / 2)} {number(y(low))}V{number(y(high))}" for (a, b), (low, high) in reach)
-        parts.append(path("whisker", lines))
+    parts = [_axis(top), *(_upright(x, drawn, y) if drawn else ())]
     if over:
         steps = (f"V{number(y(share))}H{number(right)}" for share, right in zip(over.values, x[1:], strict=True))
         parts.append(path("mark", (f"M{LEFT} {FLOOR}", *steps, f"V{FLOOR}")))
@@ -94,7 +91,19 @@ def histogram(
         share = (drawn or over).values[spike]  # type: ignore[union-attr]  # one of them is there
         place = min(max((x[spike] + x[spike + 1]) / 2, LEFT + 16.0), WIDTH - 16.0)
         parts.append(words(place, TOP - 2, f"\N{UPWARDS ARROW} {percent(share)}", "middle", "label"))
-    return _figure(title, note, labels, series, HEIGHT, [*parts, *_ticks(axis["ticks"])])
+    edges = [edge for edge in zip((LEFT, WIDTH), ("start", "end"), beyond, strict=True) if edge[2]]
+    parts += [words(at, FLOOR + BENEATH * (2 + n), text, anchor) for n, (at, anchor, text) in enumerate(edges)]
+    figure = _figure(title, note, labels, series, HEIGHT + BENEATH * len(edges), [*parts, *_ticks(axis["ticks"])])
+    return replace(figure, part=(LEFT, 0, WIDTH - LEFT, FLOOR + 2))
+
+
+def _upright(x: Sequence[float], shares: Shares, y: Callable[[float], float]) -> list[Markup]:
+    """Draw upright bars between places, and their whiskers."""
+    boxes = zip(pairwise(x), shares.values, strict=True)
+    drawn = (f"M{number(a)} {FLOOR}V{number(y(share))}H{number(b)}V{FLOOR}" for (a, b), share in boxes)
+    reach = zip(pairwise(x), shares.reach, strict=False)
+    lines = (f"M{number((a + b) / 2)} {number(y(low))}V{number(y(high))}" for (a, b), (low, high) in reach)
+    return [path("bar", drawn), path("whisker", lines)]
 
 
 def _top_beneath_spike(first: Shares | None, second: Shares | None) -> tuple[float, int | None]:
@@ -164,42 +173,83 @@ def bars(
     shares: Shares | None,
     marks: Shares | None = None,
     scale: tuple[float, float] | None = None,
+    others: bool = False,
 ) -> Figure:
-    """Draw one lying bar a category, its label and its percentages in the same line; marks are lines across the bars.
+    """Draw one lying bar a category, its label and its percentages over it; marks are lines across the bars.
 
     Whose deviations are known has whiskers as well, with an end where the axis does not cut them; marks have them in
-    the place of lines. A ``scale`` is what a line over all bars stands at, and where the axis ends.
+    the place of lines. A ``scale`` is what a line over all bars stands at, and where the axis ends. The last bar may
+    be that of all ``others`` together.
     """
     series = [each for each in (shares, marks) if each]
-    begin, end, top = 122.0, WIDTH - FIGURE * len(series), scale[1] if scale else _top(shares, marks)
+    top, kinds = scale[1] if scale else _top(shares, marks), ["second" if each is marks else "" for each in series]
     places = [WIDTH - FIGURE * after for after in reversed(range(len(series)))]
+    most = int((places[0] - FIGURE) / LETTER)
 
     def x(share: float) -> float:
-        return begin + (end - begin) * min(max(share, 0), top) / top
+        return WIDTH * min(max(share, 0), top) / top
 
-    named = zip(places, series, strict=True) if series[1:] else ()
-    parts = [words(place, LINE - 7, each.name, "end") for place, each in named]
-    first = 4 + LINE * bool(parts)
-    height = min(max((HEIGHT - first - 4) / max(len(labels), 1), LINE), MOST_LINE)
-    thick = height - 7
-    for index, label in enumerate(labels):
-        line = first + index * height
-        middle = line + 2 + thick / 2
-        parts.append(words(0, middle + 4, cut(label, TEXT), "start", "label"))
-        parts.append(box(begin, line + 2, end - begin, thick, "track"))
+    columns = list(zip(places, series, kinds, strict=True))
+    parts = [words(place, NAME, each.name, "end", kind) for place, each, kind in columns if series[1:]]
+    begin = 18.0 * bool(parts)
+    lines = [begin + LINE * index + NAME + 5 for index in range(len(labels))]
+    parts += [box(0, line, WIDTH, THICK, "track") for line in lines]
+    parts.append(path("grid", (f"M{number(x(at))} {number(y)}v{THICK:g}" for y in lines for at in _rounds(top))))
+    for index, (label, line) in enumerate(zip(labels, lines, strict=True)):
+        parts.append(words(0, line - 5, cut(label, most), "start", "label"))
         if shares:
-            parts.append(box(begin, line + 2, x(shares.values[index]) - begin, thick))
-        for reach in (each.reach[index] for each in series if each.stddev):
-            ends = [f"M{number(x(one))} {number(middle - END)}v{2 * END}" for one in reach if 0 <= one <= top]
-            low, high = map(x, reach)
-            parts.append(path("whisker", (f"M{number(low)} {number(middle)}H{number(high)}", *ends)))
+            kind = "bar rest" if others and line == lines[-1] else "bar"
+            parts.append(box(0, line, x(shares.values[index]), THICK, kind))
+        reach = [each.reach[index] for each in series if each.stddev]
+        parts += [_whisker(line + THICK / 2, one, x, top) for one in reach]
         if marks and not marks.stddev:
-            parts.append(path("mark", (f"M{number(x(marks.values[index]))} {number(line)}v{number(thick + 4)}",)))
-        for place, each in zip(places, series, strict=True):
-            parts.append(words(place, middle + 4, percent(each.values[index]), "end"))
+            parts.append(path("mark", (f"M{number(x(marks.values[index]))} {number(line - 2)}v{number(THICK + 4)}",)))
+        parts += [words(place, line - 5, percent(each.values[index]), "end", kind) for place, each, kind in columns]
     if scale:
-        parts.append(path("axis", (f"M{number(x(scale[0]))} {number(first)}v{number(len(labels) * height)}",)))
-    return _figure(title, note, labels, series, 4 + first + len(labels) * height, parts)
+        parts.append(path("axis", (f"M{number(x(scale[0]))} {number(line - 2)}v{number(THICK + 4)}" for line in lines)))
+    floor = begin + LINE * len(labels)
+    parts += [_within(x(at), floor + NAME, text) for at, text in [(0.0, "0"), *_written(_rounds(top))]]
+    figure = _figure(title, note, labels, series, floor + BENEATH, parts)
+    return replace(figure, small=_small(shares, marks, x, others), part=(0, 0, WIDTH, FLOOR))
+
+
+def _whisker(y: float, reach: tuple[float, float], x: Callable[[float], float], top: float) -> Markup:
+    """Draw how far a share may be off, with an end where the axis does not cut it."""
+    low, high = map(x, reach)
+    ends = [f"M{number(x(one))} {number(y - END)}v{2 * END}" for one in reach if 0 <= one <= top]
+    return path("whisker", (f"M{number(low)} {number(y)}H{number(high)}", *ends))
+
+
+def _small(shares: Shares | None, marks: Shares | None, x: Callable[[float], float], others: bool) -> Markup:
+    """Draw the bars again without words, as high as a histogram together."""
+    high = FLOOR / max(len(one.values) for one in (shares, marks) if one)
+    down, parts = f"v{number(0.75 * high)}", list[Markup]()
+    if shares:
+        ends = [f"M0 {number(high * n)}H{number(x(share))}{down}H0z" for n, share in enumerate(shares.values)]
+        parts += [path("bar", ends[:-1]), path("bar rest" if others else "bar", ends[-1:])]
+    if marks:
+        parts.append(
+            path("mark", (f"M{number(x(one))} {number(high * n)}{down}" for n, one in enumerate(marks.values)))
+        )
+    return Markup("").join(parts)
+
+
+def _rounds(top: float) -> list[float]:
+    """List the round shares above 0 and up to where an axis ends."""
+    power = 10.0 ** math.floor(math.log10(top / ROUND))
+    step = next(times * power for times in (1, 2, 5, 10) if top / (times * power) <= ROUND)
+    return [float(f"{step * one:.6g}") for one in range(1, int(top / step * (1 + ROUNDED)) + 1)]
+
+
+def _written(shares: Sequence[float]) -> list[tuple[float, str]]:
+    """Write the ticks of an axis of shares, the last one with its unit."""
+    return [(share, percent(share)[: None if share == shares[-1] else -2]) for share in shares]
+
+
+def _within(x: float, y: float, text: str) -> Markup:
+    """Write a tick's words beneath it, or as near to it as the drawing reaches."""
+    anchor = "start" if x < LETTER else "end" if x + LETTER * len(text) / 2 > WIDTH else "middle"
+    return words(x, y, text, anchor)
 
 
 def _top(first: Shares | None, second: Shares | None) -> float:
@@ -210,8 +260,13 @@ def _top(first: Shares | None, second: Shares | None) -> float:
 
 
 def _axis(top: float) -> Markup:
-    floor = path("axis", (f"M{LEFT} {FLOOR}H{WIDTH}",))
-    return floor + words(LEFT - 5, TOP + 8, percent(top), "end") + words(LEFT - 5, FLOOR, "0", "end")
+    """Draw the floor of upright bars, and a light line with its share at each round one."""
+    places = [(FLOOR - (FLOOR - TOP) * share / top, text) for share, text in _written(_rounds(top))]
+    lines = path("grid", (f"M{LEFT} {number(y)}H{WIDTH}" for y, _ in places)) + path(
+        "axis", (f"M{LEFT} {FLOOR}H{WIDTH}",)
+    )
+    texts = [words(LEFT - 5, y + 4, text, "end") for y, text in [(FLOOR - 2.0, "0"), *places]]
+    return Markup("").join([lines, *texts])
 
 
 def _figure(

@@ -20,7 +20,7 @@ from dpmodels.pages.glance import (
     worst_first,
 )
 from dpmodels.pages.maps import scatter
-from dpmodels.pages.multiples import multiples, pair_tables, pairs_figure, rate_figures
+from dpmodels.pages.multiples import RATES, TABLES, multiples, pair_tables, pairs_figure, rate_figures
 from dpmodels.pages.page import percent, render_page, short
 from dpmodels.pages.strip import strip
 from dpmodels.pages.uses import farther, uses
@@ -92,6 +92,7 @@ def render(facts: Mapping[str, Any]) -> str:
         small=small,
         pair_tables=pair_tables(facts),
         rates=rate_figures(facts),
+        at_once={"rates": RATES, "tables": TABLES},
         uses=(sorted_out := uses(facts)),
         farther=farther(facts),
         headline=[line for line in _sentences(facts) if not (sorted_out and line.startswith(OF_USES))],
@@ -104,6 +105,7 @@ def render(facts: Mapping[str, Any]) -> str:
         noise=_noises(facts["noise_stddev"], facts.get("released_noise_stddev")),
         meter=meter,
         fits=fits,
+        close=all(map(fits, facts.get("fit") or ())),
         plain=look_in_words,
         meanings=MEANINGS,
         as_a_rule=AS_A_RULE,

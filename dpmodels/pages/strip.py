@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
-from dpmodels.pages.drawing import Figure
+from dpmodels.pages.drawing import WIDTH, Figure, number
 from dpmodels.pages.multiples import Multiples
 
 PAIRS = "map-of-pairs"
@@ -17,23 +17,34 @@ PAIRS = "map-of-pairs"
 
 @dataclass(frozen=True)
 class Small:
-    """A small picture: the place of the large one on the page, and its name."""
+    """A small picture: the place of the large one, its name, what is said of it, what it shows, and the drawing."""
 
     place: str
     name: str
+    brief: str
+    part: str
+    drawing: Markup
 
 
 def strip(tables: Sequence[Multiples], pairs: Figure | None) -> tuple[list[Multiples], Figure | None, list[Small]]:
     """Give the drawings that are seen at once a place each, and return them with their small pictures."""
     placed, small = list[Multiples](), list[Small]()
     for table in tables:
-        names = [Small(f"column-{len(small) + number}", one.title) for number, one in enumerate(table.first)]
+        names = [_small(f"column-{len(small) + number}", one) for number, one in enumerate(table.first)]
         first = [_at(one.place, figure) for one, figure in zip(names, table.first, strict=True)]
         placed.append(replace(table, first=first))
         small += names
     if pairs:
-        small.append(Small(PAIRS, "all pairs"))
+        small.append(replace(_small(PAIRS, pairs), name="all pairs"))
     return placed, pairs and _at(PAIRS, pairs), small
+
+
+def _small(place: str, figure: Figure) -> Small:
+    """Draw a figure small: by a drawing that is made for it, or as part of the large one."""
+    height = figure.svg.split('viewBox="', 1)[1].split('"', 1)[0].split()[-1]
+    again = Markup('<use href="#{}" width="{}" height="{}"/>').format(place, WIDTH, height)
+    part = " ".join(map(number, figure.part)) or f"0 0 {WIDTH} {height}"
+    return Small(place, figure.title, figure.brief, part, figure.small or again)
 
 
 def _at(place: str, figure: Figure) -> Figure:

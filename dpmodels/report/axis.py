@@ -12,25 +12,28 @@ from dpmodels.report.bins import Bins
 BARS = 40
 """Bars of equal width that a density is drawn as."""
 FEW = 0.0025
-"""Share of the synthetic rows at either end that an axis may leave out, where that makes it much shorter."""
-SHORTER = 4
+"""Share of the rows at either end that an axis may leave out, where that makes it shorter."""
+SHORTER = 1.2
 """By how much shorter it must become."""
 TICKS = 5
 """Intervals that an axis is cut into, at most."""
+DECADES = 300
+"""Times the first value that the last one of a logarithmic axis is for powers of ten to be ticks enough."""
 CALENDAR = (("Y", 31556952.0, (100, 50, 20, 10, 5, 2, 1)), ("M", 2629746.0, (6, 3, 1)), ("D", 86400.0, (14, 7, 2, 1)))
 CLOCK = (("h", 3600.0, (12, 6, 3, 1)), ("m", 60.0, (30, 10, 5, 1)), ("s", 1.0, (30, 10, 5, 1)))
 SECONDS = {unit: seconds for unit, seconds, _ in (*CALENDAR, *CLOCK)}
 
 
-def axis_of(column: Continuous, bins: Bins, synthetic: Floats) -> dict[str, Any]:
+def axis_of(column: Continuous, bins: Bins, synthetic: Floats, seen: Floats) -> dict[str, Any]:
     """Say where bins begin and end on the axis, as parts of what is drawn of it, and what is written beneath.
 
-    Shapes: synthetic [bins], the synthetic shares, which decide whether ends that hold next to nothing are left out.
+    Shapes: synthetic [bins], the synthetic shares; seen [bins], these or the released ones where they stand out of
+    their noise, which decide whether ends that hold next to nothing are left out.
     """
     starts = np.flatnonzero(np.diff(bins.bin_of_cell[: column.cells], prepend=-1))
     values = values_at(column, column.edges)[np.append(starts, column.cells)]
     edges = column.interval.scaled(values - column.low)
-    below = np.concatenate([[0.0], np.cumsum(synthetic[: bins.values])])
+    below, drawn = (np.concatenate([[0.0], np.cumsum(each[: bins.values])]) for each in (seen, synthetic))
     begin = int(np.flatnonzero(below <= FEW * below[-1])[-1])
     end = int(np.flatnonzero(below >= (1 - FEW) * below[-1])[0])
     if not below[-1] or edges[end] - edges[begin] > (edges[-1] - edges[0]) / SHORTER:
@@ -45,7 +48,7 @@ def axis_of(column: Continuous, bins: Bins, synthetic: Floats) -> dict[str, Any]
         "ticks": ticks(column, float(values[begin]), float(values[end])),
         "bars": bars,
         "note": f"share per {wide}" if wide else "share per bar of a logarithmic axis",
-        "beyond": round(float(below[begin] + below[-1] - below[end]), 6),
+        "beyond": round(float(drawn[begin] + drawn[-1] - drawn[end]), 6),
     }
 
 
@@ -56,17 +59,21 @@ def ticks(column: Continuous, begin: float, end: float) -> list[tuple[float, str
     if isinstance(column, Datetime):
         labelled = _moments(column, begin, end)
     else:
-        labelled = [(value, _written(value)) for value in _numbers(column, begin, end)]
+        years = column.low >= 1000 and column.high < 10_000
+        labelled = [(value, _written(value, years)) for value in _numbers(column, begin, end)]
     half = 0.0 if column.decimals is None else column.interval.step / 2
     positions = [(float(scaled(value + half - column.low)) - first) / (last - first) for value, _ in labelled]
     return [(round(at, 6), label) for at, (_, label) in zip(positions, labelled, strict=True) if 0 <= at <= 1]
 
 
 def _numbers(column: Continuous, begin: float, end: float) -> list[float]:
-    """List round values: multiples of 1, 2 or 5 times a power of ten, or powers of ten on a logarithmic axis."""
-    if column.log and end > 100 * max(begin, 1.0):
-        powers = [10.0**power for power in range(int(np.ceil(np.log10(max(begin, 1.0)))), int(np.log10(end)) + 1)]
-        return [begin, *(power for power in powers if power > begin)]
+    """List round values: multiples of 1, 2 or 5 times a power of ten, or on a logarithmic axis 1, 2 and 5 of each."""
+    least = max(begin, 1.0)
+    if column.log and end > TICKS * least:
+        times = (1,) if end > DECADES * least else (1, 2, 5)
+        powers = range(int(np.floor(np.log10(least))), int(np.log10(end)) + 1)
+        values = [10.0**power * one for power in powers for one in times]
+        return [*[begin] * (begin == column.low), *(value for value in values if begin < value <= end)]
     about = (end - begin) / TICKS
     power = 10.0 ** np.floor(np.log10(about))
     step = next(times * power for times in (1, 2, 5, 10) if times * power >= about * 0.999)
@@ -104,5 +111,5 @@ def _width(column: Continuous, width: float) -> str:
     return name if number == "1" else f"{number} {name}s"
 
 
-def _written(value: float) -> str:
-    return f"{value:.10g}" if abs(value) < 10_000 else f"{value:,.10g}"  # which may be a year
+def _written(value: float, years: bool = False) -> str:
+    return f"{value:.10g}" if years else f"{value:,.10g}"

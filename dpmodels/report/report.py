@@ -42,6 +42,9 @@ from dpmodels.report.warned import cut, discovered_bounds, joined, warned
 from dpmodels.report.within import shares_within
 from dpmodels.statistics.normal import HALF_NORMAL
 
+STANDS_OUT = 3.0
+"""Standard deviations of its noise that a released share must be for an axis to reach to it."""
+
 
 def summarise(
     measured: Measured,
@@ -133,11 +136,13 @@ def column_facts(
         "values": bins.values,
         "ordered": bins.ordered,
         "synthetic": _round(synthetic),
-        **({"axis": axis_of(column, bins, synthetic)} if isinstance(column, Continuous) else {}),
     }
     if marginals is None or name not in marginals.columns:
-        return facts
+        return facts | _axis(column, bins, synthetic, synthetic)
     noisy, records = marginals.columns[name], marginals.records
+    released, released_stddev = bins.join(noisy.counts) / records, noisy.stddev * np.sqrt(bins.sizes) / records
+    seen = np.where(released > STANDS_OUT * released_stddev, np.maximum(released, synthetic), synthetic)
+    facts |= _axis(column, bins, synthetic, seen)
     whole = noisy.adding_up_to(records)
     moved = marginals.records_stddev * number_moves(noisy, whole, records) / records
     pooled = np.bincount(noisy.cell_of, shares, minlength=len(noisy.pooled))
@@ -145,8 +150,8 @@ def column_facts(
     together = counted_together(column, noisy, records)
     errors = errors_of(column, noisy, shares)
     figures = {
-        "released": _round(bins.join(noisy.counts) / records),
-        "released_stddev": _round(noisy.stddev * np.sqrt(bins.sizes) / records),
+        "released": _round(released),
+        "released_stddev": _round(released_stddev),
         "cells": len(noisy.pooled),
         "expected_error_of_a_share": round(float(HALF_NORMAL * whole.pooled_stddev.mean() / records), 8),
         "expected_distance": _joined(expected_distance(whole.pooled_stddev, records), HALF_NORMAL * moved),
@@ -159,6 +164,11 @@ def column_facts(
         **warned(column, noisy, largest, together, measurement, errors),
     }
     return facts | figures | {"shares_within": shares_within(facts | figures)}
+
+
+def _axis(column: Modelled, bins: Bins, synthetic: Floats, seen: Floats) -> dict[str, Any]:
+    """Describe the axis of a column that has one."""
+    return {"axis": axis_of(column, bins, synthetic, seen)} if isinstance(column, Continuous) else {}
 
 
 def _joined(*noises: float) -> float:

@@ -119,6 +119,14 @@ def test_the_numbers_of_a_plot_are_a_table_beneath_it(browser, pages):
     assert browser.run("return document.documentElement.scrollWidth") <= PHONE
 
 
+def test_a_folded_section_is_open_where_a_link_leads_to_it(browser, pages):
+    browser.open(pages["table"], PHONE)
+    seen = "return document.querySelector('#words dd').checkVisibility({contentVisibilityAuto: true})"
+    assert browser.run(seen) is False
+    browser.run("document.querySelector('nav a[href=\"#words\"]').click()")
+    assert browser.run(seen) is True
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("name", NAMES)
 def test_axe_finds_no_serious_violation(browser, pages, axe, name, dark):

@@ -87,7 +87,7 @@ def test_an_error_of_a_mean_near_0_is_written_by_itself_and_not_in_percent_of_it
 
 
 def test_large_numbers_have_their_digits_and_what_is_close_is_no_weakness() -> None:
-    assert [short(x) for x in (13912.4, 1e16, 1.23456, 1e-5)] == ["13912", "1e+16", "1.235", "1e-5"]
+    assert [short(x) for x in (13912.4, 1e16, 1.23456, 1e-5)] == ["13,912", "1e+16", "1.235", "1e-5"]
     assert _weak({"a": 0.2, "b": 0.01, "c": 0.009}) == {"a": 0.2, "b": 0.01} and _weak({"c": 0.009}) == {"c": 0.009}
 
 

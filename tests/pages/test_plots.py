@@ -13,6 +13,8 @@ from dpmodels.pages.drawing import two_lines
 from dpmodels.pages.internal import _column as internal_figure
 from dpmodels.pages.multiples import FEW, FIRST, MOST, column_figure, multiples, pair_tables, pairs_figure
 from dpmodels.pages.plots import FLOOR, LEFT, WIDTH, Shares, bars
+from dpmodels.report.axis import axis_of
+from dpmodels.report.bins import Bins
 from dpmodels.report.report import column_facts
 from tests.kit.every_kind import make
 
@@ -53,8 +55,8 @@ def test_cells_of_unequal_width_are_drawn_as_wide_as_they_are_and_by_density() -
     _, width, height = bars_of(figure).T
     assert width / (WIDTH - LEFT) == pytest.approx([0.1, 0.1, 0.8], abs=1e-3)
     assert height[0] == height[1] and height[2] == pytest.approx(height[0] / 4, rel=0.02)  # half on eight tenths
-    assert {"0", "400", "1000"} <= {words for *_, words in labels_of(figure)}
-    assert "share of the rows per width of 25" in figure.foot and figure.rows[0][1].startswith("25")
+    assert {"0", "400", "1,000"} <= {words for *_, words in labels_of(figure)}
+    assert "share of rows per width of 25" in figure.foot and figure.rows[0][1].startswith("25")
 
 
 def test_a_value_that_half_of_the_rows_have_stands_out_and_is_cut_with_its_share_above() -> None:
@@ -68,7 +70,8 @@ def test_a_value_that_half_of_the_rows_have_stands_out_and_is_cut_with_its_share
 
 def test_bounds_that_are_far_too_wide_do_not_hide_the_rows() -> None:
     figure = drawn("{type: integer, min: 0, max: 1000000}", [0, 10, 20, 30, 1_000_000], [0.3, 0.4, 0.298, 0.002])
-    assert (bars_of(figure).T[2] > 20).sum() == 3 and "0.2\N{NO-BREAK SPACE}% beyond" in figure.foot
+    assert (bars_of(figure).T[2] > 20).sum() == 3
+    assert "to 1,000,000: under 0.2\N{NO-BREAK SPACE}% \N{RIGHTWARDS ARROW}" in figure.svg
     assert max(float(words) for *_, words in labels_of(figure)) == 20
 
 
@@ -116,20 +119,23 @@ def test_released_counts_have_whiskers_of_their_noise_from_a_floor_of_zero(order
     places = [float(place) for place in re.findall(r"[MHV ](-?[\d.]+)", "".join(ends).replace("M", " "))]
     assert figure.rows[1][1:] == ("-10\N{NO-BREAK SPACE}%", "1\N{NO-BREAK SPACE}%", "50\N{NO-BREAK SPACE}%")
     if ordered:  # the axis ends at 0.7, where the first whisker does; what is below zero is cut there
-        assert places == [114.5, pytest.approx(130 - 120 * 5 / 7, abs=0.1), 10, 251.5, 130, 130]
+        middles = [(LEFT + (WIDTH - LEFT) * part, FLOOR) for part in (0.25, 0.75)]
+        (first, floor), (second, _) = middles
+        assert places == [first, pytest.approx(floor - (floor - 10) * 5 / 7, abs=0.1), 10, second, floor, floor]
     else:
-        begin = pytest.approx(122 + 72 * 5 / 7, abs=0.1)  # what is below zero is cut there, and has no end
-        assert places == [begin, 42.5, 194, begin, 39.5, 194, 39.5, 122, 82.5, 122]
+        begin = pytest.approx(WIDTH * 5 / 7, abs=0.1)  # what is below zero is cut there, and has no end
+        assert places == [begin, 39, WIDTH, begin, 36, WIDTH, 36, 0, 70, 0]
 
 
 def test_bars_of_a_common_scale_are_cut_where_it_ends_and_have_a_line_over_all() -> None:
     shares = Shares("released", [0.2, 0.6], [0.01, 0.01])
     figure = bars("x", "", ["a", "b"], shares, Shares("synthetic", [0.1, 0.7]), (0.1, 0.4))
-    svg, end = str(figure.svg), WIDTH - 2 * 63
+    svg = str(figure.svg)
     ends = [float(place) for place in re.findall(r"M([\d.]+) [\d.]+v6", svg)]
-    assert ends == [pytest.approx(122 + (end - 122) * share / 0.4, abs=0.1) for share in (0.18, 0.22)]  # none of b
-    assert f'class="axis" d="M{122 + (end - 122) / 4:g} ' in svg
-    assert re.findall(r'class="mark" d="M([\d.]+)', svg) == ["140", str(end)]
+    assert ends == [pytest.approx(WIDTH * share / 0.4, abs=0.1) for share in (0.18, 0.22)]  # none of b
+    assert len(re.findall(rf"M{WIDTH / 4:g} [\d.]+v", *re.findall(r'class="axis" d="([^"]+)"', svg))) == 2
+    assert re.findall(r'class="mark" d="M([\d.]+)', svg) == [str(WIDTH // 4), str(WIDTH)]
+    assert re.findall(r">([\d.]+)(?:\N{NO-BREAK SPACE}%)?</text>", svg)[-5:] == ["0", "10", "20", "30", "40"]
 
 
 def test_many_columns_are_few_pictures_and_the_rest_where_somebody_opens_them() -> None:
@@ -153,13 +159,14 @@ def test_the_square_of_pairs_is_small_and_lists_the_worst_first() -> None:
     assert pairs_figure({"columns": [], "pairs": None}) is None
 
 
-def test_few_categories_have_as_much_room_as_a_histogram_and_many_no_less_than_a_line_each() -> None:
+def test_bars_have_the_whole_width_of_a_drawing_and_each_category_a_line_of_its_height() -> None:
     heights = []
-    for n in (1, 2, 4, 12):
+    for n in (1, 2, 12):
         labels = [f"c{one}" for one in range(n)]
-        drawing = bars("x", "", labels, Shares("released", [1 / n] * n), Shares("synthetic", [1 / n] * n))
-        heights.append(float(re.findall(r'viewBox="0 0 320 ([\d.]+)"', str(drawing.svg))[0]))
-    assert heights[0] < heights[1] < heights[2] == 150 and heights[3] == 4 + 24 + 12 * 20
+        drawing = str(bars("x", "", labels, Shares("released", [1 / n] * n), Shares("synthetic", [1 / n] * n)).svg)
+        heights.append(float(re.findall(r'viewBox="0 0 320 ([\d.]+)"', drawing)[0]))
+        assert drawing.count('class="bar" x="0" y') == drawing.count(f'width="{WIDTH}" height="10"') / 2 == n
+    assert heights[1] - heights[0] == (heights[2] - heights[1]) / 10 == 31
 
 
 def test_a_pair_is_drawn_as_released_beside_the_synthetic_rows_with_its_dependence() -> None:
@@ -216,4 +223,46 @@ def test_the_numbers_of_a_column_have_every_category_also_those_that_are_not_dra
     facts = {"name": "x", "type": "categorical", "labels": names, "values": 30, "ordered": False, "synthetic": share}
     figure = column_figure(facts | {"released": share, "released_stddev": [0.01] * 30})
     assert [row[0] for row in figure.rows] == names and len(figure.header) == len(figure.rows[0])
-    assert "the 19 largest of 30" in figure.foot
+    assert "23 others together" in figure.svg and figure.svg.count('class="bar rest"') == 1
+    assert figure.brief.startswith("7 largest of 30") and figure.small.count("M") == 2 * 8
+    together = {"released": 23 / 30, "deviation": 0.01 * 23**0.5}
+    (whisker,) = re.findall(r'class="whisker" d="M([\d.]+) [\d.]+H([\d.]+)', str(figure.svg))[-1:]
+    top = together["released"] + 2 * together["deviation"]
+    assert float(whisker[1]) == WIDTH and float(whisker[0]) == pytest.approx(
+        WIDTH * (together["released"] - 2 * together["deviation"]) / top, abs=0.1
+    )
+
+
+LONG_TAIL = [0.0, 0.0, 0.3, 0.5, 0.2, 0.0, 0.0]
+
+
+def tailed(released: list[float]) -> Any:
+    """Draw a column whose synthetic rows are in the middle of a long axis, with what was released of it."""
+    edges = [n / 4 - 0.5 for n in range(8)]
+    facts = {"name": "x", "type": "number", "values": 7, "ordered": True, "synthetic": LONG_TAIL, "labels": []}
+    facts["labels"] = [f"{n}000.50 to {n + 1}000.00" for n in range(7)]
+    axis = {"edges": edges, "ticks": [(0.5, "4,000")], "bars": 40, "note": "share per 100", "beyond": 0.0}
+    return column_figure(facts | {"axis": axis, "released": released, "released_stddev": [0.01] * 7})
+
+
+def test_what_an_axis_leaves_out_is_said_at_its_edges_with_the_noise_that_may_hide_rows_there() -> None:
+    figure = tailed([0.05, 0.0, 0.3, 0.5, 0.2, 0.0, -0.5])
+    assert "from 0.5: under 7.9\N{NO-BREAK SPACE}%" in figure.svg  # 5 % and twice the noise of two ranges
+    assert "to 7,000: under 2\N{NO-BREAK SPACE}%" in figure.svg  # less than nothing is nothing, with its noise
+
+
+def test_an_axis_reaches_to_a_released_share_that_stands_out_of_its_noise_though_no_synthetic_row_is_there() -> None:
+    modelled = make("name: t\ncolumns:\n  x: {type: number, round: 2, min: 0, max: 1000000, scale: log}\n").modelled[
+        "x"
+    ]
+    assert isinstance(modelled, Continuous)
+    bins = Bins.of(modelled)
+    synthetic = np.zeros(len(bins.labels))
+    synthetic[8:12] = 0.25
+    far = synthetic.copy()
+    far[-2] = 0.05
+    narrow, wide = (axis_of(modelled, bins, synthetic, each) for each in (synthetic, far))
+    assert narrow["edges"][8] == 0 and narrow["edges"][12] == 1 and narrow["beyond"] == 0
+    assert wide["edges"][8] == 0 and wide["edges"][-2] == 1
+    labels = [label for _, label in wide["ticks"]]
+    assert labels[:2] == ["1,000", "10,000"] and labels[-1] == "100,000"
