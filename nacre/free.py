@@ -175,10 +175,10 @@ def _means_of(cells: "pd.DataFrame", value: str, stddev: str, count: str, error:
     mean = sums(cells[count] * cells[value]) / known
     noise = sums((cells[error] * (cells[value] - mean.reindex(cells.index))) ** 2) ** 0.5 / known
     inside = sums((cells[count].clip(lower=0) * cells[stddev]) ** 2) ** 0.5 / known
-    error = (noise**2 + inside**2) ** 0.5
-    reason = _reasons(mean, error, cells[value])
+    whole = (noise**2 + inside**2) ** 0.5
+    reason = _reasons(mean, whole, cells[value])
     lost = reason.isin((DROWNED, BEYOND, WIDE))
-    figures = {"mean": mean, "standard_error": error, "count": records, "reason": reason, "noise": noise}
+    figures = {"mean": mean, "standard_error": whole, "count": records, "reason": reason, "noise": noise}
     means = Listing(figures | {"inside": inside})
     means.loc[lost, ["mean", "standard_error", "noise", "inside"]] = float("nan")
     return means

@@ -28,7 +28,7 @@ class Listing(pd.DataFrame):
         if not plain and (len(groups) < self.index.nlevels or any(name is not None for name in self.columns.names)):
             return super().__repr__()  # what rows and columns are called by is not left out
         between = len(self) - 2 * AT_EACH_END if len(self) > MOST_ROWS else 0
-        ends = [self] if not between else [self.head(AT_EACH_END), self.tail(AT_EACH_END)]
+        ends: list[pd.DataFrame] = [self] if not between else [self.head(AT_EACH_END), self.tail(AT_EACH_END)]
         if groups:
             ends = [pd.concat([end.index.to_frame(index=False), end.reset_index(drop=True)], axis=1) for end in ends]
         rows = [[_shown(value) for value in row] for end in ends for row in end.itertuples(index=False)]

@@ -181,10 +181,8 @@ def test_sheet_and_card_say_of_presence_and_of_values_what_the_statement_does() 
     card = facts()
     card["meaning"] |= {"odds_factor": 2.718282, "right_guesses": 0.5534}
     statement, *others = (text_of(render(card)) for render in (render_statement, render_sheet, render_card))
-    bet = "an even bet on whether one record is there is won in at most 55.4 % of cases"
-    guess = (
-        "a guess of 10 % on a value of somebody who is known to be there, such as a diagnosis, becomes one of 45.1 %"
-    )
+    bet = "even bet on whether one record is there is won in at most 55.4 % of cases"
+    guess = "guess of 10 % on a value of somebody who is known to be there, such as a diagnosis, becomes one of 45.1 %"
     assert all(bet in said and guess in said for said in (statement, others[0])) and "is won in" not in others[1]
     tiles = re.findall(r"<dd>([^<]+) <small>", render_card(card))
     assert tiles[:2] == ["55.4 %", "45.1 %"]
