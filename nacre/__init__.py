@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from nacre.given import Schema, draft_schema, load_schema
     from nacre.ledgers import Ledger, PrivacyBudget, PrivacyUnit, ledger
     from nacre.planning import Planned, plan
-    from nacre.result import Report, Result, Spent
+    from nacre.reporting import Report
+    from nacre.result import Result, Spent
     from nacre.running import fit, resume, synthesize
     from nacre.verified import verify
 
@@ -70,7 +71,8 @@ _MODULES = {
     "given": ("Schema", "draft_schema", "load_schema"),
     "ledgers": ("Ledger", "PrivacyBudget", "PrivacyUnit", "ledger"),
     "planning": ("Planned", "plan"),
-    "result": ("Report", "Result", "Spent"),
+    "reporting": ("Report",),
+    "result": ("Result", "Spent"),
     "free": ("marginals", "means", "sample"),
     "judging": ("compare", "runs", "validate"),
     "running": ("fit", "resume", "synthesize"),

@@ -14,6 +14,14 @@ if TYPE_CHECKING:
 
 MOST_BEFORE = 2**40
 """Rows that identifiers may come after: those of trees are numbered by products of it."""
+INTERVAL = 1.96
+"""Standard errors on each side of a mean within which the real one lies in nineteen releases of twenty."""
+DROWNED = "count is below 4 standard errors of it"
+BEYOND = "noise puts it beyond every value of the column"
+WIDE = "its interval is as wide as all values of the column"
+LARGER = "its error exceeds the mean itself"
+ALIKE = "its error exceeds what groups surely differ by"
+"""Why a mean of a group is not to be taken at face value."""
 OF_ALL = "column"
 """Names the index of a mean of all rows, whose one entry is the column."""
 
@@ -108,13 +116,22 @@ def means(
     ``means(run, "paid", by="cause")`` has a row for each cause, and ``means(run, "paid")`` one for all rows. The mean
     of a boolean is the share of true.
 
-    - ``count``, the values that are not null, and their ``mean``;
-    - ``standard_error`` of the mean, which is made of ``noise``, that of the counts, and of ``inside``: values of a
-      group may lie elsewhere in a cell than those of all groups, by a standard deviation of them in every cell.
+    - ``mean`` of the values that are not null, in units of the column, and ``standard_error`` of it;
+    - ``count`` of these values, as released with noise;
+    - ``reason`` to distrust a mean; empty where there is none. The mean is NaN where the group does not stand out of
+      its noise, where noise puts the mean beyond every value of the column, and where its interval is as wide as all
+      of these. Other reasons leave the figure: its error exceeds the mean itself, or what the groups surely differ by;
+    - ``noise`` and ``inside``, what the standard error is made of: the noise of the counts, and that values of a group
+      may lie elsewhere in a cell than those of all groups, by a standard deviation of them in every cell.
 
     mean - 1.96 standard_error to mean + 1.96 standard_error is an interval for the mean of the real rows. It says
-    nothing of the people that they are a sample of. A mean is NaN where the group does not stand out of its noise, and
-    ``reason`` says so.
+    nothing of the people that they are a sample of.
+
+    Args:
+        run: the run's name, or what ``nacre.synthesize`` returned.
+        column: a number column, or a boolean.
+        by: the column, or the columns, whose values make the groups, in the index of the frame.
+        home: where state lies; by default that of the result, ``NACRE_HOME``, or ``.nacre``.
 
     Raises:
         NacreError: the column has no numbers, or the release counts none of these columns together.
@@ -147,9 +164,8 @@ def _is_boolean(run: "Run", column: str) -> bool:
 
 def _means_of(cells: "pd.DataFrame", value: str, stddev: str, count: str, error: str) -> "pd.DataFrame":
     """Return the means of cells by the groups that are their index; the other arguments name the figures of a cell."""
-    import pandas as pd
-
     from dpmodels.report.numbers import STANDS
+    from nacre.listing import Listing
 
     def sums(amounts: "pd.Series[float]") -> "pd.Series[float]":
         return amounts.groupby(level=cells.index.names, observed=True, sort=False).sum()
@@ -159,11 +175,38 @@ def _means_of(cells: "pd.DataFrame", value: str, stddev: str, count: str, error:
     mean = sums(cells[count] * cells[value]) / known
     noise = sums((cells[error] * (cells[value] - mean.reindex(cells.index))) ** 2) ** 0.5 / known
     inside = sums((cells[count].clip(lower=0) * cells[stddev]) ** 2) ** 0.5 / known
-    figures = {"count": records, "mean": mean, "standard_error": (noise**2 + inside**2) ** 0.5}
-    reason = known.isna().map({True: f"count is below {STANDS:g} standard errors of it", False: ""})
-    values = cells[value].min(), cells[value].max()
-    reason = reason.mask((mean < values[0]) | (mean > values[1]), "noise puts it beyond every value of the column")
-    return pd.DataFrame(figures | {"noise": noise, "inside": inside, "reason": reason})
+    whole = (noise**2 + inside**2) ** 0.5
+    reason = _reasons(mean, whole, cells[value])
+    lost = reason.isin((DROWNED, BEYOND, WIDE))
+    figures = {"mean": mean, "standard_error": whole, "count": records, "reason": reason, "noise": noise}
+    means = Listing(figures | {"inside": inside})
+    means.loc[lost, ["mean", "standard_error", "noise", "inside"]] = float("nan")
+    return means
+
+
+def _reasons(mean: "pd.Series[float]", error: "pd.Series[float]", values: "pd.Series[float]") -> "pd.Series[str]":
+    """Return why the mean of a group is not to be taken at face value; empty where nothing speaks against it.
+
+    What groups surely differ by is the distance of the highest lower end of an interval from the lowest upper end: a
+    group that noise put far away from the others has a wide interval, and adds little to it.
+
+    Shapes: ``mean`` and ``error`` [groups], NaN where a group does not stand out; ``values`` of the cells.
+    """
+    import pandas as pd
+
+    half, (least, most) = INTERVAL * error, (values.min(), values.max())
+    differ = max(float((mean - half).max() - (mean + half).min()), 0.0)
+    tests = {  # the last that holds is said
+        ALIKE: (half > differ) & (mean.notna().sum() > 1),
+        LARGER: (half > mean.abs()) & (least >= 0),
+        WIDE: (2 * half >= most - least) & (most > least),
+        BEYOND: (mean < least) | (mean > most),
+        DROWNED: mean.isna(),
+    }
+    reason = pd.Series("", index=mean.index)
+    for why, holds in tests.items():
+        reason = reason.mask(holds, why)
+    return reason
 
 
 def _names_in(columns: Sequence[object]) -> list[str]:

@@ -23,12 +23,16 @@ class Listing(pd.DataFrame):
         return Listing
 
     def __repr__(self) -> str:
-        if self.index.name is not None or not pd.api.types.is_integer_dtype(self.index):
-            return super().__repr__()  # what rows are called by is not left out
+        groups = [name for name in self.index.names if name is not None]
+        plain = not groups and pd.api.types.is_integer_dtype(self.index)
+        if not plain and (len(groups) < self.index.nlevels or any(name is not None for name in self.columns.names)):
+            return super().__repr__()  # what rows and columns are called by is not left out
         between = len(self) - 2 * AT_EACH_END if len(self) > MOST_ROWS else 0
-        ends = [self] if not between else [self.head(AT_EACH_END), self.tail(AT_EACH_END)]
+        ends: list[pd.DataFrame] = [self] if not between else [self.head(AT_EACH_END), self.tail(AT_EACH_END)]
+        if groups:
+            ends = [pd.concat([end.index.to_frame(index=False), end.reset_index(drop=True)], axis=1) for end in ends]
         rows = [[_shown(value) for value in row] for end in ends for row in end.itertuples(index=False)]
-        lines = rows_as_text(list(map(str, self.columns)), rows)
+        lines = rows_as_text([*map(str, groups), *map(str, self.columns)], rows)
         if between or not rows:
             lines.append(f"({between} rows between the first {AT_EACH_END} and the last)" if rows else "(no rows)")
         return "\n".join(lines)

@@ -1,18 +1,17 @@
 """The result of a run: the synthetic table, the report, and what was spent."""
 
-import json
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import cached_property
-from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from dpmodels import amounts
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.hand_off.manifest import read_manifest
 from nacre.ledgers import Place, home_of
 from nacre.notebook import facts_as_html, first_rows_as_html
+from nacre.reporting import Report, read_page
 from nacre.verified import Verified, verify
 from nacre.words import in_python
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from tasks.run.store import Run
 
 T = TypeVar("T")
-FRAME = "width:100%;height:45rem;border:1px solid #8884"
+EXAMPLE = "demo/home"
 
 
 class Spent(NamedTuple):
@@ -36,50 +35,6 @@ class Spent(NamedTuple):
     delta: Decimal
 
 
-class Report:
-    """The publishable report of a hand-off; a notebook shows the page."""
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "report.html"
-
-    @cached_property
-    def facts(self) -> dict[str, Any]:
-        """The content of the page, as it is in ``report.json``."""
-        facts: dict[str, Any] = json.loads(_read(self.path.with_suffix(".json")))
-        return facts
-
-    @property
-    def pairs(self) -> "pd.DataFrame":
-        """How far every two columns together are from the release, and how much they depend on each other.
-
-        A row for each pair of ``facts["pairs"]["distances"]``, with names in place of numbers: two columns, ``first``
-        and ``second``; ``expected_distance``, by noise alone; ``distance_to_release`` of the synthetic rows;
-        ``noise_distance_95``, which noise exceeds in one release of twenty; ``distance_within``, within what the pair
-        is; and dependence, as released, in the synthetic rows, and of noise alone. Earlier layouts have fewer.
-        """
-        from dpmodels.report.pair import FIGURES
-        from nacre.listing import Listing
-
-        names = [column["name"] for column in self.facts.get("columns", ())]
-        listed = (self.facts.get("pairs") or {}).get("distances", ())
-        rows = [[names[one], names[other], *figures] for one, other, *figures in listed]
-        known = FIGURES[: len(rows[0]) - 2] if rows else FIGURES
-        return Listing(rows, columns=["first", "second", *known])
-
-    @property
-    def html(self) -> str:
-        """The page: one file that fetches nothing and runs no script."""
-        return _read(self.path)
-
-    def __repr__(self) -> str:
-        return f"<nacre report of {self.facts['data_set']}: {self.path}>"
-
-    def _repr_html_(self) -> str:
-        """Embed the page in a frame that cannot run scripts, open windows or read the notebook."""
-        title = escape(f"Report on synthetic data: {self.facts['data_set']}")
-        return f'<iframe title="{title}" sandbox="" style="{FRAME}" srcdoc="{escape(self.html)}"></iframe>'
-
-
 class Result:
     """A hand-off, your own or one that you received; nothing in it is private.
 
@@ -87,7 +42,8 @@ class Result:
         folder: the folder of the hand-off.
         manifest: the content of ``manifest.json``.
         changes: what another fit of an old release changed; None unless ``nacre.fit`` or a refit made this.
-        home: of the run that made it here, in which ``nacre.sample`` finds it again; None of one that you received.
+        home: of the run that made it here, in which ``nacre.sample`` finds it again; None of one that was opened from
+            its folder, of which ``nacre.sample``, ``marginals`` and ``means`` need ``home=``.
         opened: says that the run opened its account, and how its cap is raised; empty of every other run.
     """
 
@@ -96,6 +52,8 @@ class Result:
     @in_python
     def __init__(self, folder: Place, changes: "Changes | None" = None, home: Path | None = None) -> None:
         self.folder, self.changes, self.home = Path(folder), changes, home
+        if not self.folder.exists():
+            raise ArtifactError(f"{self.folder} does not exist")
         self.manifest = read_manifest(self.folder)
 
     @property
@@ -199,7 +157,7 @@ class Result:
     @cached_property
     def statement(self) -> str:
         """The page for a data-protection officer; hand-offs of earlier versions have none."""
-        return _read(self.folder / "statement.html")
+        return read_page(self.folder / "statement.html")
 
     @in_python
     def export(self, to: Place, by: str | Sequence[str] = (), png: bool = False, replace: bool = False) -> str:
@@ -273,7 +231,13 @@ def run_of(run: str | Result, home: Place | None) -> "Run":
     """Return a run that is given by its name or by what it handed over."""
     from tasks.run.store import Run
 
-    return Run.find(home_of(home or home_known(run)), name_of(run))
+    try:
+        return Run.find(home_of(home or home_known(run)), name_of(run))
+    except ArtifactError:
+        if home or not isinstance(run, Result) or run.home:
+            raise
+        fact = f"the hand-off {run.folder} does not say where its run lies, and it is not under {home_of(None)}"
+        raise Unsuitable(f"{fact}: pass the home in which {run.run} was made, as in home={EXAMPLE!r}") from None
 
 
 def home_known(run: str | Result) -> Path | None:
@@ -301,10 +265,3 @@ def _to_pandas(table: "pa.Table") -> "pd.DataFrame":
     from nacre.listing import to_pandas
 
     return to_pandas(table)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise ArtifactError(f"{path} is missing or cannot be read; is {path.parent} a hand-off?") from None

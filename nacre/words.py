@@ -90,18 +90,32 @@ def in_python(function: Callable[P, R]) -> Callable[P, R]:
     def spoken(*args: P.args, **keywords: P.kwargs) -> R:
         call: list[Any] = [args, keywords]
         places = [keywords.get(name) for name in ("home", "ledger")]
+        words = [str(os.fspath(one)) for one in (*args, *keywords.values()) if isinstance(one, str | os.PathLike)]
         fault = _unfit(function, args, keywords)
         del args, keywords
         if fault:
             call.clear()
             raise fault
-        with in_words_of(argument, CALLS), _in_sentences(*places):
+        with _with_similar(words), in_words_of(argument, CALLS), _in_sentences(*places):
             answer = function(*call.pop(0), **call.pop())
             if drowned := _drowned(answer):
                 warnings.warn(drowned, ReleaseWarning, stacklevel=2)
             return answer
 
     return spoken
+
+
+@contextmanager
+def _with_similar(words: Sequence[str]) -> Iterator[None]:
+    """Have the error of a file that does not exist ask for one of a similar name; ``words`` may name the file."""
+    try:
+        yield
+    except NacreError as fault:
+        if "does not exist" in (text := str(fault)):
+            from flows.similar_files import similar_file
+
+            fault.args = (text + similar_file([word for word in words if word in text], text),)
+        raise
 
 
 @contextmanager

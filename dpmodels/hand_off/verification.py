@@ -8,8 +8,8 @@ from dpmodels.plural import counted
 
 UNCHECKED = (
     "that the noise was added and the rows were drawn from the release (`nacre validate` holds them against "
-    "schema.yaml), what is declared, the days of charges, an officer's name, and what the account had spent before: "
-    "the word of whoever made this"
+    "schema.yaml), that its bounds and lists are from no real row, what is declared, the days of charges, an officer's "
+    "name, and what the account had spent before: the word of whoever made this"
 )
 """What no check of a hand-off can see."""
 VERIFIED, CONSISTENT, UNAPPROVED, FAULTY = "VERIFIED", "CONSISTENT ONLY", "NOT APPROVED", "FAULTY"

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpmodels.pages.card_words import NEARLY_ANY, by_factor, cut, words_of
+from dpmodels.pages.card_words import cut, words_of
+from dpmodels.pages.risk import risks
 
+AT_MOST = "Whoever knows all else, at most"
 STATEMENT, SHEET, CARD = "statement.html", "data-sheet.html", "model-card.html"
 Facts = Mapping[str, Any]
 Accounts = Sequence[Mapping[str, Any]]
@@ -16,11 +18,15 @@ Accounts = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Answer:
-    """A question, its answer, and the places where more is said, as words and links within the folder."""
+    """A question, its answer, the places where more is said, as words and links within the folder, and a table.
+
+    ``rows`` are below the answer, the first of them headings.
+    """
 
     question: str
     text: str
     more: tuple[tuple[str, str], ...]
+    rows: tuple[tuple[str, ...], ...] = ()
 
 
 def answers(facts: Facts, accounts: Accounts) -> list[Answer]:
@@ -54,25 +60,10 @@ def _protected(facts: Facts, words: Mapping[str, str]) -> Answer:
 
 def _at_worst(words: Mapping[str, Any], accounts: Accounts) -> Answer:
     of_all = accounts[0]["all"] if accounts and accounts[0]["charges"] else None
-    text = f"Whoever holds these files, and knows all else: {_bounds(words)}."
-    if of_all:
-        text = f"Whoever holds all that the account paid for so far, and knows all else: {_bounds(of_all)}. "
-        guess = f"becomes {words['after_ten']} at most" if words["after_ten"] else NEARLY_ANY
-        text += f"By these files alone: such bets are won in {words['cases']}; such a guess {guess}; odds on the first "
-        text += f"move by {words['by_factor']}."
-    places = {"In guesses": "guesses", "In odds": "odds", "Of values": "assessment", "All releases": "budget"}
+    header = (AT_MOST, "by these files", *(["by all the account paid for"] if of_all else []), "What it rests on")
+    places = {"In guesses": "guesses", "Of values": "assessment", "All releases": "budget"}
     more = tuple((name, f"{STATEMENT}#{place}") for name, place in places.items())
-    return Answer("What could somebody learn at worst?", f"{text} A coin wins 50 % of even bets.", more)
-
-
-def _bounds(words: Mapping[str, Any]) -> str:
-    """Say how an even bet ends, what becomes of a guess, and by how much the odds of both move."""
-    of_values = words["factor_of_values"]
-    odds = f"odds on {'the first' if of_values else 'both'} move by {words['by_factor']}"
-    if words["beyond"] not in ("", "0"):
-        odds += f" (by more with a probability of at most {words['beyond']})"
-    second = f", on the second by {by_factor(of_values)}" if of_values else ""
-    return f"{words['bet']}; {words['value_guess']}; {odds}{second}"
+    return Answer("What could somebody learn at worst?", "", more, (header, *risks(words, of_all)))
 
 
 def _unprotected(facts: Facts) -> Answer:

@@ -16,7 +16,8 @@ from dpmodels.errors import DataError, NacreError, SchemaError
 from dpmodels.escapes import escaped
 from flows.command_line import audits, deployments, disclosure, free, ledger, removal, reports, runs, schemas
 from flows.command_line.options import WIDE
-from flows.command_line.printing import UNCHARGED, Interrupted, echo, similar_file, unwind, unwritten
+from flows.command_line.printing import UNCHARGED, Interrupted, echo, unwind, unwritten
+from flows.similar_files import similar_file
 from tasks.engine.progress import Terminal
 from tasks.run import signing
 

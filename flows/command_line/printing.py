@@ -2,10 +2,8 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from difflib import get_close_matches
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import typer
 
@@ -13,8 +11,6 @@ from dpmodels.errors import UNCHARGED as UNCHARGED
 from dpmodels.errors import NacreError, shortened
 from dpmodels.escapes import escaped
 
-LONGEST_NAME, LIKENESS = 255, 0.6
-"""Letters of a file's name, and the share of letters that two names have in common that may be confused."""
 NO_ROOM = ("disk I/O error", "disk is full", "File too large", "No space left")
 
 
@@ -59,23 +55,6 @@ def unwritten(error: BaseException | None) -> str | None:
     if library not in ("sqlalchemy", "safetensors", "safetensors_rust") or not any(one in reason for one in NO_ROOM):
         return None
     return f"a file could not be written ({escaped(reason)}): make room, or lift the limit on the size of files"
-
-
-def similar_file(words: Iterable[str], error: str) -> str:
-    """Ask whether another file of the same folder was meant by a word of a command that does not exist by its error.
-
-    Privacy: the names of files stay at the terminal of whoever may list them; no error of a flow holds one.
-    """
-    for word in words:
-        path = Path(word.partition("=")[2] if word.startswith("--") else word)
-        with suppress(OSError, ValueError):
-            if f"{path} does not exist" in error and path.parent.is_dir():
-                names = [Path(name) for name in os.listdir(path.parent) if name[0] not in "._"]
-                names.sort(key=lambda one: (one.suffix == path.suffix, one.name))
-                stems = {one.stem: one.name for one in names}  # of several endings that of the word
-                if match := get_close_matches(path.stem[:LONGEST_NAME], stems, n=1, cutoff=LIKENESS):
-                    return f"; did you mean `{stems[match[0]]}`?"
-    return ""
 
 
 def echo(text: object = "", err: bool = False, nl: bool = True) -> None:

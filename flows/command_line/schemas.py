@@ -13,7 +13,8 @@ import typer
 from dpmodels.errors import UNCHARGED, PathTaken
 from dpmodels.escapes import escaped
 from flows.command_line.options import NUMBER, AllowLargeDelta, AsJson, Data, Home, QueryText, Url
-from flows.command_line.printing import echo, interruptible, similar_file, unwind
+from flows.command_line.printing import echo, interruptible, unwind
+from flows.similar_files import similar_file
 
 if TYPE_CHECKING:
     from flows.discover import Discovered

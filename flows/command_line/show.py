@@ -17,10 +17,12 @@ from dpmodels.contract.remarks import is_declared, is_of_dates
 from dpmodels.errors import ArtifactError, NacreError, Unsuitable
 from dpmodels.gate.expectations import Gate, Verdicts
 from dpmodels.gate.suite import dropped_from
+from dpmodels.hand_off.signature import NOBODY_AGREED
 from dpmodels.hand_off.verification import VERIFIED
 from dpmodels.ledger.approval import Approval, ApprovalRequest
 from dpmodels.pages.advice import drowned_in_words
 from dpmodels.pages.glance import notes_of
+from dpmodels.pages.leaving import FILES, leaving
 from dpmodels.plural import counted
 from dpmodels.releases.plan import Plan
 from flows.command_line.console import exit_on, note, print_facts, print_json, print_table, say
@@ -312,6 +314,7 @@ def show_verified(
         print_json({"verdict": verified.verdict, **facts, "cautions": verified.cautions, "notes": verified.notes})
     else:
         echo(verified.headline)
+        echo(f"{FILES}: {leaving(verified.agreed != NOBODY_AGREED, verified.officer_named)}")
         for title, names in _in_blocks(facts).items():
             echo(title)
             print_facts("", spaced({name: facts[name] for name in names}))

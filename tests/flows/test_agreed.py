@@ -126,7 +126,11 @@ def test_whoever_names_the_officer_s_key_is_told_by_the_exit_code_until_the_offi
     assert run_cli("verify", folder, *keys[:2])[0] == 0
     assert run_cli("approve", folder, "--key", tmp_path / "run" / "dana.pem", "--yes")[0] == 0
     code, out, _ = run_cli("verify", folder, *keys)
-    assert code == 0 and first_words(out).startswith("VERIFIED: ") and "may leave" not in first_words(out)
+    assert (
+        code == 0
+        and first_words(out).startswith("VERIFIED: ")
+        and "files may leave: yes, because an officer signed it; next: send" in first_words(out)
+    )
 
 
 def test_a_link_in_the_place_of_the_signature_is_not_written_through(tmp_path: Path, hand_off: Path) -> None:

@@ -95,13 +95,14 @@ def test_the_sheet_says_who_signed_with_which_key_or_that_nobody_had_to(site: Pa
     said = text_of(site / "second" / "statement.html")
     assert "by Dana: so the account calls the holder of the key (ed25519) below; the signature has neither" in said
     assert "Signed were this plan, its unit, noise and price, and all that the operator declares here; not what" in said
-    assert "That these files may leave is signed apart, in officer.sig" in said
+    assert "files may leaveno because an officer signs later; verify says if one did" in said
+    assert "To obtain before the files leave, since no file here can know it" in said
     assert fingerprint(approved.public_key) in said
     assert "By nobody: the account named no officer" in text_of(site / "out" / "statement.html")
 
 
 def test_the_pages_say_what_the_operator_said_and_nothing_where_nothing_was_said(site: Path) -> None:
-    for page in PAGES:
+    for page in set(PAGES) - {"model-card.html"}:  # which repeats neither of the others
         assert "Recipient: Ward 7" in text_of(site / "second" / page)
         assert "Contact: Dana Roe" in text_of(site / "second" / page)
         assert PURPOSE in text_of(site / "second" / page) and "<wards>" not in (site / "second" / page).read_text()
@@ -153,7 +154,7 @@ def test_the_data_sheet_says_what_it_is_and_what_it_is_not_for(site: Path) -> No
 def test_odds_on_values_are_those_of_two_steps(site: Path) -> None:
     """To be without a record and to have another one instead are two steps: 2.72 bounds presence, and not values."""
     said = text_of(site / "out" / "statement.html")
-    assert "about whether one record is there at all" in said
+    assert "on whether one record is there at all" in said
     assert "at most 7.39 (e2ε) times as likely with some values of it as with others, plus 1 in 26,000" in said
 
 
@@ -173,7 +174,7 @@ def test_guesses_and_odds_are_those_of_gaussian_noise(site: Path) -> None:
     assert card["meaning"]["beyond"] == pytest.approx(norm.cdf(mu / 2 - 1 / mu), rel=1e-4)
     said = text_of(site / "out" / "statement.html")
     assert "in at most 55.4 % of cases" in said and "factor of at most 2.72" in said
-    assert "reckoned from the noise that was drawn; ε and δ alone, whatever the noise, would allow 73.2 %" in said
+    assert "reckoned from the noise that was drawn; ε and δ alone would allow 73.2 %" in said
 
 
 def test_plan_report_card_and_sheet_say_one_share_of_right_guesses(site: Path) -> None:
@@ -191,7 +192,7 @@ def test_plan_report_card_and_sheet_say_one_share_of_right_guesses(site: Path) -
         card, sheet = (text_of(site / folder / f"{name}.html") for name in ("model-card", "data-sheet"))
         assert f"best bet on whether one record is there{share} of even bets won" in card
         bet = f"an even bet on whether one record is there is won in at most {share} of cases"
-        assert bet in card and bet in sheet
+        assert bet in sheet
     assert f"together, delta=1e-05; {share} of even bets are won at most" in plan and share > "55.4 %"
 
 

@@ -340,22 +340,6 @@ def test_means_by_group_are_those_of_the_real_rows_within_the_interval_up_to_a_l
 
 
 @only("nacre")
-def test_what_a_report_lists_of_two_columns_has_names_in_python(home):
-    report = nacre.Result(Run(home=home, name=name_of(home)).settings.out).report
-    (one, other, *figures), *_ = listed = report.facts["pairs"]["distances"]
-    names, pairs = [column["name"] for column in report.facts["columns"]], report.pairs
-    assert len(pairs) == len(listed) > 1 and list(pairs.iloc[0]) == [names[one], names[other], *figures]
-    near = pairs[["expected_distance", "distance_to_release"]].max(axis=1)  # within what a pair is, no less than these
-    assert (pairs.distance_within >= near - 1e-6).all() and (pairs.noise_distance_95 > pairs.expected_distance).all()
-    assert (pairs.noise_dependence_95 > pairs.noise_dependence).all() and pairs.released_dependence.between(0, 1).all()
-    earlier = [row[:6] for row in listed]  # of layouts up to 12
-    report.__dict__["facts"] = {**report.facts, "pairs": {"distances": earlier}}
-    assert list(report.pairs) == list(pairs)[:6]
-    report.__dict__["facts"] = {**report.facts, "pairs": None}
-    assert len(report.pairs) == 0
-
-
-@only("nacre")
 def test_the_mean_of_a_boolean_is_the_share_of_true(home):
     counts = nacre.marginals(name_of(home), "ward", "smoker", home=home)
     counts = counts.pivot(index="ward", columns="smoker", values="count")

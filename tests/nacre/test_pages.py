@@ -161,7 +161,7 @@ def test_the_example_of_inference_runs_on_what_the_demo_leaves(demo: Path, capsy
     capsys.readouterr()
     exec(block, {})
     first_words = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    assert first_words == ["mean", "ethnicity", "black", "hispanic", "other"]
+    assert first_words == ["ethnicity", "black", "hispanic", "other"]
 
 
 def test_the_notebook_runs_from_its_first_cell_to_its_last(demo: Path) -> None:

@@ -4,9 +4,10 @@ import json
 from typing import Any
 
 from dpmodels.pages.advice import drowned_in_words, meaning_of, meanings_of
-from dpmodels.pages.card import MOST_WARNED, render_card, render_sheet
+from dpmodels.pages.card import render_card, render_sheet, render_statement
 from dpmodels.pages.page import coded
 from dpmodels.pages.report import number_row, render
+from dpmodels.pages.weak import MOST_WARNED
 from dpmodels.report.terms import ROWS_ALONE
 from tests.hand_off.make_golden import GOLDEN
 
@@ -26,8 +27,10 @@ def sheet(*warnings: str, **numbers: object) -> str:
 
 def test_a_warning_is_whole_but_for_the_advice_to_whoever_makes_the_next_release() -> None:
     page = sheet(f"price: {FAR} {ADVICE}", *(f"c{n}: {FAR} {ADVICE}" for n in range(4)))
-    assert f"<strong>price: {FAR}</strong>" in page and "next release" not in page
-    assert "3 more columns have a warning, which report.html shows" in page
+    assert (
+        f'<th scope="row">price</th> <td>{FAR}</td> <td>Do not rely on it.</td>' in page and "next release" not in page
+    )
+    assert "3 more columns have a warning</th> <td>which report.html shows</td>" in page
     assert len(FAR) < MOST_WARNED and "…" in sheet("x: " + 999 * "a")
 
 
@@ -43,7 +46,7 @@ def test_the_warning_of_a_mean_stands_beside_that_of_a_quantile() -> None:
     card = json.loads((GOLDEN / "LAYOUT-9" / "laid-out" / "model-card.json").read_text())
     card["quality"] |= {"warnings": [f"x: {FAR}"], "numbers": numbers, "avoid": {"x": ["p99"]}}
     page = " ".join(render_sheet(card).split())
-    assert "Use no 99 % quantile of x" in page and FAR in page
+    assert "Use no 99 % quantile." in page and FAR in page
     card["quality"]["avoid"] = {"x": ["mean", "total", "p99"]}
     assert FAR not in " ".join(render_sheet(card).split())
 
@@ -74,8 +77,10 @@ def test_what_an_operator_may_do_is_not_said_to_recipients() -> None:
     card["quality"] |= {"warnings": [f"price: {FAR} {ADVICE}"]}
     card["hand_off"]["cautions"] = ["`ward` is public.", "To hide whole documents, take `nacre synthesize`."]
     card["limits"] = [ROWS_ALONE]
-    for page in (" ".join(one(card).split()) for one in (render_card, render_sheet)):
-        assert "<code>ward</code> is public." in page and "how many rows a user has is not kept." in page
+    pages = [" ".join(one(card).split()) for one in (render_card, render_sheet)]
+    assert "how many rows a user has is not kept." in pages[1]
+    for page in pages:
+        assert "<code>ward</code> is public." in page
         assert not any(words in page for words in ("next release", "To hide whole", "In the schema", "`"))
     assert FAR in render_card(card)
     report = json.loads((GOLDEN / "LAYOUT-9" / "laid-out" / "report.json").read_text())
@@ -111,3 +116,26 @@ def test_a_card_says_in_a_sentence_how_close_the_fit_is_and_folds_the_figures() 
     assert "farther from the released rough counts of single columns than noise explains" in render_card(card)
     del card["quality"]["fit"], card["quality"]["farthest_column"]
     assert "<details>" not in render_card(card) and "noise allows" not in render_card(card)
+
+
+def test_a_card_has_blanks_for_what_law_asks_of_a_person_and_repeats_neither_sheet_nor_statement() -> None:
+    card = newest()
+    card["given"] = {"purpose": "Teaching of nurses", "recipient_retention": "Until 2031"}
+    page, statement = (" ".join(one(card).split()) for one in (render_card, render_statement))
+    blanks = page.partition('id="by-hand"')[2].partition("</section>")[0]
+    assert "(GDPR, Art. 44 to 49)</th><td> </td>" in blanks and "DPIA (GDPR, Art. 35), or why" in blanks
+    assert "<td>to be kept, as declared: Until 2031</td>" in blanks and "in this ledger; of others: " in blanks
+    assert "model-card.html#by-hand" in statement and "Teaching of nurses" in statement
+    assert "Teaching of nurses" not in page and "is won in" not in page
+    assert not any(limit in page for limit in card["limits"])
+
+
+def test_a_sheet_says_in_a_table_where_it_is_weak_and_what_not_to_do() -> None:
+    fact = {"estimate": 2.0, "expected_error": 0.1}
+    page = sheet(x={"mean": fact, "p99": fact, "clipped": [0.0, 10.0]})
+    weak = page.partition('<tr id="weak">')[2].partition('<tr id="privacy">')[0]
+    assert all(f'<th scope="col">{heading}</th>' in weak for heading in ("What", "How far off", "What not to do"))
+    assert "Take no smaller difference of means for real." in weak and "Take no largest or smallest value" in weak
+    card = newest()
+    card["quality"] |= {"weakest": {}, "warnings": [], "numbers": {}, "avoid": {}}
+    assert "How far single columns are off is not known from what was released." in render_sheet(card)

@@ -122,7 +122,6 @@ def test_odds_stand_beside_the_probability_that_they_fail() -> None:
         "In the worst case, in which further releases spend all of the account (ε = 5, its cap), they move by" in said
     )
     assert "with a probability of at most 1 in " in said and "(δ = 1e-5 is smaller" in said
-    assert "(δ = 1e-5)" in text_of(render_card(card))
     card["hand_off"]["adjacency"] = "replace_one"
     assert "tells values apart" not in text_of(render_statement(card))
 
@@ -149,33 +148,49 @@ def test_the_data_sheet_says_what_the_report_says_rows_are_for_and_not_for() -> 
 
 
 def test_what_all_releases_tell_of_a_value_stands_beside_what_these_files_do() -> None:
-    said = answer(render_statement(with_earlier()), 2)
-    whoever = (
-        "Whoever holds all that the account paid for so far, and knows all else: an even bet on whether one record is"
+    said, alone = (untagged(answer(render_statement(card), 2)) for card in (with_earlier(), facts()))
+    assert said.startswith(
+        "Whoever knows all else, at most by these files by all the account paid for What it rests on"
     )
-    becomes = r"such as a diagnosis, becomes one of 85.9 % at most, beside a delta of 1 in [\d,]+; odds on the first"
-    assert said.startswith(whoever) and re.search(becomes, said)
     assert re.search(
-        r"By these files alone: such bets are won in at most [\d.]+ % of cases; such a guess becomes", said
+        r"one record is there is won in at most [\d.]+ % of cases at most [\d.]+ % of cases the best", said
     )
-    alone = answer(render_statement(facts()), 2)
-    assert alone.startswith("Whoever holds these files, and knows all else: ") and "these files alone" not in alone
+    assert re.search(r"such as a diagnosis, becomes one of [\d.]+ % at most 85.9 % at most 2ε: two steps", said)
+    assert "by all the account" not in alone and "becomes one of" in alone
+
+
+def untagged(text: str) -> str:
+    """Return what a part of a page says, without tags."""
+    return re.sub(r"\s+", " ", re.sub("<[^>]+>", "", text)).strip()
+
+
+def test_bounds_that_are_the_data_by_their_sources_are_unchecked() -> None:
+    card, asked = facts(), "that bounds and lists of values were read off no real row"
+    columns = len(card["content"]["columns"])
+    box = text_of(render_statement(card)).partition("To obtain before the files leave")[2].partition("Ten questions")[0]
+    assert f"{asked}: no document is named that bounds and lists of values of the {columns} columns are from" in box
+    card["content"]["sources"] = ["codebook of 2019, page 4", "the data file itself: ages", "minimum of our table"]
+    said = text_of(render_statement(card))
+    warning = f"2 of 3 sources of the bounds and lists of the {columns} columns are the data or rows by its words"
+    assert f"{asked}: {warning}" in said and f"Warning: {warning}" in said
+    card["content"]["sources"] = ["codebook of 2019, page 4", "questionnaire of the survey, design of its sample"]
+    assert asked in text_of(render_statement(card)) and "Warning" not in text_of(render_statement(card))
 
 
 def test_sheet_and_card_say_of_presence_and_of_values_what_the_statement_does() -> None:
     card = facts()
     card["meaning"] |= {"odds_factor": 2.718282, "right_guesses": 0.5534}
     statement, *others = (text_of(render(card)) for render in (render_statement, render_sheet, render_card))
-    bet = "an even bet on whether one record is there is won in at most 55.4 % of cases"
-    guess = (
-        "a guess of 10 % on a value of somebody who is known to be there, such as a diagnosis, becomes one of 45.1 %"
-    )
-    assert all(bet in said and guess in said for said in (statement, *others))
+    bet = "even bet on whether one record is there is won in at most 55.4 % of cases"
+    guess = "guess of 10 % on a value of somebody who is known to be there, such as a diagnosis, becomes one of 45.1 %"
+    assert all(bet in said and guess in said for said in (statement, others[0])) and "is won in" not in others[1]
     tiles = re.findall(r"<dd>([^<]+) <small>", render_card(card))
     assert tiles[:2] == ["55.4 %", "45.1 %"]
     card["meaning"]["odds_factor"] = None
-    assert "such as a diagnosis, may become nearly any." in text_of(render_card(card))
-    assert "on the second by a factor of more than a million, which is" in answer(render_statement(card), 2)
+    assert "such as a diagnosis, may become nearly any." in text_of(render_sheet(card))
+    assert "2ε: two steps apart; odds move by a factor of more than a million, which is" in text_of(
+        render_statement(card)
+    )
     card["hand_off"]["adjacency"] = "replace_one"
     said = text_of(render_sheet(card))
     assert "an even bet on what is true of one record is won" in said and "known to be there" not in said
@@ -201,7 +216,7 @@ def test_who_made_and_signed_it_is_the_operator_s_word_or_said_to_be_undeclared(
     said = text_of(render_statement(card))
     assert answer(render_statement(card), 6).endswith("Who made and signed them: A. Peeters, data steward.")
     assert "Made and signed by: A. Peeters, data steward." in said and "no key proves a name" in said
-    assert all("Made and signed by: A. Peeters" in text_of(render(card)) for render in (render_card, render_sheet))
+    assert "Made and signed by: A. Peeters" in text_of(render_sheet(card))
     del card["given"]["signer"]
     said = text_of(render_statement(card))
     assert answer(render_statement(card), 6).endswith("Who made and signed them: not stated by the operator.")

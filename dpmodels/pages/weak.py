@@ -1,0 +1,114 @@
+"""Where a hand-off is weak, as rows of its data sheet: what, how far it is off, and what not to do with it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dpmodels.pages import report
+from dpmodels.pages.advice import meaning_of
+from dpmodels.pages.card_words import cut
+from dpmodels.pages.glance import MOST_CLIPPED, clipped, worst_means
+from dpmodels.pages.page import capital, percent
+
+FIGURES = {"mean": "mean", "total": "total", "p99": "99 % quantile"}
+MINDED = 0.01
+"""Distance from which on a column is named among those where a hand-off is weak."""
+MOST_NAMES, MOST_WARNED = 600, 440
+"""Letters of columns' names, and of warnings, for which a data sheet has room."""
+OF_SHARES = "the most that any share of the rows is off (total variation; in nineteen releases of twenty)"
+OF_MEANS = "± is the error to expect (root mean squared) where values thin out towards the bounds"
+NO_SHARE, NO_MEAN = "Take no smaller difference of shares for real.", "Take no smaller difference of means for real."
+NO_EXTREME, NO_USE = "Take no largest or smallest value for real.", "Do not rely on it."
+Row = tuple[str, str, str]
+
+
+def weaknesses(quality: Mapping[str, Any]) -> list[Row]:
+    """Return the rows: what is weak, how far it is off, and what not to do; none where nothing tells it."""
+    avoid, numbers = quality.get("avoid", {}), quality.get("numbers", {})
+    warnings = [one for one in quality["warnings"] if not _is_told(one.partition(": ")[0], avoid, numbers)]
+    warned = list(_fitting(warnings))
+    columns = [{"name": name, "avoid": avoid.get(name, ()), **one} for name, one in numbers.items()]
+    shares = [f"{name} {percent(error)}" for name, error in _weak(quality["weakest"]).items()]
+    means, cut_values = _means(columns), clipped(columns, MOST_CLIPPED)
+    rows = [
+        *([("Shares, the farthest columns", f"{', '.join(shares)}: {OF_SHARES}", NO_SHARE)] if shares else []),
+        *([("Means, the farthest columns", f"{'; '.join(means)}; {OF_MEANS}", NO_MEAN)] if means else []),
+        *([("Values beyond bounds", f"{capital(cut_values)}.", NO_EXTREME)] if cut_values else []),
+        *_avoided(avoid, numbers),
+        *((name, said, NO_USE) for name, _, said in (one.partition(": ") for one in warned)),
+    ]
+    if further := len(warnings) - len(warned):
+        have = "column has" if further == 1 else "columns have"
+        rows.append((f"{further} more {have} a warning", "which report.html shows", NO_USE))
+    return rows
+
+
+def _weak(errors: Mapping[str, float]) -> dict[str, float]:
+    """Leave out what is close enough that nobody minds, but for the first; the worst are first."""
+    return {name: error for index, (name, error) in enumerate(errors.items()) if index == 0 or error >= MINDED}
+
+
+def _is_told(name: str, avoid: Mapping[str, Sequence[str]], numbers: Mapping[str, Any]) -> bool:
+    """Tell whether all that a column is warned of is said by naming the figures of it that are not to be used."""
+    is_far = "far" in numbers.get(name, {}).get("unseen", {})
+    return name in avoid and not (is_far and "mean" not in avoid[name])
+
+
+def _fitting(warnings: Sequence[str]) -> Iterator[str]:
+    """Yield as many warnings as there is room for, in whole sentences, of which advice is left out."""
+    room = MOST_WARNED
+    for words in map(meaning_of, warnings):
+        whole = words if len(words) <= MOST_WARNED else f"{words[: MOST_WARNED - 1]}…"
+        if len(whole) > room:
+            return
+        room -= len(whole)
+        yield whole
+
+
+def _means(columns: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say of the columns whose means are known worst, and of one whose mean noise leaves open, what the report says."""
+    worst = worst_means({"columns": columns})
+    open_means = [one for one in columns if "means" in one.get("unseen", {}) and one not in worst]
+    sound = [one for one in open_means if "mean" not in one["avoid"] and "far" not in one["unseen"]]
+    return [_mean(*report.number_row(one)) for one in [*worst, *sound[:1]]]
+
+
+def _mean(
+    name: str, estimate: str, synthetic: str, error: str, quantile: str, error_of_quantile: str, low: str, high: str
+) -> str:
+    """Say of a number column what the report says in its table of means, in the same figures."""
+    rows = f", {synthetic} in these rows" if synthetic else ""
+    could = f" (by noise alone it could be from {low} to {high})" if low else ""
+    known = f"{quantile} ± {error_of_quantile}" if error_of_quantile != "unknown" else "is not known"
+    return f"{name} {estimate} as released{rows}, ± {error}{could}, its 99 % quantile {known}"
+
+
+def _avoided(avoid: Mapping[str, Sequence[str]], numbers: Mapping[str, Any]) -> Iterator[Row]:
+    """Say of which columns which figures are not to be used, those with the same verdict together."""
+    verdicts: dict[tuple[str, bool], list[str]] = {}
+    for name, figures in avoid.items():
+        thin = "expected_error_if_thinning_out" in numbers.get(name, {}).get("mean", {})
+        verdicts.setdefault((_either([FIGURES[one] for one in figures]), thin), []).append(name)
+    for (figures, thin), names in verdicts.items():
+        unless = ", unless you know that their values thin out towards the bounds" if thin else ""
+        yield listed(names), "not known from what was released", f"Use no {figures}{unless}."
+
+
+def _either(words: Sequence[str]) -> str:
+    """Join words of which any may be meant."""
+    return f"{', '.join(words[:-1])} or {words[-1]}" if words[1:] else words[0]
+
+
+def joined(words: Sequence[str]) -> str:
+    """Join words as a list is spoken."""
+    return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def listed(names: Sequence[str], room: int = MOST_NAMES) -> str:
+    """Join names as far as there is room, and say how many more there are."""
+    names_shown = list[str]()
+    for name in names:
+        if sum(map(len, names_shown)) + len(name) + 2 * len(names_shown) > room and names_shown:
+            break
+        names_shown.append(cut(name))
+    more = len(names) - len(names_shown)
+    return ", ".join(names_shown) + (f" and {more} more, which model-card.html names" if more else "")

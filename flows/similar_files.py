@@ -1,0 +1,27 @@
+"""The file that was probably meant by one that does not exist."""
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from difflib import get_close_matches
+from pathlib import Path
+
+LONGEST_NAME, LIKENESS = 255, 0.6
+"""Letters of a file's name, and the share of letters that two names have in common that may be confused."""
+
+
+def similar_file(words: Iterable[str], error: str) -> str:
+    """Ask whether another file of the same folder was meant by a word of a call that does not exist by its error.
+
+    Privacy: the names of files stay with whoever typed the call and may list them; no error of a flow holds one.
+    """
+    for word in words:
+        path = Path(word.partition("=")[2] if word.startswith("--") else word)
+        with suppress(OSError, ValueError):
+            if f"{path} does not exist" in error and path.parent.is_dir():
+                names = [Path(name) for name in os.listdir(path.parent) if name[0] not in "._"]
+                names.sort(key=lambda one: (one.suffix == path.suffix, one.name))
+                stems = {one.stem: one.name for one in names}  # of several endings that of the word
+                if match := get_close_matches(path.stem[:LONGEST_NAME], stems, n=1, cutoff=LIKENESS):
+                    return f"; did you mean `{stems[match[0]]}`?"
+    return ""

@@ -1,0 +1,188 @@
+"""The publishable report of a hand-off: its page, its facts, and frames of what it says."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpmodels.errors import ArtifactError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FRAME = "width:100%;height:45rem;border:1px solid #8884"
+OF_COLUMNS = ("column", "quantiles_within", "shares_within", "distance_to_release", "expected_distance", "verdict")
+OF_RATES = ("rate_of", "column", "group", "released", "within", "synthetic", "share")
+OF_MEANS = ("column", "released", "within", "synthetic", "at_least", "at_most", "p99_released", "p99_within", "reason")
+"""What the columns of the frames are called."""
+OPEN = "noise leaves the {} open"
+FAR = "noise may hide values that put the mean far off"
+AVOID = "use no {}: `facts` has the column's warning"
+CUT = "values beyond discovered bounds were set to them, so the errors are larger"
+
+
+class Report:
+    """The publishable report of a hand-off; a notebook shows the page.
+
+    What it says is in ``facts``, and as frames in ``columns``, ``means``, ``rates`` and ``pairs``: each is a pandas
+    DataFrame with a row for each figure, none where the report has no such figures. ``within`` and ``…_within`` are
+    what a figure of the synthetic rows is off by at most in nineteen releases of twenty, from that of the real rows.
+
+    Attributes:
+        path: the page; its facts are beside it, in ``report.json``.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "report.html"
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """The content of the page, as it is in ``report.json``."""
+        facts: dict[str, Any] = json.loads(read_page(self.path.with_suffix(".json")))
+        return facts
+
+    @property
+    def columns(self) -> "pd.DataFrame":
+        """How far every column is from the real rows: a row for each, in the schema's order.
+
+        - ``column``, and first ``table`` where there are several;
+        - ``quantiles_within``, the share of rows by which a quantile is off; NaN of categories, which have no order;
+        - ``shares_within``, by which shares are off, half the sum of all differences (total variation);
+        - ``distance_to_release``, how far the synthetic shares are from the released ones, and ``expected_distance``,
+          how far noise alone puts these from the real ones, on average; both as ``shares_within``;
+        - ``verdict``, the same in words, or what is to be avoided.
+
+        Units: parts of all rows, 0 to 1. Where nothing of a column was counted all of them are NaN.
+        """
+        columns = self.facts.get("columns", ())
+        several = any("table" in column for column in columns)
+        rows = [[*([column.get("table")] if several else []), *_of_column(column)] for column in columns]
+        return _frame(rows, ["table", *OF_COLUMNS] if several else OF_COLUMNS)
+
+    @property
+    def means(self) -> "pd.DataFrame":
+        """The means and 99 % quantiles of number columns: a row for each column whose values stand out of the noise.
+
+        - ``released``, the mean that the released counts tell; ``synthetic``, that of the synthetic rows; ``within``,
+          1.96 times the error to expect (``facts`` has it), and NaN where noise leaves the mean open;
+        - ``at_least`` and ``at_most``, what the mean could be where noise may hide values far away, otherwise NaN;
+        - ``p99_released`` and ``p99_within``, the same of the value that one row of a hundred exceeds;
+        - ``reason`` says why a figure is not to be relied on, and is empty where it is.
+
+        Units: those of the column.
+        """
+        columns = self.facts.get("columns", ())
+        return _frame([_of_mean(column) for column in columns if "mean" in column], OF_MEANS)
+
+    @property
+    def rates(self) -> "pd.DataFrame":
+        """How often the target has a class in each group of every other column: a row for each group.
+
+        - ``rate_of``, the target and its class, such as ``married=true``; ``column`` and ``group``, which values;
+        - ``released``, the rate as it was counted with noise; ``synthetic``, that of the synthetic rows; ``within``,
+          what the synthetic rate is off by at most;
+        - ``share``, the part of all rows that is in the group, as released.
+
+        Units: parts, 0 to 1. Reports of layouts before 13, and of schemas without a target, have no rates.
+        """
+        rates = self.facts.get("rates") or {"columns": ()}
+        names = [column["name"] for column in self.facts.get("columns", ())]
+        rows: list[Sequence[Any]] = []
+        for one in rates["columns"]:
+            rate_of, name = f"{names[rates['target']]}={rates['class']}", names[one["column"]]
+            groups = [", ".join(labels) for labels in one["labels"]]
+            figures = zip(groups, *(one[figure] for figure in OF_RATES[3:]), strict=True)
+            rows += [[rate_of, name, *row] for row in figures]
+        return _frame(rows, OF_RATES)
+
+    @property
+    def pairs(self) -> "pd.DataFrame":
+        """How far every two columns together are from the release, and how much they depend on each other.
+
+        A row for each pair of ``facts["pairs"]["distances"]``, with names in place of numbers:
+
+        - ``first`` and ``second``, the columns;
+        - ``expected_distance``, by noise alone; ``distance_to_release`` of the synthetic rows;
+          ``noise_distance_95``, which noise exceeds in one release of twenty; ``distance_within``, within what the
+          pair is;
+        - ``released_dependence``, ``synthetic_dependence`` and ``noise_dependence``, how much the two depend on each
+          other as released, in the synthetic rows, and by noise and chance alone; ``noise_dependence_95``, which
+          these exceed in one release of twenty.
+
+        Units: total variation, 0 to 1. Earlier layouts have fewer columns.
+        """
+        from dpmodels.report.pair import FIGURES
+
+        names = [column["name"] for column in self.facts.get("columns", ())]
+        listed = (self.facts.get("pairs") or {}).get("distances", ())
+        rows = [[names[one], names[other], *figures] for one, other, *figures in listed]
+        known = FIGURES[: len(rows[0]) - 2] if rows else FIGURES
+        return _frame(rows, ["first", "second", *known])
+
+    @property
+    def html(self) -> str:
+        """The page: one file that fetches nothing and runs no script."""
+        return read_page(self.path)
+
+    def __repr__(self) -> str:
+        return f"<nacre report of {self.facts['data_set']}: {self.path}>"
+
+    def _repr_html_(self) -> str:
+        """Embed the page in a frame that cannot run scripts, open windows or read the notebook."""
+        title = escape(f"Report on synthetic data: {self.facts['data_set']}")
+        return f'<iframe title="{title}" sandbox="" style="{FRAME}" srcdoc="{escape(self.html)}"></iframe>'
+
+
+def _of_column(column: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the figures of a column; those of earlier layouts are reckoned as their pages did."""
+    from dpmodels.pages.glance import likely_error, rank_error
+
+    counted = "released" in column
+    yield column["name"]
+    yield rank_error(column) if counted and "rank_distance_to_release" in column else float("nan")
+    yield likely_error(column) if counted else float("nan")
+    yield from (column.get(figure, float("nan")) for figure in ("distance_to_release", "expected_distance"))
+    yield column.get("verdict", column.get("warning", "")).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def _of_mean(column: Mapping[str, Any]) -> list[Any]:
+    """Return the figures of a number column, and why one is not to be relied on."""
+    from dpmodels.pages.glance import error_of
+    from dpmodels.report.within import NORMAL_95
+
+    unseen = column.get("unseen", {})
+    errors = [error_of(column, figure) for figure in ("mean", "p99")]
+    mean, p99 = (float("nan") if error is None else NORMAL_95 * error for error in errors)
+    doubted = [name for name in ("mean", "total", "p99") if name in column.get("avoid", ())]
+    said = {
+        AVOID.format(" and no ".join(doubted)): bool(doubted),
+        OPEN.format("mean"): errors[0] is None,
+        FAR: "far" in unseen,
+        OPEN.format("99 % quantile"): errors[1] is None,
+        CUT: bool(column.get("discovered_bounds")),
+    }
+    synthetic = column["mean"].get("synthetic", float("nan"))  # reports of page layouts up to 6 have none
+    could_be = unseen.get("means", (float("nan"),) * 2)
+    quantile = column["p99"]["estimate"], p99
+    reason = "; ".join(reason for reason, holds in said.items() if holds)
+    return [column["name"], column["mean"]["estimate"], mean, synthetic, *could_be, *quantile, reason]
+
+
+def _frame(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> "pd.DataFrame":
+    from nacre.listing import Listing
+
+    return Listing(rows, columns=list(names))
+
+
+def read_page(path: Path) -> str:
+    """Read a page of a hand-off, or its facts.
+
+    Raises:
+        ArtifactError: there is no such file.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise ArtifactError(f"{path} is missing or cannot be read; is {path.parent} a hand-off?") from None

@@ -1,0 +1,151 @@
+"""Frames of what a report says, and means by group: figures with what they are within, and reasons to distrust them."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+import nacre
+from dpmodels.errors import ArtifactError, DataError, NacreError, SchemaError, Unsuitable
+from nacre.free import ALIKE, BEYOND, DROWNED, LARGER, WIDE, _means_of, _reasons
+from tasks.run.store import Run
+from tests.kit.errors import refused
+from tests.kit.support import run_cli, synthesize_words, write_clinic
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    write_clinic(folder)
+    model = {"method": "nacre", "training": {"components": 8, "steps": 20}}
+    (folder / "config.yaml").write_text(yaml.safe_dump({"model": model}))
+    code, _, err = run_cli(*synthesize_words(folder, target_epsilon=8))
+    assert code == 0, err
+    return folder / "home"
+
+
+def name_of(home: Path) -> str:
+    (settings,) = (home / "control").glob("*/settings.json")
+    return settings.parent.name
+
+
+def report_of(home: Path) -> nacre.Report:
+    return nacre.Result(Run(home=home, name=name_of(home)).settings.out).report
+
+
+def test_a_mean_that_noise_made_has_a_reason_and_one_without_is_near_the_truth():
+    rng, values = np.random.default_rng(7), np.array([0.0, 40.0, 100.0, 300.0])
+    shares = {"large": [0.4, 0.3, 0.2, 0.1], "middle": [0.35, 0.3, 0.22, 0.13], "small": [0.4, 0.3, 0.2, 0.1]}
+    truth = pd.Series({name: float(values @ parts) for name, parts in shares.items()})
+    rows = {"large": 9000, "middle": 4000, "small": 150}
+    groups = np.repeat(list(shares), len(values))
+    real = np.concatenate([rows[name] * np.array(parts) for name, parts in shares.items()])
+    off, said = [], []
+    for _ in range(300):
+        cells = pd.DataFrame({"value": np.tile(values, 3), "stddev": 0.0, "count": real, "error": 15.0}, index=groups)
+        cells["count"] += 15.0 * rng.standard_normal(len(cells))
+        cells.index.name = "group"
+        means = _means_of(cells, "value", "stddev", "count", "error")
+        said.append(means.reason)
+        off.append((means["mean"] - truth[means.index]).abs() / (truth.max() - truth.min()))
+    said, off = pd.DataFrame(said), pd.DataFrame(off)
+    assert (said[["large", "middle"]] == "").all(axis=None) and off[["large", "middle"]].max(axis=None) < 1
+    assert (said.small != "").all() and off.small.median() > 1  # as a rule farther off than the groups differ
+    assert list(means) == ["mean", "standard_error", "count", "reason", "noise", "inside"]
+
+
+@pytest.mark.parametrize(
+    ("mean", "error", "values", "says"),
+    [
+        ([50.0, 90.0], [1.0, 1.0], (0, 100), ["", ""]),
+        ([50.0, 51.0], [1.0, 1.0], (0, 100), [ALIKE, ALIKE]),
+        ([50.0, 90.0, 70.0], [1.0, 1.0, 20.0], (0, 100), ["", "", ALIKE]),
+        ([5.0, 90.0], [4.0, 1.0], (0, 100), [LARGER, ""]),
+        ([5.0, 90.0], [4.0, 1.0], (-100, 100), ["", ""]),  # near 0 is a mean like any other
+        ([50.0, 90.0], [1.0, 26.0], (0, 100), [ALIKE, WIDE]),
+        ([50.0, 104.0], [1.0, 4.0], (0, 100), ["", BEYOND]),
+        ([50.0, np.nan], [1.0, np.nan], (0, 100), ["", DROWNED]),  # no other group is known
+        ([50.0], [1.0], (0, 100), [""]),
+    ],
+)
+def test_the_reason_to_distrust_a_mean_says_what_its_error_exceeds(mean, error, values, says):
+    assert _reasons(pd.Series(mean), pd.Series(error), pd.Series(values)).tolist() == says
+
+
+def test_means_are_printed_whole_with_the_mean_first(home):
+    shown = repr(nacre.means(name_of(home), "dose", by="ward", home=home)).split("\n")
+    assert shown[0].split() == ["ward", "mean", "standard_error", "count", "reason", "noise", "inside"]
+    assert max(map(len, shown)) <= 100 and "…" not in shown[0] and sum("north" in line for line in shown) == 1
+
+
+def test_a_hand_off_of_a_folder_says_that_its_home_is_to_be_passed(home, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    opened = nacre.Result(Run(home=home, name=name_of(home)).settings.out)
+    for call in (lambda: nacre.means(opened, "dose"), lambda: nacre.sample(opened, 3)):
+        with refused(Unsuitable, f"pass the home in which {name_of(home)} was made, as in home="):
+            call()
+    assert len(nacre.sample(opened, 3, home=home)) == 3
+
+
+def test_columns_means_and_rates_of_a_report_are_frames(home):
+    report = report_of(home)
+    facts, columns, means, rates = report.facts, report.columns, report.means, report.rates
+    assert columns.column.tolist() == [one["name"] for one in facts["columns"]]
+    assert columns.verdict.str.replace(" ", "").tolist() == [
+        re.sub(r"\s", "", one["verdict"]) for one in facts["columns"]
+    ]
+    assert (columns.shares_within >= columns.distance_to_release - 1e-9).all()
+    assert columns.set_index("column").quantiles_within.isna().to_dict() == {
+        one["name"]: not one["ordered"] for one in facts["columns"]
+    }
+    with_mean = [one for one in facts["columns"] if "mean" in one]
+    assert means.column.tolist() == [one["name"] for one in with_mean]
+    for row, one in zip(means.itertuples(), with_mean, strict=True):
+        error = one["mean"]["expected_error"]
+        assert np.isnan(row.within) if error is None else row.within == pytest.approx(1.96 * error, rel=1e-4)
+        assert (row.reason != "") >= (error is None) and row.released == one["mean"]["estimate"]
+    listed = [label for one in facts["rates"]["columns"] for label in one["labels"]]
+    assert len(rates) == len(listed) > 3 and rates.group.tolist() == [", ".join(label) for label in listed]
+    assert set(rates.rate_of) == {f"sick={facts['rates']['class']}"} and "sick" not in set(rates.column)
+    assert ((rates.synthetic - rates.released).abs() <= rates.within + 1e-9).all()
+    for frame in (columns, means, rates):
+        assert max(map(len, repr(frame).split("\n"))) <= 110
+    report.__dict__["facts"] = {"data_set": "x", "columns": [{"name": "a"}]}  # of a method that counts nothing
+    assert len(report.rates) == len(report.means) == len(report.pairs) == 0 and report.columns.column.tolist() == ["a"]
+
+
+def test_what_a_report_lists_of_two_columns_has_names_in_python(home):
+    report = report_of(home)
+    (one, other, *figures), *_ = listed = report.facts["pairs"]["distances"]
+    names, pairs = [column["name"] for column in report.facts["columns"]], report.pairs
+    assert len(pairs) == len(listed) > 1 and list(pairs.iloc[0]) == [names[one], names[other], *figures]
+    near = pairs[["expected_distance", "distance_to_release"]].max(axis=1)  # within what a pair is, no less than these
+    assert (pairs.distance_within >= near - 1e-6).all() and (pairs.noise_distance_95 > pairs.expected_distance).all()
+    assert (pairs.noise_dependence_95 > pairs.noise_dependence).all() and pairs.released_dependence.between(0, 1).all()
+    earlier = [row[:6] for row in listed]  # of layouts up to 12
+    report.__dict__["facts"] = {**report.facts, "pairs": {"distances": earlier}}
+    assert list(report.pairs) == list(pairs)[:6]
+    report.__dict__["facts"] = {**report.facts, "pairs": None}
+    assert len(report.pairs) == 0
+
+
+def test_a_file_that_does_not_exist_is_answered_with_a_similar_name(home, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_clinic(tmp_path)
+    (tmp_path / "clinic.yaml").rename(tmp_path / "visits.yaml")
+    (tmp_path / "visits.parquet").touch()
+    (tmp_path / "hand-off").mkdir()
+    for call, error, says in (
+        (lambda: nacre.synthesize("vsits.parquet", "visits.yaml", epsilon=1, delta=1e-5), NacreError, "visits.parquet"),
+        (lambda: nacre.validate(tmp_path / "vists.parquet", "visits.yaml"), NacreError, "visits.parquet"),
+        (lambda: nacre.load_schema("vists.yaml"), SchemaError, "visits.yaml"),
+        (lambda: nacre.Result("hand-of"), ArtifactError, "hand-off"),
+        (lambda: nacre.verify(folder="hand-of"), NacreError, "hand-off"),
+    ):
+        with refused(error, rf"does not exist.*; did you mean `{says}`\?$"):
+            call()
+    with refused(DataError, "does not exist or holds no files$"):
+        nacre.draft_schema("nothing-like-it.csv")
