@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 FILES = "files may leave"
-NOT_YET = "no"
-SINCE = "because an officer signs later; verify says if one did"
+NOT_YET = "not yet"
+SINCE = "before an officer signs; verify says if one did"
 """What a page says, which is part of what an officer signs, so that no page can know it."""
-AGREED, UNDECIDED = "yes, because an officer signed it", "no, because no officer signed it"
+AGREED, UNDECIDED = "yes, because an officer signed it", "not yet, because no officer signed it"
 NEXT = {
     (False, False): "an officer reads statement.html, obtains what its box lists, and gives "
     "`nacre approve FOLDER --key KEY`",

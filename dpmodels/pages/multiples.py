@@ -87,7 +87,7 @@ def column_figure(column: Facts) -> Figure:
     if column["ordered"]:
         figure = histogram(*told, named, released, synthetic, column.get("axis"), _beyond(column))
     else:
-        figure = bars(*told, named, released, synthetic, others=len(groups) < len(labels))
+        figure = bars(*told, named, released, synthetic, pale=[len(groups) - 1] * (len(groups) < len(labels)))
         if len(groups) < len(labels):
             brief = f"{len(groups) - 1} largest of {len(labels)}; pale: all others"
             figure = replace(figure, rows=_all_of(column), brief=brief)
@@ -200,7 +200,9 @@ def _rate(column: Facts, rates: Facts, scale: tuple[float, float]) -> Figure:
     labels = [separator.join(group) for group in rates["labels"]]
     released = Shares("released", rates["released"], rates["stddev"])
     said = f"within {percent(worst_rate(rates))[:-1].strip()} points"
-    drawn = bars(column["name"], said, _brief(labels), released, Shares("synthetic", rates["synthetic"]), scale)
+    few = [index for index in range(len(labels)) if index not in counting(rates["share"])]
+    synthetic = Shares("synthetic", rates["synthetic"])
+    drawn = bars(column["name"], said, _brief(labels), released, synthetic, scale, few)
     rows = tuple(
         (label, *(percent(rates[key][index]) for key in ("released", "stddev", "synthetic", "share")))
         for index, label in enumerate(labels)

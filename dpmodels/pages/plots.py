@@ -1,7 +1,7 @@
 """Plots of shares for the reports: densities over an axis, lying bars of categories, and curves of rounds."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -173,13 +173,13 @@ def bars(
     shares: Shares | None,
     marks: Shares | None = None,
     scale: tuple[float, float] | None = None,
-    others: bool = False,
+    pale: Collection[int] = (),
 ) -> Figure:
     """Draw one lying bar a category, its label and its percentages over it; marks are lines across the bars.
 
     Whose deviations are known has whiskers as well, with an end where the axis does not cut them; marks have them in
-    the place of lines. A ``scale`` is what a line over all bars stands at, and where the axis ends. The last bar may
-    be that of all ``others`` together.
+    the place of lines. A ``scale`` is what a line over all bars stands at, and where the axis ends. Bars at the places
+    of ``pale`` are set back: of all others together, or of what is hardly known.
     """
     series = [each for each in (shares, marks) if each]
     top, kinds = scale[1] if scale else _top(shares, marks), ["second" if each is marks else "" for each in series]
@@ -198,7 +198,7 @@ def bars(
     for index, (label, line) in enumerate(zip(labels, lines, strict=True)):
         parts.append(words(0, line - 5, cut(label, most), "start", "label"))
         if shares:
-            kind = "bar rest" if others and line == lines[-1] else "bar"
+            kind = "bar rest" if index in pale else "bar"
             parts.append(box(0, line, x(shares.values[index]), THICK, kind))
         reach = [each.reach[index] for each in series if each.stddev]
         parts += [_whisker(line + THICK / 2, one, x, top) for one in reach]
@@ -210,7 +210,7 @@ def bars(
     floor = begin + LINE * len(labels)
     parts += [_within(x(at), floor + NAME, text) for at, text in [(0.0, "0"), *_written(_rounds(top))]]
     figure = _figure(title, note, labels, series, floor + BENEATH, parts)
-    return replace(figure, small=_small(shares, marks, x, others), part=(0, 0, WIDTH, FLOOR))
+    return replace(figure, small=_small(shares, marks, x, pale), part=(0, 0, WIDTH, FLOOR))
 
 
 def _whisker(y: float, reach: tuple[float, float], x: Callable[[float], float], top: float) -> Markup:
@@ -220,13 +220,14 @@ def _whisker(y: float, reach: tuple[float, float], x: Callable[[float], float], 
     return path("whisker", (f"M{number(low)} {number(y)}H{number(high)}", *ends))
 
 
-def _small(shares: Shares | None, marks: Shares | None, x: Callable[[float], float], others: bool) -> Markup:
+def _small(shares: Shares | None, marks: Shares | None, x: Callable[[float], float], pale: Collection[int]) -> Markup:
     """Draw the bars again without words, as high as a histogram together."""
     high = FLOOR / max(len(one.values) for one in (shares, marks) if one)
     down, parts = f"v{number(0.75 * high)}", list[Markup]()
     if shares:
         ends = [f"M0 {number(high * n)}H{number(x(share))}{down}H0z" for n, share in enumerate(shares.values)]
-        parts += [path("bar", ends[:-1]), path("bar rest" if others else "bar", ends[-1:])]
+        for kind, of_rest in (("bar", False), ("bar rest", True)):
+            parts.append(path(kind, [end for n, end in enumerate(ends) if (n in pale) == of_rest]))
     if marks:
         parts.append(
             path("mark", (f"M{number(x(one))} {number(high * n)}{down}" for n, one in enumerate(marks.values)))

@@ -95,7 +95,7 @@ def test_the_sheet_says_who_signed_with_which_key_or_that_nobody_had_to(site: Pa
     said = text_of(site / "second" / "statement.html")
     assert "by Dana: so the account calls the holder of the key (ed25519) below; the signature has neither" in said
     assert "Signed were this plan, its unit, noise and price, and all that the operator declares here; not what" in said
-    assert "files may leaveno because an officer signs later; verify says if one did" in said
+    assert "files may leavenot yet before an officer signs; verify says if one did" in said
     assert "To obtain before the files leave, since no file here can know it" in said
     assert fingerprint(approved.public_key) in said
     assert "By nobody: the account named no officer" in text_of(site / "out" / "statement.html")

@@ -11,7 +11,7 @@ from dpmodels.comparison.beside import _shares
 from dpmodels.contract.columns import Continuous
 from dpmodels.pages.drawing import two_lines
 from dpmodels.pages.internal import _column as internal_figure
-from dpmodels.pages.multiples import FEW, FIRST, MOST, column_figure, multiples, pair_tables, pairs_figure
+from dpmodels.pages.multiples import FEW, FIRST, MOST, column_figure, multiples, pair_tables, pairs_figure, rate_figures
 from dpmodels.pages.plots import FLOOR, LEFT, WIDTH, Shares, bars
 from dpmodels.report.axis import axis_of
 from dpmodels.report.bins import Bins
@@ -266,3 +266,16 @@ def test_an_axis_reaches_to_a_released_share_that_stands_out_of_its_noise_though
     assert wide["edges"][8] == 0 and wide["edges"][-2] == 1
     labels = [label for _, label in wide["ticks"]]
     assert labels[:2] == ["1,000", "10,000"] and labels[-1] == "100,000"
+
+
+def test_a_rate_of_a_group_of_few_rows_is_pale() -> None:
+    shares = {"labels": ["false", "true"], "values": 2, "ordered": False, "synthetic": [0.9, 0.1]}
+    groups = {"labels": [["g"], ["h"], ["i"]], "share": [0.5, 0.46, 0.04], "within": [0.02, 0.01, 0.9]}
+    of_each = {"column": 1, **groups, "released": [0.1, 0.12, 0.5], "stddev": [0.01] * 3, "synthetic": [0.1] * 3}
+    rates = {"target": 0, "class": "true", "columns": [of_each]}
+    facts = {"columns": [{"name": "died", **shares}, {"name": "ward", **shares}], "rates": rates}
+    drawn = rate_figures(facts)
+    assert drawn is not None and drawn[1][0].svg.count('class="bar rest"') == 1
+    of_each["share"] = [0.5, 0.4, 0.1]
+    drawn = rate_figures(facts)
+    assert drawn is not None and 'class="bar rest"' not in drawn[1][0].svg
