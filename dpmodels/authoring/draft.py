@@ -43,6 +43,11 @@ TYPES = """
 OF_ROWS = """\
 # Beside columns: constraints: [start <= end, when sick then fee > 0]; rows: {min: 100, max: 1000}; partition: COLUMN.
 """
+OF_DATES = """\
+# A rule start <= end keeps the order of two dates, not how far apart they are. In place of the rule and of end, write
+#   days: {type: integer, min: 0, max: 365, computed: "days_between(start, end)"}
+#   end: {type: derived, formula: "add_days(start, days)"}
+"""
 UNREAD = "# WARNING: "
 """Begins what a draft says of a document that was not read whole."""
 AFFIRMED = """\
@@ -196,8 +201,8 @@ def _lines(
     yield "# target: COLUMN  # what the rows should teach to predict from the others, if anything"
     if sources:
         yield yaml_text({"sources": [source.origin for source in sources]}).rstrip()
-    yield from column_lines(columns)
-    yield TYPES + OF_ROWS
+    yield from (lines := [*column_lines(columns)])
+    yield TYPES + OF_ROWS + OF_DATES * ("\n".join(lines).count("type: datetime") > 1)
 
 
 def unread_lines(sources: Sequence[Source]) -> Iterator[str]:

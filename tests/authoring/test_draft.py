@@ -13,7 +13,7 @@ import pytest
 from pyarrow import csv
 
 from dpmodels.authoring.column import drafted
-from dpmodels.authoring.draft import PublicFacts, draft
+from dpmodels.authoring.draft import OF_DATES, PublicFacts, draft
 from dpmodels.authoring.facts import Bound, Facts, between
 from dpmodels.authoring.header import DoubtfulNames
 from dpmodels.authoring.lint import KINDS, parse
@@ -286,3 +286,11 @@ def test_a_documented_amount_is_refused_until_its_zeros_and_its_tail_are_said(tm
     (tmp_path / "doc" / "d.csv").write_text(words.format(",zeros,scale", ",yes,log", ",,"))
     column = make(draft(tmp_path / "t.csv", public_facts=PublicFacts(tmp_path / "doc" / "d.csv"))).columns["bill"]
     assert column.zero_inflated and column.log
+
+
+def test_a_draft_of_two_dates_says_how_to_keep_what_lies_between_them(tmp_path: Path) -> None:
+    days = pa.array([], pa.date32())
+    one, two = tmp_path / "one.parquet", tmp_path / "two.parquet"
+    pq.write_table(pa.table({"start": days, "age": pa.array([], pa.int64())}), one)
+    pq.write_table(pa.table({"start": days, "end": days}), two)
+    assert OF_DATES not in draft(one) and OF_DATES in draft(two)
