@@ -62,7 +62,9 @@ def glance(report: Facts) -> dict[str, str]:
 def example(report: Facts) -> str:
     """Say of the column whose quantiles are farthest off what that means of its median; empty where there is none."""
     columns = [one for one in report.get("columns", ()) if "released" in one and not unresolved(one)]
-    numbers = [one for one in columns if one["ordered"] and rank_error(one) < 0.5]
+    numbers = [
+        one for one in columns if one["ordered"] and rank_error(one) < 0.5 and "null" not in one.get("labels", ())
+    ]
     if not numbers:
         return ""
     worst = max(numbers, key=rank_error)

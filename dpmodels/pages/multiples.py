@@ -187,7 +187,7 @@ def rate_figures(facts: Facts) -> tuple[str, list[Figure], str] | None:
     if not rates:
         return None
     columns, whole = facts["columns"], whole_rate(facts)
-    counted = [(one, index) for one in rates["columns"] for index in counting(one["share"])]
+    counted = [(one, index) for one in rates["columns"] for index in counting(one)]
     most = max((one[key][index] for one, index in counted for key in ("released", "synthetic")), default=0.0)
     scale = whole, max(most, whole, 1e-9)
     drawn = [_rate(columns[one["column"]], one, scale) for one in sorted(rates["columns"], key=worst_rate)]
@@ -200,7 +200,7 @@ def _rate(column: Facts, rates: Facts, scale: tuple[float, float]) -> Figure:
     labels = [separator.join(group) for group in rates["labels"]]
     released = Shares("released", rates["released"], rates["stddev"])
     said = f"within {percent(worst_rate(rates))[:-1].strip()} points"
-    few = [index for index in range(len(labels)) if index not in counting(rates["share"])]
+    few = [index for index in range(len(labels)) if index not in counting(rates)]
     synthetic = Shares("synthetic", rates["synthetic"])
     drawn = bars(column["name"], said, _brief(labels), released, synthetic, scale, few)
     rows = tuple(

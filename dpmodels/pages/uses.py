@@ -24,8 +24,9 @@ CLOSE, FAR = 0.05, 0.2
 """Within what a figure is for it to be of use, and beyond what it is of none."""
 NEAR, MIDDLE = 0.25, 0.5
 """Parts of a rate of all rows within which the rates of groups are of use, and of some; beyond all of it, of none."""
-SMALL = 0.05
-"""Part of the rows below which a group's rate does not count for its column, unless it is one of the two largest."""
+SMALL, REST = 0.05, 0.1
+"""Part of the rows below which a group's rate does not count for its column, unless it is one of the two largest; and
+part of the rows whose groups may be left out together, since they are known worst."""
 FIGURES = {"mean": ("means", "totals"), "p99": ("99 % quantiles",)}
 ZERO, STATES = "exactly 0", ("exactly 0", "null")
 """How a report calls values that are none of an interval."""
@@ -49,11 +50,15 @@ class Uses:
 
 
 def uses(report: Facts) -> Uses | None:
-    """Sort columns and pairs of a report by what they are within; None where it states no such figure."""
+    """Sort columns and pairs of a report by what they are within; None where it states no such figure.
+
+    Columns most of whose values are exactly 0 or null are judged by how often they are, and by their other values.
+    """
     columns = worst_first(report.get("columns", ()))
     if not columns or "drowned" in report:
         return None
-    errors = {one["name"]: _error(one) for one in reversed(columns) if not unresolved(one)}
+    known = [one for one in reversed(columns) if not unresolved(one)]
+    errors = {one["name"]: _error(one) for one in known if not is_mostly_empty(one)}
     pairs = _pairs(report)
     return Uses(
         tuple(_close(errors, pairs, report)),
@@ -79,9 +84,9 @@ def _pairs(report: Facts) -> dict[tuple[int, int], float]:
 def _close(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], float], report: Facts) -> Iterator[str]:
     if names := [name for name, error in errors.items() if error <= CLOSE]:
         yield f"shares and quantiles of {listed(names)} (within {percent_up(max(map(errors.__getitem__, names)))})"
+    yield from _amounts(report, -1.0, CLOSE)
     yield from _figures(report, -1.0, CLOSE)
-    kept = [one for one in relations(report).values() if one.is_kept]
-    several = _places_of_several(report)
+    kept, several = _kept(report), _places_of_several(report)
     if near := [one for one in kept if pairs[one.columns] <= FAR and not several & {*one.columns}]:
         said = f"which columns go together and how, in broad groups, at least {percent(KEPT)} as strong as released"
         yield f"{said}: {_strongest(near, report)}"
@@ -92,6 +97,12 @@ def _close(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], float], 
     yield "writing and testing programs, and models that are then held against the real rows, inside"
 
 
+def _kept(report: Facts) -> list[Relation]:
+    """Return the relations that are kept, but for those of columns that mostly have no value: they show little else."""
+    empty = {place for place, one in enumerate(report["columns"]) if is_mostly_empty(one)}
+    return [one for one in relations(report).values() if one.is_kept and not empty & {*one.columns}]
+
+
 def _with_care(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], float], report: Facts) -> Iterator[str]:
     if names := [name for name, error in errors.items() if CLOSE < error <= FAR]:
         yield f"shares and quantiles of {listed(names)} (within {percent_up(max(map(errors.__getitem__, names)))})"
@@ -100,8 +111,7 @@ def _with_care(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], floa
         yield f"two columns together in {counted(number, 'more pair')} (within {percent(FAR)})"
     yield from _rates(report, NEAR, MIDDLE)
     yield from _rates(report, MIDDLE, 1.0)
-    kept = [one for one in relations(report).values() if one.is_kept]
-    several = _places_of_several(report)
+    kept, several = _kept(report), _places_of_several(report)
     if broad := [one for one in kept if pairs[one.columns] <= FAR and several & {*one.columns}]:
         yield f"relations that are kept in groups, which join several categories each: {_strongest(broad, report)}"
     if vague := [one for one in kept if pairs[one.columns] > FAR]:
@@ -109,9 +119,13 @@ def _with_care(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], floa
     if likely := likely_relations(report):
         said = f"relations that stand out of the noise less clearly, of which one in {1 / FALSE:.0f} may be noise"
         yield f"{said}: {_strongest([*likely.values()], report)}"
+    if bare := [one for one in relations(report).values() if one.is_kept and one not in kept]:
+        yield f"relations that show above all whether there is a value at all, or 0: {_strongest(bare, report)}"
     if weaker := [one for one in relations(report).values() if one.is_certain and not one.is_kept]:
         said = "relations that are there for certain, and weaker in these rows than as released"
         yield f"{said}: {_strongest(weaker, report)}"
+    if moved := farther(report):
+        yield f"shares of {listed(moved)}, which rules of the schema have moved from what was released"
     yield from _figures(report, CLOSE, FAR)
     yield from _figures(report, FAR, math.inf)
 
@@ -133,7 +147,7 @@ def _never(
         yield f"tables of two columns in {counted(number, 'pair')} (beyond {percent(FAR)})"
     yield from _rates(report, 1.0, math.inf)
     if few := _with_few(report):
-        yield f"rates in groups of less than {percent(SMALL)} of the rows (some of {listed(few)})"
+        yield f"rates in the pale groups, which have few rows or are known worst (some of {listed(few)})"
     every = relations(report).values()
     likely = likely_relations(report)
     if hidden := [one for one in every if not one.is_certain and one.columns not in likely]:
@@ -173,22 +187,45 @@ def _is_known(column: Facts, figure: str) -> bool:
 
 
 def _amounts(report: Facts, above: float, most: float) -> Iterator[str]:
-    """Say of columns that are mostly 0 within what the quantiles of the other values are, as parts of these.
+    """Say of columns that are mostly 0 or null how often they are, and what the quantiles of their values are within.
 
     Let F be the share of values up to x, F0 that of zeros, s = 1 - F0 in the synthetic rows, and e what F is off by at
     most. Of the other values (F - F0) / s lie up to x, which is off by |e(x) - e(0) (1 - F')| / s: by 2 e / s at most.
+    Of nulls the same holds with the share of all values in the place of 1.
     """
-    errors = dict[str, float]()
-    for one in report["columns"]:
-        if one["ordered"] and ZERO in one["labels"] and not unresolved(one) and "released" in one:
-            part = sum(
-                share for label, share in zip(one["labels"], one["synthetic"], strict=True) if label not in STATES
-            )
-            errors |= {one["name"]: 2 * rank_error(one) / max(part, 1e-9)} if part < MOSTLY else {}
+    mostly = [one for one in report["columns"] if is_mostly_empty(one)]
+    shares = {one["name"]: likely_error(one) for one in mostly}
+    if names := [name for name, error in shares.items() if above < error <= most]:
+        none = " or ".join(_states(mostly, names))
+        verb, bound = "is" if len(names) == 1 else "are", _bound(shares, names, above, most)
+        yield f"how often {listed(names)} {verb} {none} ({bound})"
+    errors = {one["name"]: 2 * rank_error(one) / max(_part(one), 1e-9) for one in mostly}
     if names := [name for name, error in errors.items() if above < error <= most]:
-        worst = percent_up(max(map(errors.__getitem__, names)))
-        bound = f"within {worst}" if most < math.inf else f"beyond {percent(above)}"
-        yield f"quantiles of {listed(names)} among the values that are not 0 ({bound} of these)"
+        values = f"among the values that are not {' or '.join(_states(mostly, names))}"
+        yield f"quantiles of {listed(names)} {values} ({_bound(errors, names, above, most)} of these)"
+
+
+def _bound(errors: Mapping[str, float], names: Sequence[str], above: float, most: float) -> str:
+    return (
+        f"within {percent_up(max(map(errors.__getitem__, names)))}" if most < math.inf else f"beyond {percent(above)}"
+    )
+
+
+def is_mostly_empty(column: Facts) -> bool:
+    """Tell whether most values of a number column are exactly 0 or null, as far as is known."""
+    return bool(column["ordered"] and "released" in column and not unresolved(column) and _part(column) < MOSTLY)
+
+
+def _part(column: Facts) -> float:
+    """Return the share of synthetic rows that have a value other than 0, where zeros are counted by themselves."""
+    shares = zip(column["labels"], column["synthetic"], strict=True)
+    return float(sum(share for label, share in shares if label not in STATES))
+
+
+def _states(columns: Sequence[Facts], names: Sequence[str]) -> list[str]:
+    """Name what values of some columns are that are none of an interval."""
+    there = {label for one in columns if one["name"] in names for label in one["labels"]}
+    return [words for label, words in zip(STATES, ("0", "null"), strict=True) if label in there]
 
 
 def _joined(report: Facts) -> list[str]:
@@ -223,19 +260,30 @@ def _categories(column: Facts) -> int:
 
 def worst_rate(rates: Facts) -> float:
     """Return within what the rates by a column are, in its two largest groups and every other that is not small."""
-    return max((rates["within"][index] for index in counting(rates["share"])), default=1.0)
+    return max((rates["within"][index] for index in counting(rates)), default=1.0)
 
 
-def counting(shares: Sequence[float]) -> list[int]:
-    """Return the places of the groups whose rates count: the two largest, and every other that is not small."""
+def counting(rates: Facts) -> list[int]:
+    """Return the places of the groups whose rates count, of which there are two at least.
+
+    They are the two largest and every other that is not small, but for those known worst that together have up to
+    ``REST`` of the rows.
+    """
+    shares, within = rates["share"], rates["within"]
     largest = sorted(range(len(shares)), key=lambda index: -shares[index])
-    return [index for rank, index in enumerate(largest) if rank < 2 or shares[index] >= SMALL]
+    count = [index for rank, index in enumerate(largest) if rank < 2 or shares[index] >= SMALL]
+    rest = REST
+    for index in sorted(count[2:], key=lambda index: -within[index]):
+        if (rest := rest - shares[index]) < 0:
+            break
+        count.remove(index)
+    return count
 
 
 def _with_few(report: Facts) -> list[str]:
     """Name the columns of which a group has so few rows that its rate does not count for its column."""
     rates = report.get("rates") or {"columns": ()}
-    few = [one for one in rates["columns"] if len(counting(one["share"])) < len(one["share"])]
+    few = [one for one in rates["columns"] if len(counting(one)) < len(one["share"])]
     return [report["columns"][one["column"]]["name"] for one in few]
 
 

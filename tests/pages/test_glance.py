@@ -102,6 +102,7 @@ def test_an_example_is_of_the_column_whose_quantiles_are_farthest_off() -> None:
     )
     assert example({"columns": [words]}) == example({}) == ""
     assert example({"columns": [{**far, "warning": "w"}]}) == ""
+    assert example({"columns": [{**far, "labels": ["1", "2", "null"]}]}) == ""  # its ranks are among all rows
 
 
 def test_what_stands_between_backticks_is_code_and_nothing_of_a_sentence_is_markup() -> None:

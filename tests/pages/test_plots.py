@@ -276,6 +276,6 @@ def test_a_rate_of_a_group_of_few_rows_is_pale() -> None:
     facts = {"columns": [{"name": "died", **shares}, {"name": "ward", **shares}], "rates": rates}
     drawn = rate_figures(facts)
     assert drawn is not None and drawn[1][0].svg.count('class="bar rest"') == 1
-    of_each["share"] = [0.5, 0.4, 0.1]
+    of_each["share"] = [0.5, 0.35, 0.15]
     drawn = rate_figures(facts)
     assert drawn is not None and 'class="bar rest"' not in drawn[1][0].svg

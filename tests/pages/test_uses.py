@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dpmodels.pages.relations import chance_of_rates, likely_relations, most_by_noise, relations
-from dpmodels.pages.uses import absent, farther, uses
+from dpmodels.pages.uses import absent, counting, farther, uses, worst_rate
 from dpmodels.statistics.dependence import dependence
 from tests.kit.every_kind import make
 
@@ -205,7 +205,7 @@ def test_rates_are_sorted_by_what_they_are_within_of_the_rate_of_all_rows() -> N
     assert "rates of a = true, 10 % of all, by f and c (within 5 points)" in said(sorted_rates.care)
     assert "rates of a = true, 10 % of all, by h (within 7 points)" in said(sorted_rates.care)
     assert "rates of a = true, 10 % of all, by d and g (beyond 10 points)" in said(sorted_rates.never)
-    assert "rates in groups of less than 5 % of the rows (some of e)" in said(sorted_rates.never)
+    assert "rates in the pale groups, which have few rows or are known worst (some of e)" in said(sorted_rates.never)
 
 
 def test_means_and_quantiles_whose_errors_are_large_beside_them_are_named() -> None:
@@ -252,6 +252,25 @@ def test_quantiles_of_a_column_that_is_mostly_zeros_are_said_of_its_other_values
     assert "quantiles of near among the values that are not 0 (within 20 % of these)" in said(sorted_columns.care)
     assert "quantiles of far among the values that are not 0 (beyond 20 % of these)" in said(sorted_columns.never)
     assert "few zeros among" not in said((*sorted_columns.care, *sorted_columns.never))
+    assert "how often near and far are 0 (within 1 %)" in said(sorted_columns.good)
+    assert "shares and quantiles of few zeros (within" in said(sorted_columns.good)
+
+
+def test_a_relation_of_a_column_that_is_mostly_null_is_one_of_whether_there_is_a_value() -> None:
+    rare = column("left", 0.01, ordered=True, quantiles_within=0.02, labels=["1 to 9", "null"], synthetic=[0.15, 0.85])
+    rare["released"] = [0.15, 0.85]
+    pairs = [[0, 1, 0, 0, 0, 0.01, *KEPT], [0, 2, 0, 0, 0, 0.01, *KEPT]]
+    sorted_pairs = uses(report(column("a", 0.01), column("b", 0.01), rare, distances=pairs))
+    assert sorted_pairs is not None
+    assert "as strong as released: a with b |" in said(sorted_pairs.good)
+    assert "whether there is a value at all, or 0: a with left" in said(sorted_pairs.care)
+    assert "quantiles of left among the values that are not null (beyond 20 % of these)" in said(sorted_pairs.never)
+
+
+def test_the_groups_that_are_known_worst_do_not_judge_a_column_alone() -> None:
+    rates = {"share": [0.4, 0.3, 0.22, 0.08], "within": [0.01, 0.02, 0.03, 0.5]}
+    assert counting(rates) == [0, 1, 2] and worst_rate(rates) == 0.03
+    assert counting({**rates, "share": [0.4, 0.3, 0.18, 0.12]}) == [0, 1, 2, 3]
 
 
 def test_columns_that_are_off_by_more_than_their_noise_and_categories_that_no_row_has_are_named() -> None:

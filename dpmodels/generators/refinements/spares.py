@@ -29,8 +29,8 @@ FEW = 0.01
 """Share of broken rows below which columns hardly change: others are drawn for them, and no fit row gives way."""
 THIN = 10
 """Rows a cell of a column that a group of class and nulls must have on average for its cells to be counted alone."""
-SPARES = 8
-"""Spare rows to choose from for each broken one, as far as the pools have them."""
+SPARES = 64
+"""Spare rows to choose from for each broken one, as far as the pools have them: of eight, few have a rare cell."""
 
 
 class Spares:
