@@ -63,7 +63,7 @@ def test_rows_of_several_runs_of_table_1_are_put_in_its_order() -> None:
     assert [row[:2] for row in table.rows] == [paper[:2], ["dp-merf", 1.0], ["pearl", 10.0], ["pearl", 1.0]]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_judgement_is_repeatable_and_finds_what_there_is_to_learn(judge: ImageJudge) -> None:
     made = make_images(1200, seed=2)
     one, two = judge.judge(made, 1000, 2, seed=5), judge.judge(made, 1000, 2, seed=5)

@@ -77,7 +77,7 @@ DROPPED = """
 import signal, sys, time, weakref
 from flows.command_line import app as cli
 class Thing: ...
-def app(words):
+def app(words, prog_name):
     thing = Thing()
     reference = weakref.ref(thing, lambda _: signal.raise_signal(int(sys.argv[1])))
     del thing

@@ -238,6 +238,7 @@ def test_candidates_that_are_the_protected_documents_are_refused_before_any_char
     assert code == 1 and "also one of the documents" in err and charges(letters / "home") == []
 
 
+@pytest.mark.nightly
 def test_documents_in_an_object_store_are_no_candidates_and_none_means_no_charge(letters: Path, bucket: Bucket) -> None:
     documents = bucket.put(letters / "letters.parquet", "a/letters.parquet")
     code, _, err = run_cli(*embed_words(letters, documents=documents, candidates=bucket.uri("a/*.parquet")))

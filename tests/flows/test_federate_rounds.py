@@ -344,6 +344,7 @@ MOMENTS = {
 }
 
 
+@pytest.mark.nightly
 def test_killed_at_each_moment_the_rounds_end_and_nothing_is_charged_again(tmp_path: Path) -> None:
     words, deaths = ["federate", write_rounds(tmp_path)], list[str]()
     while point := killed_anew(words, tmp_path / "deaths", MOMENTS):

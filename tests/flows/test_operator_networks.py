@@ -44,6 +44,7 @@ def words(folder: Path, method: str, **changes: object) -> list[object]:
 
 
 @pytest.mark.parametrize("method", SETTINGS)
+@pytest.mark.nightly_if("dp-gan")
 def test_it_is_planned_run_and_verified_and_the_manifest_binds_its_source(tmp_path, module, method, monkeypatch):
     line = words(tmp_path, method)
     code, out, err = run_cli("plan", *[word for word in line[1:] if word != "--no-prefect"])

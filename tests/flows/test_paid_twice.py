@@ -83,6 +83,7 @@ def test_what_was_released_before_is_named_before_it_is_charged_again(tmp_path: 
 
 
 @pytest.mark.parametrize("agreed", [True, False])
+@pytest.mark.nightly_if("True")
 def test_whoever_sees_the_warning_is_asked_before_the_charge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agreed: bool
 ) -> None:
@@ -152,7 +153,7 @@ def test_a_frame_may_be_the_rows_of_a_file_so_both_are_warned_of(tmp_path: Path,
 
 
 @pytest.mark.parametrize("moment", ["sanitize: drawing", "train", "publish"])
-@pytest.mark.nightly_if("train")
+@pytest.mark.nightly_if("train", "publish")
 def test_the_same_command_after_a_kill_names_the_run_that_is_paid_for(tmp_path: Path, moment: str) -> None:
     home = opened(tmp_path)
     assert ends_at(*MOMENTS[moment], True, *synthesize_words(tmp_path)) == -signal.SIGKILL

@@ -239,7 +239,7 @@ def ledgers(request: pytest.FixtureRequest) -> str:
     return request.getfixturevalue("postgres_server") if postgres.programs() else ""
 
 
-@pytest.mark.nightly_if("users", "images of pearl", "central trust", "federation")
+@pytest.mark.nightly_if("users", "images of pearl", "central trust", "federation", "tree")
 def test_an_officer_signs_and_postgresql_keeps_the_ledger(ended: Ended, ledgers: str, tmp_path: Path) -> None:
     kind = ended.site.kind
     url = postgres.new_database(ledgers, "kind_" + kind.name.replace(" ", "_")) if ledgers else ""
@@ -276,6 +276,7 @@ def of_format(kind: Kind, form: str | Write, folder: Path, *more: object) -> tup
     return plan, b"".join(draw.values.tobytes() for draw in tap.draws)
 
 
+@pytest.mark.nightly_if("users", "central trust")
 def test_every_format_gives_the_same_plan_and_the_same_exact_records(
     kind: Kind, exact: tuple[str, bytes], tmp_path: Path
 ) -> None:

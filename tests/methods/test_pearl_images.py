@@ -173,6 +173,7 @@ def test_a_fit_that_was_killed_goes_on_to_the_same_bits(tmp_path, monkeypatch, m
     assert codec.decode(one).equals(codec.decode(two))
 
 
+@pytest.mark.nightly
 def test_without_noise_drawn_images_look_like_the_real_ones_of_their_class(tmp_path, monkeypatch):
     monkeypatch.setattr(gaussian, "_sampler", lambda values, stddev: values)
     training = {"steps": 500, "batch_size": 128, "frequencies_per_step": 200}

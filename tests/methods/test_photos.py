@@ -153,6 +153,7 @@ def test_the_pipeline_takes_color_png_files_to_a_hand_off(run):
     assert code == 3, out + err
 
 
+@pytest.mark.nightly
 def test_more_color_images_are_sampled_and_fitted_again_without_a_charge(run, tmp_path):
     before = charges(run / "home")
     name = next((run / "home" / "released").iterdir()).name

@@ -79,6 +79,7 @@ def test_schemas_are_drafted_and_checked(installed: Path, place: Path) -> None:
     assert "ward" in said and "no faults" in said
 
 
+@pytest.mark.nightly
 def test_every_method_plans(installed: Path, place: Path) -> None:
     others = ("nacre-images", "nacre-photos", "nacre-tree", "document-moments")
     methods = [method for method in of_kind("table") if method not in others]

@@ -68,6 +68,7 @@ def test_the_command_runs_in_the_projects_folder(installed: Path, project: Path)
     assert "entrypoint: nacre.flows.night." in run(installed, project, "-m", "nacre", "deploy", "--show")
 
 
+@pytest.mark.nightly
 def test_a_worker_finds_every_flow_that_is_deployed(installed: Path, project: Path) -> None:
     code = (
         f"{MINE}\nimport json\nfrom nacre.flows.with_prefect.operators import SHIPPED, read_deployments\n"
