@@ -1,8 +1,8 @@
 """Draft a schema from column names and types, and from public documentation, with a TODO for whatever is still open."""
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from dpmodels.authoring.given_types import by_name, read_types, with_types
 from dpmodels.authoring.header import DoubtfulNames, check_names, names_in
 from dpmodels.authoring.source import Source, file_of, read_source
 from dpmodels.authoring.suggest import names_a_person
+from dpmodels.contract.formula import names_in as operands
 from dpmodels.errors import DataError, Unsuitable
 from dpmodels.reading.data_files import FAILURES, DataFile, find_files, is_uri, root_of, title_of
 from dpmodels.reading.database import Query, check_database, names_of_query
@@ -131,12 +132,21 @@ def draft(
     typed = by_name(public_facts.types).keys() & types.keys()
     unknown = [name for name in types if name not in facts and name not in typed]
     doubted = are_doubted(location, unknown, 0 if facts else least - len(typed), affirmed)
-    facts = with_types(facts, read_types(public_facts.types, types))
+    given = with_types(facts, read_types(public_facts.types, types))
+    facts = {name: _of_file(one, types) for name, one in given.items()}
     how = (public_facts.accept, public_facts.discover)
     columns = {name: drafted(name, types[name], facts.get(name, Facts()), *how) for name in types}
     untyped = are_untyped(columns, types)
     lines = _lines(title, columns, sources, editor, untyped)
     return doubted_draft("\n".join(lines)) if doubted else "\n".join(lines)
+
+
+def _of_file(facts: Facts, names: Collection[str]) -> Facts:
+    """Return what is documented of a column, but for a formula of columns that the file has not."""
+    formula = (facts.derived or {}).get("formula")
+    if formula is None or {*operands(formula)} <= {*names}:
+        return facts
+    return replace(facts, derived=None, unread=(*facts.unread, f"{formula}, of columns that the data has not"))
 
 
 def are_untyped(columns: Mapping[str, ColumnDraft], types: Mapping[str, pa.DataType | None]) -> bool:

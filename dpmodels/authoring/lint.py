@@ -226,14 +226,14 @@ def parse(text: str) -> tuple[Schema | Documents | Federation | Tree | None, lis
 
 
 def _derived_errors(data: Mapping[str, Any]) -> Iterator[ErrorDetails]:
-    """Find what is wrong with the derived columns of a draft by themselves, whatever is discovered."""
+    """Find what is wrong with derived and computed columns of a draft by themselves, whatever is discovered."""
     for column, place in columns_of(data).values():
-        if is_derived(column) and column["type"] == "derived":
+        if is_derived(column) and (kind := column.get("type")) in KINDS:
             try:
-                Derived.model_validate(column)
+                KINDS[kind].model_validate(column)
             except ValidationError as error:
                 for one in error.errors(include_url=False):
-                    yield {**one, "loc": (*place, "derived", *one["loc"])}
+                    yield {**one, "loc": (*place, kind, *one["loc"])}
 
 
 def _waiting(data: Mapping[str, Any], outline: Outline) -> list[SchemaFault]:

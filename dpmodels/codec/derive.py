@@ -21,7 +21,7 @@ from dpmodels.codec.convert import (
     to_floats,
 )
 from dpmodels.contract.base import described, is_text
-from dpmodels.contract.columns import Categorical, computed, names_of
+from dpmodels.contract.columns import Categorical, Continuous, computed, names_of
 from dpmodels.contract.derived import Derived
 from dpmodels.contract.formula import SECONDS, is_whole, moment_of, names_in, reckon
 from dpmodels.contract.schema import Schema
@@ -65,9 +65,20 @@ def with_computed(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterable
     Raises:
         DataError: while reading: a column that one is computed from is not of its type.
     """
-    formulas = computed(schema.columns)
-    operands = {name: schema.raw[name] for formula in formulas.values() for name in names_in(formula)}
+    formulas, operands = computed(schema.columns), operands_of(schema)
     return (_with(batch, formulas, operands) for batch in batches) if formulas else batches
+
+
+def operands_of(schema: Schema) -> dict[str, Continuous]:
+    """Return the columns of the raw table that others are computed from.
+
+    Raises:
+        DataError: one is not in the schema of a table that was read in part.
+    """
+    names = [name for formula in computed(schema.columns).values() for name in names_in(formula)]
+    if absent := [name for name in names if name not in schema.raw]:
+        raise DataError(absent[0], "is in the schema but not in the data")
+    return {name: schema.raw[name] for name in names}
 
 
 def _with(batch: pa.RecordBatch, formulas: Mapping[str, str], operands: Columns) -> pa.RecordBatch:

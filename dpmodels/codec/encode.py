@@ -18,7 +18,7 @@ from dpmodels.codec.convert import (
     joined,
     plain,
 )
-from dpmodels.codec.derive import derive, derived_type
+from dpmodels.codec.derive import derive, derived_type, operands_of
 from dpmodels.codec.faults import all_faults
 from dpmodels.codec.names import count_unknown, missing_from
 from dpmodels.codec.pixels import Pixels, check_image_type, decode_image, encode_image
@@ -104,7 +104,7 @@ class Codec:
         strange = [field.type for field in arrow_schema if field.name not in self.schema.columns]
         self.check_names(arrow_schema.names, nested=any(map(pa.types.is_nested, strange)))
         with all_faults() as each:
-            for name, column in self.columns.items():
+            for name, column in {**self.columns, **operands_of(self.schema)}.items():
                 with each:
                     if name in self.schema.raw:
                         check_type(name, column, arrow_schema.field(name).type)

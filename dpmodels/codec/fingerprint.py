@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpmodels.codec.encode import Records
 from dpmodels.codec.raw_values import number_values
+from dpmodels.contract.columns import computed
 from dpmodels.contract.schema import Schema
 
 LANES = 2  # of 64 bits
@@ -64,7 +65,8 @@ class Fingerprint(Sum):
         left_out = schema and schema.partition and schema.partition.column
         names = list(schema.modelled) if schema else []
         in_order = sorted(names) if by_name else names
-        self._columns = [names.index(name) for name in in_order if name != left_out]
+        follows = computed(schema.columns) if schema else {}  # what is computed makes no other data of the same rows
+        self._columns = [names.index(name) for name in in_order if name != left_out and name not in follows]
         self._most, self._different = kinds, np.zeros(0, dtype=np.uint64)
 
     @property

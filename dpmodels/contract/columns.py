@@ -235,13 +235,21 @@ def names_of(column: Modelled) -> list[str]:
 def raw_columns(columns: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns that a raw table has: what is computed as it is read is none of them.
 
-    A datetime that is derived from another is, of the raw table, a datetime of the same kind.
+    What a formula derives is, of the raw table, a column like others: a datetime of the kind of the one that is added
+    to, or a number, whose bounds nobody knows.
     """
-    return {
-        name: (isinstance(one, Derived) and one.formula and moment_of(one.formula, columns)) or one
-        for name, one in columns.items()
-        if name not in computed(columns)
-    }
+    known = computed(columns)
+    return {name: _as_read(column, columns) for name, column in columns.items() if name not in known}
+
+
+def _as_read(column: Any, columns: Mapping[str, Any]) -> Any:
+    if not isinstance(column, Derived) or column.formula is None or faults_of(column.formula, columns):
+        return column
+    if moment := moment_of(column.formula, columns):
+        return moment
+    whole = is_whole(column.formula, columns) and column.dtype in (None, "int64")
+    kind: Any = Integer if whole else Number
+    return kind.model_construct(type="integer" if whole else "number", min=-EXACT, max=EXACT)
 
 
 def computed(columns: Mapping[str, Any]) -> dict[str, str]:
@@ -262,6 +270,8 @@ def derived_faults(columns: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if column.formula is not None:
             if message := faults_of(column.formula, columns):
                 yield f"columns.{name}.formula", f"`{column.formula}` {message}"
+            elif moment_of(column.formula, columns) and (column.dtype or column.round is not None):
+                yield f"columns.{name}.formula", f"`{column.formula}` gives a datetime: leave out `dtype` and `round`"
             continue
         other = columns.get(str(column.of))
         if not isinstance(other, Discrete):

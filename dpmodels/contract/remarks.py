@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from keyword import iskeyword
 from typing import Any
 
-from dpmodels.contract.columns import Datetime, Derived, Identifier, Integer, Number
+from dpmodels.contract.columns import Datetime, Derived, Identifier, Integer, Number, computed
 from dpmodels.contract.constraints import Constraint
+from dpmodels.contract.formula import names_in
 from dpmodels.privacy import PrivacyUnit
 
 FIRST_ROWS = (
@@ -37,6 +39,10 @@ AMOUNTS = (
     "before a charge, say of {names} by what is public whether many values are exactly 0 (`zero_inflated: true`, "
     "or false) and few are large (`scale: log`); it costs nothing, and afterwards nothing mends it (docs/schema.md)"
 )
+FALLS_APART = (
+    "column {name}: computed from {others} as the table is read, it does not follow from them in synthetic rows. "
+    "In the schema, derive one of them: `type: derived` with a formula of {name}"
+)
 MOST_NAMES = 5
 COARSE_AT_ZERO = (
     "column {name}: `scale: log` tells values apart best beside its `min`, {low}, and worst near zero and beyond. "
@@ -53,6 +59,7 @@ def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit, rules: Iterable[Co
     for rule in rules:
         if all(isinstance(columns.get(name), Datetime) for name in (rule.lower, rule.upper)):
             yield _between(rule, columns[rule.lower])
+    formulas = computed(columns)
     if unit.user is not None and unit.max_rows == 1:
         yield FIRST_ROWS
     dropped = [name for name, column in columns.items() if isinstance(column, Identifier) and column.keep == "drop"]
@@ -60,6 +67,8 @@ def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit, rules: Iterable[Co
         yield MAY_REPEAT.format(names=_list(dropped, "or"), name=dropped[0])
     yield from _further(columns, unit)
     for name, column in columns.items():
+        if name in formulas and not any(name in one.operands for one in columns.values() if isinstance(one, Derived)):
+            yield FALLS_APART.format(name=name, others=_list(names_in(formulas[name]), "and"))
         if isinstance(column, Integer | Number) and column.log and column.low < 0:
             yield COARSE_AT_ZERO.format(name=name, low=f"{column.low:.10g}")
         if isinstance(column, Derived) and column.formula is not None and column.round is None and not column.dtype:
@@ -69,7 +78,9 @@ def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit, rules: Iterable[Co
 
 
 def _between(rule: Constraint, lower: Datetime) -> str:
-    """Say how a schema keeps the time between two dates of a rule."""
+    """Say how a schema keeps the time between two dates of a rule, whose names are those of a formula."""
+    if not all(name.isidentifier() and not iskeyword(name) for name in (rule.lower, rule.upper)):
+        return f"`{rule}{OF_DATES}; a column that is `computed` from both keeps it, under names without spaces"
     unit = "day" if lower.resolution == "day" else "second"
     name, least = f"{unit}s_to_{rule.upper}", int(rule.strict)
     most = "MOST_" + f"{unit}s".upper()

@@ -1,13 +1,14 @@
 """The expectations a schema asks for, as Great Expectations names them, each with the rule in words."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dpmodels.contract.base import Modelled
-from dpmodels.contract.columns import Continuous, Datetime, Discrete, Identifier, Integer
+from dpmodels.contract.columns import Continuous, Datetime, Discrete, Identifier, Integer, computed
+from dpmodels.contract.formula import names_in
 from dpmodels.contract.implications import HELD
 from dpmodels.contract.schema import Schema
 
@@ -71,6 +72,18 @@ class Rule:
     def __str__(self) -> str:
         column = f"column {self.column} " if self.column else ""
         return f"{column}{self.text}"
+
+
+def columns_of_table(columns: Mapping[str, Any], there: Collection[str]) -> dict[str, Any]:
+    """Return the columns of a table that may have been made, and which has these names.
+
+    What is not modeled may be missing, unless a column that is missing too is computed from it. A computed column that
+    the table has is a plain one.
+    """
+    needed = {one for name, formula in computed(columns).items() if name not in there for one in names_in(formula)}
+    kept = {n: one for n, one in columns.items() if n in there or n in needed or isinstance(one, Modelled)}
+    plain = {name: kept[name].model_copy(update={"computed": None}) for name in computed(columns) if name in there}
+    return kept | plain
 
 
 def dropped_from(schema: Schema) -> frozenset[str]:

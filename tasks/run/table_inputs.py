@@ -14,7 +14,7 @@ from dpmodels.codec.text_values import written_as_text
 from dpmodels.contract.columns import computed
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
-from dpmodels.gate.suite import dropped_from
+from dpmodels.gate.suite import columns_of_table, dropped_from
 from dpmodels.privacy import PrivacyUnit
 from dpmodels.reading.addresses import LOG, address_of
 from dpmodels.reading.data_files import FAILURES, DataFile, find_files, is_uri
@@ -62,12 +62,12 @@ def is_raw(data: str, schema: Schema) -> bool:
 
     Of a schema that drops no column the names tell nothing, and what cannot be read is told by whoever reads it.
     """
-    if not dropped_from(schema) or (not is_uri(data) and is_pictures(Path(data))):
-        return False
-    with suppress(DataError, *FAILURES):
-        file = find_files(data)[0]
-        return {*_names_in(file, schema), *dict(file.keys)} >= schema.raw.keys()
-    return False
+    made, names = computed(schema.columns).keys(), set[str]()
+    if (dropped_from(schema) or made) and (is_uri(data) or not is_pictures(Path(data))):
+        with suppress(DataError, *FAILURES):
+            file = find_files(data)[0]
+            names = {*_names_in(file, schema), *dict(file.keys)}
+    return names >= schema.raw.keys() and not (made and made <= names)
 
 
 def _names_in(file: DataFile, schema: Schema) -> Collection[str]:
@@ -91,7 +91,7 @@ def _reading(data: str, schema: Schema) -> Schema:
     with suppress(*FAILURES):  # whoever reads it says what is wrong with it
         if file.format in ("csv", "excel", "parquet"):
             there = {*_names_in(file, schema), *dict(file.keys)}
-    columns = {name: column for name, column in schema.columns.items() if name in there or name in schema.modelled}
+    columns = columns_of_table(schema.columns, there)
     named: dict[str, Any] = {"name": schema.name, "target": schema.target, "constraints": schema.constraints}
     return schema.model_construct(unit=PrivacyUnit(), columns=columns, **named)
 

@@ -294,3 +294,23 @@ def test_a_draft_of_two_dates_says_how_to_keep_what_lies_between_them(tmp_path: 
     pq.write_table(pa.table({"start": days, "age": pa.array([], pa.int64())}), one)
     pq.write_table(pa.table({"start": days, "end": days}), two)
     assert OF_DATES not in draft(one) and OF_DATES in draft(two)
+
+
+def test_a_contract_whose_formula_is_of_columns_that_the_file_has_not_leaves_them_open(tmp_path: Path) -> None:
+    contract = tmp_path / "stays.odcs.yaml"
+    columns = [
+        {"name": "start", "logicalType": "date"},
+        {"name": "days", "logicalType": "integer"},
+        {"name": "end", "logicalType": "date", "transformSourceObjects": ["start", "days"]},
+    ]
+    columns[2]["transformLogic"] = "add_days(start, days)"  # type: ignore[assignment]
+    table = {"name": "stays", "properties": columns}
+    contract.write_text(json.dumps({"kind": "DataContract", "apiVersion": "v3.1.0", "schema": [table]}))
+    pq.write_table(
+        pa.table({"start": pa.array([], pa.date32()), "end": pa.array([], pa.date32())}), tmp_path / "s.parquet"
+    )
+    text = draft(tmp_path / "s.parquet", public_facts=PublicFacts(contract))
+    assert (
+        "derived" not in text.split("columns:")[1].split("# The types")[0]
+        and "add_days(start, days), of columns" in text
+    )

@@ -14,11 +14,13 @@ import pytest
 from dpmodels.authoring.lint import parse
 from dpmodels.codec.derive import derive, follows
 from dpmodels.codec.encode import Codec, Records
+from dpmodels.codec.fingerprint import Fingerprint
 from dpmodels.contract.formula import Misread, names_in, reckon
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate
 from dpmodels.reading.load import load_parts
+from tasks.run.table_inputs import faults_of, is_raw
 from tests.kit.errors import refused
 
 FLIGHTS = """
@@ -370,9 +372,59 @@ def test_a_table_without_what_is_computed_from_is_refused_by_name(tmp_path, form
 
 def test_a_column_is_not_computed_from_what_is_no_date(tmp_path) -> None:
     table = make_stays().set_column(1, "discharged", pa.array(np.arange(300)))
-    (part,) = load_parts(write(table, tmp_path / "stays.parquet"), make_schema(STAYS), 64)
-    with refused(DataError, "discharged"):
-        list(part.reveal())
+    with refused(DataError, "must hold dates", column="discharged"):
+        load_parts(write(table, tmp_path / "stays.parquet"), make_schema(STAYS), 64)
+
+
+@pytest.mark.parametrize("value", ['{"x": 1}', "[1]"])
+def test_no_first_row_decides_whether_what_is_computed_from_is_read(tmp_path, value) -> None:
+    lines = [
+        f'{{"admitted": "2020-01-01", "discharged": {value}}}',
+        '{"admitted": "2020-01-01", "discharged": "2020-01-03"}',
+    ]
+    (tmp_path / "s.jsonl").write_text("\n".join(lines))
+    with refused(DataError, column="discharged"):
+        load_parts(tmp_path / "s.jsonl", make_schema(STAYS), 64)
+
+
+RATIO = """
+name: loans
+columns:
+  loan: {type: number, min: 1, max: 1000, round: 2}
+  ratio: {type: number, min: 0, max: 1.2, computed: collateral / loan}
+  collateral: {type: derived, formula: ratio * loan, round: 2}
+  left: {type: integer, min: 0, max: 100}
+  gap: {type: integer, min: 0, max: 100, computed: right - left}
+  right: {type: derived, formula: left + gap}
+"""
+
+
+def test_a_derived_number_may_be_computed_from_too(tmp_path) -> None:
+    schema = make_schema(RATIO)
+    rows = {"loan": [100.0, 200.0], "collateral": [50.0, 240.0], "left": [3, 4], "right": [10, 4]}
+    (part,) = load_parts(write(pa.table(rows), tmp_path / "l.csv"), schema, 64)
+    codec = Codec(schema)
+    made = codec.decode(Records.concat([codec.encode(batch) for batch in part.reveal()])).to_pydict()
+    assert made["gap"] == [7, 0] and made["right"] == [10, 4] and np.allclose(made["collateral"], [50, 240])
+
+
+def test_a_derived_date_has_the_type_of_its_date() -> None:
+    _, faults = parse(STAYS.replace('stay)"', 'stay)", round: 3'))
+    assert len(faults) == 1 and "leave out `dtype` and `round`" in str(faults[0])
+
+
+def test_what_is_computed_makes_no_other_data_of_the_same_rows(tmp_path) -> None:
+    table, secret = make_stays(), b"s" * 32
+    plain = STAYS.replace("  stay", "  constant: {type: integer, min: 0, max: 9, computed: year(admitted) * 0}\n  stay")
+    found = []
+    for text in (STAYS, plain):
+        schema = make_schema(text)
+        (part,) = load_parts(write(table, tmp_path / "s.parquet"), schema, 400)
+        fingerprint = Fingerprint(schema, secret)
+        for batch in part.reveal():
+            fingerprint.add(Codec(schema).encode(batch))
+        found.append(fingerprint.digest)
+    assert found[0] == found[1]
 
 
 def test_a_row_moves_no_others_computed_value(tmp_path) -> None:
@@ -401,3 +453,35 @@ def test_the_lint_says_how_to_keep_what_lies_between_two_dates() -> None:
 def test_a_rule_on_a_derived_column_is_said_to_be_needless() -> None:
     _, faults = parse(STAYS.replace("columns:", "constraints: [admitted <= discharged]\ncolumns:"))
     assert len(faults) == 1 and "derived: what its formula gives decides, so leave the rule out" in str(faults[0])
+
+
+def test_a_table_that_was_made_is_judged_by_what_it_holds(tmp_path) -> None:
+    schema = make_schema(STAYS.replace("stay: {", "stay: {outside: clip, "))
+    table = make_stays()
+    raw = write(table, tmp_path / "raw.parquet")
+    days = pc.days_between(table["admitted"], table["discharged"])
+    made = write(table.append_column("stay", days), tmp_path / "made.parquet")
+    wrong = write(table.append_column("stay", pa.array(np.full(300, 999))), tmp_path / "wrong.parquet")
+    assert is_raw(str(raw), schema) and not is_raw(str(made), schema)
+    assert list(faults_of(str(made), schema)) == []
+    faults = list(faults_of(str(wrong), schema))
+    assert any("stay" in one for one in faults) and any("discharged" in one for one in faults)
+    less = write(table.select(["admitted"]), tmp_path / "less.parquet")
+    assert ["discharged" in one for one in faults_of(str(less), schema)] == [True]
+
+
+def test_a_computed_column_from_which_nothing_is_derived_is_said_to_fall_apart() -> None:
+    schema = make_schema(STAYS)
+    assert not any("synthetic rows" in one for one in schema.remarks)
+    derived = 'type: derived, formula: "add_days(admitted, stay)"'
+    alone = make_schema(STAYS.replace(derived, "type: datetime, min: 2018-01-01, max: 2023-12-31"))
+    assert any(
+        "stay: computed" in one and "does not follow from them in synthetic rows" in one for one in alone.remarks
+    )
+
+
+@pytest.mark.parametrize(("max_", "says"), [("discover", "columns.stay.max"), ("TODO", "columns.stay.max")])
+def test_bounds_of_a_computed_column_are_not_discovered(max_, says) -> None:
+    text = STAYS.replace("min: 2018-01-01", "min: discover").replace("max: 60", f"max: {max_}")
+    schema, faults = parse(text)
+    assert schema is None and any(fault.where == says for fault in faults), [str(one) for one in faults]
