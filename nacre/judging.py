@@ -40,7 +40,7 @@ def runs(*, home: Place | None = None) -> "pd.DataFrame":
     return Listing(map(astuple, list_runs(home_of(home))), columns=names)
 
 
-def validate(data: "Table", schema: SchemaLike | None = None) -> "pd.DataFrame":
+def validate(data: "Table", schema: SchemaLike | None = None, *, raw: bool = False) -> "pd.DataFrame":
     """Hold a table, of whatever tool, against the rules of a schema: a row for each rule, and whether it holds.
 
     ``failing_rows`` of ``rows`` break it; both are null for a rule about the table as a whole. What fails alone is
@@ -49,6 +49,7 @@ def validate(data: "Table", schema: SchemaLike | None = None) -> "pd.DataFrame":
     Args:
         data: a hand-off, a path or a URI of files, or rows in memory; of a tree of tables a dictionary of frames.
         schema: that of the table; a hand-off has its own.
+        raw: hold it to the rules for raw tables, where its columns do not tell: no column of the schema is dropped.
 
     Privacy: exact counts of the rows that are given, as on the terminal: those of private rows stay inside.
 
@@ -63,7 +64,7 @@ def validate(data: "Table", schema: SchemaLike | None = None) -> "pd.DataFrame":
     if schema is None and not isinstance(given, str):
         raise Unsuitable("rows in memory bring no schema: name theirs, as in validate(frame, schema)")
     with _as_schema(schema, given) as (file, rows), _as_files(rows, contract=_contract_of(file, rows)) as place:
-        outcomes = check_hand_off(place, file).by_severity
+        outcomes = check_hand_off(place, file, raw).by_severity
     counts = [(one.failed, one.checked) if one.rule.columns else (None, None) for one in outcomes]
     facts = [(one.rule.column or None, one.text, one.passed, *each) for one, each in zip(outcomes, counts, strict=True)]
     frame = Listing(facts, columns=["column", "rule", "success", "failing_rows", "rows"])

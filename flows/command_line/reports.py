@@ -17,6 +17,7 @@ app = typer.Typer()
 def validate(
     folder: Annotated[str, typer.Argument(help="Hand-off, or any file, folder or URI of a table with --schema.")],
     schema: SchemaFile = None,
+    raw: Annotated[bool, typer.Option("--raw", help="It is raw, where its columns do not tell.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Hold a table, from whatever tool, against the expectations of a schema.
@@ -28,7 +29,7 @@ def validate(
     from flows.command_line.show import show_gate
     from tasks.stages.validate import check_hand_off
 
-    gate = check_hand_off(folder, schema)
+    gate = check_hand_off(folder, schema, raw)
     show_gate(gate, as_json)
     for rule in gate.broken:
         echo(f"broken: {rule}", err=True)

@@ -338,7 +338,9 @@ def held_to(gate: Verdicts) -> str:
     if gate.raw:
         return "held to the rules for raw tables, as a run's data is: it has every column of the schema"
     names = sorted(dropped_from(gate.schema)) if isinstance(gate, Gate) else ()
-    return "held to the rules for synthetic tables" + (f", which have no {', '.join(names)}" if names else "")
+    return "held to the rules for synthetic tables" + (
+        f", which have no {', '.join(names)}" if names else "; --raw is for raw ones"
+    )
 
 
 def show_gate(gate: Verdicts, as_json: bool = False) -> None:

@@ -145,10 +145,11 @@ def first_records(path: Path, contract: Any, rows: int) -> list[Any]:
     return read
 
 
-def check_hand_off(data: str | Path, schema_file: Path | None) -> Verdicts:
+def check_hand_off(data: str | Path, schema_file: Path | None, raw: bool = False) -> Verdicts:
     """Check a hand-off against the schema that came with it, or any table against the schema that is named.
 
-    A table with all columns of the schema, those that are dropped included, is held to the rules for raw tables.
+    A table with all columns of the schema, those that are dropped included, is held to the rules for raw tables, as is
+    one that is said to be ``raw``.
 
     Raises:
         Unsuitable: the folder is no hand-off, and no schema is named.
@@ -163,7 +164,7 @@ def check_hand_off(data: str | Path, schema_file: Path | None) -> Verdicts:
             raise FileMissing(f"{folder} does not exist")
         if contract is None:
             raise Unsuitable(f"{data} is no hand-off with a schema of its own; name a schema with --schema")
-        if contract.is_table and not contract.users and is_raw(str(data), contract):
+        if contract.is_table and not contract.users and (raw or is_raw(str(data), contract)):
             return check_raw(str(data), contract, BATCH_ROWS)
         try:
             with as_parquet(data, contract) as table:

@@ -81,6 +81,17 @@ def test_a_table_with_every_column_is_held_to_the_rules_for_raw_tables(tmp_path:
     assert "broken: column age must lie between 30 and 60" in err and "exactly those" not in err
 
 
+def test_of_a_schema_that_drops_nothing_a_person_says_that_a_table_is_raw(tmp_path: Path) -> None:
+    kept = {**CHANGED, "patient": {"type": "identifier", "keep": "pattern:[A-Z]{9}"}}
+    schema = make_schema(columns=yaml.safe_load(SCHEMA_TEXT)["columns"] | kept)
+    (tmp_path / "clinic.yaml").write_text(schema.to_yaml())
+    words = ("validate", as_csv(tmp_path / "raw.csv", table=TABLE), "--schema", tmp_path / "clinic.yaml")
+    code, _, err = run_cli(*words)
+    assert code == 1 and "rules for synthetic tables; --raw is for raw ones" in err
+    code, out, err = run_cli(*words, "--raw")
+    assert code == 0 and "rules for raw tables" in err and "broken" not in out + err, err
+
+
 def test_a_raw_table_that_breaks_the_schema_is_told_before_a_run_is_given_it(tmp_path: Path) -> None:
     (tmp_path / "clinic.yaml").write_text(CLIPPED.to_yaml())
     path = as_csv(tmp_path / "t.csv")
