@@ -20,6 +20,8 @@ DROWNED = "count is below 4 standard errors of it"
 BEYOND = "noise puts it beyond every value of the column"
 WIDE = "its interval is as wide as all values of the column"
 LARGER = "its error exceeds the mean itself"
+ROUGH = 0.2
+"""Part of a mean that its interval reaches either way, at most, for it to be relied on whatever other groups have."""
 ALIKE = "its error exceeds what groups surely differ by"
 """Why a mean of a group is not to be taken at face value."""
 OF_ALL = "column"
@@ -188,7 +190,8 @@ def _reasons(mean: "pd.Series[float]", error: "pd.Series[float]", values: "pd.Se
     """Return why the mean of a group is not to be taken at face value; empty where nothing speaks against it.
 
     What groups surely differ by is the distance of the highest lower end of an interval from the lowest upper end: a
-    group that noise put far away from the others has a wide interval, and adds little to it.
+    group that noise put far away from the others has a wide interval, and adds little to it. A group whose interval
+    does not reach the mean of all groups, weighed by their errors, or is narrow beside the mean, may be relied on.
 
     Shapes: ``mean`` and ``error`` [groups], NaN where a group does not stand out; ``values`` of the cells.
     """
@@ -196,8 +199,11 @@ def _reasons(mean: "pd.Series[float]", error: "pd.Series[float]", values: "pd.Se
 
     half, (least, most) = INTERVAL * error, (values.min(), values.max())
     differ = max(float((mean - half).max() - (mean + half).min()), 0.0)
+    weights = 1 / error.clip(lower=1e-300) ** 2
+    middle = float((mean * weights).sum() / weights[mean.notna()].sum()) if mean.notna().any() else 0.0
+    is_rough = (half > ROUGH * mean.abs()) & ((mean - middle).abs() <= half)
     tests = {  # the last that holds is said
-        ALIKE: (half > differ) & (mean.notna().sum() > 1),
+        ALIKE: (half > differ) & is_rough & (mean.notna().sum() > 1),
         LARGER: (half > mean.abs()) & (least >= 0),
         WIDE: (2 * half >= most - least) & (most > least),
         BEYOND: (mean < least) | (mean > most),

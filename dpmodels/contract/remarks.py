@@ -7,7 +7,7 @@ from typing import Any
 
 from dpmodels.contract.columns import Datetime, Derived, Identifier, Integer, Number, computed
 from dpmodels.contract.constraints import Constraint
-from dpmodels.contract.formula import names_in
+from dpmodels.contract.formula import moment_of, names_in
 from dpmodels.privacy import PrivacyUnit
 
 FIRST_ROWS = (
@@ -124,8 +124,9 @@ def _further(columns: Mapping[str, Any], unit: PrivacyUnit) -> Iterator[str]:
         yield MORE_ROWS.format(rows=unit.max_rows)
     if left_out := [name for name, column in columns.items() if getattr(column, "outside", "") == "reject-row"]:
         yield LEFT_OUT.format(names=_list(left_out, "or"))
-    if computed := [name for name, column in columns.items() if isinstance(column, Derived) and column.formula]:
-        yield COMPUTED.format(names=_list(computed, "and"))
+    formulas = {name: column.formula for name, column in columns.items() if isinstance(column, Derived)}
+    if numbers := [name for name, formula in formulas.items() if formula and not moment_of(formula, columns)]:
+        yield COMPUTED.format(names=_list(numbers, "and"))
 
 
 def _list(names: list[str], word: str) -> str:

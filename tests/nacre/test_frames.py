@@ -53,7 +53,7 @@ def test_a_mean_that_noise_made_has_a_reason_and_one_without_is_near_the_truth()
         off.append((means["mean"] - truth[means.index]).abs() / (truth.max() - truth.min()))
     said, off = pd.DataFrame(said), pd.DataFrame(off)
     assert (said[["large", "middle"]] == "").all(axis=None) and off[["large", "middle"]].max(axis=None) < 1
-    assert (said.small != "").all() and off.small.median() > 1  # as a rule farther off than the groups differ
+    assert (said.small != "").mean() > 0.9 and off.small.median() > 1  # as a rule farther off than the groups differ
     assert list(means) == ["mean", "standard_error", "count", "reason", "noise", "inside"]
 
 
@@ -61,11 +61,13 @@ def test_a_mean_that_noise_made_has_a_reason_and_one_without_is_near_the_truth()
     ("mean", "error", "values", "says"),
     [
         ([50.0, 90.0], [1.0, 1.0], (0, 100), ["", ""]),
-        ([50.0, 51.0], [1.0, 1.0], (0, 100), [ALIKE, ALIKE]),
+        ([50.0, 51.0], [8.0, 8.0], (0, 100), [ALIKE, ALIKE]),
+        ([50.0, 51.0], [1.0, 1.0], (0, 100), ["", ""]),  # either is known well, though not which is larger
+        ([50.0, 20.0, 21.0], [1.0, 9.0, 1.0], (0, 100), ["", "", ""]),  # the second is surely less than the first
         ([50.0, 90.0, 70.0], [1.0, 1.0, 20.0], (0, 100), ["", "", ALIKE]),
         ([5.0, 90.0], [4.0, 1.0], (0, 100), [LARGER, ""]),
         ([5.0, 90.0], [4.0, 1.0], (-100, 100), ["", ""]),  # near 0 is a mean like any other
-        ([50.0, 90.0], [1.0, 26.0], (0, 100), [ALIKE, WIDE]),
+        ([50.0, 90.0], [1.0, 26.0], (0, 100), ["", WIDE]),
         ([50.0, 104.0], [1.0, 4.0], (0, 100), ["", BEYOND]),
         ([50.0, np.nan], [1.0, np.nan], (0, 100), ["", DROWNED]),  # no other group is known
         ([50.0], [1.0], (0, 100), [""]),
