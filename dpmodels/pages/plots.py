@@ -178,9 +178,8 @@ def bars(
     """Draw one lying bar a category, its label and its percentages over it; marks are lines across the bars.
 
     Whose deviations are known has whiskers as well, with an end where the axis does not cut them; marks have them in
-    the place of lines. A ``scale`` is what a line over all bars stands at, and where the axis ends; the percentage of
-    what is cut there has an arrow. Bars at the places of ``pale`` are set back: of all others together, or of what is
-    hardly known.
+    the place of lines. A ``scale`` is what a line over all bars stands at, and where the axis ends. Bars at the places
+    of ``pale`` are set back: of all others together, or of what is hardly known.
     """
     series = [each for each in (shares, marks) if each]
     top, kinds = scale[1] if scale else _top(shares, marks), ["second" if each is marks else "" for each in series]
@@ -205,15 +204,18 @@ def bars(
         parts += [_whisker(line + THICK / 2, one, x, top) for one in reach]
         if marks and not marks.stddev:
             parts.append(path("mark", (f"M{number(x(marks.values[index]))} {number(line - 2)}v{number(THICK + 4)}",)))
-        for place, each, kind in columns:
-            beyond = "\N{RIGHTWARDS ARROW} " * (each.values[index] > top * (1 + ROUNDED))
-            parts.append(words(place, line - 5, f"{beyond}{percent(each.values[index])}", "end", kind))
+        parts += [words(place, line - 5, _said(each.values[index], top), "end", kind) for place, each, kind in columns]
     if scale:
         parts.append(path("axis", (f"M{number(x(scale[0]))} {number(line - 2)}v{number(THICK + 4)}" for line in lines)))
     floor = begin + LINE * len(labels)
     parts += [_within(x(at), floor + NAME, text) for at, text in [(0.0, "0"), *_written(_rounds(top))]]
     figure = _figure(title, note, labels, series, floor + BENEATH, parts)
     return replace(figure, small=_small(shares, marks, x, pale), part=(0, 0, WIDTH, FLOOR))
+
+
+def _said(share: float, top: float) -> str:
+    """Write a share, behind an arrow if the axis cuts it."""
+    return "\N{RIGHTWARDS ARROW} " * (share > top * (1 + ROUNDED)) + percent(share)
 
 
 def _whisker(y: float, reach: tuple[float, float], x: Callable[[float], float], top: float) -> Markup:

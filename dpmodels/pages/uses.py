@@ -106,8 +106,8 @@ def _sorted(known: Known, columns: Sequence[Facts]) -> Uses:
 def _abridged(brief: Uses, whole: Uses) -> Uses | None:
     """Return the sentences, with all names, of which the brief ones leave some out; None if they leave out none."""
     lists = ((brief.good, whole.good), (brief.care, whole.care), (brief.never, whole.never))
-    changed = [tuple(two for one, two in zip(*both, strict=True) if one != two) for both in lists]
-    return Uses(*changed) if any(changed) else None
+    good, care, never = (tuple(two for one, two in zip(*both, strict=True) if one != two) for both in lists)
+    return Uses(good, care, never) if good or care or never else None
 
 
 def _error(column: Facts) -> float:
