@@ -10,7 +10,7 @@ from dpmodels.pages.advice import meanings_of
 from dpmodels.pages.card_words import MOST_WORDS, cut, words_of
 from dpmodels.pages.glance import AS_A_RULE, fits
 from dpmodels.pages.leaving import FILES, NOT_YET, SINCE, to_obtain, unchecked_sources
-from dpmodels.pages.page import render_page, short
+from dpmodels.pages.page import coded, render_page, short
 from dpmodels.pages.questions import answers
 from dpmodels.pages.weak import joined, listed, weaknesses
 from dpmodels.pages.words import look_in_words
@@ -48,6 +48,15 @@ PARTS = {
 """What a hand-off was charged for, by the names that its card has."""
 MOST_SOURCES = 3
 """So many documents are named on the sheet; schema.yaml has all."""
+OPTIONS = [
+    "`--legal-basis` (with the condition of Art. 9)",
+    "`--recipient` (with the country)",
+    "`--recipient-retention` (with a day)",
+    "`--again` (other releases)",
+    "`--why` (with the DPIA)",
+    "`--signer` (who decided)",
+]
+"""What a run may be given of what law asks of a person."""
 FEW_CLIENTS = 2
 """So many clients' accounts fit on the sheet; of more it names the heaviest, and the card has all."""
 
@@ -77,6 +86,7 @@ def render_card(facts: Mapping[str, Any]) -> str:
         scores=scores,
         accounts=(accounts := accounts_of(facts)),
         by_hand=_by_hand(facts, accounts),
+        options=coded(joined(OPTIONS)),
         fit=_fit(quality.get("fit", ())),
         looks=[{**one, "look": look_in_words(one["look"])} for one in quality.get("fit", ())],
     )
@@ -86,8 +96,9 @@ def _by_hand(facts: Mapping[str, Any], accounts: Sequence[Mapping[str, Any]]) ->
     """Return what law asks of a person, with what is declared or in the ledger of it; the rest is left blank."""
     given, charges = facts["given"], sum(one["charges"] for one in accounts)
     here = f"{counted(charges, 'charge')} before, in this ledger; of others: " if accounts else ""
-    kept = given.get("recipient_retention")
+    kept, basis = given.get("recipient_retention"), given.get("legal_basis")
     return [
+        ("Condition for special categories of data (GDPR, Art. 9(2))", f"basis, as declared: {basis}" if basis else ""),
         ("Transfer to a third country, or to an international organization (GDPR, Art. 44 to 49)", ""),
         ("Valid until, or to be looked at again on", f"to be kept, as declared: {kept}" if kept else ""),
         ("Other releases of the same people", here),

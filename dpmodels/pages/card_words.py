@@ -42,8 +42,8 @@ def _counted(records: float | None, delta: float | None, users: bool) -> str:
         return f"{said} rows in use; how many persons these are was not released."
     if not delta:
         return f"{said} records."
-    expected, is_small = short(delta * records), delta * records <= SMALL
-    verdict = "which is small, as it should be" if is_small else "which is too much: it should be well below 1"
+    expected, but = short(delta * records), "" if delta * records <= SMALL else ", and is not"
+    verdict = f"the records to expect in the open if all of delta went wrong; as a rule it should be far below 1{but}"
     return f"{said} records; delta times that is {expected}, {verdict}."
 
 

@@ -26,6 +26,13 @@ OF_THE_DATA = re.compile(
 """Words of a source that is the data set, or rows of it, and no document about it."""
 
 
+ASK = (
+    "ask the operator what they are from: bounds of a law or a form need no budget, others a new release that "
+    "discovers them"
+)
+"""What is to be done about bounds that nobody can check."""
+
+
 def leaving(is_signed: bool, officer_named: bool) -> str:
     """Say whether the files may leave, why, and what comes next."""
     return f"{AGREED if is_signed else UNDECIDED}; next: {NEXT[is_signed, officer_named]}"
@@ -61,9 +68,12 @@ def to_obtain(facts: Mapping[str, Any], undeclared: Sequence[str]) -> list[str]:
     content = facts["content"]
     bounds = ["that bounds and lists of values were read off no real row"] if "columns" in content else []
     if bounds and (warning := unchecked_sources(content)):
-        bounds = [f"{bounds[0]}: {warning}"]
+        bounds = [f"{bounds[0]}: {warning}; {ASK}"]
+    kept = facts["given"].get("recipient_retention", "")
+    dated = ["a date until when recipients may keep it"] if kept and not any(map(str.isdigit, kept)) else []
     return [
         *stated,
+        *dated,
         "whether every declared word is true",
         *bounds,
         "what other ledgers and tools released of the same people",

@@ -93,8 +93,8 @@ def stairs(
     A name is at the end of its row and on top of its column. Cells have a row that is beneath their column; ``scale``
     says what no color and full color stand for. Shares are written where they fit, in percent.
     """
-    side = (WIDTH - BESIDE) / len(names)
-    top, shades, parts = LINE + 0.4 * side, dict[int, list[str]](), list[Markup]()
+    _, top, width, _ = steps(len(names))
+    side, shades, parts = width / max(1, len(names) - 1), dict[int, list[str]](), list[Markup]()
     for row, column, value in cells:
         x, y = column * side, top + (row - 1) * side
         shades.setdefault(math.ceil(min(value / full, 1.0) * SHADES), []).append(_cell(x, y, side, side))
@@ -110,6 +110,12 @@ def stairs(
     for x, anchor, text in ((14, "end", scale[0]), (122, "start", scale[1])):
         parts.append(words(x, bottom + 18, text, anchor, small))
     return svg(bottom + 24, title, description, parts)
+
+
+def steps(number: int) -> tuple[float, float, float, float]:
+    """Return which part of a drawing of stairs has the values of so many columns: left, top, width and height."""
+    side = (WIDTH - BESIDE) / number
+    return 0.0, LINE + 0.4 * side, side * (number - 1), side * (number - 1)
 
 
 def _shaded(shades: Mapping[int, Sequence[str]]) -> list[Markup]:

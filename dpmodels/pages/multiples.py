@@ -4,19 +4,24 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Any
 
 from dpmodels.pages.drawing import Figure
 from dpmodels.pages.glance import likely_of_pair
-from dpmodels.pages.maps import beside, stairs
+from dpmodels.pages.maps import beside, stairs, steps
 from dpmodels.pages.page import percent, percent_up
 from dpmodels.pages.plots import DEVIATIONS, Shares, bars, histogram
-from dpmodels.pages.relations import Relation, relations
+from dpmodels.pages.relations import Relation, chance_of_rates, relations
 from dpmodels.pages.uses import MOST_ABSENT, absent, counting, listed, whole_rate, worst_rate
 
 Facts = Mapping[str, Any]
+FEW_CATEGORIES = 4
+"""Categories of a column whose drawing is no higher than that of a number."""
 MOST_CATEGORIES = 8
 """Bars of categories; the last of a longer list is what all others have together."""
+OUTLIER = 3.0
+"""Times the median column's largest rate beyond which a column's largest is cut where all scales end."""
 RATES, TABLES = 6, 3
 """Columns whose rates are drawn at once, and pairs of columns."""
 FIRST, FEW, MOST = 12, 3, 240
@@ -46,7 +51,10 @@ class Multiples:
 
 
 def multiples(columns: Sequence[Facts]) -> list[Multiples]:
-    """Draw the columns table by table, in the order of the schema; of many, those with a warning at once."""
+    """Draw the columns table by table, in the order of the schema, long lists of categories last.
+
+    Of many columns those with a warning are drawn at once.
+    """
     tables: dict[str, list[Facts]] = {}
     for one in columns:
         tables.setdefault(one.get("table", ""), []).append(one)
@@ -55,12 +63,17 @@ def multiples(columns: Sequence[Facts]) -> list[Multiples]:
         warned_first = sorted(range(len(members)), key=lambda place: "warning" not in members[place])[:room]
         number = FIRST if len(warned_first) > FIRST + FEW else FIRST + FEW
         first, further = (
-            [column_figure(members[place]) for place in sorted(some)]
+            [column_figure(one) for one in sorted((members[place] for place in sorted(some)), key=is_long)]
             for some in (warned_first[:number], warned_first[number:])
         )
         room -= len(warned_first)
         drawn.append(Multiples(table, first, further, len(members) - len(warned_first)))
     return drawn
+
+
+def is_long(column: Facts) -> bool:
+    """Tell whether a column is drawn higher than others: such ones stand together, behind these."""
+    return not column["ordered"] and len(column["labels"]) > FEW_CATEGORIES
 
 
 def column_figure(column: Facts) -> Figure:
@@ -170,7 +183,7 @@ def pairs_figure(facts: Facts) -> Figure | None:
     if len(rows) > LISTED:
         note += f"; the numbers are the {LISTED} farthest, and report.json has all"
     header = ("columns", "noise alone, on average", "synthetic rows to release", "within")
-    return Figure(title, note, drawn, header, rows[:LISTED])
+    return Figure(title, note, drawn, header, rows[:LISTED], part=steps(len(shown)))
 
 
 def pair_tables(facts: Facts) -> list[Figure]:
@@ -187,11 +200,28 @@ def rate_figures(facts: Facts) -> tuple[str, list[Figure], str] | None:
     if not rates:
         return None
     columns, whole = facts["columns"], whole_rate(facts)
-    counted = [(one, index) for one in rates["columns"] for index in counting(one)]
-    most = max((one[key][index] for one, index in counted for key in ("released", "synthetic")), default=0.0)
-    scale = whole, max(most, whole, 1e-9)
-    drawn = [_rate(columns[one["column"]], one, scale) for one in sorted(rates["columns"], key=worst_rate)]
+    scale = whole, max(_common_end([_largest(one) for one in rates["columns"]]), whole, 1e-9)
+    records = float(facts.get("released_records") or 0)
+    clearest = sorted(rates["columns"], key=lambda one: _clearness(one, records))
+    drawn = [_rate(columns[one["column"]], one, scale) for one in clearest]
     return f"{columns[rates['target']]['name']} = {rates['class']}", drawn, percent(scale[1])
+
+
+def _largest(rates: Facts) -> float:
+    """Return the largest rate by a column of a group that counts."""
+    return max((rates[key][index] for index in counting(rates) for key in ("released", "synthetic")), default=0.0)
+
+
+def _clearness(rates: Facts, records: float) -> tuple[float, float]:
+    """Return what columns are sorted by: how probable their differences are by noise, then how large these are."""
+    released = [rates["released"][index] for index in counting(rates)]
+    return chance_of_rates(rates, records), min(released, default=0.0) - max(released, default=0.0)
+
+
+def _common_end(largest: Sequence[float]) -> float:
+    """Return where scales of all columns end: at the largest rate of a column, but for those that dwarf the others."""
+    most = OUTLIER * median(largest or [0.0])
+    return max((one for one in largest if one <= most), default=0.0)
 
 
 def _rate(column: Facts, rates: Facts, scale: tuple[float, float]) -> Figure:

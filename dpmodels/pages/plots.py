@@ -204,13 +204,18 @@ def bars(
         parts += [_whisker(line + THICK / 2, one, x, top) for one in reach]
         if marks and not marks.stddev:
             parts.append(path("mark", (f"M{number(x(marks.values[index]))} {number(line - 2)}v{number(THICK + 4)}",)))
-        parts += [words(place, line - 5, percent(each.values[index]), "end", kind) for place, each, kind in columns]
+        parts += [words(place, line - 5, _said(each.values[index], top), "end", kind) for place, each, kind in columns]
     if scale:
         parts.append(path("axis", (f"M{number(x(scale[0]))} {number(line - 2)}v{number(THICK + 4)}" for line in lines)))
     floor = begin + LINE * len(labels)
     parts += [_within(x(at), floor + NAME, text) for at, text in [(0.0, "0"), *_written(_rounds(top))]]
     figure = _figure(title, note, labels, series, floor + BENEATH, parts)
     return replace(figure, small=_small(shares, marks, x, pale), part=(0, 0, WIDTH, FLOOR))
+
+
+def _said(share: float, top: float) -> str:
+    """Write a share, behind an arrow if the axis cuts it."""
+    return "\N{RIGHTWARDS ARROW} " * (share > top * (1 + ROUNDED)) + percent(share)
 
 
 def _whisker(y: float, reach: tuple[float, float], x: Callable[[float], float], top: float) -> Markup:

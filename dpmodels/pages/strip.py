@@ -17,13 +17,17 @@ PAIRS = "map-of-pairs"
 
 @dataclass(frozen=True)
 class Small:
-    """A small picture: the place of the large one, its name, what is said of it, what it shows, and the drawing."""
+    """A small picture: the place of the large one, its name, what is said of it, what it shows, and the drawing.
+
+    Its part of the drawing keeps its shape, or is stretched to what room there is.
+    """
 
     place: str
     name: str
     brief: str
     part: str
     drawing: Markup
+    is_stretched: bool = False
 
 
 def strip(tables: Sequence[Multiples], pairs: Figure | None) -> tuple[list[Multiples], Figure | None, list[Small]]:
@@ -35,7 +39,7 @@ def strip(tables: Sequence[Multiples], pairs: Figure | None) -> tuple[list[Multi
         placed.append(replace(table, first=first))
         small += names
     if pairs:
-        small.append(replace(_small(PAIRS, pairs), name="all pairs"))
+        small.append(replace(_small(PAIRS, pairs), name="all pairs", is_stretched=True))
     return placed, pairs and _at(PAIRS, pairs), small
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dpmodels.contract.remarks import dates_of
@@ -38,15 +38,50 @@ MOST_PAIRS = 3
 """Pairs that are named."""
 MOST_ABSENT = 4
 """Categories of a column that are named."""
+ALL, ALL_PAIRS = 1_000, 100
+"""Names, and pairs, in a sentence that is not abridged: a page has no room for those of any table."""
 
 
 @dataclass(frozen=True)
 class Uses:
-    """Sentences on what rows are good for, what they show with care alone, and what they must not be used for."""
+    """Sentences on what rows are good for, what they show with care alone, and what they must not be used for.
+
+    ``whole`` has those that leave names out, with all of these.
+    """
 
     good: tuple[str, ...]
     care: tuple[str, ...]
     never: tuple[str, ...]
+    whole: "Uses | None" = None
+
+
+@dataclass(frozen=True)
+class Known:
+    """A report, what its columns and pairs are within, how they depend, and whether sentences name all of them."""
+
+    report: Facts
+    errors: Mapping[str, float]
+    within: Mapping[tuple[int, int], float]
+    relations: Mapping[tuple[int, int], Relation]
+    likely: Mapping[tuple[int, int], Relation]
+    names_all: bool = False
+
+    @property
+    def kept(self) -> list[Relation]:
+        """Return the relations that are kept, but for those of columns that mostly have no value, which show little."""
+        empty = {place for place, one in enumerate(self.report["columns"]) if is_mostly_empty(one)}
+        return [one for one in self.relations.values() if one.is_kept and not empty & {*one.columns}]
+
+    def named(self, names: Sequence[str], most: int = MOST_NAMED) -> str:
+        """Name some, as many as a sentence has room for."""
+        return listed(names, ALL if self.names_all else most)
+
+    def strongest(self, some: Sequence[Relation]) -> str:
+        """Name the strongest relations; those with the target come first, since it is what rows should teach."""
+        target, columns = self.report["pairs"].get("target"), self.report["columns"]
+        order = sorted(some, key=lambda one: (target not in one.columns, -one.released))
+        pairs = [" with ".join(columns[place]["name"] for place in one.columns) for one in order]
+        return listed(pairs, ALL_PAIRS if self.names_all else MOST_PAIRS)
 
 
 def uses(report: Facts) -> Uses | None:
@@ -57,14 +92,22 @@ def uses(report: Facts) -> Uses | None:
     columns = worst_first(report.get("columns", ()))
     if not columns or "drowned" in report:
         return None
-    known = [one for one in reversed(columns) if not unresolved(one)]
-    errors = {one["name"]: _error(one) for one in known if not is_mostly_empty(one)}
-    pairs = _pairs(report)
-    return Uses(
-        tuple(_close(errors, pairs, report)),
-        tuple(_with_care(errors, pairs, report)),
-        tuple(_never(errors, pairs, columns, report)),
-    )
+    resolved = [one for one in reversed(columns) if not unresolved(one)]
+    errors = {one["name"]: _error(one) for one in resolved if not is_mostly_empty(one)}
+    known = Known(report, errors, _pairs(report), relations(report), likely_relations(report))
+    brief, whole = (_sorted(one, columns) for one in (known, replace(known, names_all=True)))
+    return replace(brief, whole=_abridged(brief, whole))
+
+
+def _sorted(known: Known, columns: Sequence[Facts]) -> Uses:
+    return Uses(tuple(_close(known)), tuple(_with_care(known)), tuple(_never(known, columns)))
+
+
+def _abridged(brief: Uses, whole: Uses) -> Uses | None:
+    """Return the sentences, with all names, of which the brief ones leave some out; None if they leave out none."""
+    lists = ((brief.good, whole.good), (brief.care, whole.care), (brief.never, whole.never))
+    good, care, never = (tuple(two for one, two in zip(*both, strict=True) if one != two) for both in lists)
+    return Uses(good, care, never) if good or care or never else None
 
 
 def _error(column: Facts) -> float:
@@ -81,103 +124,96 @@ def _pairs(report: Facts) -> dict[tuple[int, int], float]:
     return {(first, second): likely_of_pair(figures) for first, second, *figures in listed}
 
 
-def _close(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], float], report: Facts) -> Iterator[str]:
-    if names := [name for name, error in errors.items() if error <= CLOSE]:
-        yield f"shares and quantiles of {listed(names)} (within {percent_up(max(map(errors.__getitem__, names)))})"
-    yield from _amounts(report, -1.0, CLOSE)
-    yield from _figures(report, -1.0, CLOSE)
-    kept, several = _kept(report), _places_of_several(report)
-    if near := [one for one in kept if pairs[one.columns] <= FAR and not several & {*one.columns}]:
+def _columns(known: Known, above: float, most: float) -> Iterator[str]:
+    if names := [name for name, error in known.errors.items() if above < error <= most]:
+        yield f"shares and quantiles of {known.named(names)} ({_bound(known.errors, names, above, most)})"
+
+
+def _close(known: Known) -> Iterator[str]:
+    yield from _columns(known, -1.0, CLOSE)
+    yield from _amounts(known, -1.0, CLOSE)
+    yield from _figures(known, -1.0, CLOSE)
+    kept, several = known.kept, _places_of_several(known.report)
+    if near := [one for one in kept if known.within[one.columns] <= FAR and not several & {*one.columns}]:
         said = f"which columns go together and how, in broad groups, at least {percent(KEPT)} as strong as released"
-        yield f"{said}: {_strongest(near, report)}"
-    if close := sum(error <= CLOSE for error in pairs.values()):
-        of_pairs = f"{close:,} of {counted(len(pairs), 'pair')}"
+        yield f"{said}: {known.strongest(near)}"
+    if close := sum(error <= CLOSE for error in known.within.values()):
+        of_pairs = f"{close:,} of {counted(len(known.within), 'pair')}"
         yield f"tables of two columns in broad groups, in {of_pairs} (within {percent(CLOSE)} of all rows)"
-    yield from _rates(report, -1.0, NEAR)
+    yield from _rates(known, -1.0, NEAR)
     yield "writing and testing programs, and models that are then held against the real rows, inside"
 
 
-def _kept(report: Facts) -> list[Relation]:
-    """Return the relations that are kept, but for those of columns that mostly have no value: they show little else."""
-    empty = {place for place, one in enumerate(report["columns"]) if is_mostly_empty(one)}
-    return [one for one in relations(report).values() if one.is_kept and not empty & {*one.columns}]
-
-
-def _with_care(errors: Mapping[str, float], pairs: Mapping[tuple[int, int], float], report: Facts) -> Iterator[str]:
-    if names := [name for name, error in errors.items() if CLOSE < error <= FAR]:
-        yield f"shares and quantiles of {listed(names)} (within {percent_up(max(map(errors.__getitem__, names)))})"
-    yield from _amounts(report, CLOSE, FAR)
-    if number := sum(CLOSE < error <= FAR for error in pairs.values()):
+def _with_care(known: Known) -> Iterator[str]:
+    yield from _columns(known, CLOSE, FAR)
+    yield from _amounts(known, CLOSE, FAR)
+    if number := sum(CLOSE < error <= FAR for error in known.within.values()):
         yield f"two columns together in {counted(number, 'more pair')} (within {percent(FAR)})"
-    yield from _rates(report, NEAR, MIDDLE)
-    yield from _rates(report, MIDDLE, 1.0)
-    kept, several = _kept(report), _places_of_several(report)
-    if broad := [one for one in kept if pairs[one.columns] <= FAR and several & {*one.columns}]:
-        yield f"relations that are kept in groups, which join several categories each: {_strongest(broad, report)}"
-    if vague := [one for one in kept if pairs[one.columns] > FAR]:
-        yield f"relations that are there for certain, though not how strong they are: {_strongest(vague, report)}"
-    if likely := likely_relations(report):
+    yield from _rates(known, NEAR, MIDDLE)
+    yield from _rates(known, MIDDLE, 1.0)
+    kept, several = known.kept, _places_of_several(known.report)
+    if broad := [one for one in kept if known.within[one.columns] <= FAR and several & {*one.columns}]:
+        yield f"relations that are kept in groups, which join several categories each: {known.strongest(broad)}"
+    if vague := [one for one in kept if known.within[one.columns] > FAR]:
+        yield f"relations that are there for certain, though not how strong they are: {known.strongest(vague)}"
+    if known.likely:
         said = f"relations that stand out of the noise less clearly, of which one in {1 / FALSE:.0f} may be noise"
-        yield f"{said}: {_strongest([*likely.values()], report)}"
-    if bare := [one for one in relations(report).values() if one.is_kept and one not in kept]:
-        yield f"relations that show above all whether there is a value at all, or 0: {_strongest(bare, report)}"
-    if weaker := [one for one in relations(report).values() if one.is_certain and not one.is_kept]:
+        yield f"{said}: {known.strongest([*known.likely.values()])}"
+    if bare := [one for one in known.relations.values() if one.is_kept and one not in kept]:
+        yield f"relations that show above all whether there is a value at all, or 0: {known.strongest(bare)}"
+    if weaker := [one for one in known.relations.values() if one.is_certain and not one.is_kept]:
         said = "relations that are there for certain, and weaker in these rows than as released"
-        yield f"{said}: {_strongest(weaker, report)}"
-    if moved := farther(report):
-        yield f"shares of {listed(moved)}, which rules of the schema have moved from what was released"
-    yield from _figures(report, CLOSE, FAR)
-    yield from _figures(report, FAR, math.inf)
+        yield f"{said}: {known.strongest(weaker)}"
+    if moved := farther(known.report):
+        yield f"shares of {known.named(moved)}, which rules of the schema have moved from what was released"
+    yield from _figures(known, CLOSE, FAR)
+    yield from _figures(known, FAR, math.inf)
 
 
-def _never(
-    errors: Mapping[str, float],
-    pairs: Mapping[tuple[int, int], float],
-    columns: Sequence[Facts],
-    report: Facts,
-) -> Iterator[str]:
+def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
+    report = known.report
     lost = [one["name"] for one in columns if unresolved(one)]
-    if far := [*lost, *(name for name, error in errors.items() if error > FAR)]:
-        yield f"questions about {listed(far)}" + " by itself" * (len(far) == 1)
-    yield from _amounts(report, FAR, math.inf)
+    if far := [*lost, *(name for name, error in known.errors.items() if error > FAR)]:
+        yield f"questions about {known.named(far)}" + " by itself" * (len(far) == 1)
+    yield from _amounts(known, FAR, math.inf)
     for figure, words in FIGURES.items():
         if avoided := [one["name"] for one in columns if figure in one.get("avoid", ()) and one["name"] not in lost]:
-            yield f"{listed(words)} of {listed(avoided)}"
-    if number := sum(error > FAR for error in pairs.values()):
+            yield f"{known.named(words)} of {known.named(avoided)}"
+    if number := sum(error > FAR for error in known.within.values()):
         yield f"tables of two columns in {counted(number, 'pair')} (beyond {percent(FAR)})"
-    yield from _rates(report, 1.0, math.inf)
+    yield from _rates(known, 1.0, math.inf)
     if few := _with_few(report):
-        yield f"rates in the pale groups, which have few rows or are known worst (some of {listed(few)})"
-    every = relations(report).values()
-    likely = likely_relations(report)
-    if hidden := [one for one in every if not one.is_certain and one.columns not in likely]:
+        yield f"rates in the pale groups, which have few rows or are known worst (some of {known.named(few)})"
+    every = known.relations.values()
+    if hidden := [one for one in every if not one.is_certain and one.columns not in known.likely]:
         which = "all" if len(hidden) == len(every) else f"{len(hidden):,} of the"
-        named = f" ({_strongest(hidden, report)})" if len(hidden) <= MOST_PAIRS else ""
+        named = f" ({known.strongest(hidden)})" if len(hidden) <= MOST_PAIRS else ""
         pairs_of_all = f"{which} {counted(len(every), 'pair')}{named}"
         yield f"whether two columns depend on each other, in {pairs_of_all}: noise hides it, and these rows show noise"
     if pairs_of_dates := list(filter(None, map(dates_of, report.get("cautions", ())))):
-        yield f"how far apart {listed([' and '.join(dates) for dates in pairs_of_dates])} are"
+        yield f"how far apart {known.named([' and '.join(dates) for dates in pairs_of_dates])} are"
     if joined := _joined(report):
         but = ", but in rates of the target" if report.get("rates") and not _joined_in_rates(report) else ""
-        yield f"how single categories of {listed(joined)} differ in another column{but}: only groups of them are judged"
+        of = known.named(joined)
+        yield f"how single categories of {of} differ in another column{but}: only groups of them are judged"
     for one in columns:
         if gone := absent(one):
-            yield f"whether {one['name']} is ever {listed(gone, MOST_ABSENT)}: no row has it, which noise may do"
+            yield f"whether {one['name']} is ever {known.named(gone, MOST_ABSENT)}: no row has it, which noise may do"
     yield "what only three or more columns show together, rare combinations, and anything about a single person"
 
 
-def _figures(report: Facts, above: float, most: float) -> Iterator[str]:
+def _figures(known: Known, above: float, most: float) -> Iterator[str]:
     """Say of which columns means, and large quantiles, are known to be within so much of themselves."""
     words, worst = dict[tuple[str, ...], list[str]](), dict[tuple[str, ...], float]()
     for figure in FIGURES:
-        known = [one for one in report["columns"] if _is_known(one, figure)]
-        errors = {one["name"]: relative_error(one, figure) for one in known}
+        stated = [one for one in known.report["columns"] if _is_known(one, figure)]
+        errors = {one["name"]: relative_error(one, figure) for one in stated}
         names = tuple(name for name, error in errors.items() if above < error <= most)
         words.setdefault(names, []).extend(FIGURES[figure])
         worst[names] = max([worst.get(names, 0.0), *(errors[name] for name in names)])
     for names in filter(None, words):
         bound = f"of up to {percent_up(worst[names])}" if most < math.inf else f"of more than {percent(above)}"
-        yield f"{listed(words[names])} of {listed(names)} (errors {bound} are to be expected)"
+        yield f"{known.named(words[names])} of {known.named(names)} (errors {bound} are to be expected)"
 
 
 def _is_known(column: Facts, figure: str) -> bool:
@@ -186,23 +222,23 @@ def _is_known(column: Facts, figure: str) -> bool:
     return known and error_of(column, figure) is not None
 
 
-def _amounts(report: Facts, above: float, most: float) -> Iterator[str]:
+def _amounts(known: Known, above: float, most: float) -> Iterator[str]:
     """Say of columns that are mostly 0 or null how often they are, and what the quantiles of their values are within.
 
     Let F be the share of values up to x, F0 that of zeros, s = 1 - F0 in the synthetic rows, and e what F is off by at
     most. Of the other values (F - F0) / s lie up to x, which is off by |e(x) - e(0) (1 - F')| / s: by 2 e / s at most.
     Of nulls the same holds with the share of all values in the place of 1.
     """
-    mostly = [one for one in report["columns"] if is_mostly_empty(one)]
+    mostly = [one for one in known.report["columns"] if is_mostly_empty(one)]
     shares = {one["name"]: likely_error(one) for one in mostly}
     if names := [name for name, error in shares.items() if above < error <= most]:
         none = " or ".join(_states(mostly, names))
         verb, bound = "is" if len(names) == 1 else "are", _bound(shares, names, above, most)
-        yield f"how often {listed(names)} {verb} {none} ({bound})"
+        yield f"how often {known.named(names)} {verb} {none} ({bound})"
     errors = {one["name"]: 2 * rank_error(one) / max(_part(one), 1e-9) for one in mostly}
     if names := [name for name, error in errors.items() if above < error <= most]:
         values = f"among the values that are not {' or '.join(_states(mostly, names))}"
-        yield f"quantiles of {listed(names)} {values} ({_bound(errors, names, above, most)} of these)"
+        yield f"quantiles of {known.named(names)} {values} ({_bound(errors, names, above, most)} of these)"
 
 
 def _bound(errors: Mapping[str, float], names: Sequence[str], above: float, most: float) -> str:
@@ -293,21 +329,21 @@ def whole_rate(report: Facts) -> float:
     return float(target["synthetic"][target["labels"].index(report["rates"]["class"])])
 
 
-def _rates(report: Facts, above: float, most: float) -> Iterator[str]:
+def _rates(known: Known, above: float, most: float) -> Iterator[str]:
     """Say by which columns the rates of the target are within so much of what there is of its class in all.
 
     A rate of 4 % within 5 points says nothing, and one of 50 % much: parts of the lesser of the rate and what is left.
     Where noise would hide that the target depends on a column, its rates tell no group from another: they count as far.
     """
+    report = known.report
     rates = report.get("rates")
     if not rates:
         return
-    target, pairs, likely = report["columns"][rates["target"]], relations(report), likely_relations(report)
-    whole = whole_rate(report)
+    target, whole = report["columns"][rates["target"]], whole_rate(report)
     part, parts, worst = min(whole, 1 - whole), dict[str, float](), dict[str, float]()
     for one in rates["columns"]:
-        relation = pairs.get((min(one["column"], rates["target"]), max(one["column"], rates["target"])))
-        is_seen = relation is None or relation.is_certain or relation.columns in likely
+        relation = known.relations.get((min(one["column"], rates["target"]), max(one["column"], rates["target"])))
+        is_seen = relation is None or relation.is_certain or relation.columns in known.likely
         least = 0.0 if is_seen else math.nextafter(NEAR, 1)
         name = report["columns"][one["column"]]["name"]
         worst[name] = worst_rate(one)
@@ -316,15 +352,7 @@ def _rates(report: Facts, above: float, most: float) -> Iterator[str]:
         of_all = part if most == math.inf else max(map(worst.__getitem__, names))
         bound = f"{'beyond' if most == math.inf else 'within'} {percent_up(of_all)[:-1].strip()} points"
         said = f"rates of {target['name']} = {rates['class']}, {percent(whole)} of all"
-        yield f"{said}, by {listed(names)} ({bound})"
-
-
-def _strongest(some: Sequence[Relation], report: Facts) -> str:
-    """Name the strongest of some relations; those with the target come first, since it is what rows should teach."""
-    target = report["pairs"].get("target")
-    order = sorted(some, key=lambda one: (target not in one.columns, -one.released))
-    named = [" with ".join(report["columns"][place]["name"] for place in one.columns) for one in order]
-    return listed(named, MOST_PAIRS)
+        yield f"{said}, by {known.named(names)} ({bound})"
 
 
 def farther(report: Facts) -> list[str]:

@@ -273,9 +273,47 @@ def test_a_rate_of_a_group_of_few_rows_is_pale() -> None:
     groups = {"labels": [["g"], ["h"], ["i"]], "share": [0.5, 0.46, 0.04], "within": [0.02, 0.01, 0.9]}
     of_each = {"column": 1, **groups, "released": [0.1, 0.12, 0.5], "stddev": [0.01] * 3, "synthetic": [0.1] * 3}
     rates = {"target": 0, "class": "true", "columns": [of_each]}
-    facts = {"columns": [{"name": "died", **shares}, {"name": "ward", **shares}], "rates": rates}
+    facts = {
+        "columns": [{"name": "died", **shares}, {"name": "ward", **shares}],
+        "rates": rates,
+        "released_records": 10_000,
+    }
     drawn = rate_figures(facts)
     assert drawn is not None and drawn[1][0].svg.count('class="bar rest"') == 1
     of_each["share"] = [0.5, 0.35, 0.15]
     drawn = rate_figures(facts)
     assert drawn is not None and 'class="bar rest"' not in drawn[1][0].svg
+
+
+def test_rates_are_sorted_by_how_clearly_they_differ_and_one_outlier_does_not_stretch_all_scales() -> None:
+    shares = {"labels": ["false", "true"], "values": 2, "ordered": False, "synthetic": [0.9, 0.1]}
+    released = {"alike": [0.1, 0.1], "apart": [0.05, 0.2], "extreme": [0.09, 1.0], "hidden": [0.08, 0.12]}
+    stddev = {"alike": 0.001, "apart": 0.005, "extreme": 0.2, "hidden": 0.05}
+    of_each = [
+        {
+            "column": place,
+            "labels": [["g"], ["h"]],
+            "share": [0.5, 0.5],
+            "within": [0.01, 0.01 * place],
+            "released": rates,
+            "stddev": [stddev[name]] * 2,
+            "synthetic": rates,
+        }
+        for place, (name, rates) in enumerate(released.items(), 1)
+    ]
+    rates = {"target": 0, "class": "true", "columns": of_each}
+    columns = [{"name": name, **shares} for name in ("died", *released)]
+    drawn = rate_figures({"columns": columns, "rates": rates, "released_records": 10_000})
+    assert drawn is not None and drawn[2] == "20\N{NO-BREAK SPACE}%"
+    assert [one.title for one in drawn[1]] == ["apart", "extreme", "hidden", "alike"]
+    arrows = [str(one.svg).count("\N{RIGHTWARDS ARROW} 100") for one in drawn[1]]
+    assert arrows == [0, 2, 0, 0]  # as released, and in the synthetic rows
+
+
+def test_columns_with_long_lists_of_categories_are_drawn_behind_the_others() -> None:
+    few, many = ({"labels": list(text), "synthetic": [1 / len(text)] * len(text)} for text in ("ab", "abcdef"))
+    shared = {"type": "t", "values": 2, "ordered": False}
+    columns = [{"name": f"c{n}", **shared, **labels} for n, labels in enumerate((many, few, many, few))]
+    columns.append({**columns[0], "name": "c4", "ordered": True})
+    (one,) = multiples(columns)
+    assert [figure.title for figure in one.first] == ["c1", "c3", "c4", "c0", "c2"]

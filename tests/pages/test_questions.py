@@ -172,9 +172,35 @@ def test_bounds_that_are_the_data_by_their_sources_are_unchecked() -> None:
     card["content"]["sources"] = ["codebook of 2019, page 4", "the data file itself: ages", "minimum of our table"]
     said = text_of(render_statement(card))
     warning = f"2 of 3 sources of the bounds and lists of the {columns} columns are the data or rows by its words"
-    assert f"{asked}: {warning}" in said and f"Warning: {warning}" in said
+    assert f"{asked}: {warning}" in said and said.count(warning) == said.count("ask the operator what they are") == 1
+    assert "Warning: not all are documents, see what to obtain." in untagged(render_statement(card))
     card["content"]["sources"] = ["codebook of 2019, page 4", "questionnaire of the survey, design of its sample"]
     assert asked in text_of(render_statement(card)) and "Warning" not in text_of(render_statement(card))
+
+
+def test_a_retention_without_a_date_is_to_be_obtained() -> None:
+    card, asked = facts(), "a date until when recipients may keep it"
+    for kept, is_asked in (("As long as they like", True), ("Until 2031-12-31", False), ("", False)):
+        card["given"]["recipient_retention"] = kept
+        assert (asked in text_of(render_statement(card))) == is_asked
+
+
+def test_delta_times_the_records_is_said_beside_what_it_should_be() -> None:
+    card = facts()
+    card["content"]["counted"] = 16_032
+    card["hand_off"]["delta"] = 1e-5
+    said = text_of(render_statement(card))
+    assert "delta times that is 0.1603, the records to expect in the open if all of delta went wrong;" in said
+    assert "as a rule it should be far below 1." in said
+    card["hand_off"]["delta"] = 1e-3
+    assert (
+        "delta times that is 16.03" in (said := text_of(render_statement(card))) and "far below 1, and is not." in said
+    )
+
+
+def test_the_statement_says_what_key_signs() -> None:
+    said = untagged(render_statement(facts()))
+    assert "--key KEY (the officer's private key, as openssl genpkey -algorithm ed25519 makes it)" in said
 
 
 def test_sheet_and_card_say_of_presence_and_of_values_what_the_statement_does() -> None:

@@ -26,6 +26,18 @@ def test_every_small_picture_is_one_of_a_large_one_of_the_same_name() -> None:
     assert begin < strip < page.index('id="use"')
 
 
+def test_the_small_picture_of_all_pairs_fills_its_box_with_the_squares_alone() -> None:
+    page = page_of()
+    (part,) = re.findall(r'href="#map-of-pairs"><svg viewBox="([^"]+)" preserveAspectRatio="none"', page)
+    left, top, width, height = map(float, part.split())
+    (large,) = re.findall(r'<svg id="map-of-pairs" .*?</svg>', page, re.DOTALL)
+    squares = re.findall(r'class="heat[^"]*" d="([^"]+)"', large)
+    places = [tuple(map(float, place)) for d in squares for place in re.findall(r"M([\d.]+) ([\d.]+)", d)]
+    inside = [(x, y) for x, y in places if y < top + height]
+    assert left == min(x for x, _ in inside) == 0 and min(y for _, y in inside) >= top - 0.1
+    assert max(x for x, _ in inside) > width / 2 and page.count('preserveAspectRatio="none"') >= 1
+
+
 def test_a_report_without_pairs_has_small_pictures_of_its_columns_alone() -> None:
     page = page_of("pairs", "rates")
     assert 'href="#map-of-pairs"' not in page and 'href="#column-0"' in page

@@ -284,3 +284,16 @@ def test_columns_that_are_off_by_more_than_their_noise_and_categories_that_no_ro
 
 def test_a_report_that_says_nothing_of_columns_or_is_noise_has_no_such_list() -> None:
     assert uses({"columns": []}) is None and uses({**report(column("a", 0.01)), "drowned": "lost"}) is None
+
+
+def test_names_that_a_sentence_leaves_out_stand_in_the_whole_sentences_and_the_other_sentences_do_not() -> None:
+    names = [f"c{n}" for n in range(12)]
+    pairs = [[n, n + 1, 0, 0, 0, 0.01, *KEPT] for n in range(6)]
+    abridged = uses(report(*(column(name, 0.01) for name in names), distances=pairs))
+    assert abridged is not None and abridged.whole is not None
+    assert "and 4 more" in said(abridged.good) and "and 3 more" in said(abridged.good)
+    assert len(abridged.whole.good) == 2 and "more" not in said(abridged.whole.good)
+    assert all(name in said(abridged.whole.good[:1]) for name in names)
+    assert "c5 with c6" in abridged.whole.good[1] and abridged.whole.care == abridged.whole.never == ()
+    short = uses(report(*(column(name, 0.01) for name in names[:8])))
+    assert short is not None and short.whole is None
