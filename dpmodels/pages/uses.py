@@ -125,7 +125,7 @@ def _pairs(report: Facts) -> dict[tuple[int, int], float]:
 
 
 def _columns(known: Known, above: float, most: float) -> Iterator[str]:
-    if names := [name for name, error in known.errors.items() if above < error <= most]:
+    if names := [name for name, error in known.errors.items() if above < error <= most][::-1]:
         yield f"shares and quantiles of {known.named(names)} ({_bound(known.errors, names, above, most)})"
 
 
@@ -207,13 +207,21 @@ def _figures(known: Known, above: float, most: float) -> Iterator[str]:
     words, worst = dict[tuple[str, ...], list[str]](), dict[tuple[str, ...], float]()
     for figure in FIGURES:
         stated = [one for one in known.report["columns"] if _is_known(one, figure)]
-        errors = {one["name"]: relative_error(one, figure) for one in stated}
+        errors = {one["name"]: max(relative_error(one, figure), _hidden(one, figure)) for one in stated}
         names = tuple(name for name, error in errors.items() if above < error <= most)
         words.setdefault(names, []).extend(FIGURES[figure])
         worst[names] = max([worst.get(names, 0.0), *(errors[name] for name in names)])
     for names in filter(None, words):
         bound = f"of up to {percent_up(worst[names])}" if most < math.inf else f"of more than {percent(above)}"
         yield f"{known.named(words[names])} of {known.named(names)} (errors {bound} are to be expected)"
+
+
+def _hidden(column: Facts, figure: str) -> float:
+    """Return how far values that noise may hide can put a mean off, as a part of it; 0 where a report warns of none."""
+    unseen, mean = column.get("unseen", {}), abs(float(column["mean"]["estimate"]))
+    if figure != "mean" or "far" not in unseen or not mean:
+        return 0.0
+    return float(max(abs(end - column["mean"]["estimate"]) for end in unseen["means"]) / mean)
 
 
 def _is_known(column: Facts, figure: str) -> bool:
@@ -349,8 +357,10 @@ def _rates(known: Known, above: float, most: float) -> Iterator[str]:
         worst[name] = worst_rate(one)
         parts[name] = max(least, worst[name] / max(part, 1e-300))
     if names := [name for name in sorted(parts, key=parts.__getitem__) if above < parts[name] <= most]:
-        of_all = part if most == math.inf else max(map(worst.__getitem__, names))
-        bound = f"{'beyond' if most == math.inf else 'within'} {percent_up(of_all)[:-1].strip()} points"
+        bound = f"within {percent_up(max(map(worst.__getitem__, names)))[:-1].strip()} points"
+        if most == math.inf:
+            points = percent_up(part)[:-1].strip()
+            bound = f"off by {points} points or more, as much as the rate {'is' if whole <= 0.5 else 'lacks'}"
         said = f"rates of {target['name']} = {rates['class']}, {percent(whole)} of all"
         yield f"{said}, by {known.named(names)} ({bound})"
 

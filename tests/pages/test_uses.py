@@ -204,7 +204,9 @@ def test_rates_are_sorted_by_what_they_are_within_of_the_rate_of_all_rows() -> N
     assert "rates of a = true, 10 % of all, by b and e (within 2 points)" in said(sorted_rates.good)
     assert "rates of a = true, 10 % of all, by f and c (within 5 points)" in said(sorted_rates.care)
     assert "rates of a = true, 10 % of all, by h (within 7 points)" in said(sorted_rates.care)
-    assert "rates of a = true, 10 % of all, by d and g (beyond 10 points)" in said(sorted_rates.never)
+    assert "rates of a = true, 10 % of all, by d and g (off by 10 points or more, as much as the rate is)" in said(
+        sorted_rates.never
+    )
     assert "rates in the pale groups, which have few rows or are known worst (some of e)" in said(sorted_rates.never)
 
 
@@ -235,6 +237,15 @@ def test_means_whose_errors_are_small_beside_them_are_of_use() -> None:
     words = "means, totals and 99 % quantiles of"
     assert f"{words} age (errors of up to 2.1 % are to be expected)" in said(sorted_columns.good)
     assert f"{words} pay (errors of up to 9 % are to be expected)" in said(sorted_columns.care)
+
+
+def test_a_mean_is_known_no_better_than_values_that_noise_hides_leave_it() -> None:
+    mean = {"estimate": 2.7, "expected_error": 0.02}
+    days = column("days", 0.01, ordered=True, quantiles_within=0.01, mean=mean, p99=mean, avoid=["p99"])
+    known = uses(report(days))
+    hidden = uses(report({**days, "unseen": {"means": [2.6, 3.1], "far": True}}))
+    assert known is not None and "means and totals of days (errors of up to 0.75 %" in said(known.good)
+    assert hidden is not None and "means and totals of days (errors of up to 15 %" in said(hidden.care)
 
 
 def test_quantiles_of_a_column_that_is_mostly_zeros_are_said_of_its_other_values() -> None:
