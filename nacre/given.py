@@ -64,8 +64,7 @@ def draft_schema(
     it describes several; ``sample`` is a file of rows that are public. ``types`` are those that you know:
     ``{"age": "integer:0:120", "ward": "categorical:north|south", "income": "number?"}``, where ``?`` stands for nulls.
     With ``discover_all``, what ``nacre schema discover`` can release under a charge is marked for it. ``name`` is that
-    of the data set and of its account; without it a draft of files is called as they are, and that of frames has a
-    TODO, for frames have no name.
+    of the data set and of its account; without it a draft of frames has a TODO there.
 
     Privacy: reads names and types of the data alone. Fill the TODOs in from what is public, never from the data.
 
