@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from dpmodels.authoring import draft, lint, tree_draft
+from dpmodels.authoring.facts import TODO
 from dpmodels.authoring.header import DoubtfulNames
 from dpmodels.codec.names import RULE
 from dpmodels.contract.schema import Schema as Schema
@@ -51,6 +52,7 @@ def draft_schema(
     accept_suggestions: bool = False,
     types: str | Mapping[str, str] = "",
     discover_all: bool = False,
+    name: str = "",
 ) -> str:
     """Write the YAML of a schema from column names and types; what nothing public says is left as a TODO.
 
@@ -61,7 +63,8 @@ def draft_schema(
     the data are not written. ``document`` is public documentation of the columns (docs/schema.md), of ``table`` where
     it describes several; ``sample`` is a file of rows that are public. ``types`` are those that you know:
     ``{"age": "integer:0:120", "ward": "categorical:north|south", "income": "number?"}``, where ``?`` stands for nulls.
-    With ``discover_all``, what ``nacre schema discover`` can release under a charge is marked for it.
+    With ``discover_all``, what ``nacre schema discover`` can release under a charge is marked for it. ``name`` is that
+    of the data set and of its account; without it a draft of frames has a TODO there.
 
     Privacy: reads names and types of the data alone. Fill the TODOs in from what is public, never from the data.
 
@@ -69,8 +72,10 @@ def draft_schema(
         NacreError: the table cannot be read, or its names may be values.
     """
     documented, public = (None if file is None else Path(file) for file in (document, sample))
-    sources = draft.PublicFacts(documented, public, table, accept_suggestions, types, discover_all)
-    if (path := path_of(data)) is not None:
+    path = path_of(data)
+    title = name or (TODO if path is None else "")
+    sources = draft.PublicFacts(documented, public, table, accept_suggestions, types, discover_all, title)
+    if path is not None:
         return tree_draft.draft_all(path, header, sources)
     sensitive = Sensitive(data)
     del data  # a traceback of what follows shows no rows

@@ -12,6 +12,8 @@ from dpmodels.errors import ArtifactError
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dpmodels.pages.relations import Relation
+
 FRAME = "width:100%;height:45rem;border:1px solid #8884"
 OF_COLUMNS = ("column", "quantiles_within", "shares_within", "distance_to_release", "expected_distance", "verdict")
 OF_RATES = ("rate_of", "column", "group", "released", "within", "synthetic", "share")
@@ -19,6 +21,7 @@ OF_MEANS = ("column", "released", "within", "synthetic", "at_least", "at_most", 
 """What the columns of the frames are called."""
 OPEN = "noise leaves the {} open"
 FAR = "noise may hide values that put the mean far off"
+WIDER = "noise may hide values that put the mean beyond `within`: use `at_least` and `at_most`"
 AVOID = "use no {}: `facts` has the column's warning"
 CUT = "values beyond discovered bounds were set to them, so the errors are larger"
 
@@ -28,7 +31,8 @@ class Report:
 
     What it says is in ``facts``, and as frames in ``columns``, ``means``, ``rates`` and ``pairs``: each is a pandas
     DataFrame with a row for each figure, none where the report has no such figures. ``within`` and ``…_within`` are
-    what a figure of the synthetic rows is off by at most in nineteen releases of twenty, from that of the real rows.
+    what a figure of the synthetic rows is off by at most in nineteen releases of twenty, from that of the real rows;
+    in ``means`` they are 1.96 times the error to expect of a released figure.
 
     Attributes:
         path: the page; its facts are beside it, in ``report.json``.
@@ -69,7 +73,8 @@ class Report:
           1.96 times the error to expect (``facts`` has it), and NaN where noise leaves the mean open;
         - ``at_least`` and ``at_most``, what the mean could be where noise may hide values far away, otherwise NaN;
         - ``p99_released`` and ``p99_within``, the same of the value that one row of a hundred exceeds;
-        - ``reason`` says why a figure is not to be relied on, and is empty where it is.
+        - ``reason`` says why a figure, or ``within``, is not to be relied on, and is empty where nothing speaks
+          against them.
 
         Units: those of the column.
         """
@@ -104,6 +109,9 @@ class Report:
         A row for each pair of ``facts["pairs"]["distances"]``, with names in place of numbers:
 
         - ``first`` and ``second``, the columns;
+        - ``relation``: ``kept`` if the two depend on each other for certain, and about as strongly in the synthetic
+          rows; ``weaker`` if less so there; ``likely`` if that stands out of the noise less clearly, so that one in ten
+          of these may be noise; ``hidden`` if noise hides whether they do; empty of earlier layouts;
         - ``expected_distance``, by noise alone; ``distance_to_release`` of the synthetic rows;
           ``noise_distance_95``, which noise exceeds in one release of twenty; ``distance_within``, within what the
           pair is;
@@ -113,13 +121,16 @@ class Report:
 
         Units: total variation, 0 to 1. Earlier layouts have fewer columns.
         """
+        from dpmodels.pages.relations import likely_relations, relations
         from dpmodels.report.pair import FIGURES
 
+        every, likely = relations(self.facts), likely_relations(self.facts)
+        verdicts = {pair: _verdict(relation, pair in likely) for pair, relation in every.items()}
         names = [column["name"] for column in self.facts.get("columns", ())]
         listed = (self.facts.get("pairs") or {}).get("distances", ())
-        rows = [[names[one], names[other], *figures] for one, other, *figures in listed]
-        known = FIGURES[: len(rows[0]) - 2] if rows else FIGURES
-        return _frame(rows, ["first", "second", *known])
+        rows = [[names[one], names[other], verdicts.get((one, other), ""), *figures] for one, other, *figures in listed]
+        known = FIGURES[: len(rows[0]) - 3] if rows else FIGURES
+        return _frame(rows, ["first", "second", "relation", *known])
 
     @property
     def html(self) -> str:
@@ -133,6 +144,13 @@ class Report:
         """Embed the page in a frame that cannot run scripts, open windows or read the notebook."""
         title = escape(f"Report on synthetic data: {self.facts['data_set']}")
         return f'<iframe title="{title}" sandbox="" style="{FRAME}" srcdoc="{escape(self.html)}"></iframe>'
+
+
+def _verdict(relation: "Relation", is_likely: bool) -> str:
+    """Return a page's word for a relation."""
+    if relation.is_kept:
+        return "kept"
+    return "weaker" if relation.is_certain else "likely" if is_likely else "hidden"
 
 
 def _of_column(column: Mapping[str, Any]) -> Iterator[Any]:
@@ -153,6 +171,7 @@ def _of_mean(column: Mapping[str, Any]) -> list[Any]:
     from dpmodels.report.within import NORMAL_95
 
     unseen = column.get("unseen", {})
+    could_be = unseen.get("means", (float("nan"),) * 2)
     errors = [error_of(column, figure) for figure in ("mean", "p99")]
     mean, p99 = (float("nan") if error is None else NORMAL_95 * error for error in errors)
     doubted = [name for name in ("mean", "total", "p99") if name in column.get("avoid", ())]
@@ -160,14 +179,19 @@ def _of_mean(column: Mapping[str, Any]) -> list[Any]:
         AVOID.format(" and no ".join(doubted)): bool(doubted),
         OPEN.format("mean"): errors[0] is None,
         FAR: "far" in unseen,
+        WIDER: "far" not in unseen and _exceeds(could_be, column["mean"]["estimate"], mean),
         OPEN.format("99 % quantile"): errors[1] is None,
         CUT: bool(column.get("discovered_bounds")),
     }
     synthetic = column["mean"].get("synthetic", float("nan"))  # reports of page layouts up to 6 have none
-    could_be = unseen.get("means", (float("nan"),) * 2)
     quantile = column["p99"]["estimate"], p99
     reason = "; ".join(reason for reason, holds in said.items() if holds)
     return [column["name"], column["mean"]["estimate"], mean, synthetic, *could_be, *quantile, reason]
+
+
+def _exceeds(could_be: Sequence[float], mean: float, within: float) -> bool:
+    """Tell whether a mean could be, for all that noise may hide, beyond what it is said to be within."""
+    return min(could_be) < mean - within or max(could_be) > mean + within
 
 
 def _frame(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> "pd.DataFrame":

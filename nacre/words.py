@@ -13,7 +13,16 @@ from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeVar
 
 from dpmodels import amounts
-from dpmodels.errors import BudgetExhausted, DataError, NacreError, Unsuitable, in_words, in_words_of, near
+from dpmodels.errors import (
+    BudgetExhausted,
+    DataError,
+    NacreError,
+    SchemaError,
+    Unsuitable,
+    in_words,
+    in_words_of,
+    near,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -49,6 +58,10 @@ CALLS = {
     "verify": "nacre.verify(FOLDER)",
 }
 """What does in Python the same as a command that a message names, by the command's words."""
+OF_FRAMES = "nacre.synthesize(frame, schema, epsilon=EPSILON, delta=DELTA)"
+"""What makes a copy of a frame, which others call a fit."""
+EXAMPLES = {"epsilon": "1", "delta": "1e-5"}
+"""What may stand for arguments that have no default."""
 SEEN = (
     "; what it calls them may be values and is not printed: of a frame "
     "`set(frame.columns) - set(nacre.load_schema(schema).columns)` shows them to you, of files "
@@ -132,8 +145,20 @@ def _in_sentences(home: Any, url: Any) -> Iterator[None]:
     except DataError as fault:
         from dpmodels.codec.encode import LISTED
 
-        fault.args = (str(fault).replace(LISTED, SEEN),)
+        rules = f"the data breaks {len(fault.faults)} rules of its schema"
+        fault.args = (_one_a_line(fault, fault.faults, rules).replace(LISTED, SEEN),)
         raise
+    except SchemaError as fault:
+        fault.args = (_one_a_line(fault, [str(each) for each in fault.faults], ""),)
+        raise
+
+
+def _one_a_line(error: NacreError, faults: Sequence[str], instead: str) -> str:
+    """Return what an error says; of several faults with each in a line below it."""
+    text, several = str(error), "; ".join(faults)
+    if len(faults) < 2 or several not in text:
+        return text
+    return "\n  ".join([f"{text.replace(several, instead).rstrip(' :')}:", *faults])
 
 
 def in_a_sentence(refusal: NacreError, home: Any, url: Any) -> str:
@@ -175,7 +200,8 @@ def _unfit(function: Callable[..., Any], args: tuple[Any, ...], keywords: Mappin
     try:
         given = declared.bind(*args, **keywords).arguments
     except TypeError as error:
-        return TypeError(f"{function.__name__}() {_unexpected(declared, keywords) or error}")
+        fault = _unexpected(declared, keywords) or _too_many(declared, args) or str(error)
+        return TypeError(f"{function.__name__}() {fault}")
     required = {name for name, one in declared.parameters.items() if one.default is Parameter.empty}
     for name, value in {**given, **given.get("settings", {})}.items():
         kinds, rule = KINDS.get(name, ((object,), ""))
@@ -187,7 +213,9 @@ def _unfit(function: Callable[..., Any], args: tuple[Any, ...], keywords: Mappin
 
 
 def _meant(name: str, value: object) -> str:
-    """Say what to write for a number that was given as text, or true and false as text or a number."""
+    """Say what to write for a number that was given as text, or true and false as text or a number, or for a fit."""
+    if name == "release" and hasattr(value, "columns"):
+        return f": to copy a frame, write `{OF_FRAMES}`"
     if name in SWITCHES or not isinstance(value, str):
         return ""
     whole, number = KINDS[name] == WHOLE, KINDS[name] == NUMBER
@@ -202,3 +230,15 @@ def _unexpected(declared: Signature, keywords: Mapping[str, Any]) -> str:
         if name not in declared.parameters:
             return f"got an unexpected keyword argument {name!r}{near(name, declared.parameters)}"
     return ""
+
+
+def _too_many(declared: Signature, args: Sequence[object]) -> str:
+    """Say which arguments a function takes by name alone, if it was given more without; empty if it was not."""
+    parameters = declared.parameters.values()
+    unnamed = [one.name for one in parameters if one.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    if len(args) <= len(unnamed) or any(one.kind is Parameter.VAR_POSITIONAL for one in parameters):
+        return ""
+    required = [one.name for one in parameters if one.kind is Parameter.KEYWORD_ONLY and one.default is one.empty]
+    written = ", ".join(f"{name}={EXAMPLES.get(name, '...')}" for name in required)
+    written = f": write {written}" if written else ""
+    return f"takes {' and '.join(unnamed) or 'nothing'} without a name, and whatever else by name{written}"

@@ -1,7 +1,7 @@
 """One column of a draft: what its type in the file and its documentation make of it, with a TODO for what is open."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -16,6 +16,7 @@ from dpmodels.contract.base import APART, ColumnFaults, described, is_text
 from dpmodels.contract.columns import Column
 from dpmodels.contract.discovery import MARKABLE, WORD
 from dpmodels.contract.remarks import is_open_amount
+from dpmodels.contract.written_conditions import ANSWERS
 
 COLUMN: TypeAdapter[Any] = TypeAdapter(Column)
 TYPES = {
@@ -193,6 +194,8 @@ def _joined(stated: Keys, facts: Facts) -> tuple[Keys, list[str]]:
     nullable = {"nullable": True} if facts.nullable else {}
     if type_name == "identifier" and kind in ("integer", "categorical", TODO):
         return {"type": "identifier"}, []
+    if kind == "categorical" and type_name == "boolean" and _are_answers(facts.values):
+        return {"type": "boolean", **nullable}, []  # text of yes and no, y and n, true and false is read as such
     if facts.values is not None and kind != "boolean":
         values = _values(facts, kind)
         if values is None:
@@ -218,6 +221,11 @@ def _joined(stated: Keys, facts: Facts) -> tuple[Keys, list[str]]:
         remarks = [f"documented as {facts.kind}, which is not what the file holds"] if differ else []
         keys = dict(stated)
     return {**keys, **_bounds(keys, facts), **nullable}, remarks
+
+
+def _are_answers(values: Sequence[Any] | None) -> bool:
+    """Tell whether a run reads each of some values as true or false; of values that nobody lists it is taken for so."""
+    return values is None or {str(value).lower() for value in values} <= ANSWERS.keys()
 
 
 def _unfilled(type_name: str, facts: Facts) -> Keys:

@@ -62,6 +62,9 @@ DOCUMENTED = """\
 """
 
 
+OF_NAME = "  # of the data set, and of the account that pays for all releases of it: lowercase letters, digits and _"
+
+
 @dataclass(frozen=True)
 class PublicFacts:
     """What is public of the columns beside their names and types.
@@ -72,6 +75,7 @@ class PublicFacts:
         accept: whether suggestions by name and type are taken without another word.
         types: types of columns that a person gives, as ``age=integer:0:120? ward=categorical:north|south`` or by name.
         discover: whether what a discovery can fill in is marked for it.
+        name: of the data set, or TODO; by default what its place is called.
     """
 
     document: Path | None = None
@@ -80,6 +84,7 @@ class PublicFacts:
     accept: bool = False
     types: str | Mapping[str, str] = ""
     discover: bool = False
+    name: str = ""
 
     def sources(self, data: str | None) -> list[Source]:
         """Read the files, none of which may be the data, or lie in its folder.
@@ -137,7 +142,7 @@ def draft(
     how = (public_facts.accept, public_facts.discover)
     columns = {name: drafted(name, types[name], facts.get(name, Facts()), *how) for name in types}
     untyped = are_untyped(columns, types)
-    lines = _lines(title, columns, sources, editor, untyped)
+    lines = _lines(public_facts.name or title, columns, sources, editor, untyped)
     return doubted_draft("\n".join(lines)) if doubted else "\n".join(lines)
 
 
@@ -206,13 +211,18 @@ def _lines(
         yield f"# yaml-language-server: $schema={editor}"
     yield (INTRODUCTION + (UNTYPED if untyped else "") + (DOCUMENTED if sources else "")).rstrip()
     yield from unread_lines(sources)
-    yield f"name: {title}"
+    yield name_line(title)
     yield f"unit: record  # {_unit(columns)}"
     yield "# target: COLUMN  # what the rows should teach to predict from the others, if anything"
     if sources:
         yield yaml_text({"sources": [source.origin for source in sources]}).rstrip()
     yield from (lines := [*column_lines(columns)])
     yield TYPES + OF_ROWS + OF_DATES * ("\n".join(lines).count("type: datetime") > 1)
+
+
+def name_line(title: str) -> str:
+    """Return the line that names the data set; frames have no name, and those of one name share an account."""
+    return yaml.safe_dump({"name": title}, default_flow_style=False).rstrip() + (OF_NAME if title == TODO else "")
 
 
 def unread_lines(sources: Sequence[Source]) -> Iterator[str]:

@@ -64,6 +64,11 @@ SINCE = (
     r"( (since|until|till|to|from|between|before|after|in|on|of|at|past|as|with|without|employed|overdue|late) ?.*)?"
 )
 """What may follow a span of time without being what the name is about: days since the last visit."""
+ANY_YEAR = (
+    r"(.* )?(first|second|third|fourth|fifth|sixth|last|next|prior|previous|past|current|this|that|each|every|per|a"
+    r"|one|\d+( (st|nd|rd|th))?) year$"
+)
+"""Names of what is counted or paid in a year, or of its place among several, which is no calendar year."""
 DAYS_OF_A_CENTURY = 36_525
 COUNT: Mapping[str, Any] = _integer(0, 1000, scale="log", outside="clip")
 
@@ -113,7 +118,7 @@ BY_NAME: tuple[tuple[str, Mapping[str, Any], str], ...] = (
         "an age in years",
     ),
     (
-        r"(?!.*\b(km|kms|miles|mileage|kwh|hours|amount|cost|premium|income|per)\b)"
+        rf"(?!{ANY_YEAR})(?!.*\b(km|kms|miles|mileage|kwh|hours|amount|cost|premium|income|per)\b)"
         r"(.* )?year( (of|built|made|opened|founded|started|joined|hired|renovated)\b.*)?",
         _integer(1900, 2100),
         "a year",

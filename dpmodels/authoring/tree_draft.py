@@ -23,6 +23,7 @@ from dpmodels.authoring.draft import (
     comment,
     doubted_draft,
     draft,
+    name_line,
     named,
     unread_lines,
 )
@@ -101,7 +102,7 @@ def draft_all(
         doubted |= are_doubted(table.location, unknown, 0 if table.facts else table.least - len(typed), affirmed)
     given = read_types(public.types, [f"{name}.{one}" for name, table in tables.items() for one in table.types])
     tables = {name: _with_types(name, table, given) for name, table in tables.items()}
-    text = "\n".join(_lines(title_of(str(data)), tables, sources, public, editor))
+    text = "\n".join(_lines(public.name or title_of(str(data)), tables, sources, public, editor))
     return doubted_draft(text) if doubted else text
 
 
@@ -187,7 +188,7 @@ def _lines(
     yield (INTRODUCTION + JOINS + (UNTYPED if untyped else "") + (DOCUMENTED if sources else "")).rstrip()
     yield from unread_lines(sources)
     yield from (f"# source: {source.origin}" for source in sources)
-    yield f"name: {title}"
+    yield name_line(title)
     yield "tables:"
     for name in proposed.order:
         yield f"  {name}:"

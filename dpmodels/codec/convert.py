@@ -33,6 +33,7 @@ MISSING = ("NoneType", "NaTType", "NAType")
 NUMBERS = (int, float, Decimal)
 FAMILIES = (bool, str, bytes, date, time, timedelta, UUID)
 """Further types of which one column holds one alone, as it does moments with and without a time zone."""
+COMMAS = 'read its file with `read_csv(..., decimal=",")` if it has decimal commas'
 EXACT_TENS = 22
 """Up to which power of ten is exact as float64: a whole number that is exact, over one of them, is the nearest."""
 
@@ -130,8 +131,9 @@ def _way_out(column: Modelled, dtype: pa.DataType) -> str:
     if _is_clock(dtype):
         return f'; declare it `type: integer` with `dtype: "{dtype}"`, and its bounds as numbers of that unit'
     if is_text(dtype) and isinstance(column, Continuous):
-        what, call = ("dates", "to_datetime") if isinstance(column, Datetime) else ("numbers", "to_numeric")
-        return f"; turn it into {what}, as pandas.{call} does"
+        if isinstance(column, Datetime):
+            return "; turn it into dates, as pandas.to_datetime does"
+        return f"; turn it into numbers, as pandas.to_numeric does, or {COMMAS}"
     if isinstance(column, Datetime) and pa.types.is_timestamp(dtype) and dtype.tz is not None:
         return '; say so, as in `dtype: "timestamp[us, tz=UTC]"`, with a `resolution` and with bounds in UTC'
     return ""

@@ -14,10 +14,12 @@ from dpmodels.contract.schema import Schema
 
 ROW_COUNT = "ExpectTableRowCountToBeBetween"
 NOT_NULL = "ExpectColumnValuesToNotBeNull"
+MORE_NULLS = f"{NOT_NULL} in most rows"
 FIXES = {
     "ExpectTableColumnsToMatchSet": "give the data the columns of the schema, or the schema those of the data",
     ROW_COUNT: "see that the file is whole, or correct `rows` in the schema",
     NOT_NULL: "write `nullable: true` in the schema",
+    MORE_NULLS: "raise its `max_null_share` in the schema",
     "ExpectColumnValuesToBeBetween": "correct the values, widen `min` and `max` from what is public, or write "
     "`outside: clip`",
     "ExpectColumnValuesToBeInSet": "correct the values (upper and lower case and spaces count), add to `values` "
@@ -26,7 +28,6 @@ FIXES = {
 }
 """What to do about a broken expectation."""
 FIXES_OF_ROWS = {
-    NOT_NULL: ", or raise its `max_null_share`",
     "ExpectColumnValuesToBeBetween": " or `outside: reject-row`",
     "ExpectColumnValuesToBeInSet": " or `outside: reject-row`",
 }
@@ -66,7 +67,8 @@ class Rule:
     def fix(self, of_users: bool) -> str:
         """Say what to do about a table that breaks it; a bound or a list is widened from public knowledge alone."""
         whole = self.arguments.get("value_set") == [True]  # an image, or a column that follows from others
-        remedy = FIXES.get("" if whole else self.expectation, "correct the rows, or what the schema says of them")
+        kind = MORE_NULLS if self.expectation == NOT_NULL and "mostly" in self.arguments else self.expectation
+        remedy = FIXES.get("" if whole else kind, "correct the rows, or what the schema says of them")
         return f"to fix it: {remedy}" + ("" if of_users or whole else FIXES_OF_ROWS.get(self.expectation, ""))
 
     def __str__(self) -> str:

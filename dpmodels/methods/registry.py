@@ -8,7 +8,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ValidationError
 
 from dpmodels.contract.federation import SCORES
-from dpmodels.errors import InvalidArgument, refused
+from dpmodels.errors import InvalidArgument, near, refused
 from dpmodels.generators.image_matching import MatchingSpec
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.reconstruction import TrainingSpec
@@ -125,7 +125,10 @@ def system_of(
         InvalidArgument: there is no such method, or it lacks a setting or refuses its value.
     """
     if method not in among:
-        raise InvalidArgument("method", method, f"be one of {', '.join(among)}")
+        names, meant = ", ".join(among), near(method, among)
+        raise InvalidArgument(
+            "method", method, f"be a method{meant} There are {names}" if meant else f"be one of {names}"
+        )
     entry = METHODS[method]
     try:
         spec = entry.measurement.model_validate(dict(measurement))

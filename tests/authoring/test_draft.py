@@ -241,6 +241,22 @@ def test_no_odd_fact_ends_a_draft(found: pa.DataType | None) -> None:
             assert made.keys["type"] in ("TODO", *KINDS) and isinstance(made.remarks, tuple)
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+def test_text_that_is_documented_as_boolean_is_boolean_since_a_run_reads_it_so(kind: pa.DataType) -> None:
+    for values in (None, (False, True), ("Yes", "no"), ("y", "n")):
+        made = drafted("works", kind, Facts(kind="boolean", values=values, nullable=True))
+        assert made.keys == {"type": "boolean", "nullable": True} and not made.remarks
+    assert drafted("works", kind, Facts(kind="boolean", values=("1", "2"))).keys["values"] == ["1", "2"]
+
+
+def test_a_type_that_says_yes_or_no_goes_before_the_type_of_a_text_column(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"works": ["yes", "no"], "age": [4, 5]}), tmp_path / "t.parquet")
+    (tmp_path / "d.csv").write_text("name,type\nworks,boolean\n")
+    for facts in (PublicFacts(types="works=boolean"), PublicFacts(document=tmp_path / "d.csv")):
+        text = draft(tmp_path / "t.parquet", public_facts=facts)
+        assert "works: {type: boolean}" in text and "not what the file holds" not in text
+
+
 def test_what_cannot_be_used_is_told() -> None:
     assert "not read: a CHECK" in drafted("x", pa.int64(), Facts(unread=("a CHECK",))).remarks
     assert "documented as number, which is not what the file holds" in drafted("x", DAY, Facts(kind="number")).remarks

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from dpmodels.authoring.draft import draft
-from dpmodels.authoring.lint import lint
+from dpmodels.authoring.lint import lint, parse
 from dpmodels.authoring.suggest import suggestion
 from dpmodels.codec.encode import Codec
 from dpmodels.codec.rules import Conditions
@@ -126,6 +126,24 @@ def test_text_for_dates_and_numbers_says_how_pandas_reads_it() -> None:
         with refused(DataError, f"it holds text; turn it into .* as pandas.{call} does") as caught:
             Codec(SCHEMA).check_types(rows.reveal().schema)
         assert "string" not in str(caught.value)
+
+
+def test_text_for_numbers_says_how_decimal_commas_are_read(tmp_path: Path) -> None:
+    rows = load_given(Sensitive(pd.DataFrame({"ward": ["north"], "dose": ["1,5"], "seen": [pd.Timestamp(2024, 5, 1)]})))
+    with refused(DataError, r'or read its file with `read_csv\(..., decimal=","\)`'):
+        Codec(SCHEMA).check_types(rows.reveal().schema)
+    (tmp_path / "t.csv").write_text("dose;ward\n1,5;north\n")
+    assert pd.read_csv(tmp_path / "t.csv", sep=";", decimal=",").dose.dtype == float
+
+
+def test_nulls_that_may_not_be_are_mended_by_what_the_column_has() -> None:
+    text = (
+        "name: t\nunit: record\ncolumns:\n  a: {type: boolean}\n  b: {type: boolean, nullable: true, max_null_share: 0}"
+    )
+    schema, _ = parse(text)
+    fixes = {one.column: one.fix(of_users=False) for one in suite_for(schema, raw=True) if "Null" in one.expectation}
+    assert fixes["a"] == "to fix it: write `nullable: true` in the schema"
+    assert fixes["b"] == "to fix it: raise its `max_null_share` in the schema"
 
 
 def test_values_in_other_letters_are_a_cause_that_is_named() -> None:

@@ -23,6 +23,7 @@ CUT = {"scale": "log", "outside": "clip"}
         ("age", WHOLE, 0, 120, {}),
         ("AgeYears", WHOLE, 0, 120, {}),
         ("birth_year", WHOLE, 1900, 2100, {}),
+        ("area_year", WHOLE, 1900, 2100, {}),
         ("month", NUMBER, 1, 12, {}),
         ("sched_hour", WHOLE, 0, 23, {}),
         ("pct_paid", NUMBER, 0, 100, {}),
@@ -120,6 +121,14 @@ def test_a_usual_name_suggests_a_type_where_the_file_says_none(kind: str, names:
     [
         *("page", "update", "statement", "average", "paid", "stage", "message", "idle", "island", "hash", "naming"),
         *("start", "end", "closed", "registered", "loan", "capital", "rating", "water_level", "floor_plan"),
+        *(
+            "credits_first_year",
+            "first_year",
+            "visits_per_year",
+            "claims_last_year",
+            "grade_2nd_year",
+        ),
+        *("drinks_a_year", "third_year", "absences_prior_year", "each_year", "NextYear"),
         *("n_stage", "prior_illness", "year_end", "growth_rate", "change_pct", "no_show", "holidays"),
     ],
 )

@@ -193,7 +193,8 @@ def test_the_command_says_what_it_took_a_folder_for(folder: Path) -> None:
 def test_python_drafts_a_dictionary_of_frames(folder: Path) -> None:
     frames = {name: table.to_pandas() for name, table in TABLES.items()}
     text = nacre.draft_schema(frames)
-    assert "name: data" in text and text.count("parent_key: TODO") == 3
+    assert "\nname: TODO  # of the data set, and of the account" in text and text.count("parent_key: TODO") == 3
+    assert "\nname: firms\n" in nacre.draft_schema(frames, name="firms")
     assert nacre.draft_schema(folder).count("parent_key: TODO") == 3
     by_value = {PLANTED.lower().replace("-", "_"): frames["item"], "b": frames["item"]}
     with refused(DataError, "the frames have all the same columns", column="") as caught:

@@ -189,7 +189,7 @@ def refused_schema(folder: Path) -> str:
         ({"target_epsilon": None}, "--epsilon is missing (privacy.target_epsilon in a configuration file)"),
         ({"rows": 0}, "rows=0 must"),
         ({"seed": -1}, "seed=-1 must"),
-        ({"method": "perl"}, "method=perl must be one of nacre"),
+        ({"method": "perl"}, "method=perl must be a method; did you mean `pearl`? There are nacre"),
         ({"device": "cuda"}, "device=cuda must be auto or one that this machine has: cpu"),
     ],
 )

@@ -81,7 +81,12 @@ def test_python_is_spoken_to_in_keyword_arguments(tmp_path: Path) -> None:
         (lambda: nacre.Result(GOLDEN / "FORMAT-1" / "hand-off").export(GOLDEN), "already"),
         (lambda: nacre.Result(GOLDEN / "FORMAT-1" / "hand-off").export("x", by="age"), "by=age must be a column"),
         (lambda: nacre.verify("nowhere"), "nowhere does not exist"),
-        (lambda: nacre.load_schema("churn: bool"), "schema as given has"),
+        (lambda: nacre.load_schema("churn: bool"), r"^schema as given has \d+ faults:\n  line 1: [^\n]*(\n  [^\n]+)+$"),
+        (lambda: nacre.load_schema("name: [\n"), "^schema as given: [^\n]*$"),
+        (
+            lambda: nacre.fit(pd.DataFrame({"name": ["Zebulon"]})),
+            r"not DataFrame: to copy a frame, write `nacre\.synthesize\(frame, schema, epsilon=EPSILON, delta=D",
+        ),
     ],
 )
 def test_an_argument_of_a_wrong_kind_is_refused_in_a_sentence(call, said: str) -> None:

@@ -10,7 +10,9 @@ import yaml
 
 import nacre
 from dpmodels.errors import ArtifactError, DataError, NacreError, SchemaError, Unsuitable
+from dpmodels.pages.relations import likely_relations, relations
 from nacre.free import ALIKE, BEYOND, DROWNED, LARGER, WIDE, _means_of, _reasons
+from nacre.reporting import Report
 from tasks.run.store import Run
 from tests.kit.errors import refused
 from tests.kit.support import run_cli, synthesize_words, write_clinic
@@ -109,6 +111,7 @@ def test_columns_means_and_rates_of_a_report_are_frames(home):
         error = one["mean"]["expected_error"]
         assert np.isnan(row.within) if error is None else row.within == pytest.approx(1.96 * error, rel=1e-4)
         assert (row.reason != "") >= (error is None) and row.released == one["mean"]["estimate"]
+        assert row.reason or not (row.at_least < row.released - row.within or row.at_most > row.released + row.within)
     listed = [label for one in facts["rates"]["columns"] for label in one["labels"]]
     assert len(rates) == len(listed) > 3 and rates.group.tolist() == [", ".join(label) for label in listed]
     assert set(rates.rate_of) == {f"sick={facts['rates']['class']}"} and "sick" not in set(rates.column)
@@ -119,17 +122,49 @@ def test_columns_means_and_rates_of_a_report_are_frames(home):
     assert len(report.rates) == len(report.means) == len(report.pairs) == 0 and report.columns.column.tolist() == ["a"]
 
 
+EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
+
+
+def test_pairs_say_in_the_words_of_the_page_whether_a_relation_is_kept() -> None:
+    report = Report(EXAMPLE)
+    every, likely = relations(report.facts), likely_relations(report.facts)
+    names = [column["name"] for column in report.facts["columns"]]
+    said = {(one.first, one.second): one.relation for one in report.pairs.itertuples()}
+    assert len(said) == len(every) and set(said.values()) <= {"kept", "weaker", "likely", "hidden"}
+    for (first, second), one in every.items():
+        word = said[names[first], names[second]]
+        assert (word == "kept") == one.is_kept and (word in ("kept", "weaker")) == one.is_certain
+        assert (word == "likely") == ((first, second) in likely)
+    assert len(set(said.values())) > 1
+
+
+def test_a_mean_that_could_be_beyond_what_it_is_within_says_so() -> None:
+    report = Report(EXAMPLE)
+    means = report.means.set_index("column")
+    row = means.loc["school_years"]
+    assert row.at_least < row.released - row.within and "use `at_least` and `at_most`" in row.reason
+    assert means.loc["age"].reason == "" and np.isnan(means.loc["age"].at_least)
+    (unseen,) = (one["unseen"] for one in report.facts["columns"] if one["name"] == "school_years")
+    unseen["means"] = [row.released - row.within / 2, row.released + row.within / 2]
+    assert report.means.set_index("column").loc["school_years"].reason == ""
+
+
 def test_what_a_report_lists_of_two_columns_has_names_in_python(home):
     report = report_of(home)
     (one, other, *figures), *_ = listed = report.facts["pairs"]["distances"]
     names, pairs = [column["name"] for column in report.facts["columns"]], report.pairs
-    assert len(pairs) == len(listed) > 1 and list(pairs.iloc[0]) == [names[one], names[other], *figures]
+    assert len(pairs) == len(listed) > 1 and list(pairs.iloc[0].drop("relation")) == [
+        names[one],
+        names[other],
+        *figures,
+    ]
+    assert list(pairs)[:3] == ["first", "second", "relation"]
     near = pairs[["expected_distance", "distance_to_release"]].max(axis=1)  # within what a pair is, no less than these
     assert (pairs.distance_within >= near - 1e-6).all() and (pairs.noise_distance_95 > pairs.expected_distance).all()
     assert (pairs.noise_dependence_95 > pairs.noise_dependence).all() and pairs.released_dependence.between(0, 1).all()
     earlier = [row[:6] for row in listed]  # of layouts up to 12
     report.__dict__["facts"] = {**report.facts, "pairs": {"distances": earlier}}
-    assert list(report.pairs) == list(pairs)[:6]
+    assert list(report.pairs) == list(pairs)[:7] and not any(report.pairs.relation)
     report.__dict__["facts"] = {**report.facts, "pairs": None}
     assert len(report.pairs) == 0
 

@@ -89,6 +89,9 @@ def test_the_lines_of_python_in_the_readme_run_as_they_stand(demo: Path) -> None
     exec(block, names)
     made = names["made"]
     assert isinstance(made, nacre.Result) and len(made.table) > 1_000
+    assert nacre.load_schema(SCHEMA).columns == names["schema"].columns and names["schema"].target == "married"
+    assert nacre.ledger("practice").balance("earnings").remaining_epsilon < 3
+    assert len([line for line in block.splitlines() if line]) <= 12
 
 
 def test_every_page_of_the_example_is_compared_and_none_differs() -> None:

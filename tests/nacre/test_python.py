@@ -262,7 +262,10 @@ def test_a_hand_off_that_lacks_a_file_says_so(finished, tmp_path, missing):
 def test_a_draft_has_names_and_types_and_no_value(frame):
     text = nacre.draft_schema(planted(frame))
     assert "ward" in text and PLANTED not in text and "north" not in text and "TODO" in text
-    assert "name: data\n" in text
+    assert "\nname: TODO  # of the data set, and of the account" in text
+    with pytest.raises(nacre.SchemaError, match=r"\n  line [0-9]+: name: is still TODO"):
+        nacre.load_schema(text)
+    assert "\nname: patients_2024\n" in nacre.draft_schema(frame, name="patients_2024")
     doubtful = pd.DataFrame({PLANTED: [1], "7": [2]})
     with pytest.raises(nacre.NacreError, match="may be values") as caught:
         nacre.draft_schema(doubtful)
@@ -318,6 +321,25 @@ def test_a_keyword_that_there_is_not_is_refused_and_shows_no_row() -> None:
         nacre.synthesize(frame, "patients.yaml", epsilon=1, delta=1e-6, rowz=3)
     inside = list(traceback.walk_tb(fault.value.__traceback__))[1:]
     assert inside and all("Zebulon" not in repr(frame.f_locals) for frame, _ in inside)
+
+
+def test_arguments_that_go_by_name_alone_are_named_where_they_are_given_without() -> None:
+    frame = pd.DataFrame({"name": ["Zebulon"]})
+    words = "takes data and schema without a name, and whatever else by name"
+    for extra in ((1,), (1, 1e-5), ("Zebulon",)):
+        with pytest.raises(TypeError, match=rf"^synthesize\(\) {words}: write epsilon=1, delta=1e-5$"):
+            nacre.synthesize(frame, "patients.yaml", *extra)
+    with pytest.raises(TypeError, match=r"^sample\(\) takes run and rows without a name, and whatever else by name$"):
+        nacre.sample("run", 3, 4)
+
+
+def test_several_rules_that_data_breaks_stand_in_lines_of_their_own(frame, tmp_path) -> None:
+    broken = frame.assign(ward=None, age=None)
+    with pytest.raises(nacre.DataError) as caught:
+        nacre.synthesize(broken, SCHEMA_TEXT, **ASKED, home=tmp_path / "home", open=True)
+    first, *faults = str(caught.value).splitlines()
+    assert first.startswith("the data breaks 2 rules of its schema; nothing was charged") and first.endswith(":")
+    assert [fault[:15] for fault in faults] == ["  column age mu", "  column ward m"]
 
 
 def test_an_error_that_names_a_command_or_an_option_names_what_python_has_for_it(frame, tmp_path):
