@@ -53,6 +53,7 @@ def draft_schema(
     types: str | Mapping[str, str] = "",
     discover_all: bool = False,
     name: str = "",
+    target: str = "",
 ) -> str:
     """Write the YAML of a schema from column names and types; what nothing public says is left as a TODO.
 
@@ -64,7 +65,8 @@ def draft_schema(
     it describes several; ``sample`` is a file of rows that are public. ``types`` are those that you know:
     ``{"age": "integer:0:120", "ward": "categorical:north|south", "income": "number?"}``, where ``?`` stands for nulls.
     With ``discover_all``, what ``nacre schema discover`` can release under a charge is marked for it. ``name`` is that
-    of the data set and of its account; without it a draft of frames has a TODO there.
+    of the data set and of its account; without it a draft of frames has a TODO there. ``target`` is the column that
+    rows should teach to predict.
 
     Privacy: reads names and types of the data alone. Fill the TODOs in from what is public, never from the data.
 
@@ -76,7 +78,7 @@ def draft_schema(
     title = name or (TODO if path is None else "")
     sources = draft.PublicFacts(documented, public, table, accept_suggestions, types, discover_all, title)
     if path is not None:
-        return tree_draft.draft_all(path, header, sources)
+        return _with_target(tree_draft.draft_all(path, header, sources), target)
     sensitive = Sensitive(data)
     del data  # a traceback of what follows shows no rows
     with TemporaryDirectory() as folder:
@@ -86,7 +88,12 @@ def draft_schema(
     if not text:
         because = f"a name should {RULE}"
         raise NacreError(f"the column names may be values: {because}; if you know them for names, say header=True")
-    return text
+    return _with_target(text, target)
+
+
+def _with_target(text: str, target: str) -> str:
+    """Name the target of a draft of one table, if there is one."""
+    return text.replace("# target: COLUMN", f"target: {target}", 1) if target else text
 
 
 def path_of(data: object) -> str | None:

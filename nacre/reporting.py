@@ -21,7 +21,6 @@ OF_MEANS = ("column", "released", "within", "synthetic", "at_least", "at_most", 
 """What the columns of the frames are called."""
 OPEN = "noise leaves the {} open"
 FAR = "noise may hide values that put the mean far off"
-WIDER = "noise may hide values that put the mean beyond `within`: use `at_least` and `at_most`"
 AVOID = "use no {}: `facts` has the column's warning"
 CUT = "values beyond discovered bounds were set to them, so the errors are larger"
 
@@ -179,7 +178,6 @@ def _of_mean(column: Mapping[str, Any]) -> list[Any]:
         AVOID.format(" and no ".join(doubted)): bool(doubted),
         OPEN.format("mean"): errors[0] is None,
         FAR: "far" in unseen,
-        WIDER: "far" not in unseen and _exceeds(could_be, column["mean"]["estimate"], mean),
         OPEN.format("99 % quantile"): errors[1] is None,
         CUT: bool(column.get("discovered_bounds")),
     }
@@ -187,11 +185,6 @@ def _of_mean(column: Mapping[str, Any]) -> list[Any]:
     quantile = column["p99"]["estimate"], p99
     reason = "; ".join(reason for reason, holds in said.items() if holds)
     return [column["name"], column["mean"]["estimate"], mean, synthetic, *could_be, *quantile, reason]
-
-
-def _exceeds(could_be: Sequence[float], mean: float, within: float) -> bool:
-    """Tell whether a mean could be, for all that noise may hide, beyond what it is said to be within."""
-    return min(could_be) < mean - within or max(could_be) > mean + within
 
 
 def _frame(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> "pd.DataFrame":

@@ -45,7 +45,8 @@ OF_ROWS = """\
 # Beside columns: constraints: [start <= end, when sick then fee > 0]; rows: {min: 100, max: 1000}; partition: COLUMN.
 """
 OF_DATES = """\
-# A rule start <= end keeps the order of two dates, not how far apart they are. In place of the rule and of end, write
+# A rule start <= end keeps the order of two dates, not a time that is short beside their range, such as a stay of days.
+# In place of the rule and of end, write
 #   days: {type: integer, min: 0, max: 365, computed: "days_between(start, end)"}
 #   end: {type: derived, formula: "add_days(start, days)"}
 """

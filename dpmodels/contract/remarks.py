@@ -29,9 +29,10 @@ MAY_REPEAT = (
 )
 OF_DATES = "` keeps the order of two dates, but not how far apart they are"
 APART = (
-    f"`{{rule}}{OF_DATES}, where that is less than a cell of either. In the schema, two columns in place of this rule "
-    "and of {upper} keep it (docs/validation.md): {name}: {{type: integer, min: {least}, max: {most}, computed: "
-    '"{unit}s_between({lower}, {upper})"}}, and {upper}: {{type: derived, formula: "add_{unit}s({lower}, {name})"}}'
+    f"`{{rule}}{OF_DATES}, where that is less than a cell of either. If that is short beside their range, two columns "
+    "keep it in place of this rule and of {upper} (docs/validation.md): {name}: {{type: integer, min: {least}, "
+    'max: {most}, computed: "{unit}s_between({lower}, {upper})"}}, and {upper}: '
+    '{{type: derived, formula: "add_{unit}s({lower}, {name})"}}'
 )
 WIDE = 1000
 """From which bound on values of a column that begins at 0 are likely to be amounts."""

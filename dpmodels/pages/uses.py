@@ -38,6 +38,8 @@ MOST_PAIRS = 3
 """Pairs that are named."""
 MOST_ABSENT = 4
 """Categories of a column that are named."""
+MOVED = 0.01
+"""Part of the rows that rules have moved from which on it is said."""
 ALL, ALL_PAIRS = 1_000, 100
 """Names, and pairs, in a sentence that is not abridged: a page has no room for those of any table."""
 
@@ -164,7 +166,7 @@ def _with_care(known: Known) -> Iterator[str]:
     if weaker := [one for one in known.relations.values() if one.is_certain and not one.is_kept]:
         said = "relations that are there for certain, and weaker in these rows than as released"
         yield f"{said}: {known.strongest(weaker)}"
-    if moved := farther(known.report):
+    if moved := farther(known.report, MOVED):
         yield f"shares of {known.named(moved)}, which rules of the schema have moved from what was released"
     yield from _figures(known, CLOSE, FAR)
     yield from _figures(known, FAR, math.inf)
@@ -204,16 +206,18 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
 
 def _figures(known: Known, above: float, most: float) -> Iterator[str]:
     """Say of which columns means, and large quantiles, are known to be within so much of themselves."""
-    words, worst = dict[tuple[str, ...], list[str]](), dict[tuple[str, ...], float]()
+    words, worst, hidden = dict[tuple[str, ...], list[str]](), dict[tuple[str, ...], float](), set[str]()
     for figure in FIGURES:
         stated = [one for one in known.report["columns"] if _is_known(one, figure)]
         errors = {one["name"]: max(relative_error(one, figure), _hidden(one, figure)) for one in stated}
+        hidden |= {one["name"] for one in stated if _hidden(one, figure) > relative_error(one, figure)}
         names = tuple(name for name, error in errors.items() if above < error <= most)
         words.setdefault(names, []).extend(FIGURES[figure])
         worst[names] = max([worst.get(names, 0.0), *(errors[name] for name in names)])
     for names in filter(None, words):
         bound = f"of up to {percent_up(worst[names])}" if most < math.inf else f"of more than {percent(above)}"
-        yield f"{known.named(words[names])} of {known.named(names)} (errors {bound} are to be expected)"
+        may_be = "cannot be ruled out" if hidden & {*names} else "are to be expected"
+        yield f"{known.named(words[names])} of {known.named(names)} (errors {bound} {may_be})"
 
 
 def _hidden(column: Facts, figure: str) -> float:
@@ -365,10 +369,10 @@ def _rates(known: Known, above: float, most: float) -> Iterator[str]:
         yield f"{said}, by {known.named(names)} ({bound})"
 
 
-def farther(report: Facts) -> list[str]:
+def farther(report: Facts, least: float = 0.005) -> list[str]:
     """Name the columns that are farther from the release than twice what its noise is from the real rows."""
     measured = [one for one in report.get("columns", ()) if "released" in one and not unresolved(one)]
-    return [one["name"] for one in measured if one["distance_to_release"] > max(2 * one["expected_distance"], 0.005)]
+    return [one["name"] for one in measured if one["distance_to_release"] > max(2 * one["expected_distance"], least)]
 
 
 def absent(column: Facts) -> list[str]:

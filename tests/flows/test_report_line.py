@@ -150,7 +150,7 @@ def test_a_sensitive_zone_that_is_gone_gives_the_line_back_and_the_report_says_s
     assert (facts["charged"]["status"], facts["charged"]["charged"]) == ("lost", False)
     assert facts["privacy"]["total_epsilon"] == facts["privacy"]["spent_epsilon"]
     page = (run.settings.out / "report.html").read_text()
-    assert "Nothing was charged for it" in page and "no statistic of the real rows is on this page" in page
+    assert "Nothing was charged for it" in page and "no exact statistic of the real rows is on this page" in page
     assert "report" not in json.loads((run.settings.out / "manifest.json").read_text())
     assert run_cli("verify", run.settings.out)[0] == 3
 

@@ -266,6 +266,7 @@ def test_a_draft_has_names_and_types_and_no_value(frame):
     with pytest.raises(nacre.SchemaError, match=r"\n  line [0-9]+: name: is still TODO"):
         nacre.load_schema(text)
     assert "\nname: patients_2024\n" in nacre.draft_schema(frame, name="patients_2024")
+    assert "\ntarget: age  # what" in nacre.draft_schema(frame, target="age")
     doubtful = pd.DataFrame({PLANTED: [1], "7": [2]})
     with pytest.raises(nacre.NacreError, match="may be values") as caught:
         nacre.draft_schema(doubtful)
