@@ -169,8 +169,8 @@ def account_for(
     accounts = ledger.accounts()
     if name in {account.name for account in accounts}:
         raise LedgerError(
-            f"account {name} is for other data, or for another unit, than the data set of this name; open one for it: "
-            "nacre ledger open NAME --schema SCHEMA"
+            f"account {name} is for other data than this, or for another unit than {contract.unit}; open one for it by "
+            "another name: nacre ledger open NAME --schema SCHEMA"
         )
     if may_open is MayOpen.NO or (may_open is MayOpen.FIRST and accounts):
         how = f"`nacre ledger open {name} --schema SCHEMA --epsilon EPSILON --delta DELTA` opens it"

@@ -50,7 +50,7 @@ class Scaled(Continuous):
     @property
     def rule(self) -> str:
         low, high = (f"{bound!r}".removesuffix(".0") for bound in (float(self.low), float(self.high)))
-        return f"must lie between {low} and {high}"
+        return f"must lie between {low} and {high}" + f" (it is `{self.computed}`)" * bool(self.computed)
 
     def _zero_faults(self) -> Sequence[tuple[str, str]]:
         if self.zero_inflated and not (self.low <= 0 <= self.high and self.low < self.high):

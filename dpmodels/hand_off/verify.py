@@ -133,12 +133,12 @@ def check_signers(
         return check, None
     if not is_as_written(content):
         check.faults.append(f"{MANIFEST} was changed after it was written: it is not of the digest that it names")
-    check.approved, check.charge_approved = check_approved(manifest, officer, check), manifest.approved is not None
     try:
         approver = manifest.approved.public_key if manifest.approved else ""
         check.agreed = check_agreed(folder, content, officer, approver)
     except (ArtifactError, OSError) as error:
         check.faults.append(str(error))
+    check.approved, check.charge_approved = check_approved(manifest, officer, check), manifest.approved is not None
     return check, None if officer and check.faults else manifest
 
 

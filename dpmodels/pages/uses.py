@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpmodels.contract.remarks import dates_of
+from dpmodels.contract.remarks import FIRST_ROWS, dates_of
 from dpmodels.pages.glance import (
     error_of,
     likely_error,
@@ -38,7 +38,7 @@ MOST_PAIRS = 3
 """Pairs that are named."""
 MOST_ABSENT = 4
 """Categories of a column that are named."""
-MOVED = 0.01
+MOVED = 0.02
 """Part of the rows that rules have moved from which on it is said."""
 ALL, ALL_PAIRS = 1_000, 100
 """Names, and pairs, in a sentence that is not abridged: a page has no room for those of any table."""
@@ -178,6 +178,8 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
     if far := [*lost, *(name for name, error in known.errors.items() if error > FAR)]:
         yield f"questions about {known.named(far)}" + " by itself" * (len(far) == 1)
     yield from _amounts(known, FAR, math.inf)
+    if _has_first_rows(known.report):
+        yield "totals, and how many rows there are: only the first rows of each user are in these"
     for figure, words in FIGURES.items():
         if avoided := [one["name"] for one in columns if figure in one.get("avoid", ()) and one["name"] not in lost]:
             yield f"{known.named(words)} of {known.named(avoided)}"
@@ -212,7 +214,7 @@ def _figures(known: Known, above: float, most: float) -> Iterator[str]:
         errors = {one["name"]: max(relative_error(one, figure), _hidden(one, figure)) for one in stated}
         hidden |= {one["name"] for one in stated if _hidden(one, figure) > relative_error(one, figure)}
         names = tuple(name for name, error in errors.items() if above < error <= most)
-        words.setdefault(names, []).extend(FIGURES[figure])
+        words.setdefault(names, []).extend(FIGURES[figure][: 1 if _has_first_rows(known.report) else None])
         worst[names] = max([worst.get(names, 0.0), *(errors[name] for name in names)])
     for names in filter(None, words):
         bound = f"of up to {percent_up(worst[names])}" if most < math.inf else f"of more than {percent(above)}"
@@ -220,10 +222,15 @@ def _figures(known: Known, above: float, most: float) -> Iterator[str]:
         yield f"{known.named(words[names])} of {known.named(names)} (errors {bound} {may_be})"
 
 
+def _has_first_rows(report: Facts) -> bool:
+    """Tell whether a report is of the first rows of each user alone, so that nothing adds up to what there is."""
+    return any(one.startswith(FIRST_ROWS.split("row")[0]) for one in report.get("cautions", ()))
+
+
 def _hidden(column: Facts, figure: str) -> float:
     """Return how far values that noise may hide can put a mean off, as a part of it; 0 where a report warns of none."""
     unseen, mean = column.get("unseen", {}), abs(float(column["mean"]["estimate"]))
-    if figure != "mean" or "far" not in unseen or not mean:
+    if figure != "mean" or "means" not in unseen or not mean:
         return 0.0
     return float(max(abs(end - column["mean"]["estimate"]) for end in unseen["means"]) / mean)
 

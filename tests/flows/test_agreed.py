@@ -42,7 +42,9 @@ def test_an_officer_signs_that_a_hand_off_may_leave_and_whoever_verifies_it_sees
     code, out, err = run_cli("approve", hand_off, "--key", key, "--yes", "--reason", "DPIA 2026-17")
     assert code == 0 and "you signed that the files of" in out.replace("\n", " "), err
     said = f"on {datetime.now(UTC).date()}, in the words “DPIA 2026-17”, by "
-    assert verify_hand_off(hand_off, officer_key=public).agreed.startswith(f"{said}the officer's key you named")
+    checked = verify_hand_off(hand_off, officer_key=public)  # no officer approved the charge: that of all files counts
+    assert checked.agreed.startswith(f"{said}the officer's key you named") and checked.faults == []
+    assert run_cli("verify", hand_off, "--officer-key", public)[0] == 3  # nobody signed who made it
     agreed = json.loads(run_cli("verify", hand_off, "--json")[1])["may_leave"]
     assert agreed.startswith(f"{said}a key whose SHA-256 is") and agreed.endswith("with --officer-key")
     assert verify_hand_off(hand_off).files == before

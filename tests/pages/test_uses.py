@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmodels.contract.remarks import FIRST_ROWS
 from dpmodels.pages.relations import chance_of_rates, likely_relations, most_by_noise, relations
 from dpmodels.pages.uses import absent, counting, farther, uses, worst_rate
 from dpmodels.statistics.dependence import dependence
@@ -245,6 +246,12 @@ def test_a_mean_is_known_no_better_than_values_that_noise_hides_leave_it() -> No
     known = uses(report(days))
     hidden = uses(report({**days, "unseen": {"means": [2.6, 3.1], "far": True}}))
     assert known is not None and "means and totals of days (errors of up to 0.75 %" in said(known.good)
+    first = uses({**report(days), "cautions": [FIRST_ROWS]})
+    assert (
+        first is not None
+        and "means of days (errors" in said(first.good)
+        and "totals, and how many" in said(first.never)
+    )
     assert hidden is not None and "means and totals of days (errors of up to 15 % cannot be ruled out" in said(
         hidden.care
     )
