@@ -65,8 +65,7 @@ def draft_schema(
     it describes several; ``sample`` is a file of rows that are public. ``types`` are those that you know:
     ``{"age": "integer:0:120", "ward": "categorical:north|south", "income": "number?"}``, where ``?`` stands for nulls.
     With ``discover_all``, what ``nacre schema discover`` can release under a charge is marked for it. ``name`` is that
-    of the data set and of its account; without it a draft of frames has a TODO there. ``target`` is the column that
-    rows should teach to predict.
+    of the data set and of its account, else a TODO for frames; ``target`` is what rows should teach to predict.
 
     Privacy: reads names and types of the data alone. Fill the TODOs in from what is public, never from the data.
 
@@ -74,8 +73,7 @@ def draft_schema(
         NacreError: the table cannot be read, or its names may be values.
     """
     documented, public = (None if file is None else Path(file) for file in (document, sample))
-    path = path_of(data)
-    title = name or (TODO if path is None else "")
+    title = name or (TODO if (path := path_of(data)) is None else "")
     sources = draft.PublicFacts(documented, public, table, accept_suggestions, types, discover_all, title)
     if path is not None:
         return _with_target(tree_draft.draft_all(path, header, sources), target)

@@ -1,9 +1,10 @@
 """What a synthesis would charge, without opening any data."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
+from dpmodels.contract.remarks import is_of_dates, of_amounts
 from flows.config import SynthesizeConfig
 from flows.description import as_lines, describe_config
 from flows.planning import MayOpen
@@ -53,7 +54,15 @@ def plan(schema: SchemaLike, epsilon: float, delta: float, **settings: Unpack[Sy
         prepared = preparation_of(config).prepare(config, "")
         refusal = refusal_of(config, prepared, may_open)
         facts, quote = describe_config(config, prepared=prepared, refusal=refusal)
+        if said := [*filter(None, (facts.get("caution"), *_asked(prepared.contract)))]:
+            facts["caution"] = "\n".join(said)
     if refusal is not None:
         facts["answer"] += f": {in_a_sentence(refusal, settings.get('home'), settings.get('ledger'))}"
         return Planned(facts, False)
     return Planned(facts, None if quote is None else quote.accepted)
+
+
+def _asked(contract: Any) -> Iterator[str]:
+    """Yield what the lint says of a schema that nothing mends after a charge: times between dates, and amounts."""
+    yield from filter(is_of_dates, getattr(contract, "remarks", ()))
+    yield of_amounts(getattr(contract, "columns", {}))

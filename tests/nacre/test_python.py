@@ -212,6 +212,15 @@ def test_a_notebook_shows_the_page_in_a_frame_that_can_do_nothing(finished):
     assert all(value is None or value.startswith(("#", "data:")) for value in fetched)
 
 
+def test_a_plan_asks_what_the_lint_asks() -> None:
+    columns = "columns:\n  paid: {type: number, min: 0, max: 5000}\n"
+    days = "".join(f"  {name}: {{type: datetime, min: 2020-01-01, max: 2020-12-31}}\n" for name in "ab")
+    planned = nacre.plan(f"name: x\nconstraints: [a <= b]\n{columns}{days}", 1, 1e-5, home="home")
+    assert "say of paid by what is public" in planned.facts["caution"]
+    assert "`a <= b` keeps the order of two dates" in planned.facts["caution"]
+    assert "caution" not in nacre.plan(make_schema(), 1, 1e-5, home="home").facts
+
+
 def test_a_plan_opens_no_data_and_says_what_would_be_charged(tmp_path):
     planned = nacre.plan(make_schema(), 1, 1e-5, report_epsilon=0.1, home="home")
     assert planned.accepted is None and not list(tmp_path.iterdir())
