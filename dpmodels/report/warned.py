@@ -37,7 +37,7 @@ CUT = (
 ALSO = "Also, "
 FAR_AWAY = (
     "the error stated of its mean, {error}, holds where its values thin out towards the bounds; where a few lie far "
-    "away from the others, which noise would hide, its mean may lie anywhere from {low} to {high}, and not at about "
+    "away from the others, which noise would hide, its mean lies anywhere from {low} to {high}, and not at about "
     "{mean}."
 )
 ONE_CELL = "how its values lie in one wide cell decides its mean and its total: use neither."
