@@ -207,7 +207,9 @@ def remove(path: Path) -> None:
     (shutil.rmtree if path.is_dir() else Path.unlink)(path)
 
 
-@pytest.mark.nightly_if("users", "tree", "images*", "central trust", "each document", "federation")
+@pytest.mark.nightly_if(
+    "users", "tree", "images*", "central trust", "each document", "federation", "documents", "discovery"
+)
 def test_killed_at_every_point_it_goes_on_under_one_charge_to_the_same_bits(kind: Kind, tmp_path: Path) -> None:
     """It dies where it never died before, until it ends; once its release is sealed there is no data any more."""
     site, point = Site.of(kind, tmp_path).open_if_needed(), "start"
