@@ -165,7 +165,7 @@ def test_the_server_goes_with_its_parent(
 @pytest.mark.parametrize(
     ("number", "state"), [(signal.SIGKILL, "Running"), (signal.SIGTERM, "Crashed"), (signal.SIGINT, "Crashed")]
 )
-@pytest.mark.nightly_if("15-*", "2-*")
+@pytest.mark.nightly
 def test_the_server_goes_with_a_parent_inside_a_flow(
     home: Path, holder: list[subprocess.Popen[str]], number: signal.Signals, state: str
 ) -> None:

@@ -136,6 +136,7 @@ def test_groups_bounds_pace_and_warm_starts_follow_from_what_was_released_alone(
     holds_to_its_charge(replayed(of_method(method), tmp_path))
 
 
+@pytest.mark.nightly_if("dpkg")
 @pytest.mark.parametrize("method", ["dp-gm", "dpkg"])
 def test_a_record_moves_the_training_of_one_cluster_alone(tmp_path, tap, method):
     """Parts that say they are disjoint and read each other's records would be charged once and hide a record twice."""

@@ -46,7 +46,7 @@ def test_a_mean_that_noise_made_has_a_reason_and_one_without_is_near_the_truth()
     groups = np.repeat(list(shares), len(values))
     real = np.concatenate([rows[name] * np.array(parts) for name, parts in shares.items()])
     off, said = [], []
-    for _ in range(300):
+    for _ in range(100):
         cells = pd.DataFrame({"value": np.tile(values, 3), "stddev": 0.0, "count": real, "error": 15.0}, index=groups)
         cells["count"] += 15.0 * rng.standard_normal(len(cells))
         cells.index.name = "group"

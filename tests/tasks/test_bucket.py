@@ -142,6 +142,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_charged(tm
     assert not (tmp_path / "home" / "ledger.sqlite").exists() or charges(tmp_path / "home") == []
 
 
+@pytest.mark.nightly
 def test_a_worker_without_credentials_is_found_before_anything_is_charged(tmp_path, store):
     write_clinic(tmp_path)
     nobody = {"AWS_ENDPOINT_URL": "", "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_PROFILE": "none"}

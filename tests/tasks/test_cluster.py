@@ -265,6 +265,7 @@ def certificates(folder: Path) -> dict[str, str]:
 PEM = {"CERT": "dask.pem", "KEY": "dask.key"}
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_a_cluster_over_tls_makes_a_whole_run_and_lets_in_nobody_without_a_certificate(tmp_path):
     write_clinic(tmp_path)

@@ -70,7 +70,7 @@ def pools_of_a_synthesis(folder: Path, imported: str, **asked: str) -> dict[str,
 
 @pytest.mark.skipif(cores() < 2, reason="on one core no pool has more than one thread")
 @pytest.mark.parametrize("imported", ["", "torch sklearn.ensemble scipy.linalg"], ids=["ours first", "others first"])
-@pytest.mark.nightly_if("ours first")
+@pytest.mark.nightly
 def test_inside_the_stages_every_pool_has_one_thread(tmp_path: Path, imported: str) -> None:
     most = pools_of_a_synthesis(tmp_path, imported)
     assert {threads for pools in most.values() for threads in pools.values()} == {1}, most
