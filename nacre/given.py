@@ -57,8 +57,7 @@ def draft_schema(
 ) -> str:
     """Write the YAML of a schema from column names and types; what nothing public says is left as a TODO.
 
-    Of a dictionary of frames, or of a folder with a file for each of several tables, it is the schema of a tree; how
-    these join is proposed by the names of their columns alone, as a TODO.
+    Of a dictionary of frames, or a folder of files for several tables, it is that of a tree, joins proposed by name.
 
     With ``header`` you say that you have seen that the first row holds names. Without it, names that may be values of
     the data are not written. ``document`` is public documentation of the columns (docs/schema.md), of ``table`` where
@@ -73,7 +72,8 @@ def draft_schema(
         NacreError: the table cannot be read, or its names may be values.
     """
     documented, public = (None if file is None else Path(file) for file in (document, sample))
-    title = name or (TODO if (path := path_of(data)) is None else "")
+    path = path_of(data)
+    title = name or (TODO if path is None else "")
     sources = draft.PublicFacts(documented, public, table, accept_suggestions, types, discover_all, title)
     if path is not None:
         return _with_target(tree_draft.draft_all(path, header, sources), target)
