@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpmodels.codec.encode import Records
 from dpmodels.codec.raw_values import number_values
 from dpmodels.contract.columns import computed
+from dpmodels.contract.formula import names_in
 from dpmodels.contract.schema import Schema
 
 LANES = 2  # of 64 bits
@@ -65,7 +66,8 @@ class Fingerprint(Sum):
         left_out = schema and schema.partition and schema.partition.column
         names = list(schema.modelled) if schema else []
         in_order = sorted(names) if by_name else names
-        follows = computed(schema.columns) if schema else {}  # what is computed makes no other data of the same rows
+        formulas = computed(schema.columns) if schema else {}
+        follows = [name for name, formula in formulas.items() if {*names_in(formula)} <= {*names}]  # adds no data
         self._columns = [names.index(name) for name in in_order if name != left_out and name not in follows]
         self._most, self._different = kinds, np.zeros(0, dtype=np.uint64)
 
