@@ -9,6 +9,7 @@ NOT_YET = "not yet"
 SINCE = "before an officer signs; verify says if one did"
 """What a page says, which is part of what an officer signs, so that no page can know it."""
 AGREED, UNDECIDED = "yes, because an officer signed it", "not yet, because no officer signed it"
+BY_ANYBODY = "not known, because it was signed with a key that you did not name"
 NEXT = {
     (False, False): "an officer reads statement.html, obtains what its box lists, and gives "
     "`nacre approve FOLDER --key KEY`",
@@ -35,7 +36,8 @@ ASK = (
 
 def leaving(is_signed: bool, officer_named: bool) -> str:
     """Say whether the files may leave, why, and what comes next."""
-    return f"{AGREED if is_signed else UNDECIDED}; next: {NEXT[is_signed, officer_named]}"
+    signed = AGREED if officer_named else BY_ANYBODY
+    return f"{signed if is_signed else UNDECIDED}; next: {NEXT[is_signed, officer_named]}"
 
 
 def from_the_data(sources: Sequence[str]) -> list[str]:
