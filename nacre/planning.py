@@ -63,6 +63,6 @@ def plan(schema: SchemaLike, epsilon: float, delta: float, **settings: Unpack[Sy
 
 
 def _asked(contract: Any) -> Iterator[str]:
-    """Yield what the lint says of a schema that nothing mends after a charge: times between dates, and amounts."""
+    """Yield what the lint says of a schema that nothing mends after a charge: times between dates, and zeros."""
     yield from filter(is_of_dates, getattr(contract, "remarks", ()))
     yield of_amounts(getattr(contract, "columns", {}))

@@ -32,10 +32,8 @@ TYPES = {
 """The kinds of column that documents tell apart, and a schema's types for them."""
 NUMBERS = ("integer", "number")
 MOST_DECIMALS = 12  # that a schema's `round` may keep
-OF_AMOUNT = (
-    "by what is public, are few large (scale: log, or linear), and many exactly 0 (zero_inflated: true, or false)"
-)
-OF_DECIMALS = ", and how many decimals have they (round: 2)"
+OF_ZEROS = "zeros are kept exactly, at no cost; write zero_inflated: false if none is 0"
+OF_DECIMALS = "how many decimals have they (round: 2)?"
 MAY_BE_ANSWERS = "`type: boolean` alone if it holds yes and no only"
 SUGGESTED = "suggested, as "
 """How a remark begins that suggests keys."""
@@ -88,20 +86,19 @@ def drafted(
     if discover:
         keys, more = _left_to_discovery(keys)
         remarks += more
-    keys, questions = _asked(keys)
-    return ColumnDraft(keys, (*remarks, *questions))
+    keys, more = _with_zeros(keys)
+    return ColumnDraft(keys, (*remarks, *more))
 
 
-def _asked(keys: Keys) -> tuple[Keys, list[str]]:
-    """Ask of a wide amount what is lost unless it is said before a charge: its zeros, its long tail, its decimals."""
+def _with_zeros(keys: Keys) -> tuple[Keys, list[str]]:
+    """Give the zeros of an amount a value of their own, and ask for its decimals."""
     known = {key: value for key, value in keys.items() if key not in CONFIRM}
     if known["type"] not in NUMBERS or {TODO, WORD} & {str(value) for value in known.values()}:
         return keys, []
     if next(_faults(known), None) or not is_open_amount(COLUMN.validate_python(known)):
         return keys, []
-    decimals = OF_DECIMALS if known["type"] == "number" and "round" not in known else ""
-    scale = {} if "scale" in known else {"scale": TODO}
-    return {**keys, **scale, "zero_inflated": TODO}, [f"{OF_AMOUNT}{decimals}?"]
+    decimals = [OF_DECIMALS] if known["type"] == "number" and "round" not in known else []
+    return {**keys, "zero_inflated": True}, [OF_ZEROS, *decimals]
 
 
 def _with(suggested: Suggestion, keys: Keys) -> tuple[Keys, list[str]]:

@@ -133,12 +133,12 @@ BY_NAME: tuple[tuple[str, Mapping[str, Any], str], ...] = (
     (r"(.* )?(lon|lng|long|longitude)", _number(-180, 180, round=6), "a longitude in degrees"),
     (rf"{CHANGED}(.* )?(percent|percentage|pct|perc)( .*)?", _number(0, 100), "a percentage"),
     (r"(.* )?(share|ratio|fraction|probability|prob)", _number(0, 1), "a share of one"),
-    (r"(body )?weight kg", _number(0, 700), "a person's weight in kilograms"),
-    (r"(body )?height cm", _number(0, 300), "a person's height in centimeters"),
+    (r"(body )?weight kg", _number(0, 700, zero_inflated=False), "a person's weight in kilograms"),
+    (r"(body )?height cm", _number(0, 300, zero_inflated=False), "a person's height in centimeters"),
     (r"(.* )?(heart rate|pulse|systolic|diastolic)", _integer(0, 400), "a heart rate or a blood pressure"),
     (r"credit score", _integer(0, 1000), "a credit score of the usual scales"),
     (r"(.* )?score", OPEN_NUMBER, "a score"),
-    (r"bmi|body mass index", _number(0, 300), "a body mass index"),
+    (r"bmi|body mass index", _number(0, 300, zero_inflated=False), "a body mass index"),
     (rf"((num|nr|n|no|number)( of)? )?(\S+ )?{FAMILY}( count)?", _integer(0, 50, outside="clip"), "people of a family"),
     (r"(household|family) size", _integer(0, 50, outside="clip"), "people of a household"),
     (r"(.* )?hours (per|a) week", _number(0, 168), "hours of a week"),
@@ -168,8 +168,7 @@ EITHER = r"(last|first|next|previous) (payment|purchase|order|donation|deposit|c
 DAY_OR_AMOUNT = "its name may mean a day or an amount, so nothing is suggested: write the type that it has"
 ADVICE = (
     "no bound is suggested: take the largest value that a public document allows, such as a tariff or a contract, "
-    "with `outside: clip`; write `zero_inflated: true` if many are exactly 0, `scale: log` if few are large, and "
-    "`round: DECIMALS`"
+    "with `outside: clip`; write `zero_inflated: true` if any can be 0, and `round: DECIMALS`"
 )
 SIZES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1), "uint16": (0, 2**16 - 1)}
 ALIKE = {("integer", "number"), ("number", "integer")}
@@ -225,5 +224,5 @@ def _open(keys: Mapping[str, Any], offer: Mapping[str, Any]) -> dict[str, Any]:
     """Keep of a suggestion what fills a TODO; its further keys only if both of its bounds are taken."""
     both = keys.get("min") == keys.get("max") == TODO
     filled = {key: value for key, value in offer.items() if keys.get(key) == TODO != value}
-    more = {key: offer[key] for key in ("scale", "round", "outside") if key in offer and key not in keys and both}
+    more = {key: offer[key] for key in ("scale", "round", "outside", "zero_inflated") if key in offer and key not in keys and both}
     return filled | more if filled else {}

@@ -35,10 +35,10 @@ APART = (
     '{{type: derived, formula: "add_{unit}s({lower}, {name})"}}'
 )
 WIDE = 1000
-"""From which bound on values of a column that begins at 0 are likely to be amounts."""
+"""From which bound on whole numbers that begin at 0 are likely to be amounts."""
 AMOUNTS = (
-    "before a charge, say of {names} by what is public whether many values are exactly 0 (`zero_inflated: true`, "
-    "or false) and few are large (`scale: log`); it costs nothing, and afterwards nothing mends it (docs/schema.md)"
+    "{names} can be 0: before a charge write `zero_inflated: true`, which costs nothing and keeps zeros exactly, or false "
+    "where none is 0 (docs/schema.md)"
 )
 FALLS_APART = (
     "column {name}: computed from {others} as the table is read, it does not follow from them in synthetic rows. "
@@ -89,16 +89,19 @@ def _between(rule: Constraint, lower: Datetime) -> str:
 
 
 def of_amounts(columns: Mapping[str, Any]) -> str:
-    """Ask of wide columns from 0 on, of which a schema says neither, for zeros and a long tail; empty without any."""
+    """Advise a value of its own for the zeros of amounts of which a schema says nothing; empty without any."""
     names = [name for name, column in columns.items() if is_open_amount(column)]
     return AMOUNTS.format(names=_list(names, "and")) if names else ""
 
 
 def is_open_amount(column: object) -> bool:
-    """Tell whether a column is wide from 0 on, and neither its zeros nor its long tail are spoken of."""
-    if not isinstance(column, Integer | Number):
+    """Tell whether a column is an amount from 0 on, of whose zeros nothing is said.
+
+    Of few whole numbers, and of those whose ranges grow, zero has a range of its own as it is.
+    """
+    if not isinstance(column, Integer | Number) or "zero_inflated" in column.model_fields_set:
         return False
-    return column.low == 0 and column.high >= WIDE and not (column.log or "zero_inflated" in column.model_fields_set)
+    return column.low == 0 and (isinstance(column, Number) or (column.high >= WIDE and not column.log))
 
 
 def is_declared(remark: str, bound: bool = False) -> bool:

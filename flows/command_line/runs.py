@@ -169,7 +169,7 @@ def _plan(
 
 
 def _remarks(config: Charged, prepared: "Prepared") -> Iterator[str]:
-    """Yield what to look at again before a charge: amounts of a schema, and other accounts of the data set."""
+    """Yield what to look at again before a charge: zeros of amounts, and other accounts of the data set."""
     from dpmodels.contract.remarks import of_amounts
     from flows.command_line.ledger_show import beside
     from flows.planning import ledger_if_any

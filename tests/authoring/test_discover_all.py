@@ -54,7 +54,7 @@ def test_values_and_nulls_are_given_with_the_types(tmp_path: Path) -> None:
     given = {
         "age": {"type": "integer", "min": 0, "max": 120, "nullable": True},
         "Ward No": {"type": "categorical", "values": ["north wing", "south"], "nullable": True},
-        "bill": {"type": "number", "min": 0, "max": 9.5, "nullable": True},
+        "bill": {"type": "number", "min": 0, "max": 9.5, "nullable": True, "zero_inflated": True},
         "readmitted": {"type": "boolean", "nullable": True},
         "patient": {"type": "categorical", "values": [1, 2, 3]},
         "admitted": {
@@ -171,7 +171,7 @@ def test_columns_of_several_tables_are_called_by_their_table(tmp_path: Path) -> 
     pq.write_table(pa.table({"customer_id": [1], "price": [3.5]}), tmp_path / "firm" / "item.parquet")
     public = PublicFacts(types="item.price=number:0:99", discover=True)
     tables = yaml.safe_load(draft_all(tmp_path / "firm", public_facts=public))["tables"]
-    assert tables["item"]["columns"]["price"] == {"type": "number", "min": 0.0, "max": 99.0}
+    assert tables["item"]["columns"]["price"] == {"type": "number", "min": 0.0, "max": 99.0, "zero_inflated": True}
     assert tables["customer"]["columns"]["age"] == {"type": "integer", **OPEN}
     with refused(InvalidArgument, "price is none of them", name="types"):
         draft_all(tmp_path / "firm", public_facts=PublicFacts(types="price=number"))

@@ -185,7 +185,11 @@ NUMBER, DAY = pa.float64(), pa.date32()
     [
         (pa.int32(), Facts(low=Bound(0.5), high=Bound(9.5)), {"type": "integer", "min": 1, "max": 9, "dtype": "int32"}),
         (pa.int64(), Facts(low=Bound(0, True), high=Bound(9, True)), {"type": "integer", "min": 1, "max": 8}),
-        (NUMBER, Facts(low=Bound(0, True), high=Bound(9, True)), {"type": "number", "min": 0.0, "max": 9.0}),
+        (
+            NUMBER,
+            Facts(low=Bound(0, True), high=Bound(9, True)),
+            {"type": "number", "min": 0.0, "max": 9.0, "zero_inflated": True},
+        ),
         (
             NUMBER,
             Facts(low=Bound(0, True), high=Bound(0.3), decimals=1),
@@ -288,17 +292,15 @@ def test_values_that_a_codebook_lists_are_of_the_type_that_the_table_has(tmp_pat
     assert sum(len(batch) for batch in made) == 2
 
 
-def test_a_documented_amount_is_refused_until_its_zeros_and_its_tail_are_said(tmp_path: Path) -> None:
+def test_a_documented_amount_keeps_its_zeros_without_a_question(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("bill,age\n0,3\n")
     (tmp_path / "doc").mkdir()
     words = "name,type,min,max{}\nbill,number,0,100000{}\nage,int,0,120{}\n"
     (tmp_path / "doc" / "d.csv").write_text(words.format("", "", ""))
     text = draft(tmp_path / "t.csv", public_facts=PublicFacts(tmp_path / "doc" / "d.csv"))
-    schema, faults = parse(text)
-    assert schema is None and [fault.where for fault in faults] == ["columns.bill.scale", "columns.bill.zero_inflated"]
-    assert "write log if" in faults[0].message and "write true if" in faults[1].message and "target: COLUMN" in text
-    written = text.replace("scale: TODO", "scale: linear").replace("zero_inflated: TODO", "zero_inflated: true")
-    assert make(written).columns["bill"].zero_inflated
+    column = make(text).columns["bill"]
+    assert column.zero_inflated and not column.log and "target: COLUMN" in text
+    assert "zero_inflated: false if none is 0" in text
     (tmp_path / "doc" / "d.csv").write_text(words.format(",zeros,scale", ",yes,log", ",,"))
     column = make(draft(tmp_path / "t.csv", public_facts=PublicFacts(tmp_path / "doc" / "d.csv"))).columns["bill"]
     assert column.zero_inflated and column.log

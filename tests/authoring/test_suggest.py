@@ -59,9 +59,9 @@ def test_a_name_suggests_bounds_that_are_a_column(
     name: str, found: pa.DataType, low: int, high: int, more: dict[str, Any]
 ) -> None:
     made = drafted(name, found, Facts())
-    assert made.keys["confirm"] == "TODO" and "suggested, as " in made.remarks[-1]
+    assert made.keys["confirm"] == "TODO" and "suggested, as " in "".join(made.remarks)
     taken = drafted(name, found, Facts(), accept=True)
-    assert taken.keys.items() >= {"min": low, "max": high, **more}.items() and "accepted" in taken.remarks[-1]
+    assert taken.keys.items() >= {"min": low, "max": high, **more}.items() and "accepted" in "".join(taken.remarks)
     assert {"scale", "round", "outside"} & taken.keys.keys() == set(more)
     assert made.keys == {**taken.keys, "confirm": "TODO"}
 
@@ -112,7 +112,7 @@ def test_a_usual_name_suggests_a_type_where_the_file_says_none(kind: str, names:
     for name in names.split():
         made = drafted(name, None, Facts())
         assert made.keys["type"] == kind and "TODO" in made.keys.values(), name
-        assert ("`, confirm: TODO`" in made.remarks[-1]) == ("confirm" in made.keys), name
+        assert ("`, confirm: TODO`" in "".join(made.remarks)) == ("confirm" in made.keys), name
         assert drafted(name, None, Facts(), accept=True).keys["type"] == kind, name
 
 
@@ -181,16 +181,19 @@ def test_text_that_may_hold_yes_and_no_only_is_asked_for_it_until_its_values_are
 
 
 @pytest.mark.parametrize("accept", [False, True])
-def test_a_wide_amount_is_open_until_its_zeros_and_its_tail_are_said(accept: bool) -> None:
+def test_the_zeros_of_an_amount_have_a_value_of_their_own_unless_a_document_says_that_none_is_zero(
+    accept: bool,
+) -> None:
     bounds = {"low": Bound(0), "high": Bound(100_000)}
-    asked = drafted("x", NUMBER, Facts(**bounds), accept)
-    assert (asked.keys["scale"], asked.keys["zero_inflated"]) == ("TODO", "TODO") and "round: 2" in asked.remarks[-1]
-    assert drafted("x", WHOLE, Facts(**bounds), accept).keys["zero_inflated"] == "TODO"
-    assert "round" not in drafted("x", WHOLE, Facts(**bounds), accept).remarks[-1]
-    assert "TODO" in drafted("x", NUMBER, Facts(**bounds, scale="linear"), accept).keys.values()
-    for said in ({"zeros": False}, {"zeros": True}, {"scale": "log"}, {"low": Bound(1)}, {"high": Bound(999)}):
+    number = drafted("x", NUMBER, Facts(**bounds), accept)
+    assert number.keys["zero_inflated"] is True and "round: 2" in number.remarks[-1]
+    whole = drafted("x", WHOLE, Facts(**bounds), accept)
+    assert whole.keys["zero_inflated"] is True and "zero_inflated: false" in whole.remarks[-1]
+    assert "scale" not in number.keys and "TODO" not in number.keys.values()
+    for said, zeros in (({"zeros": False}, False), ({"zeros": True}, True), ({"low": Bound(1)}, None)):
         column = drafted("x", NUMBER, Facts(**{**bounds, **said}), accept)
-        assert "TODO" not in column.keys.values() and not column.remarks, said
+        assert column.keys.get("zero_inflated") is zeros and not column.remarks, said
+    assert "zero_inflated" not in drafted("x", WHOLE, Facts(low=Bound(0), high=Bound(999)), accept).keys
     assert (
         drafted("x", NUMBER, Facts(**bounds, zeros=True, scale="log")).keys.items()
         >= {
@@ -199,13 +202,13 @@ def test_a_wide_amount_is_open_until_its_zeros_and_its_tail_are_said(accept: boo
         }.items()
     )
     wide = drafted("x", pa.uint16(), Facts(), accept).keys  # bounds that its type suggests
-    assert wide["zero_inflated"] == "TODO" and (wide.get("confirm") is None) == accept
+    assert wide["zero_inflated"] is True and (wide.get("confirm") is None) == accept
 
 
 def test_an_amount_without_bounds_has_the_same_questions_beside_it() -> None:
     for dtype in (NUMBER, None):
         words = drafted("bill", dtype, Facts()).remarks[-1]
-        assert all(key in words for key in ("`zero_inflated: true`", "`scale: log`", "`round: DECIMALS`"))
+        assert all(key in words for key in ("`zero_inflated: true`", "`round: DECIMALS`"))
 
 
 def test_what_names_a_person_and_free_text_are_suggested_to_be_left_out() -> None:

@@ -178,7 +178,7 @@ def test_what_is_documented_of_each_table_is_filled_in(folder: Path, tmp_path: P
     text = draft_all(folder, public_facts=PublicFacts(tmp_path / "firm.sql"))
     assert "# source: documented in SQL: firm.sql, sha256 " in text
     assert "age: {type: integer, min: 18, max: 89}" in text
-    assert "price: {type: number, min: 0.0, max: 100.0, round: 2, nullable: true}" in text
+    assert "price: {type: number, min: 0.0, max: 100.0, round: 2, nullable: true, zero_inflated: true}" in text
 
 
 def test_the_command_says_what_it_took_a_folder_for(folder: Path) -> None:

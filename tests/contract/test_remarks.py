@@ -3,7 +3,7 @@
 from datetime import date
 from typing import Any
 
-from dpmodels.contract.columns import Categorical, Datetime, Identifier, Number
+from dpmodels.contract.columns import Categorical, Datetime, Identifier, Integer, Number
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.remarks import of_amounts, remarks_of
 from dpmodels.privacy import PrivacyUnit
@@ -30,17 +30,20 @@ def test_an_identifier_that_is_left_out_may_name_somebody_with_several_records()
     assert not list(remarks_of(kept, RECORD))
 
 
-def test_a_wide_column_from_zero_on_is_asked_for_zeros_and_a_tail_until_the_schema_says_so() -> None:
+def test_the_zeros_of_an_amount_are_advised_a_value_of_their_own_until_the_schema_says_so() -> None:
     wide = {"type": "number", "min": 0, "max": 500_000}
     columns = {
         "paid": Number(**wide),
         "cost": Number(**wide, scale="log"),
         "fee": Number(**wide, zero_inflated=False),
         "claims": Number(**wide, zero_inflated=True),
-        "share": Number(type="number", min=0, max=100),
+        "share": Number(type="number", min=0, max=1),
+        "visits": Integer(type="integer", min=0, max=999),
+        "steps": Integer(type="integer", min=0, max=1000),
         "year": Number(type="number", min=1900, max=2100),
     }
     asked = of_amounts(columns)
-    assert asked.startswith("before a charge, say of paid by what is public whether") and "zero_inflated" in asked
-    del columns["paid"]
+    assert asked.startswith("paid, cost, share and steps can be 0: ") and "`zero_inflated: true`" in asked
+    for name in ("paid", "cost", "share", "steps"):
+        del columns[name]
     assert not of_amounts(columns)
