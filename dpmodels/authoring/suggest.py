@@ -224,5 +224,9 @@ def _open(keys: Mapping[str, Any], offer: Mapping[str, Any]) -> dict[str, Any]:
     """Keep of a suggestion what fills a TODO; its further keys only if both of its bounds are taken."""
     both = keys.get("min") == keys.get("max") == TODO
     filled = {key: value for key, value in offer.items() if keys.get(key) == TODO != value}
-    more = {key: offer[key] for key in ("scale", "round", "outside", "zero_inflated") if key in offer and key not in keys and both}
+    more = {
+        key: offer[key]
+        for key in ("scale", "round", "outside", "zero_inflated")
+        if key in offer and key not in keys and both
+    }
     return filled | more if filled else {}

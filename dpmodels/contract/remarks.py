@@ -10,17 +10,18 @@ from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.formula import moment_of, names_in
 from dpmodels.privacy import PrivacyUnit
 
+OF_ROWS, OF_COMPUTED = ": all figures are of ", ": what those columns are warned of "
 FIRST_ROWS = (
-    "only the first row of each user is used: all figures are of these rows. In the schema, `max_rows: N` under "
+    f"only the first row of each user is used{OF_ROWS}these rows. In the schema, `max_rows: N` under "
     "`unit` has the first N used, under more noise"
 )
-MORE_ROWS = "only the first {rows:,} rows of each user are used: all figures are of these rows"
+MORE_ROWS = f"only the first {{rows:,}} rows of each user are used{OF_ROWS}these rows"
 LEFT_OUT = (
     "rows in which {names} holds what the schema does not take are left out before anything is measured "
-    "(`outside: reject-row`): all figures are of the rows that remain"
+    f"(`outside: reject-row`){OF_ROWS}the rows that remain"
 )
 COMPUTED = (
-    "of {names}, computed from other columns, no error is stated: what those columns are warned of counts here too, "
+    f"of {{names}}, computed from other columns, no error is stated{OF_COMPUTED}counts here too, "
     "and a difference or a product of two may be off by far more than either"
 )
 MAY_REPEAT = (
@@ -37,8 +38,8 @@ APART = (
 WIDE = 1000
 """From which bound on whole numbers that begin at 0 are likely to be amounts."""
 AMOUNTS = (
-    "{names} can be 0: before a charge write `zero_inflated: true`, which costs nothing and keeps zeros exactly, or false "
-    "where none is 0 (docs/schema.md)"
+    "{names} can be 0: before a charge write `zero_inflated: true`, which costs nothing and keeps zeros exactly, or "
+    "false where none is 0 (docs/schema.md)"
 )
 FALLS_APART = (
     "column {name}: computed from {others} as the table is read, it does not follow from them in synthetic rows. "
@@ -110,6 +111,11 @@ def is_declared(remark: str, bound: bool = False) -> bool:
     ``bound``: the schema says so itself; it says nothing where one row is used since nothing is written.
     """
     return remark.endswith(MORE_ROWS.partition("}")[2]) or (bound and remark == FIRST_ROWS)
+
+
+def of_figures(remark: str) -> str:
+    """Return what a remark says of all figures of a report: of which rows they are, or of which columns; or nothing."""
+    return next((remark.partition(mark)[0] for mark in (OF_ROWS, OF_COMPUTED) if mark in remark), "")
 
 
 def is_of_dates(remark: str) -> bool:

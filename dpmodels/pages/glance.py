@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpmodels.contract.remarks import is_declared
-from dpmodels.pages.page import percent, short
+from dpmodels.pages.page import percent, percent_up, short
 from dpmodels.pages.words import look_in_words
+from dpmodels.report.within import NORMAL_95
 
 Facts = Mapping[str, Any]
 IN_SHORT = "in short"
@@ -24,7 +25,7 @@ SKEWED = 20.0
 """Times the mean that the 99 % quantile may be for an error to be written in percent of the mean: else it is near 0."""
 MOST_RELATIVE = 10.0
 """Errors of a mean or a quantile, by itself, beyond which it is called unknown."""
-EXPECTED = "errors to expect, root mean squared, where values thin out towards the bounds as their counts do"
+EXPECTED = "in nineteen releases of twenty, where values thin out towards the bounds as their counts do"
 AS_A_RULE = "as a rule a fifth to six tenths of it"
 """What errors are beside those that are stated, at the median of tables whose truth is known: benchmarks.coverage."""
 DISTANCE = f"distance from the real table, by noise and fit; farther in one release of twenty, {AS_A_RULE}"
@@ -51,7 +52,7 @@ def glance(report: Facts) -> dict[str, str]:
     if report.get("columns"):
         lines["worst columns"] = _worst(report)
         worst = worst_means(report)
-        for words, figure, errors in (("means", "mean", EXPECTED), ("99 % quantiles", "p99", "the same errors")):
+        for words, figure, errors in (("means", "mean", EXPECTED), ("99 % quantiles", "p99", "in as many")):
             if worst:
                 lines[words] = f"{', '.join(one['name'] + ' ' + _off(one, figure) for one in worst)} ({errors})"
         if cut := clipped(report["columns"], MOST_CLIPPED):
@@ -71,11 +72,6 @@ def example(report: Facts) -> str:
     low, high = (percent(0.5 + sign * rank_error(worst)) for sign in (-1, 1))
     median = f"what these rows call the median of {worst['name']}"
     return f"{median} lies between the {low} and the {high} quantile of the real values"
-
-
-def doubted(report: Facts) -> list[str]:
-    """Say of some number columns how far off mean and 99 % quantile are to be expected, relatively, the worst first."""
-    return [f"{one['name']} {_off(one, 'mean')}, its 99 % quantile {_off(one, 'p99')}" for one in worst_means(report)]
 
 
 def clipped(columns: Sequence[Facts], most: int | None = None) -> str:
@@ -104,12 +100,21 @@ def error_of(column: Facts, figure: str) -> float | None:
     return None if is_open else column[figure]["expected_error"]
 
 
+def within_of(column: Facts, figure: str) -> float | None:
+    """Return what a number column's mean or quantile is within in nineteen releases of twenty; None where it is open.
+
+    Errors are taken to be normal: 1.96 times the one to expect.
+    """
+    error = error_of(column, figure)
+    return None if error is None else NORMAL_95 * error
+
+
 def _off(column: Facts, figure: str) -> str:
     least, relative = "at least " if column.get("discovered_bounds") else "", relative_error(column, figure)
-    error, estimate = error_of(column, figure), column[figure]["estimate"]
-    if error is not None and _size(column, figure) > abs(estimate):
-        return f"{least}{short(column[figure].get('synthetic', estimate))} \N{PLUS-MINUS SIGN} {short(error)}"
-    return f"{least}\N{PLUS-MINUS SIGN}{percent(relative)}" if relative <= MOST_RELATIVE else "unknown"
+    within, estimate = within_of(column, figure), column[figure]["estimate"]
+    if within is not None and _size(column, figure) > abs(estimate):
+        return f"{short(column[figure].get('synthetic', estimate))} within {least}{short(within)}"
+    return f"within {least}{percent_up(NORMAL_95 * relative, 10.0)}" if relative <= MOST_RELATIVE else "unknown"
 
 
 def relative_error(column: Facts, figure: str) -> float:

@@ -11,7 +11,7 @@ from dpmodels.pages.drawing import Figure
 from dpmodels.pages.glance import likely_of_pair
 from dpmodels.pages.maps import beside, stairs, steps
 from dpmodels.pages.page import percent, percent_up
-from dpmodels.pages.plots import DEVIATIONS, Shares, bars, histogram
+from dpmodels.pages.plots import DEVIATIONS, TWO, Shares, bars, histogram
 from dpmodels.pages.relations import Relation, chance_of_rates, relations
 from dpmodels.pages.uses import MOST_ABSENT, absent, counting, listed, whole_rate, worst_rate
 
@@ -229,15 +229,15 @@ def _rate(column: Facts, rates: Facts, scale: tuple[float, float]) -> Figure:
     separator = " or " if column["ordered"] else ", "
     labels = [separator.join(group) for group in rates["labels"]]
     released = Shares("released", rates["released"], rates["stddev"])
-    said = f"within {percent(worst_rate(rates))[:-1].strip()} points"
+    said = f"within {percent_up(worst_rate(rates))[:-1].strip()} points"
     few = [index for index in range(len(labels)) if index not in counting(rates)]
-    synthetic = Shares("synthetic", rates["synthetic"])
+    synthetic, doubled = Shares("synthetic", rates["synthetic"]), [DEVIATIONS * one for one in rates["stddev"]]
     drawn = bars(column["name"], said, _brief(labels), released, synthetic, scale, few)
     rows = tuple(
-        (label, *(percent(rates[key][index]) for key in ("released", "stddev", "synthetic", "share")))
+        (label, *(percent(figures[index]) for figures in (released.values, doubled, synthetic.values, rates["share"])))
         for index, label in enumerate(labels)
     )
-    header = ("rows with", "rate, released", "± 1 standard deviation", "synthetic", "of all rows")
+    header = ("rows with", "rate, released", TWO, "synthetic", "of all rows")
     return replace(drawn, header=header, rows=rows, foot="")
 
 
@@ -254,11 +254,14 @@ def _pair_table(facts: Facts, table: Facts, within: float, farthest: float) -> F
     foot = _of_relation(relations(facts).get((*table["columns"],)))
     drawn = beside(title, f"{said}; {foot}", (first, second), (_brief(groups[0]), _brief(groups[1])), shares)
     rows = tuple(
-        (f"{one}; {other}", *(percent(table[name][i][j]) for name in ("released", "stddev", "synthetic")))
+        (
+            f"{one}; {other}",
+            *map(percent, (table["released"][i][j], DEVIATIONS * table["stddev"][i][j], shares["synthetic"][i][j])),
+        )
         for i, one in enumerate(groups[0])
         for j, other in enumerate(groups[1])
     )
-    header = (f"{first}; {second}", "released", "\N{PLUS-MINUS SIGN} 1 standard deviation", "synthetic")
+    header = (f"{first}; {second}", "released", TWO, "synthetic")
     return Figure(title, said + ", the farthest off" * (within == farthest), drawn, header, rows, foot)
 
 

@@ -71,10 +71,10 @@ def percent(share: float) -> str:
     return f"{points:.0f}" + PERCENT if abs(points) >= 99.95 else f"{points:.3g}" + PERCENT
 
 
-def percent_up(share: float) -> str:
+def percent_up(share: float, most: float = 1.0) -> str:
     """Write a share as a percentage of two figures, rounded up; a share that is one of two figures stays as it is."""
     unit = 10.0 ** (math.floor(math.log10(max(share, 1e-6))) - 1)
-    return percent(min(1.0, math.ceil(share / unit * (1 - ROUNDED)) * unit))
+    return percent(min(most, math.ceil(share / unit * (1 - ROUNDED)) * unit))
 
 
 def short(number: float) -> str:

@@ -33,6 +33,8 @@ END = 3
 """Half the height of a whisker's end."""
 DEVIATIONS = 2
 """Standard deviations that a whisker reaches either way."""
+TWO = "± 2 standard deviations"
+"""What they are called in a table of the same figures."""
 SPIKE = 4.0
 """Times the next bar that the highest one must be for the axis to end beneath it."""
 ROUNDED = 1e-5
@@ -280,12 +282,12 @@ def _figure(
 ) -> Figure:
     header = ["value"]
     for one in series:
-        header += [one.name] + (["± 1 standard deviation"] if one.stddev else [])
+        header += [one.name] + ([TWO] if one.stddev else [])
     rows = []
     for index, label in enumerate(labels):
         row = [label]
         for one in series:
-            row += [percent(one.values[index])] + ([percent(one.stddev[index])] if one.stddev else [])
+            row += [percent(one.values[index])] + ([percent(DEVIATIONS * one.stddev[index])] if one.stddev else [])
         rows.append(tuple(row))
     return Figure(title, note, svg(height, title, _describe(labels, series), parts), tuple(header), tuple(rows))
 

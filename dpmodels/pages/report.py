@@ -6,6 +6,7 @@ from typing import Any
 
 from dpmodels.accounting.events import EVENT
 from dpmodels.accounting.meaning import factor_rounded_up, in_words, right_guesses
+from dpmodels.contract.remarks import of_figures
 from dpmodels.pages.drawing import Figure, meter
 from dpmodels.pages.embedded import render_embedded
 from dpmodels.pages.facts import render_facts
@@ -13,16 +14,16 @@ from dpmodels.pages.federated import render_federated
 from dpmodels.pages.glance import (
     AS_A_RULE,
     clipped,
-    error_of,
     example,
     fits,
     warned_columns,
+    within_of,
     worst_first,
 )
 from dpmodels.pages.maps import scatter
 from dpmodels.pages.multiples import RATES, TABLES, multiples, pair_tables, pairs_figure, rate_figures
 from dpmodels.pages.page import percent, render_page, short
-from dpmodels.pages.strip import strip
+from dpmodels.pages.strip import FEW, strip
 from dpmodels.pages.uses import farther, uses
 from dpmodels.pages.words import MEANINGS, look_in_words, quantity_in_words
 from dpmodels.plural import counted
@@ -90,6 +91,7 @@ def render(facts: Mapping[str, Any]) -> str:
         tables=tables,
         pairs=pairs,
         small=small,
+        few=FEW,
         pair_tables=pair_tables(facts),
         rates=rate_figures(facts),
         at_once={"rates": RATES, "tables": TABLES},
@@ -110,6 +112,7 @@ def render(facts: Mapping[str, Any]) -> str:
         meanings=MEANINGS,
         as_a_rule=AS_A_RULE,
         example=example(facts),
+        figures_are=[f"{said}." for said in map(of_figures, facts.get("cautions", ())) if said],
     )
 
 
@@ -130,25 +133,25 @@ def _noises(planned: Mapping[str, float], released: Mapping[str, float] | None) 
 
 
 def number_row(one: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return a line of the table of means: mean, synthetic mean, error, quantile, error, and what the mean could be."""
+    """Return a line of the table of means: two means, within what, quantile, within what, what the mean could be."""
     means = one.get("unseen", {}).get("means", ())
     synthetic = one["mean"].get("synthetic")  # reports of page layouts up to 6 have none
     return (
         one["name"],
         short(one["mean"]["estimate"]),
         "" if synthetic is None else short(synthetic),
-        _error(one, "mean"),
+        _within(one, "mean"),
         short(one["p99"]["estimate"]),
-        _error(one, "p99"),
+        _within(one, "p99"),
         *map(short, means),
         *("", "")[len(means) :],
     )
 
 
-def _error(one: Mapping[str, Any], figure: str) -> str:
-    """Write the expected error of a figure."""
-    error, least = error_of(one, figure), "at least " if one.get("discovered_bounds") else ""
-    return "unknown" if error is None else least + short(error)
+def _within(one: Mapping[str, Any], figure: str) -> str:
+    """Write what a figure is within in nineteen releases of twenty."""
+    within, least = within_of(one, figure), "at least " if one.get("discovered_bounds") else ""
+    return "unknown" if within is None else least + short(within)
 
 
 def _privacy_in_words(privacy: Mapping[str, Any], charged: Mapping[str, Any] | None) -> dict[str, str]:

@@ -13,6 +13,8 @@ from dpmodels.pages.multiples import Multiples
 
 PAIRS = "map-of-pairs"
 """Place of the map of pairs."""
+FEW = 16
+"""Small pictures that have room to be larger on a first screen."""
 
 
 @dataclass(frozen=True)

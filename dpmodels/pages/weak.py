@@ -15,7 +15,7 @@ MINDED = 0.01
 MOST_NAMES, MOST_WARNED = 600, 440
 """Letters of columns' names, and of warnings, for which a data sheet has room."""
 OF_SHARES = "the most that any share of the rows is off (total variation; in nineteen releases of twenty)"
-OF_MEANS = "± is the error to expect (root mean squared) where values thin out towards the bounds"
+OF_MEANS = "within holds in nineteen releases of twenty, where values thin out towards the bounds"
 NO_SHARE, NO_MEAN = "Take no smaller difference of shares for real.", "Take no smaller difference of means for real."
 NO_EXTREME, NO_USE = "Take no largest or smallest value for real.", "Do not rely on it."
 Row = tuple[str, str, str]
@@ -73,13 +73,13 @@ def _means(columns: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _mean(
-    name: str, estimate: str, synthetic: str, error: str, quantile: str, error_of_quantile: str, low: str, high: str
+    name: str, estimate: str, synthetic: str, within: str, quantile: str, within_of_quantile: str, low: str, high: str
 ) -> str:
     """Say of a number column what the report says in its table of means, in the same figures."""
     rows = f", {synthetic} in these rows" if synthetic else ""
     could = f" (by noise alone it could be from {low} to {high})" if low else ""
-    known = f"{quantile} ± {error_of_quantile}" if error_of_quantile != "unknown" else "is not known"
-    return f"{name} {estimate} as released{rows}, ± {error}{could}, its 99 % quantile {known}"
+    known = f"{quantile} within {within_of_quantile}" if within_of_quantile != "unknown" else "is not known"
+    return f"{name} {estimate} as released{rows}, within {within}{could}, its 99 % quantile {known}"
 
 
 def _avoided(avoid: Mapping[str, Sequence[str]], numbers: Mapping[str, Any]) -> Iterator[Row]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpmodels.pages.glance import doubted, example, fits, glance, likely_error, warnings_of, worst_first
+from dpmodels.pages.glance import example, fits, glance, likely_error, warnings_of, worst_first, worst_means
 from dpmodels.pages.page import short, ticked
 from dpmodels.pages.weak import _avoided, _weak
 
@@ -71,9 +71,9 @@ def test_a_data_sheet_names_every_column_of_which_a_figure_is_not_to_be_used() -
 def test_the_error_of_a_mean_that_is_not_to_be_used_is_not_listed() -> None:
     fact = {"estimate": 200.0, "expected_error": 10.0}
     columns = [{"name": name, "mean": fact, "p99": fact} for name in "ab"]
-    assert len(doubted({"columns": columns})) == 2
+    assert [one["name"] for one in worst_means({"columns": columns})] == ["a", "b"]
     columns[0]["avoid"] = ["mean", "total"]
-    assert [words[0] for words in doubted({"columns": columns})] == ["b"]
+    assert [one["name"] for one in worst_means({"columns": columns})] == ["b"]
 
 
 def test_an_error_of_a_mean_near_0_is_written_by_itself_and_not_in_percent_of_it() -> None:
@@ -82,9 +82,10 @@ def test_an_error_of_a_mean_near_0_is_written_by_itself_and_not_in_percent_of_it
         "mean": {"estimate": 20000.0, "expected_error": 500.0},
         "p99": {"estimate": 90000.0, "expected_error": 900.0},
     }
-    said = doubted({"columns": [{"name": "score", **score}, {"name": "price", **price}]})
-    words = "; ".join(said).replace("\N{NO-BREAK SPACE}", " ")
-    assert "score -0.02 ± 0.015, its 99 % quantile ±4.17 %" in words and "price ±2.5 %, " in words
+    columns = [column(name, 0.01, 0.01, ordered=True) | one for name, one in (("score", score), ("price", price))]
+    said = glance({"privacy": PRIVACY, "method": "nacre", "columns": columns})
+    words = "; ".join([said["means"], said["99 % quantiles"]]).replace("\N{NO-BREAK SPACE}", " ")
+    assert "score -0.02 within 0.0294" in words and "score within 8.2 %" in words and "price within 4.9 %" in words
 
 
 def test_large_numbers_have_their_digits_and_what_is_close_is_no_weakness() -> None:

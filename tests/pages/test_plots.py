@@ -117,7 +117,7 @@ def test_released_counts_have_whiskers_of_their_noise_from_a_floor_of_zero(order
     figure = column_figure(facts | counts)
     ends = re.findall(r'class="whisker" d="([^"]+)"', str(figure.svg))
     places = [float(place) for place in re.findall(r"[MHV ](-?[\d.]+)", "".join(ends).replace("M", " "))]
-    assert figure.rows[1][1:] == ("-10\N{NO-BREAK SPACE}%", "1\N{NO-BREAK SPACE}%", "50\N{NO-BREAK SPACE}%")
+    assert figure.rows[1][1:] == ("-10\N{NO-BREAK SPACE}%", "2\N{NO-BREAK SPACE}%", "50\N{NO-BREAK SPACE}%")
     if ordered:  # the axis ends at 0.7, where the first whisker does; what is below zero is cut there
         middles = [(LEFT + (WIDTH - LEFT) * part, FLOOR) for part in (0.25, 0.75)]
         (first, floor), (second, _) = middles
@@ -189,7 +189,7 @@ def test_a_pair_is_drawn_as_released_beside_the_synthetic_rows_with_its_dependen
         "41 to 99; a, b, 7 more",
         "41 to 99; <c>",
     ]
-    assert [cell.replace("\N{NO-BREAK SPACE}", " ") for cell in figure.rows[1]][1:] == ["-1 %", "2 %", "25 %"]
+    assert [cell.replace("\N{NO-BREAK SPACE}", " ") for cell in figure.rows[1]][1:] == ["-1 %", "4 %", "25 %"]
     text = str(figure.svg)
     assert text.count(">51<") == text.count(">-1<") == 1 and text.count(">25<") == 4 and "heat s1 less" not in text
     assert text.count("rotate(-90") == 2 * 3 and "&lt;c&gt;" in text and "<c>" not in text

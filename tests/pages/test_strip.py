@@ -22,7 +22,7 @@ def test_every_small_picture_is_one_of_a_large_one_of_the_same_name() -> None:
     for link, drawing, name in small:
         assert link == large["Within how much" if name == "all pairs" else name]
         assert f'<use href="#{link}"' in drawing or ('class="bar"' in drawing and "<text" not in drawing)
-    begin, strip = page.index('class="strip"'), page.index("<nav")
+    begin, strip = page.index('class="strip few"'), page.index("<nav")
     assert begin < strip < page.index('id="use"')
 
 
