@@ -12,8 +12,9 @@ from dpmodels.pages.glance import likely_of_pair
 from dpmodels.pages.maps import beside, stairs, steps
 from dpmodels.pages.page import percent, percent_up
 from dpmodels.pages.plots import DEVIATIONS, TWO, Shares, bars, histogram
+from dpmodels.pages.rates import counting, whole_rate, worst_rate
 from dpmodels.pages.relations import Relation, chance_of_rates, relations
-from dpmodels.pages.uses import MOST_ABSENT, absent, counting, listed, whole_rate, worst_rate
+from dpmodels.pages.uses import MOST_ABSENT, absent, listed
 
 Facts = Mapping[str, Any]
 FEW_CATEGORIES = 4

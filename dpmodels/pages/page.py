@@ -7,6 +7,7 @@ script, fetch nothing, and apply no style but the page's own, whose hash is in t
 import base64
 import hashlib
 import math
+import re
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
@@ -15,12 +16,14 @@ from markupsafe import Markup, escape
 from dpmodels.escapes import escaped
 from dpmodels.pages.advice import meaning_of, meanings_of
 
-LAYOUT = 15
+LAYOUT = 16
 """Raise this whenever a template or a renderer makes other bytes of the same facts: ``nacre verify`` compares pages of
 this layout with what it makes itself, and leaves others alone (tests/hand_off/test_pages.py)."""
 ROUNDED = 1e-9
 """Part of a figure that is no reason to round it up."""
 PERCENT = "\N{NO-BREAK SPACE}%"
+LEAD = re.compile(r"(?:tables of two columns|.+?)(?= (?:of|in|by|that|and how|depend)\b| \(|:)")
+"""The first words of a sentence on what rows may be used for."""
 STYLE_HASH = "STYLE-HASH"
 """Stands in the policy of a page until its styles are laid out."""
 
@@ -34,7 +37,7 @@ def render_page(template: str, **facts: Any) -> str:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {"thousands": thousands, "percent": percent, "short": short, "ticked": ticked}
+    environment.filters |= {"thousands": thousands, "percent": percent, "short": short, "ticked": ticked, "led": led}
     environment.filters |= {"capital": capital, "coded": coded, "meaning": meaning_of, "meanings": meanings_of}
     page = escaped(environment.get_template(template).render(**facts))
     style = page.partition("<style>")[2].partition("</style>")[0]
@@ -69,6 +72,12 @@ def percent(share: float) -> str:
     """Write a share as a percentage of about three figures."""
     points = 100 * share + 0.0  # and no -0
     return f"{points:.0f}" + PERCENT if abs(points) >= 99.95 else f"{points:.3g}" + PERCENT
+
+
+def led(text: str) -> Markup:
+    """Set what a sentence is about in bold: its first words, before it says of what, in which or by which."""
+    lead = LEAD.match(text)
+    return Markup("<b>{}</b>{}").format(lead[0], text[lead.end() :]) if lead else escape(text)
 
 
 def percent_up(share: float, most: float = 1.0) -> str:

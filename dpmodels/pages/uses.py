@@ -16,17 +16,16 @@ from dpmodels.pages.glance import (
     worst_first,
 )
 from dpmodels.pages.page import percent, percent_up
+from dpmodels.pages.rates import GIVEN, giving_away, whole_rate, with_few, worst_rate
 from dpmodels.pages.relations import FALSE, GROUPS, KEPT, Relation, likely_relations, relations
 from dpmodels.plural import counted
+from dpmodels.report.within import NORMAL_95
 
 Facts = Mapping[str, Any]
 CLOSE, FAR = 0.05, 0.2
 """Within what a figure is for it to be of use, and beyond what it is of none."""
 NEAR, MIDDLE = 0.25, 0.5
 """Parts of a rate of all rows within which the rates of groups are of use, and of some; beyond all of it, of none."""
-SMALL, REST = 0.05, 0.1
-"""Part of the rows below which a group's rate does not count for its column, unless it is one of the two largest; and
-part of the rows whose groups may be left out together, since they are known worst."""
 FIGURES = {"mean": ("means", "totals"), "p99": ("99 % quantiles",)}
 ZERO, STATES = "exactly 0", ("exactly 0", "null")
 """How a report calls values that are none of an interval."""
@@ -153,6 +152,11 @@ def _with_care(known: Known) -> Iterator[str]:
         yield f"two columns together in {counted(number, 'more pair')} (within {percent(FAR)})"
     yield from _rates(known, NEAR, MIDDLE)
     yield from _rates(known, MIDDLE, 1.0)
+    if giving := giving_away(known.report):
+        target = known.report["columns"][known.report["rates"]["target"]]["name"]
+        one = "which" if len(giving) == 1 else "each of which"
+        settles = f"{one} settles {target} in {percent(GIVEN)} of the rows or more"
+        yield f"models of {target} that see {known.named(giving)}, {settles}"
     kept, several = known.kept, _places_of_several(known.report)
     if broad := [one for one in kept if known.within[one.columns] <= FAR and several & {*one.columns}]:
         yield f"relations that are kept in groups, which join several categories each: {known.strongest(broad)}"
@@ -186,7 +190,7 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
     if number := sum(error > FAR for error in known.within.values()):
         yield f"tables of two columns in {counted(number, 'pair')} (beyond {percent(FAR)})"
     yield from _rates(known, 1.0, math.inf)
-    if few := _with_few(report):
+    if few := with_few(report):
         yield f"rates in the pale groups, which have few rows or are known worst (some of {known.named(few)})"
     every = known.relations.values()
     if hidden := [one for one in every if not one.is_certain and one.columns not in known.likely]:
@@ -211,15 +215,16 @@ def _figures(known: Known, above: float, most: float) -> Iterator[str]:
     words, worst, hidden = dict[tuple[str, ...], list[str]](), dict[tuple[str, ...], float](), set[str]()
     for figure in FIGURES:
         stated = [one for one in known.report["columns"] if _is_known(one, figure)]
-        errors = {one["name"]: max(relative_error(one, figure), _hidden(one, figure)) for one in stated}
-        hidden |= {one["name"] for one in stated if _hidden(one, figure) > relative_error(one, figure)}
+        likely = {one["name"]: NORMAL_95 * relative_error(one, figure) for one in stated}
+        errors = {one["name"]: max(likely[one["name"]], _hidden(one, figure)) for one in stated}
+        hidden |= {name for name, error in errors.items() if error > likely[name]}
         names = tuple(name for name, error in errors.items() if above < error <= most)
         words.setdefault(names, []).extend(FIGURES[figure][: 1 if _has_first_rows(known.report) else None])
         worst[names] = max([worst.get(names, 0.0), *(errors[name] for name in names)])
     for names in filter(None, words):
-        bound = f"of up to {percent_up(worst[names])}" if most < math.inf else f"of more than {percent(above)}"
-        may_be = "cannot be ruled out" if hidden & {*names} else "are to be expected"
-        yield f"{known.named(words[names])} of {known.named(names)} (errors {bound} {may_be})"
+        bound = f"within {percent_up(worst[names], 10.0)}" if most < math.inf else f"beyond {percent(above)}"
+        may_hide = ", with what noise may hide" if hidden & {*names} else ""
+        yield f"{known.named(words[names])} of {known.named(names)} ({bound}{may_hide})"
 
 
 def _has_first_rows(report: Facts) -> bool:
@@ -311,41 +316,6 @@ def _of_several(shown: Sequence[tuple[int, Sequence[Sequence[str]]]], report: Fa
 
 def _categories(column: Facts) -> int:
     return 0 if column["ordered"] else sum(label != "null" for label in column["labels"])
-
-
-def worst_rate(rates: Facts) -> float:
-    """Return within what the rates by a column are, in its two largest groups and every other that is not small."""
-    return max((rates["within"][index] for index in counting(rates)), default=1.0)
-
-
-def counting(rates: Facts) -> list[int]:
-    """Return the places of the groups whose rates count, of which there are two at least.
-
-    They are the two largest and every other that is not small, but for those known worst that together have up to
-    ``REST`` of the rows.
-    """
-    shares, within = rates["share"], rates["within"]
-    largest = sorted(range(len(shares)), key=lambda index: -shares[index])
-    count = [index for rank, index in enumerate(largest) if rank < 2 or shares[index] >= SMALL]
-    rest = REST
-    for index in sorted(count[2:], key=lambda index: -within[index]):
-        if (rest := rest - shares[index]) < 0:
-            break
-        count.remove(index)
-    return count
-
-
-def _with_few(report: Facts) -> list[str]:
-    """Name the columns of which a group has so few rows that its rate does not count for its column."""
-    rates = report.get("rates") or {"columns": ()}
-    few = [one for one in rates["columns"] if len(counting(one)) < len(one["share"])]
-    return [report["columns"][one["column"]]["name"] for one in few]
-
-
-def whole_rate(report: Facts) -> float:
-    """Return how many of all synthetic rows have the class of the target whose rates a report states."""
-    target = report["columns"][report["rates"]["target"]]
-    return float(target["synthetic"][target["labels"].index(report["rates"]["class"])])
 
 
 def _rates(known: Known, above: float, most: float) -> Iterator[str]:

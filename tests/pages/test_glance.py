@@ -3,7 +3,7 @@
 import pytest
 
 from dpmodels.pages.glance import example, fits, glance, likely_error, warnings_of, worst_first, worst_means
-from dpmodels.pages.page import short, ticked
+from dpmodels.pages.page import led, short, ticked
 from dpmodels.pages.weak import _avoided, _weak
 
 PRIVACY = {"spent_epsilon": 1.0, "delta": 1e-5, "unit": "record"}
@@ -108,3 +108,18 @@ def test_an_example_is_of_the_column_whose_quantiles_are_farthest_off() -> None:
 
 def test_what_stands_between_backticks_is_code_and_nothing_of_a_sentence_is_markup() -> None:
     assert ticked("write `a < b`, or <b>") == "Write <code>a &lt; b</code>, or &lt;b&gt;"
+
+
+@pytest.mark.parametrize(
+    ("lead", "rest"),
+    [
+        ("shares and quantiles", " of a and &lt;b&gt; (within 1 %)"),
+        ("tables of two columns", " in broad groups, in 19 of 21 pairs"),
+        ("two columns together", " in 2 more pairs"),
+        ("relations", " that are there for certain"),
+        ("how often near is 0", " (within 1 %)"),
+    ],
+)
+def test_what_a_sentence_is_about_stands_out(lead: str, rest: str) -> None:
+    assert led(f"{lead}{rest}".replace("&lt;", "<").replace("&gt;", ">")) == f"<b>{lead}</b>{rest}"
+    assert led("a < b") == "a &lt; b"

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from dpmodels.contract.remarks import FIRST_ROWS
+from dpmodels.pages.rates import counting, giving_away, worst_rate
 from dpmodels.pages.relations import chance_of_rates, likely_relations, most_by_noise, relations
-from dpmodels.pages.uses import absent, counting, farther, uses, worst_rate
+from dpmodels.pages.uses import absent, farther, uses
 from dpmodels.statistics.dependence import dependence
 from tests.kit.every_kind import make
 
@@ -219,10 +220,8 @@ def test_means_and_quantiles_whose_errors_are_large_beside_them_are_named() -> N
         column("open", 0.01, ordered=True, quantiles_within=0.01, mean=rough, p99=rough, unseen={"quantile": True}),
     ]
     sorted_columns = uses(report(*columns))
-    assert sorted_columns is not None and "means and totals of open (errors of more than 20 %" in said(
-        sorted_columns.care
-    )
-    assert "99 % quantiles of value (errors of more than 20 % are to be expected)" in said(sorted_columns.care)
+    assert sorted_columns is not None and "means and totals of open (beyond 20 %" in said(sorted_columns.care)
+    assert "99 % quantiles of value (beyond 20 %)" in said(sorted_columns.care)
 
 
 def test_means_whose_errors_are_small_beside_them_are_of_use() -> None:
@@ -236,8 +235,8 @@ def test_means_whose_errors_are_small_beside_them_are_of_use() -> None:
     sorted_columns = uses(report(*columns))
     assert sorted_columns is not None
     words = "means, totals and 99 % quantiles of"
-    assert f"{words} age (errors of up to 2.1 % are to be expected)" in said(sorted_columns.good)
-    assert f"{words} pay (errors of up to 9 % are to be expected)" in said(sorted_columns.care)
+    assert f"{words} age (within 4 %)" in said(sorted_columns.good)
+    assert f"{words} pay (within 18 %)" in said(sorted_columns.care)
 
 
 def test_a_mean_is_known_no_better_than_values_that_noise_hides_leave_it() -> None:
@@ -245,14 +244,14 @@ def test_a_mean_is_known_no_better_than_values_that_noise_hides_leave_it() -> No
     days = column("days", 0.01, ordered=True, quantiles_within=0.01, mean=mean, p99=mean, avoid=["p99"])
     known = uses(report(days))
     hidden = uses(report({**days, "unseen": {"means": [2.6, 3.1], "far": True}}))
-    assert known is not None and "means and totals of days (errors of up to 0.75 %" in said(known.good)
+    assert known is not None and "means and totals of days (within 1.5 %)" in said(known.good)
     first = uses({**report(days), "cautions": [FIRST_ROWS]})
     assert (
         first is not None
-        and "means of days (errors" in said(first.good)
+        and "means of days (within" in said(first.good)
         and "totals, and how many" in said(first.never)
     )
-    assert hidden is not None and "means and totals of days (errors of up to 15 % cannot be ruled out" in said(
+    assert hidden is not None and "means and totals of days (within 15 %, with what noise may hide)" in said(
         hidden.care
     )
 
@@ -291,6 +290,28 @@ def test_the_groups_that_are_known_worst_do_not_judge_a_column_alone() -> None:
     rates = {"share": [0.4, 0.3, 0.22, 0.08], "within": [0.01, 0.02, 0.03, 0.5]}
     assert counting(rates) == [0, 1, 2] and worst_rate(rates) == 0.03
     assert counting({**rates, "share": [0.4, 0.3, 0.18, 0.12]}) == [0, 1, 2, 3]
+
+
+def test_a_column_that_gives_the_target_away_is_named_unless_the_target_hardly_varies() -> None:
+    target = column("died", 0.01, labels=["no", "yes"], synthetic=[0.7, 0.3])
+    sure = {
+        "column": 1,
+        "labels": [["a"], ["b"]],
+        "share": [0.7, 0.3],
+        "released": [0.01, 1.02],
+        "within": [0.01, 0.01],
+    }
+    vague = {**sure, "column": 2, "released": [0.05, 0.9]}
+    rates = {"target": 0, "class": "yes", "columns": [{**one, "synthetic": one["released"]} for one in (sure, vague)]}
+    facts = report(target, column("discharge", 0.01), column("ward", 0.01)) | {"rates": rates}
+    assert giving_away(facts) == ["discharge"]
+    sorted_columns = uses(facts)
+    assert sorted_columns is not None
+    assert "models of died that see discharge, which settles died in 98 % of the rows or more" in said(
+        sorted_columns.care
+    )
+    target["synthetic"] = [0.96, 0.04]
+    assert giving_away(facts) == [] == giving_away(report(target))
 
 
 def test_columns_that_are_off_by_more_than_their_noise_and_categories_that_no_row_has_are_named() -> None:

@@ -1,0 +1,68 @@
+"""What the rates of a target by the groups of other columns say of these columns.
+
+Privacy: post-processing of a publishable report.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+Facts = Mapping[str, Any]
+SMALL, REST = 0.05, 0.1
+"""Part of the rows below which a group's rate does not count for its column, unless it is one of the two largest; and
+part of the rows whose groups may be left out together, since they are known worst."""
+GIVEN, OPEN = 0.98, 0.95
+"""Part of the rows whose class one column settles if it is said to give the target away; and the largest part that the
+more frequent class may have, since a target that hardly varies is settled by any column."""
+
+
+def worst_rate(rates: Facts) -> float:
+    """Return within what the rates by a column are, in its two largest groups and every other that is not small."""
+    return max((rates["within"][index] for index in counting(rates)), default=1.0)
+
+
+def counting(rates: Facts) -> list[int]:
+    """Return the places of the groups whose rates count, of which there are two at least.
+
+    They are the two largest and every other that is not small, but for those known worst that together have up to
+    ``REST`` of the rows.
+    """
+    shares, within = rates["share"], rates["within"]
+    largest = sorted(range(len(shares)), key=lambda index: -shares[index])
+    count = [index for rank, index in enumerate(largest) if rank < 2 or shares[index] >= SMALL]
+    rest = REST
+    for index in sorted(count[2:], key=lambda index: -within[index]):
+        if (rest := rest - shares[index]) < 0:
+            break
+        count.remove(index)
+    return count
+
+
+def with_few(report: Facts) -> list[str]:
+    """Name the columns of which a group has so few rows that its rate does not count for its column."""
+    rates = report.get("rates") or {"columns": ()}
+    few = [one for one in rates["columns"] if len(counting(one)) < len(one["share"])]
+    return [report["columns"][one["column"]]["name"] for one in few]
+
+
+def whole_rate(report: Facts) -> float:
+    """Return how many of all synthetic rows have the class of the target whose rates a report states."""
+    target = report["columns"][report["rates"]["target"]]
+    return float(target["synthetic"][target["labels"].index(report["rates"]["class"])])
+
+
+def giving_away(report: Facts) -> list[str]:
+    """Name the columns by whose groups nearly all rows have one class of the target, as released.
+
+    Whoever knows the group of a row guesses its class right in the sum of shares times the larger of rate and 1 - rate.
+    """
+    rates = report.get("rates")
+    if not rates or max(whole := whole_rate(report), 1 - whole) > OPEN:
+        return []
+    return [report["columns"][one["column"]]["name"] for one in rates["columns"] if _settled(one) >= GIVEN]
+
+
+def _settled(rates: Facts) -> float:
+    """Return the part of the rows whose class is guessed right by their group, noise kept within 0 and 1."""
+    parts = [max(share, 0.0) for share in rates["share"]]
+    sure = [max(rate, 1 - rate) for rate in (min(max(one, 0.0), 1.0) for one in rates["released"])]
+    return sum(part * one for part, one in zip(parts, sure, strict=True)) / (sum(parts) or 1.0)
