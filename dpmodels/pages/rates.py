@@ -65,4 +65,4 @@ def _settled(rates: Facts) -> float:
     """Return the part of the rows whose class is guessed right by their group, noise kept within 0 and 1."""
     parts = [max(share, 0.0) for share in rates["share"]]
     sure = [max(rate, 1 - rate) for rate in (min(max(one, 0.0), 1.0) for one in rates["released"])]
-    return sum(part * one for part, one in zip(parts, sure, strict=True)) / (sum(parts) or 1.0)
+    return float(sum(part * one for part, one in zip(parts, sure, strict=True)) / (sum(parts) or 1.0))
