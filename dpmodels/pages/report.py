@@ -66,6 +66,8 @@ SENTENCE = re.compile(r"(?<=\.) (?=[A-Za-z0-9])")
 """Between two sentences of a headline."""
 OF_USES = ("Use no ", "In ", "with ")
 """How sentences of a headline begin which stand among the uses too."""
+OPEN = 0.3
+"""Width of an interval from which on a score of a model says nothing."""
 NARROW = 6
 """Columns of the table of means where noise alone leaves no mean open."""
 ELSE_DONE = "The method released noisy quantities under the budget below and drew the rows from a model of them alone."
@@ -197,4 +199,6 @@ def _charged(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:
     worst_first = {
         title: sorted(rows, key=lambda row: (-row["low"], -row["high"])) for title, rows in tables.items() if rows
     }
-    return {**facts, "tables": worst_first}
+    scores = [(one["model"], score) for one in facts.get("classifiers") or () for score in one["scores"]]
+    open_scores = [f"{score['score']} of {model}" for model, score in scores if score["high"] - score["low"] > OPEN]
+    return {**facts, "tables": worst_first, "open_scores": open_scores}

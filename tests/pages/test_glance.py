@@ -4,6 +4,7 @@ import pytest
 
 from dpmodels.pages.glance import example, fits, glance, likely_error, warnings_of, worst_first, worst_means
 from dpmodels.pages.page import led, short, ticked
+from dpmodels.pages.report import _charged
 from dpmodels.pages.weak import _avoided, _weak
 
 PRIVACY = {"spent_epsilon": 1.0, "delta": 1e-5, "unit": "record"}
@@ -123,3 +124,10 @@ def test_what_stands_between_backticks_is_code_and_nothing_of_a_sentence_is_mark
 def test_what_a_sentence_is_about_stands_out(lead: str, rest: str) -> None:
     assert led(f"{lead}{rest}".replace("&lt;", "<").replace("&gt;", ">")) == f"<b>{lead}</b>{rest}"
     assert led("a < b") == "a &lt; b"
+
+
+def test_a_score_whose_interval_is_wide_is_said_to_be_open() -> None:
+    scores = [{"score": "AUROC", "low": 0.1, "high": 0.9}, {"score": "accuracy", "low": 0.7, "high": 0.8}]
+    facts = {"status": "measured", "classifiers": [{"model": "trees", "scores": scores}], "target": "sick"}
+    laid_out = _charged({**facts, "columns": [], "columns_with_target": []})
+    assert laid_out is not None and laid_out["open_scores"] == ["AUROC of trees"]
