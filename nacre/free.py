@@ -118,7 +118,8 @@ def means(
     ``means(run, "paid", by="cause")`` has a row for each cause, and ``means(run, "paid")`` one for all rows. The mean
     of a boolean is the share of true.
 
-    - ``mean`` of the values that are not null, in units of the column, and ``standard_error`` of it;
+    - ``mean`` of the values that are not null, in units of the column, and what it is ``within`` in nineteen releases
+      of twenty: 1.96 times its ``standard_error``;
     - ``count`` of these values, as released with noise;
     - ``reason`` to distrust a mean; empty where there is none. The mean is NaN where the group does not stand out of
       its noise, where noise puts the mean beyond every value of the column, and where its interval is as wide as all
@@ -126,8 +127,8 @@ def means(
     - ``noise`` and ``inside``, what the standard error is made of: the noise of the counts, and that values of a group
       may lie elsewhere in a cell than those of all groups, by a standard deviation of them in every cell.
 
-    mean - 1.96 standard_error to mean + 1.96 standard_error is an interval for the mean of the real rows. It says
-    nothing of the people that they are a sample of.
+    The interval is for the mean of the real rows. It says nothing of the people that they are a sample of. That of all
+    rows rests on other counts than the report's, and on no shapes of tails, so the two differ within their errors.
 
     Args:
         run: the run's name, or what ``nacre.synthesize`` returned.
@@ -180,9 +181,9 @@ def _means_of(cells: "pd.DataFrame", value: str, stddev: str, count: str, error:
     whole = (noise**2 + inside**2) ** 0.5
     reason = _reasons(mean, whole, cells[value])
     lost = reason.isin((DROWNED, BEYOND, WIDE))
-    figures = {"mean": mean, "standard_error": whole, "count": records, "reason": reason, "noise": noise}
-    means = Listing(figures | {"inside": inside})
-    means.loc[lost, ["mean", "standard_error", "noise", "inside"]] = float("nan")
+    figures = {"mean": mean, "within": INTERVAL * whole, "standard_error": whole, "count": records, "reason": reason}
+    means = Listing(figures | {"noise": noise, "inside": inside})
+    means.loc[lost, ["mean", "within", "standard_error", "noise", "inside"]] = float("nan")
     return means
 
 

@@ -56,7 +56,7 @@ def test_a_mean_that_noise_made_has_a_reason_and_one_without_is_near_the_truth()
     said, off = pd.DataFrame(said), pd.DataFrame(off)
     assert (said[["large", "middle"]] == "").all(axis=None) and off[["large", "middle"]].max(axis=None) < 1
     assert (said.small != "").mean() > 0.9 and off.small.median() > 1  # as a rule farther off than the groups differ
-    assert list(means) == ["mean", "standard_error", "count", "reason", "noise", "inside"]
+    assert list(means) == ["mean", "within", "standard_error", "count", "reason", "noise", "inside"]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_the_reason_to_distrust_a_mean_says_what_its_error_exceeds(mean, error, 
 
 def test_means_are_printed_whole_with_the_mean_first(home):
     shown = repr(nacre.means(name_of(home), "dose", by="ward", home=home)).split("\n")
-    assert shown[0].split() == ["ward", "mean", "standard_error", "count", "reason", "noise", "inside"]
+    assert shown[0].split() == ["ward", "mean", "within", "standard_error", "count", "reason", "noise", "inside"]
     assert max(map(len, shown)) <= 100 and "…" not in shown[0] and sum("north" in line for line in shown) == 1
 
 
