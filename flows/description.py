@@ -82,7 +82,7 @@ def describe_config(
         facts |= none_pays | {"answer": REFUSED}
     facts |= as_fact("becomes public", rows_made_public(prepared.contract, prepared.settings.get("unlisted", {})))
     by_rows = noise_by_max_rows(prepared.lines[0], noise_of)
-    facts |= as_fact("max_rows", table_of(by_rows, prepared.contract.unit.user))
+    facts |= as_fact("max_rows", table_of(by_rows, str(prepared.contract.unit.user)))
     beside = {"other accountants": other_accountants(prepared.lines)} if explain else {}
     return facts | beside | config.statement.said, quote
 

@@ -12,7 +12,7 @@ from dpmodels.errors import Unsuitable
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.public import load_public_frames
 from nacre.given import SchemaLike, load_schema, path_of, schema_file, with_public_rows
-from nacre.ledgers import Place, home_of
+from nacre.places import Place, home_of
 from nacre.result import Result
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from dpmodels import amounts
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.hand_off.manifest import read_manifest
-from nacre.ledgers import Place, home_of
 from nacre.notebook import facts_as_html, first_rows_as_html
+from nacre.places import Place, home_of
 from nacre.reporting import Report, read_page
 from nacre.verified import Verified, verify
 from nacre.words import in_python
