@@ -23,7 +23,7 @@ Taken = str | Sensitive[Any]
 """Where the files of a table or of a hand-off lie, or the rows that lie in memory."""
 
 
-def runs(*, home: Place | None = None) -> "pd.DataFrame":
+def runs(home: Place | None = None) -> "pd.DataFrame":
     """List the runs of a home, the oldest first: what each was of, how far it is, and what goes on with it.
 
     The column ``run`` has the names that ``nacre.resume`` and ``nacre.sample`` take.

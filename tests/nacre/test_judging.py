@@ -28,6 +28,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> nacre.Result:
 
 def test_runs_are_listed_with_what_goes_on(made: nacre.Result, tmp_path: Path) -> None:
     listed = nacre.runs(home=made.home)
+    assert nacre.runs(str(made.home)).equals(listed)
     assert listed["run"].tolist() == [made.run] and "name" not in listed and listed["state"].tolist() == ["handed over"]
     with pytest.raises(nacre.NacreError):
         nacre.runs(home=tmp_path / "nowhere")
