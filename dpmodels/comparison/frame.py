@@ -21,7 +21,7 @@ from dpmodels.contract.base import Modelled, described
 from dpmodels.contract.columns import Continuous, names_of
 from dpmodels.contract.continuous import decode_numbers
 from dpmodels.contract.schema import Schema
-from dpmodels.errors import DataError
+from dpmodels.errors import DataError, of_table
 from dpmodels.statistics.reservoir import draw
 
 Counted = TypeVar("Counted")
@@ -61,14 +61,22 @@ class Rows:
     batches: Iterable[Records] | Iterable[pa.RecordBatch]
     run: Callable[..., Iterable[Any]] = map
     """Maps a function over batches, on however many threads."""
+    name: str = ""
+    """What messages call the table."""
 
     def each(self, function: Callable[[Frame], Counted]) -> Iterable[Counted]:
         """Stream the function's value for every batch of the table."""
-        return self.run(lambda batch: function(read_frame(self.schema, batch)), self.batches)
+        return self.run(lambda batch: function(self._read(batch)), self.batches)
 
     def sample(self, rows: int, seed: int) -> Frame:
         """Draw a uniform sample in one pass; a table of at most ``rows`` rows comes back whole."""
-        return Frame.concat([read_frame(self.schema, part) for part in draw(self.batches, rows, seed)])
+        with of_table(self.name):
+            drawn = draw(self.batches, rows, seed)
+        return Frame.concat(list(map(self._read, drawn)))
+
+    def _read(self, batch: Records | pa.RecordBatch) -> Frame:
+        with of_table(self.name):
+            return read_frame(self.schema, batch)
 
 
 @dataclass(frozen=True)

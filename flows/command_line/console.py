@@ -34,7 +34,7 @@ class _Escaping(Console):
 
 
 console = _Escaping()
-COPIED = re.compile(r"\bnacre [a-z]|(^|[\s(`])(~|\.{0,2}/|\w+://)\S")
+COPIED = re.compile(r"\bnacre [a-z]|(^|[\s(`])(~|\.{0,2}/(?!/)|\w+://)\S")
 """What a person copies from a terminal: a command or a path. The terminal may wrap it, but nobody else breaks it."""
 FAILED_CHECKS = 3
 

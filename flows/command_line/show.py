@@ -16,7 +16,7 @@ from dpmodels.authoring.lint import load_contract
 from dpmodels.contract.remarks import is_declared, is_of_dates
 from dpmodels.errors import ArtifactError, NacreError, Unsuitable
 from dpmodels.gate.expectations import Gate, Verdicts
-from dpmodels.gate.suite import dropped_from
+from dpmodels.gate.suite import HELD, dropped_from
 from dpmodels.hand_off.signature import NOBODY_AGREED
 from dpmodels.hand_off.verification import VERIFIED
 from dpmodels.ledger.approval import Approval, ApprovalRequest
@@ -350,10 +350,11 @@ def show_gate(gate: Verdicts, as_json: bool = False) -> None:
         return print_json(gate.results())
     table = Table(title=f"{gate.contract.name}: expectations", title_justify="left")
     for heading in ("about", "rule", "rows that fail", "verdict"):
-        table.add_column(heading, justify="right" if heading == "rows that fail" else "left")
+        table.add_column(heading, justify="right" if heading == "rows that fail" else "left", overflow="fold")
     for outcome in gate.by_severity:
         rule = outcome.rule
-        about = rule.column or " and ".join(rule.columns) or "the table"
+        names = " and ".join(name for name in rule.columns if not name.startswith(HELD))
+        about = names or ("each row" if rule.columns else "the table")
         failed = f"{outcome.failed} of {outcome.checked}" if rule.columns else ""
         table.add_row(
             escape(about),

@@ -115,6 +115,23 @@ def test_a_table_that_lacks_a_column_is_told_by_which_it_is_and_not_where_it_lay
             nacre.compare(tables, rows, SCHEMA_TEXT, test=test, home=made.home)
 
 
+def test_of_several_tables_a_fault_names_the_one_that_has_it(made: nacre.Result, tmp_path: Path) -> None:
+    real, words, none = make_table(300), made.table.assign(age="old"), made.table[:0]
+    for tables, rows, test, which in (
+        ([made.table, words], real, None, "table 2: column age"),
+        ([made.table, none], real, None, "table 2: a table without rows"),
+        (made, real.to_pandas().assign(age="old"), None, "the real rows: column age"),
+        (made, real, real.to_pandas().assign(age="old"), "the test rows: column age"),
+    ):
+        with pytest.raises(DataError, match=f"^{which}"):
+            nacre.compare(tables, rows, SCHEMA_TEXT, test=test, home=made.home)
+    made.table.to_csv(tmp_path / "first.csv", index=False)
+    words.to_csv(tmp_path / "second.csv", index=False)
+    both = [str(tmp_path / "first.csv"), str(tmp_path / "second.csv")]
+    with pytest.raises(DataError, match=f"^{re.escape(both[1])}: column age: must hold numbers"):
+        nacre.compare(both, real, SCHEMA_TEXT, home=made.home)
+
+
 def test_rows_in_memory_with_every_column_are_held_to_the_rules_for_raw_tables(made: nacre.Result) -> None:
     schema = SCHEMA_TEXT.replace(", keep: regenerate", "")
     raw = nacre.validate(make_table(50).to_pandas(), schema)
