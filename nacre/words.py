@@ -50,7 +50,7 @@ CALLS = {
     "ledger open": "nacre.ledger(HOME).open_account(SCHEMA, epsilon=EPSILON, delta=DELTA)",
     "ledger cap": "nacre.ledger().change_cap(NAME, epsilon=EPSILON, reason=REASON)",
     "schema init": "nacre.draft_schema(DATA)",
-    "schema lint": "nacre.load_schema(SCHEMA)",
+    "schema lint": "nacre.lint(SCHEMA)",
     "schema discover": "nacre.discover(DATA, DRAFT, epsilon=EPSILON, delta=DELTA)",
     "resume": "nacre.resume(RUN)",
     "sample": "nacre.sample(RUN, ROWS)",
