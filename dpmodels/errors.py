@@ -221,17 +221,6 @@ def uncharged() -> Iterator[None]:
         raise DataError(fault.column, f"{fault.rule}; {UNCHARGED}", fault.faults) from None
 
 
-@contextmanager
-def of_table(name: str) -> Iterator[None]:
-    """Have whatever is wrong with one of several tables say which it is, by what its caller calls it."""
-    try:
-        yield
-    except DataError as fault:
-        if name not in str(fault):
-            fault.args = (f"{name}: {fault}",)
-        raise
-
-
 @dataclass(frozen=True)
 class PaidRelease:
     """A release that an account paid for, of which more is had for nothing: its run, its file, and its home."""

@@ -1,12 +1,12 @@
 """The lint of a schema from Python: what ``nacre schema lint`` prints, as sentences."""
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dpmodels.authoring.cautions import faults_and_cautions
-from dpmodels.contract.tree import Tree
 from dpmodels.errors import in_words
-from nacre.given import Schema, SchemaLike, schema_file
+from nacre.given import SchemaLike, schema_file
 from nacre.notebook import facts_as_html
 from nacre.words import CALLS, argument
 
@@ -40,6 +40,6 @@ def lint(schema: SchemaLike) -> Linted:
     """
     with schema_file(schema) as file:
         faults, cautions = faults_and_cautions(file)
-    if isinstance(schema, Mapping | Schema | Tree):  # whose lines nobody has seen
+    if not isinstance(schema, str | os.PathLike):  # whose lines nobody has seen
         faults = [replace(fault, line=0) for fault in faults]
     return Linted(*([in_words(str(one), argument, CALLS) for one in several] for several in (faults, cautions)))

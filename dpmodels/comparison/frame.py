@@ -1,6 +1,7 @@
 """Tables as the metrics read them: one float a column, whatever another tool wrote, streamed or sampled."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -21,7 +22,7 @@ from dpmodels.contract.base import Modelled, described
 from dpmodels.contract.columns import Continuous, names_of
 from dpmodels.contract.continuous import decode_numbers
 from dpmodels.contract.schema import Schema
-from dpmodels.errors import DataError, of_table
+from dpmodels.errors import DataError
 from dpmodels.statistics.reservoir import draw
 
 Counted = TypeVar("Counted")
@@ -118,6 +119,17 @@ class ParquetBatches:
         if not files or not self.path.exists():
             raise DataError("", f"{self.path} does not exist or holds no Parquet files")
         return files
+
+
+@contextmanager
+def of_table(name: str) -> Iterator[None]:
+    """Have whatever is wrong with one of several tables say which it is, by what its caller calls it."""
+    try:
+        yield
+    except DataError as fault:
+        if name not in str(fault):
+            fault.args = (f"{name}: {fault}",)
+        raise
 
 
 def read_frame(schema: Schema, batch: Records | pa.RecordBatch) -> Frame:

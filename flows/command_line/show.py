@@ -13,10 +13,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from dpmodels.authoring.lint import load_contract
+from dpmodels.contract.implications import HELD
 from dpmodels.contract.remarks import is_declared, is_of_dates
 from dpmodels.errors import ArtifactError, NacreError, Unsuitable
 from dpmodels.gate.expectations import Gate, Verdicts
-from dpmodels.gate.suite import HELD, dropped_from
+from dpmodels.gate.suite import dropped_from
 from dpmodels.hand_off.signature import NOBODY_AGREED
 from dpmodels.hand_off.verification import VERIFIED
 from dpmodels.ledger.approval import Approval, ApprovalRequest

@@ -9,12 +9,12 @@ from typing import Any
 
 from dpmodels.codec.flat import tables_of
 from dpmodels.comparison.compare import compare_tables, distinct_names, write_comparison
-from dpmodels.comparison.frame import ParquetBatches
+from dpmodels.comparison.frame import ParquetBatches, of_table
 from dpmodels.comparison.report import QUICK, Options, evaluate_run, write_report
 from dpmodels.comparison.trees import compare_trees, evaluate_tree
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree import Tree
-from dpmodels.errors import ArtifactError, Unsuitable, of_table
+from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.public import load_public_files
@@ -148,7 +148,7 @@ def _compare_trees(
     """Encode all trees of tables, and compare them."""
     tree = load_public_files(tree, real)
     with progress_bar("compare") as tick, TemporaryDirectory(dir=place.sensitive) as folder:
-        all_units = []
+        all_units: list[Any] = []
         for each, name in zip((*data, real, *filter(None, [test])), _all_called(place, data, real, test), strict=True):
             with of_table(name):
                 all_units.append(transform_tables(tree, _rows_in(each), Path(folder) / str(len(all_units))))
