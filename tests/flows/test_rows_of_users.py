@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import nacre
+from flows.command_line import console
 from flows.rows_of_users import HEADINGS
 from tests.kit.support import run_cli
 
@@ -60,3 +61,17 @@ def test_the_terminal_says_which_rows_are_left_out_and_what_users_forbids(tmp_pa
     assert "first rows of each patient" in lines[4] and "`target`" in lines[5] and len(lines) == 6
     code, out, _ = run_cli(*words, "--json")
     assert [one["max_rows"] for one in json.loads(out)["max_rows"]] == [1, 3, 6]
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_the_lines_of_the_table_stay_whole_at_a_terminal(
+    width: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr(console, "console", console._Escaping(force_terminal=True, color_system=None))
+    facts = _plan(tmp_path, "{user: patient, max_rows: 3}").facts
+    console.print_facts("plan", facts)
+    lines = capsys.readouterr().out.splitlines()
+    for line in facts["max_rows"].split("\n")[:4]:
+        assert f"max_rows: {line}" in lines and len(f"max_rows: {line}") <= width
+    assert max(len(line) for line in lines if line.startswith("│")) <= width
