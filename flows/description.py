@@ -37,6 +37,7 @@ from flows.charge_words import charge_in_words, hidden, one_of
 from flows.config import Charged
 from flows.kinds.prepared import Prepared
 from flows.planning import cautions_about, whole_budget
+from flows.rows_of_users import COUNTS, noise_by_max_rows, table_of
 from flows.start import pays_not, preparation_of, quote_of
 from tasks.kinds.protocol import kind_of_line
 from tasks.run.accounts import officer_of, quote
@@ -55,7 +56,6 @@ ENOUGH, MUCH_NOISE = 2, 5_000
 """Times as many units as noise amounts to, below which a public number of rows is warned of; how many without one."""
 IN_95_OF_100 = 1.96  # standard deviations of Gaussian noise
 REFUSED = "would be REFUSED"
-COUNTS = ("records", "images", "number of records")
 MEANS = (
     "how far off the mean and the 99 % quantile of a column are depends on its values, so it is unknown until "
     "released; the report says it where counts were released. Bounds that are too wide make it worse"
@@ -81,6 +81,8 @@ def describe_config(
         none_pays = {"account": "none is open that would pay"} if pays_not(quote, refusal) else {}
         facts |= none_pays | {"answer": REFUSED}
     facts |= as_fact("becomes public", rows_made_public(prepared.contract, prepared.settings.get("unlisted", {})))
+    by_rows = noise_by_max_rows(prepared.lines[0], noise_of)
+    facts |= as_fact("max_rows", table_of(by_rows, str(prepared.contract.unit.user)))
     beside = {"other accountants": other_accountants(prepared.lines)} if explain else {}
     return facts | beside | config.statement.said, quote
 

@@ -27,6 +27,7 @@ from flows.description import (
 )
 from flows.kinds.prepared import Prepared
 from flows.planning import cautions_about, ledger_if_any, whole_budget
+from flows.rows_of_users import noise_by_max_rows
 from flows.start import pays_not
 
 
@@ -47,6 +48,7 @@ def figures_of(
         figures |= _price(prepared, lines) | _size(prepared, lines[0]) | _account(config, prepared, quote)
         if "other accountants" in facts:
             figures["other_accountants"] = _costs(lines)
+        figures["max_rows"] = noise_by_max_rows(lines[0], noise_of)
         if refusal is not None:
             opens = figures["account_opens"] and not pays_not(quote, refusal)
             figures |= {"account_opens": opens, "accepted": False, "refusal": str(refusal)}

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from nacre.free import marginals, means, sample
     from nacre.given import Schema, draft_schema, load_schema
     from nacre.ledgers import Ledger, PrivacyBudget, PrivacyUnit, ledger
+    from nacre.linted import Linted, lint
     from nacre.planning import Planned, plan
     from nacre.reporting import Report
     from nacre.result import Result, Spent
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Ledger",
+    "Linted",
     "NacreError",
     "Planned",
     "PrivacyBudget",
@@ -52,6 +54,7 @@ __all__ = [
     "federate",
     "fit",
     "ledger",
+    "lint",
     "load_schema",
     "marginals",
     "means",
@@ -70,6 +73,7 @@ _MODULES = {
     "federations": ("federate",),
     "given": ("Schema", "draft_schema", "load_schema"),
     "ledgers": ("Ledger", "PrivacyBudget", "PrivacyUnit", "ledger"),
+    "linted": ("Linted", "lint"),
     "planning": ("Planned", "plan"),
     "reporting": ("Report",),
     "result": ("Result", "Spent"),

@@ -9,7 +9,7 @@ from flows.discover import discover as discover_flow
 from flows.settings import placed
 from nacre.given import SchemaLike, path_of, schema_file
 from nacre.keywords import terms_of
-from nacre.ledgers import Place
+from nacre.places import Place
 from tasks.run.in_memory import GIVEN
 
 if TYPE_CHECKING:

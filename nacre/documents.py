@@ -11,7 +11,7 @@ from dpmodels.reading.frames import load_given, transform_write
 from flows.config import EmbedConfig
 from nacre.given import SchemaLike, path_of, schema_file
 from nacre.keywords import EmbeddingSettings, started, takes_settings
-from nacre.ledgers import Place
+from nacre.places import Place
 from nacre.result import Result
 from nacre.running import take_to_hand_off
 

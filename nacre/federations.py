@@ -8,7 +8,7 @@ from flows.config import FederateConfig
 from flows.planning import MayOpen
 from flows.settings import placed
 from flows.start import start
-from nacre.ledgers import Place, home_of, url_of
+from nacre.places import Place, home_of, url_of
 from nacre.result import Result
 from nacre.running import take_to_end
 from nacre.words import warn_again

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpmodels.errors import InvalidArgument, Unsuitable
-from nacre.ledgers import Place
+from nacre.places import Place
 from nacre.result import Result, run_of
 
 if TYPE_CHECKING:

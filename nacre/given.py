@@ -21,13 +21,13 @@ from dpmodels.plain_yaml import write_yaml
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.frames import are_tables, write_all_names
 from dpmodels.reading.public import load_public_frames
-from nacre.ledgers import Place
+from nacre.places import Place
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-SchemaLike = Place | Mapping[str, Any] | Schema
+SchemaLike = Place | Mapping[str, Any] | Schema | Tree
 """A schema: a file's path, its YAML text, the dictionary that the text stands for, or a ``Schema``."""
 
 
@@ -139,7 +139,7 @@ def _path(schema: SchemaLike) -> Path | None:
 def _yaml(schema: SchemaLike) -> str:
     if isinstance(schema, str):
         return schema
-    if isinstance(schema, Schema):
+    if isinstance(schema, Schema | Tree):
         return schema.to_yaml()
     if not isinstance(schema, Mapping):
         raise Unsuitable(f"a schema is a path, YAML text, a dictionary or a Schema, not {type(schema).__name__}")

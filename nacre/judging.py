@@ -12,7 +12,7 @@ from dpmodels.errors import Unsuitable
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.public import load_public_frames
 from nacre.given import SchemaLike, load_schema, path_of, schema_file, with_public_rows
-from nacre.ledgers import Place, home_of
+from nacre.places import Place, home_of
 from nacre.result import Result
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ Taken = str | Sensitive[Any]
 """Where the files of a table or of a hand-off lie, or the rows that lie in memory."""
 
 
-def runs(*, home: Place | None = None) -> "pd.DataFrame":
+def runs(home: Place | None = None) -> "pd.DataFrame":
     """List the runs of a home, the oldest first: what each was of, how far it is, and what goes on with it.
 
     The column ``run`` has the names that ``nacre.resume`` and ``nacre.sample`` take.

@@ -15,7 +15,7 @@ from flows.config import EmbedConfig, HandOverConfig, SynthesizeConfig
 from flows.planning import MayOpen
 from flows.settings import from_environment, placed, settings_of
 from flows.start import start
-from nacre.ledgers import Place, home_of, url_of
+from nacre.places import Place, home_of, url_of
 from nacre.words import warn_again
 from tasks.run.in_memory import GIVEN, GIVEN_TABLES
 from tasks.run.store import Run, new_name

@@ -1,22 +1,27 @@
 """Find the ledger of a home."""
 
-import os
 from pathlib import Path
+from typing import Any
 
 from dpmodels import amounts
-from dpmodels.errors import NacreError
+from dpmodels.authoring.lint import load_named
+from dpmodels.errors import NacreError, Unsuitable, in_words_of
 from dpmodels.ledger import ledger as ledgers
 from dpmodels.ledger.records import Account
 from dpmodels.plural import counted
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
-from flows.sections import HOME
-from flows.settings import from_environment
+from flows.planning import check_delta, make_budget
+from nacre.given import SchemaLike, schema_file
 from nacre.notebook import rows_as_html, rows_as_text
+from nacre.places import Place, home_of, url_of
+from nacre.words import CALLS, argument
 
-__all__ = ["Ledger", "PrivacyBudget", "PrivacyUnit", "home_of", "ledger", "url_of"]
+__all__ = ["Ledger", "PrivacyBudget", "PrivacyUnit", "ledger"]
 
-Place = str | os.PathLike[str]
 MOST_SHOWN = 20
+OPENED = "`open_account(SCHEMA, epsilon=3, delta=1e-5)`"
+NAMED = "`open_account(NAME, dataset=DATASET, budget_cap=nacre.PrivacyBudget(epsilon=3, delta=1e-5))`"
+NO_CAP = NO_TERMS = (None, None)
 HEADINGS = ("account", "data set", "unit", "delta", "cap", "spent", "remaining", "charges")
 
 
@@ -26,6 +31,37 @@ class Ledger(ledgers.Ledger):
     def __init__(self, path_or_url: str | Path) -> None:
         self.address = str(path_or_url)
         super().__init__(path_or_url)
+
+    def open_account(
+        self,
+        name: SchemaLike,
+        *,
+        dataset: str | None = None,
+        budget_cap: PrivacyBudget | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        account: str = "",
+        allow_large_delta: bool = False,
+        **terms: Any,
+    ) -> Account:
+        """Open the account of a schema, ``open_account(schema, epsilon=3, delta=1e-5)``, or one by its name and terms.
+
+        A schema says the data set, the unit and the adjacency of the cap; the account is called as the data set is, or
+        ``account``. Without a schema ``dataset`` and ``budget_cap``, whose unit is the schema's, say all of it.
+        ``terms`` are owner, note, parent, run_cap, expires and composition, and ``key`` that of an officer.
+
+        Raises:
+            NacreError: the schema has faults, or the account cannot be opened so.
+        """
+        if isinstance(name, str) and dataset is not None and budget_cap is not None and (epsilon, delta) == NO_CAP:
+            return super().open_account(name, dataset=dataset, budget_cap=budget_cap, **terms)
+        if epsilon is None or delta is None or (dataset, budget_cap) != NO_TERMS:
+            raise Unsuitable(f"an account is opened by its schema, {OPENED}, or by its name, {NAMED}")
+        with in_words_of(argument, CALLS), schema_file(name) as file:
+            contract = load_named(file)
+            check_delta(delta, allow_large_delta)
+            cap = make_budget(epsilon, delta, contract.unit, adjacency=contract.adjacency)
+        return super().open_account(account or contract.name, dataset=contract.name, budget_cap=cap, **terms)
 
     def __repr__(self) -> str:
         caption, rows = self._overview()
@@ -61,13 +97,3 @@ def ledger(home: Place | None = None, url: str | None = None) -> Ledger:
     Reading a ledger costs nothing; ``open_account`` and ``change_cap`` write entries that stay for ever.
     """
     return Ledger(url_of(url) or home_of(home) / "ledger.sqlite")
-
-
-def home_of(home: Place | None) -> Path:
-    """Return the folder of all state: the given one, else ``NACRE_HOME``, else ``.nacre`` in the working folder."""
-    return Path(home or from_environment("home") or HOME).absolute()
-
-
-def url_of(url: str | None) -> str | None:
-    """Return the URL of a shared ledger: the given one, else ``NACRE_LEDGER``, else None for the home's own."""
-    return url or from_environment("ledger")

@@ -1,13 +1,14 @@
 """What a synthesis would charge, without opening any data."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
 from dpmodels.contract.remarks import is_of_dates, of_amounts
 from flows.config import SynthesizeConfig
-from flows.description import as_lines, describe_config
+from flows.description import as_lines, describe_config, noise_of
 from flows.planning import MayOpen
+from flows.rows_of_users import noise_by_max_rows
 from flows.settings import placed
 from flows.start import preparation_of, refusal_of
 from nacre.given import SchemaLike, schema_file
@@ -25,10 +26,15 @@ class Planned:
         facts: the description by name: the method, the event in words, the noise in units of the sums, and more.
         accepted: whether the account would accept the charge; None where the run itself would open one. A charge that
             would be refused has the sentence of ``synthesize`` in the fact ``answer``.
+        max_rows: for a unit of a user, the noise of a count (``noise_stddev``, in rows) beside other values of
+            ``max_rows``, and how many times that of one row it is (``relative``); empty for other units and for
+            schemas with ``users``, where more rows cost no more.
     """
 
-    def __init__(self, facts: Mapping[str, str], accepted: bool | None) -> None:
-        self.facts, self.accepted = dict(facts), accepted
+    def __init__(
+        self, facts: Mapping[str, str], accepted: bool | None, max_rows: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        self.facts, self.accepted, self.max_rows = dict(facts), accepted, list(map(dict, max_rows))
 
     def __repr__(self) -> str:
         return "\n".join(as_lines(self.facts))
@@ -56,10 +62,11 @@ def plan(schema: SchemaLike, epsilon: float, delta: float, **settings: Unpack[Sy
         facts, quote = describe_config(config, prepared=prepared, refusal=refusal)
         if said := [*filter(None, (facts.get("caution"), *_asked(prepared.contract)))]:
             facts["caution"] = "\n".join(said)
+        max_rows = noise_by_max_rows(prepared.lines[0], noise_of)
     if refusal is not None:
         facts["answer"] += f": {in_a_sentence(refusal, settings.get('home'), settings.get('ledger'))}"
-        return Planned(facts, False)
-    return Planned(facts, None if quote is None else quote.accepted)
+        return Planned(facts, False, max_rows)
+    return Planned(facts, None if quote is None else quote.accepted, max_rows)
 
 
 def _asked(contract: Any) -> Iterator[str]:

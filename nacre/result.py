@@ -1,16 +1,17 @@
 """The result of a run: the synthetic table, the report, and what was spent."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from dpmodels import amounts
-from dpmodels.errors import ArtifactError, Unsuitable
+from dpmodels.errors import ArtifactError, NacreError, Unsuitable
 from dpmodels.hand_off.manifest import read_manifest
-from nacre.ledgers import Place, home_of
 from nacre.notebook import facts_as_html, first_rows_as_html
+from nacre.places import Place, home_of
 from nacre.reporting import Report, read_page
 from nacre.verified import Verified, verify
 from nacre.words import in_python
@@ -42,19 +43,20 @@ class Result:
         folder: the folder of the hand-off.
         manifest: the content of ``manifest.json``.
         changes: what another fit of an old release changed; None unless ``nacre.fit`` or a refit made this.
-        home: of the run that made it here, in which ``nacre.sample`` finds it again; None of one that was opened from
-            its folder, of which ``nacre.sample``, ``marginals`` and ``means`` need ``home=``.
+        home: of the run that made it, in which ``nacre.sample``, ``marginals``, ``means`` and ``resume`` find it again:
+            given, or ``NACRE_HOME`` or ``.nacre`` if the run is there, or that which one of these calls was given.
         opened: says that the run opened its account, and how its cap is raised; empty of every other run.
     """
 
     opened = ""
 
     @in_python
-    def __init__(self, folder: Place, changes: "Changes | None" = None, home: Path | None = None) -> None:
-        self.folder, self.changes, self.home = Path(folder), changes, home
+    def __init__(self, folder: Place, changes: "Changes | None" = None, home: Place | None = None) -> None:
+        self.folder, self.changes = Path(folder), changes
         if not self.folder.exists():
             raise ArtifactError(f"{self.folder} does not exist")
         self.manifest = read_manifest(self.folder)
+        self.home = home_of(home) if home else _usual_home(self.manifest.made_by)
 
     @property
     def run(self) -> str:
@@ -232,16 +234,28 @@ def run_of(run: str | Result, home: Place | None) -> "Run":
     from tasks.run.store import Run
 
     try:
-        return Run.find(home_of(home or home_known(run)), name_of(run))
+        stored_run = Run.find(home_of(home or home_known(run)), name_of(run))
     except ArtifactError:
         if home or not isinstance(run, Result) or run.home:
             raise
         fact = f"the hand-off {run.folder} does not say where its run lies, and it is not under {home_of(None)}"
         raise Unsuitable(f"{fact}: pass the home in which {run.run} was made, as in home={EXAMPLE!r}") from None
+    if isinstance(run, Result) and run.home is None:
+        run.home = stored_run.home
+    return stored_run
+
+
+def _usual_home(run: str) -> Path | None:
+    """Return the home of the environment if a run is in it; a hand-off that was received has its run elsewhere."""
+    from tasks.run.store import Run
+
+    with suppress(NacreError, OSError):
+        return Run.find(home_of(None), run).home
+    return None
 
 
 def home_known(run: str | Result) -> Path | None:
-    """Return the home of a run that made a result here."""
+    """Return the home of a result's run, where that is known."""
     return run.home if isinstance(run, Result) else None
 
 

@@ -14,7 +14,8 @@ from flows.settings import from_environment, placed
 from flows.synthesize import carry_out, find
 from nacre.given import SchemaLike, path_of, schema_file, with_public_rows
 from nacre.keywords import SampledSettings, SynthesisSettings, started, takes_settings, terms_of
-from nacre.ledgers import Ledger, Place, home_of, url_of
+from nacre.ledgers import Ledger
+from nacre.places import Place, home_of, url_of
 from nacre.result import Result, home_known, name_of
 from tasks.run.in_memory import are_given, forget_given
 from tasks.run.runs import inside, is_out_lost, stays_inside

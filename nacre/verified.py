@@ -9,8 +9,8 @@ from dpmodels.hand_off.verification import Verification
 from dpmodels.pages.leaving import FILES, leaving
 from dpmodels.plural import counted
 from dpmodels.privacy import Adjacency
-from nacre.ledgers import Place
 from nacre.notebook import facts_as_html
+from nacre.places import Place
 from nacre.words import CALLS, argument
 
 

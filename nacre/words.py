@@ -47,10 +47,10 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
 
 
 CALLS = {
-    "ledger open": "nacre.ledger(HOME).open_account(NAME, dataset=DATASET, budget_cap=BUDGET_OF_THE_UNIT)",
+    "ledger open": "nacre.ledger(HOME).open_account(SCHEMA, epsilon=EPSILON, delta=DELTA)",
     "ledger cap": "nacre.ledger().change_cap(NAME, epsilon=EPSILON, reason=REASON)",
     "schema init": "nacre.draft_schema(DATA)",
-    "schema lint": "nacre.load_schema(SCHEMA)",
+    "schema lint": "nacre.lint(SCHEMA)",
     "schema discover": "nacre.discover(DATA, DRAFT, epsilon=EPSILON, delta=DELTA)",
     "resume": "nacre.resume(RUN)",
     "sample": "nacre.sample(RUN, ROWS)",

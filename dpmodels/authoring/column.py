@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -35,6 +35,7 @@ MOST_DECIMALS = 12  # that a schema's `round` may keep
 OF_ZEROS = "zeros are kept exactly, at no cost; write zero_inflated: false if none is 0"
 OF_DECIMALS = "how many decimals have they (round: 2)?"
 MAY_BE_ANSWERS = "`type: boolean` alone if it holds yes and no only"
+REVERSED = "is reversed, and neither bound is taken"
 SUGGESTED = "suggested, as "
 """How a remark begins that suggests keys."""
 CONFIRM = {"confirm": TODO}
@@ -63,11 +64,12 @@ def drafted(
     A suggestion that leaves nothing open bears a mark until it is accepted. With ``discover`` the type that a name
     suggests is taken, and what a discovery can fill in is left to it.
     """
+    facts, reversed_range = _without_reversed(name, facts)
     stated = of_type(None if _may_be_other(name, dtype) else dtype)
     keys, remarks = _joined(stated, facts)
     keys, faults = _settled(keys)
     faults += [MAY_BE_ANSWERS] if stated == keys == of_type(pa.string()) else []
-    remarks = [*([facts.description] if facts.description else []), *remarks, *faults]
+    remarks = [*filter(None, [facts.description]), *reversed_range, *remarks, *faults]
     remarks += [f"not read: {words}" for words in dict.fromkeys(facts.unread)]
     if keys["type"] == TODO and dtype is not None and pa.types.is_nested(dtype):
         return ColumnDraft(keys, (*remarks, f"holds {described(dtype)}, which no column does; {APART}"))
@@ -88,6 +90,20 @@ def drafted(
         remarks += more
     keys, more = _with_zeros(keys)
     return ColumnDraft(keys, (*remarks, *more))
+
+
+def _without_reversed(name: str, facts: Facts) -> tuple[Facts, list[str]]:
+    """Leave both bounds out where a document has the larger one first: either may be the one that is wrong."""
+    if facts.low is None or facts.high is None:
+        return facts, []
+    (low, _), (high, _) = facts.low, facts.high
+    try:
+        if not low > high:  # type: ignore[operator]
+            return facts, []
+    except TypeError:  # a number and a moment
+        return facts, []
+    remark = f"column {name}: the documented range {low} to {high} {REVERSED}: write the smaller one first, or as `min`"
+    return replace(facts, low=None, high=None), [remark]
 
 
 def _with_zeros(keys: Keys) -> tuple[Keys, list[str]]:

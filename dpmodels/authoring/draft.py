@@ -1,7 +1,7 @@
 """Draft a schema from column names and types, and from public documentation, with a TODO for whatever is still open."""
 
 import textwrap
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from dpmodels.authoring.column import ColumnDraft, drafted
+from dpmodels.authoring.column import REVERSED, ColumnDraft, drafted
 from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.authoring.given_types import by_name, read_types, with_types
 from dpmodels.authoring.header import DoubtfulNames, check_names, names_in
@@ -211,7 +211,7 @@ def _lines(
     if editor:
         yield f"# yaml-language-server: $schema={editor}"
     yield (INTRODUCTION + (UNTYPED if untyped else "") + (DOCUMENTED if sources else "")).rstrip()
-    yield from unread_lines(sources)
+    yield from unread_lines(sources, columns.values())
     yield name_line(title)
     yield f"unit: record  # {_unit(columns)}"
     yield "# target: COLUMN  # what the rows should teach to predict from the others, if anything"
@@ -226,9 +226,11 @@ def name_line(title: str) -> str:
     return yaml.safe_dump({"name": title}, default_flow_style=False).rstrip() + (OF_NAME if title == TODO else "")
 
 
-def unread_lines(sources: Sequence[Source]) -> Iterator[str]:
-    """Yield what was not read of documents, as lines of comments."""
+def unread_lines(sources: Sequence[Source], columns: Iterable[ColumnDraft]) -> Iterator[str]:
+    """Yield what was not read of documents, and what contradicts itself there, as lines of comments."""
     yield from (f"{UNREAD}{comment(source.remark)}" for source in sources if source.remark)
+    remarks = (remark for column in columns for remark in column.remarks)
+    yield from (f"{UNREAD}{comment(remark)}" for remark in remarks if REVERSED in remark)
 
 
 def _unit(columns: Mapping[str, ColumnDraft]) -> str:

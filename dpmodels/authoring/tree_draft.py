@@ -186,7 +186,7 @@ def _lines(
     columns = {name: _columns(tables[name], _joins(name, proposed), public) for name in proposed.order}
     untyped = any(are_untyped(columns[name], tables[name].types) for name in columns)
     yield (INTRODUCTION + JOINS + (UNTYPED if untyped else "") + (DOCUMENTED if sources else "")).rstrip()
-    yield from unread_lines(sources)
+    yield from unread_lines(sources, (one for table in columns.values() for one in table.values()))
     yield from (f"# source: {source.origin}" for source in sources)
     yield name_line(title)
     yield "tables:"

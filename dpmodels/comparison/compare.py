@@ -84,17 +84,16 @@ def compare_tables(
         DataError: a table is missing, damaged, or lacks a column of the schema.
     """
 
-    def rows_of(path: Path) -> ParquetBatches:
-        return ParquetBatches(path, schema, name=called.get(path, ""))
+    def rows_of(path: Path, run: Callable[..., Iterable[Any]] = map) -> Rows:
+        name = called.get(path, "")
+        return Rows(schema, ParquetBatches(path, schema, name=name), run, name)
 
-    train = Sensitive(Rows(schema, rows_of(real), run))
-    held_out = None if test is None else Sensitive(Rows(schema, rows_of(test)))
+    train = Sensitive(rows_of(real, run))
+    held_out = None if test is None else Sensitive(rows_of(test))
     side = load_real(train, held_out, schema, options)
     more = {"four classifiers": classifier_facts}
     reports = {
-        name: evaluate_table(
-            side, Rows(schema, rows_of(path), run), options, more, part_of(progress, tables, name)
-        ).reveal()
+        name: evaluate_table(side, rows_of(path, run), options, more, part_of(progress, tables, name)).reveal()
         for name, path in tables.items()
     }
     return Sensitive(comparison_of(schema.name, score_lines(reports), reports))

@@ -1,6 +1,7 @@
 """Tables as the metrics read them: one float a column, whatever another tool wrote, streamed or sampled."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -61,14 +62,22 @@ class Rows:
     batches: Iterable[Records] | Iterable[pa.RecordBatch]
     run: Callable[..., Iterable[Any]] = map
     """Maps a function over batches, on however many threads."""
+    name: str = ""
+    """What messages call the table."""
 
     def each(self, function: Callable[[Frame], Counted]) -> Iterable[Counted]:
         """Stream the function's value for every batch of the table."""
-        return self.run(lambda batch: function(read_frame(self.schema, batch)), self.batches)
+        return self.run(lambda batch: function(self._read(batch)), self.batches)
 
     def sample(self, rows: int, seed: int) -> Frame:
         """Draw a uniform sample in one pass; a table of at most ``rows`` rows comes back whole."""
-        return Frame.concat([read_frame(self.schema, part) for part in draw(self.batches, rows, seed)])
+        with of_table(self.name):
+            drawn = draw(self.batches, rows, seed)
+        return Frame.concat(list(map(self._read, drawn)))
+
+    def _read(self, batch: Records | pa.RecordBatch) -> Frame:
+        with of_table(self.name):
+            return read_frame(self.schema, batch)
 
 
 @dataclass(frozen=True)
@@ -110,6 +119,17 @@ class ParquetBatches:
         if not files or not self.path.exists():
             raise DataError("", f"{self.path} does not exist or holds no Parquet files")
         return files
+
+
+@contextmanager
+def of_table(name: str) -> Iterator[None]:
+    """Have whatever is wrong with one of several tables say which it is, by what its caller calls it."""
+    try:
+        yield
+    except DataError as fault:
+        if name not in str(fault):
+            fault.args = (f"{name}: {fault}",)
+        raise
 
 
 def read_frame(schema: Schema, batch: Records | pa.RecordBatch) -> Frame:

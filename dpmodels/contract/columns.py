@@ -13,7 +13,7 @@ from dpmodels.contract.base import DTYPE, OUTSIDE, ColumnFaults, Modelled, overf
 from dpmodels.contract.continuous import Continuous
 from dpmodels.contract.datetimes import Datetime
 from dpmodels.contract.derived import Derived
-from dpmodels.contract.formula import Misread, faults_of, is_whole, moment_of, names_in
+from dpmodels.contract.formula import faults_of, is_whole, moment_of
 from dpmodels.contract.image import Image
 from dpmodels.contract.numbers import Integer, IntegerType, Number
 from dpmodels.contract.pattern import Pattern, read_pattern
@@ -283,10 +283,6 @@ def derived_faults(columns: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _computed_fault(column: Integer | Number, raw: Mapping[str, Any]) -> str:
     """Say why the rows of a raw table do not tell a computed column, or return an empty text."""
     formula = str(column.computed)
-    try:
-        names_in(formula)
-    except Misread as fault:
-        return str(fault)
     if message := faults_of(formula, raw):
         return f"{message} of the file" if message.endswith("is no column") else message
     if moment_of(formula, raw):

@@ -17,6 +17,7 @@ from dpmodels.arrays import Floats
 from dpmodels.contract.continuous import Continuous
 from dpmodels.contract.datetimes import Datetime
 from dpmodels.contract.numbers import Integer
+from dpmodels.namable import NAMES, meant_by
 
 Operands = Mapping[str, Floats]
 ONLY = "may hold only numbers, names of columns, + - * / // %, parentheses and functions"
@@ -60,7 +61,7 @@ def parsed(text: str) -> ast.expr:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
-        raise Misread("is no formula, such as `sched // 100` or `price + tax`") from None
+        raise Misread(f"is no formula, such as `sched // 100` or `price + tax`; {NAMES}") from None
     _check(tree)
     return tree
 
@@ -133,7 +134,7 @@ def _check(node: ast.expr) -> None:
     elif isinstance(node, ast.Tuple):
         raise Misread(COMMA)
     elif not isinstance(node, ast.Name):
-        raise Misread(ONLY)
+        raise Misread(f"{ONLY}; {NAMES}")
 
 
 def _columns(node: ast.expr) -> list[str]:
@@ -183,7 +184,7 @@ def _check_moment(operand: ast.expr, columns: Mapping[str, object]) -> None:
 def _column(node: ast.Name, columns: Mapping[str, object]) -> Continuous:
     column = columns.get(node.id)
     if column is None:
-        raise Misread(f"names `{node.id}`, which is no column")
+        raise Misread(f"names `{node.id}`, which is no column{meant_by(node.id, columns)}")
     if not isinstance(column, Continuous):
         raise Misread(f"needs integers, numbers or datetimes, and `{node.id}` is none of them")
     return column

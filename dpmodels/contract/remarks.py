@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from keyword import iskeyword
 from typing import Any
 
 from dpmodels.contract.columns import Datetime, Derived, Identifier, Integer, Number, computed
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.formula import moment_of, names_in
+from dpmodels.namable import is_namable
 from dpmodels.privacy import PrivacyUnit
 
 OF_ROWS, OF_COMPUTED = ": all figures are of ", ": what those columns are warned of "
@@ -81,7 +81,7 @@ def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit, rules: Iterable[Co
 
 def _between(rule: Constraint, lower: Datetime) -> str:
     """Say how a schema keeps the time between two dates of a rule, whose names are those of a formula."""
-    if not all(name.isidentifier() and not iskeyword(name) for name in (rule.lower, rule.upper)):
+    if not all(map(is_namable, (rule.lower, rule.upper))):
         return f"`{rule}{OF_DATES}; a column that is `computed` from both keeps it, under names without spaces"
     unit = "day" if lower.resolution == "day" else "second"
     name, least = f"{unit}s_to_{rule.upper}", int(rule.strict)

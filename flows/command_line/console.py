@@ -34,8 +34,10 @@ class _Escaping(Console):
 
 
 console = _Escaping()
-COPIED = re.compile(r"\bnacre [a-z]|(^|[\s(`])(~|\.{0,2}/|\w+://)\S")
+COPIED = re.compile(r"\bnacre [a-z]|(^|[\s(`])(~|\.{0,2}/(?!/)|\w+://)\S")
 """What a person copies from a terminal: a command or a path. The terminal may wrap it, but nobody else breaks it."""
+CELLS = " | "
+"""Stands between the cells of a fact that is a table itself, whose lines stay whole as well."""
 FAILED_CHECKS = 3
 
 
@@ -168,7 +170,8 @@ def print_facts(title: str, facts: Mapping[str, str], as_json: bool = False) -> 
     table.add_column(overflow="fold")
     table.add_column(overflow="fold")
     room = console.width - max(map(len, facts), default=0) - len("│  │  │")
-    whole = {name: value for name, value in facts.items() if COPIED.search(value) and _width(value) > room}
+    wide = {name: value for name, value in facts.items() if _width(value) > room}
+    whole = {name: value for name, value in wide.items() if COPIED.search(value) or CELLS in value}
     for name, value in facts.items():
         if name not in whole:
             table.add_row(escape(name), escape(value))

@@ -259,12 +259,11 @@ def schema_lint(schema: Path, as_json: AsJson = False) -> None:
 
     Example: nacre schema lint patients.yaml
     """
-    from dpmodels.authoring.lint import lint, read
-    from dpmodels.contract.remarks import of_amounts
+    from dpmodels.authoring.cautions import faults_and_cautions
     from dpmodels.escapes import on_one_line
     from flows.command_line.console import print_json
 
-    faults = lint(schema)
+    faults, cautions = faults_and_cautions(schema)
     if as_json:
         print_json([asdict(fault) for fault in faults])
     else:
@@ -275,7 +274,5 @@ def schema_lint(schema: Path, as_json: AsJson = False) -> None:
         raise typer.Exit(1)
     if not as_json:
         echo(f"{schema}: no faults")
-        contract = read(schema)[0]
-        for remark in (*getattr(contract, "remarks", ()), of_amounts(getattr(contract, "columns", {}))):
-            if remark:
-                echo(f"{schema}: {remark}")
+        for caution in cautions:
+            echo(f"{schema}: {caution}")

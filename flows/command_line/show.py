@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from dpmodels.authoring.lint import load_contract
+from dpmodels.contract.implications import HELD
 from dpmodels.contract.remarks import is_declared, is_of_dates
 from dpmodels.errors import ArtifactError, NacreError, Unsuitable
 from dpmodels.gate.expectations import Gate, Verdicts
@@ -350,10 +351,11 @@ def show_gate(gate: Verdicts, as_json: bool = False) -> None:
         return print_json(gate.results())
     table = Table(title=f"{gate.contract.name}: expectations", title_justify="left")
     for heading in ("about", "rule", "rows that fail", "verdict"):
-        table.add_column(heading, justify="right" if heading == "rows that fail" else "left")
+        table.add_column(heading, justify="right" if heading == "rows that fail" else "left", overflow="fold")
     for outcome in gate.by_severity:
         rule = outcome.rule
-        about = rule.column or " and ".join(rule.columns) or "the table"
+        names = " and ".join(name for name in rule.columns if not name.startswith(HELD))
+        about = names or ("each row" if rule.columns else "the table")
         failed = f"{outcome.failed} of {outcome.checked}" if rule.columns else ""
         table.add_row(
             escape(about),

@@ -9,7 +9,7 @@ from typing import Any
 
 from dpmodels.codec.flat import tables_of
 from dpmodels.comparison.compare import compare_tables, distinct_names, write_comparison
-from dpmodels.comparison.frame import ParquetBatches
+from dpmodels.comparison.frame import ParquetBatches, of_table
 from dpmodels.comparison.report import QUICK, Options, evaluate_run, write_report
 from dpmodels.comparison.trees import compare_trees, evaluate_tree
 from dpmodels.contract.schema import Schema
@@ -108,22 +108,28 @@ def compare(
     names = names or distinct_names([Path(table) for table in tables])
     given, tables = tables, [_rows_in(table) for table in tables]
     if schema.kind == "tree":
-        return write_comparison(_compare_trees(place, names, tables, real, test, schema, options), place.sensitive)
+        return write_comparison(_compare_trees(place, names, given, real, test, schema, options), place.sensitive)
     with ExitStack() as stack:
         lend = stack.enter_context
         tick = lend(progress_bar("compare"))
-        *parts, real_rows = [lend(as_parquet(data, schema, place.sensitive)) for data in (*tables, real)]
-        test_rows = lend(as_parquet(test, schema, place.sensitive)) if test else None
+        all_names = _all_called(place, given, real, test)
+        paths = []
+        for data, name in zip((*tables, real, *filter(None, [test])), all_names, strict=True):
+            with of_table(name):
+                paths.append(lend(as_parquet(data, schema, place.sensitive)))
+        parts, (real_rows, *rest) = paths[: len(tables)], paths[len(tables) :]
         by_name, map_ = dict(zip(names, parts, strict=True)), Threads(options.workers).map
-        called = {
-            path: _called(place, data, f"table {at}")
-            for at, (path, data) in enumerate(zip(parts, given, strict=True), 1)
-        }
-        called |= {real_rows: _called(place, real, "the real rows")}
-        called |= {test_rows: _called(place, str(test), "the test rows")} if test_rows else {}
+        called, test_rows = dict(zip(paths, all_names, strict=True)), rest[0] if rest else None
         options = _on_limited_threads(options)
         comparison = compare_tables(by_name, real_rows, test_rows, schema, options, map_, called, tick)
     return write_comparison(comparison, place.sensitive)
+
+
+def _all_called(place: Place, tables: Sequence[str], real: str, test: str | None) -> list[str]:
+    """Return what messages call the tables, the real rows, and those that were held out if there are any."""
+    called = [_called(place, data, f"table {at}") for at, data in enumerate(tables, 1)]
+    called.append(_called(place, real, "the real rows"))
+    return [*called, _called(place, test, "the test rows")] if test else called
 
 
 def _called(place: Place, data: str, otherwise: str) -> str:
@@ -142,12 +148,14 @@ def _compare_trees(
     """Encode all trees of tables, and compare them."""
     tree = load_public_files(tree, real)
     with progress_bar("compare") as tick, TemporaryDirectory(dir=place.sensitive) as folder:
-        real_units, *encoded = [
-            transform_tables(tree, each, Path(folder) / str(number)) for number, each in enumerate((real, *data))
-        ]
+        all_units: list[Any] = []
+        for each, name in zip((*data, real, *filter(None, [test])), _all_called(place, data, real, test), strict=True):
+            with of_table(name):
+                all_units.append(transform_tables(tree, _rows_in(each), Path(folder) / str(len(all_units))))
+        encoded, (real_units, *fresh) = all_units[: len(data)], all_units[len(data) :]
         units, map_ = dict(zip(names, encoded, strict=True)), Threads(options.workers).map
-        fresh = test and transform_tables(tree, test, Path(folder) / "held-out")
-        return compare_trees(tree, real_units, units, _on_limited_threads(options), map_, fresh or None, tick)
+        held_out = fresh[0] if fresh else None
+        return compare_trees(tree, real_units, units, _on_limited_threads(options), map_, held_out, tick)
 
 
 def evaluate_again(run: Run, test: str | None, lenet: Path | None, jobs: int | None, real_rows: bool = False) -> Path:

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from pyarrow import csv
 
 from dpmodels.authoring.column import drafted
@@ -23,6 +24,7 @@ from dpmodels.reading.load import load_parts
 from tests.kit.errors import refused
 from tests.kit.every_kind import make, one
 from tests.kit.open_tables import workbook
+from tests.kit.support import run_cli
 
 YEARS = {"min": date(1970, 1, 1), "max": date(2099, 12, 31)}
 SECRET = "unique-private-string-8412"
@@ -216,7 +218,7 @@ NUMBER, DAY = pa.float64(), pa.date32()
             {"type": "datetime", "min": date(2020, 1, 2), "max": date(2021, 1, 1), "resolution": "day"},
         ),
         (DAY, Facts(low=Bound(3)), {"type": "datetime", **YEARS, "resolution": "day", "confirm": "TODO"}),
-        (pa.int64(), Facts(low=Bound(9), high=Bound(1)), {"type": "integer", "min": "TODO", "max": 1}),
+        (pa.int64(), Facts(low=Bound(9), high=Bound(1)), {"type": "integer", "min": "TODO", "max": "TODO"}),
         (pa.int8(), Facts(low=Bound(0), high=Bound(300)), {"type": "integer", "min": 0, "max": 300}),
         (pa.int64(), Facts(low=Bound(0), high=Bound(2**60)), {"type": "integer", "min": 0, "max": "TODO"}),
         (pa.string(), Facts(values=("a", True)), {"type": "categorical", "values": "TODO"}),
@@ -264,7 +266,6 @@ def test_a_type_that_says_yes_or_no_goes_before_the_type_of_a_text_column(tmp_pa
 def test_what_cannot_be_used_is_told() -> None:
     assert "not read: a CHECK" in drafted("x", pa.int64(), Facts(unread=("a CHECK",))).remarks
     assert "documented as number, which is not what the file holds" in drafted("x", DAY, Facts(kind="number")).remarks
-    assert "reversed" in drafted("x", pa.int64(), Facts(low=Bound(9), high=Bound(1))).remarks[0]
     assert Decimal(str(drafted("x", NUMBER, Facts(high=Bound(0.29), decimals=2)).keys["max"])) == Decimal("0.29")
 
 
@@ -332,3 +333,32 @@ def test_a_contract_whose_formula_is_of_columns_that_the_file_has_not_leaves_the
         "derived" not in text.split("columns:")[1].split("# The types")[0]
         and "add_days(start, days), of columns" in text
     )
+
+
+@pytest.mark.parametrize(
+    ("dtype", "cells", "said"),
+    [
+        (pa.int64(), "range\nx,99-1\n", "99 to 1"),
+        (pa.int64(), "min,max\nx,9,1\n", "9 to 1"),
+        (NUMBER, "range\nx,10 to 2.5\n", "10 to 2.5"),
+        (DAY, "min,max\nx,2020-12-31,2020-01-01\n", "2020-12-31 to 2020-01-01"),
+    ],
+)
+def test_a_reversed_range_leaves_no_bound_and_is_said(
+    tmp_path: Path, dtype: pa.DataType, cells: str, said: str
+) -> None:
+    (tmp_path / "d.csv").write_text(f"name,{cells}")
+    pq.write_table(pa.table({"x": pa.array([], dtype)}), tmp_path / "t.parquet")
+    text = draft(tmp_path / "t.parquet", public_facts=PublicFacts(document=tmp_path / "d.csv"))
+    sentence = f"column x: the documented range {said} is reversed, and neither bound is taken"
+    assert sum(line.startswith(f"# WARNING: {sentence}") for line in text.splitlines()) == 1
+    keys = yaml.safe_load(text)["columns"]["x"]
+    assert {str(keys["min"]), str(keys["max"])} == {"TODO"} or keys["confirm"] == "TODO"  # as years are suggested
+    assert not {str(keys["min"]), str(keys["max"])} & set(said.split(" to "))
+    code, _, err = run_cli("schema", "init", tmp_path / "t.parquet", "--from", tmp_path / "d.csv", "--header")
+    assert code == 0 and f"WARNING: {sentence}" in err
+
+
+def test_a_range_of_one_value_is_not_reversed() -> None:
+    column = drafted("x", pa.int64(), Facts(low=Bound(1), high=Bound(1)))
+    assert column.keys == {"type": "integer", "min": 1, "max": 1} and not column.remarks

@@ -1,5 +1,6 @@
 """Columns that follow from others: read, refused, held at the gate, and exact in every synthetic row."""
 
+import json
 import re
 from datetime import date, datetime
 from pathlib import Path
@@ -362,6 +363,37 @@ def test_times_are_added_in_their_resolution_and_beyond_the_years_there_are_none
 def test_a_column_is_computed_from_columns_of_the_file(computed, says) -> None:
     schema, faults = parse(STAYS.replace("days_between(admitted, discharged)", computed))
     assert schema is None and len(faults) == 1 and says in str(faults[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "formula", "says"),
+    [
+        ("length of stay", "length of stay + 1", "no quotation marks for others, so rename such a column in the data"),
+        ("length of stay", "`length of stay` + 1", "no quotation marks for others, so rename such a column"),
+        ("length of stay", "'length of stay' + 1", "no quotation marks for others, so rename such a column"),
+        ("class", "class + 1", "which is no word of Python such as `class`"),
+        ("length of stay", "stay + 1", "`length of stay` cannot be named in a formula: rename it"),
+        ("net-price", "net-price", "`net-price` cannot be named in a formula: rename it"),
+        (
+            "\ufb01ne",
+            "\ufb01ne + 1",
+            "`\ufb01ne` cannot be named in a formula: rename it in the data and in the schema",
+        ),
+        ("\u212bre", "\u212bre + 1", "as Unicode composes them (NFKC)"),
+    ],
+)
+def test_a_column_that_no_formula_can_name_is_to_be_renamed(name: str, formula: str, says: str) -> None:
+    column = f"{{type: derived, formula: {json.dumps(formula)}}}"
+    given = f"name: a\ncolumns:\n  {json.dumps(name)}: {{type: integer, min: 0, max: 9}}\n  later: {column}\n"
+    schema, faults = parse(given)
+    assert schema is None and len(faults) == 1 and says in str(faults[0])
+    assert faults[0].where == "columns.later.formula"
+
+
+def test_another_name_that_is_no_column_is_not_taken_for_one_that_cannot_be_named() -> None:
+    column = "later: {type: derived, formula: sty + 1}"
+    _, (fault,) = parse(f'name: a\ncolumns:\n  "my stay": {{type: integer, min: 0, max: 9}}\n  {column}\n')
+    assert fault.message.endswith("names `sty`, which is no column")
 
 
 @pytest.mark.parametrize("format", ["csv", "parquet", "xlsx"])

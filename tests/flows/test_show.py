@@ -11,8 +11,9 @@ from rich.table import Table
 from flows.command_line import console, summary
 from flows.command_line.app import arranged
 from flows.command_line.console import print_facts, print_table
-from flows.command_line.show import warned
+from flows.command_line.show import show_gate, warned
 from tasks.run.store import Run
+from tasks.stages.validate import check_hand_off
 from tests.kit.support import run_cli, synthesize_words, write_clinic
 
 
@@ -118,3 +119,30 @@ def test_paths_and_commands_are_copied_whole_from_a_narrow_terminal(capsys, monk
     for text in whole.values():
         assert text in out
     assert shown == "table" or max(len(line) for line in out.splitlines() if "many" in line or "short" in line) <= 60
+
+
+NAME = "sick_at_the_time_of_the_visit_to_the_ward"
+RULED = f"""name: visits
+constraints: [when age < 18 then not {NAME}]
+columns:
+  age: {{type: integer, min: 0, max: 120}}
+  {NAME}: {{type: boolean}}
+  tens: {{type: derived, formula: age // 10}}
+"""
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_the_rules_of_a_table_fit_a_terminal_and_no_name_is_cut(
+    width: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr(console, "console", console._Escaping(force_terminal=True, color_system=None))
+    (tmp_path / "visits.yaml").write_text(RULED)
+    (tmp_path / "visits.csv").write_text(f"age,{NAME},tens\n3,true,0\n30,true,3\n")
+    show_gate(check_hand_off(str(tmp_path / "visits.csv"), tmp_path / "visits.yaml"))
+    lines = capsys.readouterr().out.splitlines()
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if line.startswith("│")]
+    assert max(map(len, lines)) <= width and not any("…" in line for line in lines)
+    assert ["tens", "must be `age // 10`", "0 of 2", "holds"] in rows  # which is no path
+    assert rows[0][0] == "each row" and rows[0][3] == "broken"
+    assert NAME in "".join(about for about, *_ in rows)

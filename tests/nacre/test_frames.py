@@ -92,6 +92,20 @@ def test_a_hand_off_of_a_folder_says_that_its_home_is_to_be_passed(home, tmp_pat
         with refused(Unsuitable, f"pass the home in which {name_of(home)} was made, as in home="):
             call()
     assert len(nacre.sample(opened, 3, home=home)) == 3
+    assert opened.home == home and len(nacre.sample(opened, 3)) == 3  # the home is given once
+
+
+def test_a_hand_off_of_a_folder_knows_its_home_by_the_environment_or_as_given(home, tmp_path, monkeypatch):
+    folder = Run(home=home, name=name_of(home)).settings.out
+    monkeypatch.chdir(tmp_path)
+    assert nacre.Result(folder).home is None  # the working folder has no home, or another
+    assert len(nacre.sample(nacre.Result(folder, home=str(home)), 3)) == 3
+    monkeypatch.setenv("NACRE_HOME", str(home))
+    opened = nacre.Result(folder)
+    monkeypatch.delenv("NACRE_HOME")
+    assert opened.home == home and len(nacre.sample(opened, 3)) == 3
+    with refused(ArtifactError, "no run"):  # a home that was given is believed
+        nacre.sample(nacre.Result(folder, home=tmp_path), 3)
 
 
 def test_columns_means_and_rates_of_a_report_are_frames(home):

@@ -28,6 +28,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> nacre.Result:
 
 def test_runs_are_listed_with_what_goes_on(made: nacre.Result, tmp_path: Path) -> None:
     listed = nacre.runs(home=made.home)
+    assert nacre.runs(str(made.home)).equals(listed)
     assert listed["run"].tolist() == [made.run] and "name" not in listed and listed["state"].tolist() == ["handed over"]
     with pytest.raises(nacre.NacreError):
         nacre.runs(home=tmp_path / "nowhere")
@@ -112,6 +113,23 @@ def test_a_table_that_lacks_a_column_is_told_by_which_it_is_and_not_where_it_lay
     ):
         with refused(DataError, column="sick", rule=f"is in the schema but not in {which}"):
             nacre.compare(tables, rows, SCHEMA_TEXT, test=test, home=made.home)
+
+
+def test_of_several_tables_a_fault_names_the_one_that_has_it(made: nacre.Result, tmp_path: Path) -> None:
+    real, words, none = make_table(300), made.table.assign(age="old"), made.table[:0]
+    for tables, rows, test, which in (
+        ([made.table, words], real, None, "table 2: column age"),
+        ([made.table, none], real, None, "table 2: a table without rows"),
+        (made, real.to_pandas().assign(age="old"), None, "the real rows: column age"),
+        (made, real, real.to_pandas().assign(age="old"), "the test rows: column age"),
+    ):
+        with refused(DataError, f"^{which}", column="age" if "column" in which else ""):
+            nacre.compare(tables, rows, SCHEMA_TEXT, test=test, home=made.home)
+    made.table.to_csv(tmp_path / "first.csv", index=False)
+    words.to_csv(tmp_path / "second.csv", index=False)
+    both = [str(tmp_path / "first.csv"), str(tmp_path / "second.csv")]
+    with refused(DataError, f"^{re.escape(both[1])}: column age: must hold numbers", column="age"):
+        nacre.compare(both, real, SCHEMA_TEXT, home=made.home)
 
 
 def test_rows_in_memory_with_every_column_are_held_to_the_rules_for_raw_tables(made: nacre.Result) -> None:

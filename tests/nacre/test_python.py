@@ -363,10 +363,7 @@ def test_an_error_that_names_a_command_or_an_option_names_what_python_has_for_it
             nacre.synthesize(frame, schema, **{**given, **more})
         return str(caught.value)
 
-    opens = (
-        "told to (`open=True`); in Python: "
-        "nacre.ledger(HOME).open_account(NAME, dataset=DATASET, budget_cap=BUDGET_OF_THE_UNIT)"
-    )
+    opens = "told to (`open=True`); in Python: nacre.ledger(HOME).open_account(SCHEMA, epsilon=EPSILON, delta=DELTA)"
     assert "nacre ledger open clinic --schema SCHEMA" in says(opens)
     says("for more, give `allow_large_delta=True`", delta=0.1)
     ledger.open_account("clinic", dataset="clinic", budget_cap=nacre.PrivacyBudget(epsilon=0.5, delta=1e-5))

@@ -1,0 +1,45 @@
+"""The lint of a schema from Python: what ``nacre schema lint`` prints, as sentences."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dpmodels.authoring.cautions import faults_and_cautions
+from dpmodels.errors import in_words
+from nacre.given import SchemaLike, schema_file
+from nacre.notebook import facts_as_html
+from nacre.words import CALLS, argument
+
+
+class Linted:
+    """What is wrong with a schema, or what is to be looked at before a charge; a terminal shows a line for each.
+
+    Attributes:
+        faults: sentences on what keeps a run from using it, at most twenty; empty of a schema that can be used.
+        cautions: sentences on what is no fault, and yet not what most would expect; empty of a schema with faults.
+    """
+
+    def __init__(self, faults: Sequence[str], cautions: Sequence[str]) -> None:
+        self.faults, self.cautions = list(faults), list(cautions)
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name}: {line}" for name, text in self._facts().items() for line in text.split("\n"))
+
+    def _repr_html_(self) -> str:
+        return facts_as_html("schema", self._facts())
+
+    def _facts(self) -> dict[str, str]:
+        facts = {"faults": "\n".join(self.faults) or "none", "cautions": "\n".join(self.cautions)}
+        return {name: text for name, text in facts.items() if text}
+
+
+def lint(schema: SchemaLike) -> Linted:
+    """Say what is wrong with a schema and, where nothing is, what to look at before a charge; reads no data.
+
+    Faults are returned, where ``load_schema`` and ``synthesize`` raise them.
+    """
+    with schema_file(schema) as file:
+        faults, cautions = faults_and_cautions(file)
+    if not isinstance(schema, str | os.PathLike):  # whose lines nobody has seen
+        faults = [replace(fault, line=0) for fault in faults]
+    return Linted(*([in_words(str(one), argument, CALLS) for one in several] for several in (faults, cautions)))

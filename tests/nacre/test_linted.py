@@ -1,0 +1,47 @@
+"""In Python a lint says what the command says."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+import nacre
+from tests.kit.support import run_cli
+
+CLEAN = "name: visits\ncolumns: {age: {type: integer, min: 0, max: 120}}\n"
+CAUTIOUS = """name: visits
+unit: {user: patient, max_rows: 3}
+columns: {patient: {type: identifier}, fee: {type: number, min: 0, max: 100000, round: 2}}
+"""
+FAULTY = "name: visits\ncolumns:\n  age: {type: integer, min: 9, max: 1}\n  fee: {type: number, min: 0, max: TODO}\n"
+
+
+@pytest.mark.parametrize("text", [CLEAN, CAUTIOUS, FAULTY])
+def test_the_same_is_said_as_by_the_command(text: str, tmp_path: Path) -> None:
+    (path := tmp_path / "visits.yaml").write_text(text)
+    linted, (_, out, err) = nacre.lint(path), run_cli("schema", "lint", path)
+    lines = [line.removeprefix(f"{path}: ") for line in (out + err).splitlines()]
+    assert [line for line in lines if line != "no faults"] == [*linted.faults, *linted.cautions]
+    assert nacre.lint(text).faults == linted.faults and nacre.lint(text).cautions == linted.cautions
+    assert bool(linted.faults) == (text == FAULTY) and bool(linted.cautions) == (text == CAUTIOUS)
+
+
+def test_faults_are_returned_and_shown_a_line_each() -> None:
+    linted = nacre.lint(FAULTY)
+    assert repr(linted).splitlines() == [f"faults: {fault}" for fault in linted.faults] and len(linted.faults) == 2
+    assert linted.faults[1].startswith("line 4: columns.fee.max: is still TODO")
+    of_mapping = nacre.lint(yaml.safe_load(FAULTY))
+    assert of_mapping.faults[1].startswith("columns.fee.max: is still TODO")  # whose lines nobody has seen
+    assert repr(nacre.lint(CLEAN)) == "faults: none"
+
+
+def test_cautions_are_shown_beneath_and_a_page_obeys_no_name() -> None:
+    linted = nacre.lint(CAUTIOUS)
+    assert repr(linted).startswith("faults: none\ncautions: only the first 3 rows of each user are used")
+    assert any("zero_inflated" in caution for caution in linted.cautions)
+    assert nacre.lint(nacre.load_schema(CAUTIOUS)).cautions == linted.cautions
+    assert "<script" not in nacre.Linted(["<script>"], [])._repr_html_()
+    with pytest.raises(nacre.NacreError, match="a schema is a path"):
+        nacre.lint(3)
+    (fault,) = nacre.lint("absent.yaml").faults
+    assert fault.startswith("does not exist") and "in Python: nacre.draft_schema(DATA)" in fault
