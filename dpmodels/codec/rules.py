@@ -163,7 +163,7 @@ def _within(rule: DerivedBound, columns: Mapping[str, Any], batch: pa.RecordBatc
     else:
         operands = {name: as_numbers(columns[name], batch.column(name)) for name in rule.columns}
         values = reckoned(rule.column, operands, columns)
-    within: Mask = rule.excess(values) == 0
+    within: Mask = rule.side(values) == 0
     return within
 
 

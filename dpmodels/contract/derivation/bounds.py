@@ -50,13 +50,13 @@ class DerivedBound:
         """Name the columns that it holds to the bounds."""
         return self.column.operands
 
-    def excess(self, numbers: Floats) -> Floats:
-        """Return how far values of the derived column lie outside; 0 within the bounds, and for null, which is NaN."""
-        return np.nan_to_num(np.maximum(np.maximum(self.low - numbers, numbers - self.high), 0.0), nan=0.0)
+    def side(self, numbers: Floats) -> Floats:
+        """Return how far values of the derived column lie above the bounds, below them if negative; 0 for NaN."""
+        return np.where(np.isnan(numbers), 0.0, numbers - np.clip(numbers, self.low, self.high))
 
     def kept(self, operands: Mapping[str, Floats], columns: Columns) -> Mask:
         """Tell which rows keep the rule, by the numbers or ticks of its columns."""
-        within: Mask = self.excess(reckoned(self.column, operands, columns)) == 0
+        within: Mask = self.side(reckoned(self.column, operands, columns)) == 0
         return within
 
 
@@ -125,19 +125,27 @@ def _moved(rule: DerivedBound, operands: Mapping[str, Floats], columns: Columns,
     """Return the value of one operand, in rows that break the rule, that keeps it or comes nearest to that."""
     column, x = columns[name], operands[name]
 
-    def excess(values: Floats) -> Floats:
+    def side(values: Floats) -> Floats:
         given = reckoned(rule.column, {**operands, name: values}, columns)
-        return np.where(np.isnan(given), np.inf, rule.excess(given))
+        return np.where(np.isnan(given), np.inf, rule.side(given))
 
     points = _stored(column, column.interval.from_unit(np.linspace(0.0, 1.0, POINTS)))
-    beyond = np.array([excess(np.full_like(x, point)) for point in points])
+    sides = np.array([side(np.full_like(x, point)) for point in points])
     apart = np.abs(column.interval.to_unit(points)[:, None] - column.interval.to_unit(x)[None])
-    best = np.lexsort((apart, beyond), axis=0)[0]
-    good, keeps = points[best], beyond[best, np.arange(len(x))] == 0
+    best, rows = np.lexsort((apart, np.abs(sides)), axis=0)[0], np.arange(len(x))
+    below, above = (points[np.lexsort((apart, np.abs(sides), sides * sign >= 0), axis=0)[0]] for sign in (1, -1))
+    good = points[best]
+    keeps, crossed = sides[best, rows] == 0, (sides < 0).any(axis=0) & (sides > 0).any(axis=0)
+    for _ in range(HALVINGS):  # narrow bounds may lie between two points
+        middle = _stored(column, below / 2 + above / 2)
+        at = side(middle)
+        good = np.where(~keeps & crossed & (at == 0), middle, good)
+        keeps |= crossed & (at == 0)
+        below, above = np.where(at < 0, middle, below), np.where(at > 0, middle, above)
     bad = x.copy()
     for _ in range(HALVINGS):
         middle = _stored(column, bad / 2 + good / 2)
-        within = excess(middle) == 0
+        within = side(middle) == 0
         good, bad = np.where(keeps & within, middle, good), np.where(within, bad, middle)
     return good
 

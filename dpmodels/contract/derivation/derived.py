@@ -3,9 +3,19 @@
 They are never modeled, and exact in every synthetic row. What a column follows from is in the schema, so it is public.
 """
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
+from pydantic import (
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 
 from dpmodels.contract.base import DTYPE, ColumnFaults, decimal_digits, of_form
 from dpmodels.contract.continuous import MAX, MIN
@@ -18,8 +28,18 @@ from dpmodels.limits import LONGEST_FORMULA
 FormulaType = Annotated[
     str, of_form(r"int64|float64|float32|decimal\(\d+, ?\d+\)", "int64, float64, float32 or decimal(DIGITS, DECIMALS)")
 ]
-PublicBound = ExactInteger | StrictFloat | Bound | None
 BOUNDS = ("min", "max")
+
+
+def _read_bound(given: Any, read: ValidatorFunctionWrapHandler) -> Any:
+    """Read a bound; of what is none, say in one sentence what there is, whatever the formula gives."""
+    try:
+        return read(given)
+    except ValidationError:
+        raise ValueError("must be a date such as 2024-12-31, or a number") from None
+
+
+PublicBound = Annotated[ExactInteger | StrictFloat | Bound | None, WrapValidator(_read_bound)]
 
 
 def _is_absent(given: object) -> bool:
