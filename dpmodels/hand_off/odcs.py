@@ -22,7 +22,7 @@ from dpmodels.contract.base import Modelled, zone_of
 from dpmodels.contract.columns import Boolean, Categorical, Continuous, Datetime, Derived, Identifier, Image
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree import Tree
-from dpmodels.gate.sql import STAND_IN, TABLE, counting, quoted
+from dpmodels.gate.sql import STAND_IN, TABLE, compared, counting, quoted
 from dpmodels.gate.suite import moments
 from dpmodels.hand_off.manifest import Manifest
 from dpmodels.plain_yaml import write_yaml
@@ -213,7 +213,7 @@ def _quality(column: Any) -> Iterator[Facts]:
 
 
 def _rules(table: Schema) -> Iterator[Facts]:
-    for rule in (*table.rules, *table.implications):
+    for rule in compared(table):
         query, words = counting(rule, table.columns), f"`{str(rule).strip()}` must hold in every row"
         yield {"type": "sql", "query": query, "mustBe": 0, "description": words} if query else _words(words)
 

@@ -202,7 +202,9 @@ def test_a_contract_carries_the_bounds_and_a_draft_takes_them(tmp_path: Path) ->
     zoned = make(STAYS.replace("max: 2022-12-31}\n  stay", "max: 2022-12-31, resolution: minute}\n  stay"))
     late = bounds_as(zoned.derived["discharged"], pa.timestamp("us", "UTC"))
     assert late == {"maximum": "2022-12-31T23:59:59Z"}
-    (tmp_path / "d.csv").write_text("name,formula,min,max\nstart,,,\ndays,,0,60\nend,\"add_days(start, days)\",,2022-12-31\n")
+    (tmp_path / "d.csv").write_text(
+        'name,formula,min,max\nstart,,,\ndays,,0,60\nend,"add_days(start, days)",,2022-12-31\n'
+    )
     kinds = {"start": pa.date32(), "days": pa.int64(), "end": pa.date32()}
     pq.write_table(pa.schema(list(kinds.items())).empty_table(), tmp_path / "t.parquet")
     (tmp_path / "doc").mkdir()

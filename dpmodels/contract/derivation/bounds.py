@@ -134,7 +134,7 @@ def _moved(rule: DerivedBound, operands: Mapping[str, Floats], columns: Columns,
     apart = np.abs(column.interval.to_unit(points)[:, None] - column.interval.to_unit(x)[None])
     best, rows = np.lexsort((apart, np.abs(sides)), axis=0)[0], np.arange(len(x))
     below, above = (points[np.lexsort((apart, np.abs(sides), sides * sign >= 0), axis=0)[0]] for sign in (1, -1))
-    good = points[best]
+    good: Floats = points[best]
     keeps, crossed = sides[best, rows] == 0, (sides < 0).any(axis=0) & (sides > 0).any(axis=0)
     for _ in range(HALVINGS):  # narrow bounds may lie between two points
         middle = _stored(column, below / 2 + above / 2)

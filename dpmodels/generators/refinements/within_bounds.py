@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 TRIALS = 8
 """Times that values within cells are drawn anew; what no trial brings within the bounds is left to an exchange."""
-PARTNERS = 256
-"""Rows, on either side of the nearest value that a row may have, that it may exchange its value with."""
+TURNS = 8
+"""Parts that the rows outside the bounds are taken in, those that lie farthest outside first."""
+NEAR, WIDER = 32, 1.1
+"""Partners on either side of the nearest value that a row may have that are all tried, and how steps then grow."""
 
 
 def redraw_within(records: Records, rule: DerivedBound, rules: "Rules", rng: np.random.Generator) -> None:
@@ -56,7 +58,7 @@ def exchange(records: Records, rule: DerivedBound, rules: "Rules") -> None:
 
 
 def _exchange(records: Records, rule: DerivedBound, rules: "Rules", name: str) -> None:
-    """Exchange values of one column among rows, from the nearest value that a row may have on outwards."""
+    """Exchange values of one column among rows, first of those that lie farthest outside: few others can take these."""
     numbers = {one: rules.numbers(records, one) for one in rule.columns}
     broken = np.flatnonzero(~rules.keeps(records, rule))
     nearest = brought_within(rule, {one: x[broken] for one, x in numbers.items()}, rules.columns, [name])[name]
@@ -65,24 +67,37 @@ def _exchange(records: Records, rule: DerivedBound, rules: "Rules", name: str) -
     order = np.flatnonzero(usable)
     order = order[np.argsort(numbers[name][order], kind="stable")]
     start = np.searchsorted(numbers[name][order], nearest, side="right") - 1
-    for step in _steps():
+    hardest = np.argsort(-np.abs(numbers[name][broken] - nearest), kind="stable")
+    for turn in np.array_split(hardest, min(TURNS, len(hardest))):
+        _exchange_outwards(records, broken[turn], start[turn], order, usable, rules, name)
+
+
+def _exchange_outwards(
+    records: Records, rows: Whole, start: Whole, order: Whole, usable: Mask, rules: "Rules", name: str
+) -> None:
+    """Exchange values of rows with those of others in their order, from a place in it on outwards."""
+    for step in _steps(len(order)):
         position = start + step
         inside = (position >= 0) & (position < len(order))
-        rows, partners = broken[inside], order[position[inside]]
+        trying, partners = rows[inside], order[position[inside]]
         first = np.unique(partners, return_index=True)[1]  # of rows with the same partner, one alone has it
-        rows, partners = rows[first], partners[first]
-        fit = usable[partners] & _fit_exchanged(records, rows, partners, rules, name)
-        _swap(records, rows[fit], partners[fit], rules.column_index[name])
+        trying, partners = trying[first], partners[first]
+        trying, partners = trying[usable[partners]], partners[usable[partners]]
+        fit = _fit_exchanged(records, trying, partners, rules, name)
+        _swap(records, trying[fit], partners[fit], rules.column_index[name])
         usable[partners[fit]] = False
-        left = ~np.isin(broken, rows[fit])
-        broken, start = broken[left], start[left]
-        if not len(broken):
+        left = ~np.isin(rows, trying[fit])
+        rows, start = rows[left], start[left]
+        if not len(rows):
             return
 
 
-def _steps() -> list[int]:
-    """List the steps from the nearest value, downwards and upwards by turns."""
-    return [0, *(side * step for step in range(1, PARTNERS + 1) for side in (-1, 1))]
+def _steps(most: int) -> list[int]:
+    """List the steps from the nearest value, downwards and upwards by turns, which grow once they are many."""
+    steps = [*range(1, NEAR + 1)]
+    while steps[-1] < most:
+        steps.append(int(steps[-1] * WIDER))
+    return [0, *(side * step for step in steps for side in (-1, 1))]
 
 
 def _fit_exchanged(records: Records, rows: Whole, partners: Whole, rules: "Rules", name: str) -> Mask:
