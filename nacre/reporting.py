@@ -166,22 +166,21 @@ def _of_column(column: Mapping[str, Any]) -> Iterator[Any]:
 
 def _of_mean(column: Mapping[str, Any]) -> list[Any]:
     """Return the figures of a number column, and why one is not to be relied on."""
-    from dpmodels.pages.glance import error_of
-    from dpmodels.report.within import NORMAL_95
+    from dpmodels.pages.glance import within_of
 
     unseen = column.get("unseen", {})
     could_be = unseen.get("means", (float("nan"),) * 2)
-    errors = [error_of(column, figure) for figure in ("mean", "p99")]
-    mean, p99 = (float("nan") if error is None else NORMAL_95 * error for error in errors)
+    mean, p99 = (within_of(column, figure) for figure in ("mean", "p99"))
     doubted = [name for name in ("mean", "total", "p99") if name in column.get("avoid", ())]
     said = {
         AVOID.format(" and no ".join(doubted)): bool(doubted),
-        OPEN.format("mean"): errors[0] is None,
+        OPEN.format("mean"): mean is None,
         FAR: "far" in unseen,
-        OPEN.format("99 % quantile"): errors[1] is None,
+        OPEN.format("99 % quantile"): p99 is None,
         CUT: bool(column.get("discovered_bounds")),
     }
     synthetic = column["mean"].get("synthetic", float("nan"))  # reports of page layouts up to 6 have none
+    mean, p99 = (float("nan") if within is None else within for within in (mean, p99))
     quantile = column["p99"]["estimate"], p99
     reason = "; ".join(reason for reason, holds in said.items() if holds)
     return [column["name"], column["mean"]["estimate"], mean, synthetic, *could_be, *quantile, reason]

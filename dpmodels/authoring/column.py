@@ -203,7 +203,8 @@ def _joined(stated: Keys, facts: Facts) -> tuple[Keys, list[str]]:
     if kind == "image":
         return stated, []
     if facts.derived:
-        return {"type": "derived", **facts.derived}, []
+        bounds = {"min": facts.low, "max": facts.high} if "formula" in facts.derived else {}
+        return {"type": "derived", **facts.derived} | {key: one.value for key, one in bounds.items() if one}, []
     nullable = {"nullable": True} if facts.nullable else {}
     if type_name == "identifier" and kind in ("integer", "categorical", TODO):
         return {"type": "identifier"}, []

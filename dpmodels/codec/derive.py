@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from datetime import date, datetime, time
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from dpmodels.codec.convert import (
 )
 from dpmodels.contract.base import described, is_text
 from dpmodels.contract.columns import Categorical, Continuous, computed, names_of
-from dpmodels.contract.derived import Derived
+from dpmodels.contract.derivation.derived import Derived
 from dpmodels.contract.formula import SECONDS, is_whole, moment_of, names_in, reckon
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
@@ -41,6 +42,22 @@ def derived_type(column: Derived, columns: Columns) -> pa.DataType:
     if moment := moment_of(str(column.formula), columns):
         return arrow_type(moment)
     return number_type(column.dtype or ("int64" if is_whole(str(column.formula), columns) else "float64"))
+
+
+def bounds_as(column: Derived, kind: pa.DataType) -> dict[str, Any]:
+    """Return the bounds of a derived column of an Arrow type, in the words and values of a data contract."""
+    given = {"minimum": column.min, "maximum": column.max}
+    return {key: _bound_as(bound, kind, key == "maximum") for key, bound in given.items() if bound is not None}
+
+
+def _bound_as(bound: float | date, kind: pa.DataType, is_last: bool) -> Any:
+    """Write a bound: a number, a day, or a time, which of a last day that is written without one is its end."""
+    if not isinstance(bound, date):
+        return int(bound) if pa.types.is_integer(kind) and float(bound).is_integer() else float(bound)
+    if pa.types.is_date(kind):
+        return bound.isoformat()[:10]
+    moment = bound if isinstance(bound, datetime) else datetime.combine(bound, time(23, 59, 59) if is_last else time())
+    return moment.isoformat()[:19] + ("Z" if kind.tz else "")
 
 
 def derive(column: Derived, columns: Columns, table: pa.Table | pa.RecordBatch) -> pa.Array:

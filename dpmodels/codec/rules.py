@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from dpmodels.arrays import Floats, Mask
 from dpmodels.codec.convert import as_numbers, plain, states_of
 from dpmodels.codec.records import Records
-from dpmodels.contract.columns import Continuous, Discrete
+from dpmodels.contract.columns import Continuous, Discrete, raw_columns
 from dpmodels.contract.conditions import Condition, hold, numbers_of
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.continuous import decode_numbers
+from dpmodels.contract.derivation.bounds import DerivedBound, reckoned
 from dpmodels.contract.implications import Implication
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.written_conditions import read_condition
@@ -84,12 +85,16 @@ def conditions_of(contract: Any, texts: Sequence[str]) -> Conditions:
     return Conditions(contract, texts)
 
 
+RowRule = Constraint | Implication | DerivedBound
+
+
 class RowRules:
-    """The constraints of a schema, on encoded rows."""
+    """The constraints of a schema, and the bounds of its derived columns, on encoded rows."""
 
     def __init__(self, schema: Schema) -> None:
         self.constraints, self.implications, self.null_limits = schema.rules, schema.implications, schema.null_limits
-        self.all: tuple[Constraint | Implication, ...] = (*self.constraints, *self.implications)
+        self.bounds = schema.derived_bounds
+        self.all: tuple[RowRule, ...] = (*self.constraints, *self.implications, *self.bounds)
         self.column_index = {name: index for index, name in enumerate(schema.modelled)}
         self.columns = schema.modelled
 
@@ -108,8 +113,10 @@ class RowRules:
         null: Mask = records.states[:, self.column_index[name]] == self.columns[name].null_state
         return null
 
-    def keeps(self, records: Records, rule: Constraint | Implication) -> Mask:
+    def keeps(self, records: Records, rule: RowRule) -> Mask:
         """Tell which rows keep one rule."""
+        if isinstance(rule, DerivedBound):
+            return rule.kept({name: self.numbers(records, name) for name in rule.columns}, self.columns)
         if isinstance(rule, Constraint):
             return rule.holds(self.numbers(records, rule.lower), self.numbers(records, rule.upper))
         at = {
@@ -131,8 +138,10 @@ class RowRules:
         return column
 
 
-def keeping(rule: Implication, columns: Mapping[str, Any], batch: pa.RecordBatch | pa.Table) -> Mask:
+def keeping(rule: Implication | DerivedBound, columns: Mapping[str, Any], batch: pa.RecordBatch | pa.Table) -> Mask:
     """Tell which rows of a raw or synthetic table keep a rule; a row that is dropped anyway does.
+
+    A derived column is judged by its values, where the table has it.
 
     Privacy: as sensitive as the table.
     """
@@ -141,8 +150,21 @@ def keeping(rule: Implication, columns: Mapping[str, Any], batch: pa.RecordBatch
         states, numbers, rejected = _seen(columns[name], plain(batch.column(name)))
         codes[name] = states, numbers
         dropped |= rejected
-    keeps: Mask = rule.kept(codes) | dropped
-    return keeps
+    keeps: Mask = rule.kept(codes) if isinstance(rule, Implication) else _within(rule, columns, batch)
+    return keeps | dropped
+
+
+def _within(rule: DerivedBound, columns: Mapping[str, Any], batch: pa.RecordBatch | pa.Table) -> Mask:
+    """Tell which rows of a table hold in a derived column, or in what it follows from, what its bounds admit."""
+    if rule.name in batch.schema.names:
+        kind = raw_columns(columns)[rule.name]
+        values = as_numbers(kind, batch.column(rule.name))
+        values = values if rule.column.dtype != "float32" else values.astype(np.float32).astype(np.float64)
+    else:
+        operands = {name: as_numbers(columns[name], batch.column(name)) for name in rule.columns}
+        values = reckoned(rule.column, operands, columns)
+    within: Mask = rule.side(values) == 0
+    return within
 
 
 def _seen(column: Continuous | Discrete, array: pa.Array) -> tuple[NDArray[np.int32], Floats, Mask]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PrivateAttr, field_validator
 
 from dpmodels.contract.base import Modelled
-from dpmodels.contract.columns import Column, Continuous, Image, derived_faults
+from dpmodels.contract.columns import Column, Continuous, Derived, Image, derived_faults
 from dpmodels.contract.public import PublicTable, Reference
 from dpmodels.contract.schema import CONSTRAINT
 from dpmodels.frozen import Strict
@@ -103,4 +103,6 @@ def column_faults(branch: Branch) -> Iterator[tuple[str, str]]:
             yield f"{key}.max_null_share", "must be left out: in a tree of tables no share of nulls is held to"
         if getattr(column, "computed", None) is not None:
             yield f"{key}.computed", "must be left out: in a tree of tables no column is computed; compute it before"
+        if isinstance(column, Derived) and column.is_bounded:
+            yield key, "must have neither min nor max: in a tree of tables nothing holds derived columns to bounds"
     yield from derived_faults(branch.columns)

@@ -12,7 +12,8 @@ from dpmodels.arrays import Whole
 from dpmodels.contract.base import DTYPE, OUTSIDE, ColumnFaults, Modelled, overflow
 from dpmodels.contract.continuous import Continuous
 from dpmodels.contract.datetimes import Datetime
-from dpmodels.contract.derived import Derived
+from dpmodels.contract.derivation.bounds import bound_faults
+from dpmodels.contract.derivation.derived import Derived
 from dpmodels.contract.formula import faults_of, is_whole, moment_of
 from dpmodels.contract.image import Image
 from dpmodels.contract.numbers import Integer, IntegerType, Number
@@ -272,6 +273,8 @@ def derived_faults(columns: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 yield f"columns.{name}.formula", f"`{column.formula}` {message}"
             elif moment_of(column.formula, columns) and (column.dtype or column.round is not None):
                 yield f"columns.{name}.formula", f"`{column.formula}` gives a datetime: leave out `dtype` and `round`"
+            else:
+                yield from ((f"columns.{name}.{key}", fault) for key, fault in bound_faults(name, column, columns))
             continue
         other = columns.get(str(column.of))
         if not isinstance(other, Discrete):

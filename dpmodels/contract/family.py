@@ -95,6 +95,8 @@ def _column_faults(users: Users, user: str, columns: Mapping[str, Column]) -> It
             yield f"{key}.outside", "must be another policy: beside `users` no row is rejected"
         if getattr(column, "computed", None) is not None:
             yield f"{key}.computed", "must be left out: beside `users` no column is computed; compute it before"
+        if isinstance(column, Derived) and column.is_bounded:
+            yield key, "must have neither min nor max: beside `users` nothing holds derived columns to bounds"
         if getattr(column, "max_null_share", None) is not None:
             yield f"{key}.max_null_share", "must be left out: beside `users` no share of nulls is held to"
         if isinstance(column, Derived):

@@ -33,7 +33,7 @@ APART = (
     f"`{{rule}}{OF_DATES}, where that is less than a cell of either. If that is short beside their range, two columns "
     "keep it in place of this rule and of {upper} (docs/validation.md): {name}: {{type: integer, min: {least}, "
     'max: {most}, computed: "{unit}s_between({lower}, {upper})"}}, and {upper}: '
-    '{{type: derived, formula: "add_{unit}s({lower}, {name})"}}'
+    '{{type: derived, formula: "add_{unit}s({lower}, {name})", max: {last}}}'
 )
 WIDE = 1000
 """From which bound on whole numbers that begin at 0 are likely to be amounts."""
@@ -60,7 +60,7 @@ def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit, rules: Iterable[Co
     """Say in a sentence each what is to be looked at again."""
     for rule in rules:
         if all(isinstance(columns.get(name), Datetime) for name in (rule.lower, rule.upper)):
-            yield _between(rule, columns[rule.lower])
+            yield _between(rule, columns[rule.lower], columns[rule.upper])
     formulas = computed(columns)
     if unit.user is not None and unit.max_rows == 1:
         yield FIRST_ROWS
@@ -79,14 +79,15 @@ def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit, rules: Iterable[Co
                 yield UNROUNDED.format(name=name, decimals=max(decimals))
 
 
-def _between(rule: Constraint, lower: Datetime) -> str:
+def _between(rule: Constraint, lower: Datetime, upper: Datetime) -> str:
     """Say how a schema keeps the time between two dates of a rule, whose names are those of a formula."""
     if not all(map(is_namable, (rule.lower, rule.upper))):
         return f"`{rule}{OF_DATES}; a column that is `computed` from both keeps it, under names without spaces"
     unit = "day" if lower.resolution == "day" else "second"
     name, least = f"{unit}s_to_{rule.upper}", int(rule.strict)
     most = "MOST_" + f"{unit}s".upper()
-    return APART.format(rule=rule, lower=rule.lower, upper=rule.upper, unit=unit, name=name, least=least, most=most)
+    names = {"lower": rule.lower, "upper": rule.upper, "name": name}
+    return APART.format(rule=rule, unit=unit, least=least, most=most, last=upper.max, **names)
 
 
 def of_amounts(columns: Mapping[str, Any]) -> str:

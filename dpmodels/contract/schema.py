@@ -23,6 +23,7 @@ from dpmodels.contract.columns import (
     too_few,
 )
 from dpmodels.contract.constraints import Constraint, constraint_faults
+from dpmodels.contract.derivation.bounds import DerivedBound, bounds_of
 from dpmodels.contract.discovery_charge import Discovered, Sources, discovery_faults
 from dpmodels.contract.family import Users, flat_columns, users_faults
 from dpmodels.contract.formula import names_in
@@ -203,6 +204,11 @@ class Schema(Strict):
     def implications(self) -> tuple[Implication, ...]:
         """Return the constraints of the form ``when ... then ...``, read."""
         return tuple(Implication.parse(text, self.columns) for text in self.constraints if is_implication(text))
+
+    @cached_property
+    def derived_bounds(self) -> tuple[DerivedBound, ...]:
+        """Return the bounds of derived columns, as rules of the columns that these follow from."""
+        return tuple(bounds_of(self.columns))
 
     @cached_property
     def null_limits(self) -> dict[str, float]:

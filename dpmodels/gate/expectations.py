@@ -23,7 +23,7 @@ from dpmodels.contract.implications import HELD
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
-from dpmodels.gate.suite import NOT_NULL, ROW_COUNT, Rule, suite_for
+from dpmodels.gate.suite import NOT_NULL, ROW_COUNT, Rule, judged_by_row, suite_for
 from dpmodels.gate.witnesses import Witnesses, gap
 
 WIDE = 2.0**62  # stands for an infinite whole number: far outside any bounds, and still an int64
@@ -140,14 +140,16 @@ class Gate(Verdicts):
 
         Privacy: as ``check``.
         """
-        rules = {HELD + rule.text for rule in self.schema.implications}
+        rules = {HELD + rule.text for rule in judged_by_row(self.schema)}
         names = set(batch.schema.names) == set(self.outcomes[0].rule.arguments["column_set"]) - rules
         gaps = (gap(self.schema, rule, batch) for rule in self.schema.rules)
         near = zip(self.schema.rules, gaps, strict=True)
         broken = any(((apart <= 0) if rule.strict else (apart < 0)).any() for rule, apart in near)
         broken |= names and not all(keeping(one, self.schema.columns, batch).all() for one in self.schema.implications)
         derived = self.schema.derived if names else ()
-        if not names or broken or not all(follows(name, self.schema.columns, batch).all() for name in derived):
+        broken |= not all(follows(name, self.schema.columns, batch).all() for name in derived)
+        bounds = self.schema.derived_bounds if names else ()
+        if not names or broken or not all(keeping(one, self.schema.columns, batch).all() for one in bounds):
             return self.check(batch)
         for outcome in self.outcomes:
             outcome.checked += batch.num_rows
@@ -182,7 +184,7 @@ class Gate(Verdicts):
 
     def _frame(self, batch: pa.RecordBatch | pa.Table) -> dict[str, Any]:
         frame = {name: self._series(name, batch) for name in batch.schema.names}
-        for rule in self.schema.implications:
+        for rule in judged_by_row(self.schema):
             if set(rule.columns) <= frame.keys():
                 frame.setdefault(HELD + rule.text, keeping(rule, self.schema.columns, batch))
         return frame

@@ -9,6 +9,7 @@ from dpmodels.contract.columns import Datetime, Discrete, Integer
 from dpmodels.contract.conditions import Condition
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.implications import Implication
+from dpmodels.contract.schema import Schema
 
 TABLE = "${table}"
 """Stands for the table in a query; a name with one of these signs would be taken for such a stand-in itself."""
@@ -30,6 +31,11 @@ def counting(rule: Constraint | Implication, columns: Mapping[str, Any]) -> str:
     premises, then = (" AND ".join(map(_condition, side)) for side in (rule.premises, rule.then))
     query = f"SELECT COUNT(*) FROM {TABLE} WHERE {premises} AND NOT ({then})"
     return "" if STAND_IN & set(query.replace(TABLE, "")) else query
+
+
+def compared(schema: Schema) -> list[Constraint | Implication]:
+    """List the rules of several columns, of which a query may tell which rows break them."""
+    return [*schema.rules, *schema.implications]
 
 
 def quoted(name: str) -> str:

@@ -8,8 +8,9 @@ import numpy as np
 
 from dpmodels.contract.base import Modelled
 from dpmodels.contract.columns import Continuous, Datetime, Discrete, Identifier, Integer, computed
+from dpmodels.contract.derivation.bounds import DerivedBound
 from dpmodels.contract.formula import names_in
-from dpmodels.contract.implications import HELD
+from dpmodels.contract.implications import HELD, Implication
 from dpmodels.contract.schema import Schema
 
 ROW_COUNT = "ExpectTableRowCountToBeBetween"
@@ -94,6 +95,11 @@ def dropped_from(schema: Schema) -> frozenset[str]:
     return frozenset(name for name, column in columns if isinstance(column, Identifier) and column.keep == "drop")
 
 
+def judged_by_row(schema: Schema) -> tuple[Implication | DerivedBound, ...]:
+    """Return the rules that Great Expectations see as columns of true and false."""
+    return (*schema.implications, *schema.derived_bounds)
+
+
 def suite_for(schema: Schema, *, raw: bool, rows: int | None = None) -> list[Rule]:
     """List the expectations of a raw table, or of a synthetic one that should have ``rows`` rows.
 
@@ -102,7 +108,7 @@ def suite_for(schema: Schema, *, raw: bool, rows: int | None = None) -> list[Rul
     """
     dropped = frozenset() if raw else dropped_from(schema)
     names = [name for name in schema.columns if name not in dropped]
-    rules = [HELD + rule.text for rule in schema.implications]  # shown to the suite as columns of true and false
+    rules = [HELD + rule.text for rule in judged_by_row(schema)]  # shown to the suite as columns of true and false
     exactly = {"column_set": names + rules, "exact_match": True}
     without = f", without {', '.join(sorted(dropped))}" if dropped else ""
     text = f"the columns must be exactly those of the schema{without}"

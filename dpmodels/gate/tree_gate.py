@@ -11,12 +11,10 @@ from dpmodels.arrays import Whole
 from dpmodels.codec.convert import plain
 from dpmodels.codec.encode import Codec
 from dpmodels.codec.public import NONE, UNKNOWN, rows_named
-from dpmodels.codec.rules import RowRules
+from dpmodels.codec.rules import RowRule, RowRules
 from dpmodels.codec.stacked import objects_of, unstack
 from dpmodels.codec.tree import TreeCodec, TreeRecords
 from dpmodels.contract.columns import Identifier
-from dpmodels.contract.constraints import Constraint
-from dpmodels.contract.implications import Implication
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate, Outcome, Verdicts
@@ -171,7 +169,7 @@ class TreeGate(Verdicts):
         outcome.sound &= failed == 0
 
 
-def _crossing(tree: Tree, name: str) -> Iterator[tuple[RowRules, Constraint | Implication]]:
+def _crossing(tree: Tree, name: str) -> Iterator[tuple[RowRules, RowRule]]:
     """Yield the rules of a table that name columns of others, with what holds rows to them."""
     crossing = {rule.flat for rule in tree.rules_of(name) if rule.alone is None}
     rules = RowRules(tree.ruled(name)) if crossing else None

@@ -16,7 +16,7 @@ import numpy as np
 
 from dpmodels.arrays import Whole
 from dpmodels.codec.encode import Records
-from dpmodels.codec.rules import Conditions
+from dpmodels.codec.rules import Conditions, RowRules
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.conditions import bounds, cell_shares, hold
 from dpmodels.errors import DataError, Unsuitable
@@ -129,7 +129,7 @@ def sample_where(
         DataError: too few of them do for rejection, within ``TRIES`` rows drawn for each one asked for.
     """
     share, exact = 1.0, False
-    if isinstance(model, MixtureModel) and not model.schema.constraints and not model.schema.null_limits:
+    if isinstance(model, MixtureModel) and not RowRules(model.schema).all and not model.schema.null_limits:
         model = GivenMixture.of_mixture(model, conditions)
         share = model.share
         exact = model.labels is None or model.partition.class_column not in dict(conditions.by_column())

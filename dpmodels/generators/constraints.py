@@ -22,6 +22,7 @@ from dpmodels.contract.conditions import bounds
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.schema import Schema
 from dpmodels.generators.refinements.spares import POOL_ROWS, POOLS, Spares
+from dpmodels.generators.refinements.within_bounds import exchange, redraw_within
 from dpmodels.generators.sampling import Sampler, batch_sizes, batch_stream
 
 
@@ -54,7 +55,7 @@ def caution_of_rules(model: Sampler, rows: int, seed: int) -> str:
     if not model.schema.is_table or not (rules := Rules(model.schema)).all:
         return ""
     rng = batch_stream(seed, 0)
-    fit = float(rules.hold(rules.settle(model.draw(POOL_ROWS, rng), rng)).mean())
+    fit = float(rules.hold(rules.exchange(rules.settle(model.draw(POOL_ROWS, rng), rng))).mean())
     if fit >= 0.5:
         return ""
     size = min(rows, model.batch_rows)
@@ -79,7 +80,7 @@ def _repaired(batch: Records, rules: "Rules", spares: Spares) -> Records:
     if not rules.all and not limits:
         return batch
     records = rules.settle(batch, batch_stream(spares.seed, spares.batch, POOLS * (len(limits) + 2)))
-    records = spares.balance(records)
+    records = spares.balance(rules.exchange(records))
     records = spares.replace(records, ~rules.hold(records))
     for name, limit in limits.items():
         nulls = np.flatnonzero(rules.null(records, name))
@@ -107,7 +108,16 @@ class Rules(RowRules):
 
     def settle(self, records: Records, rng: np.random.Generator) -> Records:
         """Mend the rows that break a constraint although the cells of their values do not ask for it."""
-        return self._order(self._redraw(records, rng) if self.implications else records)
+        records = self._order(self._redraw(records, rng) if self.implications else records)
+        for rule in self.bounds:
+            redraw_within(records, rule, self, rng)
+        return records
+
+    def exchange(self, records: Records) -> Records:
+        """Exchange, in place, values of rows outside the bounds of a derived column with those of other rows."""
+        for rule in self.bounds:
+            exchange(records, rule, self)
+        return records
 
     def _redraw(self, records: Records, rng: np.random.Generator) -> Records:
         """Draw the values after a ``then`` anew from the part of their cells that keeps it, where there is one."""

@@ -2,7 +2,8 @@
 
 Only the columns that a broken rule is about are changed. A value after ``then`` becomes one that the rule allows, taken
 from rows that the generator drew, or from the whole of what the schema admits where none of them has one; two values
-that are to be in order are put in order. Whatever else the row says stays as it was drawn.
+that are to be in order are put in order; what a derived column follows from becomes what keeps its bounds. Whatever
+else the row says stays as it was drawn.
 """
 
 from typing import TYPE_CHECKING
@@ -15,7 +16,11 @@ from dpmodels.codec.records import Records
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.conditions import Condition, bounds, cell_shares, hold
 from dpmodels.contract.constraints import Constraint
+from dpmodels.contract.derivation.bounds import DerivedBound, brought_within, movable
 from dpmodels.errors import DataError
+
+TRIALS = 16
+"""Drawn rows whose value is tried where a derived column lies outside its bounds."""
 
 if TYPE_CHECKING:
     from dpmodels.generators.constraints import Rules
@@ -68,6 +73,8 @@ def mend(
                 _assign(records, broken, [one for one in rule.then if one.name == name], rules, donors, rng)
         for pair in rules.constraints:
             _put_in_order(records, unfit, pair, rules)
+        for bound in rules.bounds:
+            _bring_within(records, unfit[~rules.keeps(records.take(unfit), bound)], bound, rules, donors, rng)
     return rows[~rules.hold(records.take(rows), not_null)]
 
 
@@ -113,3 +120,25 @@ def _put_in_order(records: Records, rows: Whole, pair: Constraint, rules: "Rules
             records.states[rows, at], records.values[rows, at] = encode_numbers(
                 column, np.full_like(x, end) if ends else x
             )
+
+
+def _bring_within(
+    records: Records, rows: Whole, bound: DerivedBound, rules: "Rules", donors: Records, rng: np.random.Generator
+) -> None:
+    """Bring a derived column within its bounds: by a value of a drawn row, and else by the nearest that keeps them.
+
+    The nearest value of a stay is what the last day leaves, and would make that day the last of every such row.
+    """
+    names = movable(bound, rules.columns, rules.fixed)
+    for name in names[:1] * TRIALS:
+        at, picks = rules.column_index[name], rng.choice(len(donors), len(rows))
+        trial = records.take(rows)
+        trial.states[:, at], trial.values[:, at] = donors.states[picks, at], donors.values[picks, at]
+        fit = rules.keeps(trial, bound) & ~(rules.null(trial, name))
+        records.states[rows[fit], at], records.values[rows[fit], at] = trial.states[fit, at], trial.values[fit, at]
+        rows = rows[~fit]
+    operands = {name: rules.numbers(records.take(rows), name) for name in bound.columns}
+    for name, x in brought_within(bound, operands, rules.columns, names).items():
+        at, moved = rules.column_index[name], x != operands[name]
+        codes = encode_numbers(rules.column(name), x[moved])
+        records.states[rows[moved], at], records.values[rows[moved], at] = codes

@@ -211,7 +211,7 @@ def are_cautions(cautions: Any, contract: Contract) -> bool:
 
 def _is_of_rules(caution: str, schema: Schema) -> bool:
     """Tell whether a caution is the one about rules that a generator hardly keeps."""
-    rules = ", ".join(f"`{rule}`" for rule in (*schema.rules, *schema.implications))
+    rules = ", ".join(f"`{rule}`" for rule in (*schema.rules, *schema.implications, *schema.derived_bounds))
     text = re.escape(DRAWN_ANEW.format(share="@", rules=rules)).replace("@", PERCENT, 1)
     more = re.escape(MADE_TO_FIT.format(share="@")).replace("@", PERCENT, 1)
     return bool(rules and re.fullmatch(f"{text}({more})?", caution))

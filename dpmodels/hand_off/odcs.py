@@ -13,17 +13,16 @@ from typing import Any, TypeGuard
 
 import pyarrow as pa
 
+from dpmodels.codec.derive import bounds_as
 from dpmodels.codec.embedded import codec_of
 from dpmodels.codec.flat import tables_of
 from dpmodels.codec.public import public_types, schema_of
 from dpmodels.codec.tree import TreeCodec
 from dpmodels.contract.base import Modelled, zone_of
 from dpmodels.contract.columns import Boolean, Categorical, Continuous, Datetime, Derived, Identifier, Image
-from dpmodels.contract.constraints import Constraint
-from dpmodels.contract.implications import Implication
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree import Tree
-from dpmodels.gate.sql import STAND_IN, TABLE, counting, quoted
+from dpmodels.gate.sql import STAND_IN, TABLE, compared, counting, quoted
 from dpmodels.gate.suite import moments
 from dpmodels.hand_off.manifest import Manifest
 from dpmodels.plain_yaml import write_yaml
@@ -143,7 +142,7 @@ def _column(name: str, column: Any, kind: pa.DataType) -> Facts:
         }
         said |= {"logicalTypeOptions": options, "items": inner}
     elif isinstance(column, Derived):
-        said |= _derived(column)
+        said |= _derived(column, kind)
     quality = list(_quality(column))
     return said | ({"quality": quality} if quality else {})
 
@@ -191,8 +190,9 @@ def _options(column: Modelled, kind: pa.DataType) -> Iterator[tuple[str, Any]]:
         yield "multipleOf", float(f"1e-{column.decimals}")
 
 
-def _derived(column: Derived) -> Facts:
-    said: Facts = {"transformSourceObjects": list(column.operands)}
+def _derived(column: Derived, kind: pa.DataType) -> Facts:
+    options = {"logicalTypeOptions": bounds_as(column, kind)} if column.is_bounded else {}
+    said: Facts = {**options, "transformSourceObjects": list(column.operands)}
     if column.formula is not None:
         return said | {"transformLogic": column.formula}
     return said | {"customProperties": [{"property": "lookup", "value": dict(column.values or {})}]}
@@ -213,8 +213,7 @@ def _quality(column: Any) -> Iterator[Facts]:
 
 
 def _rules(table: Schema) -> Iterator[Facts]:
-    rules: list[Constraint | Implication] = [*table.rules, *table.implications]
-    for rule in rules:
+    for rule in compared(table):
         query, words = counting(rule, table.columns), f"`{str(rule).strip()}` must hold in every row"
         yield {"type": "sql", "query": query, "mustBe": 0, "description": words} if query else _words(words)
 

@@ -10,7 +10,7 @@ from typing import Any
 from dpmodels.contract.remarks import is_declared
 from dpmodels.pages.page import percent, percent_up, short
 from dpmodels.pages.words import look_in_words
-from dpmodels.report.within import NORMAL_95
+from dpmodels.statistics.normal import NORMAL_95
 
 Facts = Mapping[str, Any]
 IN_SHORT = "in short"

@@ -18,7 +18,7 @@ FALSE = 0.1
 """Part of the relations that are called likely which noise and chance may have made."""
 KEPT = 0.8
 """Part of the released dependence, without its noise, from which on two columns depend on each other as they did."""
-NORMAL_95 = 1.645
+ONE_SIDED_95 = 1.645
 """Standard deviations above its mean that a normal exceeds in one of twenty."""
 
 
@@ -121,7 +121,7 @@ def chance_of(released: float, mean: float, likely: float) -> float:
 
 def _shape(mean: float, likely: float) -> float:
     """Return the shape of a gamma distribution with this mean, and a standard deviation as a normal has it."""
-    return (NORMAL_95 * mean / (likely - mean)) ** 2
+    return (ONE_SIDED_95 * mean / (likely - mean)) ** 2
 
 
 def most_by_noise(mean: float, likely: float, number: int) -> float:

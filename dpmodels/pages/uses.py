@@ -19,7 +19,7 @@ from dpmodels.pages.page import percent, percent_up
 from dpmodels.pages.rates import GIVEN, giving_away, whole_rate, with_few, worst_rate
 from dpmodels.pages.relations import FALSE, GROUPS, KEPT, Relation, likely_relations, relations
 from dpmodels.plural import counted
-from dpmodels.report.within import NORMAL_95
+from dpmodels.statistics.normal import NORMAL_95
 
 Facts = Mapping[str, Any]
 CLOSE, FAR = 0.05, 0.2

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dpmodels.statistics.normal import HALF_NORMAL
+from dpmodels.statistics.normal import HALF_NORMAL, NORMAL_95
 
 DIGITS = 6
 """Digits of a figure of two columns."""
@@ -17,8 +17,6 @@ MOST_RATES = 20
 """Categories by each of which the rate of a target is stated; more are joined to groups."""
 NAMED = 12
 """Categories of a group that are named."""
-NORMAL_95 = 1.959964
-"""What the absolute value of a standard normal exceeds in one of twenty."""
 SPREAD = math.sqrt(1 - 2 / math.pi)
 """Standard deviation of the absolute value of a standard normal."""
 

@@ -156,3 +156,16 @@ def test_conditioning_leaves_the_mixture_as_it_was():
     GivenMixture.of_mixture(model, Conditions(model.schema, ["income > 17", "kind=a"]))
     assert all(np.array_equal(a, b) for a, b in zip(before[0], model.detail, strict=True))
     assert torch.equal(before[1], model.class_counts)
+
+
+def test_rows_under_conditions_keep_the_bounds_of_a_derived_column_too() -> None:
+    columns = {
+        "kind": {"type": "categorical", "values": ["a", "b", "c"]},
+        "left": {"type": "integer", "min": 0, "max": 99},
+        "right": {"type": "integer", "min": 0, "max": 99},
+        "sum": {"type": "derived", "formula": "left + right", "max": 120},
+    }
+    schema = Schema.model_validate({"name": "wide", "target": "kind", "columns": columns})
+    (records,) = [one for one, _ in sample_where(mixture(schema), Conditions(schema, ["left >= 60"]), 200, 3)]
+    table = Codec(schema).decode(records)
+    assert min(table["left"].to_pylist()) >= 60 and max(table["sum"].to_pylist()) <= 120

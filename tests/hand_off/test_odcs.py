@@ -14,7 +14,7 @@ from dpmodels.authoring.draft import PublicFacts, draft
 from dpmodels.authoring.lint import parse
 from dpmodels.authoring.source import read_source
 from dpmodels.codec.embedded import codec_of
-from dpmodels.contract.columns import Continuous
+from dpmodels.contract.columns import Continuous, Derived
 from dpmodels.contract.schema import Schema
 from dpmodels.hand_off.manifest import CONTRACT, read_manifest
 from dpmodels.hand_off.odcs import render_contract
@@ -45,7 +45,8 @@ columns:
   at: {type: integer, min: 0, max: 86399, dtype: "time32[s]"}
   lasted: {type: integer, min: 0, max: 3600, dtype: "duration[s]"}
   smoker: {type: boolean}
-  decade: {type: derived, formula: age // 10}
+  decade: {type: derived, formula: age // 10, min: 0, max: 9}
+  due: {type: derived, formula: "add_days(seen, age)", max: 2021-04-08}
   ward name: {type: derived, of: ward, values: {north: N, "the 'south'": S, west: W}}
 constraints:
   - seen <= left
@@ -72,6 +73,7 @@ ROWS = {
     "lasted": [0, 3600],
     "smoker": [False, True],
     "decade": [1, 9],
+    "due": ["2020-02-19 00:00:00", "2021-04-08 23:59:00"],
     "ward name": ["S", None],
 }
 BROKEN = {
@@ -164,6 +166,9 @@ def test_a_draft_from_a_contract_is_the_schema_that_it_was_made_of(tmp_path: Pat
 def facts_of(column: Any) -> dict[str, Any]:
     """Return what a contract says of a column: not how identifiers are made or its values laid out."""
     content = column.model_dump(exclude={"keep", "cells", "dtype", "min", "max", "zero_inflated"})
+    if isinstance(column, Derived) and column.is_bounded:
+        ends = [str(bound).removesuffix(" 23:59:59") for bound in (column.min, column.max)]  # the end of the last day
+        return content | {"ends": ends}
     return content | ({"low": column.low, "high": column.high} if isinstance(column, Continuous) else {})
 
 
@@ -210,6 +215,8 @@ def test_every_rule_of_the_gate_stands_in_the_contract() -> None:
     stated = properties(contract_of(WIDE))
     assert all(stated[name]["required"] is not column.nullable for name, column in WIDE.modelled.items())
     assert stated["sent"]["logicalTypeOptions"]["maximum"] == "2020-12-31T23:59:59Z"
+    assert stated["decade"]["logicalTypeOptions"] == {"minimum": 0, "maximum": 9}
+    assert stated["due"]["logicalTypeOptions"] == {"maximum": "2021-04-08T23:59:59"}
     assert stated["at"]["quality"] == [{"type": "text", "description": "must lie between 0 and 86399"}]
 
 

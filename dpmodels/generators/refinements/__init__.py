@@ -1,1 +1,1 @@
-"""What is done to the rows that a mixture draws: labels drawn anew, and values coupled within their cells."""
+"""What is done to the rows that are drawn: labels drawn anew, values coupled, exchanged and redrawn in their cells."""

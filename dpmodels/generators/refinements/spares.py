@@ -64,6 +64,7 @@ class Spares:
         """
         rules = self.rules
         ordered = dict.fromkeys(name for rule in rules.constraints for name in (rule.lower, rule.upper))
+        ordered |= dict.fromkeys(name for rule in rules.bounds for name in rule.columns)
         ruled = ordered | dict.fromkeys(name for rule in rules.implications for name in rule.columns)
         at = [rules.column_index[name] for name in ruled]
         nulls = crossed(

@@ -3,18 +3,48 @@
 They are never modeled, and exact in every synthetic row. What a column follows from is in the schema, so it is public.
 """
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
+from pydantic import (
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 
 from dpmodels.contract.base import DTYPE, ColumnFaults, decimal_digits, of_form
+from dpmodels.contract.continuous import MAX, MIN
+from dpmodels.contract.datetimes import Bound
 from dpmodels.contract.formula import Misread, names_in
+from dpmodels.contract.numbers import ExactInteger
 from dpmodels.frozen import Strict
 from dpmodels.limits import LONGEST_FORMULA
 
 FormulaType = Annotated[
     str, of_form(r"int64|float64|float32|decimal\(\d+, ?\d+\)", "int64, float64, float32 or decimal(DIGITS, DECIMALS)")
 ]
+BOUNDS = ("min", "max")
+
+
+def _read_bound(given: Any, read: ValidatorFunctionWrapHandler) -> Any:
+    """Read a bound; of what is none, say in one sentence what there is, whatever the formula gives."""
+    try:
+        return read(given)
+    except ValidationError:
+        raise ValueError("must be a date such as 2024-12-31, or a number") from None
+
+
+PublicBound = Annotated[ExactInteger | StrictFloat | Bound | None, WrapValidator(_read_bound)]
+
+
+def _is_absent(given: object) -> bool:
+    """Tell whether a key is to be left out, so that a schema keeps the hash it had before the key existed."""
+    return given is None
 
 
 class Derived(Strict):
@@ -25,6 +55,7 @@ class Derived(Strict):
         of: the categorical or boolean column that ``values`` is looked up by.
         values: what each of that column's values stands for; null stands for null.
         round: decimals that a formula's numbers keep, as of money; without it they are as float64 reckons them.
+        min, max: what a formula gives lies between them: dates for a date, numbers for a number; public.
         dtype: of a formula: int64 where it gives whole numbers, else float64, unless another is named.
     """
 
@@ -37,10 +68,11 @@ class Derived(Strict):
         dict[str, StrictBool | StrictInt | StrictFloat | StrictStr] | None,
         Field(min_length=1, description="What each value of that column stands for."),
     ] = None
-    round: Annotated[  # left out where there is none, so that a schema keeps the hash it had before this key existed
-        int | None,
-        Field(ge=0, le=12, exclude_if=lambda given: given is None, description="Decimals that the numbers keep."),
+    round: Annotated[
+        int | None, Field(ge=0, le=12, exclude_if=_is_absent, description="Decimals that the numbers keep.")
     ] = None
+    min: Annotated[PublicBound, Field(exclude_if=_is_absent, description=MIN)] = None
+    max: Annotated[PublicBound, Field(exclude_if=_is_absent, description=MAX)] = None
     dtype: Annotated[FormulaType | None, Field(description=DTYPE)] = None
 
     @model_validator(mode="after")
@@ -49,9 +81,10 @@ class Derived(Strict):
             raise ColumnFaults([("formula", "or else `of` and `values` must say what the column follows from")])
         if self.values is not None and len({type(value) for value in self.values.values()}) > 1:
             raise ColumnFaults([("values", "must be all text, all numbers of one kind or all true/false")])
-        for key in ("dtype", "round"):
+        for key in ("dtype", "round", *BOUNDS):
             if self.values is not None and getattr(self, key) is not None:
-                raise ColumnFaults([(key, "goes with `formula`; a lookup has the type of its values")])
+                what = "gives its values alone" if key in BOUNDS else "has the type of its values"
+                raise ColumnFaults([(key, f"goes with `formula`; a lookup {what}")])
         if faults := self._decimal_faults():
             raise ColumnFaults(faults)
         if self.formula is not None:
@@ -79,6 +112,11 @@ class Derived(Strict):
     def operands(self) -> tuple[str, ...]:
         """Name the columns that it follows from."""
         return tuple(names_in(self.formula)) if self.formula is not None else (str(self.of),)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Tell whether it has bounds."""
+        return self.min is not None or self.max is not None
 
     @property
     def kind(self) -> str:
