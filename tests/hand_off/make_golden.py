@@ -276,6 +276,14 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
         "discovered": discovered,
         "targeted": targeted,
     },
+    "LAYOUT-16": {
+        "laid-out": declared,
+        "users": of_users,
+        "embedded": embedded,
+        "federation": federation,
+        "discovered": discovered,
+        "targeted": targeted,
+    },
 }
 """A manifest with a charged report is beside the golden releases, and FORMAT-9, without a price, is made no more.
 What is made now is of the newest format."""
