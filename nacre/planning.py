@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
-from dpmodels.contract.remarks import is_of_dates, of_amounts
+from dpmodels.contract.remarks import before_a_charge, is_of_dates
 from flows.config import SynthesizeConfig
 from flows.description import as_lines, describe_config, noise_of
 from flows.planning import MayOpen
@@ -72,4 +72,4 @@ def plan(schema: SchemaLike, epsilon: float, delta: float, **settings: Unpack[Sy
 def _asked(contract: Any) -> Iterator[str]:
     """Yield what the lint says of a schema that nothing mends after a charge: times between dates, and zeros."""
     yield from filter(is_of_dates, getattr(contract, "remarks", ()))
-    yield of_amounts(getattr(contract, "columns", {}))
+    yield from before_a_charge(contract)

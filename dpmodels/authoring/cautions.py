@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dpmodels.authoring.lint import lint, read
-from dpmodels.contract.remarks import of_amounts
+from dpmodels.contract.remarks import before_a_charge
 from dpmodels.errors import SchemaFault
 
 
@@ -12,5 +12,4 @@ def faults_and_cautions(path: str | Path) -> tuple[list[SchemaFault], list[str]]
     if faults := lint(path):
         return faults, []
     contract = read(path)[0]
-    remarks = (*getattr(contract, "remarks", ()), of_amounts(getattr(contract, "columns", {})))
-    return [], [*filter(None, remarks)]
+    return [], [*getattr(contract, "remarks", ()), *before_a_charge(contract)]

@@ -46,9 +46,9 @@ OF_ROWS = """\
 """
 OF_DATES = """\
 # A rule start <= end keeps the order of two dates, not a time that is short beside their range, such as a stay of days.
-# In place of the rule and of end, write, with the max that end had for LAST
+# In place of the rule and of start, write, with the min that start had for FIRST
 #   days: {type: integer, min: 0, max: 365, computed: "days_between(start, end)"}
-#   end: {type: derived, formula: "add_days(start, days)", max: LAST}
+#   start: {type: derived, formula: "add_days(end, -days)", min: FIRST}
 """
 UNREAD = "# WARNING: "
 """Begins what a draft says of a document that was not read whole."""

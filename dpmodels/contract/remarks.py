@@ -1,7 +1,7 @@
 """What of a schema is no fault, and yet not what most would expect."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from dpmodels.contract.columns import Datetime, Derived, Identifier, Integer, Number, computed
@@ -20,6 +20,10 @@ LEFT_OUT = (
     "rows in which {names} holds what the schema does not take are left out before anything is measured "
     f"(`outside: reject-row`){OF_ROWS}the rows that remain"
 )
+COMPUTED_DATES = (
+    f"of {{names}}, computed from other columns, no error is stated{OF_COMPUTED}counts here too, and a day that many "
+    "rows share loses most of them to the days beside it"
+)
 COMPUTED = (
     f"of {{names}}, computed from other columns, no error is stated{OF_COMPUTED}counts here too, "
     "and a difference or a product of two may be off by far more than either"
@@ -30,10 +34,15 @@ MAY_REPEAT = (
 )
 OF_DATES = "` keeps the order of two dates, but not how far apart they are"
 APART = (
-    f"`{{rule}}{OF_DATES}, where that is less than a cell of either. If that is short beside their range, two columns "
-    "keep it in place of this rule and of {upper} (docs/validation.md): {name}: {{type: integer, min: {least}, "
-    'max: {most}, computed: "{unit}s_between({lower}, {upper})"}}, and {upper}: '
-    '{{type: derived, formula: "add_{unit}s({lower}, {name})", max: {last}}}'
+    f"`{{rule}}{OF_DATES}, where that is less than a cell of either. Two columns keep it in place of this rule and of "
+    "{lower} (docs/validation.md): {name}: {{type: integer, min: {least}, "
+    'max: {most}, computed: "{unit}s_between({lower}, {upper})"}}, and {lower}: '
+    '{{type: derived, formula: "add_{unit}s({upper}, -{name})", min: {first}}}, or the other way round where many rows '
+    'share one {lower}: derive {upper} by "add_{unit}s({lower}, {name})"'
+)
+IN_ORDER = (
+    "no rule says in which order {names} come: if one is never before another, write so under `constraints`, as "
+    "`{first} <= {second}`; otherwise synthetic rows may have them the other way round"
 )
 WIDE = 1000
 """From which bound on whole numbers that begin at 0 are likely to be amounts."""
@@ -60,7 +69,7 @@ def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit, rules: Iterable[Co
     """Say in a sentence each what is to be looked at again."""
     for rule in rules:
         if all(isinstance(columns.get(name), Datetime) for name in (rule.lower, rule.upper)):
-            yield _between(rule, columns[rule.lower], columns[rule.upper])
+            yield _between(rule, columns[rule.lower])
     formulas = computed(columns)
     if unit.user is not None and unit.max_rows == 1:
         yield FIRST_ROWS
@@ -79,7 +88,7 @@ def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit, rules: Iterable[Co
                 yield UNROUNDED.format(name=name, decimals=max(decimals))
 
 
-def _between(rule: Constraint, lower: Datetime, upper: Datetime) -> str:
+def _between(rule: Constraint, lower: Datetime) -> str:
     """Say how a schema keeps the time between two dates of a rule, whose names are those of a formula."""
     if not all(map(is_namable, (rule.lower, rule.upper))):
         return f"`{rule}{OF_DATES}; a column that is `computed` from both keeps it, under names without spaces"
@@ -87,10 +96,28 @@ def _between(rule: Constraint, lower: Datetime, upper: Datetime) -> str:
     name, least = f"{unit}s_to_{rule.upper}", int(rule.strict)
     most = "MOST_" + f"{unit}s".upper()
     names = {"lower": rule.lower, "upper": rule.upper, "name": name}
-    return APART.format(rule=rule, unit=unit, least=least, most=most, last=upper.max, **names)
+    return APART.format(rule=rule, unit=unit, least=least, most=most, first=lower.min, **names)
 
 
-def of_amounts(columns: Mapping[str, Any]) -> str:
+def before_a_charge(contract: Any) -> list[str]:
+    """Say of a schema what is to be written before a charge, since nothing mends it afterwards."""
+    columns, implications = getattr(contract, "columns", {}), getattr(contract, "implications", ())
+    ruled = {name for rule in getattr(contract, "rules", ()) for name in (rule.lower, rule.upper)}
+    ruled |= {name for rule in implications for name in rule.columns}
+    return [*filter(None, (_of_order(columns, ruled), _of_amounts(columns)))]
+
+
+def _of_order(columns: Mapping[str, Any], ruled: Collection[str]) -> str:
+    """Name the dates that no rule holds in order; empty where there is one date alone, or none that is left out."""
+    dates = [name for name, column in columns.items() if isinstance(column, Datetime)]
+    alone = [name for name in dates if name not in ruled]
+    if not alone or len(dates) < 2:
+        return ""
+    named = alone if alone[1:] else [*alone, *(name for name in dates if name in ruled)]
+    return IN_ORDER.format(names=_list(named, "and"), first=named[0], second=named[1])
+
+
+def _of_amounts(columns: Mapping[str, Any]) -> str:
     """Advise a value of its own for the zeros of amounts of which a schema says nothing; empty without any."""
     names = [name for name, column in columns.items() if is_open_amount(column)]
     return AMOUNTS.format(names=_list(names, "and")) if names else ""
@@ -119,6 +146,11 @@ def of_figures(remark: str) -> str:
     return next((remark.partition(mark)[0] for mark in (OF_ROWS, OF_COMPUTED) if mark in remark), "")
 
 
+def computed_in(remark: str) -> str:
+    """Return the names of the columns that a remark calls computed from others; empty of other remarks."""
+    return of_figures(remark).removeprefix("of ").partition(", computed from")[0] if OF_COMPUTED in remark else ""
+
+
 def is_of_dates(remark: str) -> bool:
     """Tell whether a remark is on rules between dates, which the lint, the begin of a run and its pages say alone."""
     return OF_DATES in remark
@@ -136,8 +168,10 @@ def _further(columns: Mapping[str, Any], unit: PrivacyUnit) -> Iterator[str]:
     if left_out := [name for name, column in columns.items() if getattr(column, "outside", "") == "reject-row"]:
         yield LEFT_OUT.format(names=_list(left_out, "or"))
     formulas = {name: column.formula for name, column in columns.items() if isinstance(column, Derived)}
-    if numbers := [name for name, formula in formulas.items() if formula and not moment_of(formula, columns)]:
-        yield COMPUTED.format(names=_list(numbers, "and"))
+    reckoned = {name: moment_of(formula, columns) is not None for name, formula in formulas.items() if formula}
+    for are_dates, words in ((False, COMPUTED), (True, COMPUTED_DATES)):
+        if names := [name for name, is_date in reckoned.items() if is_date == are_dates]:
+            yield words.format(names=_list(names, "and"))
 
 
 def _list(names: list[str], word: str) -> str:

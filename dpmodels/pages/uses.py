@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpmodels.contract.remarks import FIRST_ROWS, dates_of
+from dpmodels.contract.remarks import FIRST_ROWS, computed_in, dates_of
 from dpmodels.pages.glance import (
     error_of,
     likely_error,
@@ -170,6 +170,8 @@ def _with_care(known: Known) -> Iterator[str]:
     if weaker := [one for one in known.relations.values() if one.is_certain and not one.is_kept]:
         said = "relations that are there for certain, and weaker in these rows than as released"
         yield f"{said}: {known.strongest(weaker)}"
+    if reckoned := [*filter(None, map(computed_in, known.report.get("cautions", ())))]:
+        yield f"questions about {' and '.join(reckoned)}, computed from other columns: no error of them is known"
     if moved := farther(known.report, MOVED):
         yield f"shares of {known.named(moved)}, which rules of the schema have moved from what was released"
     yield from _figures(known, CLOSE, FAR)

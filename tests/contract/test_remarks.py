@@ -1,11 +1,12 @@
 """What of a schema is no fault is said where most would expect something else of it."""
 
 from datetime import date
+from types import SimpleNamespace
 from typing import Any
 
 from dpmodels.contract.columns import Categorical, Datetime, Identifier, Integer, Number
 from dpmodels.contract.constraints import Constraint
-from dpmodels.contract.remarks import of_amounts, remarks_of
+from dpmodels.contract.remarks import before_a_charge, remarks_of
 from dpmodels.privacy import PrivacyUnit
 
 DATES: dict[str, Any] = {
@@ -17,7 +18,7 @@ RECORD, USER = PrivacyUnit(), PrivacyUnit(kind="user", user="patient", max_rows=
 def test_two_dates_in_order_are_said_to_lose_what_lies_between_them() -> None:
     rule = Constraint("start", "end", strict=False)
     (remark,) = remarks_of(DATES, RECORD, [rule])
-    assert "`start <= end`" in remark and "end: {type: derived" in remark
+    assert "`start <= end`" in remark and "start: {type: derived" in remark
     assert not list(remarks_of({"start": DATES["start"]}, RECORD, [rule]))
 
 
@@ -42,8 +43,19 @@ def test_the_zeros_of_an_amount_are_advised_a_value_of_their_own_until_the_schem
         "steps": Integer(type="integer", min=0, max=1000),
         "year": Number(type="number", min=1900, max=2100),
     }
-    asked = of_amounts(columns)
+    (asked,) = before_a_charge(SimpleNamespace(columns=columns))
     assert asked.startswith("paid, cost, share and steps can be 0: ") and "`zero_inflated: true`" in asked
     for name in ("paid", "cost", "share", "steps"):
         del columns[name]
-    assert not of_amounts(columns)
+    assert not before_a_charge(SimpleNamespace(columns=columns))
+
+
+def test_dates_that_no_rule_holds_in_order_are_named() -> None:
+    rule = Constraint("start", "end", strict=False)
+    (asked,) = before_a_charge(SimpleNamespace(columns=DATES, rules=()))
+    assert asked.startswith("no rule says in which order start and end come") and "`start <= end`" in asked
+    assert not before_a_charge(SimpleNamespace(columns=DATES, rules=(rule,)))
+    further = {**DATES, "birth": DATES["start"]}
+    (asked,) = before_a_charge(SimpleNamespace(columns=further, rules=(rule,)))
+    assert "birth, start and end" in asked
+    assert not before_a_charge(SimpleNamespace(columns={"start": DATES["start"]}))

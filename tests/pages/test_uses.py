@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmodels.contract.remarks import FIRST_ROWS
+from dpmodels.contract.remarks import COMPUTED, COMPUTED_DATES, FIRST_ROWS
 from dpmodels.pages.rates import counting, giving_away, worst_rate
 from dpmodels.pages.relations import chance_of_rates, likely_relations, most_by_noise, relations
 from dpmodels.pages.uses import absent, farther, uses
@@ -312,6 +312,13 @@ def test_a_column_that_gives_the_target_away_is_named_unless_the_target_hardly_v
     )
     target["synthetic"] = [0.96, 0.04]
     assert giving_away(facts) == [] == giving_away(report(target))
+
+
+def test_columns_that_are_computed_from_others_are_to_be_used_with_care() -> None:
+    cautions = [COMPUTED.format(names="net and gross"), COMPUTED_DATES.format(names="start")]
+    sorted_columns = uses({**report(column("a", 0.01)), "cautions": cautions})
+    assert sorted_columns is not None
+    assert "questions about net and gross and start, computed from other columns" in said(sorted_columns.care)
 
 
 def test_columns_that_are_off_by_more_than_their_noise_and_categories_that_no_row_has_are_named() -> None:
