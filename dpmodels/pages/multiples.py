@@ -32,6 +32,7 @@ LISTED = 100
 LONG = re.compile(r"(?<![-:.\d])-?(\d{5,}(\.\d+)?|\d+\.\d+)(?![-:.\d])")
 """Numbers that are too long for a drawing."""
 DAY = re.compile(r"\b(\d{4}-\d\d)-\d\d(?![-\d])")
+SPAN = re.compile(r"(\d{4})-(\d\d)-(\d\d) to \1-(?:\2-(\d\d)|(\d\d-\d\d))(?![\d ])")
 """A day, which is longer than a drawing has room for."""
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 """A number as a label has it."""
@@ -279,7 +280,15 @@ def _brief(labels: Sequence[str]) -> list[str]:
     """Write long numbers of labels in thousands or millions, and days as months where these tell them apart."""
     brief = [LONG.sub(lambda number: _in_thousands(float(number[0])), label) for label in labels]
     months = [DAY.sub(r"\1", label).replace(" to ", "\N{EN DASH}") for label in brief]
-    return months if DAY.search(" ".join(brief)) and len(set(months)) == len(months) else brief
+    apart = all(len({*label.split("\N{EN DASH}")}) == 1 + label.count("\N{EN DASH}") for label in months)
+    if apart and DAY.search(" ".join(brief)) and len(set(months)) == len(months):
+        return months
+    return [SPAN.sub(_days, label) for label in brief]
+
+
+def _days(span: re.Match[str]) -> str:
+    """Write two days of a year without what the second repeats."""
+    return f"{span[1]}-{span[2]}-{span[3]}\N{EN DASH}{span[4] or span[5]}"
 
 
 def _in_thousands(value: float) -> str:

@@ -11,7 +11,17 @@ from dpmodels.comparison.beside import _shares
 from dpmodels.contract.columns import Continuous
 from dpmodels.pages.drawing import two_lines
 from dpmodels.pages.internal import _column as internal_figure
-from dpmodels.pages.multiples import FEW, FIRST, MOST, column_figure, multiples, pair_tables, pairs_figure, rate_figures
+from dpmodels.pages.multiples import (
+    FEW,
+    FIRST,
+    MOST,
+    _brief,
+    column_figure,
+    multiples,
+    pair_tables,
+    pairs_figure,
+    rate_figures,
+)
 from dpmodels.pages.plots import FLOOR, LEFT, WIDTH, Shares, bars
 from dpmodels.report.axis import axis_of
 from dpmodels.report.bins import Bins
@@ -317,3 +327,16 @@ def test_columns_with_long_lists_of_categories_are_drawn_behind_the_others() -> 
     columns.append({**columns[0], "name": "c4", "ordered": True})
     (one,) = multiples(columns)
     assert [figure.title for figure in one.first] == ["c1", "c3", "c4", "c0", "c2"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "brief"),
+    [
+        (["2016-01-01 to 2019-06-22", "2019-06-23 to 2020-02-27"], ["2016-01–2019-06", "2019-06–2020-02"]),
+        (["2026-06-23 to 2026-06-27", "null"], ["2026-06-23–27", "null"]),
+        (["2026-05-23 to 2026-06-20", "2026-06-21 to 2026-06-30"], ["2026-05-23–06-20", "2026-06-21–30"]),
+        (),
+    ],
+)
+def test_days_of_a_group_are_as_short_as_tells_them_apart(labels: list[str], brief: list[str]) -> None:
+    assert _brief(labels) == brief
