@@ -141,6 +141,7 @@ def _is_table(table: Facts, listed: Mapping[tuple[int, ...], Sequence[float]]) -
     released, synthetic, stddev = (list(chain.from_iterable(one)) for one in shares)
     apart = sum(abs(one - other) for one, other in zip(released, synthetic, strict=True)) / 2
     slack = len(released) * ROUNDED_SHARE
+    most = 1.0 if any(one[1:] for groups in table["labels"] for one in groups) else 2 * slack  # by single categories
     return (
         _are_between(stddev, 0)
         and _are_between(synthetic, 0, 1 + ROUNDED)
@@ -148,7 +149,7 @@ def _is_table(table: Facts, listed: Mapping[tuple[int, ...], Sequence[float]]) -
         and abs(sum(released) - 1) <= slack + MOST_OFF * sum(stddev)
         and _is_rounded(min(1.0, apart), listed[places][3], slack)
         and _is_rounded(min(1.0, HALF_NORMAL * sum(stddev) / 2), listed[places][2], slack)
-        and all(_is_rounded(*each, 2 * slack) for each in zip(dependences, listed[places][6:8], strict=False))
+        and all(-2 * slack <= x - one <= most for one, x in zip(dependences, listed[places][6:8], strict=True))
     )
 
 

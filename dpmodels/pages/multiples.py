@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from dpmodels.pages.drawing import Figure
 from dpmodels.pages.glance import likely_of_pair
 from dpmodels.pages.maps import beside, stairs, steps
@@ -15,6 +17,7 @@ from dpmodels.pages.plots import DEVIATIONS, TWO, Shares, bars, histogram
 from dpmodels.pages.rates import counting, whole_rate, worst_rate
 from dpmodels.pages.relations import Relation, chance_of_rates, relations
 from dpmodels.pages.uses import MOST_ABSENT, absent, listed
+from dpmodels.statistics.dependence import dependence
 
 Facts = Mapping[str, Any]
 FEW_CATEGORIES = 4
@@ -38,6 +41,8 @@ NUMBER = re.compile(r"-?\d+(\.\d+)?")
 """A number as a label has it."""
 LEAST = 0.0001
 """The least share that values beyond an axis are said to be under."""
+ROUNDED_SHARE = 1e-3
+"""By how much a dependence of rounded shares may be off."""
 FULL = 0.2
 """Distance of two columns that is drawn in full color."""
 
@@ -253,7 +258,7 @@ def _pair_table(facts: Facts, table: Facts, within: float, farthest: float) -> F
     ]
     shares = {name: table[name] for name in ("released", "synthetic")}
     title, said = f"{first} with {second}", f"within {percent_up(within)}"
-    foot = _of_relation(relations(facts).get((*table["columns"],)))
+    foot = _of_relation(relations(facts).get((*table["columns"],)), dependence(np.array(table["released"])))
     drawn = beside(title, f"{said}; {foot}", (first, second), (_brief(groups[0]), _brief(groups[1])), shares)
     rows = tuple(
         (
@@ -267,18 +272,22 @@ def _pair_table(facts: Facts, table: Facts, within: float, farthest: float) -> F
     return Figure(title, said + ", the farthest off" * (within == farthest), drawn, header, rows, foot)
 
 
-def _of_relation(relation: Relation | None) -> str:
-    """Say how two columns depend on each other as released and in the synthetic rows."""
+def _of_relation(relation: Relation | None, shown: float) -> str:
+    """Say how two columns depend on each other as released and in the synthetic rows; ``shown``: by what is drawn."""
     if relation is None:
         return ""
     noise = f"up to {percent(relation.most)} by noise alone"
-    said = f"dependence: {percent(relation.released)} released ({noise}), {percent(relation.synthetic)} synthetic"
+    single = " by single categories" if relation.released > shown + ROUNDED_SHARE else ""
+    said = (
+        f"dependence{single}: {percent(relation.released)} released ({noise}), {percent(relation.synthetic)} synthetic"
+    )
     return said + ": weakened" * relation.is_weakened
 
 
 def _brief(labels: Sequence[str]) -> list[str]:
     """Write long numbers of labels in thousands or millions, and days as months where these tell them apart."""
     brief = [LONG.sub(lambda number: _in_thousands(float(number[0])), label) for label in labels]
+    brief = [label.replace(" or exactly 0", " or 0") for label in brief]
     months = [DAY.sub(r"\1", label).replace(" to ", "\N{EN DASH}") for label in brief]
     apart = all(len({*label.split("\N{EN DASH}")}) == 1 + label.count("\N{EN DASH}") for label in months)
     if apart and DAY.search(" ".join(brief)) and len(set(months)) == len(months):

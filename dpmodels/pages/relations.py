@@ -71,13 +71,15 @@ def relations(report: Mapping[str, Any]) -> dict[tuple[int, int], Relation]:
     """
     distances = (report.get("pairs") or {}).get("distances", ())
     listed = [one for one in distances if len(one) == LISTED]
-    return {(one[0], one[1]): _relation(one, len(listed)) for one in listed}
+    joined = [not one["ordered"] and len(one.get("labels", ())) > GROUPS for one in report.get("columns", ())]
+    return {(one[0], one[1]): _relation(one, len(listed), 1 + joined[one[0]] + joined[one[1]]) for one in listed}
 
 
-def _relation(listed: list[Any], number: int) -> Relation:
+def _relation(listed: list[Any], number: int, groupings: int) -> Relation:
+    """Return the relation of a pair, which is the clearest of so many groupings of its categories (Bonferroni)."""
     first, second, *_, released, synthetic, noise, likely = listed
-    most, chance = most_by_noise(noise, likely, number), chance_of(released, noise, likely)
-    return Relation((first, second), released, synthetic, likely, most, chance)
+    most, chance = most_by_noise(noise, likely, number * groupings), chance_of(released, noise, likely)
+    return Relation((first, second), released, synthetic, likely, most, min(1.0, groupings * chance))
 
 
 def likely_relations(report: Mapping[str, Any]) -> dict[tuple[int, int], Relation]:

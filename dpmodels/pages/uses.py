@@ -27,6 +27,8 @@ CLOSE, FAR = 0.05, 0.2
 NEAR, MIDDLE = 0.25, 0.5
 """Parts of a rate of all rows within which the rates of groups are of use, and of some; beyond all of it, of none."""
 FIGURES = {"mean": ("means", "totals"), "p99": ("99 % quantiles",)}
+EVERY_ROW = "must hold in every row"
+"""What the gate says of a rule of a row."""
 ZERO, STATES = "exactly 0", ("exactly 0", "null")
 """How a report calls values that are none of an interval."""
 MOSTLY = 0.5
@@ -159,7 +161,8 @@ def _with_care(known: Known) -> Iterator[str]:
         yield f"models of {target} that see {known.named(giving)}, {settles}"
     kept, several = known.kept, _places_of_several(known.report)
     if broad := [one for one in kept if known.within[one.columns] <= FAR and several & {*one.columns}]:
-        yield f"relations that are kept in groups, which join several categories each: {known.strongest(broad)}"
+        said = "relations that are kept as a whole, though not for every single category"
+        yield f"{said}: {known.strongest(broad)}"
     if vague := [one for one in kept if known.within[one.columns] > FAR]:
         yield f"relations that are there for certain, though not how strong they are: {known.strongest(vague)}"
     if known.likely:
@@ -173,7 +176,9 @@ def _with_care(known: Known) -> Iterator[str]:
     if reckoned := [*filter(None, map(computed_in, known.report.get("cautions", ())))]:
         yield f"questions about {' and '.join(reckoned)}, computed from other columns: no error of them is known"
     if moved := farther(known.report, MOVED):
-        yield f"shares of {known.named(moved)}, which rules of the schema have moved from what was released"
+        has_rules = any(EVERY_ROW in one["rule"] for one in known.report.get("gate", ()))
+        by = "rules of the schema have" if has_rules else "the fit has"
+        yield f"shares of {known.named(moved)}, which {by} moved from what was released"
     yield from _figures(known, CLOSE, FAR)
     yield from _figures(known, FAR, math.inf)
 
@@ -199,13 +204,14 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
         which = "all" if len(hidden) == len(every) else f"{len(hidden):,} of the"
         named = f" ({known.strongest(hidden)})" if len(hidden) <= MOST_PAIRS else ""
         pairs_of_all = f"{which} {counted(len(every), 'pair')}{named}"
-        yield f"whether two columns depend on each other, in {pairs_of_all}: noise hides it, and these rows show noise"
+        hidden_in = f"whether two columns depend on each other, in {pairs_of_all}"
+        yield f"{hidden_in}: noise hides it, so what these rows show of it may be noise"
     if pairs_of_dates := list(filter(None, map(dates_of, report.get("cautions", ())))):
         yield f"how far apart {known.named([' and '.join(dates) for dates in pairs_of_dates])} are"
     if joined := _joined(report):
         but = ", but in rates of the target" if report.get("rates") and not _joined_in_rates(report) else ""
         of = known.named(joined)
-        yield f"how single categories of {of} differ in another column{but}: only groups of them are judged"
+        yield f"how single categories of {of} differ in another column{but}: they are judged all together, or in groups"
     for one in columns:
         if gone := absent(one):
             yield f"whether {one['name']} is ever {known.named(gone, MOST_ABSENT)}: no row has it, which noise may do"

@@ -11,6 +11,7 @@ import numpy as np
 
 from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.columns import Modelled
+from dpmodels.pages.relations import chance_of
 from dpmodels.report.bins import group_labels
 from dpmodels.report.fidelity import absolute_95
 from dpmodels.report.within import DIGITS, pair_within
@@ -68,6 +69,8 @@ class Pair:
     synthetic: Floats
     covariance: Floats
     records: float
+    finer: tuple["Pair", ...] = ()
+    """The same with the categories of one column by themselves, where these groups join several."""
 
     @property
     def stddev(self) -> Floats:
@@ -81,18 +84,31 @@ class Pair:
         first, second = self.columns
         places = np.arange(self.released.size).reshape(self.released.shape).T.ravel()
         covariance = self.covariance[np.ix_(places, places)]
-        return Pair((second, first), self.released.T, self.synthetic.T, covariance, self.records)
+        finer = tuple(one.turned for one in self.finer)
+        return Pair((second, first), self.released.T, self.synthetic.T, covariance, self.records, finer)
 
     @cached_property
     def figures(self) -> list[float]:
         """Return what a report states: e, d and e95 of ``dpmodels.report.pairs``, and what they come to; then by how
         much the columns depend on each other as released and in the synthetic rows, and what noise and chance make of
-        that where they do not: on average, and exceeded in one release of twenty.
+        that where they do not: on average, and exceeded in one release of twenty. Of several groupings that one says
+        how much they depend in which noise and chance explain least of it.
         """
         expected, likely = _of_noise(self.covariance)
         figures = [_share(each) for each in (expected, np.abs(self.released - self.synthetic).sum() / 2, likely)]
-        dependences = dependence(self.released), dependence(self.synthetic), *_of_noise(self._by_chance)
-        return [*figures, pair_within(figures), *map(_share, dependences)]
+        clearest = min((self, *self.finer), key=lambda one: one.chance)
+        return [*figures, pair_within(figures), *map(_share, clearest.dependences)]
+
+    @cached_property
+    def dependences(self) -> tuple[float, float, float, float]:
+        """Return how much the columns depend on each other in these groups, as above."""
+        return dependence(self.released), dependence(self.synthetic), *_of_noise(self._by_chance)
+
+    @property
+    def chance(self) -> float:
+        """Return how probable it is that noise and chance make as much of independent columns."""
+        released, _, mean, likely = self.dependences
+        return chance_of(released, mean, likely)
 
     @property
     def _by_chance(self) -> Floats:

@@ -1,7 +1,8 @@
 """How far every two columns together may be from the real table, as far as a release counted them together.
 
     groups   the cells of a column in four at most, of about the same released size; what is no value of a number
-             column, such as null, in groups of their own where they are not few
+             column, such as null, in groups of their own where they are not few. Neighbors in a list of categories may
+             have nothing in common, so how much columns depend on each other is looked at by single categories too
     d        half of sum |released - synthetic| over the shares of two columns in groups
     e        half of sum E|noise| over the same shares
     e95      what half of sum |noise| over the same shares exceeds in one release of twenty
@@ -10,6 +11,7 @@ Privacy: post-processing of released counts, public noise scales and synthetic r
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -27,6 +29,8 @@ from dpmodels.report.within import drawn
 
 MOST_COLUMNS = 100
 """Columns of a table whose pairs are listed, the first ones."""
+MOST_CATEGORIES = 24
+"""Categories of a column that are looked at one by one; of more, noise would hide how they differ."""
 FEW = 0.05
 """Part of the records up to which exactly 0 or null are joined to the largest values."""
 SIGNS = np.array([-1, 1])
@@ -118,7 +122,7 @@ def _groups(moments: Moments, counts: Floats) -> Whole:
     partition, first, numbers = moments.partition, 0, list[Whole]()
     parts = zip(partition.columns, partition.merge, np.split(counts, partition.offsets[1:-1]), strict=True)
     for column, merge, of_column in parts:
-        group = groups_of(column, of_column, states_of(column, merge))
+        group = groups_of(column, of_column, states_of(column, merge), zero_of(column, merge))
         numbers.append(first + group)
         first += int(group.max()) + 1
     return np.concatenate(numbers)
@@ -131,13 +135,21 @@ def states_of(column: Modelled, merge: Whole) -> int:
     return len(set(merge[column.cells :].tolist()) - set(merge[: column.cells].tolist()))
 
 
-def groups_of(column: Modelled, counts: Floats, states: int = 0) -> Whole:
+def zero_of(column: Modelled, merge: Whole) -> int:
+    """Return the cell of what is exactly 0, if that is below all values and told apart from them; else -1."""
+    if not isinstance(column, Continuous) or column.zero_state is None or column.low < 0:
+        return -1
+    cell = int(merge[column.cells])
+    return -1 if cell in merge[: column.cells] else cell
+
+
+def groups_of(column: Modelled, counts: Floats, states: int = 0, zero: int = -1) -> Whole:
     """Return the group of each cell of a column: categories by themselves where there are few. Shapes: [cells] both."""
     few = not isinstance(column, Continuous) and len(counts) <= GROUPS
-    return np.arange(len(counts)) if few else grouped(counts, states)
+    return np.arange(len(counts)) if few else grouped(counts, states, zero)
 
 
-def grouped(counts: Floats, states: int = 0) -> Whole:
+def grouped(counts: Floats, states: int = 0, zero: int = -1) -> Whole:
     """Join neighboring cells to groups of about the same size, by their noisy counts. Shapes: [cells] both.
 
     Categories stand in the order of the schema: sorted by noisy counts, those that noise made large would be together,
@@ -147,11 +159,14 @@ def grouped(counts: Floats, states: int = 0) -> Whole:
         counts: of a column's cells.
         states: how many of the last cells are of no value. One that is not few is a group by itself, since nobody looks
             for it among the largest values.
+        zero: which of these stands before all values where it is few; -1 for none.
     """
     sizes = np.maximum(counts, 0.0)
     alone = (np.arange(len(counts)) >= len(counts) - states) & (sizes > FEW * sizes.sum())
     joined = np.where(alone, 0.0, sizes)
-    middles = np.cumsum(joined) - joined / 2
+    first = joined[zero] if zero >= 0 else 0.0
+    middles = np.cumsum(joined) - joined / 2 + np.where(np.arange(len(joined)) < zero, first, 0.0)
+    middles[zero] = first / 2 if zero >= 0 else middles[zero]
     quarter = np.minimum(GROUPS * middles / max(float(joined.sum()), 1e-300), GROUPS - 1).astype(np.int64)
     quarter[alone] = GROUPS + np.arange(int(alone.sum()))
     group: Whole = np.unique(quarter, return_inverse=True)[1]
@@ -166,14 +181,38 @@ def _blocks(
     starts = np.searchsorted(group[order], np.arange(group.max() + 1))
     column = np.repeat(np.arange(len(moments.partition.sizes)), moments.partition.sizes)[order][starts]
     numbers = np.bincount(group)
-    tables = [_joined(moments.unpack(each)[1].sum(axis=0), order, starts) for each in shares]  # type: ignore[arg-type]
+    cells = [moments.unpack(each)[1].sum(axis=0) for each in shares]  # type: ignore[arg-type]
+    tables = [_joined(each, order, starts) for each in cells]
     firsts = np.searchsorted(column, np.arange(len(moments.partition.sizes) + 1))
     spans = [slice(begin, end) for begin, end in pairwise(firsts.tolist())]
-    columns = _grouped_columns(moments, group)
+    columns, offsets = _grouped_columns(moments, group), moments.partition.offsets
     for i, j in _together(moments, group, place):
         released, synthetic = (each[spans[i], spans[j]] for each in tables)
         covariance = (steps / records) ** 2 * moments.group_covariance(i, j, (numbers[spans[i]], numbers[spans[j]]))
-        yield Pair((columns[i], columns[j]), released, synthetic, covariance, records)
+        of_both, finer = [slice(*offsets[one : one + 2]) for one in (i, j)], list[Pair]()
+        for groups in _finer([columns[one].column for one in (i, j)], [group[span] for span in of_both]):
+            shown = [_added(each[of_both[0], of_both[1]], groups) for each in cells]
+            of_noise = moments.group_covariance(i, j, (np.bincount(groups[0]), np.bincount(groups[1])))
+            finer.append(Pair((columns[i], columns[j]), shown[0], shown[1], (steps / records) ** 2 * of_noise, records))
+        yield Pair((columns[i], columns[j]), released, synthetic, covariance, records, tuple(finer))
+
+
+def _finer(columns: Sequence[Modelled], groups: Sequence[Whole]) -> Iterator[list[Whole]]:
+    """Yield groups of the cells of two columns in which the categories of one stand by themselves, if some are joined.
+
+    Shapes: ``groups`` [cells] of each column, numbered from anything on.
+    """
+    joined = [group - group.min() for group in groups]
+    for place, (column, group) in enumerate(zip(columns, joined, strict=True)):
+        if not isinstance(column, Continuous) and group.max() + 1 < len(group) <= MOST_CATEGORIES:
+            yield [np.arange(len(each)) if other == place else each for other, each in enumerate(joined)]
+
+
+def _added(cells: Floats, groups: Sequence[Whole]) -> Floats:
+    """Add a table of pairs of cells of two columns up by groups."""
+    table = np.zeros([int(group.max()) + 1 for group in groups])
+    np.add.at(table, (groups[0][:, None], groups[1][None]), cells)
+    return table
 
 
 def _joined(tables: Floats, order: Whole, starts: Whole) -> Floats:
@@ -220,11 +259,12 @@ def _with_classes(
     one_way = [_cells(moments, each) for each in shares]
     for index, other in enumerate(columns):
         span = slice(*partition.offsets[index : index + 2])
-        part = group[span] - group[span].min()
-        if other.name in place and part.any():
-            at = np.repeat(label, len(part)), np.tile(part, len(label))
-            tables = np.zeros((3, int(label.max()) + 1, int(part.max()) + 1))
-            for table, each in zip(tables, (*one_way, np.ones_like(one_way[0])), strict=True):
-                np.add.at(table, at, each[:, span].ravel())
-            covariance = (steps / records / moments.one_way) ** 2 * np.diag(tables[2].ravel())
-            yield Pair((target, other), tables[0], tables[1], covariance, records)
+        if other.name not in place or len(np.unique(group[span])) < 2:
+            continue
+        cells, noise, whole = [each[:, span] for each in one_way], steps / records / moments.one_way, list[Pair]()
+        joined = [label, group[span] - group[span].min()]
+        for groups in [joined, *_finer([column, other.column], joined)]:
+            released, synthetic, number = (_added(each, groups) for each in (*cells, np.ones_like(cells[0])))
+            covariance = noise**2 * np.diag(number.ravel())
+            whole.append(Pair((target, other), released, synthetic, covariance, records))
+        yield replace(whole[0], finer=tuple(whole[1:]))

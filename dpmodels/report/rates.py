@@ -18,7 +18,7 @@ from dpmodels.contract.columns import Boolean, Continuous, Modelled
 from dpmodels.embeddings.moments import Moments
 from dpmodels.releases.steps import NoisySum
 from dpmodels.report.bins import group_labels
-from dpmodels.report.pairs import MOST_COLUMNS, grouped, moments_of, states_of
+from dpmodels.report.pairs import MOST_COLUMNS, grouped, moments_of, states_of, zero_of
 from dpmodels.report.within import DIGITS, MOST_RATES, rate_within
 
 
@@ -70,7 +70,7 @@ def _groups(column: Modelled, merge: Whole, counts: Floats) -> Whole:
     """Return the group of each cell: categories by themselves while they are few, values in runs. Shapes: [cells]."""
     if not isinstance(column, Continuous) and len(counts) <= MOST_RATES:
         return np.arange(len(counts))
-    return grouped(counts, states_of(column, merge))
+    return grouped(counts, states_of(column, merge), zero_of(column, merge))
 
 
 def _in_groups(group: Whole, taken: int, released: Floats, drawn: Floats, noise: float) -> dict[str, list[float]]:

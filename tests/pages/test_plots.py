@@ -335,7 +335,6 @@ def test_columns_with_long_lists_of_categories_are_drawn_behind_the_others() -> 
         (["2016-01-01 to 2019-06-22", "2019-06-23 to 2020-02-27"], ["2016-01–2019-06", "2019-06–2020-02"]),
         (["2026-06-23 to 2026-06-27", "null"], ["2026-06-23–27", "null"]),
         (["2026-05-23 to 2026-06-20", "2026-06-21 to 2026-06-30"], ["2026-05-23–06-20", "2026-06-21–30"]),
-        (),
     ],
 )
 def test_days_of_a_group_are_as_short_as_tells_them_apart(labels: list[str], brief: list[str]) -> None:

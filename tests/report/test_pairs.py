@@ -11,7 +11,7 @@ from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.products import Products, halves_of
 from dpmodels.embeddings.residuals import Residuals, mix_of
-from dpmodels.pages.relations import GROUPS
+from dpmodels.pages.relations import GROUPS, relations
 from dpmodels.releases.steps import NoisySum
 from dpmodels.report.bins import group_labels
 from dpmodels.report.pairs import grouped, groups_of, pair_facts, pairs_of
@@ -117,6 +117,9 @@ def test_zeros_and_nulls_that_are_not_few_are_groups_of_their_own() -> None:
     assert grouped(np.array([*values, 30.0, 0.5]), states=2).tolist() == [0, 1, 2, 3, 4, 3]
     assert grouped(np.array([*values, -3.0]), states=1).tolist() == [0, 1, 2, 3, 3]
     assert grouped(np.array([0.0, 0.0, 9.0]), states=1).tolist() == [0, 0, 1]
+    few_zeros = np.array([*values, 0.5, 30.0])
+    assert grouped(few_zeros, states=2, zero=len(values)).tolist() == [0, 1, 2, 3, 0, 4]  # not with the largest
+    assert grouped(few_zeros, states=2).tolist() == [0, 1, 2, 3, 3, 4]
     schema = make(
         "name: x\ncolumns:\n  n: {type: integer, min: 0, max: 99, nullable: true, zero_inflated: true}\n"
         "  b: {type: boolean}\n"
@@ -253,3 +256,35 @@ def test_groups_are_called_after_what_is_in_them() -> None:
     assert group_labels(number, np.array([0] * 10 + [1])) == [["0 to 9"], ["null"]]
     first, second = group_labels(categories, np.array([1] + [0] * 19))
     assert first == [*(f"v{n}" for n in range(1, 13)), "7 more"] and second == ["v0"]
+
+
+HOTELS = make(
+    "name: h\ncolumns:\n  hotel: {type: categorical, values: [a, b, c, d, e, f, g, h, i, j, k, l]}\n"
+    "  nights: {type: integer, min: 0, max: 11, cells: 12}\n  board: {type: boolean}\n"
+)
+
+
+def related(rng: np.random.Generator, depends: bool, noise: float) -> tuple[Any, list[Any]]:
+    """Return the relation of hotel with nights, of 3,000 stays that are long in every other hotel if they depend."""
+    hotel = rng.integers(0, 12, 3000)
+    nights = np.clip(rng.poisson(np.where(depends & (hotel % 2 == 0), 5, 3)), 0, 11)
+    columns = {"hotel": np.array(list("abcdefghijkl"))[hotel], "nights": nights, "board": rng.random(3000) < 0.5}
+    moments = Moments(Partition.fine(HOTELS, 12), 2**14, 2**14, 1)
+    exact = moments.lattice_sum(Codec(HOTELS).encode(pa.table(columns))).numpy().astype(np.float64)
+    look = NoisySum((exact + rng.normal(0, noise * 2**14, len(exact))).astype(np.int64), noise * 2**14, moments)
+    facts = pair_facts(pairs_of(list(HOTELS.modelled), [look], [exact]))
+    named = [{"ordered": name == "nights", "labels": range(2 if name == "board" else 12)} for name in HOTELS.modelled]
+    return relations({"columns": named, "pairs": facts})[0, 1], facts["distances"][0]
+
+
+def test_a_relation_of_categories_that_are_no_neighbors_is_seen() -> None:
+    rng = np.random.default_rng(3)
+    found = [related(rng, True, 6.0) for _ in range(20)]
+    assert sum(relation.is_certain for relation, _ in found) >= 18
+    assert all(relation.released > 0.1 for relation, _ in found)
+
+
+def test_categories_that_do_not_depend_on_a_number_are_hardly_ever_said_to() -> None:
+    """One of three pairs, in 400 releases: in one report of twenty any pair may be, and every grouping counts."""
+    rng = np.random.default_rng(4)
+    assert np.mean([related(rng, False, noise)[0].is_certain for noise in (2.0, 20.0) for _ in range(200)]) <= 0.03
