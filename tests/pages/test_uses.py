@@ -144,7 +144,7 @@ def test_a_relation_whose_categories_are_judged_together_is_to_be_used_with_care
     sorted_pairs = uses(facts)
     assert sorted_pairs is not None and "a with product" not in said(sorted_pairs.good)
     assert "kept as a whole, though not for every single category: a with product" in said(sorted_pairs.care)
-    assert "how single categories of product differ in another column: only" in said(sorted_pairs.never)
+    assert "how single categories of product differ in another column: they" in said(sorted_pairs.never)
     groups: dict[str, Any] = {"column": 1, "labels": [[name] for name in "vwxyz"], "released": [0.5] * 5}
     groups |= {"stddev": [0.1] * 5, "share": [0.2] * 5, "within": [0.1] * 5}
     by_each = uses({**facts, "rates": {"target": 0, "class": "b", "columns": [groups]}})
