@@ -148,7 +148,7 @@ def test_a_relation_whose_categories_are_judged_together_is_to_be_used_with_care
     groups: dict[str, Any] = {"column": 1, "labels": [[name] for name in "vwxyz"], "released": [0.5] * 5}
     groups |= {"stddev": [0.1] * 5, "share": [0.2] * 5, "within": [0.1] * 5}
     by_each = uses({**facts, "rates": {"target": 0, "class": "b", "columns": [groups]}})
-    assert by_each is not None and "differ in another column, but in rates of the target: only" in said(by_each.never)
+    assert by_each is not None and "differ in another column, but in rates of the target: they" in said(by_each.never)
 
 
 def test_columns_whose_categories_are_joined_to_groups_are_named() -> None:
