@@ -114,7 +114,7 @@ def render(facts: Mapping[str, Any]) -> str:
         meanings=MEANINGS,
         as_a_rule=AS_A_RULE,
         example=example(facts),
-        figures_are=[f"{said}." for said in map(of_figures, facts.get("cautions", ())) if said],
+        figures_are=[f"{said}." for said in [*map(of_figures, facts.get("cautions", ())), _of_users(facts)] if said],
     )
 
 
@@ -154,6 +154,13 @@ def _within(one: Mapping[str, Any], figure: str) -> str:
     """Write what a figure is within in nineteen releases of twenty."""
     within, least = within_of(one, figure), "at least " if one.get("discovered_bounds") else ""
     return "unknown" if within is None else least + short(within)
+
+
+def _of_users(facts: Mapping[str, Any]) -> str:
+    """Say what figures of users count, and what their further columns are; empty of other rows."""
+    counts = "each user weighs one in all figures, however many rows they have"
+    columns = "`children` is that number, and `position` which of them a row is"
+    return f"{counts}; {columns}" if facts.get("rows_are") == "users" else ""
 
 
 def _privacy_in_words(privacy: Mapping[str, Any], charged: Mapping[str, Any] | None) -> dict[str, str]:
