@@ -161,11 +161,13 @@ def without_commas(text: str, whole: bool = False) -> str:
 
 def near(word: str, candidates: Iterable[str]) -> str:
     """Suggest the known word that was probably meant, as the tail of a sentence."""
-    if len(word) > LONGEST_GUESSED:
-        return ""
-    names = [name for name in islice(candidates, MOST_GUESSED) if len(name) <= LONGEST_GUESSED]
-    match = get_close_matches(word, names, n=1, cutoff=0.6)
-    return f"; did you mean `{match[0]}`?" if match else ""
+    return f"; did you mean `{match}`?" if (match := close_match(word, candidates)) else ""
+
+
+def close_match(word: str, candidates: Iterable[str]) -> str:
+    """Return the known word that was probably meant, or nothing."""
+    names = [name for name in islice(candidates, MOST_GUESSED) if max(len(name), len(word)) <= LONGEST_GUESSED]
+    return next(iter(get_close_matches(word, names, n=1, cutoff=0.6)), "")
 
 
 @dataclass(frozen=True)

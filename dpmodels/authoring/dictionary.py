@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from io import StringIO
 from textwrap import shorten
@@ -20,41 +21,16 @@ from dpmodels.authoring.facts import (
     stepping,
     typed,
 )
+from dpmodels.authoring.headings import IGNORED, MEANT, SECOND, folded
 from dpmodels.contract.formula import Misread, names_in
 from dpmodels.errors import Unsuitable
 
-HEADINGS = {
-    "name": "name column column_name col variable variable_name var field field_name attribute "
-    "feature element data_element",
-    "type": "type data_type datatype dtype column_type variable_type field_type kind storage_type value_type",
-    "min": "min minimum lower low lower_bound lower_limit lowest smallest least min_value minimum_value lowest_value "
-    "valid_min minimum_allowed from",
-    "max": "max maximum upper high upper_bound upper_limit highest largest most max_value maximum_value highest_value "
-    "valid_max maximum_allowed to",
-    "range": "range ranges valid_range value_range allowed_range bounds limits interval min_max",
-    "values": "values allowed_values categories levels codes enum domain valid_values permitted_values value_labels "
-    "allowed allowed_codes allowed_value "
-    "allowable_values permitted permissible_values accepted_values valid valid_codes "
-    "value_codes coding options choices response_options list_of_values",
-    "description": "description desc label definition meaning comment comments note notes details remark remarks "
-    "explanation variable_label question",
-    "nullable": "nullable null nulls is_nullable allow_null missing missing_allowed nulls_allowed null_allowed "
-    "optional blank blanks may_be_missing may_be_empty",
-    "required": "required not_null mandatory is_required",
-    "decimals": "decimals decimal_places round rounded digits_after_point",
-    "zero_inflated": "zero_inflated zeros zero_inflation many_zeros mostly_zeros zeroes",
-    "scale": "scale",
-    "resolution": "resolution granularity time_resolution",
-    "formula": "formula derivation calculation expression computed_as calculated_as",
-    "of": "of lookup lookup_of label_of name_of derived_from looked_up_by",
-}
-IGNORED = ("unit", "units", "unit_of_measure", "units_of_measure", "uom", "measured_in")
-"""Headings that a draft has no use for, and that hide nothing from it."""
-MEANT = {word: meaning for meaning, words in HEADINGS.items() for word in words.split()}
 YES, NO = (
     {"yes", "y", "true", "t", "1", "null", "x", "allowed"},
     {"no", "n", "false", "f", "0", "not null", "none", "-"},
 )
+YES_ABROAD, NO_ABROAD = {"ja", "j", "oui", "o", "si", "sí", "s"}, {"nein", "non"}
+"""Answers that say whether values may be missing; as values themselves they are words like others."""
 NUMBER = r"[-+]?[\d.,]*\d(?:e[-+]?\d+)?"
 DAY = r"\d{4}-\d\d-\d\d|\d\d?/\d\d?/\d{4}"
 RANGE = re.compile(rf"\[?\s*({NUMBER}|{DAY})\s*(?:\.\.+|…|to|–|(?<=\d)\s*-)\s*({NUMBER}|{DAY})\s*\]?")
@@ -90,7 +66,18 @@ def unread_headings(text: str) -> list[str]:
     """
     rows, meanings = _rows(text)
     unread = (cell.strip() for cell, meaning in zip(rows[0], meanings, strict=True) if not meaning)
-    return [heading for heading in unread if heading and _folded(heading) not in IGNORED]
+    return [heading for heading in unread if heading and folded(heading) not in IGNORED]
+
+
+def repeated_names(text: str) -> list[str]:
+    """Name the columns that a data dictionary describes more than once; the last of their rows counts.
+
+    Raises:
+        Unsuitable: none of the headings is one for the names of columns.
+    """
+    rows, meanings = _rows(text)
+    names = Counter(_cells(meanings, row).get("name", "").strip() for row in rows[1:])
+    return [name for name, times in names.items() if name and times > 1]
 
 
 def _rows(text: str) -> tuple[list[list[str]], list[str]]:
@@ -98,11 +85,11 @@ def _rows(text: str) -> tuple[list[list[str]], list[str]]:
     headings: list[str] = []
     for delimiter in ",;\t|":
         rows = [row for row in csv.reader(StringIO(text, newline=""), delimiter=delimiter) if any(row)]
-        meanings = [MEANT.get(_folded(cell), "") for cell in rows[0]] if rows else []
+        meanings = [MEANT.get(folded(cell), "") for cell in rows[0]] if rows else []
         if "name" in meanings and len(meanings) > 1:
-            return rows, meanings
+            return rows, [_meaning(heading, meanings) for heading in rows[0]]
         headings = max(headings, rows[0] if rows else [], key=len)
-    known = [cell for cell in headings if _folded(cell) in MEANT]
+    known = [cell for cell in headings if folded(cell) in MEANT]
     raise Unsuitable(NO_HEADINGS.format(_quoted(headings) or "empty", _quoted(known) or "none"))
 
 
@@ -110,8 +97,10 @@ def _quoted(headings: list[str]) -> str:
     return ", ".join(f"`{shorten(heading, LONGEST_HEADING)}`" for heading in headings[:MOST_HEADINGS])
 
 
-def _folded(heading: str) -> str:
-    return re.sub(r"\W+", "_", heading.lower()).strip("_")
+def _meaning(heading: str, meanings: Collection[str]) -> str:
+    """Return what a heading means beside others: nothing of a second word for what another says."""
+    meaning = MEANT.get(folded(heading), "")
+    return "" if folded(heading) in SECOND and Counter(meanings)[meaning] > 1 else meaning
 
 
 def _cells(meanings: list[str], row: list[str]) -> dict[str, str]:
@@ -139,12 +128,13 @@ def _answers(row: dict[str, str]) -> Iterator[Facts]:
     """Read what is answered by yes or no: whether values may be missing, and whether many are zero."""
     for heading in ("nullable", "required", "zero_inflated"):
         if word := row.get(heading, "").lower():
-            if word not in YES | NO:
+            says_yes = word in YES | YES_ABROAD
+            if not says_yes and word not in NO | NO_ABROAD:
                 yield Facts(unread=(f"{heading} {word}",))
             elif heading == "zero_inflated":
-                yield Facts(zeros=word in YES)
+                yield Facts(zeros=says_yes)
             else:
-                yield Facts(nullable=(heading == "nullable") == (word in YES))
+                yield Facts(nullable=(heading == "nullable") == says_yes)
 
 
 def _decimals(word: str) -> Facts:

@@ -52,6 +52,7 @@ OF_DATES = """\
 """
 UNREAD = "# WARNING: "
 """Begins what a draft says of a document that was not read whole."""
+LONGEST_WARNING = 600
 AFFIRMED = """\
 # The names below are the first line of the file (of other sources: what these say of themselves). They do not look like
 # names, and were taken for names because of --header. If they are values of a person, delete this draft, add a line of
@@ -143,7 +144,8 @@ def draft(
     how = (public_facts.accept, public_facts.discover)
     columns = {name: drafted(name, types[name], facts.get(name, Facts()), *how) for name in types}
     untyped = are_untyped(columns, types)
-    lines = _lines(public_facts.name or title, columns, sources, editor, untyped)
+    unread = [one for source in sources for one in (*source.remarks, source.absent(types, public_facts.table)) if one]
+    lines = _lines(public_facts.name or title, columns, sources, editor, untyped, unread)
     return doubted_draft("\n".join(lines)) if doubted else "\n".join(lines)
 
 
@@ -206,12 +208,17 @@ def _array(shape: tuple[int, ...], dtype: Any) -> ColumnDraft | None:
 
 
 def _lines(
-    title: str, columns: Mapping[str, ColumnDraft], sources: list[Source], editor: str, untyped: bool = False
+    title: str,
+    columns: Mapping[str, ColumnDraft],
+    sources: list[Source],
+    editor: str,
+    untyped: bool = False,
+    unread: Sequence[str] = (),
 ) -> Iterator[str]:
     if editor:
         yield f"# yaml-language-server: $schema={editor}"
     yield (INTRODUCTION + (UNTYPED if untyped else "") + (DOCUMENTED if sources else "")).rstrip()
-    yield from unread_lines(sources, columns.values())
+    yield from unread_lines(unread, columns.values())
     yield name_line(title)
     yield f"unit: record  # {_unit(columns)}"
     yield "# target: COLUMN  # what the rows should teach to predict from the others, if anything"
@@ -226,9 +233,9 @@ def name_line(title: str) -> str:
     return yaml.safe_dump({"name": title}, default_flow_style=False).rstrip() + (OF_NAME if title == TODO else "")
 
 
-def unread_lines(sources: Sequence[Source], columns: Iterable[ColumnDraft]) -> Iterator[str]:
+def unread_lines(unread: Iterable[str], columns: Iterable[ColumnDraft]) -> Iterator[str]:
     """Yield what was not read of documents, and what contradicts itself there, as lines of comments."""
-    yield from (f"{UNREAD}{comment(source.remark)}" for source in sources if source.remark)
+    yield from (f"{UNREAD}{comment(remark, LONGEST_WARNING)}" for remark in unread)
     remarks = (remark for column in columns for remark in column.remarks)
     yield from (f"{UNREAD}{comment(remark)}" for remark in remarks if REVERSED in remark)
 
@@ -257,10 +264,10 @@ def yaml_text(content: object) -> str:
     return yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=118, allow_unicode=True)
 
 
-def comment(words: str) -> str:
+def comment(words: str, longest: int = 300) -> str:
     """Write words as one line of a comment."""
     printable = "".join(letter if letter.isprintable() else " " for letter in words)
-    return textwrap.shorten(printable, 300, placeholder=" ...")
+    return textwrap.shorten(printable, longest, placeholder=" ...")
 
 
 def named(data: str | Path | Query) -> tuple[str, str, dict[str, pa.DataType | None], int]:

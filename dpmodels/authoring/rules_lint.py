@@ -8,11 +8,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from dpmodels.authoring.column import COLUMN
 from dpmodels.contract.columns import Modelled, derived_faults
-from dpmodels.contract.constraints import Constraint, constraint_faults
+from dpmodels.contract.constraints import Constraint, constraint_faults, name_fault
 from dpmodels.contract.implications import is_implication
 from dpmodels.contract.partition import Partition, partition_faults
 from dpmodels.contract.workload import Tables, workload_faults
-from dpmodels.errors import near
 from dpmodels.limits import MOST_RULES
 
 WORKLOAD: TypeAdapter[Any] = TypeAdapter(tuple[Tables, ...])
@@ -73,9 +72,5 @@ def _of_constraints(texts: Any, columns: Mapping[str, Any]) -> Faults:
         pair = None if follows else Constraint.parse(text)
         if not named.search(text) or (pair is None and not follows):
             yield from ((f"constraints.{index}", message) for _, message in constraint_faults([text], columns))
-        elif pair is not None:
-            unknown = [name for name in (pair.lower, pair.upper) if name not in columns]
-            yield from (
-                (f"constraints.{index}", f"`{text}` names `{name}`, which is no column{near(name, columns)}")
-                for name in unknown[:1]
-            )
+        elif pair is not None and (fault := name_fault(pair, columns)):
+            yield f"constraints.{index}", f"`{text}` {fault}"

@@ -27,13 +27,11 @@ def read_sample(path: Path) -> Tables:
 
     Raises:
         Unsuitable: it is no file of these kinds, or has no rows.
-        NacreError: it is a workbook, and openpyxl is not installed, or the sheet has no names.
+        NacreError: it is a workbook, and openpyxl is not installed, or the sheet has no names or a formula.
     """
     kind = path.suffix.lower().partition("#")[0]
     try:
         table = READERS.get(kind, pc_csv.read_csv)(path)
-    except Malformed as fault:
-        raise Unsuitable(f"{path} {fault}") from None
     except (pa.ArrowException, OSError, UnicodeDecodeError, Damaged):
         table = pa.table({})
     if not table.num_rows:
@@ -55,12 +53,26 @@ def _of_lines(path: Path) -> pa.Table:
 
 def _of_sheet(path: Path) -> pa.Table:
     """Read a sheet as text, whose types are told as those of a CSV file are."""
-    (file,) = find_files(str(path))
-    text = pa.Table.from_batches(read_sheet(file, sheet_names(file), BATCH_ROWS))
-    pc_csv.write_csv(text, written := pa.BufferOutputStream())
     nulls = pc_csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False)
     breaks = pc_csv.ParseOptions(newlines_in_values=True)
-    return pc_csv.read_csv(pa.BufferReader(written.getvalue()), parse_options=breaks, convert_options=nulls)
+    return pc_csv.read_csv(pa.BufferReader(sheet_as_csv(path)), parse_options=breaks, convert_options=nulls)
+
+
+def sheet_as_csv(path: Path) -> bytes:
+    """Write a sheet as the text of a CSV file.
+
+    Raises:
+        Unsuitable: it holds a formula or a span of time.
+        Damaged: it is no workbook.
+        NacreError: openpyxl is not installed, or the sheet has no names.
+    """
+    (file,) = find_files(str(path))
+    try:
+        text = pa.Table.from_batches(read_sheet(file, sheet_names(file), BATCH_ROWS))
+    except Malformed as fault:
+        raise Unsuitable(f"{path} {fault}") from None
+    pc_csv.write_csv(text, written := pa.BufferOutputStream())
+    return bytes(written.getvalue())
 
 
 READERS: dict[str, Callable[[Path], pa.Table]] = {

@@ -10,18 +10,20 @@ from typing import Any
 
 from dpmodels.authoring.dbt import is_dbt, read_dbt
 from dpmodels.authoring.ddl import read_ddl
-from dpmodels.authoring.dictionary import HEADINGS, read_dictionary, unread_headings
+from dpmodels.authoring.dictionary import read_dictionary, repeated_names, unread_headings
 from dpmodels.authoring.expectation_suite import is_suite, read_suite
 from dpmodels.authoring.facts import Columns, Tables
+from dpmodels.authoring.headings import HEADINGS
 from dpmodels.authoring.json_schema import is_json_schema, read_json_schema
 from dpmodels.authoring.odcs import is_data_contract, read_data_contract
 from dpmodels.authoring.pandera import is_pandera, read_pandera
-from dpmodels.authoring.sample import read_sample
-from dpmodels.errors import ArtifactError, NacreError, Unsuitable
+from dpmodels.authoring.sample import read_sample, sheet_as_csv
+from dpmodels.errors import ArtifactError, NacreError, Unsuitable, close_match
 from dpmodels.files import read_at_most
 from dpmodels.limits import LARGEST_YAML
 from dpmodels.plain_yaml import read_yaml
 from dpmodels.reading.addresses import address_of
+from dpmodels.reading.workbook import Damaged
 
 Known = tuple[str, Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Tables]]
 MOST_NAMES = 5
@@ -34,8 +36,14 @@ STRUCTURED: tuple[Known, ...] = (
     ("a pandera schema", is_pandera, read_pandera),
     ("a JSON Schema", is_json_schema, read_json_schema),
 )
-KINDS = "a data dictionary (.csv), SQL that creates tables (.sql), or, as YAML or JSON, a data contract (ODCS), a \
+KINDS = (
+    "a data dictionary (.csv, .xlsx), SQL that creates tables (.sql), or, as YAML or JSON, a data contract (ODCS), a \
 dbt schema, a JSON Schema, a pandera schema or a Great Expectations suite"
+)
+UNREADABLE = (
+    f"{{}} cannot be read as text in UTF-8 of at most {LARGEST_YAML // 2**20} MiB; save the table of a document, or "
+    "the sheet of a workbook other than .xlsx, as CSV"
+)
 
 
 @dataclass(frozen=True)
@@ -44,12 +52,14 @@ class Source:
 
     Attributes:
         origin: in words, what it is and which file; it stands in the schema.
-        remark: in a sentence, which parts of it were not read.
+        title: the name of its file.
+        remarks: in a sentence each, which parts of it were not read.
     """
 
     tables: Tables
     origin: str
-    remark: str = ""
+    title: str = ""
+    remarks: tuple[str, ...] = ()
 
     def columns(self, names: Iterable[str], table: str = "") -> Columns:
         """Return the facts about columns of these names, from the named table or the one that has most of them.
@@ -60,9 +70,28 @@ class Source:
             Unsuitable: there is no such table, or two have as many of the names.
         """
         column_names = list(names)
+        return matched(column_names, self.tables[self._table_of(column_names, table)])
+
+    def absent(self, names: Iterable[str], table: str = "") -> str:
+        """Say which columns it describes that are none of these, and which of these each may be; or nothing.
+
+        Raises:
+            Unsuitable: as ``columns``.
+        """
+        column_names = list(names)
+        described = self.tables[self._table_of(column_names, table)]
+        pairs = counterparts(column_names, described)
+        others = {name.casefold(): name for name in column_names if name not in pairs}
+        absent = [name for name in described if name not in pairs.values()]
+        words = [f"`{name}`{_meant(name, others)}" for name in absent[:MOST_NAMES]]
+        more = f" and {len(absent) - MOST_NAMES} more" if len(absent) > MOST_NAMES else ""
+        return f"described in {self.title}, but no column of the data: {', '.join(words)}{more}" * bool(absent)
+
+    def _table_of(self, names: list[str], table: str) -> str:
+        """Return the named table, or the one that has most of the columns."""
         if table and table not in self.tables:
             raise Unsuitable(f"the documentation has no table {table}; it has {', '.join(self.tables) or 'none'}")
-        matches = {name: matched(column_names, self.tables[name]) for name in ([table] if table else self.tables)}
+        matches = {name: matched(names, self.tables[name]) for name in ([table] if table else self.tables)}
         most = max(map(len, matches.values()), default=0)
         best = [name for name, facts in matches.items() if len(facts) == most]
         if not most:
@@ -70,16 +99,27 @@ class Source:
             raise Unsuitable(f"the documentation describes none of the columns: the names in it are {described}")
         if len(best) > 1:
             raise Unsuitable(f"the documentation has several such tables; choose one by --table: {', '.join(best)}")
-        return matches[best[0]]
+        return best[0]
+
+
+def _meant(name: str, others: Mapping[str, str]) -> str:
+    """Ask whether one of the columns that nothing is said of is meant, by their names in small letters."""
+    match = close_match(name.casefold(), others)
+    return f" (did you mean `{others[match]}`?)" if match else ""
 
 
 def matched(names: Iterable[str], columns: Columns) -> Columns:
     """Return the facts about columns by the names that they have in the data."""
+    return {name: columns[other] for name, other in counterparts(names, columns).items()}
+
+
+def counterparts(names: Iterable[str], columns: Columns) -> dict[str, str]:
+    """Return the names that columns of the data have in a document, by the names that they have in the data."""
     folded: dict[str, list[str]] = {}
     for name in columns:
         folded.setdefault(name.casefold(), []).append(name)
-    counterparts = {name: name if name in columns else _only(folded.get(name.casefold(), [])) for name in names}
-    return {name: columns[other] for name, other in counterparts.items() if other is not None}
+    pairs = {name: name if name in columns else _only(folded.get(name.casefold(), [])) for name in names}
+    return {name: other for name, other in pairs.items() if other is not None}
 
 
 def _only(names: list[str]) -> str | None:
@@ -101,32 +141,39 @@ def read_source(path: Path, sample: bool = False) -> Source:
         with file_of(path).open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         if sample:
-            return Source(read_sample(path), f"derived from a public sample: {path.name}, sha256 {digest}")
-        text = read_at_most(path, LARGEST_YAML).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError, ArtifactError):
-        raise Unsuitable(f"{path} cannot be read as text of at most {LARGEST_YAML // 2**20} MiB") from None
+            return Source(read_sample(path), f"derived from a public sample: {path.name}, sha256 {digest}", path.name)
+        content = read_at_most(file_of(path), LARGEST_YAML)
+        text = (sheet_as_csv(path) if _is_sheet(path) else content).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError, ArtifactError, Damaged):
+        raise Unsuitable(UNREADABLE.format(path)) from None
     try:
         kind, tables = _read(text, path)
-        remark = _unread(text, path) if kind == DICTIONARY else ""
+        remarks = _remarks(text, path) if kind == DICTIONARY else ()
     except NacreError:
         raise
     except Exception:  # whatever an odd document trips: that it says something unforeseen is all there is to say
         raise Unsuitable(f"{path} is not written as {KINDS} is") from None
-    return Source(tables, f"documented in {kind}: {path.name}, sha256 {digest}", remark)
+    return Source(tables, f"documented in {kind}: {path.name}, sha256 {digest}", path.name, remarks)
 
 
-def _unread(text: str, path: Path) -> str:
-    """Say which headings of a data dictionary were not read, and which are."""
-    unread = ", ".join(f"`{heading}`" for heading in unread_headings(text))
-    known = ", ".join(HEADINGS)
-    return f"not read of {path.name}: {unread}; headings that are read: {known}, and usual words for these" * bool(
-        unread
+def _is_sheet(path: Path) -> bool:
+    return file_of(path).suffix.lower() == ".xlsx"
+
+
+def _remarks(text: str, path: Path) -> tuple[str, ...]:
+    """Say which headings of a data dictionary were not read, and which are, and which columns it describes twice."""
+    unread, repeated = (
+        ", ".join(f"`{one}`" for one in several) for several in (unread_headings(text), repeated_names(text))
     )
+    known = f"headings that are read: {', '.join(HEADINGS)}, and usual words for these"
+    remarks = [f"not read of {path.name}: {unread}; {known}"] if unread else []
+    twice = f"described more than once in {path.name}, of which the last row counts: {repeated}"
+    return (*remarks, twice) if repeated else tuple(remarks)
 
 
 def _read(text: str, path: Path) -> tuple[str, Tables]:
     suffix = path.suffix.lower()
-    if suffix in (".csv", ".tsv", ".txt"):
+    if suffix in (".csv", ".tsv", ".txt") or _is_sheet(path):
         return DICTIONARY, read_dictionary(text)
     if suffix in (".sql", ".ddl"):
         return "SQL", read_ddl(text)

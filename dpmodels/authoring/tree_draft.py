@@ -173,8 +173,23 @@ def _with_types(name: str, table: Drafted, given: Mapping[str, Facts]) -> Drafte
 
 def _facts(source: Source, table: str, types: Types) -> Mapping[str, Facts]:
     """Return what a document says of a table of this name; nothing if it has none."""
-    called = [one for one in source.tables if one.casefold() == table]
+    called = _called(source, table)
     return source.columns(types, called[0]) if called else {}
+
+
+def _called(source: Source, table: str) -> list[str]:
+    return [one for one in source.tables if one.casefold() == table]
+
+
+def _unread(tables: Mapping[str, Drafted], sources: list[Source]) -> Iterator[str]:
+    """Yield what the tables have nothing of: columns that a document describes in them, or all that it describes."""
+    for source in sources:
+        yield from source.remarks
+        pairs = [(name, called[0]) for name in tables if (called := _called(source, name))]
+        absent = ((name, source.absent(tables[name].types, called)) for name, called in pairs)
+        yield from (f"table {name}: {remark}" for name, remark in absent if remark)
+        if not pairs:
+            yield f"nothing is read of {source.title}, which names none of the tables: {', '.join(tables)}"
 
 
 def _lines(
@@ -186,7 +201,7 @@ def _lines(
     columns = {name: _columns(tables[name], _joins(name, proposed), public) for name in proposed.order}
     untyped = any(are_untyped(columns[name], tables[name].types) for name in columns)
     yield (INTRODUCTION + JOINS + (UNTYPED if untyped else "") + (DOCUMENTED if sources else "")).rstrip()
-    yield from unread_lines(sources, (one for table in columns.values() for one in table.values()))
+    yield from unread_lines(_unread(tables, sources), (one for table in columns.values() for one in table.values()))
     yield from (f"# source: {source.origin}" for source in sources)
     yield name_line(title)
     yield "tables:"

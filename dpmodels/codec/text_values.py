@@ -14,23 +14,22 @@ MISSING = pa.array(["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None"
 TRUTH = {"yes": "true", "y": "true", "t": "true", "no": "false", "n": "false", "f": "false"}
 """Words for true and false, besides these and 1 and 0; in any case of letters."""
 PANDAS = 'pandas.read_csv(FILE, sep=";", decimal=",", thousands=".")'
-WORDS = (
-    "for true and false, or yes and no, declare `{type: boolean}`, for other words "
-    "`{type: categorical, values: [...]}`; a word among numbers, such as unknown, is left empty in the file under "
+WORD = (
+    "a word among numbers, such as two or unknown, is written as a number, or left empty in the file under "
     "`nullable: true`"
 )
+WORDS = "a column of yes and no is `{type: boolean}`, of other words `{type: categorical, values: [...]}`"
 DECIMAL_COMMAS = (
     f": a file with semicolons mostly has decimal commas (1.234,5), which are not read, so give the frame of {PANDAS}, "
     "or what its to_parquet writes (columns of dates such as 31.12.2026 by parse_dates=[...], dayfirst=True). If it "
-    f"holds words: {WORDS}"
+    f"holds words: {WORD}; {WORDS}"
 )
 """What is said first of numbers in a file whose fields a semicolon parts, as where a comma stands before decimals."""
 WRITTEN = {
     pa.float64(): (
         "numbers",
-        f", which declares an integer or a number: {WORDS}; numbers have a point before the decimals (3.5, not 3,5) "
-        "and no sign of thousands or currencies (1000, not $1,000): of a file with other marks make a frame or a "
-        f"Parquet file, as by {PANDAS}",
+        f": {WORD}; decimals have a point (3.5, not 3,5) and no sign of thousands or currencies (1000, not $1,000), "
+        f"or give the frame of {PANDAS}; {WORDS}",
     ),
     pa.bool_(): (
         "true or false",

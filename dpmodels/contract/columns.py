@@ -14,6 +14,7 @@ from dpmodels.contract.continuous import Continuous
 from dpmodels.contract.datetimes import Datetime
 from dpmodels.contract.derivation.bounds import bound_faults
 from dpmodels.contract.derivation.derived import Derived
+from dpmodels.contract.derivation.nested import names_derived, nested_fault
 from dpmodels.contract.formula import faults_of, is_whole, moment_of
 from dpmodels.contract.image import Image
 from dpmodels.contract.numbers import Integer, IntegerType, Number
@@ -269,7 +270,7 @@ def derived_faults(columns: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if not isinstance(column, Derived):
             continue
         if column.formula is not None:
-            if message := faults_of(column.formula, columns):
+            if message := nested_fault(column.formula, columns) or faults_of(column.formula, columns):
                 yield f"columns.{name}.formula", f"`{column.formula}` {message}"
             elif moment_of(column.formula, columns) and (column.dtype or column.round is not None):
                 yield f"columns.{name}.formula", f"`{column.formula}` gives a datetime: leave out `dtype` and `round`"
@@ -287,6 +288,8 @@ def _computed_fault(column: Integer | Number, raw: Mapping[str, Any]) -> str:
     """Say why the rows of a raw table do not tell a computed column, or return an empty text."""
     formula = str(column.computed)
     if message := faults_of(formula, raw):
+        if names_derived(formula, raw):
+            return ""  # the fault is that column's, and stands there
         return f"{message} of the file" if message.endswith("is no column") else message
     if moment_of(formula, raw):
         return "gives a datetime, and this column is of numbers; such as `days_between(start, end)`"

@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmodels.arrays import Mask
-from dpmodels.contract.columns import Continuous, Datetime
+from dpmodels.contract.columns import Continuous, Datetime, Derived, Integer
 from dpmodels.contract.implications import Implication, is_implication
 from dpmodels.errors import Unsuitable, near
 
 FORM = re.compile(r"(.+?)\s*(<=|>=|<|>)\s*(.+)")
+VALUE = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|\d{4}-\d\d-\d\d([ T][\d:.]+)?", re.IGNORECASE)
+"""What a side is that is no column, but a number or a moment."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,8 @@ def _fault(constraint: Constraint | None, columns: Mapping[str, Any]) -> str:
         form = "must compare two columns, as in `start <= end`, with one of <=, <, >=, >"
         return f"{form}, or be a rule such as `when sick then fee > 0`"
     names = (constraint.lower, constraint.upper)
-    unknown = [name for name in names if name not in columns]
-    if unknown:
-        return f"names `{unknown[0]}`, which is no column{near(unknown[0], columns)}"
+    if fault := name_fault(constraint, columns):
+        return fault
     if names[0] == names[1]:
         return "compares a column with itself"
     first, second = (columns[name] for name in names)
@@ -88,6 +89,26 @@ def _fault(constraint: Constraint | None, columns: Mapping[str, Any]) -> str:
         return "compares a datetime with a number"
     if isinstance(first, Datetime) and first.tick != second.tick:
         return "needs datetimes of the same resolution"
+    return ""
+
+
+def name_fault(constraint: Constraint, columns: Mapping[str, Any]) -> str:
+    """Say which side of a constraint is no column, and of a value, which bound of the other side says it; or nothing.
+
+    A column whose faults stand elsewhere is None.
+    """
+    lower, upper = constraint.lower, constraint.upper
+    for name, other, key, step in ((lower, upper, "min", 1), (upper, lower, "max", -1)):
+        if name in columns:
+            continue
+        column = columns.get(other)
+        if other not in columns or not VALUE.fullmatch(name) or not isinstance(column, Continuous | Derived | None):
+            return f"names `{name}`, which is no column{near(name, columns)}"
+        is_next = constraint.strict and isinstance(column, Integer) and name.lstrip("-").isdigit()
+        bound, too = str(int(name) + step) if is_next else name, f", which {name} keeps too"
+        return f"compares `{other}` with a value: write `{key}: {bound}` of that column instead" + too * (
+            constraint.strict and not is_next
+        )
     return ""
 
 

@@ -19,7 +19,7 @@ from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
 
 KINDS = "a pandas DataFrame, one of polars or Dask, a pyarrow Table, other Arrow batches"
-MIXED = "{} cannot be read as a table: {}; give every column one type, as the schema has it"
+MIXED = "{} cannot be read as a table: {}; give every column one type, that of the schema, as pandas.to_numeric does"
 UNNAMED = "a column mixes types, or two columns have one name"
 ONE_COLUMN = "{} is one column ({}) and no table: {} makes a table of it, with NAME as the schema calls the column"
 FAILING = "the tables cannot be read: the dictionary fails when it is asked for them"

@@ -30,8 +30,8 @@ WITHOUT_QUOTES = ".tsv"
 DAMAGED = "the file is damaged or not what its name says"
 ALSO = {
     "csv": ", or a row has more or fewer fields than there are names, as where a decimal comma parts a number in two",
-    "json": ", or a line has another kind of value than the first line, where a column that is to be discovered "
-    "must have a value",
+    "json": ", or a line has another kind of value than the first line (give a frame that pandas.to_numeric mends), "
+    "where a column that is to be discovered must have a value",
 }
 """What else may be wrong with a file of text."""
 NO_TEXT = "{} is no CSV file or JSON lines: its first line is no UTF-8 text, or is longer than {} MiB"

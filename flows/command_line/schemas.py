@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from flows.discover import Discovered
 
 FROM = (
-    "Public documentation of the columns: a data dictionary (.csv), SQL that creates the table (.sql), or a dbt "
+    "Public documentation of the columns: a data dictionary (.csv, .xlsx), SQL that creates the table (.sql), or a dbt "
     "schema, JSON Schema, pandera schema or Great Expectations suite (.yml, .json)."
 )
 SAMPLE = (

@@ -1,5 +1,6 @@
 """Each kind of public documentation, read into the same facts about the same columns."""
 
+import re
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
@@ -8,11 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from openpyxl import Workbook
 
 from dpmodels.authoring.ddl import checked
 from dpmodels.authoring.facts import Bound, Facts
+from dpmodels.authoring.headings import HEADINGS, MEANT, folded
 from dpmodels.authoring.source import Source, read_source
-from dpmodels.errors import Unsuitable
+from dpmodels.errors import DataError, Unsuitable
+from tests.kit.errors import refused
 from tests.kit.expectations import WRITTEN
 from tests.kit.support import run_cli
 
@@ -90,7 +94,7 @@ def test_a_dictionary_is_read_as_people_write_it(tmp_path: Path, row: str, expec
 def test_usual_headings_of_a_dictionary_are_read(tmp_path: Path, words: str) -> None:
     source = documented(tmp_path, "d.csv", f"Variable,{words},Notes\nx,a|b,,\ny,,3,Third\n")
     columns = source.columns(["x", "y"])
-    assert columns["x"].values == ("a", "b") and columns["y"].low == (3, False) and not source.remark
+    assert columns["x"].values == ("a", "b") and columns["y"].low == (3, False) and not source.remarks
     assert columns["y"].description == "Third"
 
 
@@ -103,18 +107,96 @@ def test_what_a_dictionary_says_of_an_amount_is_read(tmp_path: Path) -> None:
     assert columns["a"] == Facts(kind="number", zeros=True, scale="log", decimals=2)
     assert columns["b"] == Facts(kind="number", zeros=False, scale="linear", decimals=2)
     unread = ("zero_inflated some", "decimals or scale two")
-    assert columns["c"] == Facts(kind="number", decimals=3, unread=unread) and not source.remark
+    assert columns["c"] == Facts(kind="number", decimals=3, unread=unread) and not source.remarks
 
 
 def test_headings_that_say_nothing_to_a_draft_are_named(tmp_path: Path) -> None:
-    source = documented(tmp_path, "d.csv", "name,Format,max,Source system,Codes,values\nx,0.00,7,SAP,,a|b\n")
-    assert source.remark.startswith("not read of d.csv: `Format`, `Source system`; headings that are read: name, type,")
+    source = documented(tmp_path, "d.csv", "name,Wording,max,Source system,Codes,values\nx,0.00,7,SAP,,a|b\n")
+    (remark,) = source.remarks
+    assert remark.startswith("not read of d.csv: `Wording`, `Source system`; headings that are read: name, type,")
     assert source.columns(["x"])["x"].values == ("a", "b")  # of two headings for values the first is empty
     (tmp_path / "data.csv").write_text("x,z\n1,2\n")
     (tmp_path / "doc").mkdir()
     (tmp_path / "d.csv").rename(tmp_path / "doc" / "d.csv")
     code, out, err = run_cli("schema", "init", tmp_path / "data.csv", "--from", tmp_path / "doc" / "d.csv")
-    assert code == 0 and "# WARNING: not read of d.csv: `Format`" in out and "\nWARNING: not read of d.csv" in err
+    assert code == 0 and "# WARNING: not read of d.csv: `Wording`" in out and "\nWARNING: not read of d.csv" in err
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "Feldname;Typ;von;bis;Werte;Beschreibung;Pflicht",
+        "Spalte;Format;Mindestwert;Größter Wert;Ausprägungen;Bemerkung;Pflichtfeld",
+        "Element Name;Data Format;Lower limit;Upper limit;Codes / Allowed;Column description;Required field",
+        "Nom de la colonne;Type de données;Valeur min;Valeur max;Modalités;Libellé;Obligatoire",
+        "Nombre del campo;Tipo de dato;Mínimo;Máximo;Valores permitidos;Descripción;Obligatorio",
+    ],
+)
+def test_headings_in_other_languages_are_read(tmp_path: Path, heading: str) -> None:
+    source = documented(tmp_path, "d.csv", f"{heading}\nx;integer;1;9;;Alter;ja\ny;;;;a|b;;non\n")
+    columns = source.columns(["x", "y"])
+    assert columns["x"] == Facts("integer", Bound(1), Bound(9), description="Alter", nullable=False)
+    assert columns["y"] == Facts(values=("a", "b"), nullable=True) and not source.remarks
+
+
+def test_a_format_beside_a_type_is_no_type(tmp_path: Path) -> None:
+    source = documented(tmp_path, "d.csv", "name,Format,Type\nx,0.00,number\n")
+    assert source.columns(["x"])["x"] == Facts(kind="number") and "`Format`" in source.remarks[0]
+
+
+def test_no_heading_means_two_things_and_the_page_lists_all() -> None:
+    words = {meaning: [folded(word) for word in listed.split()] for meaning, listed in HEADINGS.items()}
+    assert sum(len(set(each)) for each in words.values()) == len(MEANT)
+    page = Path("docs/schema.md").read_text().partition("## From documentation")[2].partition("\n## ")[0]
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", page, re.MULTILINE))
+    shown = {meaning: [word.replace(" ", "_") for word in cell.split(", ")] for meaning, cell in rows.items()}
+    assert shown == {meaning: listed.split() for meaning, listed in HEADINGS.items()}
+
+
+def test_documented_names_that_the_data_lacks_are_said_and_those_that_stand_there_twice(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("hotel,Channel,room\nA,web,1\n")
+    (tmp_path / "doc").mkdir()
+    rows = "chanel,,a|b\nspa_spend,number,\nhotel,,A|B\nHOTEL,,C|D\nhotel,,B|C\n"
+    (tmp_path / "doc" / "d.csv").write_text("name,type,values\n" + rows)
+    code, out, err = run_cli("schema", "init", tmp_path / "data.csv", "--from", tmp_path / "doc" / "d.csv")
+    absent = "described in d.csv, but no column of the data: `chanel` (did you mean `Channel`?), `spa_spend`, `HOTEL`"
+    twice = "described more than once in d.csv, of which the last row counts: `hotel`"
+    assert code == 0 and "values: [B, C]" in out
+    for words in (absent, twice):
+        assert f"\n# WARNING: {words}\n" in out and f"\nWARNING: {words}\n" in err
+
+
+def test_of_many_names_that_the_data_lacks_the_first_are_said() -> None:
+    source = Source({"": {name: Facts() for name in "abcdefgh"}}, "", "d.csv")
+    assert source.absent(["a"]) == "described in d.csv, but no column of the data: `b`, `c`, `d`, `e`, `f` and 2 more"
+    assert source.absent("abcdefgh") == ""
+
+
+def test_a_dictionary_is_read_from_a_sheet(tmp_path: Path) -> None:
+    book = Workbook()
+    rows = [("Column", "Min", "Max", "Notes"), ("x", 1, 9.5, "one; two, three"), ("y", date(2020, 1, 1), None, None)]
+    for row in rows:
+        book.active.append(row)
+    book.save(tmp_path / "d.xlsx")
+    columns = read_source(tmp_path / "d.xlsx").columns(["x", "y"])
+    assert columns["x"] == Facts(low=Bound(1), high=Bound(9.5), description="one; two, three")
+    assert columns["y"] == Facts(low=Bound(date(2020, 1, 1)))
+    book.create_sheet("other")
+    book.save(tmp_path / "d.xlsx")
+    assert read_source(tmp_path / "d.xlsx#Sheet").columns(["x", "y"]) == columns
+    with refused(DataError, "holds several sheets"):
+        read_source(tmp_path / "d.xlsx")
+    book["Sheet"]["B2"] = "=1+1"
+    book.save(tmp_path / "d.xlsx")
+    with pytest.raises(Unsuitable, match="holds a formula"):
+        read_source(tmp_path / "d.xlsx#Sheet")
+
+
+@pytest.mark.parametrize("name", ["d.xls", "d.docx", "d.csv"])
+def test_a_document_that_is_no_text_is_to_be_saved_as_csv(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"\xd0\xcf\x11\xe0" * 9)
+    with pytest.raises(Unsuitable, match=r"in UTF-8 of at most 2 MiB; save .*as CSV$"):
+        read_source(tmp_path / name)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +307,7 @@ def test_the_table_that_is_meant_is_found_or_asked_for(tmp_path: Path) -> None:
     ("name", "text", "match"),
     [
         ("a.csv", "age,min\n3,4\n", "such as `type`, .*; its first line is `age`, `min`, of which is known: `min`$"),
-        ("a.csv", "Spalte;Typ\n3,4\n", "for the names of columns, .*is `Spalte`, `Typ`, of which is known: none$"),
+        ("a.csv", "Nummer;Sorte\n3,4\n", "for the names of columns, .*is `Nummer`, `Sorte`, of which is known: none$"),
         ("a.csv", "", "headings.* its first line is empty"),
         ("a.csv", "name,max,notes\nx,3,one, two\n", "row 1 of the data dictionary has more cells"),
         ("a.sql", "SELECT 1", "no CREATE TABLE"),

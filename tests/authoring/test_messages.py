@@ -59,7 +59,7 @@ def refusal(path: Path, content: bytes) -> str:
             "schema says: a file with semicolons mostly has decimal",
         ),
         (GOOD.replace("1.5", "1,5").encode(), "newline=''), delimiter=','); names = len(next(rows));"),
-        (GOOD.replace("1.5", '"1.234,5"').encode(), "a point before the decimals (3.5, not 3,5)"),
+        (GOOD.replace("1.5", '"1.234,5"').encode(), "decimals have a point (3.5, not 3,5)"),
         (GOOD.replace("1.5", '"1.234,5"').encode(), 'pandas.read_csv(FILE, sep=";", decimal=",", thousands=".")'),
         (GOOD.replace("2024-05-01", "1.5.2024").encode(), 'pandas.to_datetime(COLUMN, format="%d.%m.%Y")'),
         (GOOD.replace("2024-05-01", "01.05.2024").encode(), "dates in every row, as the schema says, written as 2026-"),

@@ -38,6 +38,12 @@ def test_faults_of_columns_hide_none_of_the_rules(rules: str, place: str) -> Non
     assert places(f"{FAULTY}{rules}\n") == {"columns.start.max", "columns.end.min", place}
 
 
+def test_a_rule_of_a_column_that_cannot_be_read_yet_and_a_value_names_the_bound() -> None:
+    _, faults = parse(f"{FAULTY}constraints: [start >= 1]\n")
+    (message,) = [fault.message for fault in faults if fault.where == "constraints.0"]
+    assert message.endswith("compares `start` with a value: write `min: 1` of that column instead")
+
+
 @pytest.mark.parametrize(
     "rules",
     [

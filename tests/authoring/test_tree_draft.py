@@ -173,12 +173,17 @@ def test_files_that_cannot_be_called_as_tables_are_refused(tmp_path: Path, folde
 def test_what_is_documented_of_each_table_is_filled_in(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "firm.sql").write_text(
         "CREATE TABLE item (purchase TEXT, price DECIMAL(8,2) CHECK (price BETWEEN 0 AND 100));\n"
-        "CREATE TABLE customer (customer INT, age INT NOT NULL CHECK (age BETWEEN 18 AND 89));"
+        "CREATE TABLE customer (customer INT, age INT NOT NULL CHECK (age BETWEEN 18 AND 89), towm TEXT);"
     )
     text = draft_all(folder, public_facts=PublicFacts(tmp_path / "firm.sql"))
     assert "# source: documented in SQL: firm.sql, sha256 " in text
     assert "age: {type: integer, min: 18, max: 89}" in text
     assert "price: {type: number, min: 0.0, max: 100.0, round: 2, nullable: true, zero_inflated: true}" in text
+    assert "# WARNING: table customer: described in firm.sql, but no column of the data: `towm`\n" in text
+    assert text.count("WARNING") == 1
+    (tmp_path / "firm.csv").write_text("name,type\nage,int\n")
+    text = draft_all(folder, public_facts=PublicFacts(tmp_path / "firm.csv"))
+    assert "# WARNING: nothing is read of firm.csv, which names none of the tables: address, customer, item," in text
 
 
 def test_the_command_says_what_it_took_a_folder_for(folder: Path) -> None:

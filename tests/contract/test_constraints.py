@@ -52,12 +52,19 @@ def test_a_constraint_reads_the_same_either_way_round(rule: str) -> None:
         ("end < start", "go round in a circle"),
         ("low = high", "must compare two columns"),
         ("low + low <= high", "is no column"),
+        ("low >= 1", "compares `low` with a value: write `min: 1` of that column instead"),
+        ("3.5 >= low", "`max: 3.5` of that column instead"),
+        ("low > 1", "write `min: 2` of that column instead"),
+        ("start < 2024-05-01", "`max: 2024-05-01` of that column instead, which 2024-05-01 keeps too"),
+        ("ward >= 1", "names `1`, which is no column"),
+        ("low >= one", "names `one`, which is no column"),
     ],
 )
 def test_lint_explains_a_constraint_that_cannot_be_meant(rule: str, says: str) -> None:
     schema, faults = parse(STAYS.format(rule=rule))
     assert schema is None and len(faults) == 1
     assert says in faults[0].message and faults[0].where.startswith("constraints")
+    assert "keeps too" not in faults[0].message or "start" in rule
     assert faults[0].line == (3 if "circle" in says else 5)
 
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -179,7 +179,7 @@ def test_nothing_but_arithmetic_is_read(text: str, message: str) -> None:
         ("{type: derived, formula: day + 1}", "columns.hour.formula", "a datetime, as with a number"),
         ("{type: derived, formula: year(sched)}", "columns.hour.formula", "something other than a datetime"),
         ("{type: derived, formula: nowhere + 1}", "columns.hour.formula", "no column"),
-        ("{type: derived, formula: weekday + 1}", "columns.hour.formula", "is none of them"),
+        ("{type: derived, formula: weekday + 1}", "columns.hour.formula", "as in `weekday(day) + 1`"),
         ("{type: derived, formula: 1 + 1}", "columns.hour.formula", "names no column"),
         ("{type: derived, of: airport, values: {JFK: a, LGA: b}}", "columns.hour.values", "`SFO` of `airport`"),
         ("{type: derived, of: sched, values: {JFK: a}}", "columns.hour.of", "categorical or boolean"),
@@ -388,6 +388,51 @@ def test_a_column_that_no_formula_can_name_is_to_be_renamed(name: str, formula: 
     schema, faults = parse(given)
     assert schema is None and len(faults) == 1 and says in str(faults[0])
     assert faults[0].where == "columns.later.formula"
+
+
+CHAIN = """
+name: stays
+columns:
+  left: {type: datetime, min: 2024-01-01, max: 2024-12-31}
+  nights: {type: integer, min: 1, max: 21, computed: "days_between(came, left)"}
+  came: {type: derived, formula: "add_days(left, -nights)"}
+  lead: {type: integer, min: 0, max: 90, computed: "days_between(booked, came)"}
+  price: {type: number, min: 0, max: 9}
+  rate: {type: derived, formula: price * nights}
+  booked: {type: derived, formula: FORMULA}
+"""
+
+
+@pytest.mark.parametrize(
+    ("formula", "name", "written"),
+    [
+        ("add_days(came, -lead)", "came", "add_days(left, -nights - lead)"),
+        ("add_days(came, lead)", "came", "add_days(left, -nights + lead)"),
+        ("rate * 2 - rate", "rate", "price * nights * 2 - price * nights"),
+        ("2 - (rate + 1)", "rate", "2 - (price * nights + 1)"),
+        ("add_days(came, price)", "came", ""),
+        ("add_seconds(came, -lead)", "came", ""),
+        ("add_days(left, rate)", "rate", "add_days(left, price * nights)"),
+        ("year(came)", "came", ""),
+        ("booked + 1", "booked", ""),
+        ("rate + came", "rate", ""),
+    ],
+)
+def test_a_formula_names_no_derived_column_and_is_written_out(formula: str, name: str, written: str) -> None:
+    schema, faults = parse(CHAIN.replace("FORMULA", f'"{formula}"'))
+    assert schema is None and [fault.where for fault in faults] == ["columns.booked.formula"]
+    assert f"`{formula}` names `{name}`, which is derived itself" in faults[0].message
+    assert faults[0].message.endswith(f" follows from in its place, as in `{written}`" if written else "in its place")
+    if written:
+        text = CHAIN if "add_days" in written else CHAIN.replace("booked, came)", "came, left)")
+        assert parse(text.replace("FORMULA", f'"{written}"'))[1] == []
+
+
+def test_what_a_chain_is_written_as_gives_the_same_day() -> None:
+    schema = make_schema(CHAIN.replace("FORMULA", '"add_days(left, -nights - lead)"'))
+    rows = {"left": [date(2024, 5, 20)], "nights": [4], "lead": [30]}
+    made = derive(schema.derived["booked"], schema.columns, pa.RecordBatch.from_pydict(rows))
+    assert made.to_pylist() == [date(2024, 5, 16) - timedelta(days=30)]
 
 
 def test_another_name_that_is_no_column_is_not_taken_for_one_that_cannot_be_named() -> None:

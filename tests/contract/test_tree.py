@@ -149,7 +149,7 @@ def test_a_rule_may_not_name_a_column_that_is_called_as_one_above_is():
         ("purchase", "item.price >= customer.age", "names `item.price`, which is no column"),
         ("purchase", "position > purchase.rows", "names `purchase.rows`, which is no column"),
         ("address", "when town = north then purchase.rows > 1", "there is no column purchase.rows"),
-        ("item", "price >= 3", "names `3`, which is no column"),
+        ("item", "price >= 3", "compares `price` with a value: write `min: 3` of that column instead"),
         ("item", "customer.age > price", ""),
     ],
 )

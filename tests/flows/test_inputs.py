@@ -272,7 +272,7 @@ REFUSED: dict[str, tuple[Write, str]] = {
     "JSON lines, packed and cut": (lambda f: cut(as_json(f / "t.jsonl.gz")), "the file is damaged"),
     "JSON of mixed types": (
         lambda f: as_json(f / "t.jsonl", last(SECRET)),
-        "another kind of value than the first line",
+        "another kind of value than the first line (give a frame that pandas.to_numeric mends)",
     ),
     "a list among JSON lines": (
         lambda f: lines_with(f / "t.jsonl", lambda c: c + f'\n["{SECRET}"]\n'.encode()),

@@ -208,7 +208,7 @@ FRAMES: dict[str, tuple[Callable[[pd.DataFrame], object], str]] = {
     "a wrong type": (lambda frame: frame.assign(age="old"), "column age: must hold numbers"),
     "mixed types": (
         lambda frame: frame.assign(age=[*frame["age"][:-1], "old"], shoe=[*frame["age"][:-1], "old"]),
-        "^the data cannot be read as a table: column age mixes types; give every column one type",
+        "^the data cannot be read as a table: column age mixes types; give every column one type, .*to_numeric",
     ),
     "mixed types that the schema does not name": (
         lambda frame: frame.assign(shoe=[*frame["age"][:-1], "old"]),

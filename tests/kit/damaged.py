@@ -1,5 +1,6 @@
 """Every file that is read, whole and damaged: a reader for each kind, and ways in which its bytes can be wrong."""
 
+import csv
 import gzip
 import io
 import json
@@ -16,6 +17,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import torch
 import yaml
+from openpyxl import Workbook
 from PIL import Image
 from safetensors.torch import save
 
@@ -94,6 +96,15 @@ def written(made: pa.Table) -> bytes:
     """Return a table as a CSV file."""
     sink = io.BytesIO()
     pyarrow.csv.write_csv(made, sink)
+    return sink.getvalue()
+
+
+def on_a_sheet(text: str) -> bytes:
+    """Return the lines of a CSV file as a workbook."""
+    sink, book = io.BytesIO(), Workbook()
+    for row in csv.reader(io.StringIO(text), delimiter=";"):
+        book.active.append(row)
+    book.save(sink)
     return sink.getvalue()
 
 
@@ -292,6 +303,7 @@ def _of_text() -> Iterator[Reader]:
     words = "data: a.csv\nschema: b.yaml\nout: out\nprivacy: {target_epsilon: 1.0, delta: 1.0e-5}\nrows: 7\n"
     for name, written_down in DOCUMENTS.items():
         yield Reader(f"public-{name}", written_down.encode(), documented)
+    yield Reader("public-dictionary.xlsx", on_a_sheet(DOCUMENTS["dictionary.csv"]), documented)
     yield Reader("sample.csv", written(table()), sampled)
     yield Reader("sample.parquet", stored(table()), sampled)
     yield Reader("config.yaml", words.encode(), config)
