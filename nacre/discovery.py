@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 from dpmodels.privacy import Sensitive
 from flows.config import SynthesizeConfig
 from flows.discover import discover as discover_flow
+from flows.discover import stands_out
 from flows.settings import placed
 from nacre.given import SchemaLike, path_of, schema_file
 from nacre.keywords import terms_of
 from nacre.places import Place
+from nacre.words import warn_of_release
 from tasks.run.in_memory import GIVEN
 
 if TYPE_CHECKING:
@@ -47,6 +49,11 @@ def discover(
         the data. What could not be found stands as TODO. Rows given in memory lie in the run's sensitive folder until
         they were counted.
 
+    Warns:
+        ReleaseWarning: before the charge, how many rows a value needs to stand out of the noise; after it, what of each
+            column was not found, is cut or clips, a line each. A filter that makes this one an error hides the text,
+            which the same call without the filter returns for nothing.
+
     Raises:
         NacreError: the draft marks nothing or has faults, no account is open for it, or its cap leaves no room.
     """
@@ -56,4 +63,8 @@ def discover(
     terms |= {"data": path or GIVEN, "query": query, "target_epsilon": epsilon, "delta": delta, "out": Path("-")}
     with schema_file(schema) as file:
         config = SynthesizeConfig.build(placed({**terms, "schema": file}))
-        return discover_flow(config, None if path else private).schema
+        warn_of_release(stands_out(config))
+        answer = discover_flow(config, None if path else private)
+    if lines := [*filter(None, [answer.warning]), *answer.remarks]:
+        warn_of_release("\n".join(lines))
+    return answer.schema
