@@ -75,8 +75,9 @@ class Result:
 
         Of users and their rows these are the rows; ``parents`` are the users. A tree has ``tables`` instead.
         """
-        if len(names := self._folders) > 1 and "children" not in names:
-            raise Unsuitable(f"the hand-off has {len(names)} tables ({', '.join(names)}); read them by `tables`")
+        names = self._folders
+        if (len(names) > 1 and "children" not in names) or self.manifest.clients:
+            raise Unsuitable(self._instead)
         return _read_parquet(self._rows / "children" if "children" in names else self._rows, _to_pandas)
 
     @cached_property
@@ -125,14 +126,32 @@ class Result:
             return ()
         return tables_of(load_contract(self.folder / "schema.yaml"))
 
+    @property
+    def _instead(self) -> str:
+        """Say what the hand-off has, and by which attribute that is read, to whoever asked for another."""
+        names = self._folders
+        if self.manifest.clients:
+            return "the hand-off is a classifier: read it by `classifier`"
+        if self.manifest.part:
+            return "the hand-off has the embeddings of documents: read them by `table`"
+        if "children" in names:
+            return "the hand-off has users and their rows: read them by `parents` and `table`"
+        if names:
+            return f"the hand-off has {len(names)} tables ({', '.join(names)}): read them by `tables`"
+        return "the hand-off is one table: read it by `table`"
+
     @cached_property
     def parents(self) -> "pd.DataFrame":
         """The synthetic users, one row each, of a table of users and their rows."""
+        if self.manifest.clients or (self._rows.is_dir() and "parents" not in self._folders):
+            raise Unsuitable(self._instead)
         return _read_parquet(self.folder / "synthetic" / "parents", _to_pandas)
 
     @cached_property
     def classifier(self) -> "FederatedClassifier":
         """The classifier of a federation, read from the hand-off when it is first asked for."""
+        if not self.manifest.clients:
+            raise Unsuitable(self._instead)
         from dpmodels.methods.federations.classifier import FederatedClassifier
 
         return FederatedClassifier.load(self.folder / "classifier.safetensors")
