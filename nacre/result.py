@@ -175,6 +175,11 @@ class Result:
 
         return [*filter(None, [self.drowned]), *warnings_in(self.report.facts)]
 
+    @property
+    def _others(self) -> list[str]:
+        """What the report warns of beside what is said of the whole release."""
+        return [warning for warning in self.warnings if warning != self.drowned]
+
     @cached_property
     def statement(self) -> str:
         """The page for a data-protection officer; hand-offs of earlier versions have none."""
@@ -201,7 +206,11 @@ class Result:
     def __repr__(self) -> str:
         warning = f"  WARNING {self.drowned}\n" if self.drowned else ""
         headline = self.report.facts.get("headline")
-        facts = ({"in short": headline} if headline else {}) | self._in_short() | {"report": str(self.report.path)}
+        facts = ({"in short": headline} if headline else {}) | self._in_short()
+        if others := self._others:
+            first, more = others[0].split("\n")[0], "; `warnings` has all" if len(others) > 1 else ""
+            facts["warnings"] = f"{len(others)}{more}; the first: {first}"
+        facts["report"] = str(self.report.path)
         lines = "\n".join(f"  {name:8} {text}" for name, text in facts.items())
         return f"<nacre hand-off of {self.manifest.data_set}\n{warning}{lines}>"
 
@@ -210,7 +219,7 @@ class Result:
         from dpmodels.pages.glance import IN_SHORT, glance, notes_of
 
         seen = {**glance(self.report.facts), "WARNING": self.drowned, **self._in_short()}
-        others = "\n".join(warning for warning in self.warnings if warning != self.drowned)
+        others = "\n".join(self._others)
         files = {"report": str(self.report.path), "warnings": others, "notes": "\n".join(notes_of(self.report.facts))}
         what = ("WARNING", IN_SHORT, "made", "spent", "account", "hides", "checks")
         names = (*what, "warnings", "notes", "folder", "report")
