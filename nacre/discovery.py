@@ -33,11 +33,13 @@ def discover(
 ) -> str:
     """Release the keys that a draft of a schema marks with the word ``discover``, and return the completed YAML.
 
+    It warns, before the charge, how many rows a value needs, and after it what of each column was not found or is cut.
+
     Args:
         data: as for ``synthesize``. Private.
         schema: a draft such as ``{... "ward": {"type": "categorical", "values": "discover"}}``. Public.
-        epsilon: of this release, charged once to the account, which must be open; ``delta`` likewise.
-        delta: see ``epsilon``.
+        epsilon: of this release, charged once to the account, which must be open.
+        delta: likewise.
         query: SQL, whose answer is the table; ``data`` is then the URL of the database.
         account: the account that pays; by default that of the data set.
         allow_large_delta: take a delta above 0.001.
@@ -45,14 +47,8 @@ def discover(
         ledger: URL of a shared ledger on PostgreSQL; by default ``NACRE_LEDGER``, or the home's own.
 
     Privacy:
-        One charge for one draft, budget and account: called again, it returns the same text for nothing, whatever
-        the data. What could not be found stands as TODO. Rows given in memory lie in the run's sensitive folder until
-        they were counted.
-
-    Warns:
-        ReleaseWarning: before the charge, how many rows a value needs to stand out of the noise; after it, what of each
-            column was not found, is cut or clips, a line each. A filter that makes this one an error hides the text,
-            which the same call without the filter returns for nothing.
+        One charge for one draft, budget and account: called again, it returns the same text for nothing, whatever the
+        data. What was not found stands as TODO. Rows in memory lie in the run's sensitive folder until they were counted.
 
     Raises:
         NacreError: the draft marks nothing or has faults, no account is open for it, or its cap leaves no room.

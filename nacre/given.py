@@ -66,19 +66,16 @@ def draft_schema(
     it describes several; ``sample`` is a file of rows that are public. ``types`` are those that you know:
     ``{"age": "integer:0:120", "ward": "categorical:north|south", "income": "number?"}``, where ``?`` stands for nulls.
     With ``discover_all``, what ``nacre schema discover`` can release under a charge is marked for it. ``name`` is that
-    of the data set and of its account, else a TODO for frames; ``target`` is the column that rows should teach to
-    predict, of several tables ``table.column``.
+    of the data set and its account, else a TODO for frames; ``target`` is to be predicted, of a tree ``table.column``.
 
     Privacy: reads names and types of the data alone. Fill the TODOs in from what is public, never from the data.
 
     Raises:
-        NacreError: the table cannot be read, its names may be values, no schema takes ``name``, or no column is
-            called ``target``.
+        NacreError: the table cannot be read, its names may be values, or ``name`` or ``target`` can be none.
     """
-    _check_name(name)
     documented, public = (None if file is None else Path(file) for file in (document, sample))
     path = path_of(data)
-    title = name or (TODO if path is None else "")
+    title = _checked_name(name) or (TODO if path is None else "")
     sources = draft.PublicFacts(documented, public, table, accept_suggestions, types, discover_all, title)
     if path is not None:
         return _with_target(tree_draft.draft_all(path, header, sources), target)
@@ -94,12 +91,13 @@ def draft_schema(
     return _with_target(text, target)
 
 
-def _check_name(name: str) -> None:
-    """Refuse the name of a data set that no schema takes, with one that it does."""
+def _checked_name(name: str) -> str:
+    """Return a name as it is, and refuse the name of a data set that no schema takes, with one that it does."""
     if name and not re.fullmatch(r"[a-z0-9_-]+", name):
         fitting = re.sub(r"[^a-z0-9_-]+", "_", name.lower()).strip("_")
         written = f"; write name={fitting!r}" if fitting else ""
         raise InvalidArgument("name", name, f"have lowercase letters, digits, _ and - alone{written}")
+    return name
 
 
 def _with_target(text: str, target: str) -> str:

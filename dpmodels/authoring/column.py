@@ -122,10 +122,10 @@ def _with_zeros(keys: Keys) -> tuple[Keys, list[str]]:
 
 def _may_hold_zeros(keys: Keys) -> bool:
     """Tell whether a column of numbers, of which a bound is open and the other lets 0 in, says nothing of its zeros."""
-    low, high = keys.get("min"), keys.get("max")
+    low, high = (keys.get(bound, TODO) for bound in ("min", "max"))
     if keys["type"] not in NUMBERS or "zero_inflated" in keys or TODO not in (low, high):
         return False
-    return (low == TODO or low <= 0) and (high == TODO or high >= 0)
+    return bool((low == TODO or low <= 0) and (high == TODO or high >= 0))
 
 
 def _with(suggested: Suggestion, keys: Keys) -> tuple[Keys, list[str]]:
