@@ -48,7 +48,7 @@ def discover(
 
     Privacy:
         One charge for one draft, budget and account: called again, it returns the same text for nothing, whatever the
-        data. What was not found stands as TODO. Rows in memory lie in the run's sensitive folder until they were counted.
+        data. What was not found stands as TODO. Rows in memory are in the run's sensitive folder until counted.
 
     Raises:
         NacreError: the draft marks nothing or has faults, no account is open for it, or its cap leaves no room.
