@@ -1,24 +1,21 @@
 """Errors a person can act on. A message names the rule that was broken and never a private value."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from difflib import get_close_matches
-from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dpmodels import amounts
+from dpmodels.similar import near as near
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
     from pydantic_core import ErrorDetails
 
 
-LONGEST_GUESSED, MOST_GUESSED = 64, 1000
-"""Letters of a name, and names, among which the one that was probably meant is looked for."""
 UNCHARGED = "nothing was charged"
 """What is said of a command that charges nothing, or has not come to it."""
 LONGEST_SHOWN = 400
@@ -157,17 +154,6 @@ def without_commas(text: str, whole: bool = False) -> str:
     meant = [text.replace(",", "")] if comma else []
     meant += [text.replace(".", "").replace(",", ".")] if point else []
     return ", or ".join(number for number in meant if not (whole and "." in number))
-
-
-def near(word: str, candidates: Iterable[str]) -> str:
-    """Suggest the known word that was probably meant, as the tail of a sentence."""
-    return f"; did you mean `{match}`?" if (match := close_match(word, candidates)) else ""
-
-
-def close_match(word: str, candidates: Iterable[str]) -> str:
-    """Return the known word that was probably meant, or nothing."""
-    names = [name for name in islice(candidates, MOST_GUESSED) if max(len(name), len(word)) <= LONGEST_GUESSED]
-    return next(iter(get_close_matches(word, names, n=1, cutoff=0.6)), "")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from flows.start import start
 from nacre.places import Place, home_of, url_of
 from nacre.result import Result
 from nacre.running import take_to_end
-from nacre.words import warn_again
+from nacre.words import warn_of_release
 from tasks.run.store import new_name
 
 
@@ -54,4 +54,4 @@ def federate(
     if fields:
         settings = {**fields, **settings, "runtime": {**fields.get("runtime", {}), **settings["runtime"]}}
     may_open = MayOpen.YES if open else MayOpen.FIRST
-    return take_to_end(start(FederateConfig.build(settings, file), name, may_open=may_open, warn=warn_again))
+    return take_to_end(start(FederateConfig.build(settings, file), name, may_open=may_open, warn=warn_of_release))

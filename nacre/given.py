@@ -1,6 +1,7 @@
 """Read what a caller gives: schemas in four forms, and data in three."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -14,10 +15,11 @@ from dpmodels.authoring import draft, lint, tree_draft
 from dpmodels.authoring.facts import TODO
 from dpmodels.authoring.header import DoubtfulNames
 from dpmodels.codec.names import RULE
+from dpmodels.contract.discovery import columns_of
 from dpmodels.contract.schema import Schema as Schema
 from dpmodels.contract.tree import Tree
-from dpmodels.errors import NacreError, SchemaError, Unsuitable
-from dpmodels.plain_yaml import write_yaml
+from dpmodels.errors import InvalidArgument, NacreError, SchemaError, Unsuitable, near
+from dpmodels.plain_yaml import read_yaml, write_yaml
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.frames import are_tables, write_all_names
 from dpmodels.reading.public import load_public_frames
@@ -64,16 +66,16 @@ def draft_schema(
     it describes several; ``sample`` is a file of rows that are public. ``types`` are those that you know:
     ``{"age": "integer:0:120", "ward": "categorical:north|south", "income": "number?"}``, where ``?`` stands for nulls.
     With ``discover_all``, what ``nacre schema discover`` can release under a charge is marked for it. ``name`` is that
-    of the data set and of its account, else a TODO for frames; ``target`` is what rows should teach to predict.
+    of the data set and its account, else a TODO for frames; ``target`` is to be predicted, of a tree ``table.column``.
 
     Privacy: reads names and types of the data alone. Fill the TODOs in from what is public, never from the data.
 
     Raises:
-        NacreError: the table cannot be read, or its names may be values.
+        NacreError: the table cannot be read, its names may be values, or ``name`` or ``target`` can be none.
     """
     documented, public = (None if file is None else Path(file) for file in (document, sample))
     path = path_of(data)
-    title = name or (TODO if path is None else "")
+    title = _checked_name(name) or (TODO if path is None else "")
     sources = draft.PublicFacts(documented, public, table, accept_suggestions, types, discover_all, title)
     if path is not None:
         return _with_target(tree_draft.draft_all(path, header, sources), target)
@@ -89,9 +91,26 @@ def draft_schema(
     return _with_target(text, target)
 
 
+def _checked_name(name: str) -> str:
+    """Return a name as it is, and refuse the name of a data set that no schema takes, with one that it does."""
+    if name and not re.fullmatch(r"[a-z0-9_-]+", name):
+        fitting = re.sub(r"[^a-z0-9_-]+", "_", name.lower()).strip("_")
+        written = f"; write name={fitting!r}" if fitting else ""
+        raise InvalidArgument("name", name, f"have lowercase letters, digits, _ and - alone{written}")
+    return name
+
+
 def _with_target(text: str, target: str) -> str:
-    """Name the target of a draft of one table, if there is one."""
-    return text.replace("# target: COLUMN", f"target: {target}", 1) if target else text
+    """Name the target of a draft, if there is one; of several tables it is a table and its column."""
+    if not target:
+        return text
+    columns = columns_of(read_yaml(text))
+    if target not in columns:
+        raise InvalidArgument("target", target, f"be a column of the data{near(target, columns)}")
+    line = write_yaml({"target": target}).rstrip()
+    if "# target: COLUMN" in text:
+        return text.replace("# target: COLUMN", line, 1)
+    return text.replace("\ntables:\n", f"\n{line}\ntables:\n", 1)
 
 
 def path_of(data: object) -> str | None:

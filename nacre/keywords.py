@@ -16,7 +16,7 @@ from flows.planning import MayOpen
 from flows.settings import from_environment, placed, settings_of
 from flows.start import start
 from nacre.places import Place, home_of, url_of
-from nacre.words import warn_again
+from nacre.words import warn_of_release
 from tasks.run.in_memory import GIVEN, GIVEN_TABLES
 from tasks.run.store import Run, new_name
 
@@ -144,7 +144,7 @@ def started(
     may_open = MayOpen.YES if terms.pop("open", False) else MayOpen.FIRST
     sections = {key: value for key, value in terms.items() if key in model.model_fields}
     config = model.build({**sections, **placed(terms, model)})
-    return start(config, name, given=None if path else private, may_open=may_open, warn=warn_again)
+    return start(config, name, given=None if path else private, may_open=may_open, warn=warn_of_release)
 
 
 def terms_of(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -118,6 +118,11 @@ class Report:
           other as released, in the synthetic rows, and by noise and chance alone; ``noise_dependence_95``, which
           these exceed in one release of twenty.
 
+        All figures are of groups: the values of each column in at most four of about the same released size, exactly 0
+        and null apart where they are not few; of some methods two halves. Of the pairs that the page draws
+        ``facts["pairs"]["tables"]`` has the ``labels`` of these groups, first those of ``first``. Of any pair that is
+        counted together ``nacre.marginals(made, first, second)`` has the finer cells that groups are made of.
+
         Units: total variation, 0 to 1. Earlier layouts have fewer columns.
         """
         from dpmodels.pages.relations import likely_relations, relations
@@ -180,7 +185,7 @@ def _of_mean(column: Mapping[str, Any]) -> list[Any]:
         CUT: bool(column.get("discovered_bounds")),
     }
     synthetic = column["mean"].get("synthetic", float("nan"))  # reports of page layouts up to 6 have none
-    mean, p99 = (float("nan") if within is None else within for within in (mean, p99))
+    mean, p99 = (float("nan") if within is None else float(f"{within:.6g}") for within in (mean, p99))
     quantile = column["p99"]["estimate"], p99
     reason = "; ".join(reason for reason, holds in said.items() if holds)
     return [column["name"], column["mean"]["estimate"], mean, synthetic, *could_be, *quantile, reason]

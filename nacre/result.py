@@ -75,8 +75,9 @@ class Result:
 
         Of users and their rows these are the rows; ``parents`` are the users. A tree has ``tables`` instead.
         """
-        if len(names := self._folders) > 1 and "children" not in names:
-            raise Unsuitable(f"the hand-off has {len(names)} tables ({', '.join(names)}); read them by `tables`")
+        names = self._folders
+        if (len(names) > 1 and "children" not in names) or self.manifest.clients:
+            raise Unsuitable(self._instead)
         return _read_parquet(self._rows / "children" if "children" in names else self._rows, _to_pandas)
 
     @cached_property
@@ -125,14 +126,32 @@ class Result:
             return ()
         return tables_of(load_contract(self.folder / "schema.yaml"))
 
+    @property
+    def _instead(self) -> str:
+        """Say what the hand-off has, and by which attribute that is read, to whoever asked for another."""
+        names = self._folders
+        if self.manifest.clients:
+            return "the hand-off is a classifier: read it by `classifier`"
+        if self.manifest.part:
+            return "the hand-off has the embeddings of documents: read them by `table`"
+        if "children" in names:
+            return "the hand-off has users and their rows: read them by `parents` and `table`"
+        if names:
+            return f"the hand-off has {len(names)} tables ({', '.join(names)}): read them by `tables`"
+        return "the hand-off is one table: read it by `table`"
+
     @cached_property
     def parents(self) -> "pd.DataFrame":
         """The synthetic users, one row each, of a table of users and their rows."""
+        if self.manifest.clients or (self._rows.is_dir() and "parents" not in self._folders):
+            raise Unsuitable(self._instead)
         return _read_parquet(self.folder / "synthetic" / "parents", _to_pandas)
 
     @cached_property
     def classifier(self) -> "FederatedClassifier":
         """The classifier of a federation, read from the hand-off when it is first asked for."""
+        if not self.manifest.clients:
+            raise Unsuitable(self._instead)
         from dpmodels.methods.federations.classifier import FederatedClassifier
 
         return FederatedClassifier.load(self.folder / "classifier.safetensors")
@@ -155,6 +174,11 @@ class Result:
         from flows.description import warnings_in
 
         return [*filter(None, [self.drowned]), *warnings_in(self.report.facts)]
+
+    @property
+    def _others(self) -> list[str]:
+        """What the report warns of beside what is said of the whole release."""
+        return [warning for warning in self.warnings if warning != self.drowned]
 
     @cached_property
     def statement(self) -> str:
@@ -182,7 +206,11 @@ class Result:
     def __repr__(self) -> str:
         warning = f"  WARNING {self.drowned}\n" if self.drowned else ""
         headline = self.report.facts.get("headline")
-        facts = ({"in short": headline} if headline else {}) | self._in_short() | {"report": str(self.report.path)}
+        facts = ({"in short": headline} if headline else {}) | self._in_short()
+        if others := self._others:
+            first, more = others[0].split("\n")[0], "; `warnings` has all" if len(others) > 1 else ""
+            facts["warnings"] = f"{len(others)}{more}; the first: {first}"
+        facts["report"] = str(self.report.path)
         lines = "\n".join(f"  {name:8} {text}" for name, text in facts.items())
         return f"<nacre hand-off of {self.manifest.data_set}\n{warning}{lines}>"
 
@@ -191,7 +219,7 @@ class Result:
         from dpmodels.pages.glance import IN_SHORT, glance, notes_of
 
         seen = {**glance(self.report.facts), "WARNING": self.drowned, **self._in_short()}
-        others = "\n".join(warning for warning in self.warnings if warning != self.drowned)
+        others = "\n".join(self._others)
         files = {"report": str(self.report.path), "warnings": others, "notes": "\n".join(notes_of(self.report.facts))}
         what = ("WARNING", IN_SHORT, "made", "spent", "account", "hides", "checks")
         names = (*what, "warnings", "notes", "folder", "report")

@@ -60,7 +60,7 @@ CALLS = {
 """What does in Python the same as a command that a message names, by the command's words."""
 OF_FRAMES = "nacre.synthesize(frame, schema, epsilon=EPSILON, delta=DELTA)"
 """What makes a copy of a frame, which others call a fit."""
-EXAMPLES = {"epsilon": "1", "delta": "1e-5"}
+EXAMPLES = {"epsilon": "1", "delta": "1e-5", "rows": "1000"}
 """What may stand for arguments that have no default."""
 SEEN = (
     "; what it calls them may be values and is not printed: of a frame "
@@ -69,9 +69,15 @@ SEEN = (
 )
 """How whoever has the data sees the names that a schema lacks."""
 
+COUNTED = "`nacre.validate(data, schema)` counts the rows that break each"
+"""How whoever has the data sees how many rows break a rule."""
+
 
 class ReleaseWarning(UserWarning):
-    """A release that may be in vain: it hardly stands out of its noise, or the same plan was released before."""
+    """A release that may be in vain: it hardly stands out of its noise, or the same plan was released before.
+
+    Of a discovery it says how many rows a value needs, and what of each column was not found, is cut or clips.
+    """
 
 
 def argument(option: str) -> str:
@@ -80,8 +86,8 @@ def argument(option: str) -> str:
     return f"{name}=True" if name in SWITCHES else name
 
 
-def warn_again(text: str) -> None:
-    """Warn, before a charge, that the same plan was released before; a filter that makes it an error stops the run."""
+def warn_of_release(text: str) -> None:
+    """Warn of a release where it was asked for; before a charge, a filter that makes it an error stops the run."""
     warnings.warn(in_words(text, argument, CALLS), ReleaseWarning, stacklevel=_depth())
 
 
@@ -144,9 +150,11 @@ def _in_sentences(home: Any, url: Any) -> Iterator[None]:
         raise
     except DataError as fault:
         from dpmodels.codec.encode import LISTED
+        from tasks.kinds.gate_page import EVERY_RULE
 
         rules = f"the data breaks {len(fault.faults)} rules of its schema"
-        fault.args = (_one_a_line(fault, fault.faults, rules).replace(LISTED, SEEN),)
+        text = _one_a_line(fault, fault.faults, rules).replace(LISTED, SEEN)
+        fault.args = (text.replace(EVERY_RULE, f"{EVERY_RULE}, and {COUNTED}"),)
         raise
     except SchemaError as fault:
         fault.args = (_one_a_line(fault, [str(each) for each in fault.faults], ""),)
@@ -200,7 +208,11 @@ def _unfit(function: Callable[..., Any], args: tuple[Any, ...], keywords: Mappin
     try:
         given = declared.bind(*args, **keywords).arguments
     except TypeError as error:
-        fault = _unexpected(declared, keywords) or _too_many(declared, args) or str(error)
+        fault = (
+            _unexpected(declared, keywords)
+            or _too_many(declared, args)
+            or f"{error}{_missing(declared, args, keywords)}"
+        )
         return TypeError(f"{function.__name__}() {fault}")
     required = {name for name, one in declared.parameters.items() if one.default is Parameter.empty}
     for name, value in {**given, **given.get("settings", {})}.items():
@@ -232,6 +244,17 @@ def _unexpected(declared: Signature, keywords: Mapping[str, Any]) -> str:
     return ""
 
 
+def _missing(declared: Signature, args: Sequence[object], keywords: Mapping[str, object]) -> str:
+    """Say what to write for the arguments that are missing; empty unless all of them have an example."""
+    given = declared.bind_partial(*args, **keywords).arguments
+    lacking = [name for name, one in declared.parameters.items() if one.default is one.empty and name not in given]
+    return f": write {_as_written(lacking)}" if lacking and EXAMPLES.keys() >= set(lacking) else ""
+
+
+def _as_written(names: Sequence[str]) -> str:
+    return ", ".join(f"{name}={EXAMPLES.get(name, '...')}" for name in names)
+
+
 def _too_many(declared: Signature, args: Sequence[object]) -> str:
     """Say which arguments a function takes by name alone, if it was given more without; empty if it was not."""
     parameters = declared.parameters.values()
@@ -239,6 +262,5 @@ def _too_many(declared: Signature, args: Sequence[object]) -> str:
     if len(args) <= len(unnamed) or any(one.kind is Parameter.VAR_POSITIONAL for one in parameters):
         return ""
     required = [one.name for one in parameters if one.kind is Parameter.KEYWORD_ONLY and one.default is one.empty]
-    written = ", ".join(f"{name}={EXAMPLES.get(name, '...')}" for name in required)
-    written = f": write {written}" if written else ""
+    written = f": write {_as_written(required)}" if required else ""
     return f"takes {' and '.join(unnamed) or 'nothing'} without a name, and whatever else by name{written}"

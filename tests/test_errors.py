@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from dpmodels.errors import DataError, InvalidArgument, NacreError, Unsuitable, refused, rule_of
+from dpmodels.errors import DataError, InvalidArgument, NacreError, Unsuitable, near, refused, rule_of
 from tests.kit import errors
 
 
@@ -20,6 +20,23 @@ def test_a_fact_is_told_as_it_is() -> None:
     fault = Unsuitable("the records hold no images; encode them with a schema that has an image")
     assert str(fault) == fault.fact == "the records hold no images; encode them with a schema that has an image"
     assert not isinstance(fault, InvalidArgument) and str(pickle.loads(pickle.dumps(fault))) == fault.fact
+
+
+@pytest.mark.parametrize(
+    ("word", "names", "meant"),
+    [
+        ("fee", ["age", "monthly_fee"], "monthly_fee"),
+        ("Fee", ["monthly_fee"], "monthly_fee"),
+        ("patient_age_in_years", ["ward", "age"], "age"),
+        ("end", ["calendar", "contract_end"], "contract_end"),  # whole words before letters
+        ("data", ["data_gb_of_the_month", "data_gigabytes"], "data_gigabytes"),  # the shorter one
+        ("churn", ["churned", "churn_reason"], "churned"),
+        ("of", ["years_of_schooling"], ""),
+        ("fee", ["age", "ward"], ""),
+    ],
+)
+def test_the_name_that_was_meant_is_like_it_or_has_it_in_it(word: str, names: list[str], meant: str) -> None:
+    assert near(word, names) == (f"; did you mean `{meant}`?" if meant else "")
 
 
 class Spec(BaseModel):

@@ -33,6 +33,7 @@ TYPES = {
 NUMBERS = ("integer", "number")
 MOST_DECIMALS = 12  # that a schema's `round` may keep
 OF_ZEROS = "zeros are kept exactly, at no cost; write zero_inflated: false if none is 0"
+IF_ZEROS = "zero_inflated: true if any is exactly 0"
 OF_DECIMALS = "how many decimals have they (round: 2)?"
 MAY_BE_ANSWERS = "`type: boolean` alone if it holds yes and no only"
 REVERSED = "is reversed, and neither bound is taken"
@@ -89,6 +90,8 @@ def drafted(
         keys, more = _left_to_discovery(keys)
         remarks += more
     keys, more = _with_zeros(keys)
+    if _may_hold_zeros(keys) and not any(ADVICE in remark for remark in remarks):
+        more = [*more, IF_ZEROS]
     return ColumnDraft(keys, (*remarks, *more))
 
 
@@ -115,6 +118,14 @@ def _with_zeros(keys: Keys) -> tuple[Keys, list[str]]:
         return keys, []
     decimals = [OF_DECIMALS] if known["type"] == "number" and "round" not in known else []
     return {**keys, "zero_inflated": True}, [OF_ZEROS, *decimals]
+
+
+def _may_hold_zeros(keys: Keys) -> bool:
+    """Tell whether a column of numbers, of which a bound is open and the other lets 0 in, says nothing of its zeros."""
+    low, high = (keys.get(bound, TODO) for bound in ("min", "max"))
+    if keys["type"] not in NUMBERS or "zero_inflated" in keys or TODO not in (low, high):
+        return False
+    return bool((low == TODO or low <= 0) and (high == TODO or high >= 0))
 
 
 def _with(suggested: Suggestion, keys: Keys) -> tuple[Keys, list[str]]:

@@ -18,12 +18,13 @@ from dpmodels.authoring.json_schema import is_json_schema, read_json_schema
 from dpmodels.authoring.odcs import is_data_contract, read_data_contract
 from dpmodels.authoring.pandera import is_pandera, read_pandera
 from dpmodels.authoring.sample import read_sample, sheet_as_csv
-from dpmodels.errors import ArtifactError, NacreError, Unsuitable, close_match
+from dpmodels.errors import ArtifactError, NacreError, Unsuitable
 from dpmodels.files import read_at_most
 from dpmodels.limits import LARGEST_YAML
 from dpmodels.plain_yaml import read_yaml
 from dpmodels.reading.addresses import address_of
 from dpmodels.reading.workbook import Damaged
+from dpmodels.similar import close_match
 
 Known = tuple[str, Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Tables]]
 MOST_NAMES = 5

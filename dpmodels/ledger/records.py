@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
+from dpmodels import amounts
 from dpmodels.accounting.events import Event, priced
 from dpmodels.accounting.tally import Tally
 from dpmodels.errors import LedgerError
@@ -14,6 +15,7 @@ from dpmodels.frozen import Frozen
 from dpmodels.ledger.approval import Officer, figures_of
 from dpmodels.ledger.declared import Said
 from dpmodels.ledger.store import ACCOUNT_KINDS, UNCHARGED, Entry, digest
+from dpmodels.plural import counted
 from dpmodels.privacy import PrivacyBudget
 
 # (state before, kind of entry) -> state after; every other transition is refused.
@@ -215,6 +217,11 @@ class Balance(Frozen):
     delta: Decimal
     charges: int
     children: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        left = f"{amounts.spent(self.spent_epsilon)} spent, {amounts.remaining(self.remaining_epsilon)} remaining"
+        cap = f"cap {amounts.written(self.cap)}, at delta={amounts.written(self.delta)}"
+        return f"<balance of {self.account}: epsilon {left}, {cap}; {counted(self.charges, 'charge')}>"
 
     @property
     def used(self) -> float:

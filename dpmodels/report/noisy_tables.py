@@ -5,12 +5,13 @@ Privacy: post-processing of released counts and public noise scales.
 
 from collections.abc import Iterator, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpmodels.contract.columns import Continuous
+from dpmodels.contract.columns import Continuous, Derived
 from dpmodels.errors import Unsuitable, near
 from dpmodels.methods.parts.marginals import NoisyTable
 from dpmodels.methods.registry import create, of_kind
@@ -72,7 +73,7 @@ def noisy_table(release: Release, names: Sequence[str]) -> pa.Table:
     counted = dict.fromkeys(name for table in (*measured, *combined) for name in table.names)
     for name in names:
         if name not in counted:
-            raise Unsuitable(f"the release counts no column {name}, but {', '.join(counted)}{near(name, counted)}")
+            raise Unsuitable(_uncounted(name, list(counted), release.line.contract))
     if len(set(names)) < len(names):
         raise Unsuitable(f"name each of the columns {', '.join(names)} once")
     known = [(kind, each) for kind, table in _of_kinds(measured, combined) if (each := table.over(names)) is not None]
@@ -81,6 +82,18 @@ def noisy_table(release: Release, names: Sequence[str]) -> pa.Table:
         raise Unsuitable(f"the release counts {' and '.join(names)} in no table together; {rule}")
     kind, best = min(known, key=lambda one: (float(np.mean(one[1].stddev)), -one[1].counts.size))
     return _rows(0, kind, best, values)
+
+
+def _uncounted(name: str, counted: Sequence[str], contract: Any) -> str:
+    """Say why a column is not counted: it follows from others, or is left out, or is none."""
+    table = contract.tables[contract.root] if contract.kind == "tree" else contract
+    column = table.columns.get(name)
+    if isinstance(column, Derived):
+        operands = " and ".join(column.operands)
+        return f"column {name} is derived from {operands}, and not counted: the release counts {', '.join(counted)}"
+    if column is not None:
+        return f"column {name} is not modeled, so not counted: the release counts {', '.join(counted)}"
+    return f"the release counts no column {name}, but {', '.join(counted)}{near(name, counted)}"
 
 
 def _of_kinds(measured: Sequence[NoisyTable], combined: Sequence[NoisyTable]) -> list[tuple[str, NoisyTable]]:

@@ -12,6 +12,9 @@ from tasks.run.store import Run
 REFUSED = ".refused"
 """Folder in the sensitive zone with the page of the last refused input of each data set, whose run is not kept."""
 
+EVERY_RULE = "shows every rule"
+"""What a page of a gate does, as the refusal says behind its path."""
+
 
 def keep_gate(run: Run, gate: Verdicts) -> None:
     """Write the results of a gate beside the encoded rows."""
@@ -29,4 +32,4 @@ def refused_input(run: Run, fault: DataError, gate: Verdicts) -> DataError:
     page = run.home / "sensitive" / REFUSED / f"{run.plan.release.contract.name}.html"
     make_private(page.parent)
     write_text(page, render_checks(gate), 0o600)
-    return DataError(fault.column, f"{fault.rule}; nothing was charged; {page} shows every rule", fault.faults)
+    return DataError(fault.column, f"{fault.rule}; nothing was charged; {page} {EVERY_RULE}", fault.faults)

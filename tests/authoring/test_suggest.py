@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpmodels.authoring.column import MAY_BE_ANSWERS, drafted
+from dpmodels.authoring.column import IF_ZEROS, MAY_BE_ANSWERS, drafted
 from dpmodels.authoring.draft import PublicFacts, comment, draft
 from dpmodels.authoring.facts import Bound, Facts
 from dpmodels.authoring.lint import parse
@@ -77,10 +77,30 @@ def test_no_bound_is_suggested_of_what_is_paid_or_measured_but_how_to_choose_one
         assert "TODO" in made.keys.values() and not any(isinstance(value, int | float) for value in made.keys.values())
         assert "a public document allows" in made.remarks[-1]
         assert comment(made.remarks[-1]) == made.remarks[-1]  # a comment that is too long is cut off in mid-sentence
+        assert IF_ZEROS not in made.remarks  # the advice speaks of zeros itself
     half = drafted(name, NUMBER, Facts(low=Bound(5)), accept=accept)
     assert half.keys == {"type": "number", "min": 5.0, "max": "TODO"}
     whole = drafted(name, NUMBER, Facts(low=Bound(5), high=Bound(10)), accept=accept)
     assert not whole.remarks
+
+
+@pytest.mark.parametrize(
+    ("found", "facts", "is_asked"),
+    [
+        (NUMBER, Facts(), True),
+        (WHOLE, Facts(), True),
+        (NUMBER, Facts(low=Bound(0)), True),
+        (NUMBER, Facts(low=Bound(5)), False),
+        (NUMBER, Facts(high=Bound(-5)), False),
+        (NUMBER, Facts(low=Bound(0), high=Bound(10)), False),  # that has zero_inflated
+        (NUMBER, Facts(zeros=False), False),
+        (TEXT, Facts(), False),
+    ],
+)
+def test_zeros_are_asked_for_once_where_a_bound_is_open_and_the_name_says_nothing(
+    found: pa.DataType, facts: Facts, is_asked: bool
+) -> None:
+    assert drafted("data_gb", found, facts).remarks.count(IF_ZEROS) == is_asked
 
 
 @pytest.mark.parametrize(
@@ -157,7 +177,7 @@ def test_what_a_person_is_called_by_is_suggested_as_the_unit(tmp_path: Path) -> 
 
 def test_nothing_is_suggested_where_the_name_and_the_type_do_not_go_together() -> None:
     for name, found in (("age", TEXT), ("message", WHOLE), ("average", NUMBER), ("stage", WHOLE)):
-        expected = (MAY_BE_ANSWERS,) if found is TEXT else ()
+        expected = (MAY_BE_ANSWERS,) if found is TEXT else (IF_ZEROS,)
         assert drafted(name, found, Facts()).remarks == expected, name
     assert drafted("patient_id", NUMBER, Facts(), accept=True).keys["min"] == "TODO"
 
@@ -222,7 +242,7 @@ def test_a_suggestion_fills_in_what_is_open_and_overrides_nothing() -> None:
     whole = drafted("age", WHOLE, Facts(low=Bound(18), high=Bound(65)), accept=True)
     assert whole.keys == {"type": "integer", "min": 18, "max": 65} and not whole.remarks
     odd = drafted("age", WHOLE, Facts(low=Bound(200)), accept=True)
-    assert odd.keys == {"type": "integer", "min": "TODO", "max": 120} and "reversed" in odd.remarks[-1]
+    assert odd.keys == {"type": "integer", "min": "TODO", "max": 120} and "reversed" in odd.remarks[-2]
     assert drafted("user_id", TEXT, Facts(values=("a", "b")), accept=True).keys["type"] == "categorical"
 
 

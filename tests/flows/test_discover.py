@@ -2,6 +2,7 @@
 
 import json
 import signal
+import warnings
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -137,10 +138,28 @@ def test_python_takes_rows_in_memory_and_leaves_none(tmp_path):
     open_account(tmp_path)
     frame, draft = pq.read_table(tmp_path / "clinic.parquet").to_pandas(), (tmp_path / "draft.yaml").read_text()
     home = tmp_path / "home"
-    text = nacre.discover(frame, draft, epsilon=1, delta=1e-6, home=home)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        text = nacre.discover(frame, draft, epsilon=1, delta=1e-6, home=home)
+    assert {one.category for one in caught} == {nacre.ReleaseWarning} and {one.filename for one in caught} == {__file__}
+    least, lost = (str(one.message) for one in caught)
+    terminal = " ".join(run_cli(*words(tmp_path))[2].split())
+    assert least.startswith("stands out: only with more than about") and least in terminal
+    assert "column age: beyond min and max may lie" in lost
+    assert all(line in terminal for line in lost.split("\n"))
     assert set(nacre.load_schema(text).columns["ward"].values) == {"north", "south", "west", "other"}
-    assert text == nacre.discover(frame[:10], draft, epsilon=1, delta=1e-6, home=home)
+    with pytest.warns(nacre.ReleaseWarning):
+        assert text == nacre.discover(frame[:10], draft, epsilon=1, delta=1e-6, home=home)
     assert [path for path in home.rglob("*given*")] == []
+
+
+def test_a_filter_that_makes_the_first_warning_an_error_stops_python_before_the_charge(tmp_path):
+    write_draft(tmp_path, rows=60)
+    open_account(tmp_path)
+    frame, draft = pq.read_table(tmp_path / "clinic.parquet").to_pandas(), (tmp_path / "draft.yaml").read_text()
+    with pytest.raises(nacre.ReleaseWarning, match=r"^stands out: "):
+        nacre.discover(frame, draft, epsilon=1, delta=1e-6, home=tmp_path / "home")
+    assert charges(tmp_path / "home") == []
 
 
 def test_of_a_user_no_more_rows_are_counted_than_the_schema_says(tmp_path):
@@ -170,7 +189,7 @@ def test_rows_that_were_discovered_are_no_second_budget_in_another_order_format_
     code, _, err = run_cli(*asked)
     assert code == 1 and "has the content of clinic" in " ".join(err.split()), err
     frame = backwards.to_pandas()
-    with pytest.raises(ContentCharged):
+    with pytest.warns(nacre.ReleaseWarning), pytest.raises(ContentCharged):
         nacre.discover(frame, tmp_path / "draft.yaml", epsilon=1, delta=1e-6, home=tmp_path / "home")
     frame.to_csv(tmp_path / "clinic.csv", index=False)
     assert run_cli("schema", "discover", tmp_path / "clinic.csv", *asked[3:])[0] == 1
@@ -199,10 +218,11 @@ def test_a_tree_is_completed_by_one_charge_and_its_hand_off_has_the_price_of_bot
     tree, faults = parse((tmp_path / "firm.yaml").read_text())
     assert tree is not None and tree.kind == "tree", faults
     assert set(tree.tables["purchase"].columns["kind"].values) == {"books", "games", "tools", "other"}
-    assert (
-        nacre.discover(firm.make_tables(2000), tmp_path / "draft.yaml", epsilon=1, delta=1e-6, home=tmp_path / "home")
-        == (tmp_path / "firm.yaml").read_text()
-    )  # the same plan, for nothing
+    with pytest.warns(nacre.ReleaseWarning):  # the same plan, for nothing
+        text = nacre.discover(
+            firm.make_tables(2000), tmp_path / "draft.yaml", epsilon=1, delta=1e-6, home=tmp_path / "home"
+        )
+    assert text == (tmp_path / "firm.yaml").read_text()
     quick = {"measurement": {"fine_cells": 16}, "training": {"components": 16, "directions": 2, "steps": 5}}
     made = nacre.synthesize(
         tmp_path / "firm", tmp_path / "firm.yaml", epsilon=2, delta=1e-5, rows=300, home=tmp_path / "home", **quick

@@ -110,7 +110,7 @@ REFUSED = {
         "method": "federated-both",
         "measurement": {"heads": {"records": 9}, "moments": {"trust": "central"}},
     },
-    "model.method=moments must be one of": {"method": "moments"},
+    "model.method=moments must be a method; did you mean `federated-moments`": {"method": "moments"},
 }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -359,7 +360,7 @@ def test_the_mean_of_a_boolean_is_the_share_of_true(home):
     ("columns", "says"),
     [
         (("aeg",), "counts no column aeg, but sick, age, ward, dose, smoker; did you mean `age`"),
-        (("patient",), "counts no column patient"),
+        (("patient",), "column patient is not modeled, so not counted: the release counts sick, age, ward"),
         ((["age", "ward"], "dose"), "columns must be names"),
         (("age", "age"), "name each of the columns age, age once"),
         (("age", "ward", "dose"), "counts age and ward and dose in no table together; ask for columns of one"),
@@ -386,6 +387,18 @@ def test_a_figure_makes_way_for_a_column_of_its_name(tmp_path):
     made = nacre.synthesize(renamed, schema, epsilon=8, delta=1e-5, home=tmp_path / "home", method="moments")
     frame = nacre.marginals(made, "count")
     assert frame["count"].tolist() == ["north", "south", "west"] and frame["count_"].sum() == pytest.approx(200, abs=60)
+
+
+def test_a_derived_column_is_said_to_follow_from_others_and_not_to_be_misspelled(tmp_path):
+    table, schema = make_table(200), yaml.safe_load(make_schema().to_yaml())
+    schema["columns"]["ages"] = {"type": "derived", "formula": "age * 2"}
+    table = table.append_column("ages", pc.multiply(table["age"], 2))
+    made = nacre.synthesize(table, schema, epsilon=8, delta=1e-5, home=tmp_path / "home", method="moments")
+    says = "^column ages is derived from age, and not counted: the release counts [a-z, ]+$"
+    with refused(Unsuitable, says):
+        nacre.marginals(made, "ages")
+    with refused(Unsuitable, says):
+        nacre.means(made, "ages", by="sick")
 
 
 def test_a_release_that_counts_only_classes_gives_these_and_one_that_counts_nothing_is_refused(tmp_path):

@@ -64,6 +64,17 @@ def test_warnings_are_shown_in_full_and_the_report_is_a_link(
     assert not made.drowned or page.count(made.drowned) == 1
 
 
+def test_a_terminal_shows_how_many_warnings_there_are_and_the_first(
+    made: nacre.Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lines(*said: str) -> list[str]:
+        monkeypatch.setattr(nacre.Result, "warnings", property(lambda self: [self.drowned, *said]))
+        return [line for line in repr(made).splitlines() if line.startswith("  warnings")]
+
+    assert lines("one\nmore", "another") == ["  warnings 2; `warnings` has all; the first: one"]
+    assert lines("one") == ["  warnings 1; the first: one"] and lines() == []
+
+
 def test_a_run_that_opened_its_account_says_how_more_is_allowed(made: nacre.Result) -> None:
     said = "clinic was opened with this budget as its cap, which leaves nothing for a second run; for more, "
     call = f"nacre.ledger({str(made.home)!r}).change_cap('clinic', epsilon=EPSILON, reason=REASON)"
@@ -175,6 +186,9 @@ def test_a_ledger_shows_accounts_and_what_each_has_left(made: nacre.Result) -> N
     headings, row = (line.split() for line in repr(ledger).rstrip(">").splitlines()[1:])
     assert headings == ["account", "data", "set", "unit", "delta", "cap", "spent", "remaining", "charges"]
     assert row == ["clinic", "clinic", "record", "1e-5", "1", "1", "0", "1"]
+    assert repr(ledger.balance("clinic")) == (
+        "<balance of clinic: epsilon 1 spent, 0 remaining, cap 1, at delta=1e-5; 1 charge>"
+    )
     page = ledger._repr_html_()
     assert "clinic" in page and "remaining" in page and str(made.home) in page and "0x" not in repr(ledger)
 

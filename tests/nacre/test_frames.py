@@ -124,6 +124,7 @@ def test_columns_means_and_rates_of_a_report_are_frames(home):
     for row, one in zip(means.itertuples(), with_mean, strict=True):
         error = one["mean"]["expected_error"]
         assert np.isnan(row.within) if error is None else row.within == pytest.approx(1.96 * error, rel=1e-4)
+        assert all(str(each) == str(float(f"{each:.6g}")) for each in (row.within, row.p99_within))
         assert (row.reason != "") >= (error is None) and row.released == one["mean"]["estimate"]
     listed = [label for one in facts["rates"]["columns"] for label in one["labels"]]
     assert len(rates) == len(listed) > 3 and rates.group.tolist() == [", ".join(label) for label in listed]

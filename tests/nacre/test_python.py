@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 import nacre
-from dpmodels.errors import ArtifactError, BudgetExhausted, DataError
+from dpmodels.errors import ArtifactError, BudgetExhausted, DataError, InvalidArgument
 from tests.kit.errors import refused, shown
 from tests.kit.support import SCHEMA_TEXT, charges, make_schema, make_table, run_cli, write_clinic, write_key
 
@@ -276,6 +276,16 @@ def test_a_draft_has_names_and_types_and_no_value(frame):
         nacre.load_schema(text)
     assert "\nname: patients_2024\n" in nacre.draft_schema(frame, name="patients_2024")
     assert "\ntarget: age  # what" in nacre.draft_schema(frame, target="age")
+    for name, written in (("Telecom Churn", "write name='telecom_churn'"), ("é", "alone$")):
+        with refused(InvalidArgument, f"^name={name} must have lowercase .*{written}", name="name"):
+            nacre.draft_schema(frame, name=name)
+    with refused(InvalidArgument, r"must be a column of the data; did you mean `age`\?$", name="target", value="aeg"):
+        nacre.draft_schema(frame, target="aeg")
+    tables = {"user": frame[["age", "ward"]], "visit": frame[["age", "dose"]]}
+    text = nacre.draft_schema(tables, target="visit.dose")
+    assert yaml.safe_load(text)["target"] == "visit.dose" and "#" in text
+    with refused(InvalidArgument, "did you mean `visit.dose`"):
+        nacre.draft_schema(tables, target="dose")
     doubtful = pd.DataFrame({PLANTED: [1], "7": [2]})
     with pytest.raises(nacre.NacreError, match="may be values") as caught:
         nacre.draft_schema(doubtful)
@@ -343,6 +353,17 @@ def test_arguments_that_go_by_name_alone_are_named_where_they_are_given_without(
         nacre.sample("run", 3, 4)
 
 
+def test_arguments_that_are_missing_are_answered_with_what_to_write(frame) -> None:
+    for call, says in (
+        (lambda: nacre.synthesize(frame, "a.yaml", epsilon=1), "synthesize.. missing .*'delta': write delta=1e-5$"),
+        (lambda: nacre.plan("a.yaml"), "plan.. missing .*'epsilon': write epsilon=1, delta=1e-5$"),
+        (lambda: nacre.discover(frame, "a.yaml", epsilon=1), "discover.. missing .*'delta': write delta=1e-5$"),
+        (lambda: nacre.synthesize(frame, epsilon=1), "missing a required argument: 'schema'$"),
+    ):
+        with pytest.raises(TypeError, match=says):
+            call()
+
+
 def test_several_rules_that_data_breaks_stand_in_lines_of_their_own(frame, tmp_path) -> None:
     broken = frame.assign(ward=None, age=None)
     with pytest.raises(nacre.DataError) as caught:
@@ -350,6 +371,16 @@ def test_several_rules_that_data_breaks_stand_in_lines_of_their_own(frame, tmp_p
     first, *faults = str(caught.value).splitlines()
     assert first.startswith("the data breaks 2 rules of its schema; nothing was charged") and first.endswith(":")
     assert [fault[:15] for fault in faults] == ["  column age mu", "  column ward m"]
+
+
+def test_a_rule_that_rows_break_is_answered_with_the_call_that_counts_them(frame, tmp_path) -> None:
+    schema = {**yaml.safe_load(SCHEMA_TEXT), "constraints": ["age >= dose"]}
+    with refused(DataError, "must hold in every row", column="") as caught:
+        nacre.synthesize(frame.assign(dose=frame.dose.max(), age=0), schema, **ASKED, home=tmp_path / "home", open=True)
+    says = str(caught.value)
+    assert says.endswith("shows every rule, and `nacre.validate(data, schema)` counts the rows that break each"), says
+    code, _, err = run_cli("plan", "a.parquet", "--schema", "absent.yaml", "--epsilon", 1, "--delta", 1e-5)
+    assert code == 1 and "nacre.validate" not in err
 
 
 def test_an_error_that_names_a_command_or_an_option_names_what_python_has_for_it(frame, tmp_path):
@@ -384,7 +415,7 @@ def test_an_error_that_names_a_command_or_an_option_names_what_python_has_for_it
         ({"eps": 1}, r"got an unexpected keyword argument 'eps'; did you mean `epsilon`\?$"),
         ({"epsilon": 1, "trainin": {}}, r"got an unexpected keyword argument 'trainin'; did you mean `training`\?$"),
         ({"epsilon": 1, "zzzzz": 1}, "got an unexpected keyword argument 'zzzzz'$"),
-        ({}, "missing a required argument: 'epsilon'$"),
+        ({}, "missing a required argument: 'epsilon': write epsilon=1$"),
     ],
 )
 def test_a_keyword_that_was_misspelled_is_said_before_the_one_that_is_missing(asked, says) -> None:

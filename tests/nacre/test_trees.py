@@ -106,6 +106,23 @@ def test_a_tree_has_no_single_table_and_a_table_is_one_of_one(finished: nacre.Re
     assert list(one.tables) == [one.manifest.data_set] and one.tables[one.manifest.data_set] is one.table
 
 
+def test_what_a_hand_off_has_not_is_answered_with_what_it_has(finished: nacre.Result) -> None:
+    one = nacre.Result(GOLDEN / "FORMAT-1" / "hand-off")
+    given = ROOT / "tests" / "hand_off" / "golden"
+    clients, embedded = (nacre.Result(given / name) for name in ("FORMAT-4/federation", "FORMAT-3/embedded"))
+    users = nacre.Result(given / "FORMAT-11" / "contract-users")
+    for made, names, says in (
+        (one, ("parents", "classifier"), "^the hand-off is one table: read it by `table`$"),
+        (finished, ("parents", "classifier"), r"4 tables .* `tables`$"),
+        (embedded, ("parents", "classifier"), "embeddings of documents: read them by `table`$"),
+        (clients, ("parents", "table"), "^the hand-off is a classifier: read it by `classifier`$"),
+        (users, ("classifier",), "users and their rows: read them by `parents` and `table`$"),
+    ):
+        for name in names:
+            with refused(Unsuitable, says):
+                getattr(made, name)
+
+
 def test_a_folder_of_files_is_a_tree_too_and_a_plan_needs_no_data(tmp_path: Path) -> None:
     (tmp_path / "firm").mkdir()
     for name, table in TABLES.items():
