@@ -77,7 +77,7 @@ def percent(share: float) -> str:
 def led(text: str) -> Markup:
     """Set what a sentence is about in bold: its first words, before it says of what, in which or by which."""
     lead = LEAD.match(text)
-    return Markup("<b>{}</b>{}").format(lead[0], text[lead.end() :]) if lead else escape(text)
+    return Markup("<strong>{}</strong>{}").format(lead[0], text[lead.end() :]) if lead else escape(text)
 
 
 def percent_up(share: float, most: float = 1.0) -> str:

@@ -71,7 +71,7 @@ def relations(report: Mapping[str, Any]) -> dict[tuple[int, int], Relation]:
     """
     distances = (report.get("pairs") or {}).get("distances", ())
     listed = [one for one in distances if len(one) == LISTED]
-    joined = [not one["ordered"] and len(one.get("labels", ())) > GROUPS for one in report.get("columns", ())]
+    joined = [not one.get("ordered", True) and len(one.get("labels", ())) > GROUPS for one in report.get("columns", ())]
     return {(one[0], one[1]): _relation(one, len(listed), 1 + joined[one[0]] + joined[one[1]]) for one in listed}
 
 

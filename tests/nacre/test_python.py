@@ -216,7 +216,7 @@ def test_a_plan_asks_what_the_lint_asks() -> None:
     columns = "columns:\n  paid: {type: number, min: 0, max: 5000}\n"
     days = "".join(f"  {name}: {{type: datetime, min: 2020-01-01, max: 2020-12-31}}\n" for name in "ab")
     planned = nacre.plan(f"name: x\nconstraints: [a <= b]\n{columns}{days}", 1, 1e-5, home="home")
-    assert "say of paid by what is public" in planned.facts["caution"]
+    assert "paid can be 0: " in planned.facts["caution"]
     assert "`a <= b` keeps the order of two dates" in planned.facts["caution"]
     assert "caution" not in nacre.plan(make_schema(), 1, 1e-5, home="home").facts
 

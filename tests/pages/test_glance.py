@@ -122,7 +122,7 @@ def test_what_stands_between_backticks_is_code_and_nothing_of_a_sentence_is_mark
     ],
 )
 def test_what_a_sentence_is_about_stands_out(lead: str, rest: str) -> None:
-    assert led(f"{lead}{rest}".replace("&lt;", "<").replace("&gt;", ">")) == f"<b>{lead}</b>{rest}"
+    assert led(f"{lead}{rest}".replace("&lt;", "<").replace("&gt;", ">")) == f"<strong>{lead}</strong>{rest}"
     assert led("a < b") == "a &lt; b"
 
 
