@@ -215,7 +215,13 @@ def _joined(stated: Keys, facts: Facts) -> tuple[Keys, list[str]]:
         return stated, []
     if facts.derived:
         bounds = {"min": facts.low, "max": facts.high} if "formula" in facts.derived else {}
-        return {"type": "derived", **facts.derived} | {key: one.value for key, one in bounds.items() if one}, []
+        rounded = {"round": facts.decimals} if bounds and facts.decimals else {}
+        return {
+            "type": "derived",
+            **facts.derived,
+            **rounded,
+            **{key: one.value for key, one in bounds.items() if one},
+        }, []
     nullable = {"nullable": True} if facts.nullable else {}
     if type_name == "identifier" and kind in ("integer", "categorical", TODO):
         return {"type": "identifier"}, []

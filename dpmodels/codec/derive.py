@@ -23,7 +23,8 @@ from dpmodels.codec.convert import (
 )
 from dpmodels.contract.base import described, is_text
 from dpmodels.contract.columns import Categorical, Continuous, computed, names_of
-from dpmodels.contract.derivation.derived import Derived
+from dpmodels.contract.derivation.bounds import handed_over
+from dpmodels.contract.derivation.derived import CLOSE, CLOSE_FLOAT, Derived
 from dpmodels.contract.formula import SECONDS, is_whole, moment_of, names_in, reckon
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
@@ -31,8 +32,6 @@ from dpmodels.errors import DataError
 Columns = Mapping[str, Any]
 YEARS, YEARS_IN_NANOSECONDS = (-62_135_596_800.0, 253_402_300_799.0), (-9.2e9, 9.2e9)
 """The first and the last second from 1970 on of the years 1 to 9999, and of those that nanoseconds can tell."""
-CLOSE = {"int64": 0.0, "float32": 1e-5}
-"""How far a raw number may lie from its formula, relative to it: by another order of the same sums."""
 
 
 def derived_type(column: Derived, columns: Columns) -> pa.DataType:
@@ -69,7 +68,7 @@ def derive(column: Derived, columns: Columns, table: pa.Table | pa.RecordBatch) 
         first, last = YEARS_IN_NANOSECONDS if "[ns" in moment.resolved_dtype else YEARS
         seconds = ticks * SECONDS[moment.tick]
         return moments_of(moment, ticks, ~((first <= seconds) & (seconds <= last)))
-    return _stored(_reckoned(column, columns, table), column, derived_type(column, columns))
+    return _stored(handed_over(column, _reckoned(column, columns, table), columns), derived_type(column, columns))
 
 
 def with_computed(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterable[pa.RecordBatch]:
@@ -116,11 +115,8 @@ def _reckoned(column: Derived, columns: Columns, table: pa.Table | pa.RecordBatc
     return reckon(str(column.formula), numbers, columns)
 
 
-def _stored(computed: Floats, column: Derived, kind: pa.DataType) -> pa.Array:
+def _stored(computed: Floats, kind: pa.DataType) -> pa.Array:
     """Store what a formula gave as its type; null stands for what has no value, or none that float64 holds exactly."""
-    if column.round is not None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            computed = np.round(computed, column.round)
     is_decimal = pa.types.is_decimal(kind)
     scale, most = kind.scale if is_decimal else 0, math.inf
     if is_decimal or pa.types.is_integer(kind):
@@ -158,7 +154,7 @@ def follows(name: str, columns: Columns, batch: pa.Table | pa.RecordBatch) -> Ma
         same: Mask = pc.equal(actual.cast(expected.type), expected).fill_null(True).to_numpy(zero_copy_only=False)
         return same
     x, y = to_floats(actual), to_floats(expected) if column.round is None else _reckoned(column, columns, batch)
-    near = np.abs(x - y) <= CLOSE.get(str(expected.type), 1e-9) * np.maximum(1, np.abs(y)) + _half(column.round)
+    near = np.abs(x - y) <= CLOSE.get(str(expected.type), CLOSE_FLOAT) * np.maximum(1, np.abs(y)) + _half(column.round)
     return near | np.isnan(x) | np.isnan(y)
 
 

@@ -15,7 +15,7 @@ from dpmodels.contract.columns import Continuous, Discrete, raw_columns
 from dpmodels.contract.conditions import Condition, hold, numbers_of
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.continuous import decode_numbers
-from dpmodels.contract.derivation.bounds import DerivedBound, reckoned
+from dpmodels.contract.derivation.bounds import DerivedBound, handed_over, reckoned
 from dpmodels.contract.implications import Implication
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.written_conditions import read_condition
@@ -155,14 +155,16 @@ def keeping(rule: Implication | DerivedBound, columns: Mapping[str, Any], batch:
 
 
 def _within(rule: DerivedBound, columns: Mapping[str, Any], batch: pa.RecordBatch | pa.Table) -> Mask:
-    """Tell which rows of a table hold in a derived column, or in what it follows from, what its bounds admit."""
+    """Tell which rows of a table hold in a derived column, or in what it follows from, what its bounds admit.
+
+    A value that is there is judged by itself: that it follows from the others is a rule apart, which lets a half be
+    rounded either way.
+    """
+    operands = {name: as_numbers(columns[name], batch.column(name)) for name in rule.columns}
+    values = reckoned(rule.column, operands, columns)
     if rule.name in batch.schema.names:
-        kind = raw_columns(columns)[rule.name]
-        values = as_numbers(kind, batch.column(rule.name))
-        values = values if rule.column.dtype != "float32" else values.astype(np.float32).astype(np.float64)
-    else:
-        operands = {name: as_numbers(columns[name], batch.column(name)) for name in rule.columns}
-        values = reckoned(rule.column, operands, columns)
+        raw = as_numbers(raw_columns(columns)[rule.name], batch.column(rule.name))
+        values = np.where(np.isnan(raw), values, handed_over(rule.column, raw, columns))
     within: Mask = rule.side(values) == 0
     return within
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from dpmodels.contract.columns import Datetime, Derived, Identifier, Integer, Number, computed
 from dpmodels.contract.constraints import Constraint
+from dpmodels.contract.derivation.bounds import unseen_bounds
 from dpmodels.contract.formula import moment_of, names_in
 from dpmodels.namable import is_namable
 from dpmodels.privacy import PrivacyUnit
@@ -70,6 +71,7 @@ def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit, rules: Iterable[Co
     for rule in rules:
         if all(isinstance(columns.get(name), Datetime) for name in (rule.lower, rule.upper)):
             yield _between(rule, columns[rule.lower])
+    yield from unseen_bounds(columns)
     formulas = computed(columns)
     if unit.user is not None and unit.max_rows == 1:
         yield FIRST_ROWS

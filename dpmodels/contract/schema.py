@@ -261,7 +261,8 @@ class Schema(Strict):
         try:
             return Schema.model_validate({**{name: getattr(self, name) for name in Schema.model_fields}, **changes})
         except ValidationError as error:
-            raise InvalidArgument("partition", value, f"keep the constraints: {error.errors()[0]['msg']}") from None
+            because = error.errors()[0]["msg"].removeprefix("Value error, ")
+            raise InvalidArgument("partition", value, f"be one that the schema admits: {because}") from None
 
     @property
     def adjacency(self) -> Adjacency:

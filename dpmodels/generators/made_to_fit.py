@@ -47,18 +47,22 @@ def make_fit(
     unfit = mend(records, rows, rules, donors, not_null, rng)
     if not len(unfit):
         return
-    good = np.flatnonzero(rules.hold(records, not_null))
+    source, good = records, np.flatnonzero(rules.hold(records, not_null))
+    if not len(good):  # of a few rows none may be good, while the class of others lets them keep every rule
+        source = donors.take(np.arange(len(donors)))
+        mend(source, np.arange(len(source)), rules, donors, not_null, rng)
+        good = np.flatnonzero(rules.hold(source, not_null))
     if not len(good):
         raise DataError("", f"no row keeps {rules}: these rules contradict each other; nothing was handed over")
     picks = rng.choice(good, len(unfit))
-    records.states[unfit], records.values[unfit] = records.states[picks], records.values[picks]
+    records.states[unfit], records.values[unfit] = source.states[picks], source.values[picks]
 
 
 def mend(
     records: Records, rows: Whole, rules: "Rules", donors: Records, not_null: str, rng: np.random.Generator
 ) -> Whole:
     """Change the free columns of rows, in place, as ``make_fit`` does; return the numbers of those that stay unfit."""
-    for _ in range(2 * len(rules.all) + 2):
+    for turn in range(2 * len(rules.all) + 2):
         unfit = rows[~rules.hold(records.take(rows), not_null)]
         if not len(unfit):
             return unfit
@@ -74,7 +78,10 @@ def mend(
         for pair in rules.constraints:
             _put_in_order(records, unfit, pair, rules)
         for bound in rules.bounds:
-            _bring_within(records, unfit[~rules.keeps(records.take(unfit), bound)], bound, rules, donors, rng)
+            names = movable(bound, rules.columns, rules.fixed)
+            names = names[turn % max(1, len(names)) :] + names[: turn % max(1, len(names))]  # another rule undoes one
+            broken = unfit[~rules.keeps(records.take(unfit), bound)]
+            _bring_within(records, broken, bound, names, rules, donors, rng)
     return rows[~rules.hold(records.take(rows), not_null)]
 
 
@@ -123,13 +130,18 @@ def _put_in_order(records: Records, rows: Whole, pair: Constraint, rules: "Rules
 
 
 def _bring_within(
-    records: Records, rows: Whole, bound: DerivedBound, rules: "Rules", donors: Records, rng: np.random.Generator
+    records: Records,
+    rows: Whole,
+    bound: DerivedBound,
+    names: list[str],
+    rules: "Rules",
+    donors: Records,
+    rng: np.random.Generator,
 ) -> None:
     """Bring a derived column within its bounds: by a value of a drawn row, and else by the nearest that keeps them.
 
     The nearest value of a stay is what the last day leaves, and would make that day the last of every such row.
     """
-    names = movable(bound, rules.columns, rules.fixed)
     for name in names[:1] * TRIALS:
         at, picks = rules.column_index[name], rng.choice(len(donors), len(rows))
         trial = records.take(rows)

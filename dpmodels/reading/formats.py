@@ -191,10 +191,8 @@ def _read_table(part: Part, batch_rows: int) -> Batches:
 def _json(file: DataFile, codec: Codec, keys: Sequence[str] = ()) -> list[Part]:
     """Open a file of one object a line; a column that is looked at is read as what its first value is, others not."""
     kinds, row, apart = codec.csv_types, first_object(file), codec.schema.partition
-    looked_at = {
-        *codec.columns,
-        *(one for formula in computed(codec.schema.columns).values() for one in names_in(formula)),
-    }
+    looked_at = {*codec.columns, *codec.schema.derived}
+    looked_at |= {one for formula in computed(codec.schema.columns).values() for one in names_in(formula)}
     explicit, parts, key_columns = [], [], (codec.schema.unit.user, *keys, apart and apart.column)
     for name, value in ((name, row.get(name)) for name in kinds if name not in dict(file.keys)):
         if isinstance(value, dict | list) and name in looked_at:

@@ -167,3 +167,56 @@ def test_numbers_keep_their_bounds_to_the_last_bit() -> None:
     assert max(table["share"].to_pylist()) <= 0.3
     assert min(table["total"].to_pylist()) >= 20 and max(table["total"].to_pylist()) <= 90
     assert Gate(schema, raw=False).check(table)
+
+
+class Given(Sampler):
+    """Draws the same few cells for every row, the first row's apart."""
+
+    batch_rows = 4096
+
+    def __init__(self, schema: Schema, cells: tuple[int, int, int], first: tuple[int, int, int]) -> None:
+        self.schema, self.cells, self.first = schema, cells, first
+
+    def save(self, path: Path) -> None:
+        raise NotImplementedError
+
+    def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
+        cells = np.full((rows, 3), self.cells, dtype=np.int32)
+        cells[0] = self.first
+        return Codec(self.schema).from_cells(cells, rng)
+
+
+EARLY, LATE, NULL = (0, 0), (31, 31), (31, 32)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 300])
+@pytest.mark.parametrize(
+    ("of_all", "of_first"),
+    [
+        ((*LATE, 1), (*EARLY, 0)),  # one class has nothing to exchange
+        ((*EARLY, 0), (*LATE, 1)),  # a class of one row, which is outside
+        ((*LATE, 0), (*LATE, 0)),  # every row is outside
+        ((*NULL, 0), (*LATE, 1)),  # nothing but nulls to exchange with
+        ((*NULL, 0), (*NULL, 1)),
+    ],
+)
+def test_rows_are_made_whatever_a_class_has_to_exchange(
+    rows: int, of_all: tuple[int, int, int], of_first: tuple[int, int, int]
+) -> None:
+    schema = members()
+    records = draw(Given(schema, of_all, of_first), rows)
+    assert len(records) == rows and Rules(schema).hold(records).all()
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_bound_and_a_rule_that_undo_each_other_in_one_column_are_kept_by_another(rows: int) -> None:
+    schema = members(constraints="constraints: [when plan = gold then active > 3000]")
+    records = draw(Given(schema, (*LATE, 1), (*LATE, 1)), rows)
+    assert len(records) == rows and Rules(schema).hold(records).all()
+
+
+def test_a_class_that_no_rule_allows_gives_way_even_where_it_is_all_of_a_batch() -> None:
+    rule = "constraints: [when plan = gold then active > 3000]"
+    schema = make_schema(MEMBERS.format(bounds=", max: 2016-12-31", constraints=rule).replace("nullable: true, ", ""))
+    records = draw(Given(schema, (*LATE, 0), (*LATE, 1)), 1)
+    assert Rules(schema).hold(records).all()

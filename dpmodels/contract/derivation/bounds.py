@@ -4,18 +4,19 @@ A derived column is never drawn, so whoever holds it to a last day holds its ope
 where ``last_visit`` is ``add_days(joined, active)``. A row in which an operand is null keeps the rule, as in SQL.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
 
-from dpmodels.arrays import Floats, Mask
+from dpmodels.arrays import Floats, Mask, Whole
 from dpmodels.contract.continuous import Continuous, decode_numbers
 from dpmodels.contract.datetimes import Datetime
-from dpmodels.contract.derivation.derived import BOUNDS, Derived
-from dpmodels.contract.formula import moment_of, reckon
+from dpmodels.contract.derivation.derived import BOUNDS, CLOSE, CLOSE_FLOAT, Derived
+from dpmodels.contract.derivation.reach import reach
+from dpmodels.contract.formula import is_whole, moment_of, reckon
 
 Columns = Mapping[str, Any]
 POINTS = 65
@@ -23,6 +24,9 @@ POINTS = 65
 STARTS = 64
 """Rows within the bounds of the operands by which a schema's bounds are held to be possible."""
 HALVINGS = 64
+ZOOMS = 5
+"""Times that the values beside the best are looked at more closely: each has a part in 32 of what the last had."""
+UNSEEN = "column {}: no row within the bounds of {} was seen to keep `{}`, so look at these bounds again"
 
 
 @dataclass(frozen=True)
@@ -62,12 +66,30 @@ class DerivedBound:
 
 def reckoned(column: Derived, operands: Mapping[str, Floats], columns: Columns) -> Floats:
     """Return what the formula of a derived column gives, as it is handed over; null as NaN."""
-    numbers = reckon(str(column.formula), operands, columns)
+    return handed_over(column, reckon(str(column.formula), operands, columns), columns)
+
+
+def handed_over(column: Derived, numbers: Floats, columns: Columns) -> Floats:
+    """Return numbers as a derived column holds them: to its decimals, of its type, and at a bound that they just miss.
+
+    ``share * 3`` of 0.1 is 0.30000000000000004 by float64, which a largest value of 0.3 is not meant to forbid.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         numbers = numbers if column.round is None else np.round(numbers, column.round)
         if column.dtype == "int64":
             return np.rint(numbers)
-        return numbers.astype(np.float32).astype(np.float64) if column.dtype == "float32" else numbers
+        numbers = numbers.astype(np.float32).astype(np.float64) if column.dtype == "float32" else numbers
+        if column.round is not None or not column.is_bounded or _is_exact(column, columns):
+            return numbers
+        nearest = np.clip(numbers, *_ends(column, columns))
+        near = np.abs(numbers - nearest) <= CLOSE.get(str(column.dtype), CLOSE_FLOAT) * np.maximum(1, np.abs(nearest))
+    return np.where(near, nearest, numbers)
+
+
+def _is_exact(column: Derived, columns: Columns) -> bool:
+    """Tell whether a formula gives ticks or whole numbers, which float64 reckons without an error."""
+    formula = str(column.formula)
+    return moment_of(formula, columns) is not None or is_whole(formula, columns)
 
 
 def bounds_of(columns: Columns) -> Iterator[DerivedBound]:
@@ -82,19 +104,42 @@ def bound_faults(name: str, column: Derived, columns: Columns) -> Iterator[tuple
     bounds = {key: bound for key in BOUNDS if (bound := getattr(column, key)) is not None}
     moment = moment_of(str(column.formula), columns)
     for key, bound in bounds.items():
-        if isinstance(bound, date) != (moment is not None):
-            yield key, f"must be a {'date' if moment else 'number'}, which is what `{column.formula}` gives"
-            return
-        if getattr(bound, "tzinfo", None):
-            yield key, "must be written without a time zone"
+        if message := _bound_fault(key, bound, column, moment):
+            yield key, message
             return
     if not bounds:
         return
     rule = DerivedBound(name, column, *_ends(column, columns))
     if rule.low > rule.high:
         yield "min", f"{column.min} is above max {column.max}: the bounds are reversed"
-    elif not _is_possible(rule, columns):
+        return
+    least, most = handed_over(column, np.array(reach(str(column.formula), columns)), columns)
+    if (least > rule.high or most < rule.low) and not _is_possible(rule, columns):
         yield [*bounds][-1], f"leaves `{column.formula}` no value within the bounds of {', '.join(column.operands)}"
+
+
+def _bound_fault(key: str, bound: Any, column: Derived, moment: Datetime | None) -> str:
+    """Say what is wrong with one bound by itself, or return an empty text."""
+    if isinstance(bound, date) != (moment is not None):
+        return f"must be a {'date' if moment else 'number'}, which is what `{column.formula}` gives"
+    if getattr(bound, "tzinfo", None):
+        return "must be written without a time zone"
+    if column.dtype == "float32" and abs(bound) > float(np.finfo(np.float32).max):
+        return f"{bound} is more than float32 holds"
+    if moment and isinstance(bound, datetime):
+        tick = np.datetime64(bound).astype(f"datetime64[{moment.tick}]")
+        if tick != np.datetime64(bound):
+            near = str((tick + (key == "min")).astype(f"datetime64[{'D' if moment.tick == 'D' else 's'}]"))
+            whole = near.replace("T", " ")
+            return f"must be a whole {moment.resolution}, as what `{column.formula}` gives is, such as {whole}"
+    return ""
+
+
+def unseen_bounds(columns: Columns) -> Iterator[str]:
+    """Say of which bounds a search saw no row that keeps them, though nothing shows that there is none."""
+    for rule in bounds_of(columns):
+        if not _is_possible(rule, columns):
+            yield UNSEEN.format(rule.name, ", ".join(rule.columns), rule)
 
 
 def brought_within(
@@ -125,8 +170,8 @@ def _moved(rule: DerivedBound, operands: Mapping[str, Floats], columns: Columns,
     """Return the value of one operand, in rows that break the rule, that keeps it or comes nearest to that."""
     column, x = columns[name], operands[name]
 
-    def side(values: Floats) -> Floats:
-        given = reckoned(rule.column, {**operands, name: values}, columns)
+    def side(values: Floats, rows: Any = slice(None)) -> Floats:
+        given = reckoned(rule.column, {key: one[rows] for key, one in operands.items()} | {name: values}, columns)
         return np.where(np.isnan(given), np.inf, rule.side(given))
 
     points = _stored(column, column.interval.from_unit(np.linspace(0.0, 1.0, POINTS)))
@@ -142,11 +187,27 @@ def _moved(rule: DerivedBound, operands: Mapping[str, Floats], columns: Columns,
         good = np.where(~keeps & crossed & (at == 0), middle, good)
         keeps |= crossed & (at == 0)
         below, above = np.where(at < 0, middle, below), np.where(at > 0, middle, above)
+    if len(far := np.flatnonzero(~keeps & ~crossed)):  # both beside them may lie on one side, as of abs(x - 7)
+        good[far] = _looked_closer(column, points, best[far], lambda values: side(values, far))
+        keeps[far] = side(good[far], far) == 0
     bad = x.copy()
     for _ in range(HALVINGS):
         middle = _stored(column, bad / 2 + good / 2)
         within = side(middle) == 0
         good, bad = np.where(keeps & within, middle, good), np.where(within, bad, middle)
+    return good
+
+
+def _looked_closer(column: Continuous, points: Floats, best: Whole, side: Callable[[Floats], Floats]) -> Floats:
+    """Return the value nearest to the bounds among those beside the best point of each row, ever more closely."""
+    low, high = points[np.maximum(best - 1, 0)], points[np.minimum(best + 1, len(points) - 1)]
+    rows, good = np.arange(len(best)), points[best]
+    for _ in range(ZOOMS):
+        tried = [_stored(column, low + (high - low) * part) for part in np.linspace(0.0, 1.0, POINTS)]
+        values = np.array([good, *tried])
+        at = np.abs(np.array([side(one) for one in values])).argmin(axis=0)
+        good, step = values[at, rows], (high - low) / (POINTS - 1)
+        low, high = np.maximum(good - step, column.low), np.minimum(good + step, column.high)
     return good
 
 
@@ -163,7 +224,10 @@ def _ends(column: Derived, columns: Columns) -> tuple[float, float]:
         bounded: Datetime = moment.model_copy(update=given)
         return bounded.low if "min" in given else -np.inf, bounded.high if "max" in given else np.inf
     low, high = float(given.get("min", -np.inf)), float(given.get("max", np.inf))
-    return (float(np.float32(low)), float(np.float32(high))) if column.dtype == "float32" else (low, high)
+    if column.dtype == "float32":
+        with np.errstate(over="ignore"):  # a bound that float32 does not hold is a fault of its own
+            return float(np.float32(low)), float(np.float32(high))
+    return low, high
 
 
 def _is_possible(rule: DerivedBound, columns: Columns) -> bool:

@@ -29,6 +29,8 @@ FormulaType = Annotated[
     str, of_form(r"int64|float64|float32|decimal\(\d+, ?\d+\)", "int64, float64, float32 or decimal(DIGITS, DECIMALS)")
 ]
 BOUNDS = ("min", "max")
+CLOSE, CLOSE_FLOAT = {"int64": 0.0, "float32": 1e-5}, 1e-9
+"""How far a raw number may lie from its formula, relative to it: by another order of the same sums."""
 
 
 def _read_bound(given: Any, read: ValidatorFunctionWrapHandler) -> Any:

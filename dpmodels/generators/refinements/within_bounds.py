@@ -61,6 +61,8 @@ def _exchange(records: Records, rule: DerivedBound, rules: "Rules", name: str) -
     """Exchange values of one column among rows, first of those that lie farthest outside: few others can take these."""
     numbers = {one: rules.numbers(records, one) for one in rule.columns}
     broken = np.flatnonzero(~rules.keeps(records, rule))
+    if not len(broken):
+        return
     nearest = brought_within(rule, {one: x[broken] for one, x in numbers.items()}, rules.columns, [name])[name]
     usable = ~np.isnan(numbers[name])
     usable[broken] = False  # else one that was exchanged could be taken for what it was
