@@ -2,7 +2,10 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import date, datetime
 from typing import Any
+
+import numpy as np
 
 from dpmodels.contract.columns import Datetime, Derived, Identifier, Integer, Number, computed
 from dpmodels.contract.constraints import Constraint
@@ -70,7 +73,7 @@ def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit, rules: Iterable[Co
     """Say in a sentence each what is to be looked at again."""
     for rule in rules:
         if all(isinstance(columns.get(name), Datetime) for name in (rule.lower, rule.upper)):
-            yield _between(rule, columns[rule.lower])
+            yield _between(rule, columns[rule.lower], columns[rule.upper])
     yield from unseen_bounds(columns)
     formulas = computed(columns)
     if unit.user is not None and unit.max_rows == 1:
@@ -90,7 +93,7 @@ def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit, rules: Iterable[Co
                 yield UNROUNDED.format(name=name, decimals=max(decimals))
 
 
-def _between(rule: Constraint, lower: Datetime) -> str:
+def _between(rule: Constraint, lower: Datetime, upper: Datetime) -> str:
     """Say how a schema keeps the time between two dates of a rule, whose names are those of a formula."""
     if not all(map(is_namable, (rule.lower, rule.upper))):
         return f"`{rule}{OF_DATES}; a column that is `computed` from both keeps it, under names without spaces"
@@ -98,7 +101,16 @@ def _between(rule: Constraint, lower: Datetime) -> str:
     name, least = f"{unit}s_to_{rule.upper}", int(rule.strict)
     most = "MOST_" + f"{unit}s".upper()
     names = {"lower": rule.lower, "upper": rule.upper, "name": name}
-    return APART.format(rule=rule, unit=unit, least=least, most=most, first=lower.min, **names)
+    return APART.format(rule=rule, unit=unit, least=least, most=most, first=_first(lower, upper), **names)
+
+
+def _first(lower: Datetime, upper: Datetime) -> date:
+    """Return the first moment of one date, cut to its resolution and to that of another, which it is to have then."""
+    if not isinstance(lower.min, datetime):
+        return lower.min
+    ticks = np.datetime64(lower.min).astype(f"datetime64[{lower.tick}]").astype(f"datetime64[{upper.tick}]")
+    moment: datetime = ticks.astype("datetime64[s]").item()
+    return moment if "D" not in (lower.tick, upper.tick) else moment.date()
 
 
 def before_a_charge(contract: Any) -> list[str]:

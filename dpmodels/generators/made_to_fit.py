@@ -23,6 +23,8 @@ TRIALS = 16
 """Drawn rows whose value is tried where a derived column lies outside its bounds."""
 
 if TYPE_CHECKING:
+    from numpy.random import Generator
+
     from dpmodels.generators.constraints import Rules
 
 
@@ -48,7 +50,7 @@ def make_fit(
     if not len(unfit):
         return
     source, good = records, np.flatnonzero(rules.hold(records, not_null))
-    if not len(good):  # of a few rows none may be good, while the class of others lets them keep every rule
+    if not len(good):  # the class of others may let them keep every rule
         source = donors.take(np.arange(len(donors)))
         mend(source, np.arange(len(source)), rules, donors, not_null, rng)
         good = np.flatnonzero(rules.hold(source, not_null))
@@ -78,10 +80,7 @@ def mend(
         for pair in rules.constraints:
             _put_in_order(records, unfit, pair, rules)
         for bound in rules.bounds:
-            names = movable(bound, rules.columns, rules.fixed)
-            names = names[turn % max(1, len(names)) :] + names[: turn % max(1, len(names))]  # another rule undoes one
-            broken = unfit[~rules.keeps(records.take(unfit), bound)]
-            _bring_within(records, broken, bound, names, rules, donors, rng)
+            _bring_within(records, unfit[~rules.keeps(records.take(unfit), bound)], bound, rules, donors, rng, turn)
     return rows[~rules.hold(records.take(rows), not_null)]
 
 
@@ -130,18 +129,14 @@ def _put_in_order(records: Records, rows: Whole, pair: Constraint, rules: "Rules
 
 
 def _bring_within(
-    records: Records,
-    rows: Whole,
-    bound: DerivedBound,
-    names: list[str],
-    rules: "Rules",
-    donors: Records,
-    rng: np.random.Generator,
+    records: Records, rows: Whole, bound: DerivedBound, rules: "Rules", donors: Records, rng: "Generator", turn: int
 ) -> None:
     """Bring a derived column within its bounds: by a value of a drawn row, and else by the nearest that keeps them.
 
     The nearest value of a stay is what the last day leaves, and would make that day the last of every such row.
     """
+    names = movable(bound, rules.columns, rules.fixed)
+    names = [*names[turn % max(1, len(names)) :], *names[: turn % max(1, len(names))]]  # another rule may undo one
     for name in names[:1] * TRIALS:
         at, picks = rules.column_index[name], rng.choice(len(donors), len(rows))
         trial = records.take(rows)

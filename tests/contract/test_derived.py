@@ -542,7 +542,7 @@ def test_the_lint_says_how_to_keep_what_lies_between_two_dates(first: str) -> No
     made = "name: x\ncolumns:\n" + days.format("b") + "".join(f"  {name}: {rest}\n" for name, rest in lines)
     made_schema = make_schema(made.replace("MOST_DAYS", "99"))
     assert sorted(made_schema.raw) == ["a", "b"]
-    assert str(made_schema.derived["a"].min) == first  # else rows would come out before the first day of a
+    assert str(made_schema.derived["a"].min) == first[:10]  # else rows would come out before the first day of a
 
 
 def test_a_rule_on_a_derived_column_is_said_to_be_needless() -> None:

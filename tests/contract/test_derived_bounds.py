@@ -322,6 +322,12 @@ def test_two_operands_are_moved_where_one_is_not_enough() -> None:
     assert moved["fee"][0] == 40
 
 
+def test_what_is_moved_comes_within_the_bounds_themselves_and_not_only_near_to_them() -> None:
+    schema = make(OPERANDS.replace("FORMULA", "s * 3, dtype: float32, max: 0.3"))
+    moved = brought_within(schema.derived_bounds[0], {"s": np.linspace(1, 2, 20)}, schema.columns, ["s"])
+    assert (moved["s"] * 3 <= np.float32(0.3) * (1 + 1e-7)).all()
+
+
 def test_a_contract_carries_the_bounds_and_a_draft_takes_them(tmp_path: Path) -> None:
     schema = make(STAYS)
     types = Codec(schema).output_schema

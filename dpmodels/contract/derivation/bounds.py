@@ -74,16 +74,22 @@ def handed_over(column: Derived, numbers: Floats, columns: Columns) -> Floats:
 
     ``share * 3`` of 0.1 is 0.30000000000000004 by float64, which a largest value of 0.3 is not meant to forbid.
     """
+    numbers = _typed(column, numbers)
+    if column.round is not None or column.dtype == "int64" or not column.is_bounded or _is_exact(column, columns):
+        return numbers
+    with np.errstate(over="ignore", invalid="ignore"):
+        nearest = np.clip(numbers, *_ends(column, columns))
+        near = np.abs(numbers - nearest) <= CLOSE.get(str(column.dtype), CLOSE_FLOAT) * np.maximum(1, np.abs(nearest))
+    return np.where(near, nearest, numbers)
+
+
+def _typed(column: Derived, numbers: Floats) -> Floats:
+    """Return numbers to the decimals of a derived column, and of its type."""
     with np.errstate(over="ignore", invalid="ignore"):
         numbers = numbers if column.round is None else np.round(numbers, column.round)
         if column.dtype == "int64":
             return np.rint(numbers)
-        numbers = numbers.astype(np.float32).astype(np.float64) if column.dtype == "float32" else numbers
-        if column.round is not None or not column.is_bounded or _is_exact(column, columns):
-            return numbers
-        nearest = np.clip(numbers, *_ends(column, columns))
-        near = np.abs(numbers - nearest) <= CLOSE.get(str(column.dtype), CLOSE_FLOAT) * np.maximum(1, np.abs(nearest))
-    return np.where(near, nearest, numbers)
+        return numbers.astype(np.float32).astype(np.float64) if column.dtype == "float32" else numbers
 
 
 def _is_exact(column: Derived, columns: Columns) -> bool:
@@ -170,8 +176,10 @@ def _moved(rule: DerivedBound, operands: Mapping[str, Floats], columns: Columns,
     """Return the value of one operand, in rows that break the rule, that keeps it or comes nearest to that."""
     column, x = columns[name], operands[name]
 
-    def side(values: Floats, rows: Any = slice(None)) -> Floats:
-        given = reckoned(rule.column, {key: one[rows] for key, one in operands.items()} | {name: values}, columns)
+    def side(values: Floats, rows: Any = slice(None), near: bool = False) -> Floats:
+        others = {key: one[rows] for key, one in operands.items()}
+        given = _typed(rule.column, reckon(str(rule.column.formula), others | {name: values}, columns))
+        given = handed_over(rule.column, given, columns) if near else given  # else all would end where near ends
         return np.where(np.isnan(given), np.inf, rule.side(given))
 
     points = _stored(column, column.interval.from_unit(np.linspace(0.0, 1.0, POINTS)))
@@ -184,8 +192,9 @@ def _moved(rule: DerivedBound, operands: Mapping[str, Floats], columns: Columns,
     for _ in range(HALVINGS):  # narrow bounds may lie between two points
         middle = _stored(column, below / 2 + above / 2)
         at = side(middle)
-        good = np.where(~keeps & crossed & (at == 0), middle, good)
-        keeps |= crossed & (at == 0)
+        fit = crossed & (side(middle, near=True) == 0)
+        good = np.where(~keeps & fit, middle, good)
+        keeps |= fit
         below, above = np.where(at < 0, middle, below), np.where(at > 0, middle, above)
     if len(far := np.flatnonzero(~keeps & ~crossed)):  # both beside them may lie on one side, as of abs(x - 7)
         good[far] = _looked_closer(column, points, best[far], lambda values: side(values, far))

@@ -46,7 +46,7 @@ def _of_arithmetic(kind: type[ast.operator], left: Ends, right: Ends) -> Ends:
         return ANY
     if kind is ast.Mod:
         return min(right[0], 0.0), max(right[1], 0.0)
-    ends = [float(ARITHMETIC[kind](np.float64(one), np.float64(other))) for one, other in product(left, right)]
+    ends = [float(ARITHMETIC[kind](np.array(one), np.array(other))) for one, other in product(left, right)]
     return min(ends), max(ends)
 
 
