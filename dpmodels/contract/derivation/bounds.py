@@ -6,7 +6,7 @@ where ``last_visit`` is ``add_days(joined, active)``. A row in which an operand 
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, time
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,8 @@ POINTS = 65
 STARTS = 64
 """Rows within the bounds of the operands by which a schema's bounds are held to be possible."""
 HALVINGS = 64
+END = time(23, 59, 59)
+"""The end of a last day, as a data contract writes it."""
 ZOOMS = 5
 """Times that the values beside the best are looked at more closely: each has a part in 32 of what the last had."""
 UNSEEN = "column {}: no row within the bounds of {} was seen to keep `{}`, so look at these bounds again"
@@ -132,7 +134,8 @@ def _bound_fault(key: str, bound: Any, column: Derived, moment: Datetime | None)
         return "must be written without a time zone"
     if column.dtype == "float32" and abs(bound) > float(np.finfo(np.float32).max):
         return f"{bound} is more than float32 holds"
-    if moment and isinstance(bound, datetime):
+    is_end = key == "max" and isinstance(bound, datetime) and bound.time() == END
+    if moment and isinstance(bound, datetime) and not is_end:
         tick = np.datetime64(bound).astype(f"datetime64[{moment.tick}]")
         if tick != np.datetime64(bound):
             near = str((tick + (key == "min")).astype(f"datetime64[{'D' if moment.tick == 'D' else 's'}]"))
