@@ -25,7 +25,7 @@ FEW_CATEGORIES = 4
 MOST_CATEGORIES = 8
 """Bars of categories; the last of a longer list is what all others have together."""
 OUTLIER = 3.0
-"""Times the median column's largest rate beyond which a column's largest is cut where all scales end."""
+"""Times the median column's largest rate beyond which a column has a scale of its own."""
 RATES, TABLES = 6, 3
 """Columns whose rates are drawn at once, and pairs of columns."""
 FIRST, FEW, MOST = 12, 3, 240
@@ -202,16 +202,16 @@ def pair_tables(facts: Facts) -> list[Figure]:
 
 
 def rate_figures(facts: Facts) -> tuple[str, list[Figure], str] | None:
-    """Return whose rates are stated, these by each other column, drawn, and where all scales end; None without any."""
+    """Return whose rates are stated, these by each other column, drawn, and where most scales end; None without any."""
     rates = facts.get("rates")
     if not rates:
         return None
     columns, whole = facts["columns"], whole_rate(facts)
-    scale = whole, max(_common_end([_largest(one) for one in rates["columns"]]), whole, 1e-9)
+    end = max(_common_end([_largest(one) for one in rates["columns"]]), whole, 1e-9)
     records = float(facts.get("released_records") or 0)
     clearest = sorted(rates["columns"], key=lambda one: _clearness(one, records))
-    drawn = [_rate(columns[one["column"]], one, scale) for one in clearest]
-    return f"{columns[rates['target']]['name']} = {rates['class']}", drawn, percent(scale[1])
+    drawn = [_rate(columns[one["column"]], one, (whole, max(end, _largest(one)))) for one in clearest]
+    return f"{columns[rates['target']]['name']} = {rates['class']}", drawn, percent(end)
 
 
 def _largest(rates: Facts) -> float:
@@ -226,7 +226,7 @@ def _clearness(rates: Facts, records: float) -> tuple[float, float]:
 
 
 def _common_end(largest: Sequence[float]) -> float:
-    """Return where scales of all columns end: at the largest rate of a column, but for those that dwarf the others."""
+    """Return where scales end: at the largest rate of a column, but for those that dwarf the others and go further."""
     most = OUTLIER * median(largest or [0.0])
     return max((one for one in largest if one <= most), default=0.0)
 

@@ -22,7 +22,7 @@ this layout with what it makes itself, and leaves others alone (tests/hand_off/t
 ROUNDED = 1e-9
 """Part of a figure that is no reason to round it up."""
 PERCENT = "\N{NO-BREAK SPACE}%"
-LEAD = re.compile(r"(?:tables of two columns|.+?)(?= (?:of|in|by|that|and how|depend)\b| \(|:)")
+LEAD = re.compile(r"(?:tables of two columns|.+?)(?=,? (?:of|in|by|that|and how|depend)\b| \(|:)")
 """The first words of a sentence on what rows may be used for."""
 STYLE_HASH = "STYLE-HASH"
 """Stands in the policy of a page until its styles are laid out."""

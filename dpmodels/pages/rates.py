@@ -37,6 +37,15 @@ def counting(rates: Facts) -> list[int]:
     return count
 
 
+def spread_of(rates: Facts) -> float:
+    """Return by how much the rates of the groups that count differ, as released or in the synthetic rows: the less."""
+    spreads = [
+        [one[index] for index in counting(rates)]
+        for one in (rates["released"], rates.get("synthetic", rates["released"]))
+    ]
+    return min(max(one, default=0.0) - min(one, default=0.0) for one in spreads)
+
+
 def with_few(report: Facts) -> list[str]:
     """Name the columns of which a group has so few rows that its rate does not count for its column."""
     rates = report.get("rates") or {"columns": ()}

@@ -58,7 +58,7 @@ def test_pairs_are_counted_and_relations_named_by_whether_they_are_kept() -> Non
     sorted_pairs = uses(report(*(column(name, 0.01) for name in "abc"), distances=distances, target=0))
     assert sorted_pairs is not None
     assert "tables of two columns in broad groups, in 1 of 3 pairs (within 5 % of all rows)" in said(sorted_pairs.good)
-    assert "go together and how, in broad groups, at least 80 % as strong as released: a with b |" in said(
+    assert "go together, and how in groups of many rows, at least 80 % as strong as released: a with b |" in said(
         sorted_pairs.good
     )
     assert "two columns together in 1 more pair (within 20 %)" in said(sorted_pairs.care)
@@ -185,8 +185,15 @@ def test_the_strongest_of_many_independent_pairs_is_called_noise() -> None:
 
 
 def test_rates_are_sorted_by_what_they_are_within_of_the_rate_of_all_rows() -> None:
-    groups: dict[str, Any] = {"released": [0.1] * 2, "stddev": [0.01] * 2, "share": [0.5] * 2, "labels": [["g"], ["h"]]}
-    small = {"released": [0.1] * 3, "stddev": [0.01] * 3, "share": [0.5, 0.46, 0.04], "labels": [["g"], ["h"], ["i"]]}
+    alike = {"released": [0.1] * 2, "synthetic": [0.1] * 2}
+    groups: dict[str, Any] = {**alike, "stddev": [0.01] * 2, "share": [0.5] * 2, "labels": [["g"], ["h"]]}
+    small = {
+        "released": [0.1] * 3,
+        "synthetic": [0.1] * 3,
+        "stddev": [0.01] * 3,
+        "share": [0.5, 0.46, 0.04],
+        "labels": [["g"], ["h"], ["i"]],
+    }
     rates = {
         "target": 0,
         "class": "true",
@@ -210,6 +217,17 @@ def test_rates_are_sorted_by_what_they_are_within_of_the_rate_of_all_rows() -> N
         sorted_rates.never
     )
     assert "rates in the pale groups, which have few rows or are known worst (some of e)" in said(sorted_rates.never)
+
+
+def test_rates_that_differ_by_far_more_than_they_are_within_are_of_use_whatever_the_rate_of_all_is() -> None:
+    apart = {"released": [0.01, 0.2, 0.24], "synthetic": [0.02, 0.19, 0.25], "stddev": [0.01] * 3, "within": [0.04] * 3}
+    one = {"column": 1, "labels": [["g"], ["h"], ["i"]], "share": [0.8, 0.1, 0.1], **apart}
+    rates = {"target": 0, "class": "true", "columns": [one, {**one, "column": 2, "synthetic": [0.05, 0.06, 0.05]}]}
+    columns = [column(name, 0.01) for name in "abc"]
+    columns[0].update(labels=["false", "true"], synthetic=[0.95, 0.05])
+    sorted_rates = uses({**report(*columns), "rates": rates})
+    assert sorted_rates is not None and "by b (within 4 points)" in said(sorted_rates.good)
+    assert "by c (within 4 points)" in said(sorted_rates.care)
 
 
 def test_means_and_quantiles_whose_errors_are_large_beside_them_are_named() -> None:
