@@ -31,6 +31,8 @@ INT = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 FLOAT = re.compile(
     r"[-+]?[0-9]+\.[0-9]*([eE][-+][0-9]+)?|\.[0-9]+([eE][-+][0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
 )
+MISSING = "a name here has no colon after it, or a text with a colon has no quotes"
+"""What a parser of YAML means that says: mapping values are not allowed here."""
 TAB = "the line begins with a tab; indent it with spaces"
 NULL = ("", "~", "null", "Null", "NULL")
 TAG = "tag:yaml.org,2002:"
@@ -140,7 +142,8 @@ def read_yaml(text: str, watch: Watch | None = None) -> Any:
         mark = error.problem_mark
         lines = text.split("\n")[mark.line : mark.line + 1] if mark else []
         is_tab = any("\t" in one.removesuffix(one.lstrip()) for one in lines)
-        raise YamlFault(mark.line + 1 if mark else 0, TAB if is_tab else str(error.problem)) from None
+        problem = MISSING if str(error.problem).startswith("mapping values are not") else str(error.problem)
+        raise YamlFault(mark.line + 1 if mark else 0, TAB if is_tab else problem) from None
     except (yaml.YAMLError, ValueError) as error:
         if isinstance(error, YamlFault):
             raise

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from dpmodels.authoring.cautions import faults_and_cautions
 from dpmodels.errors import in_words
-from nacre.given import SchemaLike, schema_file
+from nacre.given import SchemaLike, load_schema, schema_file
 from nacre.notebook import facts_as_html
 from nacre.words import CALLS, argument
 
@@ -37,8 +37,13 @@ def lint(schema: SchemaLike) -> Linted:
     """Say what is wrong with a schema and, where nothing is, what to look at before a charge; reads no data.
 
     Faults are returned, where ``load_schema`` and ``synthesize`` raise them.
+
+    Raises:
+        NacreError: there is no such file.
     """
     with schema_file(schema) as file:
+        if not file.exists():
+            load_schema(schema)  # raises, with the name of the file that was probably meant
         faults, cautions = faults_and_cautions(file)
     if not isinstance(schema, str | os.PathLike):  # whose lines nobody has seen
         faults = [replace(fault, line=0) for fault in faults]

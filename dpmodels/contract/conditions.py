@@ -89,7 +89,8 @@ def is_boolean(column: Any) -> bool:
 def _held(text: str, name: str, columns: Mapping[str, Any], sign: str, value: str) -> Condition:
     column = columns[name]
     if not isinstance(column, Continuous | Discrete):
-        raise Unsuitable(f"`{text}`: column {name} is not modeled, so no condition can be set on it")
+        instead = f"; set one on {' or '.join(column.operands)}" if hasattr(column, "operands") else ""
+        raise Unsuitable(f"`{text}`: column {name} is not modeled, so no condition can be set on it{instead}")
     if value == NULL and column.null_state is not None and NULL not in names_of(column):
         if sign not in EQUAL:
             raise Unsuitable(f"`{text}`: null has no order; write = or !=")

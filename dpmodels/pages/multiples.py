@@ -290,7 +290,8 @@ def _brief(labels: Sequence[str]) -> list[str]:
     brief = [label.replace(" or exactly 0", " or 0") for label in brief]
     months = [DAY.sub(r"\1", label).replace(" to ", "\N{EN DASH}") for label in brief]
     apart = all(len({*label.split("\N{EN DASH}")}) == 1 + label.count("\N{EN DASH}") for label in months)
-    if apart and DAY.search(" ".join(brief)) and len(set(months)) == len(months):
+    are_spans = all(" to " in label for label in brief if DAY.search(label))
+    if apart and are_spans and DAY.search(" ".join(brief)) and len(set(months)) == len(months):
         return months
     return [SPAN.sub(_days, label) for label in brief]
 
