@@ -11,7 +11,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from dpmodels.authoring.facts import TODO, Bound, Facts
-from dpmodels.authoring.file_types import NUMBERS, TYPES, Keys, inner_type, left_by_given, of_type
+from dpmodels.authoring.file_types import NUMBERS, TYPES, Keys, beside_given, inner_type, of_type
 from dpmodels.authoring.suggest import ADVICE, Suggestion, suggestion
 from dpmodels.contract.base import APART, ColumnFaults, described, is_text
 from dpmodels.contract.columns import Column
@@ -172,8 +172,8 @@ def _bounds_in(suggested: Suggestion, known: Collection[str] = ()) -> str:
 
 def _stated(name: str, dtype: pa.DataType | None, facts: Facts) -> Keys:
     """Return what the type in the file tells of a column, as far as nothing goes before it."""
-    if dtype is not None and facts.given:
-        return left_by_given(dtype, facts)
+    if dtype is not None and facts.from_person:
+        return beside_given(dtype, facts)
     return of_type(None if _may_be_other(name, dtype, facts) else dtype)
 
 

@@ -203,12 +203,11 @@ def _between(
     kind: str | None, low: str | None, high: str | None, low_open: bool = False, high_open: bool = False
 ) -> Facts:
     """Read two bounds, of which one such as 60.000 may be two numbers where the column holds whole ones."""
-    ends, unread = [low, high], []
-    for place, end in enumerate(ends):
-        if end and kind == "integer" and GROUPED.fullmatch(end):
-            unread.append(TWO_NUMBERS.format(end, end.partition(".")[0], end.replace(".", "")))
-            ends[place] = None
-    facts = between(*ends, low_open, high_open)
+    doubtful = [end for end in (low, high) if end and kind == "integer" and GROUPED.fullmatch(end)]
+    facts = between(
+        None if low in doubtful else low, None if high in doubtful else high, low_open=low_open, high_open=high_open
+    )
+    unread = [TWO_NUMBERS.format(end, end.partition(".")[0], end.replace(".", "")) for end in doubtful]
     return replace(facts, unread=(*unread, *facts.unread))
 
 

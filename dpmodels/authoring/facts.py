@@ -39,7 +39,7 @@ class Facts:
 
     Attributes:
         kind: one of ``TYPE_WORDS``.
-        given: whether a person gave the kind, which goes before the type that a file has.
+        from_person: whether a person gave the kind, which goes before the type that a file has.
         low, high: what its numbers or moments lie between.
         values: all the values that it may have, null aside.
         decimals: that its numbers have at most.
@@ -61,7 +61,7 @@ class Facts:
     derived: Mapping[str, Any] | None = None
     description: str = ""
     unread: tuple[str, ...] = ()
-    given: bool = False
+    from_person: bool = False
 
 
 Columns = Mapping[str, Facts]
@@ -87,7 +87,7 @@ def joined(facts: Iterable[Facts]) -> Facts:
         derived=next((one.derived for one in several if one.derived), None),
         description=next((one.description for one in several if one.description), ""),
         unread=tuple(words for one in several for words in one.unread),
-        given=any(one.given for one in several),
+        from_person=any(one.from_person for one in several),
     )
 
 

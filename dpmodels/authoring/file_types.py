@@ -57,7 +57,7 @@ def inner_type(dtype: pa.DataType) -> pa.DataType:
     return dtype.value_type if pa.types.is_dictionary(dtype) else dtype
 
 
-def left_by_given(dtype: pa.DataType, facts: Facts) -> Keys:
+def beside_given(dtype: pa.DataType, facts: Facts) -> Keys:
     """Return what a type in the file tells of a column that a person gives a type, which goes before it."""
     inner, type_name = inner_type(dtype), TYPES[facts.kind or ""]
     stated = of_type(dtype if is_text(inner) else inner)

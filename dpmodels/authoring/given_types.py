@@ -43,7 +43,7 @@ READABLE = {
     "datetime": ("datetime", "identifier"),
 }
 """The types that a run reads of a column that a file has as one of these; of text it reads dates, but no numbers."""
-UNREADABLE = "have for {}, which holds {} in the data, one of these types: {}; or turn the column into another first"
+UNREADABLE = "give {} another type: of {}, which its column holds, a run reads {}; or convert the column to {} first"
 NO_BOUNDS = "leave {} without bounds: only an integer, a number and a datetime have some, and a categorical has values"
 BOUNDS = "have bounds as in age=integer:0:120 or day=datetime:2020-01-01:2029-12-31, the smaller first; {} has not"
 
@@ -70,7 +70,7 @@ def read_types(given: str | Mapping[str, str], names: Mapping[str, pa.DataType |
         if kind["type"] not in KINDS:
             raise InvalidArgument("types", given, NO_TYPE.format(name))
         if (dtype := names[name]) is not None and kind["type"] not in (types := _readable(dtype)):
-            rule = UNREADABLE.format(name, described(dtype), ", ".join(types))
+            rule = UNREADABLE.format(name, described(dtype), ", ".join(types), kind["type"])
             raise InvalidArgument("types", f"{name}={text}", rule)
         facts[name] = _facts(name, text, kind, given)
     return facts
@@ -102,7 +102,7 @@ def by_name(given: str | Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _facts(name: str, text: str, kind: re.Match[str], given: object) -> Facts:
-    facts = Facts(kind=KINDS[kind["type"]], given=True, nullable=True if kind["nullable"] else None)
+    facts = Facts(kind=KINDS[kind["type"]], from_person=True, nullable=True if kind["nullable"] else None)
     if kind["rest"] is None:
         return facts
     if kind["type"] == "categorical":

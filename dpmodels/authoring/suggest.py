@@ -236,7 +236,7 @@ def _within(offer: dict[str, Any], bounds: Mapping[str, Any]) -> dict[str, Any]:
     known = {key: read(bounds.get(key, offer[key])) for key in ("min", "max") if bounds.get(key, offer[key]) != TODO}
     if len(known) > 1 and known["min"] > known["max"]:
         known = {key: known[key] for key in bounds}
-    more = {key: offer[key] for key in ("round", "zero_inflated") if key in offer}
+    more: dict[str, Any] = {key: offer[key] for key in ("round", "zero_inflated") if key in offer}
     return {"type": "integer" if whole else "number", "min": TODO, "max": TODO, **known, **more}
 
 
