@@ -202,12 +202,12 @@ def _compared(cell: str, kind: str | None) -> Facts:
 def _between(
     kind: str | None, low: str | None, high: str | None, low_open: bool = False, high_open: bool = False
 ) -> Facts:
-    """Read two bounds, of which one such as 60.000 may be two numbers where the column holds whole ones."""
-    doubtful = [end for end in (low, high) if end and kind == "integer" and GROUPED.fullmatch(end)]
+    """Read two bounds, of which one such as 60.000 may be two numbers; of decimals few people write a last zero."""
+    doubtful = [end for end in (low, high) if end and GROUPED.fullmatch(end) and (kind != "number" or end[-1] == "0")]
     facts = between(
         None if low in doubtful else low, None if high in doubtful else high, low_open=low_open, high_open=high_open
     )
-    unread = [TWO_NUMBERS.format(end, end.partition(".")[0], end.replace(".", "")) for end in doubtful]
+    unread = [TWO_NUMBERS.format(end, f"{float(end):g}", end.replace(".", "")) for end in doubtful]
     return replace(facts, unread=(*unread, *facts.unread))
 
 
