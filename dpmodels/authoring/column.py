@@ -1,7 +1,7 @@
 """One column of a draft: what its type in the file and its documentation make of it, with a TODO for what is open."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -11,6 +11,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from dpmodels.authoring.facts import TODO, Bound, Facts
+from dpmodels.authoring.file_types import NUMBERS, TYPES, Keys, beside_given, inner_type, of_type
 from dpmodels.authoring.suggest import ADVICE, Suggestion, suggestion
 from dpmodels.contract.base import APART, ColumnFaults, described, is_text
 from dpmodels.contract.columns import Column
@@ -19,18 +20,6 @@ from dpmodels.contract.remarks import is_open_amount
 from dpmodels.contract.written_conditions import ANSWERS
 
 COLUMN: TypeAdapter[Any] = TypeAdapter(Column)
-TYPES = {
-    "integer": "integer",
-    "number": "number",
-    "text": "categorical",
-    "category": "categorical",
-    "boolean": "boolean",
-    "date": "datetime",
-    "moment": "datetime",
-    "identifier": "identifier",
-}
-"""The kinds of column that documents tell apart, and a schema's types for them."""
-NUMBERS = ("integer", "number")
 MOST_DECIMALS = 12  # that a schema's `round` may keep
 OF_ZEROS = "zeros are kept exactly, at no cost; write zero_inflated: false if none is 0"
 IF_ZEROS = "zero_inflated: true if any is exactly 0"
@@ -41,7 +30,6 @@ SUGGESTED = "suggested, as "
 """How a remark begins that suggests keys."""
 CONFIRM = {"confirm": TODO}
 """Marks a whole column that is suggested: the lint refuses it until a person deletes the mark."""
-Keys = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -66,12 +54,13 @@ def drafted(
     suggests is taken, and what a discovery can fill in is left to it.
     """
     facts, reversed_range = _without_reversed(name, facts)
-    stated = of_type(None if _may_be_other(name, dtype) else dtype)
+    facts = _of_days(facts, dtype)
+    stated = _stated(name, dtype, facts)
     keys, remarks = _joined(stated, facts)
     keys, faults = _settled(keys)
     faults += [MAY_BE_ANSWERS] if stated == keys == of_type(pa.string()) else []
     remarks = [*filter(None, [facts.description]), *reversed_range, *remarks, *faults]
-    remarks += [f"not read: {words}" for words in dict.fromkeys(facts.unread)]
+    remarks += [*_unused(keys, facts), *(f"not read: {words}" for words in dict.fromkeys(facts.unread))]
     if keys["type"] == TODO and dtype is not None and pa.types.is_nested(dtype):
         return ColumnDraft(keys, (*remarks, f"holds {described(dtype)}, which no column does; {APART}"))
     suggested = suggestion(name, keys) if TODO in keys.values() else None
@@ -80,8 +69,9 @@ def drafted(
         remarks += [_offer(suggested, keys, accept), *faults]
         keys |= {} if accept or TODO in keys.values() else CONFIRM
     elif discover and suggested and _names_type(keys, suggested):
-        keys = {**_without_bounds(suggested.keys), **{key: value for key, value in keys.items() if key == "nullable"}}
-        remarks.append(_taken(suggested))
+        known = _documented(keys, suggested)
+        keys = {**_without_bounds(suggested.keys), **known}
+        remarks.append(_taken(suggested, known))
     elif suggested and not discover:
         remarks.append(suggested.because)
     elif suggested and suggested.keys:
@@ -93,6 +83,16 @@ def drafted(
     if _may_hold_zeros(keys) and not any(ADVICE in remark for remark in remarks):
         more = [*more, IF_ZEROS]
     return ColumnDraft(keys, (*remarks, *more))
+
+
+def _unused(keys: Keys, facts: Facts) -> list[str]:
+    """Say that the documented bounds of a category are left out, or stand where the type is still open."""
+    ends = [f"{key}: {end.value}" for key, end in (("min", facts.low), ("max", facts.high)) if end]
+    if not ends or keys["type"] not in (TODO, "categorical") or keys.get("values", TODO) != TODO:
+        return []
+    if keys["type"] == TODO:
+        return [f"{', '.join(ends)} as documented, which says no type that is read"]
+    return [f"not used: {', '.join(ends)}, as documented; write its values, or a type that has bounds"]
 
 
 def _without_reversed(name: str, facts: Facts) -> tuple[Facts, list[str]]:
@@ -152,21 +152,51 @@ def _without_bounds(keys: Mapping[str, Any]) -> Keys:
     return {key: TODO if key in ("min", "max") else value for key, value in keys.items()}
 
 
-def _taken(suggested: Suggestion) -> str:
+def _documented(keys: Keys, suggested: Suggestion) -> Keys:
+    """Return what is known of a column and fits the type that a name suggests."""
+    fits = ("nullable", *(bound for bound in ("min", "max") if keys["type"] == TODO and bound in suggested.keys))
+    return {key: keys[key] for key in fits if key in keys}
+
+
+def _taken(suggested: Suggestion, known: Keys) -> str:
     """Say what a column was taken for by its name, and which bounds need no discovery."""
-    words = _bounds_in(suggested)
+    words = _bounds_in(suggested, known)
     return f"taken by its name for {suggested.because}: check it" + (f"; {words} would cost nothing" if words else "")
 
 
-def _bounds_in(suggested: Suggestion) -> str:
-    bounds = {key: value for key, value in suggested.keys.items() if key in ("min", "max") and value != TODO}
+def _bounds_in(suggested: Suggestion, known: Collection[str] = ()) -> str:
+    keys = {key: value for key, value in suggested.keys.items() if key not in known}
+    bounds = {key: value for key, value in keys.items() if key in ("min", "max") and value != TODO}
     return yaml.safe_dump(bounds, default_flow_style=True, sort_keys=False).strip() if bounds else ""
 
 
-def _may_be_other(name: str, dtype: pa.DataType | None) -> bool:
-    """Tell whether a text column is called as dates or answers are, which a run reads of text: its type is open."""
-    suggested = suggestion(name, of_type(None)) if dtype is not None and is_text(dtype) else None
+def _stated(name: str, dtype: pa.DataType | None, facts: Facts) -> Keys:
+    """Return what the type in the file tells of a column, as far as nothing goes before it."""
+    if dtype is not None and facts.from_person:
+        return beside_given(dtype, facts)
+    return of_type(None if _may_be_other(name, dtype, facts) else dtype)
+
+
+def _may_be_other(name: str, dtype: pa.DataType | None, facts: Facts) -> bool:
+    """Tell whether a text column may hold dates or answers, which a run reads of text: then its type is open.
+
+    Its name says so, or of dates its documentation.
+    """
+    if dtype is None or not is_text(inner_type(dtype)):
+        return False
+    if TYPES.get(facts.kind or "") == "datetime" and facts.values is None:
+        return True
+    suggested = suggestion(name, of_type(None)) if is_text(dtype) else None
     return suggested is not None and suggested.keys.get("type") in ("datetime", "boolean")
+
+
+def _of_days(facts: Facts, dtype: pa.DataType | None) -> Facts:
+    """Take for dates what nobody says the kind of, and whose documented bounds are days or moments."""
+    ends = [end.value for end in (facts.low, facts.high) if end]
+    is_open = facts.kind is None and facts.values is None and (dtype is None or is_text(inner_type(dtype)))
+    if not is_open or not ends or not all(isinstance(end, date) for end in ends):
+        return facts
+    return replace(facts, kind="moment" if any(isinstance(end, datetime) for end in ends) else "date")
 
 
 def _left_to_discovery(keys: Keys) -> tuple[Keys, list[str]]:
@@ -176,36 +206,6 @@ def _left_to_discovery(keys: Keys) -> tuple[Keys, list[str]]:
     if marked.get("resolution") != TODO:
         return marked, []
     return {**marked, "resolution": "second"}, ["times are cut to the second; or write resolution: day, hour or minute"]
-
-
-def of_type(kind: pa.DataType | None) -> Keys:
-    """Return what a type tells of a column; its values stay unknown."""
-    if kind is None:
-        return {"type": TODO}
-    if pa.types.is_boolean(kind):
-        return {"type": "boolean"}
-    if pa.types.is_integer(kind):
-        dtype = {} if kind in (pa.int64(), pa.uint64()) else {"dtype": str(kind)}
-        return {"type": "integer", "min": TODO, "max": TODO, **dtype}
-    if pa.types.is_floating(kind):
-        dtype = {"dtype": "float32"} if kind == pa.float32() else {}
-        return {"type": "number", "min": TODO, "max": TODO, **dtype}
-    if pa.types.is_dictionary(kind):
-        return {"type": "categorical", "values": TODO, "dtype": "dictionary"}
-    if is_text(kind):
-        return {"type": "categorical", "values": TODO}
-    if pa.types.is_fixed_size_list(kind) and kind.value_type == pa.uint8():
-        return {"type": "image", "height": TODO, "width": TODO}
-    if pa.types.is_date(kind):
-        return {"type": "datetime", "min": TODO, "max": TODO, "resolution": "day"}
-    if pa.types.is_timestamp(kind):
-        return {"type": "datetime", "min": TODO, "max": TODO, "resolution": TODO, "dtype": str(kind)}
-    if pa.types.is_decimal(kind):
-        dtype = {"dtype": f"decimal({kind.precision}, {kind.scale})"}
-        return {"type": "number", "min": TODO, "max": TODO, "round": kind.scale, **dtype}
-    if pa.types.is_time(kind) or pa.types.is_duration(kind):
-        return {"type": "integer", "min": TODO, "max": TODO, "dtype": str(kind)}
-    return {"type": TODO}
 
 
 def _joined(stated: Keys, facts: Facts) -> tuple[Keys, list[str]]:
@@ -265,6 +265,8 @@ def _unfilled(type_name: str, facts: Facts) -> Keys:
         return {"type": type_name, "min": TODO, "max": TODO}
     if type_name == "datetime":
         return {"type": type_name, "min": TODO, "max": TODO, "resolution": "day" if facts.kind == "date" else TODO}
+    if type_name == TODO:
+        return {"type": TODO, **{key: end.value for key, end in (("min", facts.low), ("max", facts.high)) if end}}
     return {"type": type_name, "values": TODO} if type_name == "categorical" else {"type": type_name}
 
 

@@ -5,6 +5,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from io import StringIO
 from textwrap import shorten
 
@@ -33,7 +34,19 @@ YES_ABROAD, NO_ABROAD = {"ja", "j", "oui", "o", "si", "sí", "s"}, {"nein", "non
 """Answers that say whether values may be missing; as values themselves they are words like others."""
 NUMBER = r"[-+]?[\d.,]*\d(?:e[-+]?\d+)?"
 DAY = r"\d{4}-\d\d-\d\d|\d\d?/\d\d?/\d{4}"
-RANGE = re.compile(rf"\[?\s*({NUMBER}|{DAY})\s*(?:\.\.+|…|to|–|(?<=\d)\s*-)\s*({NUMBER}|{DAY})\s*\]?")
+END = rf"({NUMBER}|{DAY})"
+RANGE = re.compile(
+    rf"\[?\s*(?:(?:von|from|between|zwischen|de|desde|entre)\s+)?{END}\s*"
+    rf"(?:\.\.+|…|–|—|(?<=\d)\s*-|\b(?:to|through|and|bis|und|à|a|au|et|y|hasta)\b)\s*{END}\s*\]?",
+    re.IGNORECASE,
+)
+POINTED = rf"([-+]?[\d.]*\d(?:e[-+]?\d+)?|{DAY})"
+INTERVAL = re.compile(rf"([\[(\]])\s*(?:{END}\s*;\s*{END}|{POINTED}\s*,\s*{POINTED})\s*([\])\[])", re.IGNORECASE)
+"""An interval as in mathematics, such as [1; 10] and [0, 1); a comma parts its ends where it stands in neither."""
+SIGN = rf"(>=|=>|≥|>|<=|=<|≤|<)\s*{END}"
+SIGNS = re.compile(rf"{SIGN}(?:\s*(?:,\s|;|&|\b(?:and|und|et|y)\b)?\s*{SIGN})?", re.IGNORECASE)
+GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}\.\d{3}")
+TWO_NUMBERS = "bound {}, which may be two numbers: write {} or {}"
 LABELED = re.compile(r"(.+?)(?:\s*=\s*|:\s+|\s+[-–]\s+)(\S.*)")
 NO_HEADINGS = (
     "a data dictionary begins with a line of headings: one for the names of columns, such as `name`, `column` or "
@@ -41,6 +54,7 @@ NO_HEADINGS = (
 )
 MOST_HEADINGS, LONGEST_HEADING = 12, 40
 """Headings, and letters of each, that an error names."""
+FEWEST_PARTED = 3  # by slashes; two may be one word, such as N/A
 MOST_WORDS = 6  # of a category; a longer one is a sentence about the values
 
 
@@ -114,9 +128,11 @@ def _cells(meanings: list[str], row: list[str]) -> dict[str, str]:
 
 def _facts(row: dict[str, str], names: Collection[str]) -> Facts:
     row = {heading: cell.strip() for heading, cell in row.items()}
-    facts = [_derived(row, names), typed(row.get("type", "")), between(row.get("min") or None, row.get("max") or None)]
-    facts += [_range(row["range"])] if row.get("range") else []
-    facts += [_values(row["values"], facts[1].kind)] if row.get("values") else []
+    facts = [_derived(row, names), typed(row.get("type", ""))]
+    kind = facts[1].kind
+    facts += [_between(kind, row.get("min") or None, row.get("max") or None)]
+    facts += [_range(row["range"], kind)] if row.get("range") else []
+    facts += [_values(row["values"], kind)] if row.get("values") else []
     facts += _answers(row)
     facts += [_decimals(word) for heading in ("decimals", "scale") if (word := row.get(heading, "").lower())]
     if word := row.get("resolution", "").lower():
@@ -162,22 +178,50 @@ def _derived(row: dict[str, str], names: Collection[str]) -> Facts:
     return Facts(derived={"formula": formula}) if complete else Facts(unread=("formula",) if formula else ())
 
 
-def _range(cell: str) -> Facts:
-    match = RANGE.fullmatch(cell)
-    return between(match[1], match[2]) if match else Facts(unread=("range",))
+def _range(cell: str, kind: str | None) -> Facts:
+    """Read a range: two numbers or days with a word or a mark between them, an interval, or comparisons."""
+    if match := RANGE.fullmatch(cell):
+        return _between(kind, match[1], match[2])
+    if match := INTERVAL.fullmatch(cell):
+        low, high = match[2] or match[4], match[3] or match[5]
+        return _between(kind, low, high, match[1] != "[", match[6] != "]")
+    return _compared(cell, kind)
+
+
+def _compared(cell: str, kind: str | None) -> Facts:
+    """Read one comparison, or one for each end, such as ``>= 0`` and ``> 0 and <= 100``."""
+    match = SIGNS.fullmatch(cell)
+    signs = [(sign, end) for sign, end in (match.groups()[:2], match.groups()[2:]) if sign] if match else []
+    sides = {("high" if set(sign) & set("<≤") else "low"): (end, sign in "<>") for sign, end in signs}
+    if not signs or len(sides) < len(signs):
+        return Facts(unread=(f"range {cell}",))
+    low, high = (sides.get(side, (None, False)) for side in ("low", "high"))
+    return _between(kind, low[0], high[0], low[1], high[1])
+
+
+def _between(
+    kind: str | None, low: str | None, high: str | None, low_open: bool = False, high_open: bool = False
+) -> Facts:
+    """Read two bounds, of which one such as 60.000 may be two numbers; of decimals few people write a last zero."""
+    doubtful = [end for end in (low, high) if end and GROUPED.fullmatch(end) and (kind != "number" or end[-1] == "0")]
+    facts = between(
+        None if low in doubtful else low, None if high in doubtful else high, low_open=low_open, high_open=high_open
+    )
+    unread = [TWO_NUMBERS.format(end, f"{float(end):g}", end.replace(".", "")) for end in doubtful]
+    return replace(facts, unread=(*unread, *facts.unread))
 
 
 def _values(cell: str, kind: str | None) -> Facts:
     """Read a list of values, with or without their labels, or a range."""
-    if RANGE.fullmatch(cell):
-        return _range(cell)
+    if RANGE.fullmatch(cell) or SIGNS.fullmatch(cell):
+        return _range(cell, kind)
     if cell.startswith("["):
         try:
             return listed(json.loads(cell))
         except (json.JSONDecodeError, RecursionError):
             cell = cell.strip("[]")
     answers = [answer.strip() for answer in cell.split("/")]
-    tokens = _tokens(cell) or (answers if _are_answers(answers) or kind == "boolean" else [])
+    tokens = _tokens(cell) or (answers if _are_answers(answers) or kind == "boolean" or _are_several(answers) else [])
     if not tokens or any(len(token.split()) > MOST_WORDS or token.strip(".") in ("", "…", "etc") for token in tokens):
         return Facts(unread=("values",))
     codes = [LABELED.fullmatch(token) for token in tokens]
@@ -189,6 +233,11 @@ def _values(cell: str, kind: str | None) -> Facts:
 def _are_answers(words: Sequence[str]) -> bool:
     """Tell whether all words say yes or no."""
     return {word.lower() for word in words} <= YES | NO
+
+
+def _are_several(words: Sequence[str]) -> bool:
+    """Tell whether what slashes part is a list: three words or more, none of them empty, and no date."""
+    return len(words) >= FEWEST_PARTED and all(words) and not re.fullmatch(DAY, "/".join(words))
 
 
 def _tokens(cell: str) -> list[str]:

@@ -8,29 +8,19 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
+from dpmodels.authoring.type_words import kind_of
+
 Moment = date | datetime
 TODO = "TODO"
 """Stands in a draft for what a person must write; the lint refuses it."""
-KINDS = {
-    "integer": r"wholenumber|count|(big|small|tiny|medium)?int(eger)?\d*|uint\d+|long|short|(big|small)?serial",
-    "number": r"float\d*|double|real|numeric|decimal|dec|number|numerical|continuous|money|currency|amount"
-    r"|percent(age)?",
-    "text": r"(large_)?str(ing)?|text|n?(var)?char(acter)?2?|clob|object",
-    "category": r"enum|factor|categor(y|ical)|nominal|ordinal|coded?|codes|choice",
-    "boolean": r"bool(ean)?|bit|logical|flag|indicator|yesno|yn|truefalse|dichotomous",
-    "date": r"date\d*",
-    "moment": r"datetime\d*|dateandtime|timestamp(tz|_ntz|_ltz|_s|_ms|_ns)?|smalldatetime",
-    "identifier": r"id|identifier|uuid|guid|uniqueidentifier|free_?text|memo|narrative|comments?",
-}
-"""The kinds of column, and the words for their types in databases, data frames and data dictionaries."""
-SEVERAL_WORDS = ("wholenumber", "freetext", "yesno", "yn", "truefalse", "datetime", "dateandtime")
-"""Types that dictionaries write as several words."""
 SCALES = {"log": "log", "logarithmic": "log", "linear": "linear"}
 """The scales of numbers, by the words for them."""
 DATE = re.compile(r"(\d\d?)([./])(\d\d?)\2(\d{4})")
 """A date whose first number is a day or a month."""
+DECIMAL_COMMA = re.compile(r"[-+]?(\d+,(\d\d?|\d{4,})|\d{1,3}(\.\d{3})+,\d+|[1-9]\d{0,2}(\.\d{3}){2,})")
+"""A number that can have no other meaning than that a comma stands before its decimals, a point between thousands."""
 RESOLUTIONS = ("day", "hour", "minute", "second")
-SIZED = re.compile(r"\s*([a-z_]+\d*)[^(]*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?", re.IGNORECASE)
+SIZED = re.compile(r"\s*([^\W\d]+\d*)[^(]*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
 
 LARGEST = 1e300
 """A number beyond this, as infinity is, bounds nothing."""
@@ -48,7 +38,8 @@ class Facts:
     """What is known of a column; None, or nothing, where the document is silent.
 
     Attributes:
-        kind: one of ``KINDS``.
+        kind: one of ``TYPE_WORDS``.
+        from_person: whether a person gave the kind, which goes before the type that a file has.
         low, high: what its numbers or moments lie between.
         values: all the values that it may have, null aside.
         decimals: that its numbers have at most.
@@ -70,6 +61,7 @@ class Facts:
     derived: Mapping[str, Any] | None = None
     description: str = ""
     unread: tuple[str, ...] = ()
+    from_person: bool = False
 
 
 Columns = Mapping[str, Facts]
@@ -95,6 +87,7 @@ def joined(facts: Iterable[Facts]) -> Facts:
         derived=next((one.derived for one in several if one.derived), None),
         description=next((one.description for one in several if one.description), ""),
         unread=tuple(words for one in several for words in one.unread),
+        from_person=any(one.from_person for one in several),
     )
 
 
@@ -109,23 +102,16 @@ def _tightest(choose: Any, bounds: list[Bound]) -> Bound | None:
 
 def typed(words: Any) -> Facts:
     """Read the name of a type, such as ``varchar(20)``, ``decimal(10, 2)``, ``datetime64[ns]``."""
-    match = SIZED.match(_one_word(words)) if isinstance(words, str) else None
+    match = SIZED.match(words) if isinstance(words, str) else None
     if match is None:
-        return Facts()
-    word, size, scale = match[1].lower().removesuffix("type"), match[2], match[3]
-    kind = next((name for name, pattern in KINDS.items() if re.fullmatch(pattern, word)), None)
+        return Facts(unread=(f"type {words}",)) if isinstance(words, str) and words.strip() else Facts()
+    word, size, scale = match[1].lower(), match[2], match[3]
+    kind = kind_of(words) or kind_of(word)
     if kind is None:
         return Facts(unread=(f"type {words}",))
     if kind != "number" or not size or word in ("float", "double", "real"):
         return Facts(kind=kind)
     return Facts(kind="number", decimals=int(scale)) if int(scale or 0) else Facts(kind="integer")
-
-
-def _one_word(words: str) -> str:
-    """Write a type of several words, such as ``whole number`` and ``Yes / No``, as one; leave any other."""
-    word = re.sub(r"[\s/_-]+", "", words.lower())
-    singular = word.removesuffix("s") if word.startswith("whole") else word
-    return singular if singular in SEVERAL_WORDS else words
 
 
 def between(low: Any, high: Any, low_open: bool = False, high_open: bool = False) -> Facts:
@@ -179,6 +165,8 @@ def bound(limit: Any) -> int | float | Moment | None:
 
 def _of_text(text: str) -> int | float | Moment | None:
     plain = text.replace(",", "") if re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?", text) else text
+    if re.fullmatch(DECIMAL_COMMA, text):
+        plain = text.replace(".", "").replace(",", ".")
     if re.fullmatch(r"[-+]?\d+", plain):
         return bound(int(plain)) if len(plain) < 300 else None
     if re.fullmatch(r"[-+]?(\d+\.\d*|\.\d+|\d+(?=e))(e[-+]?\d+)?", plain, re.IGNORECASE):

@@ -1,13 +1,17 @@
 """Types that a person gives for columns, as ``age=integer:0:120? ward=categorical:north|south``."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import Any
 
+import pyarrow as pa
+
 from dpmodels.authoring.facts import Bound, Facts, bound, joined, listed, scalars
+from dpmodels.authoring.file_types import inner_type, of_type
 from dpmodels.codec.names import nearest
+from dpmodels.contract.base import described
 from dpmodels.errors import InvalidArgument
 
 QUOTED = r"'[^']*'|\"[^\"]*\""
@@ -30,15 +34,30 @@ FORM = (
 UNKNOWN = "name columns as the data does; {} is none of them"
 MEANT = "; did you mean {}?"
 NO_TYPE = f"have one of these types: {', '.join(KINDS)}; that of {{}} is none"
+TEXT = ("categorical", "boolean", "datetime", "identifier")
+READABLE = {
+    "categorical": TEXT,
+    "integer": ("integer", "number", "categorical", "boolean", "identifier"),
+    "number": ("number", "integer", "categorical", "identifier"),
+    "boolean": ("boolean", "categorical", "identifier"),
+    "datetime": ("datetime", "identifier"),
+}
+"""The types that a run reads of a column that a file has as one of these; of text it reads dates, but no numbers."""
+UNREADABLE = "give {} another type: of {}, which its column holds, a run reads {}; or convert the column to {} first"
 NO_BOUNDS = "leave {} without bounds: only an integer, a number and a datetime have some, and a categorical has values"
 BOUNDS = "have bounds as in age=integer:0:120 or day=datetime:2020-01-01:2029-12-31, the smaller first; {} has not"
 
 
-def read_types(given: str | Mapping[str, str], names: Collection[str]) -> dict[str, Facts]:
-    """Read the types, and bounds, that a person gives for columns of these names: in a line, or by name.
+def read_types(given: str | Mapping[str, str], names: Mapping[str, pa.DataType | None]) -> dict[str, Facts]:
+    """Read the types, and bounds, that a person gives for columns: in a line, or by name.
+
+    Args:
+        given: the types, as they are written.
+        names: of the columns, with the type of each in the data, or None where the data says none.
 
     Raises:
-        InvalidArgument: it is no such list, or names a column or a type that there is not.
+        InvalidArgument: it is no such list, names a column or a type that there is not, or a type that a run does not
+            read of the column.
     """
     facts: dict[str, Facts] = {}
     for name, text in by_name(given).items():
@@ -50,8 +69,19 @@ def read_types(given: str | Mapping[str, str], names: Collection[str]) -> dict[s
             raise InvalidArgument("types", f"{name}={text}", FORM)
         if kind["type"] not in KINDS:
             raise InvalidArgument("types", given, NO_TYPE.format(name))
+        if (dtype := names[name]) is not None and kind["type"] not in (types := _readable(dtype)):
+            rule = UNREADABLE.format(name, described(dtype), ", ".join(types), kind["type"])
+            raise InvalidArgument("types", f"{name}={text}", rule)
         facts[name] = _facts(name, text, kind, given)
     return facts
+
+
+def _readable(dtype: pa.DataType) -> Sequence[str]:
+    """Return the types that a run reads of a type of the data; a column of nothing but nulls has any."""
+    inner = inner_type(dtype)
+    if pa.types.is_time(inner) or pa.types.is_duration(inner):
+        return "integer", "identifier"
+    return tuple(KINDS) if pa.types.is_null(inner) else READABLE.get(of_type(inner)["type"], ("identifier",))
 
 
 def by_name(given: str | Mapping[str, str]) -> Mapping[str, str]:
@@ -72,7 +102,7 @@ def by_name(given: str | Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _facts(name: str, text: str, kind: re.Match[str], given: object) -> Facts:
-    facts = Facts(kind=KINDS[kind["type"]], nullable=True if kind["nullable"] else None)
+    facts = Facts(kind=KINDS[kind["type"]], from_person=True, nullable=True if kind["nullable"] else None)
     if kind["rest"] is None:
         return facts
     if kind["type"] == "categorical":
@@ -103,6 +133,13 @@ def with_types(facts: Mapping[str, Facts], given: Mapping[str, Facts]) -> dict[s
 
 
 def _beside(given: Facts, documented: Facts) -> Facts:
-    """Return what is documented of a column but for values and nulls that a person says otherwise."""
-    values = documented.values if given.values is None else None
-    return replace(documented, values=values, nullable=documented.nullable if given.nullable is None else None)
+    """Return what is documented of a column but for what a person says otherwise."""
+    is_bounded = given.low is not None
+    return replace(
+        documented,
+        low=None if is_bounded else documented.low,
+        high=None if is_bounded else documented.high,
+        values=documented.values if given.values is None and given.kind == "category" else None,
+        nullable=documented.nullable if given.nullable is None else None,
+        derived=None,
+    )

@@ -181,7 +181,7 @@ def suggestion(name: str, keys: Mapping[str, Any]) -> Suggestion | None:
         return Suggestion({}, DAY_OR_AMOUNT)
     for pattern, offer, because in BY_NAME:
         if re.fullmatch(pattern, words) and (fitted := _fitted(dict(offer), kind, keys)):
-            return Suggestion(fitted, because)
+            return Suggestion(fitted, re.split("[;,]", because)[0] if _documented(keys) else because)
     numeric = kind in ("integer", "number") and TODO in (keys.get("min"), keys.get("max"))
     if re.fullmatch(MEASURED, words) and (numeric or kind == TODO):
         return Suggestion({}, ADVICE if numeric else f"if it holds numbers, {ADVICE}")
@@ -208,7 +208,7 @@ def _words(name: str) -> str:
 def _fitted(offer: dict[str, Any], kind: Any, keys: Mapping[str, Any]) -> dict[str, Any]:
     """Return the suggested keys that are still open, if the suggestion is for such a column."""
     if kind == TODO:
-        return offer
+        return _within(offer, _documented(keys))
     if offer["type"] == "identifier":
         return offer if kind in ("categorical", "integer") and TODO in keys.values() else {}
     if kind != offer["type"] and (kind, offer["type"]) not in ALIKE:
@@ -218,6 +218,26 @@ def _fitted(offer: dict[str, Any], kind: Any, keys: Mapping[str, Any]) -> dict[s
             key: int(value) if isinstance(value, float) else value for key, value in offer.items() if key != "round"
         }
     return _open(keys, offer)
+
+
+def _documented(keys: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the bounds that are known of a column whose type is open."""
+    return {key: keys[key] for key in ("min", "max") if key in keys} if keys["type"] == TODO else {}
+
+
+def _within(offer: dict[str, Any], bounds: Mapping[str, Any]) -> dict[str, Any]:
+    """Put documented bounds in place of those that are suggested; nothing if the suggested type can have none such."""
+    if not bounds or offer["type"] == "identifier":
+        return offer
+    if offer["type"] not in ("integer", "number") or any(isinstance(bound, date) for bound in bounds.values()):
+        return {}
+    whole = offer["type"] == "integer" and all(float(bound).is_integer() for bound in bounds.values())
+    read = int if whole else float
+    known = {key: read(bounds.get(key, offer[key])) for key in ("min", "max") if bounds.get(key, offer[key]) != TODO}
+    if len(known) > 1 and known["min"] > known["max"]:
+        known = {key: known[key] for key in bounds}
+    more: dict[str, Any] = {key: offer[key] for key in ("round", "zero_inflated") if key in offer}
+    return {"type": "integer" if whole else "number", "min": TODO, "max": TODO, **known, **more}
 
 
 def _open(keys: Mapping[str, Any], offer: Mapping[str, Any]) -> dict[str, Any]:

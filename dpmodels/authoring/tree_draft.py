@@ -100,7 +100,8 @@ def draft_all(
         typed = {name for name in table.types if f"{title}.{name}" in named}
         unknown = [name for name in table.types if name not in table.facts and name not in typed]
         doubted |= are_doubted(table.location, unknown, 0 if table.facts else table.least - len(typed), affirmed)
-    given = read_types(public.types, [f"{name}.{one}" for name, table in tables.items() for one in table.types])
+    kinds = {f"{name}.{one}": kind for name, table in tables.items() for one, kind in table.types.items()}
+    given = read_types(public.types, kinds)
     tables = {name: _with_types(name, table, given) for name, table in tables.items()}
     text = "\n".join(_lines(public.name or title_of(str(data)), tables, sources, public, editor))
     return doubted_draft(text) if doubted else text

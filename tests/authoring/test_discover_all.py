@@ -81,6 +81,106 @@ def test_values_and_nulls_that_are_given_go_before_those_that_are_documented(tmp
     assert given["age"]["values"] in (["1", "2"], [1, 2]) and "nullable" not in given["age"]
 
 
+TYPED = pa.table(
+    {
+        "start": ["2024-01-31"],
+        "stop": pa.array(["2024-01-31"]).dictionary_encode(),
+        "ok": ["yes"],
+        "grade": pa.array([1], pa.int8()),
+        "share": [0.5],
+        "day": [date(2024, 1, 31)],
+        "late": [timedelta(seconds=1)],
+        "empty": pa.nulls(1),
+    }
+)
+DAYS = {"type": "datetime", "min": date(2010, 1, 1), "max": date(2026, 9, 30), "resolution": "day"}
+
+
+def test_types_go_before_those_of_a_typed_file(tmp_path: Path) -> None:
+    pq.write_table(TYPED, tmp_path / "t.parquet")
+    (tmp_path / "doc").mkdir()
+    (document := tmp_path / "doc" / "d.csv").write_text("name,type,min,max,values\ngrade,int,0,9,\nok,text,,,a|b\n")
+    types = "start=datetime:2010-01-01:2026-09-30 stop=datetime:2010-01-01:2026-09-30 ok=boolean grade=number:1:6"
+    given = columns(
+        tmp_path / "t.parquet", document=document, types=types + " share=integer day=identifier empty=number"
+    )
+    assert given["start"] == given["stop"] == DAYS and given["ok"] == {"type": "boolean"}
+    assert given["grade"] == {"type": "number", "min": 1.0, "max": 6.0}
+    assert (given["share"]["type"], given["day"], given["empty"]["type"]) == (
+        "integer",
+        {"type": "identifier"},
+        "number",
+    )
+    codes = columns(tmp_path / "t.parquet", types="grade=categorical:1|2 start=categorical:1|2")
+    assert codes["grade"] == {"type": "categorical", "values": [1, 2], "dtype": "int8"}
+    assert codes["start"] == {"type": "categorical", "values": ["1", "2"]}
+
+
+@pytest.mark.parametrize(
+    ("types", "holds"),
+    [
+        ("grade=datetime", "whole numbers"),
+        ("start=integer:0:9", "text"),
+        ("stop=number", "text"),
+        ("share=boolean", "numbers"),
+        ("day=categorical", "dates"),
+        ("late=number", "duration"),
+    ],
+)
+def test_a_type_that_no_run_reads_of_a_file_is_refused(tmp_path: Path, types: str, holds: str) -> None:
+    pq.write_table(TYPED, tmp_path / "t.parquet")
+    with refused(InvalidArgument, f"another type: of {holds}", name="types"):
+        draft(tmp_path / "t.parquet", public_facts=PublicFacts(types=types))
+
+
+def test_text_that_is_documented_as_dates_is_drafted_as_dates(tmp_path: Path) -> None:
+    (tmp_path / "doc").mkdir()
+    (document := tmp_path / "doc" / "d.csv").write_text(
+        "name,type,min,max\nstart,date,2010-01-01,2026-09-30\nstop,Kalender,2010-01-01,2026-09-30\nok,moment,,\n"
+    )
+    pq.write_table(TYPED, tmp_path / "t.parquet")
+    drawn = columns(tmp_path / "t.parquet", document=document)
+    assert drawn["start"] == drawn["stop"] == DAYS
+    assert (drawn["ok"]["type"], drawn["ok"]["resolution"]) == ("datetime", "second")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_text_that_is_drafted_as_dates_is_read_as_dates(tmp_path: Path, ending: str) -> None:
+    table = TYPED.select(["start", "stop"])
+    if ending == "parquet":
+        pq.write_table(table, tmp_path / "t.parquet")
+    else:
+        with pa.ipc.new_file(tmp_path / "t.arrow", table.schema) as file:
+            file.write_table(table)
+    (tmp_path / "doc").mkdir()
+    (document := tmp_path / "doc" / "d.csv").write_text(
+        "name,type,min,max\nstart,date,2010-01-01,2026-09-30\nstop,Datum,2010-01-01,2026-09-30\n"
+    )
+    schema = draft(tmp_path / f"t.{ending}", public_facts=PublicFacts(document=document, name="t"))
+    (tmp_path / "s.yaml").write_text(schema)
+    code, out, _ = run_cli("validate", tmp_path / f"t.{ending}", "--schema", tmp_path / "s.yaml")
+    assert code == 0 and "must lie between 2010-01-01 and 2026-09-30" in " ".join(out.split())
+
+
+def test_documented_bounds_stay_where_the_word_for_the_type_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("rooms,dose,share,customer_id,visits\n")
+    rows = "rooms;Gizmo;1–9\ndose;Gizmo;0-3\nshare;;0.1-0.5\ncustomer_id;Gizmo;1-99999\nvisits;;>= 2000\n"
+    (document := tmp_path / "d.csv").write_text("name;type;range\n" + rows)
+    drawn = columns(tmp_path / "t.csv", document=document)
+    assert drawn == {
+        "rooms": {"type": "integer", "min": 1, "max": 9, "confirm": "TODO"},
+        "dose": {"type": "TODO", "min": 0, "max": 3},
+        "share": {"type": "number", "min": 0.1, "max": 0.5, "confirm": "TODO"},
+        "customer_id": {"type": "identifier", "confirm": "TODO"},
+        "visits": {"type": "integer", "min": 2000, "max": "TODO"},
+    }
+    left = columns(tmp_path / "t.csv", document=document, discover=True)
+    assert left["rooms"] == {"type": "integer", "min": 1, "max": 9}
+    assert left["visits"] == {"type": "integer", "min": 2000, "max": "discover"}
+    text = draft(tmp_path / "t.csv", public_facts=PublicFacts(document=document))
+    assert "min: 0, max: 3 as documented" in text and "suggested, as a count; to take it" in text
+
+
 @pytest.mark.parametrize(
     ("types", "rule"),
     [

@@ -12,9 +12,10 @@ import yaml
 from openpyxl import Workbook
 
 from dpmodels.authoring.ddl import checked
-from dpmodels.authoring.facts import Bound, Facts
+from dpmodels.authoring.facts import Bound, Facts, typed
 from dpmodels.authoring.headings import HEADINGS, MEANT, folded
 from dpmodels.authoring.source import Source, read_source
+from dpmodels.authoring.type_words import KIND_OF, TYPE_WORDS
 from dpmodels.errors import DataError, Unsuitable
 from tests.kit.errors import refused
 from tests.kit.expectations import WRITTEN
@@ -25,6 +26,7 @@ COLUMNS = ("age", "state", "fee", "born")
 
 LAST = Bound(date(2023, 12, 31))
 TWO_DAYS = "bound 1.2.2025, which may be two days: write 2025-02-01 or 2025-01-02"
+TWO_NUMBERS = "bound 60.000, which may be two numbers: write 60 or 60000"
 NO_DAY = "bound 31.13.2023"
 
 
@@ -64,7 +66,7 @@ def test_every_kind_of_document_says_the_same_of_a_column(tmp_path: Path, name: 
         ("x,bool,,yes|no,", Facts(kind="boolean", values=(False, True))),
         ("x,,,a|b|...,", Facts(unread=("values",))),
         ('x,,,"see the manual of the old system, page 3",', Facts(unread=("values",))),
-        ("x,,about ten,,", Facts(unread=("range",))),
+        ("x,,about ten,,", Facts(unread=("range about ten",))),
         ("x,CHAR(1),,Y/N,", Facts(kind="text", values=("Y", "N"))),
         ("x,CHAR(1),,Y=yes; N=no,", Facts(kind="text", values=("Y", "N"))),
         ("x,flag,,Y=yes; N=no,", Facts(kind="boolean", values=(False, True))),
@@ -73,6 +75,29 @@ def test_every_kind_of_document_says_the_same_of_a_column(tmp_path: Path, name: 
         ("x,date,12/31/2023 to 02/02/2024,,", Facts(kind="date", low=LAST, high=Bound(date(2024, 2, 2)))),
         ("x,date,31/12/2023 to 2024-01-01,,", Facts(kind="date", low=LAST, high=Bound(date(2024, 1, 1)))),
         ("x,date,31.13.2023 to 2024-01-01,,", Facts(kind="date", high=Bound(date(2024, 1, 1)), unread=(NO_DAY,))),
+        ("x,Ganzzahl,1–9,,", Facts(kind="integer", low=Bound(1), high=Bound(9))),
+        ("x,int,0 bis 5,,", Facts(kind="integer", low=Bound(0), high=Bound(5))),
+        ("x,int,0 to 5,,", Facts(kind="integer", low=Bound(0), high=Bound(5))),
+        ("x,int,entre 0 et 5,,", Facts(kind="integer", low=Bound(0), high=Bound(5))),
+        ("x,int,[1; 10],,", Facts(kind="integer", low=Bound(1), high=Bound(10))),
+        ('x,number,"[0, 1)",,', Facts(kind="number", low=Bound(0), high=Bound(1, open=True))),
+        ("x,Betrag,>= 0,,", Facts(kind="number", low=Bound(0))),
+        ("x,number,<= 100,,", Facts(kind="number", high=Bound(100))),
+        ("x,number,> 0 and <= 100,,", Facts(kind="number", low=Bound(0, open=True), high=Bound(100))),
+        ("x,number,>= 0 >= 1,,", Facts(kind="number", unread=("range >= 0 >= 1",))),
+        ("x,int,,>= 3,", Facts(kind="integer", low=Bound(3))),
+        ('x,Dezimal,"0-60000,5",,', Facts(kind="number", low=Bound(0), high=Bound(60000.5))),
+        ('x,number,"-1.234,5 bis 1.000.000",,', Facts(kind="number", low=Bound(-1234.5), high=Bound(1000000))),
+        ("x,Ganzzahl,0 bis 60.000,,", Facts(kind="integer", low=Bound(0), unread=(TWO_NUMBERS,))),
+        ("x,Betrag,0 bis 60.000,,", Facts(kind="number", low=Bound(0), unread=(TWO_NUMBERS,))),
+        ("x,,0 bis 60.000,,", Facts(low=Bound(0), unread=(TWO_NUMBERS,))),
+        ("x,number,1.5 to 36.525,,", Facts(kind="number", low=Bound(1.5), high=Bound(36.525))),
+        ("x,number,0 to 0.125,,", Facts(kind="number", low=Bound(0), high=Bound(0.125))),
+        ("x,text,,card/cash/direct_debit,", Facts(kind="text", values=("card", "cash", "direct_debit"))),
+        ("x,text,,see http://a.b/c,", Facts(kind="text", unread=("values",))),
+        ("x,date,,31/12/2023,", Facts(kind="date", unread=("values",))),
+        ("x,Geometrie,1-9,,", Facts(low=Bound(1), high=Bound(9), unread=("type Geometrie",))),
+        ("x,Short Text,,,", Facts(kind="text")),
         ("x,whole number,,,", Facts(kind="integer")),
         ("x,Whole Numbers,,,", Facts(kind="integer")),
         ('x,code,,"1 = a, 2 = b",', Facts(kind="category", values=(1, 2))),
@@ -148,9 +173,21 @@ def test_no_heading_means_two_things_and_the_page_lists_all() -> None:
     words = {meaning: [folded(word) for word in listed.split()] for meaning, listed in HEADINGS.items()}
     assert sum(len(set(each)) for each in words.values()) == len(MEANT)
     page = Path("docs/schema.md").read_text().partition("## From documentation")[2].partition("\n## ")[0]
-    rows = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", page, re.MULTILINE))
-    shown = {meaning: [word.replace(" ", "_") for word in cell.split(", ")] for meaning, cell in rows.items()}
-    assert shown == {meaning: listed.split() for meaning, listed in HEADINGS.items()}
+    for heading, words_of in (("Headings of a data dictionary", HEADINGS), ("Words for types", TYPE_WORDS)):
+        table = page.partition(f"| {heading} |")[2].partition("\n\n")[0]
+        rows = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", table, re.MULTILINE))
+        shown = {meaning: [word.replace(" ", "_") for word in cell.split(", ")] for meaning, cell in rows.items()}
+        assert shown == {meaning: listed.split() for meaning, listed in words_of.items()}
+    assert all(line.startswith("|") for line in page[page.index("| Says |") :].splitlines() if line)
+
+
+def test_no_type_means_two_kinds_and_each_is_read_as_people_write_it() -> None:
+    letters = [{folded(word).replace("_", "") for word in words.split()} for words in TYPE_WORDS.values()]
+    assert sum(map(len, letters)) == len(KIND_OF)
+    for kind, words in TYPE_WORDS.items():
+        for word in words.split():
+            for written in (word, word.replace("_", " ").upper(), word.replace("_", "/")):
+                assert typed(written) == Facts(kind=kind), written
 
 
 def test_documented_names_that_the_data_lacks_are_said_and_those_that_stand_there_twice(tmp_path: Path) -> None:
