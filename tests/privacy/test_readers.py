@@ -241,5 +241,5 @@ def test_every_reader_is_tried() -> None:
     """Whoever adds a suffix that is read adds it here."""
     assert {Path(name).suffix for name in NAMES} == {
         ".parquet", ".csv", ".tsv", ".gz", ".jsonl", ".arrow", ".npz", ".png", ".safetensors", ".yaml", ".yml", ".sql",
-        ".json", ".pem", "",
+        ".json", ".pem", ".xlsx", "",
     }  # fmt: skip
