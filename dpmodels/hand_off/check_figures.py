@@ -121,7 +121,7 @@ def _is_rated(rates: Facts, target: Facts, taken: int) -> bool:
     synthetic, drawn_rates = target["synthetic"][taken], rates["synthetic"]
     return (
         rates["within"] == [rate_within(*one) for one in figures]
-        and abs(sum(rates["share"]) - 1) <= len(figures) * ROUNDED_SHARE
+        and abs(sum(rates["share"]) - any(rates["share"])) <= len(figures) * ROUNDED_SHARE  # none: of earlier versions
         and abs(whole - target["released"][taken])
         <= ROUNDED_SHARE + MOST_OFF * (noise + target["released_stddev"][taken])
         and min(drawn_rates) - DRAWN_APART <= synthetic <= max(drawn_rates) + DRAWN_APART

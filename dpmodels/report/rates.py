@@ -52,7 +52,8 @@ def _rates(moments: Moments, look: NoisySum, total: Floats, place: Mapping[str, 
         if name in place and group.any():
             rates = _in_groups(group, taken, released[:, cells], drawn[:, cells], look.noise_stddev / moments.one_way)
             labels = group_labels(other, group[partition.merge[index]])
-            columns.append({"column": place[name], "labels": labels, **rates})
+            if any(rates["share"]):  # noise may leave no group a record
+                columns.append({"column": place[name], "labels": labels, **rates})
     return {"target": place[target], "class": names_of_classes[taken], "columns": columns} if columns else None
 
 
@@ -88,7 +89,7 @@ def _in_groups(group: Whole, taken: int, released: Floats, drawn: Floats, noise:
     steps = noise * np.sqrt(np.bincount(group) * ((1 - rate) ** 2 + (classes - 1) * rate**2))
     stddev = np.minimum(steps / known, 1.0)
     synthetic = np.clip(sums[1][taken] / np.maximum(of_drawn, 1e-300), 0.0, 1.0)
-    facts = {"released": rate, "stddev": stddev, "synthetic": synthetic, "share": whole / max(whole.sum(), 1.0)}
+    facts = {"released": rate, "stddev": stddev, "synthetic": synthetic, "share": whole / (whole.sum() or 1.0)}
     listed = {name: (np.round(each, DIGITS) + 0.0).tolist() for name, each in facts.items()}
     figures = zip(listed["released"], listed["stddev"], listed["synthetic"], strict=True)
     return {**listed, "within": [rate_within(*each) for each in figures]}

@@ -86,3 +86,11 @@ def test_of_two_classes_the_rarer_is_stated_and_of_more_the_largest() -> None:
         total = embedding.lattice_sum(Codec(schema).encode(pa.table({"a": a, "b": b, "t": drawn}))).numpy()
         rates = rates_of(["a", "b", "t"], [NoisySum(total, 1.0, embedding)], [total.astype(np.float64)])
         assert rates is not None and rates["class"] == expected
+
+
+def test_a_column_of_which_noise_leaves_no_group_a_record_has_no_rates() -> None:
+    blocks = summed(rows()).reshape(EMBEDDING.partition.classes, -1).copy()
+    begin, end = EMBEDDING.partition.offsets[1:3]
+    blocks[:, begin:end] = -(2**14)
+    rates = rates_of(NAMES, [NoisySum(blocks.ravel(), 1.0, EMBEDDING)], [summed(rows(1)).astype(np.float64)])
+    assert rates is not None and [NAMES[one["column"]] for one in rates["columns"]] == ["n"]
