@@ -18,6 +18,7 @@ from dpmodels.releases.contract import Contract
 from dpmodels.releases.discoveries import discovered_keys
 from dpmodels.report.bins import written
 from dpmodels.report.largest import MOST_ASSUMED, NARROWER, ZEROS_APART, crowd_of, warning
+from dpmodels.statistics.normal import NORMAL_95
 
 Facts = Mapping[str, Any]
 FIGURES = ("mean", "total", "p99")
@@ -36,9 +37,8 @@ CUT = (
 )
 ALSO = "Also, "
 FAR_AWAY = (
-    "the error stated of its mean, {error}, holds where its values thin out towards the bounds; where a few lie far "
-    "away from the others, which noise would hide, its mean lies anywhere from {low} to {high}, and not at about "
-    "{mean}."
+    "its mean is about {mean}, within {within}, where its values thin out towards the bounds; where a few lie far away "
+    "from the others, which noise would hide, it may be anywhere from {low} to {high}."
 )
 ONE_CELL = "how its values lie in one wide cell decides its mean and its total: use neither."
 MOST_OF_MEAN = 0.25
@@ -142,8 +142,8 @@ def doubt(column: Modelled, errors: Facts) -> Doubt | None:
             return Doubt(FIGURES, f"{sentence} {ALSO}{quantile}")
         return Doubt(FIGURES[:2], sentence)
     if unseen.get("far"):
-        (low, high), error = map(short, unseen["means"]), short(mean["expected_error"])
-        sentence = FAR_AWAY.format(mean=stated, error=error, low=low, high=high)
+        (low, high), within = map(short, unseen["means"]), short(NORMAL_95 * mean["expected_error"])
+        sentence = FAR_AWAY.format(mean=stated, within=within, low=low, high=high)
         return Doubt(FIGURES[2:], f"{sentence} {ALSO}{quantile}") if quantile else Doubt((), sentence)
     return Doubt(FIGURES[2:], quantile) if quantile else None
 

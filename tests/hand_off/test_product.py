@@ -290,9 +290,8 @@ def test_a_client_that_was_dropped_for_a_reason_of_its_own_is_a_fault(tmp_path: 
 
 def test_sentences_of_a_warning_are_known_by_their_words_and_not_by_their_figures() -> None:
     far = (
-        "The error stated of its mean, 2.1, holds where its values thin out towards the bounds; where a few lie far "
-        "away from the others, which noise would hide, its mean lies anywhere from -1.5e+4 to 320, and not at about "
-        "250."
+        "Its mean is about 250, within 2.1, where its values thin out towards the bounds; where a few lie far away "
+        "from the others, which noise would hide, it may be anywhere from -1.5e+4 to 320."
     )
     advice = "For the next release, declare zero_inflated: true (where many of them are exactly 0) or spend more."
     assert is_warning(f"{far} {advice}") and is_warning(far.replace("2.1", "999"))

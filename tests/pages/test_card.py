@@ -12,8 +12,8 @@ from dpmodels.report.terms import ROWS_ALONE
 from tests.hand_off.make_golden import GOLDEN
 
 FAR = (
-    "The error stated of its mean, 2.1, holds where its values thin out towards the bounds; where a few lie far away "
-    "from the others, which noise would hide, its mean lies anywhere from 248 to 320, and not at about 250."
+    "Its mean is about 250, within 2.1, where its values thin out towards the bounds; where a few lie far away "
+    "from the others, which noise would hide, it may be anywhere from 248 to 320."
 )
 ADVICE = "For the next release, declare narrower public bounds or spend more."
 
