@@ -39,10 +39,7 @@ def counting(rates: Facts) -> list[int]:
 
 def spread_of(rates: Facts) -> float:
     """Return by how much the rates of the groups that count differ, as released or in the synthetic rows: the less."""
-    spreads = [
-        [one[index] for index in counting(rates)]
-        for one in (rates["released"], rates.get("synthetic", rates["released"]))
-    ]
+    spreads = [[one[index] for index in counting(rates)] for one in (rates["released"], rates["synthetic"])]
     return min(max(one, default=0.0) - min(one, default=0.0) for one in spreads)
 
 

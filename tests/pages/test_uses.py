@@ -146,14 +146,15 @@ def test_a_relation_whose_categories_are_judged_together_is_to_be_used_with_care
     assert "kept as a whole, though not for every single category: a with product" in said(sorted_pairs.care)
     assert "how single categories of product differ in another column: they" in said(sorted_pairs.never)
     groups: dict[str, Any] = {"column": 1, "labels": [[name] for name in "vwxyz"], "released": [0.5] * 5}
-    groups |= {"stddev": [0.1] * 5, "share": [0.2] * 5, "within": [0.1] * 5}
+    groups |= {"synthetic": [0.5] * 5, "stddev": [0.1] * 5, "share": [0.2] * 5, "within": [0.1] * 5}
     by_each = uses({**facts, "rates": {"target": 0, "class": "b", "columns": [groups]}})
     assert by_each is not None and "differ in another column, but in rates of the target: they" in said(by_each.never)
 
 
 def test_columns_whose_categories_are_joined_to_groups_are_named() -> None:
     columns = [column("a", 0.01), column("ward", 0.01), column("age", 0.01, ordered=True, quantiles_within=0.01)]
-    groups, figures = [["w1"], ["w2", "w3"]], {name: [0.1, 0.1] for name in ("released", "stddev", "share", "within")}
+    groups, names = [["w1"], ["w2", "w3"]], ("released", "synthetic", "stddev", "share", "within")
+    figures = {name: [0.1, 0.1] for name in names}
     rates = {"target": 0, "class": "b", "columns": [{"column": one, "labels": groups, **figures} for one in (1, 2)]}
     sorted_rates = uses({**report(*columns), "rates": rates})
     assert sorted_rates is not None and "how single categories of ward differ in another" in said(sorted_rates.never)
