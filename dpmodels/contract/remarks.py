@@ -10,11 +10,11 @@ import numpy as np
 from dpmodels.contract.columns import Datetime, Derived, Identifier, Integer, Number, computed
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.derivation.bounds import unseen_bounds
-from dpmodels.contract.formula import moment_of, names_in
+from dpmodels.contract.formula import names_in
 from dpmodels.namable import is_namable
 from dpmodels.privacy import PrivacyUnit
 
-OF_ROWS, OF_COMPUTED = ": all figures are of ", ": what those columns are warned of "
+OF_ROWS = ": all figures are of "
 FIRST_ROWS = (
     f"only the first row of each user is used{OF_ROWS}these rows. In the schema, `max_rows: N` under "
     "`unit` has the first N used, under more noise"
@@ -23,14 +23,6 @@ MORE_ROWS = f"only the first {{rows:,}} rows of each user are used{OF_ROWS}these
 LEFT_OUT = (
     "rows in which {names} holds what the schema does not take are left out before anything is measured "
     f"(`outside: reject-row`){OF_ROWS}the rows that remain"
-)
-COMPUTED_DATES = (
-    f"of {{names}}, computed from other columns, no error is stated{OF_COMPUTED}counts here too, and a day that many "
-    "rows share loses most of them to the days beside it"
-)
-COMPUTED = (
-    f"of {{names}}, computed from other columns, no error is stated{OF_COMPUTED}counts here too, "
-    "and a difference or a product of two may be off by far more than either"
 )
 MAY_REPEAT = (
     "the unit is one record, and identifier {names} is left out: each row is hidden alone, so a person whom it names "
@@ -156,13 +148,8 @@ def is_declared(remark: str, bound: bool = False) -> bool:
 
 
 def of_figures(remark: str) -> str:
-    """Return what a remark says of all figures of a report: of which rows they are, or of which columns; or nothing."""
-    return next((remark.partition(mark)[0] for mark in (OF_ROWS, OF_COMPUTED) if mark in remark), "")
-
-
-def computed_in(remark: str) -> str:
-    """Return the names of the columns that a remark calls computed from others; empty of other remarks."""
-    return of_figures(remark).removeprefix("of ").partition(", computed from")[0] if OF_COMPUTED in remark else ""
+    """Return of which rows all figures of a report are, as a remark says; or nothing."""
+    return remark.partition(OF_ROWS)[0] if OF_ROWS in remark else ""
 
 
 def is_of_dates(remark: str) -> bool:
@@ -181,11 +168,6 @@ def _further(columns: Mapping[str, Any], unit: PrivacyUnit) -> Iterator[str]:
         yield MORE_ROWS.format(rows=unit.max_rows)
     if left_out := [name for name, column in columns.items() if getattr(column, "outside", "") == "reject-row"]:
         yield LEFT_OUT.format(names=_list(left_out, "or"))
-    formulas = {name: column.formula for name, column in columns.items() if isinstance(column, Derived)}
-    reckoned = {name: moment_of(formula, columns) is not None for name, formula in formulas.items() if formula}
-    for are_dates, words in ((False, COMPUTED), (True, COMPUTED_DATES)):
-        if names := [name for name, is_date in reckoned.items() if is_date == are_dates]:
-            yield words.format(names=_list(names, "and"))
 
 
 def _list(names: list[str], word: str) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpmodels.contract.federation import Federation
 from dpmodels.contract.schema import Schema
-from dpmodels.hand_off.check_columns import are_columns, are_groups
+from dpmodels.hand_off.check_columns import are_columns, are_derived, are_groups
 from dpmodels.hand_off.check_figures import FIGURES_OF_A_RATE, impossible
 from dpmodels.hand_off.check_figures import SHARES_OF_A_PAIR as SHARES
 from dpmodels.hand_off.check_maker import is_later
@@ -33,17 +33,8 @@ LONGEST = 1000
 """Letters of a sentence that nacre writes with figures in it."""
 SHARED = {"format", "about", "data_set", "method", "privacy", "hashes", "not_promised", "drowned", "cautions"}
 TABLE = SHARED - {"about"} | {"rows_are", "noise_stddev", "synthetic_rows", "released_records", "columns", "pairs"}
-TABLE |= {
-    "released_noise_stddev",
-    "fit",
-    "sample_sheet",
-    "sample_classes",
-    "charged",
-    "gate",
-    "map",
-    "headline",
-    "rates",
-}
+TABLE |= {"released_noise_stddev", "fit", "sample_sheet", "sample_classes", "charged", "gate", "map", "headline"}
+TABLE |= {"rates", "derived"}
 EMBEDDED = SHARED | {"documents", "dim", "candidates", "candidates_chosen", "policy", "map", "map_explains", "clusters"}
 EMBEDDED |= {"headline"}
 FEDERATED = SHARED | {"unprotected", "trust", "sizes_are_public", "compared", "clients", "public_records", "classes"}
@@ -119,6 +110,7 @@ def _of_table(report: Facts, contract: Contract, manifest: Manifest) -> Iterator
         "cautions": are_cautions(report.get("cautions"), contract),
         "drowned": _is_drowned(report, [drowned([], 0, 1), lost_in_noise(0)]),
         "columns": are_columns(report["columns"], table, contract, is_later(manifest.nacre_version)),
+        "derived": are_derived(report, contract),
         "fit": _are_looks(report["fit"], manifest),
         "charged": _are_scores(report["charged"], contract, table),
         "noise_stddev": _are_noises(report["noise_stddev"], contract, manifest),

@@ -82,7 +82,7 @@ def render(facts: Mapping[str, Any]) -> str:
     if "about" in facts:
         return render_facts(facts, _privacy_in_words(facts["privacy"], None))
     numbers = [number_row(one) for one in facts["columns"] if "mean" in one]
-    tables, pairs, small = strip(multiples(facts["columns"]), pairs_figure(facts))
+    tables, pairs, small = strip(multiples([*facts["columns"], *facts.get("derived", ())]), pairs_figure(facts))
     return render_page(
         "report.html",
         report=facts,

@@ -1,11 +1,12 @@
 """What synthetic rows may be used for, with care, or not at all, by the bounds that their report states."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpmodels.contract.remarks import FIRST_ROWS, computed_in, dates_of
+from dpmodels.contract.remarks import FIRST_ROWS, dates_of
 from dpmodels.pages.glance import (
     error_of,
     likely_error,
@@ -31,6 +32,7 @@ EVERY_ROW = "must hold in every row"
 """What the gate says of a rule of a row."""
 ZERO, STATES = "exactly 0", ("exactly 0", "null")
 """How a report calls values that are none of an interval."""
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
 MOSTLY = 0.5
 """Part of the rows that have another value than 0 below which these are looked at by themselves."""
 MOST_NAMED = 8
@@ -97,6 +99,7 @@ def uses(report: Facts) -> Uses | None:
         return None
     resolved = [one for one in reversed(columns) if not unresolved(one)]
     errors = {one["name"]: _error(one) for one in resolved if not is_mostly_empty(one)}
+    errors = _with_derived(errors, report.get("derived", ()))
     known = Known(report, errors, _pairs(report), relations(report), likely_relations(report))
     brief, whole = (_sorted(one, columns) for one in (known, replace(known, names_all=True)))
     return replace(brief, whole=_abridged(brief, whole))
@@ -120,6 +123,14 @@ def _error(column: Facts) -> float:
     """
     least = math.nextafter(CLOSE, 1) if column.get("discovered_bounds") else 0.0
     return max(likely_error(column), rank_error(column) if column["ordered"] else 0.0, least)
+
+
+def _with_derived(errors: Mapping[str, float], derived: Sequence[Facts]) -> dict[str, float]:
+    """Add the columns that follow from one whose error holds for them; the worst are last."""
+    keys = ("shares_within", "quantiles_within")
+    known = {one["name"]: float(one[key]) for one in derived for key in keys if key in one}
+    every = {**errors, **known}
+    return {name: every[name] for name in sorted(every, key=every.__getitem__)}
 
 
 def _pairs(report: Facts) -> dict[tuple[int, int], float]:
@@ -175,8 +186,9 @@ def _with_care(known: Known) -> Iterator[str]:
     if weaker := [one for one in known.relations.values() if one.is_certain and not one.is_kept]:
         said = "relations that are there for certain, and weaker in these rows than as released"
         yield f"{said}: {known.strongest(weaker)}"
-    if reckoned := [*filter(None, map(computed_in, known.report.get("cautions", ())))]:
-        yield f"questions about {' and '.join(reckoned)}, computed from other columns: no error of them is known"
+    derived = known.report.get("derived", ())
+    if reckoned := [one["name"] for one in derived if one["name"] not in known.errors]:
+        yield f"questions about {known.named(reckoned)}, which follow from other columns: no error of them is known"
     if moved := farther(known.report, MOVED):
         has_rules = any(EVERY_ROW in one["rule"] for one in known.report.get("gate", ()))
         by = "rules of the schema have" if has_rules else "the fit has"
@@ -214,6 +226,8 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
         but = ", but in rates of the target" if report.get("rates") and not _joined_in_rates(report) else ""
         of = known.named(joined)
         yield f"how single categories of {of} differ in another column{but}: they are judged all together, or in groups"
+    if days := [one["name"] for one in report.get("derived", ()) if DAY.match(one["labels"][0])]:
+        yield f"how many rows share a day of {known.named(days)}, which follow from others: they spread over other days"
     for one in columns:
         if gone := absent(one):
             yield f"whether {one['name']} is ever {known.named(gone, MOST_ABSENT)}: no row has it, which noise may do"

@@ -13,6 +13,8 @@ import numpy as np
 
 from dpmodels.accounting.events import Event
 from dpmodels.arrays import Floats
+from dpmodels.codec.encode import Records
+from dpmodels.codec.flat import weights_of
 from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.contract.schema import Schema
 from dpmodels.methods.parts.marginals import Marginals
@@ -21,6 +23,7 @@ from dpmodels.releases.plan import Line
 from dpmodels.releases.steps import NoisySum
 from dpmodels.report.axis import axis_of
 from dpmodels.report.bins import Bins, CellTally
+from dpmodels.report.derived import derived_facts
 from dpmodels.report.fidelity import (
     NORMAL_95,
     Measured,
@@ -33,7 +36,8 @@ from dpmodels.report.fidelity import (
 )
 from dpmodels.report.largest import counted_together, largest_cell
 from dpmodels.report.numbers import errors_of
-from dpmodels.report.pairs import pair_facts, pairs_of
+from dpmodels.report.pair import Pair
+from dpmodels.report.pairs import Places, pair_facts, pairs_of
 from dpmodels.report.ranks import rank_distances
 from dpmodels.report.rates import rates_of
 from dpmodels.report.sheet import Sheet
@@ -68,6 +72,8 @@ def summarise(
     summed = Summed.of(line, measured.sums, first)
     fit = compare_with_release(line, measured.sums, summed)
     lost = drowned(_deciding(line, fit), marginals.records if marginals else None, measured.least_units)
+    columns, overview = _columns(line, marginals, tally), _overview(line.contract, tally)
+    pairs = pairs_of(list(overview.modelled), measured.sums, summed.totals)
     return {
         **terms_of_table(line, release_sha256, release.entry, charged),
         **({"drowned": lost} if lost else {}),
@@ -75,20 +81,24 @@ def summarise(
         **({"released_noise_stddev": dict(measured.released_noise)} if measured.released_noise else {}),
         "synthetic_rows": tally.rows,
         "released_records": marginals.records if marginals else None,
-        "columns": [
-            table_of_column(line.contract, name)
-            | with_cut(
-                column_facts(name, column, cells / max(tally.rows, 1), marginals, line.measurement), column, line
-            )
-            for (name, column), cells in zip(tally.codec.columns.items(), tally.cells, strict=True)
-        ],
-        "pairs": _pairs(marginals, overview := _overview(line.contract, tally), measured.sums, summed),
+        "columns": columns,
+        **_derived(line.contract, tally, first, columns, pairs),
+        "pairs": _pairs(marginals, overview, pairs),
         **_rates(overview, measured.sums, summed),
         "fit": _looks(line, fit),
         **_sheet(line.contract, first),
         "charged": charged,
         "gate": gate,
     }
+
+
+def _columns(line: Line, marginals: Marginals | None, tally: CellTally) -> list[dict[str, Any]]:
+    """Describe every column that was measured, in the order of the schema."""
+    return [
+        table_of_column(line.contract, name)
+        | with_cut(column_facts(name, column, cells / max(tally.rows, 1), marginals, line.measurement), column, line)
+        for (name, column), cells in zip(tally.codec.columns.items(), tally.cells, strict=True)
+    ]
 
 
 def _deciding(line: Line, fit: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -191,16 +201,14 @@ def _rates(schema: Schema, sums: Sequence[NoisySum], summed: Summed) -> dict[str
     return {"rates": rates} if rates else {}
 
 
-def _pairs(
-    marginals: Marginals | None, schema: Schema, sums: Sequence[NoisySum], summed: Summed
-) -> dict[str, Any] | None:
+def _pairs(marginals: Marginals | None, schema: Schema, pairs: Mapping[Places, Pair]) -> dict[str, Any] | None:
     """Say how far off the share of one pair of cells of two columns is on average, and how far every two columns."""
     if marginals is None or marginals.pair_stddev is None or marginals.pair_cells is None:
         return None
     error = HALF_NORMAL * marginals.pair_stddev / marginals.records
     cells = {"expected_error_of_a_share": round(error, 8), "cells_of_a_column": round(marginals.pair_cells, 1)}
     target = {} if schema.target_index is None else {"target": schema.target_index}
-    return cells | target | pair_facts(pairs_of(list(schema.modelled), sums, summed.totals))
+    return cells | target | pair_facts(pairs)
 
 
 def table_of_column(contract: Contract, name: str) -> dict[str, str]:
@@ -211,6 +219,21 @@ def table_of_column(contract: Contract, name: str) -> dict[str, str]:
     if contract.users:
         return {"table": "children" if name in table_of(contract).children.columns else "parents"}
     return {}
+
+
+def _derived(
+    contract: Contract,
+    tally: CellTally,
+    first: Sequence[Any],
+    columns: Sequence[dict[str, Any]],
+    pairs: Mapping[Places, Pair],
+) -> dict[str, Any]:
+    """Describe the columns of a table that follow from others, by the first synthetic rows; trees.py has others."""
+    if not contract.is_table or not first or not (derived := table_of(contract).flat.derived):
+        return {}
+    records = Records.concat(first)
+    facts = derived_facts(derived, tally.codec, records, columns, weights_of(contract, records), pairs)
+    return {"derived": [table_of_column(contract, one["name"]) | one for one in facts]} if facts else {}
 
 
 def _overview(contract: Contract, tally: CellTally) -> Schema:

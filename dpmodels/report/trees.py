@@ -3,17 +3,20 @@
 Privacy: post-processing of what was released, the synthetic rows and public parameters.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 
+from dpmodels.codec.encode import Codec
 from dpmodels.codec.tree import TreeRecords
+from dpmodels.contract.derivation.derived import Derived
 from dpmodels.methods.parts.marginals import Marginals
 from dpmodels.methods.registry import create
 from dpmodels.methods.tables.tree import NacreTree
 from dpmodels.releases.contract import tree_of
 from dpmodels.report.bins import CellTally
+from dpmodels.report.derived import derived_facts
 from dpmodels.report.fidelity import Measured
 from dpmodels.report.report import column_facts, with_cut
 
@@ -47,11 +50,14 @@ class TreeTally(CellTally):
                 tally.join(other.below[name])
 
 
-def facts_of_tables(measured: Measured, tally: TreeTally) -> dict[str, Any]:
-    """Describe the columns of every table; of those below the root, shares are of the units that have rows there."""
+def facts_of_tables(measured: Measured, first: Sequence[Any], tally: TreeTally) -> dict[str, Any]:
+    """Describe the columns of every table; of those below the root, shares are of the units that have rows there.
+
+    Those that follow from others are described by the ``first`` synthetic units.
+    """
     line = measured.release.line
     tree = tree_of(line.contract)
-    columns = []
+    columns, derived = list[dict[str, Any]](), list[dict[str, Any]]()
     for name in tree.measured:
         here, marginals = tally if name == tally.root else tally.below[name], tally.marginals[name]
         cells = dict(zip(here.codec.columns, here.cells, strict=True))
@@ -60,4 +66,16 @@ def facts_of_tables(measured: Measured, tally: TreeTally) -> dict[str, Any]:
             shares = cells[key] / (here.rows or 1)
             facts = column_facts(key, column, np.asarray(shares), marginals, line.measurement)
             columns.append({"table": name} | with_cut(facts, column, line))
-    return {"columns": columns}
+        made = _derived(tree.schema_of(name).derived, here.codec, name, first, columns)
+        derived += [{"table": name} | one for one in made]
+    return {"columns": columns, **({"derived": derived} if derived else {})}
+
+
+def _derived(
+    derived: Mapping[str, Derived], codec: Codec, table: str, first: Sequence[Any], columns: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Describe the derived columns of a table, each unit weighing one."""
+    if not derived or not first:
+        return []
+    units = TreeRecords.concat(first)
+    return derived_facts(derived, codec, units.flat(table), columns, 1.0 / units.shares[table])

@@ -16,9 +16,12 @@ CLOSE = 0.05
 """Distance up to which a column, or two columns together, are counted among those that are close."""
 MOST_NAMED = 3
 """Columns that a sentence names."""
+LISTS = ("columns", "derived")
+"""Where a report has columns."""
 FIGURES = {"mean": "mean", "total": "total", "p99": "99 % quantile"}
 PAIR = "pair"
 UNKNOWN = "not counted by itself: how close it is, is not known"
+DERIVED = "follows from {}: how close it is, is not known"
 UNRESOLVED = "not resolved: see its warning"
 LOST = "Hardly anything that was released stands out of its noise: do not rely on these rows."
 LOST_DOCUMENTS = "Hardly anything that was released stands out of its noise: the places of these documents say little."
@@ -28,12 +31,14 @@ NOT_CLOSELY = "The rows do not follow what was released as closely as its noise 
 
 def judged(facts: Facts) -> dict[str, Any]:
     """Add to the facts of a report on synthetic rows the verdict of each column, and the headline."""
-    columns = [{**one, "verdict": verdict(one)} for one in facts["columns"]]
-    return {**facts, "headline": headline(facts), "columns": columns}
+    lists = {key: [{**one, "verdict": verdict(one)} for one in facts[key]] for key in LISTS if key in facts}
+    return {**facts, "headline": headline(facts), **lists}
 
 
 def verdict(column: Facts) -> str:
     """Say in a few words how close the synthetic values of a column are to be expected, and what not to use of it."""
+    if "follows" in column:
+        return _verdict_of_derived(column)
     if "released" not in column:
         return UNKNOWN
     doubted = [FIGURES[name] for name in column.get("avoid", ())]
@@ -44,6 +49,16 @@ def verdict(column: Facts) -> str:
     quantiles = f"quantiles within {percent_up(rank_error(column))}" if column["ordered"] else ""
     close = ", ".join(filter(None, [quantiles, shares if cells != 1 else ""]))
     return "; ".join([UNRESOLVED if unresolved(column) else close, *use_no])
+
+
+def _verdict_of_derived(column: Facts) -> str:
+    """Say how close the values of a column are to be expected that follows from others."""
+    close = {key: column[f"{key}_within"] for key in ("shares", "quantiles") if f"{key}_within" in column}
+    of_one = [
+        f"{key} within {percent_up(error)}, as of {listed(column['follows'], MOST_NAMED)}"
+        for key, error in close.items()
+    ]
+    return of_one[0] if of_one else DERIVED.format(listed(column["follows"], MOST_NAMED))
 
 
 def headline(facts: Facts) -> str:

@@ -128,7 +128,7 @@ def file_check(contract: Tree, rows: int | None, batch_rows: int, measured: Meas
 
 def further_facts(measured: Measured, first: Sequence[Any], tally: Any) -> dict[str, Any]:
     """Return what was released of every table, beside what the synthetic rows hold."""
-    return facts_of_tables(measured, tally)
+    return facts_of_tables(measured, first, tally)
 
 
 def caution_of_rules(model: Any, rows: int, seed: int) -> str:

@@ -1,0 +1,236 @@
+"""What a report says of derived columns: their synthetic values, and within what they are where that is known.
+
+A derived column is never measured. What it is in the synthetic rows follows from those. How far that is from the real
+table follows from the one column that it is looked up by, or whose order its formula keeps (derivation/monotone.py);
+of a formula of two columns, from what these are within together, as benchmarks.derived measures.
+
+Privacy: post-processing of the synthetic rows, the public schema, and what a report says of other columns.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dpmodels.arrays import Floats, Whole
+from dpmodels.codec.convert import as_numbers, decode_column, plain
+from dpmodels.codec.derive import derive
+from dpmodels.codec.encode import Codec, Records
+from dpmodels.contract.columns import Datetime, Number
+from dpmodels.contract.derivation.derived import Derived
+from dpmodels.contract.derivation.monotone import is_monotone
+from dpmodels.contract.derivation.reach import reach
+from dpmodels.contract.formula import is_whole, moment_of
+from dpmodels.generators.ends import steps_at
+from dpmodels.pages.glance import likely_error, likely_of_pair, rank_error, unresolved
+from dpmodels.report.axis import FEW, axis_of
+from dpmodels.report.bins import MOST, Bins
+from dpmodels.report.pair import Pair
+from dpmodels.report.within import DIGITS
+
+Facts = dict[str, Any]
+Interval = Number | Datetime
+IN_GROUPS = "rank_distance_in_groups"
+"""What a report calls by how much quantiles may move in groups of two columns."""
+MOST_IN_GROUPS = 0.1
+"""Beyond it the values within a group decide what a formula gives, and no error of it is stated."""
+MOST_POINTS = 2**40
+"""Values that a drawing tells apart; beyond them a number is taken to be a real one."""
+
+
+def derived_facts(
+    derived: Mapping[str, Derived],
+    codec: Codec,
+    records: Records,
+    columns: Sequence[Facts],
+    weights: Floats | None = None,
+    pairs: Mapping[tuple[int, int], Pair] = MappingProxyType({}),
+) -> list[Facts]:
+    """Describe the derived columns of a table, as a report describes its others.
+
+    Args:
+        derived: the columns by name; those that follow from a key are left out, as it is made up.
+        codec: of the columns that they follow from.
+        records: synthetic rows.
+        columns: what the report says of the columns that were measured.
+        weights: of the rows, where they are not all alike. Shape: [B].
+        pairs: every two columns that were counted together, by their places among ``columns``.
+    """
+    places = {name: place for place, name in enumerate(codec.columns)}
+    distances = [[*two, *pair.figures] for two, pair in pairs.items()]
+    facts = list[Facts]()
+    for name, column in derived.items():
+        if not len(records) or not {*column.operands} <= {*places}:
+            continue
+        operands = {
+            one: decode_column(codec.columns[one], records.states[:, places[one]], records.values[:, places[one]])
+            for one in column.operands
+        }
+        values = derive(column, codec.columns, pa.RecordBatch.from_pydict(operands))
+        weight = np.ones(len(values)) if weights is None else weights
+        about = {"name": name, "type": "derived", "follows": [*column.operands]}
+        shown = _shown(column, codec.columns, values, weight)
+        apart = {} if weights is not None else _apart(column, codec, records, operands, pairs)
+        facts.append(about | shown | apart | known_within(column, columns, distances, apart.get(IN_GROUPS)))
+    return facts
+
+
+def known_within(
+    column: Derived, columns: Sequence[Mapping[str, Any]], distances: Sequence[Sequence[float]], in_groups: float | None
+) -> dict[str, float]:
+    """Return what the shares, or quantiles, of a derived column are within; nothing where that is not known.
+
+    Of one column that it is looked up by, the shares hold; of one whose order its formula keeps, the quantiles. Of two
+    columns it is what they are within together, in groups, and how far its values may move within these groups.
+
+    Args:
+        column: what it follows from.
+        columns: what a report says of the columns that were measured.
+        distances: of every two columns, as a report lists them.
+        in_groups: how far quantiles may move in groups of two columns; None where that was not looked at.
+    """
+    place = {one["name"]: index for index, one in enumerate(columns)}
+    if not {*column.operands} <= {*place}:
+        return {}
+    operands = [columns[place[name]] for name in column.operands]
+    if any("released" not in one or unresolved(one) for one in operands):
+        return {}
+    if len(operands) == 1:
+        if column.values is not None:
+            return {"shares_within": likely_error(operands[0])}
+        return {"quantiles_within": rank_error(operands[0])} if is_monotone(str(column.formula)) else {}
+    together = sorted(place[name] for name in column.operands)
+    of_pair = [likely_of_pair(figures) for *places, figures in _split(distances) if places == together]
+    if not of_pair or in_groups is None or in_groups > MOST_IN_GROUPS:
+        return {}
+    return {"quantiles_within": round(min(1.0, of_pair[0] + in_groups), DIGITS)}
+
+
+def _split(distances: Sequence[Sequence[float]]) -> Iterator[tuple[float, float, Sequence[float]]]:
+    return ((first, second, figures) for first, second, *figures in distances)
+
+
+def _apart(
+    column: Derived,
+    codec: Codec,
+    records: Records,
+    operands: Mapping[str, pa.Array],
+    pairs: Mapping[tuple[int, int], Pair],
+) -> dict[str, float]:
+    """Say how far the quantiles of a formula of two columns may move where only groups of their values are known.
+
+    In each group of both, which the release counted, rows exchange values of the second: so that it rises as the first
+    does, and so that it falls. What is stated is the larger Kolmogorov distance to the rows as they are. Nothing is
+    stated where a denominator may be 0.
+    """
+    places = sorted([*codec.columns].index(name) for name in column.operands)
+    pair = pairs.get((places[0], places[-1]))
+    if len(places) != 2 or pair is None or not np.isfinite(reach(str(column.formula), codec.columns)).all():
+        return {}
+    sizes = [codec.cell_sizes[place] for place in places]
+    if [len(one.group) for one in pair.columns] != sizes:
+        return {}
+    cells = codec.to_cells(records)
+    groups = np.stack([one.group[cells[:, place]] for one, place in zip(pair.columns, places, strict=True)])
+    (first, second), names = (records.values[:, place] for place in places), [*codec.columns]
+    rising = np.lexsort((first, *groups))
+    as_they_are = _reckoned(column, codec, operands)
+    moved = list[float]()
+    for sign in (1, -1):
+        order = np.empty_like(rising)
+        order[rising] = np.lexsort((sign * second, *groups))
+        exchanged = {**operands, names[places[1]]: operands[names[places[1]]].take(pa.array(order))}
+        moved.append(_kolmogorov(as_they_are, _reckoned(column, codec, exchanged)))
+    return {IN_GROUPS: round(max(moved), DIGITS)}
+
+
+def _reckoned(column: Derived, codec: Codec, operands: Mapping[str, pa.Array]) -> Floats:
+    """Return what a formula gives as numbers or ticks, null as the least of all."""
+    values = derive(column, codec.columns, pa.RecordBatch.from_pydict(dict(operands)))
+    numbers = _as_floats(moment_of(str(column.formula), codec.columns), values)
+    return np.where(np.isnan(numbers), -np.inf, numbers)
+
+
+def _kolmogorov(values: Floats, others: Floats) -> float:
+    """Return the largest difference of the shares of values up to any number."""
+    values, others = np.sort(values), np.sort(others)
+    points = np.concatenate([values, others])
+    shares = [np.searchsorted(one, points, side="right") / len(one) for one in (values, others)]
+    return float(np.abs(shares[0] - shares[1]).max())
+
+
+def _shown(column: Derived, columns: Mapping[str, Any], values: pa.Array, weight: Floats) -> Facts:
+    """Return the bins that a derived column is drawn as, with the share of the rows in each."""
+    if column.values is not None:
+        return _of_categories([_named(one) for one in values.to_pylist()], names_of_values(column), weight)
+    stand_in, numbers = _on_interval(column, columns, values)
+    null = np.isnan(numbers)
+    if stand_in is None:
+        names = [_named(value) for value in values.to_pylist()]
+        return _of_categories(names, sorted({*names} - {"null"}), weight)
+    stand_in = _cut(stand_in, steps := steps_at(stand_in, numbers[~null]))
+    cells = np.minimum(np.searchsorted(stand_in.edges, steps, side="right"), stand_in.cells) - 1
+    bins = Bins.of(stand_in)
+    shares = bins.join(np.bincount(cells, weight[~null], minlength=stand_in.cells).astype(np.float64)) / weight.sum()
+    nulls = [weight[null].sum() / weight.sum()] * bool(null.any())
+    labels, every = [*bins.labels, *["null"] * len(nulls)], [*shares, *nulls]
+    facts = {"labels": labels, "values": bins.values, "ordered": True, "synthetic": _rounded(every)}
+    return facts | {"axis": axis_of(stand_in, bins, shares, shares)}
+
+
+def _cut(column: Interval, steps: Whole) -> Interval:
+    """Cut a column into cells of equal width, but for what few rows have at either end. Shapes: steps [B]."""
+    last = int(column.edges[-1])
+    first, end = np.quantile(steps, [FEW, 1 - FEW], method="nearest")
+    inner = np.rint(np.linspace(first, min(end + 1, last), MOST - 1))
+    return column.cut(np.unique([0.0, *inner, last]).astype(np.int64))
+
+
+def _of_categories(values: Sequence[str], names: Sequence[str], weight: Floats) -> Facts:
+    """Count values by name, null last; the names of all other values are public."""
+    labels = [*names, *["null"] * ("null" in values and "null" not in names)]
+    place = {name: index for index, name in enumerate(labels)}
+    shares = np.bincount([place[one] for one in values], weight, minlength=len(labels)) / weight.sum()
+    return {"labels": labels, "values": len(labels), "ordered": False, "synthetic": _rounded(shares)}
+
+
+def names_of_values(column: Derived) -> list[str]:
+    """Name what a derived column may be looked up to be; nothing of a formula."""
+    return list(dict.fromkeys(map(_named, (column.values or {}).values())))
+
+
+def _named(value: Any) -> str:
+    """Write a value that is looked up, as those of categories are."""
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _on_interval(column: Derived, columns: Mapping[str, Any], values: pa.Array) -> tuple[Interval | None, Floats]:
+    """Return a column from the least to the largest of some values, None of fewer than two, and these as numbers."""
+    formula = str(column.formula)
+    moment = moment_of(formula, columns)
+    numbers = _as_floats(moment, values)
+    there = numbers[~np.isnan(numbers)]
+    if not len(there) or (low := float(there.min())) == (high := float(there.max())):
+        return None, numbers
+    if moment:
+        ticks = np.array([low, high]).astype(f"datetime64[{moment.tick}]")
+        first, last = ticks.astype("datetime64[s]").tolist()
+        return Datetime(type="datetime", min=first, max=last, resolution=moment.resolution), numbers
+    decimals = 0 if is_whole(formula, columns) else column.round
+    if decimals is not None and (high - low) * 10.0**decimals > MOST_POINTS:
+        decimals = None
+    return Number(type="number", min=low, max=high, round=decimals), numbers
+
+
+def _as_floats(moment: Datetime | None, values: pa.Array) -> Floats:
+    """Return derived values as numbers, or as ticks of the column that a formula adds to; null as NaN."""
+    if moment:
+        return as_numbers(moment, values)
+    numbers: Floats = plain(values).cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def _rounded(shares: Sequence[float] | Floats) -> list[float]:
+    return [round(float(share), 8) for share in shares]
