@@ -25,7 +25,7 @@ from benchmarks.adult import DELTA, EPSILON, SCHEMAS
 from benchmarks.common import Table, data_dir, parse, report
 from dpmodels.audit.desks import measured
 from dpmodels.authoring.lint import load_schema
-from dpmodels.codec.encode import Codec
+from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.schema import Schema
 from dpmodels.methods.registry import create
@@ -63,8 +63,17 @@ def load(name: str) -> tuple[pd.DataFrame, Schema]:
     return frame.sample(n=int(rows), random_state=0), load_schema(SCHEMAS / f"{name}.yaml")
 
 
-def outcomes(frame: pd.DataFrame, schema: Schema, epsilon: float, seed: int) -> Iterator[Outcome]:
-    """Release a table once, and yield every figure that its report states beside the true one."""
+def released_facts(
+    frame: pd.DataFrame, schema: Schema, epsilon: float, seed: int
+) -> tuple[dict[str, Any], Records, Records]:
+    """Release a table once, and return its report's facts, the real records and the synthetic ones."""
+    facts, records, batches, _ = _released(frame, schema, epsilon, seed)
+    return facts, records, Records.concat(batches)
+
+
+def _released(
+    frame: pd.DataFrame, schema: Schema, epsilon: float, seed: int
+) -> tuple[dict[str, Any], Records, list[Records], Measured]:
     system, codec = create("nacre", {}, {}), Codec(schema)
     records = codec.encode(pa.Table.from_pandas(frame, preserve_index=False))
     line = system.plan(schema, PrivacyBudget(epsilon=epsilon, delta=DELTA))
@@ -75,7 +84,13 @@ def outcomes(frame: pd.DataFrame, schema: Schema, epsilon: float, seed: int) -> 
     tally = CellTally(of_release.codec)
     for batch in batches:
         tally.add(batch)
-    facts = summarise(of_release, tally, batches, [], "0" * 64)
+    return summarise(of_release, tally, batches, [], "0" * 64), records, batches, of_release
+
+
+def outcomes(frame: pd.DataFrame, schema: Schema, epsilon: float, seed: int) -> Iterator[Outcome]:
+    """Release a table once, and yield every figure that its report states beside the true one."""
+    facts, records, batches, of_release = _released(frame, schema, epsilon, seed)
+    line = of_release.release.line
     cells_of_real = of_release.codec.to_cells(records)
     cells_of_synthetic = np.concatenate([of_release.codec.to_cells(batch) for batch in batches])
     shares = [

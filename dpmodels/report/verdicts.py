@@ -16,8 +16,6 @@ CLOSE = 0.05
 """Distance up to which a column, or two columns together, are counted among those that are close."""
 MOST_NAMED = 3
 """Columns that a sentence names."""
-LISTS = ("columns", "derived")
-"""Where a report has columns."""
 FIGURES = {"mean": "mean", "total": "total", "p99": "99 % quantile"}
 PAIR = "pair"
 UNKNOWN = "not counted by itself: how close it is, is not known"
@@ -30,9 +28,10 @@ NOT_CLOSELY = "The rows do not follow what was released as closely as its noise 
 
 
 def judged(facts: Facts) -> dict[str, Any]:
-    """Add to the facts of a report on synthetic rows the verdict of each column, and the headline."""
-    lists = {key: [{**one, "verdict": verdict(one)} for one in facts[key]] for key in LISTS if key in facts}
-    return {**facts, "headline": headline(facts), **lists}
+    """Add to the facts of a report on synthetic rows the verdict of each column, derived ones too, and the headline."""
+    kinds = ["columns", *({"derived"} & facts.keys())]
+    columns = {kind: [{**one, "verdict": verdict(one)} for one in facts[kind]] for kind in kinds}
+    return {**facts, "headline": headline(facts), **columns}
 
 
 def verdict(column: Facts) -> str:

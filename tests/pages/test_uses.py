@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmodels.contract.remarks import COMPUTED, COMPUTED_DATES, FIRST_ROWS
+from dpmodels.contract.remarks import FIRST_ROWS
 from dpmodels.pages.rates import counting, giving_away, worst_rate
 from dpmodels.pages.relations import chance_of_rates, likely_relations, most_by_noise, relations
 from dpmodels.pages.uses import absent, farther, uses
@@ -333,11 +333,18 @@ def test_a_column_that_gives_the_target_away_is_named_unless_the_target_hardly_v
     assert giving_away(facts) == [] == giving_away(report(target))
 
 
-def test_columns_that_are_computed_from_others_are_to_be_used_with_care() -> None:
-    cautions = [COMPUTED.format(names="net and gross"), COMPUTED_DATES.format(names="start")]
-    sorted_columns = uses({**report(column("a", 0.01)), "cautions": cautions})
+def test_derived_columns_are_sorted_by_what_they_are_within_and_those_of_no_known_error_are_used_with_care() -> None:
+    net = {"name": "net", "labels": ["1 to 2"], "follows": ["price", "tax"]}
+    start = {"name": "start", "labels": ["2020-01-01 to 2020-02-01"], "follows": ["end"], "quantiles_within": 0.03}
+    country = {"name": "country", "labels": ["IT", "FR"], "follows": ["city"], "shares_within": 0.3}
+    sorted_columns = uses({**report(column("a", 0.01)), "derived": [net, start, country]})
     assert sorted_columns is not None
-    assert "questions about net and gross and start, computed from other columns" in said(sorted_columns.care)
+    assert "shares and quantiles of start and a (within 3 %)" in said(sorted_columns.good)
+    assert "questions about net, which follow from other columns: no error of them is known" in said(
+        sorted_columns.care
+    )
+    assert "questions about country by itself" in said(sorted_columns.never)
+    assert "how many rows share a day of start, which follow from others" in said(sorted_columns.never)
 
 
 def test_columns_that_are_off_by_more_than_their_noise_and_categories_that_no_row_has_are_named() -> None:

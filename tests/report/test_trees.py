@@ -30,7 +30,7 @@ def report(tmp_path_factory):
     for each in drawn:
         tally.add_units(each)
     facts = summarise(of_release, tally, drawn, [], "0" * 64)
-    return facts | facts_of_tables(of_release, tally), drawn, of_release
+    return facts | facts_of_tables(of_release, drawn, tally), drawn, of_release
 
 
 def test_the_columns_of_all_tables_are_described_and_their_shares_add_up(report):
@@ -44,7 +44,7 @@ def test_shares_of_rows_far_below_add_up_whatever_a_batch_of_them_weighs(report)
     tally, real = TreeTally.of(report[2]), firm.make_records(20)
     for unit in range(len(real)):  # items of one purchase of three weigh a third together
         tally.add_units(real.take([unit]))
-    for one in facts_of_tables(report[2], tally)["columns"]:
+    for one in facts_of_tables(report[2], [], tally)["columns"]:
         assert sum(one["synthetic"]) == pytest.approx(1, abs=1e-6), one["name"]
 
 

@@ -1,0 +1,176 @@
+"""What a report says of derived columns: their synthetic values, and within what they are."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from dpmodels.authoring.lint import parse
+from dpmodels.codec.derive import derive
+from dpmodels.codec.encode import Codec, Records
+from dpmodels.contract.derivation.monotone import is_monotone
+from dpmodels.contract.schema import Schema
+from dpmodels.methods.registry import create
+from dpmodels.pages.glance import likely_error, likely_of_pair, rank_error
+from dpmodels.pages.report import render
+from dpmodels.report.derived import IN_GROUPS, MOST_IN_GROUPS, derived_facts, known_within
+from dpmodels.report.verdicts import verdict
+from tests.kit.reports import facts_of
+
+SCHEMA, _ = parse("""
+name: stays
+columns:
+  ended: {type: datetime, min: 2019-01-01, max: 2021-12-31}
+  nights: {type: integer, min: 1, max: 14, nullable: true}
+  price: {type: number, min: 0, max: 500, round: 2}
+  before: {type: integer, min: 0, max: 3650}
+  after: {type: integer, min: 0, max: 3650}
+  city: {type: categorical, values: [Rome, Milan, Lyon]}
+  began: {type: derived, formula: "add_days(ended, -nights)"}
+  total: {type: derived, formula: "price * nights", round: 2}
+  change: {type: derived, formula: "price * 100 - 3"}
+  day: {type: derived, formula: "weekday(ended)"}
+  each: {type: derived, formula: "price / (nights - 5)"}
+  between: {type: derived, formula: "after - before"}
+  all: {type: derived, formula: "price + nights + before"}
+  country: {type: derived, of: city, values: {Rome: IT, Milan: IT, Lyon: FR}}
+  is_south: {type: derived, of: city, values: {Rome: true, Milan: false, Lyon: false}}
+  nothing: {type: derived, formula: "0 * before"}
+""")
+assert isinstance(SCHEMA, Schema)
+ROWS = 6000
+
+
+def make_stays(seed: int = 0) -> Records:
+    rng = np.random.default_rng(seed)
+    before = rng.integers(0, 3600, ROWS)
+    table = {
+        "ended": pa.array(np.datetime64("2019-01-01") + rng.integers(0, 1096, ROWS)),
+        "nights": pa.array(rng.integers(1, 15, ROWS), mask=rng.random(ROWS) < 0.1),
+        "price": pa.array(rng.gamma(2, 60, ROWS).clip(0, 500).round(2)),
+        "before": pa.array(before),
+        "after": pa.array(before + rng.integers(0, 50, ROWS)),
+        "city": pa.array(rng.choice(["Rome", "Milan", "Lyon"], ROWS, p=[0.5, 0.2, 0.3])),
+    }
+    computed = {name: derive(SCHEMA.derived[name], SCHEMA.columns, pa.table(table)) for name in SCHEMA.derived}
+    return Codec(SCHEMA).encode(pa.table(table | computed))
+
+
+@pytest.fixture(scope="module")
+def real() -> Records:
+    return make_stays()
+
+
+@pytest.fixture(scope="module")
+def facts(real: Records) -> dict[str, Any]:
+    """Return the report of a release whose synthetic rows are those of another draw of the same table."""
+    return facts_of(create("nacre", {}, {}), real, make_stays(1), SCHEMA)
+
+
+@pytest.fixture(scope="module")
+def derived(facts: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {one["name"]: one for one in facts["derived"]}
+
+
+def test_every_derived_column_is_described_by_its_synthetic_values(derived: dict[str, dict[str, Any]]) -> None:
+    assert [*derived] == [*SCHEMA.derived]
+    for name, one in derived.items():
+        assert sum(one["synthetic"]) == pytest.approx(1, abs=1e-6), name
+        assert one["follows"] == [*SCHEMA.derived[name].operands] and len(one["labels"]) == len(one["synthetic"])
+    country, is_south = derived["country"], derived["is_south"]
+    assert country["labels"] == ["IT", "FR"] and is_south["labels"] == ["true", "false"]
+    table = Codec(SCHEMA).decode(make_stays(1))
+    assert country["synthetic"][0] == pytest.approx(pc.mean(pc.equal(table["country"], "IT").cast("double")).as_py())
+    assert derived["nothing"]["labels"] == ["0"] and derived["nothing"]["synthetic"] == [1.0]
+    began = derived["began"]
+    assert began["labels"][-1] == "null" and began["synthetic"][-1] == pytest.approx(0.1, abs=0.02)
+    assert began["labels"][0].startswith("2018-12-") and began["ordered"] and began["axis"]["ticks"]
+    totals = np.nan_to_num(table["total"].to_numpy(), nan=-1.0)
+    least, most = map(float, derived["total"]["labels"][5].split(" to "))
+    assert derived["total"]["synthetic"][5] == pytest.approx(((totals >= least) & (totals <= most)).mean())
+
+
+def test_what_follows_from_one_column_is_within_what_that_is(facts: dict[str, Any], derived: dict[str, Any]) -> None:
+    columns = {one["name"]: one for one in facts["columns"]}
+    assert derived["country"]["shares_within"] == likely_error(columns["city"]) > 0
+    assert derived["change"]["quantiles_within"] == rank_error(columns["price"]) > 0
+    assert derived["change"]["verdict"].endswith(", as of price") and "%" in derived["change"]["verdict"]
+    assert not {"shares_within", "quantiles_within"} & {*derived["day"]}  # a weekday keeps no order of days
+    assert derived["day"]["verdict"] == "follows from ended: how close it is, is not known"
+
+
+def test_what_follows_from_two_columns_is_within_what_these_are_together_and_in_groups(
+    facts: dict[str, Any], derived: dict[str, Any], real: Records
+) -> None:
+    names = [one["name"] for one in facts["columns"]]
+    table, drawn = Codec(SCHEMA).decode(real), Codec(SCHEMA).decode(make_stays(1))
+    for name in ("began", "total"):
+        places = sorted(map(names.index, SCHEMA.derived[name].operands))
+        (pair,) = [figures for *two, figures in _pairs(facts) if two == places]
+        one = derived[name]
+        assert 0 < one[IN_GROUPS] <= MOST_IN_GROUPS
+        assert one["quantiles_within"] == pytest.approx(likely_of_pair(pair) + one[IN_GROUPS])
+        values = [
+            np.sort(each[name].drop_null().cast("int32" if name == "began" else "double")) for each in (table, drawn)
+        ]
+        points = np.concatenate(values)
+        below = [np.searchsorted(each, points, side="right") / len(each) for each in values]
+        assert np.abs(below[0] - below[1]).max() < one["quantiles_within"]
+        assert one["verdict"].endswith(f", as of {' and '.join(SCHEMA.derived[name].operands)}")
+
+
+def test_of_what_values_within_a_group_decide_no_error_is_stated(derived: dict[str, Any]) -> None:
+    assert derived["between"][IN_GROUPS] > MOST_IN_GROUPS  # the difference of two columns that are nearly one
+    for name in ("between", "each", "all"):  # `each` divides by what may be 0, `all` has three columns
+        assert "quantiles_within" not in derived[name], name
+    assert IN_GROUPS not in derived["each"] and IN_GROUPS not in derived["all"]
+
+
+def _pairs(facts: dict[str, Any]) -> list[tuple[int, int, list[float]]]:
+    return [(first, second, figures) for first, second, *figures in facts["pairs"]["distances"]]
+
+
+def test_columns_whose_operands_are_not_resolved_have_no_error(facts: dict[str, Any]) -> None:
+    columns = [{**one, "warning": "Hidden.", "resolved": False} for one in facts["columns"]]
+    for column in SCHEMA.derived.values():
+        assert known_within(column, columns, facts["pairs"]["distances"], 0.01) == {}
+    uncounted = [{key: value for key, value in one.items() if key != "released"} for one in facts["columns"]]
+    assert known_within(SCHEMA.derived["country"], uncounted, (), None) == {}
+
+
+def test_rows_of_different_weight_are_counted_by_it() -> None:
+    records, codec = make_stays(), Codec(SCHEMA)
+    weights = np.where(records.states[:, 5] == 2, 3.0, 1.0)
+    (country,) = derived_facts({"country": SCHEMA.derived["country"]}, codec, records, [], weights)
+    lyon = (records.states[:, 5] == 2).mean()
+    assert country["synthetic"][1] == pytest.approx(3 * lyon / (3 * lyon + 1 - lyon))
+    assert derived_facts({"country": SCHEMA.derived["country"]}, codec, records.take(slice(0, 0)), []) == []
+
+
+def test_a_page_draws_derived_columns_beside_the_others(facts: dict[str, Any]) -> None:
+    page = render(facts)
+    for name in SCHEMA.derived:
+        assert f">{name}<" in page, name
+    assert verdict(facts["derived"][-1]) in page
+
+
+KEEPS_ORDER = (
+    *("x", "-x", "2024 - x", "x // 100", "x / -3", "3 * (x + 1)", "year(x)", "add_days(x, 7)", "max(x, 3)"),
+    *("floor(x / 7)", "round(min(x, 2 * 3) * 0.5)", "x * 0"),
+)
+MAY_NOT = (
+    *("x % 7", "weekday(x)", "month(x)", "abs(x)", "1 / x", "x * x", "x - x // 2", "7 // x", "x / 0", "x / (1 - 1)"),
+    *("max(x, x + 1)", "days_between(x, y)", "x + y", "abs(x - 3) + 1"),
+)
+
+
+@pytest.mark.parametrize("formula", KEEPS_ORDER)
+def test_formulas_that_keep_the_order_of_one_column_are_seen(formula: str) -> None:
+    assert is_monotone(formula)
+
+
+@pytest.mark.parametrize("formula", MAY_NOT)
+def test_formulas_that_do_not_keep_it_or_may_not_are_none(formula: str) -> None:
+    assert not is_monotone(formula)
