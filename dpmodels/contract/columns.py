@@ -39,13 +39,18 @@ class Identifier(Strict):
     """A column that is never modeled, such as a name, a number or a free text: dropped, or made without the data.
 
     ``keep`` is ``drop``; ``regenerate``, fresh sequential numbers; ``pattern:`` and a pattern after which they are
-    made; or ``text:`` and a text that stands in every row.
+    made; or ``text:`` and a text that stands in every row. ``unique`` says of the raw table that no two of its rows
+    have the same value; null is none.
     """
 
     type: Annotated[Literal["identifier"], Field(description="What names a record or a user; it is never modeled.")]
     keep: Annotated[
         str, Field(description="What synthetic rows get instead.", json_schema_extra={"pattern": KEEPS})
     ] = "drop"
+    # left out where it is not said, so that a schema without it keeps the hash it had before it existed
+    unique: Annotated[
+        StrictBool, Field(exclude_if=lambda one: not one, description="Whether no two raw rows have the same value.")
+    ] = False
 
     @property
     def pattern(self) -> Pattern | None:
@@ -93,6 +98,11 @@ class Identifier(Strict):
         if faults:
             raise ColumnFaults([("keep", fault) for fault in faults])
         return self
+
+
+def uniques_of(columns: Mapping[str, Any]) -> list[str]:
+    """Name the identifiers of which no two rows of a raw table have the same value."""
+    return [name for name, one in columns.items() if isinstance(one, Identifier) and one.unique]
 
 
 def too_few(columns: Mapping[str, Any], rows: int) -> list[tuple[str, str]]:

@@ -308,7 +308,7 @@ def test_ddl_of_several_dialects(tmp_path: Path) -> None:
         " `on` tinyint(1), PRIMARY KEY (`id`), KEY `k` (`kind`)) ENGINE=InnoDB;"
     )
     columns = documented(tmp_path, "m.sql", mysql).columns(["id", "kind", "on"])
-    assert columns["id"] == Facts(kind="identifier", nullable=False)
+    assert columns["id"] == Facts(kind="identifier", nullable=False, unique=True)
     assert columns["kind"].values == ("a", "b") and columns["kind"].description == "a; b"
     server = "CREATE TABLE [dbo].[t] ([Amount] [decimal](10, 2) NOT NULL, [At] datetime2(7) NULL, who uniqueidentifier)"
     columns = documented(tmp_path, "s.sql", server).columns(["amount", "At", "who"])
