@@ -44,7 +44,7 @@ def _columns(table: Mapping[str, Any]) -> Iterator[tuple[str, Facts]]:
 def _rules(tests: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for test in tests if isinstance(tests, list) else []:
         if isinstance(test, str):
-            yield test, {}
+            yield test.rpartition(".")[2], {}
         elif isinstance(test, dict):
             for name, settings in test.items():
                 settings = settings if isinstance(settings, dict) else {}

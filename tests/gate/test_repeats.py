@@ -207,4 +207,6 @@ def test_the_command_and_python_hold_a_raw_table_to_it(tmp_path: Path) -> None:
     assert listed[~listed["success"]]["column"].tolist() == ["who"]
     pq.write_table(rows(["a", "b"]), data)
     assert run_cli("validate", data, "--schema", schema)[0] == 0
-    assert run_cli("plan", "--schema", schema, "--epsilon", 1, "--delta", 1e-5, "--home", tmp_path / "home")[0] == 0
+    assert (
+        run_cli("plan", data, "--schema", schema, "--epsilon", 1, "--delta", 1e-5, "--home", tmp_path / "home")[0] == 0
+    )
