@@ -19,7 +19,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from dpmodels.contract.base import Modelled
-from dpmodels.contract.columns import Categorical, Column, Continuous, Derived, Identifier, Image, uniques_of
+from dpmodels.contract.columns import Categorical, Column, Continuous, Derived, Identifier, Image
+from dpmodels.contract.identifiers.identifier import uniques_of
 from dpmodels.frozen import Strict
 from dpmodels.privacy import PrivacyUnit
 

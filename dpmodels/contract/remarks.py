@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from dpmodels.contract.columns import Datetime, Derived, Identifier, Integer, Number, computed, uniques_of
+from dpmodels.contract.columns import Datetime, Derived, Identifier, Integer, Number, computed
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.derivation.bounds import unseen_bounds
 from dpmodels.contract.formula import moment_of, names_in
+from dpmodels.contract.identifiers.identifier import uniques_of
 from dpmodels.namable import is_namable
 from dpmodels.privacy import PrivacyUnit
 

@@ -20,13 +20,13 @@ from dpmodels.contract.columns import (
     computed,
     derived_faults,
     raw_columns,
-    too_few,
 )
 from dpmodels.contract.constraints import Constraint, constraint_faults
 from dpmodels.contract.derivation.bounds import DerivedBound, bounds_of
 from dpmodels.contract.discovery_charge import Discovered, Sources, discovery_faults
 from dpmodels.contract.family import Users, flat_columns, one_row_faults, users_faults
 from dpmodels.contract.formula import names_in
+from dpmodels.contract.identifiers.identifier import too_few
 from dpmodels.contract.implications import Implication, is_implication
 from dpmodels.contract.partition import Partition, narrowed, partition_faults
 from dpmodels.contract.remarks import remarks_of

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from dpmodels.contract.base import Modelled
-from dpmodels.contract.columns import Continuous, Datetime, Discrete, Identifier, Integer, computed, uniques_of
+from dpmodels.contract.columns import Continuous, Datetime, Discrete, Identifier, Integer, computed
 from dpmodels.contract.derivation.bounds import DerivedBound
 from dpmodels.contract.formula import names_in
+from dpmodels.contract.identifiers.identifier import uniques_of
 from dpmodels.contract.implications import HELD, Implication
 from dpmodels.contract.schema import Schema
 

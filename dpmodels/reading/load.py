@@ -11,7 +11,7 @@ from dpmodels.codec.derive import with_computed
 from dpmodels.codec.encode import Codec
 from dpmodels.codec.partition_rows import within
 from dpmodels.contract.base import is_text
-from dpmodels.contract.columns import uniques_of
+from dpmodels.contract.identifiers.identifier import uniques_of
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
