@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from dpmodels.codec.convert import plain
 from dpmodels.codec.ids import SEVERAL_KINDS, key_values
-from dpmodels.codec.stacked import joined, numbered
+from dpmodels.codec.stacked import joined
 from dpmodels.contract.base import is_text
 from dpmodels.errors import DataError
 
@@ -52,6 +52,6 @@ class Repeats:
         for name, parts in self._values.items():
             if len({is_text(part.type) for part in parts}) > 1:
                 raise DataError(name, SEVERAL_KINDS)
-            counts[name] = sum(map(len, parts)) - int(numbered([joined(parts)]).max(initial=0)) if parts else 0
+            counts[name] = sum(map(len, parts)) - pc.count_distinct(joined(parts)).as_py() if parts else 0
             parts.clear()
         return counts
