@@ -79,7 +79,7 @@ def drafted(
     if discover:
         keys, more = _left_to_discovery(keys)
         remarks += more
-    keys, more = _with_zeros(keys)
+    keys, more = _with_zeros({**keys, "unique": True} if facts.unique and keys["type"] == "identifier" else keys)
     if _may_hold_zeros(keys) and not any(ADVICE in remark for remark in remarks):
         more = [*more, IF_ZEROS]
     return ColumnDraft(keys, (*remarks, *more))

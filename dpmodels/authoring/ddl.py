@@ -140,12 +140,13 @@ def _column(tree: Tree, name: str, columns: dict[str, list[Facts]], kinds: Mappi
         columns[name].append(kinds.get(word.lower()) or typed(f"{word}({sizes})" if sizes else word))
     words = [_upper(one) for one in tree]
     pairs = list(pairwise(words))
-    columns[name].append(Facts(nullable=("NOT", "NULL") not in pairs and ("PRIMARY", "KEY") not in pairs))
+    nullable = ("NOT", "NULL") not in pairs and ("PRIMARY", "KEY") not in pairs
+    columns[name].append(Facts(nullable=nullable, unique="UNIQUE" in words))
     for at, (one, following) in enumerate(pairwise(tree)):
         if _upper(one) == "COMMENT" and isinstance(following, Token) and following.kind == "value":
             columns[name].append(Facts(description=str(following.text)))
         elif pairs[at] == ("PRIMARY", "KEY"):
-            columns[name].insert(0, Facts(kind="identifier"))
+            columns[name].insert(0, Facts(kind="identifier", unique=True))
         elif _upper(one) == "CHECK" and isinstance(following, list):
             _add(columns, _checked(following))
 
@@ -155,7 +156,9 @@ def _rule(tree: Tree, columns: dict[str, list[Facts]]) -> None:
     words = [_upper(one) for one in tree]
     group = next((one for one in tree if isinstance(one, list)), [])
     if "PRIMARY" in words and len(group) == 1 and isinstance(group[0], Token):
-        columns.get(str(group[0].text), []).insert(0, Facts(kind="identifier", nullable=False))
+        columns.get(str(group[0].text), []).insert(0, Facts(kind="identifier", nullable=False, unique=True))
+    elif "UNIQUE" in words and len(group) == 1 and isinstance(group[0], Token):
+        columns.get(str(group[0].text), []).append(Facts(unique=True))
     elif "CHECK" in words:
         _add(columns, _checked(group))
 

@@ -23,6 +23,7 @@ from dpmodels.authoring.facts import (
     typed,
 )
 from dpmodels.authoring.headings import IGNORED, MEANT, SECOND, folded
+from dpmodels.authoring.type_words import is_primary
 from dpmodels.contract.formula import Misread, names_in
 from dpmodels.errors import Unsuitable
 
@@ -69,7 +70,9 @@ def read_dictionary(text: str) -> Tables:
         raise Unsuitable(f"row {long} of the data dictionary has more cells than headings; put its text in quotes")
     cells = [_cells(meanings, row) for row in rows[1:]]
     named_rows = {name: row for row in cells if (name := row.get("name", "").strip())}
-    return {"": {name: _facts(row, named_rows) for name, row in named_rows.items()}}
+    keys = [name for name, row in named_rows.items() if is_primary(row.get("type", ""))]
+    facts = {name: _facts(row, named_rows) for name, row in named_rows.items()}
+    return {"": {name: replace(one, unique=one.unique or keys == [name]) for name, one in facts.items()}}
 
 
 def unread_headings(text: str) -> list[str]:
@@ -141,14 +144,16 @@ def _facts(row: dict[str, str], names: Collection[str]) -> Facts:
 
 
 def _answers(row: dict[str, str]) -> Iterator[Facts]:
-    """Read what is answered by yes or no: whether values may be missing, and whether many are zero."""
-    for heading in ("nullable", "required", "zero_inflated"):
+    """Read what is answered by yes or no: may values be missing, are many zero, is each in one row alone?"""
+    for heading in ("nullable", "required", "zero_inflated", "unique"):
         if word := row.get(heading, "").lower():
             says_yes = word in YES | YES_ABROAD
             if not says_yes and word not in NO | NO_ABROAD:
                 yield Facts(unread=(f"{heading} {word}",))
             elif heading == "zero_inflated":
                 yield Facts(zeros=says_yes)
+            elif heading == "unique":
+                yield Facts(unique=says_yes)
             else:
                 yield Facts(nullable=(heading == "nullable") == says_yes)
 

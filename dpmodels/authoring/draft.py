@@ -38,7 +38,7 @@ TYPES = """
 #   categorical  values: [a, b]                boolean     no further key
 #   integer      min, max; scale: log          number      min, max; round: DECIMALS; zero_inflated: true
 #   datetime     min, max; resolution: day     image       height, width; channels: 3 in color
-#   identifier   left out, or keep: regenerate, "pattern:[A-Z]{2}[0-9]{6}" or "text:left out"
+#   identifier   left out, or keep: regenerate, "pattern:[A-Z]{2}[0-9]{6}" or "text:left out"; unique: true
 # All but identifier: nullable: true; outside: refuse, clip (a number) or other (a category).
 """
 OF_ROWS = """\
@@ -243,7 +243,8 @@ def unread_lines(unread: Iterable[str], columns: Iterable[ColumnDraft]) -> Itera
 def _unit(columns: Mapping[str, ColumnDraft]) -> str:
     """Say how a person with several rows is hidden, by the first column that is called as what tells persons apart."""
     kinds = (TODO, "identifier", "categorical", "integer")
-    persons = (name for name, column in columns.items() if names_a_person(name) and column.keys["type"] in kinds)
+    several = {name: one.keys["type"] for name, one in columns.items() if not one.keys.get("unique")}
+    persons = (name for name, kind in several.items() if names_a_person(name) and kind in kinds)
     person = next(persons, "")
     if not person:
         return "or {user: ID_COLUMN, max_rows: N} when one person may have several rows"

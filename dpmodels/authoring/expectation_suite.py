@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dpmodels.authoring.facts import Facts, Tables, between, joined, listed, typed
+from dpmodels.authoring.facts import Facts, Tables, between, joined, keyed, listed, typed
 
 RANGES = {
     "expect_column_values_to_be_between": ("min_value", "max_value"),
@@ -25,7 +25,7 @@ def read_suite(document: Mapping[str, Any]) -> Tables:
         if isinstance(settings, dict) and isinstance(settings.get("column"), str):
             name = str(one.get("type") or one.get("expectation_type"))
             columns.setdefault(settings["column"], []).append(_expected(name, settings))
-    return {"": {name: joined(facts) for name, facts in columns.items()}}
+    return {"": {name: keyed(joined(facts)) for name, facts in columns.items()}}
 
 
 def _expected(name: str, settings: Mapping[str, Any]) -> Facts:
@@ -46,5 +46,5 @@ def _expected(name: str, settings: Mapping[str, Any]) -> Facts:
     if name == "expect_column_values_to_be_in_type_list":
         return next((facts for one in settings.get("type_list") or [] if (facts := typed(one)).kind), Facts())
     if name == "expect_column_values_to_be_unique":
-        return Facts()
+        return Facts(unique=True)
     return Facts(unread=(name,))

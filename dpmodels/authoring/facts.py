@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
@@ -45,6 +45,7 @@ class Facts:
         decimals: that its numbers have at most.
         zeros: whether zero is a value of its own kind; scale: of its numbers, one of ``SCALES``.
         resolution: that its moments have, one of ``RESOLUTIONS``.
+        unique: whether it is said to have each value in one row; nobody concludes it from values.
         derived: what it follows from, as the keys of a schema; nothing else counts then.
         unread: in words, what the document says of it and was not understood.
     """
@@ -58,6 +59,7 @@ class Facts:
     zeros: bool | None = None
     scale: str | None = None
     resolution: str | None = None
+    unique: bool = False
     derived: Mapping[str, Any] | None = None
     description: str = ""
     unread: tuple[str, ...] = ()
@@ -84,11 +86,18 @@ def joined(facts: Iterable[Facts]) -> Facts:
         zeros=next((one.zeros for one in several if one.zeros is not None), None),
         scale=next((one.scale for one in several if one.scale), None),
         resolution=next((one.resolution for one in several if one.resolution), None),
+        unique=any(one.unique for one in several),
         derived=next((one.derived for one in several if one.derived), None),
         description=next((one.description for one in several if one.description), ""),
         unread=tuple(words for one in several for words in one.unread),
         from_person=any(one.from_person for one in several),
     )
+
+
+def keyed(facts: Facts) -> Facts:
+    """Take for an identifier what is unique, of whole numbers or text, and has no list of values."""
+    names_rows = facts.unique and facts.values is None and facts.kind in (None, "integer", "text")
+    return replace(facts, kind="identifier") if names_rows else facts
 
 
 def _tightest(choose: Any, bounds: list[Bound]) -> Bound | None:

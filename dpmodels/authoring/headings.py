@@ -43,6 +43,7 @@ HEADINGS = {
     "decimals": "decimals decimal_places number_of_decimals decimal_digits round rounded digits_after_point "
     "nachkommastellen dezimalstellen décimales nombre_de_décimales número_de_decimales",
     "zero_inflated": "zero_inflated zeros zero_inflation many_zeros mostly_zeros zeroes",
+    "unique": "unique is_unique unique_values eindeutig",
     "scale": "scale",
     "resolution": "resolution granularity time_resolution",
     "formula": "formula derivation calculation expression computed_as calculated_as formel berechnung formule calcul "

@@ -39,7 +39,9 @@ def read_data_contract(document: Mapping[str, Any]) -> Tables:
 
 def _columns(properties: list[Mapping[str, Any]]) -> dict[str, Facts]:
     names = {str(one.get("physicalName") or one.get("name", "")): one for one in properties}
-    return {name: _facts(one, names) for name, one in names.items()}
+    keys = [name for name, one in names.items() if one.get("primaryKey")]
+    uniques = {*(keys if len(keys) == 1 else ()), *(name for name, one in names.items() if one.get("unique") is True)}
+    return {name: replace(_facts(one, names), unique=name in uniques) for name, one in names.items()}
 
 
 def _facts(column: Mapping[str, Any], names: Collection[str]) -> Facts:

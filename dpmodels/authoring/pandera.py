@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dpmodels.authoring.facts import Facts, Tables, between, joined, listed, typed
+from dpmodels.authoring.facts import Facts, Tables, between, joined, keyed, listed, typed
 
 OPEN = {"greater_than": "low", "gt": "low", "less_than": "high", "lt": "high"}
 CLOSED = {"greater_than_or_equal_to": "low", "ge": "low", "less_than_or_equal_to": "high", "le": "high"}
@@ -39,9 +39,10 @@ def _facts(column: Any) -> Facts:
     words = column_schema.get("description") or column_schema.get("title") or ""
     nullable = column_schema.get("nullable", False)
     facts = [typed(column_schema.get("dtype")), Facts(description=str(words), nullable=nullable is True)]
+    facts += [Facts(unique=column_schema.get("unique") is True)]
     beside = {key: check for key, check in column_schema.items() if key not in OWN}
     checks = [*_checks(column_schema.get("checks")), *_checks(beside)]
-    return joined([*facts, *(_checked(name, check) for name, check in checks)])
+    return keyed(joined([*facts, *(_checked(name, check) for name, check in checks)]))
 
 
 def _checks(checks: Any) -> Iterator[tuple[str, Any]]:

@@ -254,7 +254,7 @@ def _columns(table: Drafted, joins: Mapping[str, ColumnDraft], public: PublicFac
     """Draft the columns; those that join tables are identifiers, if what is proposed is accepted."""
     columns: dict[str, ColumnDraft] = {}
     for name, kind in table.types.items():
-        facts, join = table.facts.get(name, Facts()), joins.get(name)
+        facts, join = replace(table.facts.get(name, Facts()), unique=False), joins.get(name)  # `key` says so in a tree
         if join is None:
             columns[name] = drafted(name, kind, facts, public.accept, public.discover)
         elif public.accept:

@@ -40,7 +40,13 @@ def _compact(word: str) -> str:
     return folded(word).replace("_", "")
 
 
+PRIMARY = frozenset(map(_compact, ("primary_key", "primärschlüssel", "clé_primaire", "clave_primaria")))
 KIND_OF = {_compact(word): kind for kind, words in TYPE_WORDS.items() for word in words.split()}
+
+
+def is_primary(word: str) -> bool:
+    """Tell whether a word for a type says that a column names the rows of its table, alone or with others."""
+    return _compact(word) in PRIMARY
 
 
 def kind_of(word: str) -> str | None:

@@ -103,6 +103,8 @@ def column_faults(branch: Branch) -> Iterator[tuple[str, str]]:
             yield f"{key}.max_null_share", "must be left out: in a tree of tables no share of nulls is held to"
         if getattr(column, "computed", None) is not None:
             yield f"{key}.computed", "must be left out: in a tree of tables no column is computed; compute it before"
+        if getattr(column, "unique", False):
+            yield f"{key}.unique", "must be left out: in a tree of tables `key` names each row once"
         if isinstance(column, Derived) and column.is_bounded:
             yield key, "must have neither min nor max: in a tree of tables nothing holds derived columns to bounds"
     yield from derived_faults(branch.columns)

@@ -20,7 +20,9 @@ from pydantic import Field
 
 from dpmodels.contract.base import Modelled
 from dpmodels.contract.columns import Categorical, Column, Continuous, Derived, Identifier, Image
+from dpmodels.contract.identifiers.identifier import uniques_of
 from dpmodels.frozen import Strict
+from dpmodels.privacy import PrivacyUnit
 
 CHILDREN, POSITION = "children", "position"
 """Columns of the flat table: how many children the user has, and which of them the row is, from 1 on; 0 for none."""
@@ -54,6 +56,12 @@ def flat_columns(users: Users, user: str, max_rows: int, columns: Mapping[str, C
         if name not in user_columns
     }
     return {**user_columns, CHILDREN: numbers, **others, POSITION: numbers}
+
+
+def one_row_faults(unit: PrivacyUnit, columns: Mapping[str, Column]) -> Iterator[tuple[str, str]]:
+    """Refuse users who may have several rows, and whom the schema says to be in one each, as (key, message)."""
+    if unit.max_rows > 1 and unit.user in uniques_of(columns):
+        yield f"columns.{unit.user}.unique", "says that a user has one row: write `max_rows: 1`, or leave it out"
 
 
 def users_faults(users: Users, user: str | None, max_rows: int, columns: Mapping[str, Column]) -> list[tuple[str, str]]:
@@ -95,6 +103,8 @@ def _column_faults(users: Users, user: str, columns: Mapping[str, Column]) -> It
             yield f"{key}.outside", "must be another policy: beside `users` no row is rejected"
         if getattr(column, "computed", None) is not None:
             yield f"{key}.computed", "must be left out: beside `users` no column is computed; compute it before"
+        if getattr(column, "unique", False):
+            yield f"{key}.unique", "must be left out: beside `users` no identifier is held to different values"
         if isinstance(column, Derived) and column.is_bounded:
             yield key, "must have neither min nor max: beside `users` nothing holds derived columns to bounds"
         if getattr(column, "max_null_share", None) is not None:

@@ -139,6 +139,8 @@ def public_faults(name: str, table: PublicTable) -> Iterator[tuple[str, str]]:
     for column, one in table.columns.items():
         if isinstance(one, Image | Derived):
             yield f"columns.{column}.type", "must be another: a public table has neither images nor derived columns"
+        if getattr(one, "unique", False):
+            yield f"columns.{column}.unique", "must be left out: `key` of a public table names each row once"
     if not table.rows:
         return
     if table.rows.keys() != table.columns.keys() or len({len(values) for values in table.rows.values()}) != 1:

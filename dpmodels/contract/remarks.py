@@ -11,6 +11,7 @@ from dpmodels.contract.columns import Datetime, Derived, Identifier, Integer, Nu
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.derivation.bounds import unseen_bounds
 from dpmodels.contract.formula import names_in
+from dpmodels.contract.identifiers.identifier import uniques_of
 from dpmodels.namable import is_namable
 from dpmodels.privacy import PrivacyUnit
 
@@ -27,6 +28,10 @@ LEFT_OUT = (
 MAY_REPEAT = (
     "the unit is one record, and identifier {names} is left out: each row is hidden alone, so a person whom it names "
     "in several rows is hidden less. In the schema, `unit: {{user: {name}, max_rows: N}}` hides all rows of a person"
+)
+ONE_ROW_EACH = (
+    "if no two rows have the same {names}, write `unique: true` for it: a run refuses a table that has, before its "
+    "charge, and nothing warns of persons in several rows"
 )
 OF_DATES = "` keeps the order of two dates, but not how far apart they are"
 APART = (
@@ -61,18 +66,22 @@ UNROUNDED = (
 )
 
 
-def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit, rules: Iterable[Constraint] = ()) -> Iterator[str]:
-    """Say in a sentence each what is to be looked at again."""
+def remarks_of(
+    columns: Mapping[str, Any], unit: PrivacyUnit, rules: Iterable[Constraint] = (), in_parts: bool = False
+) -> Iterator[str]:
+    """Say in a sentence each what is to be looked at again.
+
+    ``in_parts``: the table is read part by part, so no rule tells who is in several of them.
+    """
     for rule in rules:
         if all(isinstance(columns.get(name), Datetime) for name in (rule.lower, rule.upper)):
             yield _between(rule, columns[rule.lower], columns[rule.upper])
     yield from unseen_bounds(columns)
     formulas = computed(columns)
-    if unit.user is not None and unit.max_rows == 1:
+    if unit.user is not None and unit.max_rows == 1 and unit.user not in uniques_of(columns):
         yield FIRST_ROWS
-    dropped = [name for name, column in columns.items() if isinstance(column, Identifier) and column.keep == "drop"]
-    if unit.kind == "record" and dropped:
-        yield MAY_REPEAT.format(names=_list(dropped, "or"), name=dropped[0])
+    if unit.kind == "record" and (names := _repeatable(columns, in_parts)):
+        yield MAY_REPEAT.format(names=_list(names, "or"), name=names[0])
     yield from _further(columns, unit)
     for name, column in columns.items():
         if name in formulas and not any(name in one.operands for one in columns.values() if isinstance(one, Derived)):
@@ -83,6 +92,12 @@ def remarks_of(columns: Mapping[str, Any], unit: PrivacyUnit, rules: Iterable[Co
             decimals = [getattr(columns.get(operand), "decimals", None) or 0 for operand in column.operands]
             if all(decimals):
                 yield UNROUNDED.format(name=name, decimals=max(decimals))
+
+
+def _repeatable(columns: Mapping[str, Any], in_parts: bool) -> list[str]:
+    """Name the identifiers that are left out and may be the same in several rows."""
+    dropped = [name for name, one in columns.items() if isinstance(one, Identifier) and one.keep == "drop"]
+    return dropped if in_parts else [name for name in dropped if name not in uniques_of(columns)]
 
 
 def _between(rule: Constraint, lower: Datetime, upper: Datetime) -> str:
@@ -110,7 +125,7 @@ def before_a_charge(contract: Any) -> list[str]:
     columns, implications = getattr(contract, "columns", {}), getattr(contract, "implications", ())
     ruled = {name for rule in getattr(contract, "rules", ()) for name in (rule.lower, rule.upper)}
     ruled |= {name for rule in implications for name in rule.columns}
-    return [*filter(None, (_of_order(columns, ruled), _of_amounts(columns)))]
+    return [*filter(None, (_of_order(columns, ruled), _of_amounts(columns), _of_persons(contract, columns)))]
 
 
 def _of_order(columns: Mapping[str, Any], ruled: Collection[str]) -> str:
@@ -127,6 +142,13 @@ def _of_amounts(columns: Mapping[str, Any]) -> str:
     """Advise a value of its own for the zeros of amounts of which a schema says nothing; empty without any."""
     names = [name for name, column in columns.items() if is_open_amount(column)]
     return AMOUNTS.format(names=_list(names, "and")) if names else ""
+
+
+def _of_persons(contract: Any, columns: Mapping[str, Any]) -> str:
+    """Say how a schema whose unit is a record says that each has one row; empty where nothing else is warned of."""
+    unit, part = getattr(contract, "unit", None), getattr(contract, "partition", None)
+    names = _repeatable(columns, in_parts=False) if unit and unit.kind == "record" and part is None else []
+    return ONE_ROW_EACH.format(names=_list(names, "or")) if names else ""
 
 
 def is_open_amount(column: object) -> bool:

@@ -20,13 +20,13 @@ from dpmodels.contract.columns import (
     computed,
     derived_faults,
     raw_columns,
-    too_few,
 )
 from dpmodels.contract.constraints import Constraint, constraint_faults
 from dpmodels.contract.derivation.bounds import DerivedBound, bounds_of
 from dpmodels.contract.discovery_charge import Discovered, Sources, discovery_faults
-from dpmodels.contract.family import Users, flat_columns, users_faults
+from dpmodels.contract.family import Users, flat_columns, one_row_faults, users_faults
 from dpmodels.contract.formula import names_in
+from dpmodels.contract.identifiers.identifier import too_few
 from dpmodels.contract.implications import Implication, is_implication
 from dpmodels.contract.partition import Partition, narrowed, partition_faults
 from dpmodels.contract.remarks import remarks_of
@@ -141,7 +141,7 @@ class Schema(Strict):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What is no fault, and yet not what most would expect."""
-        return tuple(remarks_of(self.columns, self.unit, self.rules))
+        return tuple(remarks_of(self.columns, self.unit, self.rules, self.partition is not None))
 
     @cached_property
     def modelled(self) -> dict[str, Modelled]:
@@ -323,7 +323,7 @@ class Schema(Strict):
         if not self.unit.is_of_rows:
             raise ValueError(f"the unit of a table is a record or a user, and not a {self.unit}")
         kinds = {name: column.type for name, column in self.columns.items()}
-        faults = name_faults(kinds, self.target, self.unit.user)
+        faults = [*name_faults(kinds, self.target, self.unit.user), *one_row_faults(self.unit, self.columns)]
         faults += constraint_faults(self.constraints, self.columns)
         faults = faults or list(derived_faults(self.columns))
         faults += workload_faults(self.workload, self.modelled, self.target, kinds)

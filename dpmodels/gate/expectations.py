@@ -23,7 +23,8 @@ from dpmodels.contract.implications import HELD
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
-from dpmodels.gate.suite import NOT_NULL, ROW_COUNT, Rule, judged_by_row, suite_for
+from dpmodels.gate.repeats import Repeats
+from dpmodels.gate.suite import NOT_NULL, ROW_COUNT, UNIQUE, Rule, judged_by_row, suite_for
 from dpmodels.gate.witnesses import Witnesses, gap
 
 WIDE = 2.0**62  # stands for an infinite whole number: far outside any bounds, and still an int64
@@ -111,6 +112,7 @@ class Gate(Verdicts):
         super().__init__(schema, suite_for(schema, raw=raw, rows=rows), raw)
         self.schema = schema
         self._witnesses, self._waiting = Witnesses(schema), dict[str, list[pa.RecordBatch]]()
+        self._repeats = Repeats(rule.rule.column for rule in self.outcomes if rule.rule.expectation == UNIQUE)
 
     def check(self, batch: pa.RecordBatch | pa.Table) -> bool:
         """Check one more batch against the whole suite; tell whether every single row so far fits the schema.
@@ -122,6 +124,7 @@ class Gate(Verdicts):
             DataError: a column is there twice, or of a type that cannot hold its declared values.
         """
         frame = self._frame(batch)
+        self._repeats.see(batch)
         names = [name for name in self.outcomes[0].rule.arguments["column_set"] if not name.startswith(HELD)]
         self.outcomes[0].lacking = self.outcomes[0].lacking or tuple(name for name in names if name not in frame)
         for index, (success, failed) in self._validate(frame).items():
@@ -151,6 +154,7 @@ class Gate(Verdicts):
         bounds = self.schema.derived_bounds if names else ()
         if not names or broken or not all(keeping(one, self.schema.columns, batch).all() for one in bounds):
             return self.check(batch)
+        self._repeats.see(batch)
         for outcome in self.outcomes:
             outcome.checked += batch.num_rows
             if outcome.rule.expectation == NOT_NULL:
@@ -162,7 +166,14 @@ class Gate(Verdicts):
         return self.sound
 
     def settle(self) -> None:
-        """Run the suite on the witnesses that wait for it; once every batch was checked."""
+        """Run the suite on the witnesses that wait for it, and count repeated values; once every batch was checked.
+
+        Raises:
+            DataError: files type an identifier differently that no two rows may have the same value of.
+        """
+        repeated = self._repeats.settle()
+        for outcome in self.outcomes:
+            outcome.failed += repeated.get(outcome.rule.column, 0) if outcome.rule.expectation == UNIQUE else 0
         for waiting in self._waiting.values():
             table = pa.Table.from_batches(waiting)
             for index, (success, failed) in self._validate(self._frame(table)).items():
@@ -177,6 +188,8 @@ class Gate(Verdicts):
         super().add(other)
         for types, waiting in (other._waiting if isinstance(other, Gate) else {}).items():
             self._waiting.setdefault(types, []).extend(waiting)
+        if isinstance(other, Gate):
+            self._repeats.add(other._repeats)
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel without the suite, which is built again where it is needed."""
@@ -201,7 +214,7 @@ class Gate(Verdicts):
         if isinstance(column, Derived):
             return follows(name, self.schema.columns, batch)
         if column is None or isinstance(column, Identifier):
-            return np.zeros(batch.num_rows)  # identifiers and unknown columns are judged by name alone
+            return np.arange(batch.num_rows)  # identifiers and unknown columns are judged by name alone, or by repeats
         array = plain(batch.column(name))
         check_type(name, column, array.type)
         if not is_whole(array):

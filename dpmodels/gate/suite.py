@@ -10,11 +10,14 @@ from dpmodels.contract.base import Modelled
 from dpmodels.contract.columns import Continuous, Datetime, Discrete, Identifier, Integer, computed
 from dpmodels.contract.derivation.bounds import DerivedBound
 from dpmodels.contract.formula import names_in
+from dpmodels.contract.identifiers.identifier import uniques_of
 from dpmodels.contract.implications import HELD, Implication
 from dpmodels.contract.schema import Schema
 
 ROW_COUNT = "ExpectTableRowCountToBeBetween"
 NOT_NULL = "ExpectColumnValuesToNotBeNull"
+UNIQUE = "ExpectColumnValuesToBeUnique"
+REPEATED = "must not have the same value in two rows"
 MORE_NULLS = f"{NOT_NULL} in most rows"
 FIXES = {
     "ExpectTableColumnsToMatchSet": "give the data the columns of the schema, or the schema those of the data",
@@ -25,6 +28,7 @@ FIXES = {
     "`outside: clip`",
     "ExpectColumnValuesToBeInSet": "correct the values (upper and lower case and spaces count), add to `values` "
     "what is public, or write `outside: other`",
+    UNIQUE: "leave out rows that are there twice, or write `unit: {user: COLUMN, max_rows: N}` for `unique: true`",
     "ExpectColumnValuesToBeInTypeList": "write `type: number` in the schema, or round the values",
 }
 """What to do about a broken expectation."""
@@ -114,6 +118,7 @@ def suite_for(schema: Schema, *, raw: bool, rows: int | None = None) -> list[Rul
     text = f"the columns must be exactly those of the schema{without}"
     suite = [Rule("ExpectTableColumnsToMatchSet", exactly, text)]
     suite += _row_count(schema, raw, rows)
+    suite += [Rule(UNIQUE, {"column": name}, REPEATED) for name in uniques_of(schema.columns) if raw]
     for name, column in schema.modelled.items():
         suite += _column_rules(name, column, "refuse" if not raw else getattr(column, "outside", "refuse"))
     if schema.image:  # shown to the suite as true or false: whether every image of the batch fits

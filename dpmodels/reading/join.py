@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpmodels.arrays import Whole
 from dpmodels.codec.codes import Codes, code_count, code_type
 from dpmodels.codec.encode import Codec, Records
+from dpmodels.codec.ids import read_ids
 from dpmodels.contract.family import CHILDREN, POSITION, Users
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
@@ -23,7 +24,6 @@ from dpmodels.gate.expectations import Gate
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.ingest import check_passed, encode_checked
 from dpmodels.reading.pictures import Batches
-from dpmodels.reading.user_ids import read_ids
 
 ONCE = "must name each user once in the parents' table"
 LACKING = "names a user that the parents' table lacks; give every row's user a row there"

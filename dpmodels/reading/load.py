@@ -11,6 +11,7 @@ from dpmodels.codec.derive import with_computed
 from dpmodels.codec.encode import Codec
 from dpmodels.codec.partition_rows import within
 from dpmodels.contract.base import is_text
+from dpmodels.contract.identifiers.identifier import uniques_of
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
@@ -139,4 +140,5 @@ def _kept(batches: Batches, schema: Schema) -> Batches:
     part, batches = schema.partition, with_computed(batches, schema)
     if part is not None and part.value is not None:
         return within(batches, part, schema.columns[part.column])
-    return batches if schema.unit.user is None else bounded(batches, schema.unit)
+    user = schema.unit.user
+    return batches if user is None else bounded(batches, schema.unit, user in uniques_of(schema.columns))

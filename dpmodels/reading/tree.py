@@ -19,6 +19,7 @@ import pyarrow as pa
 from dpmodels.arrays import Mask, Whole
 from dpmodels.codec.codes import Codes
 from dpmodels.codec.convert import plain
+from dpmodels.codec.ids import key_values
 from dpmodels.codec.stacked import has_repeated, objects_of, parents_named
 from dpmodels.codec.tree import TreeCodec, TreeRecords, reference_codes
 from dpmodels.contract.branch import Branch
@@ -31,7 +32,6 @@ from dpmodels.reading.ingest import check_passed, encode_checked
 from dpmodels.reading.pictures import Batches
 from dpmodels.reading.rows_on_disk import KeysOnDisk, Raw, RowsOnDisk
 from dpmodels.reading.tree_files import naming
-from dpmodels.reading.user_ids import key_values
 
 ONCE = "the key of table {} ({}) must name each row once"
 REPEATED = "must not be the same in two rows of table {} that belong to one row of its parent, since it is `unique`"

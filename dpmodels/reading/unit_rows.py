@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from dpmodels.arrays import Mask, Whole
 from dpmodels.codec.convert import plain
+from dpmodels.codec.ids import key_values
 from dpmodels.codec.stacked import has_repeated, joined, numbered, parents_named
 from dpmodels.contract.discovery import Discovery, JoinedTable
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.load import RawRows
 from dpmodels.reading.tree_files import naming, place_of
-from dpmodels.reading.user_ids import key_values
 
 ORPHANS = "names a row that its parent's table lacks, or none; give every row a parent, or write `orphans: drop`"
 NOBODY = -1

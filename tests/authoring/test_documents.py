@@ -1,5 +1,6 @@
 """Each kind of public documentation, read into the same facts about the same columns."""
 
+import json
 import re
 from collections.abc import Mapping
 from datetime import date
@@ -12,6 +13,7 @@ import yaml
 from openpyxl import Workbook
 
 from dpmodels.authoring.ddl import checked
+from dpmodels.authoring.draft import PublicFacts, draft
 from dpmodels.authoring.facts import Bound, Facts, typed
 from dpmodels.authoring.headings import HEADINGS, MEANT, folded
 from dpmodels.authoring.source import Source, read_source
@@ -308,7 +310,7 @@ def test_ddl_of_several_dialects(tmp_path: Path) -> None:
         " `on` tinyint(1), PRIMARY KEY (`id`), KEY `k` (`kind`)) ENGINE=InnoDB;"
     )
     columns = documented(tmp_path, "m.sql", mysql).columns(["id", "kind", "on"])
-    assert columns["id"] == Facts(kind="identifier", nullable=False)
+    assert columns["id"] == Facts(kind="identifier", nullable=False, unique=True)
     assert columns["kind"].values == ("a", "b") and columns["kind"].description == "a; b"
     server = "CREATE TABLE [dbo].[t] ([Amount] [decimal](10, 2) NOT NULL, [At] datetime2(7) NULL, who uniqueidentifier)"
     columns = documented(tmp_path, "s.sql", server).columns(["amount", "At", "who"])
@@ -394,3 +396,83 @@ def test_a_public_sample_gives_types_extremes_and_categories(tmp_path: Path) -> 
     (tmp_path / "e.csv").write_text("a,b\n")
     with pytest.raises(Unsuitable, match="public sample"):
         read_source(tmp_path / "e.csv", sample=True)
+
+
+KEY = {"name": "who", "logicalType": "string", "primaryKey": True}
+VISIT = {"name": "visit", "logicalType": "integer"}
+
+
+def odcs_of(*columns: Mapping[str, object]) -> str:
+    return yaml.safe_dump({"kind": "DataContract", "schema": [{"name": "t", "properties": list(columns)}]})
+
+
+def dbt_of(*columns: Mapping[str, object]) -> str:
+    return yaml.safe_dump({"models": [{"name": "t", "columns": list(columns)}]})
+
+
+def suite_of(**more: object) -> str:
+    settings = {"column": "who", **more}
+    return json.dumps({"expectations": [{"type": "expect_column_values_to_be_unique", "kwargs": settings}]})
+
+
+DBT_KEY = [{"type": "primary_key"}]
+ONE_KEY = [
+    ("a.odcs.yaml", odcs_of(KEY, VISIT)),
+    ("b.odcs.yaml", odcs_of({**VISIT, "name": "who", "unique": True}, VISIT)),
+    ("c.yml", dbt_of({"name": "who", "tests": ["unique"]}, VISIT)),
+    ("d.yml", dbt_of({"name": "who", "data_tests": ["dbt_expectations.expect_column_values_to_be_unique"]}, VISIT)),
+    ("e.yml", dbt_of({"name": "who", "constraints": DBT_KEY}, VISIT)),
+    ("f.yaml", "columns: {who: {dtype: int64, unique: true}, visit: {dtype: int64}}"),
+    ("g.json", suite_of()),
+    ("h.csv", "name,type\nwho,primary key\nvisit,int\n"),
+    ("i.csv", "name,type,eindeutig\nwho,id,ja\nvisit,int,nein\n"),
+    ("j.csv", "name,type\nwho,Primärschlüssel\nvisit,id\n"),
+    ("k.sql", "CREATE TABLE t (who text PRIMARY KEY, visit int)"),
+    ("l.sql", "CREATE TABLE t (who text, visit int, PRIMARY KEY (who))"),
+    ("m.sql", "CREATE TABLE t (who uuid UNIQUE, visit int)"),
+    ("n.sql", "CREATE TABLE t (who uuid, visit int, CONSTRAINT u UNIQUE (who))"),
+]
+NO_KEY_OF_ONE = [
+    ("a.odcs.yaml", odcs_of(KEY, {**VISIT, "primaryKey": True})),
+    ("b.odcs.yaml", odcs_of({"name": "who", "customProperties": [{"property": "identifier", "value": True}]}, VISIT)),
+    ("c.yml", dbt_of({"name": "who", "tests": [{"unique": {"where": "visit > 1"}}]}, VISIT)),
+    ("e.yml", dbt_of({"name": "who", "constraints": DBT_KEY}, {**VISIT, "constraints": DBT_KEY})),
+    ("f.yaml", "columns: {who: {dtype: int64, unique: false}, visit: {dtype: int64}}\nunique: [who, visit]"),
+    ("g.json", suite_of(mostly=0.99)),
+    ("h.csv", "name,type\nwho,primary key\nvisit,primary key\n"),
+    ("i.csv", "name,type,unique\nwho,id,no\nvisit,int,yes\n"),
+    ("j.csv", "name,type\nwho,foreign key\nvisit,int\n"),
+    ("l.sql", "CREATE TABLE t (who text, visit int, PRIMARY KEY (who, visit))"),
+    ("n.sql", "CREATE TABLE t (who uuid, visit int, UNIQUE (who, visit))"),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), ONE_KEY)
+def test_a_key_of_one_column_is_drafted_as_unique(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    (tmp_path / "data.csv").write_text("who,visit\na,1\n")
+    written = draft(tmp_path / "data.csv", True, PublicFacts(tmp_path / name))
+    assert "  who: {type: identifier, unique: true}" in written and written.count("unique: true}") == 1
+    assert "unit: record  # or {user: ID_COLUMN" in written
+
+
+@pytest.mark.parametrize(("name", "text"), NO_KEY_OF_ONE)
+def test_a_column_is_not_unique_for_being_part_of_a_key(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    (tmp_path / "data.csv").write_text("who,visit\na,1\n")
+    assert "unique: true}" not in draft(tmp_path / "data.csv", True, PublicFacts(tmp_path / name))
+
+
+@pytest.mark.parametrize("kind", ["int64", "str", "float64", "datetime64[ns]", "bool"])
+def test_what_is_unique_names_rows_if_it_is_of_whole_numbers_or_text(tmp_path: Path, kind: str) -> None:
+    facts = documented(tmp_path, "p.yaml", f"columns: {{x: {{dtype: '{kind}', unique: true}}}}").columns(["x"])["x"]
+    assert (facts.kind == "identifier") == (kind in ("int64", "str")) and facts.unique
+
+
+def test_values_that_differ_say_nothing_of_whether_they_are_unique(tmp_path: Path) -> None:
+    table = pa.table({"patient_id": ["a", "b", "c"], "age": [1, 2, 3]})
+    pq.write_table(table, tmp_path / "sample.parquet")
+    (tmp_path / "data").mkdir()
+    pq.write_table(table, tmp_path / "data" / "a.parquet")
+    for facts in (PublicFacts(accept=True), PublicFacts(sample=tmp_path / "sample.parquet", accept=True)):
+        assert "unique: true}" not in draft(tmp_path / "data", True, facts)

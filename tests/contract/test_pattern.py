@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dpmodels.authoring.lint import lint, load_schema
 from dpmodels.codec.encode import Codec
-from dpmodels.contract.pattern import read_pattern
+from dpmodels.contract.identifiers.pattern import read_pattern
 from dpmodels.errors import DataError, SchemaError
 from tests.kit.errors import refused
 from tests.kit.support import SCHEMA_TEXT, make_records, make_schema, run_cli, synthesize_words, write_clinic

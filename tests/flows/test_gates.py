@@ -1,5 +1,7 @@
 """Planted defects: each gate names the expectation that a table breaks, and nothing is handed over."""
 
+import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -67,6 +69,35 @@ def test_the_raw_gate_names_the_rule_before_anything_is_charged(tmp_path, column
     docs = next((tmp_path / "home" / "sensitive").rglob("clinic.html")).read_text()
     assert "SENSITIVE" in docs and ">broken<" in docs and "attic" not in docs
     assert not list((tmp_path / "home" / "control").rglob("*.html"))
+
+
+@pytest.mark.parametrize("other", [0, 70, 148])
+def test_a_patient_in_two_rows_is_refused_before_anything_is_charged(tmp_path, other):
+    table = sound()
+    patients = [f"p{number}" for number in range(150)]
+    patients[149] = patients[other] = "Zebulon"
+    patient = {"patient": {"type": "identifier", "unique": True}}
+    write_clinic(tmp_path, columns={**make_schema().model_dump()["columns"], **patient})
+    pq.write_table(table.set_column(0, "patient", pa.array(patients)), tmp_path / "clinic.parquet")
+    code, out, err = run_cli(*synthesize_words(tmp_path))
+    assert code == 1 and err.count("column patient must not have the same value in two rows; to fix it: leave out") == 1
+    assert charges(tmp_path / "home") == [] and not (tmp_path / "out").exists()
+    sentence = next(line for line in err.splitlines() if "same value in two rows" in line)
+    assert "Zebulon" not in out + err and not re.findall(r"\d\d|[2-9]", sentence.partition("/")[0])
+
+
+def test_patients_in_one_row_each_are_cautioned_of_no_more(tmp_path):
+    patient = {"patient": {"type": "identifier", "unique": True}}
+    write_clinic(tmp_path, columns={**make_schema().model_dump()["columns"], **patient})
+    pq.write_table(sound(), tmp_path / "clinic.parquet")
+    code, out, err = run_cli(*synthesize_words(tmp_path))
+    assert code == 0, out + err
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert not any("hidden" in one for one in report.get("cautions", ())) and "hides all rows" not in out + err
+    assert run_cli("verify", tmp_path / "out")[0] == 3  # nothing is wrong, and nobody signed
+    stated = (tmp_path / "out" / "contract.odcs.yaml").read_text()
+    assert "patient" not in stated and "unique" not in stated
+    assert "patient: {type: identifier, unique: true}" in (tmp_path / "out" / "schema.yaml").read_text()
 
 
 @pytest.fixture(scope="module")

@@ -222,6 +222,11 @@ def test_a_table_is_encoded_by_workers_to_the_same_bytes_and_its_faults_are_told
         with refused(DataError, "column age must lie between") as told:
             transform_encode(load_parts(data, schema, 64), Gate(schema, raw=True), tmp_path / "bad", engine.map)
         assert "999" not in str(told.value)
+        (data / "bad.parquet").unlink()
+        patients = {"patient": {"type": "identifier", "keep": "regenerate", "unique": True}}
+        once = make_schema(columns={**schema.model_dump()["columns"], **patients})
+        with refused(DataError, "column patient must not have the same value in two rows") as told:  # in two files
+            transform_encode(load_parts(data, once, 64), Gate(once, raw=True), tmp_path / "bad", engine.map)
         parts = load_parts(data, schema, 64)
         (data / "3.parquet").unlink()
         with refused(DataError, "by whoever encodes it; it is not there", column=""):
