@@ -222,7 +222,9 @@ def _worst(report: Facts) -> str:
     charged = report.get("charged")
     if charged and charged["status"] == "measured" and charged["columns"]:
         columns = sorted(charged["columns"], key=lambda one: (-one["low"], -one["high"]))[:WORST]
-        phrases = [f"{one['name']} {percent(one['low'])} to {percent(one['high'])}" for one in columns]
+        known = {one["name"]: likely_error(one) for one in worst_first(report["columns"]) if not unresolved(one)}
+        ends = [(one["name"], one["low"], min(one["high"], known.get(one["name"], 1.0))) for one in columns]
+        phrases = [f"{name} {percent(min(low, high))} to {percent(high)}" for name, low, high in ends]
         return f"{', '.join(phrases)} (distance from the real rows, as it was paid for)"
     measured = worst_first(report["columns"])
     if not measured:

@@ -160,7 +160,8 @@ def _of_users(facts: Mapping[str, Any]) -> str:
     """Say what figures of users count, and what their further columns are; empty of other rows."""
     counts = "each user weighs one in all figures, however many rows they have"
     columns = "`children` is that number, and `position` which of them a row is"
-    return f"{counts}; {columns}" if facts.get("rows_are") == "users" else ""
+    nulls = "where a user has no row, the columns of rows are null"
+    return f"{counts}; {columns}; {nulls}" if facts.get("rows_are") == "users" else ""
 
 
 def _privacy_in_words(privacy: Mapping[str, Any], charged: Mapping[str, Any] | None) -> dict[str, str]:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from dpmodels.audit.made import shop
 from dpmodels.authoring.lint import load_schema
+from dpmodels.codec.derive import derive
 from dpmodels.ledger.ledger import Ledger
 from flows import federate
 from flows.config import FederateConfig, SynthesizeConfig
@@ -169,6 +170,21 @@ def targeted(folder: Path) -> Path:
     return synthesized(folder, data, "--schema", schema)
 
 
+def derived(folder: Path) -> Path:
+    """Make a table with columns that follow from one, and from two."""
+    data, schema, _ = write_clinic(folder, rows=3000)
+    content = json.loads(load_schema(schema).model_dump_json(exclude_defaults=True))
+    formulas = {"decade": "age // 10", "weight": "age * dose"}
+    content["columns"] |= {name: {"type": "derived", "formula": formula} for name, formula in formulas.items()}
+    content["columns"]["letter"] = {"type": "derived", "of": "sick", "values": {"no": "A", "yes": "B"}}
+    schema.write_text(json.dumps(content))
+    columns, table = load_schema(schema), pq.read_table(data)
+    for name, column in columns.derived.items():
+        table = table.append_column(name, derive(column, columns.columns, table))
+    pq.write_table(table, data)
+    return synthesized(folder, data, "--schema", schema)
+
+
 def synthesized(folder: Path, *words: object) -> Path:
     """Run nacre's default with a quick fit, from the command line."""
     quick = {"measurement": {"fine_cells": 16}, "training": {"components": 16, "directions": 2, "steps": 5}}
@@ -283,6 +299,15 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
         "federation": federation,
         "discovered": discovered,
         "targeted": targeted,
+    },
+    "LAYOUT-17": {
+        "laid-out": declared,
+        "users": of_users,
+        "embedded": embedded,
+        "federation": federation,
+        "discovered": discovered,
+        "targeted": targeted,
+        "derived": derived,
     },
 }
 """A manifest with a charged report is beside the golden releases, and FORMAT-9, without a price, is made no more.

@@ -48,6 +48,7 @@ SAYS = {
     "contract-users": set(),
     "users": set(),
     "targeted": set(),
+    "derived": set(),
     "discovered": {"report", "discoveries", "total_spent"},
     "sheet-federation": {"part", "cautions", "clients", "dropped"},
 }

@@ -51,7 +51,8 @@ def write_manifest(folder: Path, content: Json) -> None:
 
 def verdicts_of(report: Json) -> set[object]:
     """Return the headline of a report, and what it says of its columns."""
-    return {report.get("headline"), *(one.get("verdict") for one in report.get("columns", ()))}
+    columns = [*report.get("columns", ()), *report.get("derived", ())]
+    return {report.get("headline"), *(one.get("verdict") for one in columns)}
 
 
 def forged(folder: Path, copy: Path, change: Callable[[Json, Json, Json], object]) -> Path:

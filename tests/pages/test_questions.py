@@ -14,7 +14,7 @@ from dpmodels.hand_off.pages import render_pages
 from dpmodels.pages.card import render_card, render_sheet, render_statement
 from tests.hand_off.make_golden import GOLDEN, SHAPES
 
-NEWEST = "LAYOUT-16"
+NEWEST = "LAYOUT-17"
 EVERY = [GOLDEN / NEWEST / name for name in SHAPES[NEWEST]]
 MADE_EARLIER = [GOLDEN / "FORMAT-5" / name for name in ("card", "card-elsewhere", "card-embedded", "card-federation")]
 
