@@ -48,7 +48,7 @@ class Report:
 
     @property
     def columns(self) -> "pd.DataFrame":
-        """How far every column is from the real rows: a row for each, in the schema's order.
+        """How far every column is from the real rows: a row for each, in the schema's order, derived ones last.
 
         - ``column``, and first ``table`` where there are several;
         - ``quantiles_within``, the share of rows by which a quantile is off; NaN of categories, which have no order;
@@ -59,7 +59,7 @@ class Report:
 
         Units: parts of all rows, 0 to 1. Where nothing of a column was counted all of them are NaN.
         """
-        columns = self.facts.get("columns", ())
+        columns = [*self.facts.get("columns", ()), *self.facts.get("derived", ())]
         several = any("table" in column for column in columns)
         rows = [[*([column.get("table")] if several else []), *_of_column(column)] for column in columns]
         return _frame(rows, ["table", *OF_COLUMNS] if several else OF_COLUMNS)
@@ -161,11 +161,14 @@ def _of_column(column: Mapping[str, Any]) -> Iterator[Any]:
     """Yield the figures of a column; those of earlier layouts are reckoned as their pages did."""
     from dpmodels.pages.glance import likely_error, rank_error
 
-    counted = "released" in column
+    counted, missing = "released" in column, float("nan")
     yield column["name"]
-    yield rank_error(column) if counted and "rank_distance_to_release" in column else float("nan")
-    yield likely_error(column) if counted else float("nan")
-    yield from (column.get(figure, float("nan")) for figure in ("distance_to_release", "expected_distance"))
+    if "follows" in column:
+        yield from (column.get(figure, missing) for figure in ("quantiles_within", "shares_within"))
+    else:
+        yield rank_error(column) if counted and "rank_distance_to_release" in column else missing
+        yield likely_error(column) if counted else missing
+    yield from (column.get(figure, missing) for figure in ("distance_to_release", "expected_distance"))
     yield column.get("verdict", column.get("warning", "")).replace("\N{NO-BREAK SPACE}", " ")
 
 

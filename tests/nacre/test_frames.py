@@ -14,6 +14,7 @@ from dpmodels.pages.relations import likely_relations, relations
 from nacre.free import ALIKE, BEYOND, DROWNED, LARGER, WIDE, _means_of, _reasons
 from nacre.reporting import Report
 from tasks.run.store import Run
+from tests.hand_off.make_golden import GOLDEN
 from tests.kit.errors import refused
 from tests.kit.support import run_cli, synthesize_words, write_clinic
 
@@ -106,6 +107,14 @@ def test_a_hand_off_of_a_folder_knows_its_home_by_the_environment_or_as_given(ho
     assert opened.home == home and len(nacre.sample(opened, 3)) == 3
     with refused(ArtifactError, "no run"):  # a home that was given is believed
         nacre.sample(nacre.Result(folder, home=tmp_path), 3)
+
+
+def test_the_frame_of_columns_has_derived_ones_last():
+    frame = Report(GOLDEN / "LAYOUT-17" / "derived").columns.set_index("column")
+    assert frame.index.tolist()[-3:] == ["decade", "weight", "letter"]
+    assert frame.quantiles_within[["decade", "weight"]].between(0, 1).all() and np.isnan(frame.shares_within["decade"])
+    assert 0 < frame.shares_within["letter"] < 1 and frame.distance_to_release[-3:].isna().all()
+    assert frame.verdict["weight"].endswith("as of age and dose")
 
 
 def test_columns_means_and_rates_of_a_report_are_frames(home):
