@@ -90,8 +90,8 @@ def _uncounted(name: str, counted: Sequence[str], contract: Any) -> str:
     column = table.columns.get(name)
     if isinstance(column, Derived):
         operands = " and ".join(column.operands)
-        of_report = "the report draws it and says within what it is, if that is known"
-        return f"column {name} is derived from {operands}, and not counted ({of_report}): the release counts {', '.join(counted)}"
+        not_counted = "not counted (the report draws it, and says within what it is where that is known)"
+        return f"column {name} is derived from {operands}, and {not_counted}: the release counts {', '.join(counted)}"
     if column is not None:
         return f"column {name} is not modeled, so not counted: the release counts {', '.join(counted)}"
     return f"the release counts no column {name}, but {', '.join(counted)}{near(name, counted)}"
