@@ -95,6 +95,8 @@ class PrivacyBudget(Frozen):
     unit: PrivacyUnit = PrivacyUnit()
 
     def __repr__(self) -> str:
+        if "epsilon" not in self.__dict__:  # a debugger may look at what was refused
+            return "<budget>"
         amount = f"epsilon={amounts.written(self.epsilon_exact)} at delta={amounts.written(self.delta_exact)}"
         return f"<budget: {amount}, unit {self.unit}, {self.adjacency}>"
 
