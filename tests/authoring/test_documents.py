@@ -420,7 +420,7 @@ def test_the_other_numbers_of_a_document_say_what_stands_before_its_decimals(
     text = f"name;type;min;max\n{name};{kind};{ends}\n"
     high = documented(tmp_path, "d.csv", text).columns(["x"])["x"]
     assert high.high == (None if expected is None else Bound(expected))
-    assert ("may be two numbers: write 1.5 or 1500" in "".join(high.unread)) == (ends == "0;1,500")
+    assert ("may be two numbers: write 1.5 or 1500" in "".join(high.unread)) == (expected is None and ends == "0;1,500")
     other = f"name;type;min;max\nx;{kind};0;{ends.split(';')[1]}\ny;number;{ends.split(';')[0]};9\n"
     assert documented(tmp_path, "e.csv", other).columns(["x"])["x"].high == high.high  # another row says it
 
