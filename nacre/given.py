@@ -84,8 +84,13 @@ def draft_schema(
         raise Unsuitable("rows in memory answer no query: give the URL of the database in their place")
     sensitive = Sensitive(data)
     del data  # a traceback of what follows shows no rows
+    return _drafted(sensitive, header, sources)
+
+
+def _drafted(rows: Sensitive[Any], header: bool, sources: draft.PublicFacts) -> str:
+    """Draft the schema of rows in memory; names that may be values are refused without the name of a file."""
     with TemporaryDirectory() as folder:
-        place, text = write_all_names(sensitive, Path(folder), header), ""
+        place, text = write_all_names(rows, Path(folder), header), ""
         with suppress(DoubtfulNames):
             text = tree_draft.draft_all(place, header, sources, several=place.is_dir())
     if not text:
