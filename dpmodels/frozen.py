@@ -8,6 +8,9 @@ class Frozen(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
+    def __str__(self) -> str:
+        return repr(self)
+
 
 class Strict(Frozen):
     """A frozen model of what a person wrote: no text is taken for a number, and no number for text."""

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Generic, Literal, NoReturn, TypeVar
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from dpmodels import amounts
 from dpmodels.frozen import Frozen
 
 T = TypeVar("T", covariant=True)
@@ -92,6 +93,12 @@ class PrivacyBudget(Frozen):
     delta: Annotated[float, Field(ge=0, lt=1)]
     adjacency: Adjacency = Adjacency.ADD_OR_REMOVE_ONE
     unit: PrivacyUnit = PrivacyUnit()
+
+    def __repr__(self) -> str:
+        if "epsilon" not in self.__dict__:  # a debugger may look at what was refused
+            return "<budget>"
+        amount = f"epsilon={amounts.written(self.epsilon_exact)} at delta={amounts.written(self.delta_exact)}"
+        return f"<budget: {amount}, unit {self.unit}, {self.adjacency}>"
 
     @property
     def epsilon_exact(self) -> Decimal:

@@ -16,6 +16,7 @@ MOST_BEFORE = 2**40
 """Rows that identifiers may come after: those of trees are numbered by products of it."""
 INTERVAL = 1.96
 """Standard errors on each side of a mean within which the real one lies in nineteen releases of twenty."""
+ERRORS = ["within", "standard_error", "noise", "inside"]
 DROWNED = "count is below 4 standard errors of it"
 BEYOND = "noise puts it beyond every value of the column"
 WIDE = "its interval is as wide as all values of the column"
@@ -25,7 +26,9 @@ ROUGH = 0.2
 ALIKE = "its error exceeds what groups surely differ by"
 """Why a mean of a group is not to be taken at face value."""
 OF_ALL = "column"
-"""Names the index of a mean of all rows, whose one entry is the column."""
+"""Heads the one entry of a mean of all rows, which is the name of the column."""
+EPOCH = "1970-01-01"
+"""The moment that means of dates are reckoned from, in seconds."""
 
 
 def sample(
@@ -86,8 +89,8 @@ def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place 
     ``marginals(run, "age")`` and ``marginals(run, "age", "income")`` have a row for each cell of these columns:
 
     - the cell, as text in a column that is called as in the data;
-    - for numbers its bounds in ``age_low`` and ``age_high``, and in ``age_mean`` and ``age_stddev`` mean and standard
-      deviation of the values in it, as the generator draws them; nulls have none;
+    - for numbers and dates its bounds in ``age_low`` and ``age_high``, and in ``age_mean`` and ``age_stddev`` mean and
+      standard deviation of the values in it, as the generator draws them; nulls have none, and dates are in UTC;
     - ``count``, as it was released, so it may lie below 0; ``standard_error`` of it; and ``share`` of all counts.
 
     It is the table with the least noise; classes of the target that are not asked for are added up. A figure whose
@@ -107,17 +110,19 @@ def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place 
 
     stored_run, names = run_of(run, home), _names_in(columns)
     tables = [read_counts(stored_run, names)] if names else read_tables(stored_run)
-    return Listing(pa.concat_tables(tables).to_pandas())
+    return Listing(pa.concat_tables(tables).to_pandas(date_as_object=False))
 
 
 def means(
     run: "str | Result", column: str, *, by: "str | Sequence[str]" = (), home: Place | None = None
 ) -> "pd.DataFrame":
-    """Return means of a number column, with their standard errors, from released counts; charges nothing.
+    """Return means of a column of numbers or dates, with their errors, from released counts; charges nothing.
 
     ``means(run, "paid", by="cause")`` has a row for each cause, and ``means(run, "paid")`` one for all rows. The mean
-    of a boolean is the share of true.
+    of a boolean is the share of true, that of dates a moment, whose errors are durations.
 
+    - the group, in columns that are called as in the data, and of numbers and dates its bounds, as ``marginals`` has
+      them; of all rows ``column`` names the column;
     - ``mean`` of the values that are not null, in units of the column, and what it is ``within`` in nineteen releases
       of twenty: 1.96 times its ``standard_error``;
     - ``count`` of these values, as released with noise;
@@ -132,12 +137,12 @@ def means(
 
     Args:
         run: the run's name, or what ``nacre.synthesize`` returned.
-        column: a number column, or a boolean.
-        by: the column, or the columns, whose values make the groups, in the index of the frame.
+        column: a column of numbers or dates, or a boolean.
+        by: the column, or the columns, whose values make the groups.
         home: where state lies; by default that of the result, ``NACRE_HOME``, or ``.nacre``.
 
     Raises:
-        NacreError: the column has no numbers, or the release counts none of these columns together.
+        NacreError: the column has categories, or the release counts none of these columns together.
     """
     from tasks.stages.noisy_tables import apart
 
@@ -147,13 +152,32 @@ def means(
     value, cells = figures[0], marginals(run, *columns, home=home)
     if _is_boolean(run_of(run, home), column):
         cells[value], cells[figures[1]] = cells[column].astype(str).map({"true": 1.0, "false": 0.0}), 0.0
+    _check_values(cells, value, column, names)
+    counted = cells.dropna(subset=value).assign(**({} if names else {OF_ALL: column}))
+    return _beside(counted, _means_of(counted.set_index(names or [OF_ALL]), *figures), names or [OF_ALL])
+
+
+def _check_values(cells: "pd.DataFrame", value: str, column: str, names: Sequence[str]) -> None:
+    """Refuse a column of categories, and cells that hold nulls among values; ``value`` is the mean of a cell."""
     if value not in cells:
-        shares = f"marginals(run, {', '.join(map(repr, columns))}) has shares"
-        raise Unsuitable(f"column {column} has no numbers; {shares}, and the mean of a `type: boolean` is that of true")
+        shares = f"marginals(run, {', '.join(map(repr, [*names, column]))}) has shares"
+        raise Unsuitable(
+            f"column {column} has no numbers or dates; {shares}, and the mean of a `type: boolean` is that of true"
+        )
     if (cells[value].isna() & (cells[column] != "null")).any():
         raise Unsuitable(f"the release counts {column} beside {' and '.join(names)} in halves, nulls among values")
-    counted = cells.dropna(subset=value).assign(**({} if names else {OF_ALL: column}))
-    return _means_of(counted.set_index(names or [OF_ALL]), *figures)
+
+
+def _beside(cells: "pd.DataFrame", means: "pd.DataFrame", groups: list[str]) -> "pd.DataFrame":
+    """Lay what groups are called, and their bounds, beside their means; a figure makes way for a column of its name."""
+    from nacre.listing import Listing
+    from tasks.stages.noisy_tables import apart
+
+    ends = [apart(f"{name}_{end}", groups) for name in groups for end in ("low", "high")]
+    about = [each for each in cells if each in groups or each in ends]
+    heads = cells[about].drop_duplicates(groups)
+    means.columns = [apart(str(figure), groups) for figure in means]
+    return Listing(heads.join(means, on=groups).reset_index(drop=True))
 
 
 def _is_boolean(run: "Run", column: str) -> bool:
@@ -167,8 +191,14 @@ def _is_boolean(run: "Run", column: str) -> bool:
 
 def _means_of(cells: "pd.DataFrame", value: str, stddev: str, count: str, error: str) -> "pd.DataFrame":
     """Return the means of cells by the groups that are their index; the other arguments name the figures of a cell."""
+    import pandas as pd
+
     from dpmodels.report.numbers import STANDS
-    from nacre.listing import Listing
+
+    is_dated = not pd.api.types.is_numeric_dtype(cells[value])
+    if is_dated:
+        since = cells[value] - pd.Timestamp(EPOCH)
+        cells = cells.assign(**{value: since.dt.total_seconds(), stddev: cells[stddev].dt.total_seconds()})
 
     def sums(amounts: "pd.Series[float]") -> "pd.Series[float]":
         return amounts.groupby(level=cells.index.names, observed=True, sort=False).sum()
@@ -179,20 +209,26 @@ def _means_of(cells: "pd.DataFrame", value: str, stddev: str, count: str, error:
     noise = sums((cells[error] * (cells[value] - mean.reindex(cells.index))) ** 2) ** 0.5 / known
     inside = sums((cells[count].clip(lower=0) * cells[stddev]) ** 2) ** 0.5 / known
     whole = (noise**2 + inside**2) ** 0.5
-    reason = _reasons(mean, whole, cells[value])
+    reason = _reasons(mean, whole, cells[value], is_dated)
     lost = reason.isin((DROWNED, BEYOND, WIDE))
     figures = {"mean": mean, "within": INTERVAL * whole, "standard_error": whole, "count": records, "reason": reason}
-    means = Listing(figures | {"noise": noise, "inside": inside})
-    means.loc[lost, ["mean", "within", "standard_error", "noise", "inside"]] = float("nan")
+    means = pd.DataFrame(figures | {"noise": noise, "inside": inside})
+    means.loc[lost, ["mean", *ERRORS]] = float("nan")
+    if is_dated:
+        seconds = means[["mean", *ERRORS]].round().apply(pd.to_timedelta, unit="s")
+        means = means.assign(**{"mean": pd.Timestamp(EPOCH) + seconds["mean"], **{one: seconds[one] for one in ERRORS}})
     return means
 
 
-def _reasons(mean: "pd.Series[float]", error: "pd.Series[float]", values: "pd.Series[float]") -> "pd.Series[str]":
+def _reasons(
+    mean: "pd.Series[float]", error: "pd.Series[float]", values: "pd.Series[float]", is_dated: bool = False
+) -> "pd.Series[str]":
     """Return why the mean of a group is not to be taken at face value; empty where nothing speaks against it.
 
     What groups surely differ by is the distance of the highest lower end of an interval from the lowest upper end: a
     group that noise put far away from the others has a wide interval, and adds little to it. A group whose interval
     does not reach the mean of all groups, weighed by their errors, or is narrow beside the mean, may be relied on.
+    An error of dates is held beside all that they may be, since their 0 is no date of the data.
 
     Shapes: ``mean`` and ``error`` [groups], NaN where a group does not stand out; ``values`` of the cells.
     """
@@ -202,10 +238,10 @@ def _reasons(mean: "pd.Series[float]", error: "pd.Series[float]", values: "pd.Se
     differ = max(float((mean - half).max() - (mean + half).min()), 0.0)
     weights = 1 / error.clip(lower=1e-300) ** 2
     middle = float((mean * weights).sum() / weights[mean.notna()].sum()) if mean.notna().any() else 0.0
-    is_rough = (half > ROUGH * mean.abs()) & ((mean - middle).abs() <= half)
+    is_rough = (half > ROUGH * (most - least if is_dated else mean.abs())) & ((mean - middle).abs() <= half)
     tests = {  # the last that holds is said
         ALIKE: (half > differ) & is_rough & (mean.notna().sum() > 1),
-        LARGER: (half > mean.abs()) & (least >= 0),
+        LARGER: (half > mean.abs()) & (least >= 0 and not is_dated),
         WIDE: (2 * half >= most - least) & (most > least),
         BEYOND: (mean < least) | (mean > most),
         DROWNED: mean.isna(),

@@ -1,7 +1,6 @@
 """Read what a caller gives: schemas in four forms, and data in three."""
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -15,11 +14,10 @@ from dpmodels.authoring import draft, lint, tree_draft
 from dpmodels.authoring.facts import TODO
 from dpmodels.authoring.header import DoubtfulNames
 from dpmodels.codec.names import RULE
-from dpmodels.contract.discovery import columns_of
 from dpmodels.contract.schema import Schema as Schema
 from dpmodels.contract.tree import Tree
-from dpmodels.errors import InvalidArgument, NacreError, SchemaError, Unsuitable, near
-from dpmodels.plain_yaml import read_yaml, write_yaml
+from dpmodels.errors import NacreError, SchemaError, Unsuitable
+from dpmodels.plain_yaml import write_yaml
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.frames import are_tables, write_all_names
 from dpmodels.reading.public import load_public_frames
@@ -56,6 +54,8 @@ def draft_schema(
     discover_all: bool = False,
     name: str = "",
     target: str = "",
+    query: str = "",
+    tables: bool = False,
 ) -> str:
     """Write the YAML of a schema from column names and types; what nothing public says is left as a TODO.
 
@@ -67,6 +67,7 @@ def draft_schema(
     ``{"age": "integer:0:120", "ward": "categorical:north|south", "income": "number?"}``, where ``?`` stands for nulls.
     With ``discover_all``, what ``nacre schema discover`` can release under a charge is marked for it. ``name`` is that
     of the data set and its account, else a TODO for frames; ``target`` is to be predicted, of a tree ``table.column``.
+    ``query`` is asked of the database at ``data``; with ``tables`` each file of a folder is a table of its own.
 
     Privacy: reads names and types of the data alone. Fill the TODOs in from what is public, never from the data.
 
@@ -75,42 +76,34 @@ def draft_schema(
     """
     documented, public = (None if file is None else Path(file) for file in (document, sample))
     path = path_of(data)
-    title = _checked_name(name) or (TODO if path is None else "")
-    sources = draft.PublicFacts(documented, public, table, accept_suggestions, types, discover_all, title)
+    title = name or (TODO if path is None else "")
+    sources = draft.PublicFacts(documented, public, table, accept_suggestions, types, discover_all, title, target)
     if path is not None:
-        return _with_target(tree_draft.draft_all(path, header, sources), target)
+        return tree_draft.draft_all(_rows_at(path, query), header, sources, several=tables)
+    if query:
+        raise Unsuitable("rows in memory answer no query: give the URL of the database in their place")
     sensitive = Sensitive(data)
     del data  # a traceback of what follows shows no rows
+    return _drafted(sensitive, header, sources)
+
+
+def _drafted(rows: Sensitive[Any], header: bool, sources: draft.PublicFacts) -> str:
+    """Draft the schema of rows in memory; names that may be values are refused without the name of a file."""
     with TemporaryDirectory() as folder:
-        place, text = write_all_names(sensitive, Path(folder), header), ""
+        place, text = write_all_names(rows, Path(folder), header), ""
         with suppress(DoubtfulNames):
             text = tree_draft.draft_all(place, header, sources, several=place.is_dir())
     if not text:
         because = f"a name should {RULE}"
         raise NacreError(f"the column names may be values: {because}; if you know them for names, say header=True")
-    return _with_target(text, target)
+    return text
 
 
-def _checked_name(name: str) -> str:
-    """Return a name as it is, and refuse the name of a data set that no schema takes, with one that it does."""
-    if name and not re.fullmatch(r"[a-z0-9_-]+", name):
-        fitting = re.sub(r"[^a-z0-9_-]+", "_", name.lower()).strip("_")
-        written = f"; write name={fitting!r}" if fitting else ""
-        raise InvalidArgument("name", name, f"have lowercase letters, digits, _ and - alone{written}")
-    return name
+def _rows_at(path: str, query: str) -> Any:
+    """Return the path of files, or the query of a database."""
+    from tasks.run.source import Source
 
-
-def _with_target(text: str, target: str) -> str:
-    """Name the target of a draft, if there is one; of several tables it is a table and its column."""
-    if not target:
-        return text
-    columns = columns_of(read_yaml(text))
-    if target not in columns:
-        raise InvalidArgument("target", target, f"be a column of the data{near(target, columns)}")
-    line = write_yaml({"target": target}).rstrip()
-    if "# target: COLUMN" in text:
-        return text.replace("# target: COLUMN", line, 1)
-    return text.replace("\ntables:\n", f"\n{line}\ntables:\n", 1)
+    return Source(path, query).rows
 
 
 def path_of(data: object) -> str | None:

@@ -48,9 +48,11 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
 
 
 def _shown(value: Any) -> str:
-    """Write a cell: numbers in six digits, lists by their items, and what is missing as a dash."""
+    """Write a cell: numbers in six digits, days without an hour, lists by their items, what is missing as a dash."""
     if pd.api.types.is_list_like(value):
         return ", ".join(map(_shown, value))
     if pd.isna(value):
         return "–"
+    if isinstance(value, pd.Timestamp) and value == value.normalize():
+        return str(value.date())
     return f"{value:.6g}" if isinstance(value, float) else str(value)

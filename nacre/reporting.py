@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 FRAME = "width:100%;height:45rem;border:1px solid #8884"
 OF_COLUMNS = ("column", "quantiles_within", "shares_within", "distance_to_release", "expected_distance", "verdict")
-OF_RATES = ("rate_of", "column", "group", "released", "within", "synthetic", "share")
+OF_RATES = ("rate_of", "column", "group", "low", "high", "released", "within", "synthetic", "share")
 OF_MEANS = ("column", "released", "within", "synthetic", "at_least", "at_most", "p99_released", "p99_within", "reason")
 """What the columns of the frames are called."""
+EXACTLY_0, NULL = "exactly 0", "null"
+"""What a report calls groups that are no range."""
 OPEN = "noise leaves the {} open"
 FAR = "noise may hide values that put the mean far off"
 AVOID = "use no {}: `facts` has the column's warning"
@@ -85,6 +87,8 @@ class Report:
         """How often the target has a class in each group of every other column: a row for each group.
 
         - ``rate_of``, the target and its class, such as ``married=true``; ``column`` and ``group``, which values;
+        - ``low`` and ``high`` of the values in the group, as it writes them: numbers, or timestamps of dates, and NA of
+          categories and nulls;
         - ``released``, the rate as it was counted with noise; ``synthetic``, that of the synthetic rows; ``within``,
           what the synthetic rate is off by at most;
         - ``share``, the part of all rows that is in the group, as released.
@@ -96,8 +100,8 @@ class Report:
         rows: list[Sequence[Any]] = []
         for one in rates["columns"]:
             rate_of, name = f"{names[rates['target']]}={rates['class']}", names[one["column"]]
-            groups = [", ".join(labels) for labels in one["labels"]]
-            figures = zip(groups, *(one[figure] for figure in OF_RATES[3:]), strict=True)
+            groups = [_group(labels, self.facts["columns"][one["column"]]) for labels in one["labels"]]
+            figures = zip(*zip(*groups, strict=True), *(one[figure] for figure in OF_RATES[5:]), strict=True)
             rows += [[rate_of, name, *row] for row in figures]
         return _frame(rows, OF_RATES)
 
@@ -148,6 +152,20 @@ class Report:
         """Embed the page in a frame that cannot run scripts, open windows or read the notebook."""
         title = escape(f"Report on synthetic data: {self.facts['data_set']}")
         return f'<iframe title="{title}" sandbox="" style="{FRAME}" srcdoc="{escape(self.html)}"></iframe>'
+
+
+def _group(labels: Sequence[str], column: Mapping[str, Any]) -> tuple[str, Any, Any]:
+    """Return what a page calls a group of a column's values, and the first and the last of them as it writes these."""
+    import pandas as pd
+
+    from dpmodels.plural import OF_CATEGORIES, OF_VALUES
+
+    if not column["ordered"]:
+        return OF_CATEGORIES.join(labels), pd.NA, pd.NA
+    value = pd.Timestamp if column["type"] == "datetime" else float
+    text = "0" if labels[0] == EXACTLY_0 else labels[0]
+    ends = (pd.NA,) if text == NULL else [value(end) for end in text.split(" to ")]
+    return OF_VALUES.join(labels), ends[0], ends[-1]
 
 
 def _verdict(relation: "Relation", is_likely: bool) -> str:

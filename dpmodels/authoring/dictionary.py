@@ -23,6 +23,7 @@ from dpmodels.authoring.facts import (
     typed,
 )
 from dpmodels.authoring.headings import IGNORED, MEANT, SECOND, folded
+from dpmodels.authoring.marks import Marks, two_numbers
 from dpmodels.authoring.type_words import is_primary
 from dpmodels.contract.formula import Misread, names_in
 from dpmodels.errors import Unsuitable
@@ -46,8 +47,6 @@ INTERVAL = re.compile(rf"([\[(\]])\s*(?:{END}\s*;\s*{END}|{POINTED}\s*,\s*{POINT
 """An interval as in mathematics, such as [1; 10] and [0, 1); a comma parts its ends where it stands in neither."""
 SIGN = rf"(>=|=>|≥|>|<=|=<|≤|<)\s*{END}"
 SIGNS = re.compile(rf"{SIGN}(?:\s*(?:,\s|;|&|\b(?:and|und|et|y)\b)?\s*{SIGN})?", re.IGNORECASE)
-GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}\.\d{3}")
-TWO_NUMBERS = "bound {}, which may be two numbers: write {} or {}"
 LABELED = re.compile(r"(.+?)(?:\s*=\s*|:\s+|\s+[-–]\s+)(\S.*)")
 NO_HEADINGS = (
     "a data dictionary begins with a line of headings: one for the names of columns, such as `name`, `column` or "
@@ -65,14 +64,23 @@ def read_dictionary(text: str) -> Tables:
     Raises:
         Unsuitable: none of the headings is one for the names of columns, or a row has more cells than headings.
     """
-    rows, meanings = _rows(text)
+    rows, meanings, delimiter = _rows(text)
     if long := next((number for number, row in enumerate(rows) if len(row) > len(meanings)), None):
         raise Unsuitable(f"row {long} of the data dictionary has more cells than headings; put its text in quotes")
     cells = [_cells(meanings, row) for row in rows[1:]]
     named_rows = {name: row for row in cells if (name := row.get("name", "").strip())}
     keys = [name for name, row in named_rows.items() if is_primary(row.get("type", ""))]
-    facts = {name: _facts(row, named_rows) for name, row in named_rows.items()}
+    marks = Marks.of((end for row in cells for end in _ends(row)), delimiter)
+    facts = {name: _facts(row, named_rows, marks) for name, row in named_rows.items()}
     return {"": {name: replace(one, unique=one.unique or keys == [name]) for name, one in facts.items()}}
+
+
+def _ends(row: dict[str, str]) -> Iterator[str]:
+    """Yield the ends of the interval of a row, as they are written."""
+    yield from (row.get(end, "").strip() for end in ("min", "max"))
+    for cell in (row.get(heading, "").strip() for heading in ("range", "values")):
+        match = RANGE.fullmatch(cell) or INTERVAL.fullmatch(cell) or SIGNS.fullmatch(cell)
+        yield from filter(None, match.groups() if match else ())
 
 
 def unread_headings(text: str) -> list[str]:
@@ -81,7 +89,7 @@ def unread_headings(text: str) -> list[str]:
     Raises:
         Unsuitable: none of the headings is one for the names of columns.
     """
-    rows, meanings = _rows(text)
+    rows, meanings, _ = _rows(text)
     unread = (cell.strip() for cell, meaning in zip(rows[0], meanings, strict=True) if not meaning)
     return [heading for heading in unread if heading and folded(heading) not in IGNORED]
 
@@ -92,19 +100,19 @@ def repeated_names(text: str) -> list[str]:
     Raises:
         Unsuitable: none of the headings is one for the names of columns.
     """
-    rows, meanings = _rows(text)
+    rows, meanings, _ = _rows(text)
     names = Counter(_cells(meanings, row).get("name", "").strip() for row in rows[1:])
     return [name for name, times in names.items() if name and times > 1]
 
 
-def _rows(text: str) -> tuple[list[list[str]], list[str]]:
-    """Cut a dictionary at the delimiter by which one of its headings is for names; return what headings mean, too."""
+def _rows(text: str) -> tuple[list[list[str]], list[str], str]:
+    """Cut a dictionary at the delimiter by which a heading is for names; return what headings mean, and it."""
     headings: list[str] = []
     for delimiter in ",;\t|":
         rows = [row for row in csv.reader(StringIO(text, newline=""), delimiter=delimiter) if any(row)]
         meanings = [MEANT.get(folded(cell), "") for cell in rows[0]] if rows else []
         if "name" in meanings and len(meanings) > 1:
-            return rows, [_meaning(heading, meanings) for heading in rows[0]]
+            return rows, [_meaning(heading, meanings) for heading in rows[0]], delimiter
         headings = max(headings, rows[0] if rows else [], key=len)
     known = [cell for cell in headings if folded(cell) in MEANT]
     raise Unsuitable(NO_HEADINGS.format(_quoted(headings) or "empty", _quoted(known) or "none"))
@@ -129,13 +137,13 @@ def _cells(meanings: list[str], row: list[str]) -> dict[str, str]:
     return cells
 
 
-def _facts(row: dict[str, str], names: Collection[str]) -> Facts:
+def _facts(row: dict[str, str], names: Collection[str], marks: Marks) -> Facts:
     row = {heading: cell.strip() for heading, cell in row.items()}
     facts = [_derived(row, names), typed(row.get("type", ""))]
     kind = facts[1].kind
-    facts += [_between(kind, row.get("min") or None, row.get("max") or None)]
-    facts += [_range(row["range"], kind)] if row.get("range") else []
-    facts += [_values(row["values"], kind)] if row.get("values") else []
+    facts += [_between(kind, marks, row.get("min") or None, row.get("max") or None)]
+    facts += [_range(row["range"], kind, marks)] if row.get("range") else []
+    facts += [_values(row["values"], kind, marks)] if row.get("values") else []
     facts += _answers(row)
     facts += [_decimals(word) for heading in ("decimals", "scale") if (word := row.get(heading, "").lower())]
     if word := row.get("resolution", "").lower():
@@ -183,17 +191,17 @@ def _derived(row: dict[str, str], names: Collection[str]) -> Facts:
     return Facts(derived={"formula": formula}) if complete else Facts(unread=("formula",) if formula else ())
 
 
-def _range(cell: str, kind: str | None) -> Facts:
+def _range(cell: str, kind: str | None, marks: Marks) -> Facts:
     """Read a range: two numbers or days with a word or a mark between them, an interval, or comparisons."""
     if match := RANGE.fullmatch(cell):
-        return _between(kind, match[1], match[2])
+        return _between(kind, marks, match[1], match[2])
     if match := INTERVAL.fullmatch(cell):
         low, high = match[2] or match[4], match[3] or match[5]
-        return _between(kind, low, high, match[1] != "[", match[6] != "]")
-    return _compared(cell, kind)
+        return _between(kind, marks, low, high, match[1] != "[", match[6] != "]")
+    return _compared(cell, kind, marks)
 
 
-def _compared(cell: str, kind: str | None) -> Facts:
+def _compared(cell: str, kind: str | None, marks: Marks) -> Facts:
     """Read one comparison, or one for each end, such as ``>= 0`` and ``> 0 and <= 100``."""
     match = SIGNS.fullmatch(cell)
     signs = [(sign, end) for sign, end in (match.groups()[:2], match.groups()[2:]) if sign] if match else []
@@ -201,25 +209,24 @@ def _compared(cell: str, kind: str | None) -> Facts:
     if not signs or len(sides) < len(signs):
         return Facts(unread=(f"range {cell}",))
     low, high = (sides.get(side, (None, False)) for side in ("low", "high"))
-    return _between(kind, low[0], high[0], low[1], high[1])
+    return _between(kind, marks, low[0], high[0], low[1], high[1])
 
 
 def _between(
-    kind: str | None, low: str | None, high: str | None, low_open: bool = False, high_open: bool = False
+    kind: str | None, marks: Marks, low: str | None, high: str | None, low_open: bool = False, high_open: bool = False
 ) -> Facts:
     """Read two bounds, of which one such as 60.000 may be two numbers; of decimals few people write a last zero."""
-    doubtful = [end for end in (low, high) if end and GROUPED.fullmatch(end) and (kind != "number" or end[-1] == "0")]
-    facts = between(
-        None if low in doubtful else low, None if high in doubtful else high, low_open=low_open, high_open=high_open
-    )
-    unread = [TWO_NUMBERS.format(end, f"{float(end):g}", end.replace(".", "")) for end in doubtful]
+    doubtful = [end for end in (low, high) if end and marks.is_doubtful(end, kind)]
+    least, most = (marks.plain(end, kind) if end and end not in doubtful else None for end in (low, high))
+    facts = between(least, most, low_open=low_open, high_open=high_open)
+    unread = map(two_numbers, doubtful)
     return replace(facts, unread=(*unread, *facts.unread))
 
 
-def _values(cell: str, kind: str | None) -> Facts:
+def _values(cell: str, kind: str | None, marks: Marks) -> Facts:
     """Read a list of values, with or without their labels, or a range."""
     if RANGE.fullmatch(cell) or SIGNS.fullmatch(cell):
-        return _range(cell, kind)
+        return _range(cell, kind, marks)
     if cell.startswith("["):
         try:
             return listed(json.loads(cell))

@@ -78,6 +78,7 @@ class PublicFacts:
         types: types of columns that a person gives, as ``age=integer:0:120? ward=categorical:north|south`` or by name.
         discover: whether what a discovery can fill in is marked for it.
         name: of the data set, or TODO; by default what its place is called.
+        target: the column that rows should teach to predict, if one is named; of several tables behind its table.
     """
 
     document: Path | None = None
@@ -87,6 +88,7 @@ class PublicFacts:
     types: str | Mapping[str, str] = ""
     discover: bool = False
     name: str = ""
+    target: str = ""
 
     def sources(self, data: str | None) -> list[Source]:
         """Read the files, none of which may be the data, or lie in its folder.

@@ -17,7 +17,7 @@ SCALES = {"log": "log", "logarithmic": "log", "linear": "linear"}
 """The scales of numbers, by the words for them."""
 DATE = re.compile(r"(\d\d?)([./])(\d\d?)\2(\d{4})")
 """A date whose first number is a day or a month."""
-DECIMAL_COMMA = re.compile(r"[-+]?(\d+,(\d\d?|\d{4,})|\d{1,3}(\.\d{3})+,\d+|[1-9]\d{0,2}(\.\d{3}){2,})")
+DECIMAL_COMMA = re.compile(r"[-+]?(\d+,(\d\d?|\d{4,})|0,\d+|\d{1,3}(\.\d{3})+,\d+|[1-9]\d{0,2}(\.\d{3}){2,})")
 """A number that can have no other meaning than that a comma stands before its decimals, a point between thousands."""
 RESOLUTIONS = ("day", "hour", "minute", "second")
 SIZED = re.compile(r"\s*([^\W\d]+\d*)[^(]*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
@@ -173,7 +173,7 @@ def bound(limit: Any) -> int | float | Moment | None:
 
 
 def _of_text(text: str) -> int | float | Moment | None:
-    plain = text.replace(",", "") if re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?", text) else text
+    plain = text.replace(",", "") if re.fullmatch(r"[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?", text) else text
     if re.fullmatch(DECIMAL_COMMA, text):
         plain = text.replace(".", "").replace(",", ".")
     if re.fullmatch(r"[-+]?\d+", plain):

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from dpmodels.authoring.facts import Bound, Facts, bound, joined, listed, scalars
 from dpmodels.authoring.file_types import inner_type, of_type
+from dpmodels.authoring.marks import Marks, two_numbers
 from dpmodels.codec.names import nearest
 from dpmodels.contract.base import described
 from dpmodels.errors import InvalidArgument
@@ -115,6 +116,8 @@ def _facts(name: str, text: str, kind: re.Match[str], given: object) -> Facts:
     ends = kind["rest"].split(":")
     if len(ends) != len(("low", "high")):
         raise InvalidArgument("types", f"{name}={text}", FORM)
+    if doubtful := [end for end in ends if Marks().is_doubtful(end, kind["type"])]:
+        raise InvalidArgument("types", f"{name}={text}", f"name bounds in one way: {two_numbers(doubtful[0])}")
     low, high = (_bound(end, kind["type"]) for end in ends)
     if low is None or high is None or low > high:
         raise InvalidArgument("types", given, BOUNDS.format(name))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import yaml
 
+from dpmodels.authoring.asked import check_name, with_target
 from dpmodels.authoring.column import CONFIRM, SUGGESTED, ColumnDraft, drafted
 from dpmodels.authoring.draft import (
     DOCUMENTED,
@@ -87,12 +88,18 @@ def draft_all(
     Privacy: as ``draft``, for each table. Keys are proposed by names alone.
 
     Raises:
-        NacreError: as ``draft``; or the folder holds no tables, or such as cannot be told from parts of one.
+        NacreError: as ``draft``; or the folder holds no tables, or such as cannot be told from parts of one; or no
+            schema takes the name, or there is no such target.
     """
+    public = public_facts or PublicFacts()
+    check_name(public.name)
+    return with_target(_draft_all(data, affirmed, public, editor, several), public.target)
+
+
+def _draft_all(data: str | Path | Query, affirmed: bool, public: PublicFacts, editor: str, several: bool) -> str:
     places = places_in(data, several)
     if not places:
-        return draft(data, affirmed, public_facts, editor)
-    public = public_facts or PublicFacts()
+        return draft(data, affirmed, public, editor)
     sources = public.sources(str(data))
     tables = {name: _read(name, place, sources) for name, place in places.items()}
     doubted, named = False, by_name(public.types)

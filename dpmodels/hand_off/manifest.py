@@ -111,8 +111,7 @@ class Manifest(Line, _Head):
         left_out: says that ``run``, ``ledger.account`` and ``ledger.entries`` are not known, and why.
         report: the line of the charged report.
         discoveries: what the schema was discovered with, in the order in which the schema names it.
-        total_spent: what all lines cost together, where there are several. The report has the delta of the release, and
-            the total has it as well; those of discoveries are added to it.
+        total_spent: what all lines cost together, where there are several, at the delta of the release and discoveries.
         approved: the signature of the account's officer, where the account has one; a client's is in the client's line.
         approved_as: account and run that were signed for, where the signature is of a family's charges by their keys.
         cautions: what a recipient must know of the guarantee's limits before relying on it.
@@ -120,12 +119,10 @@ class Manifest(Line, _Head):
             noise, each client (local), or an aggregator that saw the exact sums of all (central).
         uncharged: the clients that took part in a federation of which nothing was released under differential privacy.
         unprotected: says of models that travelled as they were trained that no epsilon holds.
-        declared: what the operator says of the hand-off. The ledger has it too, in the entry of a charge that this
-            run made; a run that was paid for before says what it says of its own hand-off.
+        declared: what the operator says of the hand-off, which is in the ledger's entry of a charge by this run, too.
         artifacts: the SHA-256 of every other file, by its path in the folder.
         layout: the number of the layout by which the pages were made of the card and the report.
-        sha256: the digest of everything else in the manifest, in canonical JSON; ``to_json`` reckons it. It shows that
-            a disk or a line changed something; whoever changes a manifest on purpose can reckon it as well.
+        sha256: of everything else, in canonical JSON, which ``to_json`` reckons; it shows damage, and no intent.
     """
 
     report: ReportLine | None = None
@@ -145,6 +142,9 @@ class Manifest(Line, _Head):
     artifacts: dict[str, Sha256]
     layout: Annotated[int, Field(ge=1, le=10**6)] | None = None
     sha256: Sha256 | None = None
+
+    def __repr__(self) -> str:
+        return f"<manifest of {self.data_set}: {self.method}, run {self.made_by}, {len(self.artifacts)} files>"
 
     @property
     def has_price(self) -> bool:

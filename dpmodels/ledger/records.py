@@ -99,6 +99,10 @@ class Account(Frozen):
         """The order of the Renyi filter, or None where composition is exact."""
         return self.order or None
 
+    def __repr__(self) -> str:
+        cap = f"cap epsilon={amounts.written(self.epsilon_cap)} at delta={amounts.written(self.delta_cap)}"
+        return f"<account {self.name}: data set {self.dataset}, unit {self.cap.unit}, {cap}, {self.cap.adjacency}>"
+
     @property
     def scope(self) -> tuple[str, str, str]:
         """Data set, unit and adjacency: there is at most one account for each such triple."""
@@ -196,6 +200,11 @@ class Quote(Frozen):
     spent_after: Decimal
     cap: Decimal
     delta: Decimal
+
+    def __repr__(self) -> str:
+        answer = "accepted" if self.accepted else "refused"
+        spent = f"epsilon {amounts.spent(self.spent_before)} spent before, {amounts.spent(self.spent_after)} after"
+        return f"<quote of {self.account}: {answer}; {spent}, cap {amounts.written(self.cap)}>"
 
 
 class Balance(Frozen):

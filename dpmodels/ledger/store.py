@@ -150,6 +150,10 @@ class Entry(Frozen):
     def __str__(self) -> str:
         return f"entry {self.seq} ({self.kind})"
 
+    def __repr__(self) -> str:
+        about = f"account {self.account}" + f", charge {self.charge[:12]}" * bool(self.charge)
+        return f"<{self}: {about}, {self.time[:10]}>"
+
 
 def canonical_json(value: object) -> str:
     """Write JSON in the one way that is hashed: sorted keys, no spaces, ASCII, floats by their shortest repr."""

@@ -17,6 +17,7 @@ from dpmodels.pages.plots import DEVIATIONS, TWO, Shares, bars, histogram
 from dpmodels.pages.rates import counting, whole_rate, worst_rate
 from dpmodels.pages.relations import Relation, chance_of_rates, relations
 from dpmodels.pages.uses import MOST_ABSENT, absent, listed
+from dpmodels.plural import OF_CATEGORIES, OF_VALUES
 from dpmodels.statistics.dependence import dependence
 
 Facts = Mapping[str, Any]
@@ -233,8 +234,7 @@ def _common_end(largest: Sequence[float]) -> float:
 
 def _rate(column: Facts, rates: Facts, scale: tuple[float, float]) -> Figure:
     """Draw the rate of the target in each group of a column, as released and in the synthetic rows."""
-    separator = " or " if column["ordered"] else ", "
-    labels = [separator.join(group) for group in rates["labels"]]
+    labels = [(OF_VALUES if column["ordered"] else OF_CATEGORIES).join(group) for group in rates["labels"]]
     released = Shares("released", rates["released"], rates["stddev"])
     said = f"within {percent_up(worst_rate(rates))[:-1].strip()} points"
     few = [index for index in range(len(labels)) if index not in counting(rates)]

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from dpmodels.codec.convert import laid_out
 from dpmodels.codec.encode import Codec
 from dpmodels.codec.text_values import cast_text, with_text_read, written_as_text
+from dpmodels.codec.thousands import checked, undeclared
 from dpmodels.contract.columns import Categorical, Identifier, computed
 from dpmodels.contract.formula import names_in
 from dpmodels.errors import DataError
@@ -18,16 +19,7 @@ from dpmodels.limits import LONGEST_RECORD
 from dpmodels.reading.data_files import FAILURES, DataFile
 from dpmodels.reading.open_tables import LIBRARIES, read_table, types_of
 from dpmodels.reading.pictures import Batches
-from dpmodels.reading.text_files import (
-    CsvForm,
-    csv_form,
-    fault_of,
-    first_object,
-    guarded,
-    parsed,
-    read_csv,
-    read_json,
-)
+from dpmodels.reading.text_files import CsvForm, csv_form, fault_of, first_object, guarded, parsed, read_csv, read_json
 from dpmodels.reading.workbook import read_sheet, sheet_names
 
 PART_ROWS = 2**20
@@ -42,12 +34,14 @@ class Part:
     Attributes:
         kinds: the types that text is turned into, by column.
         texts: columns of a Parquet file that are read by their dictionaries.
+        undeclared: columns of numbers that may have marks of thousands, as ``thousands.checked`` has them.
         types: those of the file's columns; none of text, which is turned into ``kinds``.
     """
 
     file: DataFile
     kinds: Mapping[str, pa.DataType]
     form: CsvForm | None = None
+    undeclared: frozenset[str] = frozenset()
     explicit: pa.Schema | None = None
     groups: tuple[int, ...] = ()
     texts: tuple[str, ...] = field(default=())
@@ -155,13 +149,13 @@ def _csv(file: DataFile, codec: Codec) -> list[Part]:
     form = csv_form(file, set(codec.schema.raw) - set(keys))
     codec.check_names([*form.names, *keys], is_text=True)
     codec.check_types(pa.schema(codec.csv_types.items()))
-    return [Part(file, codec.csv_types, form)]
+    return [Part(file, codec.csv_types, form, undeclared(codec.columns) if form.delimiter != "," else frozenset())]
 
 
 def _read_csv(part: Part, _: int) -> Batches:
     """Read a file as text, and turn its columns into the types that the schema declares."""
     form = part.form or csv_form(part.file, part.kinds)
-    texts = read_csv(part.file, form, form.names, LONGEST_RECORD)
+    texts = checked(read_csv(part.file, form, form.names, LONGEST_RECORD), part.undeclared)
     yield from (parsed(batch, part.kinds, form.delimiter) for batch in texts)
 
 

@@ -1,4 +1,4 @@
-"""What the cells of a number column stand for: mean and standard deviation of the values that lie in each.
+"""What the cells of a column of numbers or dates stand for: mean and standard deviation of the values that lie in each.
 
 Within a cell values lie as the generator draws them: as the fine counts say where these stand out of their noise, at
 either end as the shape of the tail says, and evenly over a fine cell. So a cell that reaches up to the bound of a long
@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from dpmodels.arrays import Floats, Whole
-from dpmodels.contract.columns import Continuous, Datetime, Modelled
+from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.generators.ends import Ends, values_at
 from dpmodels.generators.tails import Pooled
 from dpmodels.methods.parts.marginals import Marginal
@@ -70,7 +70,7 @@ def _sums(group: Whole, amounts: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class CellValues:
-    """What the cells of the number columns of a release stand for; each merge of a column is worked out once."""
+    """What the cells of columns of numbers or dates (in ticks) stand for; each merge of a column is worked out once."""
 
     columns: Mapping[str, Modelled]
     marginals: Mapping[str, Marginal]
@@ -78,12 +78,12 @@ class CellValues:
     _merged: dict[tuple[str, bytes], Moments] = field(default_factory=dict)
 
     def of(self, name: str, merge: Whole) -> Moments | None:
-        """Return mean and standard deviation of the cells of values; None of a column that has no numbers.
+        """Return mean and standard deviation of the cells of values; None of categories.
 
         Shapes: merge [fine cells and states] -> [cells of values].
         """
         column = self.columns[name]
-        if not isinstance(column, Continuous) or isinstance(column, Datetime):
+        if not isinstance(column, Continuous):
             return None
         values = merge[: column.cells]
         key = name, values.tobytes()

@@ -5,16 +5,17 @@ Privacy: post-processing of released counts and public noise scales.
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpmodels.contract.columns import Continuous, Derived
+from dpmodels.contract.columns import Continuous, Datetime, Derived
 from dpmodels.errors import Unsuitable, near
 from dpmodels.methods.parts.marginals import NoisyTable
 from dpmodels.methods.registry import create, of_kind
+from dpmodels.plural import OF_CATEGORIES, OF_VALUES
 from dpmodels.releases.release import Release
 from dpmodels.report.bins import cell_label, group_labels
 from dpmodels.report.cell_values import CellValues
@@ -22,6 +23,8 @@ from dpmodels.report.cell_values import CellValues
 MEASURED, COMBINED = "measured", "combined"
 """A count as it was released; and the average of all that was released of the same cells of one column."""
 LEAST_ROWS = 2**16
+PARTS = " | "
+"""Stands between the parts of a cell where all tables are listed; asked for by columns it is called as on a page."""
 SCHEMA = pa.schema(
     [
         ("table", pa.int32()),
@@ -40,8 +43,15 @@ NO_NUMBERS = (None, None, None, None)
 Cell = tuple[str, float | None, float | None, float | None, float | None]
 """Label of a cell; and, in a column of numbers, the bounds, the mean and the standard deviation of the values in it.
 
-Nulls have none of the four; datetimes have the bounds in the label.
+Nulls have none of the four; dates have them in ticks, where a table is asked for by its columns.
 """
+
+
+class Counts(NamedTuple):
+    """The rows of one table, and the ticks in which cells of its columns of dates are described, by column."""
+
+    rows: pa.Table
+    ticks: dict[str, str]
 
 
 def noisy_tables(release: Release) -> Iterator[pa.Table]:
@@ -61,7 +71,7 @@ def noisy_tables(release: Release) -> Iterator[pa.Table]:
         yield pa.concat_tables(rows)
 
 
-def noisy_table(release: Release, names: Sequence[str]) -> pa.Table:
+def noisy_table(release: Release, names: Sequence[str]) -> Counts:
     """Return the rows of the table of some columns whose counts have the least noise.
 
     Counts that were released by the classes of the target are added up where these are not asked for.
@@ -81,7 +91,9 @@ def noisy_table(release: Release, names: Sequence[str]) -> pa.Table:
         rule = "ask for columns of one of its tables, which a call without columns lists"
         raise Unsuitable(f"the release counts {' and '.join(names)} in no table together; {rule}")
     kind, best = min(known, key=lambda one: (float(np.mean(one[1].stddev)), -one[1].counts.size))
-    return _rows(0, kind, best, values)
+    columns = {name: values.columns[name] for name in names}
+    ticks = {name: column.tick for name, column in columns.items() if isinstance(column, Datetime)}
+    return Counts(_rows(0, kind, best, values, asked=True), ticks)
 
 
 def _uncounted(name: str, counted: Sequence[str], contract: Any) -> str:
@@ -116,10 +128,8 @@ def _tables_of(release: Release) -> tuple[list[NoisyTable], list[NoisyTable], Ce
     return list(system.tables(release)), combined, CellValues(marginals.codec.columns, marginals.columns)
 
 
-def _rows(number: int, kind: str, table: NoisyTable, values: CellValues) -> pa.Table:
-    sides = [
-        _cells(values, name, cell_of_column) for name, cell_of_column in zip(table.names, table.cells_of, strict=True)
-    ]
+def _rows(number: int, kind: str, table: NoisyTable, values: CellValues, asked: bool = False) -> pa.Table:
+    sides = [_cells(values, *side, asked) for side in zip(table.names, table.cells_of, strict=True)]
     combinations, size = list(product(*sides)), table.counts.size
     parts = [[[side[part] for side in each] for each in combinations] for part in range(5)]
     errors = np.broadcast_to(table.stddev, table.counts.shape).ravel()
@@ -129,13 +139,18 @@ def _rows(number: int, kind: str, table: NoisyTable, values: CellValues) -> pa.T
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
 
 
-def _cells(values: CellValues, name: str, numbers: NDArray[np.int64]) -> list[Cell]:
-    """Describe the cells of one column, each of which joins the fine cells that have its number."""
-    column, moments = values.columns[name], values.of(name, numbers)
+def _cells(values: CellValues, name: str, numbers: NDArray[np.int64], asked: bool) -> list[Cell]:
+    """Describe the cells of one column, each of which joins the fine cells that have its number.
+
+    Where the column was ``asked`` for, dates have figures in ticks.
+    """
+    column = values.columns[name]
+    between = PARTS if not asked else OF_VALUES if isinstance(column, Continuous) else OF_CATEGORIES
+    moments = values.of(name, numbers) if asked or not isinstance(column, Datetime) else None
     groups = [np.flatnonzero(numbers == cell) for cell in range(int(numbers.max()) + 1)]
     if not isinstance(column, Continuous):
-        return [(" | ".join(cell_label(column, int(cell)) for cell in fine), *NO_NUMBERS) for fine in groups]
-    labels = [" | ".join(names) for names in group_labels(column, numbers)]
+        return [(between.join(cell_label(column, int(cell)) for cell in fine), *NO_NUMBERS) for fine in groups]
+    labels = [between.join(names) for names in group_labels(column, numbers)]
     if moments is None:
         return [(label, *NO_NUMBERS) for label in labels]
     first, last = column.grid.bounds

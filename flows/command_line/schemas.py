@@ -33,6 +33,8 @@ TYPES = (
     "says that values may be missing: 'income=number:0:100000?'. Of several tables TABLE.COLUMN=TYPE."
 )
 DISCOVER = "Leave what `nacre schema discover` can release to it, and take the types that names suggest."
+NAME = "Name of the data set and of its account. (default: that of the file or folder)"
+TARGET = "The column that rows should teach to predict; of several tables TABLE.COLUMN."
 TABLES = "Each file of the folder is a table of its own, called as the file is. (default: if their columns differ)"
 EDITOR = "Begin with a line that tells editors where the output of `nacre schema json-schema` is."
 DISCOVERY = ("0.1", "1e-6")
@@ -51,6 +53,8 @@ def schema_init(
     accept: Annotated[bool, typer.Option("--accept-suggestions", help=ACCEPT)] = False,
     types: Annotated[str, typer.Option(help=TYPES)] = "",
     discover_all: Annotated[bool, typer.Option("--discover-all", help=DISCOVER)] = False,
+    name: Annotated[str, typer.Option(help=NAME)] = "",
+    target: Annotated[str, typer.Option(help=TARGET)] = "",
     out: Annotated[Path | None, typer.Option(help="File to write the draft to. (default: print it)")] = None,
     editor: Annotated[str, typer.Option(metavar="PATH", help=EDITOR)] = "",
     tables: Annotated[bool, typer.Option("--tables", help=TABLES)] = False,
@@ -67,7 +71,7 @@ def schema_init(
     from tasks.run.source import Source
 
     source = Source(data, query).rows
-    sources = PublicFacts(document, sample, table, accept, types, discover_all)
+    sources = PublicFacts(document, sample, table, accept, types, discover_all, name, target)
     if out is not None:
         check_new(out, "")
     try:

@@ -242,7 +242,7 @@ def show_counts(counts: pa.Table, as_json: bool) -> None:
     """Print the counts of some columns, the last three of whose figures are count, standard error and share."""
     rows = counts.to_pylist()
     if as_json:
-        return print_json(rows)
+        return print_json([{name: _spelled(value) for name, value in row.items()} for row in rows])
     table, figures = Table(), counts.column_names[-3:]
     for name in counts.column_names:
         table.add_column(escape(name), justify="left" if isinstance(rows[0][name], str) else "right")
@@ -251,9 +251,14 @@ def show_counts(counts: pa.Table, as_json: bool) -> None:
     print_table(table)
 
 
+def _spelled(value: Any) -> Any:
+    """Return a figure as JSON has it, which has no dates."""
+    return value if isinstance(value, int | float | None) else str(value)
+
+
 def _figure(value: Any, name: str, figures: Sequence[str]) -> str:
-    if value is None or isinstance(value, str):
-        return value or ""
+    if not isinstance(value, int | float):
+        return str(value if value is not None else "")
     return f"{value:.4f}" if name == figures[-1] else f"{value:.1f}" if name in figures else f"{value:g}"
 
 

@@ -64,7 +64,7 @@ class Changes:
             rows = [(name, NOT_AT_HAND, figure) for name, _, figure in rows]
         return cls(tuple((_line(name), _line(one), _line(other)) for name, one, other in rows))
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         rows = [("what changed", "before", "now"), *self.rows]
         widths = [max(len(row[column]) for row in rows) for column in range(3)]
         return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)  # noqa: B905

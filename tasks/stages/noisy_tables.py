@@ -12,14 +12,17 @@ import pyarrow as pa
 from dpmodels.artifact import write_whole
 from dpmodels.errors import ArtifactError
 from dpmodels.releases.release import Release, read_release
-from dpmodels.report.noisy_tables import noisy_table, noisy_tables
+from dpmodels.report.noisy_tables import Counts, noisy_table, noisy_tables
 from tasks.run.ready import check_new_file
 from tasks.run.store import Run
 from tasks.run.table_file import check_ending, write_table
 
 FOOTER = b"nacre.release"
 NUMBERS = ("low", "high", "mean", "stddev")
-"""What is said of the values in a cell of a number column."""
+"""What is said of the values in a cell of a column of numbers or dates."""
+DAY = "D"
+SECONDS = {DAY: 86_400, "h": 3600, "m": 60, "s": 1}
+"""Seconds of each tick of dates, by numpy's name for it."""
 
 
 @dataclass(frozen=True)
@@ -53,20 +56,33 @@ def read_counts(run: Run, columns: Sequence[str]) -> pa.Table:
         Unsuitable: it has released no counts, or none of these columns together.
     """
     release = _release_of(run)
-    return _tidy(noisy_table(release, columns), columns).replace_schema_metadata({FOOTER: release.entry})
+    return _tidy(noisy_table(release, columns)).replace_schema_metadata({FOOTER: release.entry})
 
 
-def _tidy(table: pa.Table, columns: Sequence[str]) -> pa.Table:
+def _tidy(counts_of: Counts) -> pa.Table:
     """Lay counts out with a column for each column of theirs, whose cells keep their order; numbers have bounds."""
+    table, columns = counts_of.rows, counts_of.rows["columns"][0].as_py()
     rows, tidy = table.select(["cells", *NUMBERS]).to_pydict(), dict[str, pa.Array]()
     for axis, name in enumerate(columns):
         tidy[name] = pa.array([row[axis] for row in rows["cells"]], pa.string()).dictionary_encode()
         numbers = {f"{name}_{part}": [row[axis] for row in rows[part]] for part in NUMBERS}
         if any(low is not None for low in numbers[f"{name}_low"]):
-            tidy |= {apart(figure, columns): pa.array(side, pa.float64()) for figure, side in numbers.items()}
+            tick = counts_of.ticks.get(name, "")
+            tidy |= {apart(figure, columns): _side(side, figure, tick) for figure, side in numbers.items()}
     counts = table["count"].to_numpy()
     figures = {"count": counts, "standard_error": table["standard_error"].to_numpy(), "share": counts / counts.sum()}
     return pa.table(tidy | {apart(name, columns): pa.array(values) for name, values in figures.items()})
+
+
+def _side(side: Sequence[float | None], figure: str, tick: str) -> pa.Array:
+    """Return a figure of the values in each cell: a number, or of dates in ticks a date, a moment or a duration."""
+    if not tick:
+        return pa.array(side, pa.float64())
+    whole = pa.array([None if one is None else round(one * SECONDS[tick]) for one in side], pa.int64())
+    if figure.endswith("_stddev"):
+        return whole.cast(pa.duration("s"))
+    moments = whole.cast(pa.timestamp("s"))
+    return moments.cast(pa.date32()) if tick == DAY and not figure.endswith("_mean") else moments
 
 
 def apart(figure: str, columns: Sequence[str]) -> str:

@@ -476,3 +476,41 @@ def test_values_that_differ_say_nothing_of_whether_they_are_unique(tmp_path: Pat
     pq.write_table(table, tmp_path / "data" / "a.parquet")
     for facts in (PublicFacts(accept=True), PublicFacts(sample=tmp_path / "sample.parquet", accept=True)):
         assert "unique: true}" not in draft(tmp_path / "data", True, facts)
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        ("x,number,0;1,500", None),  # either mark may be meant
+        ("x,number,0;1.525", None),
+        ("x,number,0,5;1,500", 1.5),
+        ("x,number,0,5;1.525", 1525),
+        ("x,number,0,500;60.000", 60000),
+        ("x,number,0.5;1,500", 1500),
+        ("x,number,0.25;1.525", 1.525),
+        ("x,number,0.25;60.000", 60),
+        ("x,integer,0;1,500", 1500),  # nobody writes decimals of whole numbers behind a comma
+        ("x,integer,0;60.000", None),
+        ("x,number,0,5;1.234,5", 1234.5),
+        ("x,number,0;1,234,500", 1234500),
+    ],
+)
+def test_the_other_numbers_of_a_document_say_what_stands_before_its_decimals(
+    tmp_path: Path, cells: str, expected: float | None
+) -> None:
+    name, kind, ends = cells.split(",", 2)
+    text = f"name;type;min;max\n{name};{kind};{ends}\n"
+    high = documented(tmp_path, "d.csv", text).columns(["x"])["x"]
+    assert high.high == (None if expected is None else Bound(expected))
+    assert ("may be two numbers: write 1.5 or 1500" in "".join(high.unread)) == (expected is None and ends == "0;1,500")
+    other = f"name;type;min;max\nx;{kind};0;{ends.split(';')[1]}\ny;number;{ends.split(';')[0]};9\n"
+    assert documented(tmp_path, "e.csv", other).columns(["x"])["x"].high == high.high  # another row says it
+
+
+def test_where_two_ways_to_write_numbers_stand_in_one_document_none_is_believed(tmp_path: Path) -> None:
+    text = "name;type;range\nx;number;0 bis 1,500\ny;number;0,5 bis 9\nz;number;0.5 - 9\n"
+    assert documented(tmp_path, "d.csv", text).columns(["x"])["x"].high is None
+    text = 'name,type,range\nx,number,"0 to 1,500"\n'  # cells that commas part are of people who write 1,500
+    assert documented(tmp_path, "e.csv", text).columns(["x"])["x"].high == Bound(1500)
+    text = 'name,type,range\nx,number,"0,500 bis 0,750"\n'  # nobody parts thousands behind a 0
+    assert documented(tmp_path, "f.csv", text).columns(["x"])["x"].low == Bound(0.5)

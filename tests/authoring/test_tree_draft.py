@@ -16,7 +16,7 @@ from dpmodels.authoring.keys import Link, proposals
 from dpmodels.authoring.lint import parse
 from dpmodels.authoring.tree_draft import draft_all, places_in
 from dpmodels.contract.tree import Tree
-from dpmodels.errors import DataError, InvalidArgument
+from dpmodels.errors import DataError, InvalidArgument, Unsuitable
 from dpmodels.plain_yaml import read_yaml
 from tests.kit.errors import refused, shown
 from tests.kit.support import run_cli
@@ -193,6 +193,35 @@ def test_the_command_says_what_it_took_a_folder_for(folder: Path) -> None:
     assert "columns with a TODO left: 10; keys of tables with a TODO left: 11" in err
     code, _, err = run_cli("schema", "init", folder / "item.parquet", "--tables")
     assert code == 1 and "--tables" in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"target": "item.price"}, "\ntarget: item.price\n"),
+        ({"name": "firms_2"}, "\nname: firms_2\n"),
+        ({"target": "price"}, "must be a column of the data"),
+        ({"name": "Two Firms"}, "must have lowercase letters, digits, _ and - alone, such as two_firms"),
+    ],
+)
+def test_a_terminal_and_python_take_the_same_name_and_target(settings: dict[str, str], says: str, folder: Path) -> None:
+    words = [word for key, value in settings.items() for word in (f"--{key}", value)]
+    code, out, err = run_cli("schema", "init", folder, *words)
+    if says.startswith("\n"):
+        assert says in out and out == nacre.draft_schema(folder, **settings), err
+    else:
+        with refused(InvalidArgument, says, **{"name": next(iter(settings))}):
+            nacre.draft_schema(folder, **settings)
+        assert code == 1 and out == "" and says in err and err.startswith(f"error: --{next(iter(settings))}=")
+
+
+def test_python_takes_files_of_a_folder_for_tables_when_it_is_said(folder: Path, tmp_path: Path) -> None:
+    (parts := tmp_path / "parts").mkdir()
+    for name in ("a", "b"):
+        (parts / f"{name}.csv").write_text("x,y\n1,2\n")
+    assert "\ntables:" in nacre.draft_schema(parts, tables=True) and "\ntables:" not in nacre.draft_schema(parts)
+    with refused(Unsuitable, "rows in memory answer no query"):
+        nacre.draft_schema(TABLES["item"], query="select 1")
 
 
 def test_python_drafts_a_dictionary_of_frames(folder: Path) -> None:

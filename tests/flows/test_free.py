@@ -18,6 +18,7 @@ import nacre
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.methods.registry import create
 from dpmodels.releases.release import read_release
+from nacre.free import ALIKE, DROWNED
 from tasks.run.store import Run
 from tests.kit.errors import refused
 from tests.kit.support import charges, digest, make_schema, make_table, run_cli, synthesize_words, write_clinic
@@ -317,7 +318,9 @@ def test_means_by_group_are_those_of_the_real_rows_within_the_interval_up_to_a_l
     made = nacre.synthesize(data, schema, epsilon=1, delta=1e-5, home=home, training=QUICK["nacre"])
     before = charges(home)
     means, true = nacre.means(made, "paid", by="cause"), data.groupby("cause").paid.mean()
-    assert means.index.tolist() == ["fire", "water", "theft", "flood"] and charges(home) == before
+    assert list(means)[:3] == ["cause", "mean", "within"] and charges(home) == before
+    assert means.cause.tolist() == ["fire", "water", "theft", "flood"] and means.index.tolist() == [0, 1, 2, 3]
+    means = means.set_index("cause")
     assert means.loc["flood"].drop(["count", "reason"]).isna().all()  # twelve rows: fewer than noise amounts to
     known = means.drop("flood")
     assert "below 4 standard errors" in means.loc["flood"].reason and (known.reason == "").all()
@@ -327,9 +330,12 @@ def test_means_by_group_are_those_of_the_real_rows_within_the_interval_up_to_a_l
     assert np.allclose(known.standard_error, np.hypot(known.noise, known.inside)) and (known.inside > 0).all()
     assert np.allclose(known["count"], data.groupby("cause").paid.count()[known.index], atol=700)
     several = nacre.means(made, "paid", by=["cause"], home=home)
-    assert several.equals(means)
+    assert several.set_index("cause").equals(means)
     whole = nacre.means(made, "paid")  # of all rows
-    assert len(whole) == 1 and abs(whole["mean"].iloc[0] - data.paid.mean()) < 4 * whole.standard_error.iloc[0]
+    assert (
+        whole["column"].tolist() == ["paid"]
+        and abs(whole["mean"].iloc[0] - data.paid.mean()) < 4 * whole.standard_error.iloc[0]
+    )
     assert whole.standard_error.iloc[0] < data.paid.mean()
     for column, by, says in (
         ("cause", "paid", "column cause has no numbers"),
@@ -340,11 +346,49 @@ def test_means_by_group_are_those_of_the_real_rows_within_the_interval_up_to_a_l
             nacre.means(made, column, by=by)
 
 
+def test_means_of_dates_are_moments_and_their_groups_have_bounds(tmp_path):
+    rng, rows, start = np.random.default_rng(6), 8_000, pd.Timestamp("1960-01-01")
+    size = rng.integers(0, 100, rows)
+    days = pd.to_timedelta((rng.beta(2, 3, rows) * 7_000 + size * 20).astype(int), unit="D")
+    data = pd.DataFrame({"size": size, "built": pd.Series(start + days).where(rng.random(rows) < 0.9)})
+    columns = {
+        "size": {"type": "integer", "min": 0, "max": 99},
+        "built": {"type": "datetime", "min": "1960-01-01", "max": "1984-12-31", "nullable": True},
+    }
+    schema, home = json.dumps({"name": "houses", "columns": columns}), tmp_path / "home"
+    made = nacre.synthesize(data, schema, epsilon=2, delta=1e-5, home=home, training=QUICK["nacre"])
+    before, means = charges(home), nacre.means(made, "built", by="size")
+    assert list(means)[:5] == ["size", "size_low", "size_high", "mean", "within"] and len(means) > 3
+    known = means[means["mean"].notna()]
+    true = [
+        data.built[data["size"].between(low, high)].mean()
+        for low, high in zip(known.size_low, known.size_high, strict=True)
+    ]
+    apart = (known["mean"] - pd.Series(true, known.index)).abs()
+    assert len(known) > 3 and (apart < 2 * known.within).all() and (apart < known.within).mean() >= 0.8
+    assert (known.within < pd.Timedelta(days=1500)).all() and (known.within > pd.Timedelta(days=10)).all()
+    assert all(pd.api.types.is_timedelta64_dtype(means[one]) for one in ("within", "standard_error", "noise", "inside"))
+    assert set(means.reason) <= {"", ALIKE, DROWNED}  # no date is close to a 0, which 1970 is to the reckoning
+    whole = nacre.means(made, "built")
+    assert abs(whole["mean"][0] - data.built.mean()) < 2 * whole.within[0] and charges(home) == before
+    cells = nacre.marginals(made, "built").dropna(subset="built_low")
+    assert (cells.built_low <= cells.built_mean).all() and (
+        cells.built_mean < cells.built_high + pd.Timedelta("1D")
+    ).all()
+    labels = cells.built.astype(str).str.split(" to ")
+    assert (labels.str[0] == cells.built_low.astype(str)).all() and (
+        labels.str[-1] == cells.built_high.astype(str)
+    ).all()
+    code, out, err = run_cli("marginals", made.run, "built", "--home", home, "--json")
+    assert code == 0 and json.loads(out)[0]["built_low"] == str(cells.built_low[0].date()), err
+    assert "1960-01-01 00:00" not in repr(cells)
+
+
 @only("nacre")
 def test_the_mean_of_a_boolean_is_the_share_of_true(home):
     counts = nacre.marginals(name_of(home), "ward", "smoker", home=home)
     counts = counts.pivot(index="ward", columns="smoker", values="count")
-    means = nacre.means(name_of(home), "smoker", by="ward", home=home)
+    means = nacre.means(name_of(home), "smoker", by="ward", home=home).set_index("ward")
     known = means["mean"].notna()
     assert (known[means.reason == ""]).all() and (means.reason[~known] != "").all()
     shares = counts["true"] / (counts["true"] + counts["false"])
@@ -387,6 +431,8 @@ def test_a_figure_makes_way_for_a_column_of_its_name(tmp_path):
     made = nacre.synthesize(renamed, schema, epsilon=8, delta=1e-5, home=tmp_path / "home", method="moments")
     frame = nacre.marginals(made, "count")
     assert frame["count"].tolist() == ["north", "south", "west"] and frame["count_"].sum() == pytest.approx(200, abs=60)
+    means = nacre.means(made, "age", by="count")
+    assert means["count"].tolist() == ["north", "south", "west"] and means["count_"].sum() == pytest.approx(200, abs=60)
 
 
 def test_a_derived_column_is_said_to_follow_from_others_and_not_to_be_misspelled(tmp_path):

@@ -189,6 +189,12 @@ def test_a_ledger_shows_accounts_and_what_each_has_left(made: nacre.Result) -> N
     assert repr(ledger.balance("clinic")) == (
         "<balance of clinic: epsilon 1 spent, 0 remaining, cap 1, at delta=1e-5; 1 charge>"
     )
+    opened = ledger.account("clinic")
+    assert repr(opened) == str(opened) and len(repr(opened)) < 120 and opened in ledger.accounts()
+    assert repr(opened).startswith("<account clinic: data set clinic, unit record, cap epsilon=")
+    assert repr(opened.cap) == f"<budget: epsilon={opened.cap.epsilon:g} at delta=1e-5, unit record, add_or_remove_one>"
+    assert str(made.manifest).startswith("<manifest of clinic: ") and f"run {made.run}" in repr(made.manifest)
+    assert repr(ledger.entries()[0]).startswith("<entry 1 (open): account clinic, ")
     page = ledger._repr_html_()
     assert "clinic" in page and "remaining" in page and str(made.home) in page and "0x" not in repr(ledger)
 

@@ -12,7 +12,7 @@ import nacre
 from dpmodels.errors import ArtifactError, DataError, NacreError, SchemaError, Unsuitable
 from dpmodels.pages.relations import likely_relations, relations
 from nacre.free import ALIKE, BEYOND, DROWNED, LARGER, WIDE, _means_of, _reasons
-from nacre.reporting import Report
+from nacre.reporting import Report, _group
 from tasks.run.store import Run
 from tests.hand_off.make_golden import GOLDEN
 from tests.kit.errors import refused
@@ -136,7 +136,18 @@ def test_columns_means_and_rates_of_a_report_are_frames(home):
         assert all(str(each) == str(float(f"{each:.6g}")) for each in (row.within, row.p99_within))
         assert (row.reason != "") >= (error is None) and row.released == one["mean"]["estimate"]
     listed = [label for one in facts["rates"]["columns"] for label in one["labels"]]
-    assert len(rates) == len(listed) > 3 and rates.group.tolist() == [", ".join(label) for label in listed]
+    ordered = {one["name"]: one["ordered"] for one in facts["columns"]}
+    groups = zip(rates["column"], listed, strict=True)
+    assert len(rates) > 3 and rates.group.tolist() == [
+        (" or " if ordered[name] else ", ").join(one) for name, one in groups
+    ]
+    assert all(group.replace(" or ", ", ") in report.html.replace(" or ", ", ") for group in rates.group)
+    assert (
+        rates.low.isna()
+        == [not ordered[name] or group == "null" for name, group in zip(rates["column"], rates.group, strict=True)]
+    ).all()
+    whole = rates[rates["column"] == "age"]
+    assert [f"{low:g} to {high:g}" for low, high in zip(whole.low, whole.high, strict=True)] == whole.group.tolist()
     assert set(rates.rate_of) == {f"sick={facts['rates']['class']}"} and "sick" not in set(rates.column)
     assert ((rates.synthetic - rates.released).abs() <= rates.within + 1e-9).all()
     for frame in (columns, means, rates):
@@ -206,3 +217,23 @@ def test_a_file_that_does_not_exist_is_answered_with_a_similar_name(home, tmp_pa
             call()
     with refused(DataError, "does not exist or holds no files$"):
         nacre.draft_schema("nothing-like-it.csv")
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind", "says"),
+    [
+        (["18 to 33"], "integer", ("18 to 33", 18.0, 33.0)),
+        (["-5.50 to -1.25", "null"], "number", ("-5.50 to -1.25 or null", -5.5, -1.25)),
+        (["exactly 0"], "number", ("exactly 0", 0.0, 0.0)),
+        (["7"], "integer", ("7", 7.0, 7.0)),
+        (["null"], "integer", ("null", pd.NA, pd.NA)),
+        (
+            ["2020-01-01 08:00 to 2020-02-03 09:30"],
+            "datetime",
+            ("2020-01-01 08:00 to 2020-02-03 09:30", pd.Timestamp(2020, 1, 1, 8), pd.Timestamp(2020, 2, 3, 9, 30)),
+        ),
+        (["1 to 2", "3"], "categorical", ("1 to 2, 3", pd.NA, pd.NA)),
+    ],
+)
+def test_a_group_of_a_rate_is_called_as_on_the_page_and_has_its_bounds(labels, kind, says):
+    assert _group(labels, {"type": kind, "ordered": kind != "categorical"}) == says

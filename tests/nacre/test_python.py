@@ -276,7 +276,7 @@ def test_a_draft_has_names_and_types_and_no_value(frame):
         nacre.load_schema(text)
     assert "\nname: patients_2024\n" in nacre.draft_schema(frame, name="patients_2024")
     assert "\ntarget: age  # what" in nacre.draft_schema(frame, target="age")
-    for name, written in (("Telecom Churn", "write name='telecom_churn'"), ("é", "alone$")):
+    for name, written in (("Telecom Churn", ", such as telecom_churn$"), ("é", "alone$")):
         with refused(InvalidArgument, f"^name={name} must have lowercase .*{written}", name="name"):
             nacre.draft_schema(frame, name=name)
     with refused(InvalidArgument, r"must be a column of the data; did you mean `age`\?$", name="target", value="aeg"):
