@@ -227,7 +227,7 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
         of = known.named(joined)
         yield f"how single categories of {of} differ in another column{but}: they are judged all together, or in groups"
     if days := [one["name"] for one in report.get("derived", ()) if DAY.match(one["labels"][0])]:
-        yield f"how many rows share a day of {known.named(days)}, which follow from others: they spread over other days"
+        yield f"how many rows share one day of {known.named(days)}: a computed day spreads over the days beside it"
     for one in columns:
         if gone := absent(one):
             yield f"whether {one['name']} is ever {known.named(gone, MOST_ABSENT)}: no row has it, which noise may do"

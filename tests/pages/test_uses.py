@@ -344,7 +344,7 @@ def test_derived_columns_are_sorted_by_what_they_are_within_and_those_of_no_know
         sorted_columns.care
     )
     assert "questions about country by itself" in said(sorted_columns.never)
-    assert "how many rows share a day of start, which follow from others" in said(sorted_columns.never)
+    assert "how many rows share one day of start: a computed day spreads" in said(sorted_columns.never)
 
 
 def test_columns_that_are_off_by_more_than_their_noise_and_categories_that_no_row_has_are_named() -> None:
