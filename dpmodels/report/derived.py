@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from dpmodels.arrays import Floats, Whole
 from dpmodels.codec.convert import as_numbers, decode_column, plain
@@ -60,7 +61,7 @@ def derived_facts(
     """
     places = {name: place for place, name in enumerate(codec.columns)}
     distances = [[*two, *pair.figures] for two, pair in pairs.items()]
-    facts = list[Facts]()
+    cells, facts = codec.to_cells(records), list[Facts]()
     for name, column in derived.items():
         if not len(records) or not {*column.operands} <= {*places}:
             continue
@@ -72,7 +73,7 @@ def derived_facts(
         weight = np.ones(len(values)) if weights is None else weights
         about = {"name": name, "type": "derived", "follows": [*column.operands]}
         shown = _shown(column, codec.columns, values, weight)
-        apart = {} if weights is not None else _apart(column, codec, records, operands, pairs)
+        apart = {} if weights is not None else _apart(column, codec, (records.values, cells), operands, pairs)
         facts.append(about | shown | apart | known_within(column, columns, distances, apart.get(IN_GROUPS)))
     return facts
 
@@ -115,7 +116,7 @@ def _split(distances: Sequence[Sequence[float]]) -> Iterator[tuple[float, float,
 def _apart(
     column: Derived,
     codec: Codec,
-    records: Records,
+    encoded: tuple[Floats, NDArray[np.integer[Any]]],
     operands: Mapping[str, pa.Array],
     pairs: Mapping[tuple[int, int], Pair],
 ) -> dict[str, float]:
@@ -123,8 +124,9 @@ def _apart(
 
     In each group of both, which the release counted, rows exchange values of the second: so that it rises as the first
     does, and so that it falls. What is stated is the larger Kolmogorov distance to the rows as they are. Nothing is
-    stated where a denominator may be 0.
+    stated where a denominator may be 0. Shapes: ``encoded``, values on the unit interval, and cells, [B, F] each.
     """
+    every, cells = encoded
     places = sorted([*codec.columns].index(name) for name in column.operands)
     pair = pairs.get((places[0], places[-1]))
     if len(places) != 2 or pair is None or not np.isfinite(reach(str(column.formula), codec.columns)).all():
@@ -132,9 +134,8 @@ def _apart(
     sizes = [codec.cell_sizes[place] for place in places]
     if [len(one.group) for one in pair.columns] != sizes:
         return {}
-    cells = codec.to_cells(records)
     groups = np.stack([one.group[cells[:, place]] for one, place in zip(pair.columns, places, strict=True)])
-    (first, second), names = (records.values[:, place] for place in places), [*codec.columns]
+    (first, second), names = (every[:, place] for place in places), [*codec.columns]
     rising = np.lexsort((first, *groups))
     as_they_are = _reckoned(column, codec, operands)
     moved = list[float]()
