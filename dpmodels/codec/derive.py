@@ -120,9 +120,9 @@ def _stored(computed: Floats, kind: pa.DataType) -> pa.Array:
     is_decimal = pa.types.is_decimal(kind)
     scale, most = kind.scale if is_decimal else 0, math.inf
     if is_decimal or pa.types.is_integer(kind):
-        most = min(2.0**53 / 10.0**scale, 10.0 ** (kind.precision - scale) if is_decimal else math.inf)
+        most = min(2.0**53, 10.0**kind.precision - 1 if is_decimal else math.inf)
         computed = np.rint(computed * 10.0**scale)
-    null = ~np.isfinite(computed) | (np.abs(computed) > most * 10.0**scale)
+    null = ~np.isfinite(computed) | (np.abs(computed) > most)
     filled = np.where(null, 0, computed)
     if is_decimal:
         return pa.array(filled.astype(np.int64), mask=null).view(pa.decimal64(18, scale)).cast(kind)

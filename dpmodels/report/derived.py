@@ -211,7 +211,9 @@ def _on_interval(column: Derived, columns: Mapping[str, Any], values: pa.Array) 
     """Return a column from the least to the largest of some values, None of fewer than two, and these as numbers."""
     formula = str(column.formula)
     moment = moment_of(formula, columns)
+    decimals = None if moment else 0 if is_whole(formula, columns) else column.round
     numbers = _as_floats(moment, values)
+    numbers = numbers if decimals is None else np.round(numbers, decimals)  # float32 has others
     there = numbers[~np.isnan(numbers)]
     if not len(there) or (low := float(there.min())) == (high := float(there.max())):
         return None, numbers
@@ -219,7 +221,6 @@ def _on_interval(column: Derived, columns: Mapping[str, Any], values: pa.Array) 
         ticks = np.array([low, high]).astype(f"datetime64[{moment.tick}]")
         first, last = ticks.astype("datetime64[s]").tolist()
         return Datetime(type="datetime", min=first, max=last, resolution=moment.resolution), numbers
-    decimals = 0 if is_whole(formula, columns) else column.round
     if decimals is not None and (high - low) * 10.0**decimals > MOST_POINTS:
         decimals = None
     return Number(type="number", min=low, max=high, round=decimals), numbers

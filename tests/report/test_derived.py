@@ -149,6 +149,21 @@ def test_rows_of_different_weight_are_counted_by_it() -> None:
     assert derived_facts({"country": SCHEMA.derived["country"]}, codec, records.take(slice(0, 0)), []) == []
 
 
+def test_numbers_whose_type_holds_other_decimals_than_are_kept_are_described() -> None:
+    schema, _ = parse(
+        "name: x\ncolumns:\n  net: {type: number, min: 0, max: 100, round: 2}\n"
+        "  both: {type: derived, formula: net * 2, round: 2, dtype: float32}\n"
+        "  tenth: {type: derived, formula: net * 1, round: 1, dtype: 'decimal(3, 2)'}\n"
+    )
+    assert isinstance(schema, Schema)
+    net = pa.array([0.33, 9.99, 10.0, 77.77, 99.99])
+    table = pa.table({"net": net, "both": pc.multiply(net, 2.0).cast("float32"), "tenth": net})
+    records = Codec(schema).encode(table)
+    both, tenth = derived_facts(schema.derived, Codec(schema), records, [])
+    assert both["labels"][0].startswith("0.66") and sum(both["synthetic"]) == pytest.approx(1)
+    assert tenth["labels"][-1] == "null" and tenth["synthetic"][-1] == pytest.approx(0.8)  # 10.00 has four digits
+
+
 def test_a_page_draws_derived_columns_beside_the_others(facts: dict[str, Any]) -> None:
     page = render(facts)
     for name in SCHEMA.derived:
