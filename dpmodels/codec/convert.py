@@ -229,7 +229,7 @@ def _nearest(array: pa.Array) -> NDArray[np.float64]:
     return to_floats(array.cast(pa.string()).cast(pa.float64()))
 
 
-def as_numbers(column: Continuous, array: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
+def as_numbers(column: Continuous | Categorical, array: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
     """Return a raw column as numbers or ticks, null as NaN; times and durations are cut down to the column's unit."""
     array = plain(array)
     if _is_clock(array.type):

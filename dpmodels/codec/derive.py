@@ -22,7 +22,7 @@ from dpmodels.codec.convert import (
     to_floats,
 )
 from dpmodels.contract.base import described, is_text
-from dpmodels.contract.columns import Categorical, Continuous, computed, names_of
+from dpmodels.contract.columns import Categorical, computed, names_of
 from dpmodels.contract.derivation.bounds import handed_over
 from dpmodels.contract.derivation.derived import CLOSE, CLOSE_FLOAT, Derived
 from dpmodels.contract.formula import SECONDS, is_whole, moment_of, names_in, reckon
@@ -85,7 +85,7 @@ def with_computed(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterable
     return (_with(batch, formulas, operands) for batch in batches) if formulas else batches
 
 
-def operands_of(schema: Schema) -> dict[str, Continuous]:
+def operands_of(schema: Schema) -> dict[str, Any]:
     """Return the columns of the raw table that others are computed from.
 
     Raises:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmodels.arrays import Floats
+from dpmodels.contract.base import Modelled
 from dpmodels.contract.continuous import Continuous
 from dpmodels.contract.datetimes import Datetime
 from dpmodels.contract.numbers import Integer
@@ -152,7 +153,7 @@ def _kind(node: ast.expr, columns: Mapping[str, object]) -> bool:
         column = _column(node, columns)
         if isinstance(column, Datetime):
             raise Misread(WITHIN.format(node.id, f"take year({node.id}) or the like"))
-        return isinstance(column, Integer)
+        return isinstance(column, Integer) or _listed(column) == "integer"
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         name = node.func.id
         if name in OF_NUMBERS:
@@ -181,13 +182,19 @@ def _check_moment(operand: ast.expr, columns: Mapping[str, object]) -> None:
         raise Misread("gives a function of datetimes something other than a datetime column")
 
 
-def _column(node: ast.Name, columns: Mapping[str, object]) -> Continuous:
+def _column(node: ast.Name, columns: Mapping[str, object]) -> object:
     column = columns.get(node.id)
     if column is None:
         raise Misread(f"names `{node.id}`, which is no column{meant_by(node.id, columns)}")
-    if not isinstance(column, Continuous):
-        raise Misread(f"needs integers, numbers or datetimes, and `{node.id}` is none of them")
+    if not isinstance(column, Continuous) and not _listed(column):
+        raise Misread(f"needs numbers, listed or between bounds, or datetimes, and `{node.id}` is none of them")
     return column
+
+
+def _listed(column: object) -> str:
+    """Name what a column lists, integer or number; empty of any other column."""
+    kind = getattr(column, "kind", "") if isinstance(column, Modelled) else ""
+    return kind if kind in ("integer", "number") else ""
 
 
 def _value(node: ast.expr, operands: Operands, columns: Mapping[str, object]) -> Floats:

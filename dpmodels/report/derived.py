@@ -9,7 +9,7 @@ Privacy: post-processing of the synthetic rows, the public schema, and what a re
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -73,7 +73,7 @@ def derived_facts(
         weight = np.ones(len(values)) if weights is None else weights
         about = {"name": name, "type": "derived", "follows": [*column.operands]}
         shown = _shown(column, codec.columns, values, weight)
-        apart = {} if weights is not None else _apart(column, codec, (records.values, cells), operands, pairs)
+        apart = {} if weights is not None else _apart(column, codec, cells, operands, pairs)
         facts.append(about | shown | apart | known_within(column, columns, distances, apart.get(IN_GROUPS)))
     return facts
 
@@ -101,6 +101,8 @@ def known_within(
     if len(operands) == 1:
         if column.values is not None:
             return {"shares_within": likely_error(operands[0])}
+        if not operands[0]["ordered"]:  # numbers that are listed: what their shares are off by, sums of these are
+            return {"quantiles_within": likely_error(operands[0])}
         return {"quantiles_within": rank_error(operands[0])} if is_monotone(str(column.formula)) else {}
     together = sorted(place[name] for name in column.operands)
     of_pair = [likely_of_pair(figures) for *places, figures in _split(distances) if places == together]
@@ -116,7 +118,7 @@ def _split(distances: Sequence[Sequence[float]]) -> Iterator[tuple[float, float,
 def _apart(
     column: Derived,
     codec: Codec,
-    encoded: tuple[Floats, NDArray[np.integer[Any]]],
+    cells: NDArray[np.integer[Any]],
     operands: Mapping[str, pa.Array],
     pairs: Mapping[tuple[int, int], Pair],
 ) -> dict[str, float]:
@@ -124,9 +126,8 @@ def _apart(
 
     In each group of both, which the release counted, rows exchange values of the second: so that it rises as the first
     does, and so that it falls. What is stated is the larger Kolmogorov distance to the rows as they are. Nothing is
-    stated where a denominator may be 0. Shapes: ``encoded``, values on the unit interval, and cells, [B, F] each.
+    stated where a denominator may be 0. Shapes: cells [B, F].
     """
-    every, cells = encoded
     places = sorted([*codec.columns].index(name) for name in column.operands)
     pair = pairs.get((places[0], places[-1]))
     if len(places) != 2 or pair is None or not np.isfinite(reach(str(column.formula), codec.columns)).all():
@@ -135,14 +136,15 @@ def _apart(
     if [len(one.group) for one in pair.columns] != sizes:
         return {}
     groups = np.stack([one.group[cells[:, place]] for one, place in zip(pair.columns, places, strict=True)])
-    (first, second), names = (every[:, place] for place in places), [*codec.columns]
+    names = [[*codec.columns][place] for place in places]
+    first, second = (as_numbers(cast(Any, codec.columns[name]), operands[name]) for name in names)
     rising = np.lexsort((first, *groups))
     as_they_are = _reckoned(column, codec, operands)
     moved = list[float]()
     for sign in (1, -1):
         order = np.empty_like(rising)
         order[rising] = np.lexsort((sign * second, *groups))
-        exchanged = {**operands, names[places[1]]: operands[names[places[1]]].take(pa.array(order))}
+        exchanged = {**operands, names[1]: operands[names[1]].take(pa.array(order))}
         moved.append(_kolmogorov(as_they_are, _reckoned(column, codec, exchanged)))
     return {IN_GROUPS: round(max(moved), DIGITS)}
 

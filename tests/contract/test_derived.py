@@ -16,6 +16,7 @@ from dpmodels.authoring.lint import parse
 from dpmodels.codec.derive import derive, follows
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.codec.fingerprint import Fingerprint
+from dpmodels.contract.derivation.reach import reach
 from dpmodels.contract.formula import Misread, names_in, reckon
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
@@ -579,3 +580,55 @@ def test_bounds_of_a_computed_column_are_not_discovered(max_, says) -> None:
     text = STAYS.replace("min: 2018-01-01", "min: discover").replace("max: 60", f"max: {max_}")
     schema, faults = parse(text)
     assert schema is None and any(fault.where == says for fault in faults), [str(one) for one in faults]
+
+
+CLAIMS = """
+name: claims
+columns:
+  claimed: {type: number, min: 0, max: 5000, round: 2}
+  deductible: {type: categorical, values: [0, 150, 300, 500, 1000], nullable: true}
+  share: {type: categorical, values: [0.25, 0.5, 1.0]}
+  paid: {type: derived, formula: "max(0, claimed - deductible)", round: 2}
+  level: {type: derived, formula: "deductible // 100"}
+  part: {type: derived, formula: "share * 4"}
+"""
+
+
+def make_claims(rows: int = 500) -> pa.Table:
+    rng = np.random.default_rng(2)
+    claimed, deductible = rng.gamma(2, 300, rows).clip(0, 5000).round(2), rng.choice([0, 150, 300, 500, 1000], rows)
+    null, share = rng.random(rows) < 0.1, rng.choice([0.25, 0.5, 1.0], rows)
+    paid = np.round(np.maximum(0, claimed - deductible), 2)
+    columns = {"claimed": pa.array(claimed), "deductible": pa.array(deductible, mask=null), "share": pa.array(share)}
+    columns |= {"paid": pa.array(paid, mask=null), "level": pa.array(deductible // 100, mask=null)}
+    return pa.table(columns | {"part": pa.array(share * 4)})
+
+
+def test_a_formula_takes_numbers_that_are_listed() -> None:
+    schema = make_schema(CLAIMS)
+    table, codec = make_claims(), Codec(schema)
+    gate = Gate(schema, raw=True)
+    gate.check(table)
+    gate.settle()
+    assert not gate.broken
+    decoded = codec.decode(codec.encode(table))
+    assert decoded.select(table.column_names).equals(table)
+    assert reach("claimed - deductible", schema.columns) == (-1000, 5000)
+    assert reach("share * 4", schema.columns) == (1, 4)
+    wrong = table.set_column(3, "paid", pa.array(np.full(len(table), 7.0)))
+    assert not follows("paid", schema.columns, wrong).all()
+    assert derive(schema.derived["level"], schema.columns, table).type == pa.int64()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where", "message"),
+    [
+        ("[0, 150, 300, 500, 1000]", "[none, low]", "paid.formula", "needs numbers, listed or between bounds"),
+        ("round: 2}\n  level", "round: 2, max: 4000}\n  level", "paid.max", "`deductible` is listed: leave it out"),
+    ],
+)
+def test_a_formula_takes_no_listed_text_and_has_no_bound_beside_what_is_listed(
+    old: str, new: str, where: str, message: str
+) -> None:
+    schema, faults = parse(CLAIMS.replace(old, new))
+    assert schema is None and any(one.where == f"columns.{where}" and message in one.message for one in faults)

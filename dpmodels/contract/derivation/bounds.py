@@ -117,6 +117,10 @@ def bound_faults(name: str, column: Derived, columns: Columns) -> Iterator[tuple
             return
     if not bounds:
         return
+    if listed := [operand for operand in column.operands if not isinstance(columns[operand], Continuous)]:
+        rule_of = "goes with a formula of columns between bounds"
+        yield next(iter(bounds)), f"{rule_of}, and `{listed[0]}` is listed: leave it out"
+        return
     rule = DerivedBound(name, column, *_ends(column, columns))
     if rule.low > rule.high:
         yield "min", f"{column.min} is above max {column.max}: the bounds are reversed"

@@ -53,7 +53,7 @@ class Derived(Strict):
     """A column whose value a formula or a lookup gives.
 
     Attributes:
-        formula: of columns on an interval; its parts are in ``dpmodels/contract/formula.py``.
+        formula: of numbers, listed or between bounds, and datetimes; its parts are in ``dpmodels/contract/formula.py``.
         of: the categorical or boolean column that ``values`` is looked up by.
         values: what each of that column's values stands for; null stands for null.
         round: decimals that a formula's numbers keep, as of money; without it they are as float64 reckons them.
@@ -63,7 +63,7 @@ class Derived(Strict):
 
     type: Annotated[Literal["derived"], Field(description="What follows from other columns, and is never modeled.")]
     formula: Annotated[
-        str | None, Field(max_length=LONGEST_FORMULA, description="What it is, of columns on an interval.")
+        str | None, Field(max_length=LONGEST_FORMULA, description="What it is, of numbers, listed or between bounds, and of datetimes.")
     ] = None
     of: Annotated[str | None, Field(description="The column that its values are looked up by.")] = None
     values: Annotated[

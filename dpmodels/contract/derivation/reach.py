@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmodels.contract.continuous import Continuous
 from dpmodels.contract.datetimes import Datetime
 from dpmodels.contract.formula import ARITHMETIC, BETWEEN, LATER, OF_NUMBERS, SECONDS, is_whole, parsed
 
@@ -29,7 +30,9 @@ def _reach(node: ast.AST, columns: Mapping[str, Any]) -> Ends:
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return float(node.value), float(node.value)
     if isinstance(node, ast.Name):
-        return columns[node.id].low, columns[node.id].high
+        column = columns[node.id]
+        listed = map(float, getattr(column, "keys", ()))  # of numbers that are listed
+        return (column.low, column.high) if isinstance(column, Continuous) else (min(ends := [*listed]), max(ends))
     if isinstance(node, ast.UnaryOp):
         low, high = _reach(node.operand, columns)
         return -high, -low
