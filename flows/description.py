@@ -233,7 +233,10 @@ def _least(plan: Line, system: System[Any] | None) -> dict[str, str]:
     least = least_units(plan, system)
     if least is None:
         return {}
-    text = f"only with more than about {least:,.0f} {units_of(plan)}: what is released of fewer is mostly noise, and "
+    rows, whom = plan.budget.unit.max_rows, f"{least:,.0f} {units_of(plan)}"
+    if rows > 1 and plan.contract.whole.makes_rows_alone:
+        whom = f"{rows * least:,.0f} rows, of {whom} if each has {rows}"
+    text = f"only with more than about {whom}: what is released of fewer is mostly noise, and "
     text += "what is made of it says next to nothing"
     return as_fact("stands out", [text, *filter(None, [few_rows(plan, system)])])
 

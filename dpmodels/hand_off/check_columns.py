@@ -33,7 +33,7 @@ REQUIRED = {"name", "type", "labels", "values", "ordered", "synthetic", "verdict
 ERRORS = {"estimate", "expected_error", "expected_error_if_thinning_out", "synthetic"}
 UNSEEN = {"records", "share", "means", "open", "far", "quantile", "quantiles"}
 WORDS = {"axis", "largest_cell", "counted_together", "mean", "p99", "unseen", "warning", "avoid", "discovered_bounds"}
-WORDS |= {"table"}
+WORDS |= {"table", "ranges"}
 
 
 def are_columns(columns: Any, table: Schema, contract: Contract, later: bool = False) -> bool:
@@ -62,6 +62,7 @@ def _is_column(facts: Facts, name: str, column: Modelled, contract: Contract, la
         and all(are_figures(facts[key], ERRORS) for key in facts.keys() & {"mean", "p99"})
         and are_figures(facts.get("unseen"), UNSEEN)
         and _are_labels(facts["labels"], column)
+        and all(LABEL.fullmatch(one) for each in facts.get("ranges", ()) for one in each.split(" or "))
         and _is_axis(facts.get("axis"), column)
         and _are_cells(facts, column)
         and ("warning" not in facts or is_warning(facts["warning"], later))

@@ -22,7 +22,7 @@ GAP = 2
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing, and the table of its numbers; ``foot`` is what stands beneath it.
+    """A drawing, and the table of its numbers; ``foot`` stands beneath it, ``more`` beneath the table.
 
     A small picture of it shows a ``part`` of the drawing, or ``small``, and says ``brief`` beneath.
     """
@@ -36,6 +36,7 @@ class Figure:
     small: Markup = field(default_factory=Markup)
     part: tuple[float, ...] = ()
     brief: str = ""
+    more: str = ""
 
 
 def svg(height: float, title: str, description: str, parts: Sequence[Markup]) -> Markup:

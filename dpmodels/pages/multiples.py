@@ -112,7 +112,8 @@ def column_figure(column: Facts) -> Figure:
         if len(groups) < len(labels):
             brief = f"{len(groups) - 1} largest of {len(labels)}; pale: all others"
             figure = replace(figure, rows=_all_of(column), brief=brief)
-    return replace(figure, foot=" · ".join(notes))
+    ranges = f"Shares are judged in the ranges {'; '.join(column['ranges'])}." if "ranges" in column else ""
+    return replace(figure, foot=" · ".join(notes), more=ranges)
 
 
 def _name(labels: Sequence[str], group: Sequence[int]) -> str:

@@ -194,7 +194,6 @@ def _with_care(known: Known) -> Iterator[str]:
         by = "rules of the schema have" if has_rules else "the fit has"
         yield f"shares of {known.named(moved)}, which {by} moved from what was released"
     yield from _figures(known, CLOSE, FAR)
-    yield from _figures(known, FAR, math.inf)
 
 
 def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
@@ -208,6 +207,7 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
     for figure, words in FIGURES.items():
         if avoided := [one["name"] for one in columns if figure in one.get("avoid", ()) and one["name"] not in lost]:
             yield f"{known.named(words)} of {known.named(avoided)}"
+    yield from _figures(known, FAR, math.inf)
     if number := sum(error > FAR for error in known.within.values()):
         yield f"tables of two columns in {counted(number, 'pair')} (beyond {percent(FAR)})"
     yield from _rates(known, 1.0, math.inf)

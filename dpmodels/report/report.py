@@ -17,12 +17,12 @@ from dpmodels.codec.encode import Records
 from dpmodels.codec.flat import weights_of
 from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.contract.schema import Schema
-from dpmodels.methods.parts.marginals import Marginals
+from dpmodels.methods.parts.marginals import Marginal, Marginals
 from dpmodels.releases.contract import Contract, table_of, tree_of
 from dpmodels.releases.plan import Line
 from dpmodels.releases.steps import NoisySum
 from dpmodels.report.axis import axis_of
-from dpmodels.report.bins import Bins, CellTally
+from dpmodels.report.bins import Bins, CellTally, group_labels
 from dpmodels.report.derived import derived_facts
 from dpmodels.report.fidelity import (
     NORMAL_95,
@@ -46,6 +46,8 @@ from dpmodels.report.warned import cut, discovered_bounds, joined, warned
 from dpmodels.report.within import shares_within
 from dpmodels.statistics.normal import HALF_NORMAL
 
+MOST_RANGES = 64
+"""Ranges of values that a report names."""
 STANDS_OUT = 3.0
 """Standard deviations of its noise that a released share must be for an axis to reach to it."""
 
@@ -163,6 +165,7 @@ def column_facts(
         "released": _round(released),
         "released_stddev": _round(released_stddev),
         "cells": len(noisy.pooled),
+        **_ranges(column, noisy),
         "expected_error_of_a_share": round(float(HALF_NORMAL * whole.pooled_stddev.mean() / records), 8),
         "expected_distance": _joined(expected_distance(whole.pooled_stddev, records), HALF_NORMAL * moved),
         "noise_distance_95": _joined(noise_distance_95(noisy.pooled_stddev, records), NORMAL_95 * moved),
@@ -174,6 +177,13 @@ def column_facts(
         **warned(column, noisy, largest, together, measurement, errors),
     }
     return facts | figures | {"shares_within": shares_within(facts | figures)}
+
+
+def _ranges(column: Modelled, noisy: Marginal) -> dict[str, list[str]]:
+    """Name the ranges of values that a number column was counted in, of which its shares are judged; few of them."""
+    if not isinstance(column, Continuous) or not 1 < len(noisy.pooled) <= MOST_RANGES:
+        return {}
+    return {"ranges": [" or ".join(labels) for labels in group_labels(column, noisy.cell_of)]}
 
 
 def _axis(column: Modelled, bins: Bins, synthetic: Floats, seen: Floats) -> dict[str, Any]:

@@ -63,7 +63,11 @@ class Derived(Strict):
 
     type: Annotated[Literal["derived"], Field(description="What follows from other columns, and is never modeled.")]
     formula: Annotated[
-        str | None, Field(max_length=LONGEST_FORMULA, description="What it is, of numbers, listed or between bounds, and of datetimes.")
+        str | None,
+        Field(
+            max_length=LONGEST_FORMULA,
+            description="What it is, of numbers and datetimes.",
+        ),
     ] = None
     of: Annotated[str | None, Field(description="The column that its values are looked up by.")] = None
     values: Annotated[
