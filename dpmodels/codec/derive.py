@@ -154,7 +154,8 @@ def follows(name: str, columns: Columns, batch: pa.Table | pa.RecordBatch) -> Ma
         same: Mask = pc.equal(actual.cast(expected.type), expected).fill_null(True).to_numpy(zero_copy_only=False)
         return same
     x, y = to_floats(actual), to_floats(expected) if column.round is None else _reckoned(column, columns, batch)
-    near = np.abs(x - y) <= CLOSE.get(str(expected.type), CLOSE_FLOAT) * np.maximum(1, np.abs(y)) + _half(column.round)
+    kind = "float32" if pa.types.is_float32(expected.type) else str(expected.type)
+    near = np.abs(x - y) <= CLOSE.get(kind, CLOSE_FLOAT) * np.maximum(1, np.abs(y)) + _half(column.round)
     return near | np.isnan(x) | np.isnan(y)
 
 

@@ -14,6 +14,7 @@ from dpmodels.codec.text_values import cast_text, with_text_read, written_as_tex
 from dpmodels.codec.thousands import checked, undeclared
 from dpmodels.contract.columns import Categorical, Identifier, computed
 from dpmodels.contract.formula import names_in
+from dpmodels.contract.identifiers.identifier import uniques_of
 from dpmodels.errors import DataError
 from dpmodels.limits import LONGEST_RECORD
 from dpmodels.reading.data_files import FAILURES, DataFile
@@ -187,7 +188,8 @@ def _json(file: DataFile, codec: Codec, keys: Sequence[str] = ()) -> list[Part]:
     kinds, row, apart = codec.csv_types, first_object(file), codec.schema.partition
     looked_at = {*codec.columns, *codec.schema.derived}
     looked_at |= {one for formula in computed(codec.schema.columns).values() for one in names_in(formula)}
-    explicit, parts, key_columns = [], [], (codec.schema.unit.user, *keys, apart and apart.column)
+    explicit, parts = [], []
+    key_columns = (codec.schema.unit.user, *keys, apart and apart.column, *uniques_of(codec.schema.columns))
     for name, value in ((name, row.get(name)) for name in kinds if name not in dict(file.keys)):
         if isinstance(value, dict | list) and name in looked_at:
             parts.append((name, pa.array([value]).type))

@@ -8,8 +8,9 @@ Privacy: post-processing of the synthetic rows, the public schema, and what a re
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,7 @@ from dpmodels.codec.derive import derive
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.columns import Datetime, Number
 from dpmodels.contract.derivation.derived import Derived
-from dpmodels.contract.derivation.monotone import is_monotone
+from dpmodels.contract.derivation.monotone import is_monotone, is_monotone_in_each
 from dpmodels.contract.derivation.reach import reach
 from dpmodels.contract.formula import is_whole, moment_of
 from dpmodels.generators.ends import steps_at
@@ -38,7 +39,9 @@ IN_GROUPS = "rank_distance_in_groups"
 MOST_IN_GROUPS = 0.1
 """Beyond it the values within a group decide what a formula gives, and no error of it is stated."""
 MOST_POINTS = 2**40
-"""Values that a drawing tells apart; beyond them a number is taken to be a real one."""
+"""Steps of its last decimal that a number may be from 0; beyond them it is taken to be a real one."""
+CHANGED = ("clip", "other", "nearest")
+"""What a schema does with values outside of it by which raw rows follow from other values than were counted."""
 
 
 def derived_facts(
@@ -48,6 +51,7 @@ def derived_facts(
     columns: Sequence[Facts],
     weights: Floats | None = None,
     pairs: Mapping[tuple[int, int], Pair] = MappingProxyType({}),
+    prefix: str = "",
 ) -> list[Facts]:
     """Describe the derived columns of a table, as a report describes its others.
 
@@ -58,101 +62,123 @@ def derived_facts(
         columns: what the report says of the columns that were measured.
         weights: of the rows, where they are not all alike. Shape: [B].
         pairs: every two columns that were counted together, by their places among ``columns``.
+        prefix: what the names of a table's columns begin with in a report on several tables.
     """
-    places = {name: place for place, name in enumerate(codec.columns)}
+    places = {name.removeprefix(prefix): place for place, name in enumerate(codec.columns) if name.startswith(prefix)}
+    local = {name: codec.columns[prefix + name] for name in places}
     distances = [[*two, *pair.figures] for two, pair in pairs.items()]
     cells, facts = codec.to_cells(records), list[Facts]()
     for name, column in derived.items():
         if not len(records) or not {*column.operands} <= {*places}:
             continue
         operands = {
-            one: decode_column(codec.columns[one], records.states[:, places[one]], records.values[:, places[one]])
+            one: decode_column(local[one], records.states[:, places[one]], records.values[:, places[one]])
             for one in column.operands
         }
-        values = derive(column, codec.columns, pa.RecordBatch.from_pydict(operands))
-        weight = np.ones(len(values)) if weights is None else weights
-        about = {"name": name, "type": "derived", "follows": [*column.operands]}
-        shown = _shown(column, codec.columns, values, weight)
-        apart = {} if weights is not None else _apart(column, codec, cells, operands, pairs)
-        facts.append(about | shown | apart | known_within(column, columns, distances, apart.get(IN_GROUPS)))
+        values = derive(column, local, pa.RecordBatch.from_pydict(operands))
+        about: Facts = {"name": prefix + name, "type": "derived", "follows": [prefix + one for one in column.operands]}
+        try:
+            about |= _shown(column, local, values, np.ones(len(values)) if weights is None else weights)
+        except (ValueError, OverflowError):  # values that no axis holds, as 1e-320: no picture is worth a paid hand-off
+            continue
+        two = sorted(places[one] for one in column.operands)
+        pair = pairs.get((two[0], two[-1])) if weights is None and is_of_two(column, local) else None
+        if pair and [len(one.group) for one in pair.columns] == [codec.cell_sizes[place] for place in two]:
+            about[IN_GROUPS] = _moved(column, local, pair, cells[:, two], operands)
+        within = known_within(column, local, columns, distances, about.get(IN_GROUPS), prefix)
+        missing = np.logical_or.reduce([one.is_null() for one in operands.values()])
+        facts.append(about | (within if values.null_count == missing.sum() else {}))
     return facts
 
 
+def is_of_two(column: Derived, columns: Mapping[str, Any]) -> bool:
+    """Tell whether something may be stated of a formula of two columns: no value is divided by 0, and none repeats."""
+    formula = str(column.formula)
+    return (
+        column.values is None
+        and len(column.operands) == 2
+        and is_monotone_in_each(formula)
+        and bool(np.isfinite(reach(formula, columns)).all())
+    )
+
+
 def known_within(
-    column: Derived, columns: Sequence[Mapping[str, Any]], distances: Sequence[Sequence[float]], in_groups: float | None
+    column: Derived,
+    columns: Mapping[str, Any],
+    reported: Sequence[Mapping[str, Any]],
+    distances: Sequence[Sequence[float]],
+    in_groups: float | None,
+    prefix: str = "",
 ) -> dict[str, float]:
     """Return what the shares, or quantiles, of a derived column are within; nothing where that is not known.
 
     Of one column that it is looked up by, the shares hold; of one whose order its formula keeps, the quantiles. Of two
-    columns it is what they are within together, in groups, and how far its values may move within these groups.
+    columns it is what they are within together, in groups, with what the worse of them is within by itself, and how
+    far its values may move within these groups. Values that were set to a bound are not those it follows from.
 
     Args:
         column: what it follows from.
-        columns: what a report says of the columns that were measured.
+        columns: of the schema of its table.
+        reported: what a report says of the columns that were measured.
         distances: of every two columns, as a report lists them.
         in_groups: how far quantiles may move in groups of two columns; None where that was not looked at.
+        prefix: what the names of the table's columns begin with in the report.
     """
-    place = {one["name"]: index for index, one in enumerate(columns)}
-    if not {*column.operands} <= {*place}:
+    place = {one["name"]: index for index, one in enumerate(reported)}
+    names = [prefix + name for name in column.operands]
+    clipped = any(getattr(columns.get(name), "outside", "") in CHANGED for name in column.operands)
+    if clipped or not {*names} <= {*place}:
         return {}
-    operands = [columns[place[name]] for name in column.operands]
-    if any("released" not in one or unresolved(one) for one in operands):
+    operands = [reported[place[name]] for name in names]
+    if any("released" not in one or unresolved(one) or "discovered_bounds" in one for one in operands):
         return {}
+    errors = [rank_error(one) if one["ordered"] else likely_error(one) for one in operands]
     if len(operands) == 1:
         if column.values is not None:
             return {"shares_within": likely_error(operands[0])}
-        if not operands[0]["ordered"]:  # numbers that are listed: what their shares are off by, sums of these are
-            return {"quantiles_within": likely_error(operands[0])}
-        return {"quantiles_within": rank_error(operands[0])} if is_monotone(str(column.formula)) else {}
-    together = sorted(place[name] for name in column.operands)
+        keeps = is_monotone(str(column.formula)) or not operands[0]["ordered"]
+        return {"quantiles_within": errors[0]} if keeps else {}
+    together = sorted(place[name] for name in names)
     of_pair = [likely_of_pair(figures) for *places, figures in _split(distances) if places == together]
     if not of_pair or in_groups is None or in_groups > MOST_IN_GROUPS:
         return {}
-    return {"quantiles_within": round(min(1.0, of_pair[0] + in_groups), DIGITS)}
+    return {"quantiles_within": round(min(1.0, of_pair[0] + max(errors) + in_groups), DIGITS)}
 
 
 def _split(distances: Sequence[Sequence[float]]) -> Iterator[tuple[float, float, Sequence[float]]]:
     return ((first, second, figures) for first, second, *figures in distances)
 
 
-def _apart(
+def _moved(
     column: Derived,
-    codec: Codec,
+    columns: Mapping[str, Any],
+    pair: Pair,
     cells: NDArray[np.integer[Any]],
     operands: Mapping[str, pa.Array],
-    pairs: Mapping[tuple[int, int], Pair],
-) -> dict[str, float]:
+) -> float:
     """Say how far the quantiles of a formula of two columns may move where only groups of their values are known.
 
     In each group of both, which the release counted, rows exchange values of the second: so that it rises as the first
-    does, and so that it falls. What is stated is the larger Kolmogorov distance to the rows as they are. Nothing is
-    stated where a denominator may be 0. Shapes: cells [B, F].
+    does, and so that it falls. What is returned is the larger Kolmogorov distance to the rows as they are. Shapes:
+    cells [B, 2], in the order of the pair.
     """
-    places = sorted([*codec.columns].index(name) for name in column.operands)
-    pair = pairs.get((places[0], places[-1]))
-    if len(places) != 2 or pair is None or not np.isfinite(reach(str(column.formula), codec.columns)).all():
-        return {}
-    sizes = [codec.cell_sizes[place] for place in places]
-    if [len(one.group) for one in pair.columns] != sizes:
-        return {}
-    groups = np.stack([one.group[cells[:, place]] for one, place in zip(pair.columns, places, strict=True)])
-    names = [[*codec.columns][place] for place in places]
-    first, second = (as_numbers(cast(Any, codec.columns[name]), operands[name]) for name in names)
-    rising = np.lexsort((first, *groups))
-    as_they_are = _reckoned(column, codec, operands)
+    groups = np.stack([one.group[cell] for one, cell in zip(pair.columns, cells.T, strict=True)])
+    names = [name for name in columns if name in operands]
+    first, second = (as_numbers(columns[name], operands[name]) for name in names)
+    rising, as_they_are = np.lexsort((first, *groups)), _reckoned(column, columns, operands)
     moved = list[float]()
     for sign in (1, -1):
         order = np.empty_like(rising)
         order[rising] = np.lexsort((sign * second, *groups))
         exchanged = {**operands, names[1]: operands[names[1]].take(pa.array(order))}
-        moved.append(_kolmogorov(as_they_are, _reckoned(column, codec, exchanged)))
-    return {IN_GROUPS: round(max(moved), DIGITS)}
+        moved.append(_kolmogorov(as_they_are, _reckoned(column, columns, exchanged)))
+    return round(max(moved), DIGITS)
 
 
-def _reckoned(column: Derived, codec: Codec, operands: Mapping[str, pa.Array]) -> Floats:
+def _reckoned(column: Derived, columns: Mapping[str, Any], operands: Mapping[str, pa.Array]) -> Floats:
     """Return what a formula gives as numbers or ticks, null as the least of all."""
-    values = derive(column, codec.columns, pa.RecordBatch.from_pydict(dict(operands)))
-    numbers = _as_floats(moment_of(str(column.formula), codec.columns), values)
+    values = derive(column, columns, pa.RecordBatch.from_pydict(dict(operands)))
+    numbers = _as_floats(moment_of(str(column.formula), columns), values)
     return np.where(np.isnan(numbers), -np.inf, numbers)
 
 
@@ -206,7 +232,9 @@ def names_of_values(column: Derived) -> list[str]:
 
 def _named(value: Any) -> str:
     """Write a value that is looked up, as those of categories are."""
-    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "null" if value is None else f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
 def _on_interval(column: Derived, columns: Mapping[str, Any], values: pa.Array) -> tuple[Interval | None, Floats]:
@@ -223,7 +251,7 @@ def _on_interval(column: Derived, columns: Mapping[str, Any], values: pa.Array) 
         ticks = np.array([low, high]).astype(f"datetime64[{moment.tick}]")
         first, last = ticks.astype("datetime64[s]").tolist()
         return Datetime(type="datetime", min=first, max=last, resolution=moment.resolution), numbers
-    if decimals is not None and (high - low) * 10.0**decimals > MOST_POINTS:
+    if decimals is not None and max(-low, high) * 10.0**decimals > MOST_POINTS:
         decimals = None
     return Number(type="number", min=low, max=high, round=decimals), numbers
 

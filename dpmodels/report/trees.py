@@ -78,4 +78,4 @@ def _derived(
     if not derived or not first:
         return []
     units = TreeRecords.concat(first)
-    return derived_facts(derived, codec, units.flat(table), columns, 1.0 / units.shares[table])
+    return derived_facts(derived, codec, units.flat(table), columns, 1.0 / units.shares[table], prefix=f"{table}.")

@@ -13,9 +13,9 @@ import pytest
 from dpmodels.accounting.events import leaves
 from dpmodels.audit.data import quick_plan
 from dpmodels.contract.dropped import UNFIT
-from dpmodels.hand_off.check_columns import are_groups
-from dpmodels.hand_off.check_figures import impossible
 from dpmodels.hand_off.check_warnings import is_warning
+from dpmodels.hand_off.columns.check_columns import are_groups
+from dpmodels.hand_off.columns.check_figures import impossible
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.hand_off.vocabulary import is_mechanism, is_noise
 from dpmodels.methods.quick import QUICK, quick

@@ -10,7 +10,8 @@ import pytest
 from dpmodels.authoring.lint import parse
 from dpmodels.codec.derive import derive
 from dpmodels.codec.encode import Codec, Records
-from dpmodels.contract.derivation.monotone import is_monotone
+from dpmodels.contract.derivation.derived import Derived
+from dpmodels.contract.derivation.monotone import is_monotone, is_monotone_in_each
 from dpmodels.contract.schema import Schema
 from dpmodels.methods.registry import create
 from dpmodels.pages.glance import likely_error, likely_of_pair, rank_error
@@ -35,6 +36,7 @@ columns:
   each: {type: derived, formula: "price / (nights - 5)"}
   between: {type: derived, formula: "after - before"}
   all: {type: derived, formula: "price + nights + before"}
+  week: {type: derived, formula: "(after - before) % 7"}
   country: {type: derived, of: city, values: {Rome: IT, Milan: IT, Lyon: FR}}
   is_south: {type: derived, of: city, values: {Rome: true, Milan: false, Lyon: false}}
   nothing: {type: derived, formula: "0 * before"}
@@ -111,7 +113,8 @@ def test_what_follows_from_two_columns_is_within_what_these_are_together_and_in_
         (pair,) = [figures for *two, figures in _pairs(facts) if two == places]
         one = derived[name]
         assert 0 < one[IN_GROUPS] <= MOST_IN_GROUPS
-        assert one["quantiles_within"] == pytest.approx(likely_of_pair(pair) + one[IN_GROUPS])
+        worse = max(rank_error(facts["columns"][place]) for place in places)
+        assert one["quantiles_within"] == pytest.approx(likely_of_pair(pair) + worse + one[IN_GROUPS], abs=1e-6)
         values = [
             np.sort(each[name].drop_null().cast("int32" if name == "began" else "double")) for each in (table, drawn)
         ]
@@ -123,9 +126,10 @@ def test_what_follows_from_two_columns_is_within_what_these_are_together_and_in_
 
 def test_of_what_values_within_a_group_decide_no_error_is_stated(derived: dict[str, Any]) -> None:
     assert derived["between"][IN_GROUPS] > MOST_IN_GROUPS  # the difference of two columns that are nearly one
-    for name in ("between", "each", "all"):  # `each` divides by what may be 0, `all` has three columns
+    for name in ("between", "each", "all", "week"):
         assert "quantiles_within" not in derived[name], name
-    assert IN_GROUPS not in derived["each"] and IN_GROUPS not in derived["all"]
+    for name in ("each", "all", "week"):  # divides by what may be 0, has three columns, repeats
+        assert IN_GROUPS not in derived[name], name
 
 
 def _pairs(facts: dict[str, Any]) -> list[tuple[int, int, list[float]]]:
@@ -135,9 +139,48 @@ def _pairs(facts: dict[str, Any]) -> list[tuple[int, int, list[float]]]:
 def test_columns_whose_operands_are_not_resolved_have_no_error(facts: dict[str, Any]) -> None:
     columns = [{**one, "warning": "Hidden.", "resolved": False} for one in facts["columns"]]
     for column in SCHEMA.derived.values():
-        assert known_within(column, columns, facts["pairs"]["distances"], 0.01) == {}
+        assert known_within(column, SCHEMA.columns, columns, facts["pairs"]["distances"], 0.01) == {}
     uncounted = [{key: value for key, value in one.items() if key != "released"} for one in facts["columns"]]
-    assert known_within(SCHEMA.derived["country"], uncounted, (), None) == {}
+    assert known_within(SCHEMA.derived["country"], SCHEMA.columns, uncounted, (), None) == {}
+
+
+def test_columns_whose_values_are_set_to_others_tell_no_error(facts: dict[str, Any]) -> None:
+    country, change = SCHEMA.derived["country"], SCHEMA.derived["change"]
+    assert known_within(change, SCHEMA.columns, facts["columns"], (), None)
+    clipped = {**SCHEMA.columns, "price": SCHEMA.columns["price"].model_copy(update={"outside": "clip"})}
+    assert known_within(change, clipped, facts["columns"], (), None) == {}
+    other = {**SCHEMA.columns, "city": SCHEMA.columns["city"].model_copy(update={"outside": "other"})}
+    assert known_within(country, other, facts["columns"], (), None) == {}
+    found = [{**one, "discovered_bounds": ["max"]} for one in facts["columns"]]
+    assert known_within(change, SCHEMA.columns, found, (), None) == {}
+
+
+@pytest.mark.parametrize(
+    ("formula", "labels"),
+    [
+        ("before * 1000 + 1700000000000", "1700000"),
+        ("year(ended) * 10000000000 + before", "2019000"),
+        ("before * 0.001 + 1000000000", "1000000"),
+        ("price * 5e-324", ""),
+        ("0.1 * price", "0"),
+    ],
+)
+def test_no_number_is_too_large_or_too_small_for_a_report(formula: str, labels: str) -> None:
+    column = Derived(type="derived", formula=formula, round=4 if "0.001" in formula else None)
+    made = derived_facts({"x": column}, Codec(SCHEMA), make_stays(), [])
+    assert all(one["labels"][0].startswith(labels) for one in made) and (made or not labels)
+
+
+def test_a_column_that_has_nulls_of_its_own_has_no_error(facts: dict[str, Any]) -> None:
+    column = Derived(type="derived", formula="price * 1000000000", round=2, dtype="decimal(12, 2)")
+    (made,) = derived_facts({"x": column}, Codec(SCHEMA), make_stays(), facts["columns"])
+    assert made["labels"][-1] == "null" and made["synthetic"][-1] > 0.5 and "quantiles_within" not in made
+
+
+def test_zeros_of_decimals_are_written_as_numbers() -> None:
+    column = Derived(type="derived", formula="before * 0", round=2, dtype="decimal(38, 12)")
+    (made,) = derived_facts({"x": column}, Codec(SCHEMA), make_stays(), [])
+    assert made["labels"] == ["0.000000000000"]
 
 
 def test_rows_of_different_weight_are_counted_by_it() -> None:
@@ -189,3 +232,26 @@ def test_formulas_that_keep_the_order_of_one_column_are_seen(formula: str) -> No
 @pytest.mark.parametrize("formula", MAY_NOT)
 def test_formulas_that_do_not_keep_it_or_may_not_are_none(formula: str) -> None:
     assert not is_monotone(formula)
+
+
+IN_EACH = (
+    "x + y",
+    "x - y",
+    "x * y",
+    "x / y",
+    "add_days(x, -y)",
+    "days_between(x, y)",
+    "max(0, x - y)",
+    "x * 3 - y // 2",
+)
+NOT_IN_EACH = ("(x + y) % 7", "day(y) - day(x)", "weekday(x) + y", "abs(x - y)", "minute(x) - minute(y)", "x + y - x")
+
+
+@pytest.mark.parametrize("formula", IN_EACH)
+def test_formulas_that_keep_the_order_of_each_column_are_seen(formula: str) -> None:
+    assert is_monotone_in_each(formula)
+
+
+@pytest.mark.parametrize("formula", NOT_IN_EACH)
+def test_formulas_that_repeat_keep_no_order(formula: str) -> None:
+    assert not is_monotone_in_each(formula)

@@ -1,4 +1,4 @@
-"""Formulas of one column that keep or reverse the order of its values, so that quantiles become quantiles.
+"""Formulas that keep or reverse the order of their columns' values, so that quantiles become quantiles.
 
 Let g be such a formula of a column X. Whether g(X) <= t is whether X lies on one side of a point. So the shares of
 g(X) up to any value are off by no more than those of X are: what the quantiles of X are within holds for g(X) too.
@@ -8,7 +8,7 @@ import ast
 
 import numpy as np
 
-from dpmodels.contract.formula import LATER, parsed, reckon
+from dpmodels.contract.formula import BETWEEN, LATER, parsed, reckon
 
 ORDERED = ("floor", "round", "min", "max", "year", *LATER)
 """Functions that rise, or stay, with each of their operands."""
@@ -17,6 +17,18 @@ ORDERED = ("floor", "round", "min", "max", "year", *LATER)
 def is_monotone(formula: str) -> bool:
     """Tell whether a formula without faults rises nowhere or falls nowhere with the one column that it names once."""
     return _is_monotone(parsed(formula))
+
+
+def is_monotone_in_each(formula: str) -> bool:
+    """Tell whether a formula without faults rises nowhere or falls nowhere with any of its columns, each named once.
+
+    What repeats, as a remainder or a day of the week, does not: groups of values tell nothing of it.
+    """
+    node = parsed(formula)
+    calls = {one.func.id for one in ast.walk(node) if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)}
+    names = [one.id for one in ast.walk(node) if isinstance(one, ast.Name) and one.id not in calls]
+    repeats = any(isinstance(one, ast.Mod) for one in ast.walk(node)) or not calls <= {*ORDERED, *BETWEEN}
+    return not repeats and len(set(names)) == len(names)
 
 
 def _is_monotone(node: ast.AST) -> bool:

@@ -7,9 +7,9 @@ from typing import Any
 
 from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.contract.schema import Schema
-from dpmodels.hand_off.figures import are_figures, has_figures
+from dpmodels.hand_off.columns.figures import are_figures, has_figures
 from dpmodels.pages.relations import GROUPS
-from dpmodels.releases.contract import Contract, table_of
+from dpmodels.releases.contract import Contract
 from dpmodels.report.within import NAMED
 
 Facts = Mapping[str, Any]
@@ -73,36 +73,6 @@ def _is_column(facts: Facts, name: str, column: Modelled, contract: Contract, la
     )
 
 
-def are_derived(report: Facts, contract: Contract) -> bool:
-    """Tell whether the derived columns of a report are a contract's, whose errors follow from what was measured."""
-    columns = report.get("derived", [])
-    names = [(one.get("table"), one["name"]) for one in columns]
-    return len({*names}) == len(names) and all(_is_derived(one, report, contract) for one in columns)
-
-
-def _is_derived(facts: Facts, report: Facts, contract: Contract) -> bool:
-    """Tell whether facts are of a derived column: what it follows from, labels of its values, and figures."""
-    from dpmodels.report.derived import IN_GROUPS, known_within, names_of_values
-    from dpmodels.report.report import table_of_column
-    from dpmodels.report.verdicts import verdict
-
-    tree, table, name = contract if contract.kind == "tree" else None, facts.get("table"), facts["name"]
-    if tree is None and table != table_of_column(contract, name).get("table"):
-        return False
-    column = (tree.schema_of(str(table)) if tree else table_of(contract)).derived[name]
-    within = {key: facts[key] for key in facts.keys() & WITHIN}
-    distances, labels = (report["pairs"] or {}).get("distances", ()), {*names_of_values(column), "null"}
-    return (
-        REQUIRED | {"follows"} <= facts.keys() <= REQUIRED | {"follows", "axis", "table", IN_GROUPS, *within}
-        and (facts["type"], facts["follows"]) == ("derived", list(column.operands))
-        and all(are_figures(facts[key]) for key in facts.keys() & {*FIGURES, IN_GROUPS})
-        and within == known_within(column, report["columns"], distances, facts.get(IN_GROUPS))
-        and all(one in labels or (column.formula and LABEL.fullmatch(one)) for one in facts["labels"])
-        and (facts.get("axis") is None or _is_drawn(facts["axis"]))
-        and facts["verdict"] == verdict(facts)
-    )
-
-
 def _are_labels(labels: Any, column: Modelled) -> bool:
     """Tell whether labels are those of a column's states, or are written as values of its interval are."""
     from dpmodels.report.bins import Bins
@@ -135,10 +105,10 @@ def _is_group(group: Any) -> bool:
 
 def _is_axis(axis: Any, column: Modelled) -> bool:
     """Tell whether an axis is one of numbers or moments."""
-    return axis is None or (isinstance(column, Continuous) and _is_drawn(axis))
+    return axis is None or (isinstance(column, Continuous) and is_drawn(axis))
 
 
-def _is_drawn(axis: Any) -> bool:
+def is_drawn(axis: Any) -> bool:
     """Tell whether an axis has numbers or moments beneath it."""
     return (
         has_figures(axis, AXIS, "ticks", "note")

@@ -1,0 +1,78 @@
+"""Check the derived columns of a report: they are the schema's, and what they are within follows from other figures."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dpmodels.contract.derivation.derived import Derived
+from dpmodels.contract.schema import Schema
+from dpmodels.hand_off.columns.check_columns import LABEL, REQUIRED, STATES, WITHIN, is_drawn
+from dpmodels.hand_off.columns.figures import are_figures
+from dpmodels.releases.contract import Contract, table_of
+
+Facts = Mapping[str, Any]
+ROUNDED = 1e-4
+"""By how much shares may miss a sum of 1 by their rounding."""
+
+
+def are_derived(report: Facts, contract: Contract) -> bool:
+    """Tell whether derived columns are a contract's, each once, and are called and within what nacre says."""
+    if "derived" not in report:
+        return True
+    columns = report["derived"]
+    names = [one["name"] for one in columns]
+    return bool(columns) and len({*names}) == len(names) and all(_is_derived(one, report, contract) for one in columns)
+
+
+def _is_derived(facts: Facts, report: Facts, contract: Contract) -> bool:
+    """Tell whether facts are of a derived column: what it follows from, labels of its values, and figures."""
+    from dpmodels.report.derived import IN_GROUPS, known_within
+    from dpmodels.report.report import table_of_column
+    from dpmodels.report.verdicts import verdict
+
+    tree, table, name = contract if contract.kind == "tree" else None, facts.get("table"), facts["name"]
+    if tree is None and table != table_of_column(contract, name).get("table"):
+        return False
+    prefix = f"{table}." if tree else ""
+    schema = tree.schema_of(str(table)) if tree else table_of(contract)
+    column = schema.derived[name.removeprefix(prefix)]
+    distances = (report["pairs"] or {}).get("distances", ())
+    known = known_within(column, schema.columns, report["columns"], distances, facts.get(IN_GROUPS), prefix)
+    within = {key: facts[key] for key in facts.keys() & WITHIN}
+    return (
+        name.startswith(prefix)
+        and REQUIRED | {"follows"} <= facts.keys() <= REQUIRED | {"follows", "axis", "table", IN_GROUPS} | WITHIN
+        and (facts["type"], facts["follows"]) == ("derived", [prefix + one for one in column.operands])
+        and within in ({}, known)  # nothing is said of one that is null where what it follows from is there
+        and (IN_GROUPS not in facts or _is_of_groups(facts[IN_GROUPS], column, schema, contract))
+        and _are_shares(facts, column)
+        and (facts.get("axis") is None or (facts["ordered"] and is_drawn(facts["axis"])))
+        and facts["verdict"] == verdict(facts)
+    )
+
+
+def _is_of_groups(moved: Any, column: Derived, schema: Schema, contract: Contract) -> bool:
+    """Tell whether values may be said to move so far in groups of two columns."""
+    from dpmodels.report.derived import is_of_two
+
+    is_alone = contract.is_table and not contract.users
+    return is_alone and type(moved) in (int, float) and 0 <= moved <= 1 and is_of_two(column, schema.columns)
+
+
+def _are_shares(facts: Facts, column: Derived) -> bool:
+    """Tell whether a derived column has a share for each label, all together 1, and labels of its own values."""
+    from dpmodels.report.derived import names_of_values
+
+    labels, shares, ordered = facts["labels"], facts["synthetic"], facts["ordered"]
+    named = {*names_of_values(column), "null"}
+    of_values = len(labels) - (ordered is True and labels[-1] in STATES)
+    return (
+        are_figures(shares)
+        and all(type(one) in (int, float) and 0 <= one <= 1 for one in shares)
+        and abs(sum(shares) - 1) <= ROUNDED
+        and len({*labels}) == len(labels) == len(shares)
+        and type(ordered) is bool
+        and (column.formula is not None or not ordered)
+        and type(facts["values"]) is int
+        and facts["values"] == of_values
+        and all(one in named or (column.formula and LABEL.fullmatch(one)) for one in labels)
+    )
