@@ -76,8 +76,8 @@ def _unprotected(facts: Facts) -> Answer:
     several = (
         "" if hand_off["unit"].startswith("user") else " Whoever has several records is hidden less than with one."
     )
-    text = f"What is true of everybody in the data; what is public beforehand ({public}); and what another ledger or "
-    text += f"tool released of the same people.{several}"
+    text = "What is true of everybody in the data, such as that smokers are ill more often; what is public beforehand "
+    text += f"({public}); and what another ledger or tool released of the same people.{several}"
     more = [("What was protected", f"{STATEMENT}#protected"), ("Not promised", f"{STATEMENT}#limits")]
     if hand_off["cautions"]:
         text += " There are cautions."

@@ -287,7 +287,7 @@ def test_what_stays_inside_is_said_with_who_reads_it_and_what_erasure_reaches() 
     said = text_of(render_statement(card))
     assert said.count("apart from whoever administers the machine, and backups") == 2
     assert "Some of its numbers are printed in report.html, at no further cost." in said
-    assert "Rows that were handed over cannot be called back; rows drawn later from this release still rest on" in said
+    assert "Rows handed over cannot be called back; rows drawn later from this release still rest on" in said
     assert "all releases that are charged to the same account" in said
     del card["quality"]["farthest_column"]
     assert "printed in report.html" not in text_of(render_statement(card))
