@@ -18,8 +18,8 @@ MODEL: dict[str, object] = {}  # the defaults
 STATEMENT = {
     "purpose": "To show what a hand-off is",
     "subjects": "Men in the United States, of the Current Population Survey: what they earned, from 1974 to 1978",
-    "special_categories": "ethnicity: ethnic origin. No condition of Art. 9 is claimed; who uses it under the GDPR must "
-    "find one",
+    "special_categories": "ethnicity: ethnic origin. No condition of Art. 9 is claimed; who uses it under the GDPR "
+    "must find one",
     "legal_basis": "None claimed: a US public-use file, as an example; who uses it under the GDPR must find their own",
     "recipient": "Whoever runs the demo, or reads it as an example",
     "recipient_retention": "As long as they like",
