@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter
 
 from dpmodels.accounting.meaning import Meaning
-from dpmodels.contract.columns import Identifier
+from dpmodels.contract.identifiers.identifier import Identifier, uniques_of
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
 from dpmodels.frozen import Frozen
@@ -309,6 +309,7 @@ def _content(contract: Contract, report: Mapping[str, Any]) -> dict[str, Any]:
         "target": contract.target,
         "columns": [{"name": name, "type": column.type} for name, column in columns.items()],
         "left_out": [name for name in contract.columns if name not in columns],
+        **({"unique": unique} if (unique := uniques_of(contract.columns)) else {}),
         **_made_anew(columns),
         **_sources(contract),
     }

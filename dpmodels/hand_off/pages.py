@@ -126,8 +126,7 @@ def _differs(manifest: Manifest, contract: Contract, card: Mapping[str, Any], re
     """Say how the facts differ from those that manifest, contract and report make; empty if not."""
     from dpmodels.pages.glance import weakest
 
-    facts = describe(manifest, contract, report, [], [], weakest(report))
-    facts = json.loads(json.dumps(facts))
+    facts = json.loads(json.dumps(describe(manifest, contract, report, [], [], weakest(report))))
     if card.keys() != facts.keys() or any(card[name] != facts[name] for name in facts.keys() - set(OWN_WORDS)):
         return f"{CARD} says something else than the manifest, schema.yaml and {REPORT}, of which it is made"
     return ""

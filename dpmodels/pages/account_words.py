@@ -8,7 +8,7 @@ from typing import Any
 
 from dpmodels import amounts
 from dpmodels.accounting.meaning import MOST_EPSILON, guesses_of_budget, in_words
-from dpmodels.pages.card_words import by_factor, cut, odds_factor, once_in, tells, there
+from dpmodels.pages.card_words import after_one_to_nine_at_worst, by_factor, cut, odds_factor, once_in, tells, there
 from dpmodels.pages.page import short
 
 
@@ -70,7 +70,9 @@ def _losses(one: Mapping[str, Any], of_what: str) -> str:
     if not Decimal(one["remaining"]):
         return f"{said} The account is spent, so nothing is added to that while its cap stays."
     at_worst = f"(ε = {amounts.written(one['cap'])}, its cap), they move by {cap}"
-    return f"{said} In the worst case, in which further releases spend all of the account {at_worst}."
+    guess = after_one_to_nine_at_worst(_factor(float(one["cap"])))
+    said += f" In the worst case, in which further releases spend all of the account {at_worst}"
+    return f"{said}: a guess of 10 % on that {guess}."
 
 
 def _factor(epsilon: float) -> float | None:

@@ -7,9 +7,9 @@ from dpmodels.keys import fingerprint
 from dpmodels.pages import embedded, federated, report
 from dpmodels.pages.account_words import above_words, accounts_of
 from dpmodels.pages.advice import meanings_of
-from dpmodels.pages.card_words import MOST_WORDS, cut, words_of
+from dpmodels.pages.card_words import MOST_WORDS, cut, patient_words, words_of
 from dpmodels.pages.glance import AS_A_RULE, fits
-from dpmodels.pages.leaving import FILES, NOT_YET, SINCE, to_obtain, unchecked_sources
+from dpmodels.pages.leaving import FILES, NOT_YET, SINCE, from_the_data, to_obtain
 from dpmodels.pages.page import coded, render_page, short
 from dpmodels.pages.questions import answers
 from dpmodels.pages.weak import joined, listed, weaknesses
@@ -124,7 +124,8 @@ def render_statement(facts: Mapping[str, Any]) -> str:
         **_told(facts),
         questions=answers(facts, accounts),
         leave={"files": FILES, "not_yet": NOT_YET, "since": SINCE},
-        unchecked=unchecked_sources(facts["content"]),
+        patient=patient_words(facts),
+        unchecked=from_the_data(facts["content"].get("sources", ())),
         obtain=to_obtain(facts, _undeclared(facts)),
         accounts=accounts[:FEW_CLIENTS],
         signed=sum(bool(one["approved"]) for one in accounts),

@@ -11,6 +11,8 @@ from dpmodels.pages.page import percent, short, thousands
 REPLACED = "replace_one"
 NEARLY_ANY = "may become nearly any"
 """What is said of a guess of 10 % after which next to no limit holds."""
+NO_LIMIT = 1e6
+"""From this factor on odds have next to no limit."""
 SMALL = 0.5
 """What delta times the number of records is at most to be called small."""
 MOST_WORDS = 110
@@ -104,6 +106,22 @@ def _unit(hand_off: Mapping[str, Any]) -> dict[str, str]:
     return {"one": one, "neighbors": neighbors, "shown": sentence}
 
 
+def patient_words(facts: Mapping[str, Any]) -> str:
+    """Say whether the unit may be a patient, on which an expert's determination under HIPAA may rest."""
+    unit, unique = facts["hand_off"]["unit"], facts["content"].get("unique", ())
+    if unit.startswith("user"):
+        return "here it is a user with all their rows, if each user is one patient."
+    if unit.startswith("sentence"):
+        return "here it is a sentence, so it may not."
+    said = f"here it is a {unit}, so not without proof that each patient has one"
+    if unique:
+        names = cut(" or ".join(unique))
+        said += (
+            f". By the schema no two raw rows have the same {names}: that is the proof if it names every row's patient"
+        )
+    return f"{said}."
+
+
 def there(hand_off: Mapping[str, Any]) -> str:
     """Say what a bet on one unit is about: whether it is there or, where that is public, what is true of it."""
     one = _unit(hand_off)["one"].partition(" (user)")[0]
@@ -129,7 +147,7 @@ def tells(hand_off: Mapping[str, Any], factor: float | None, delta: float, guess
         guess = "a guess of 10 % on a value of somebody who is known to be there, such as a diagnosis,"
         after = example_of_values
     beside = figures["delta_of_values"] or once_in(delta)
-    but = f", beside a delta of {beside}" if after and beside != "0" else ""
+    but = f" ({rest_of(beside)})" if after and beside != "0" else ""
     becomes = f"becomes one of {after} at most{but}" if after else NEARLY_ANY
     return {
         "factor": odds_factor(factor),
@@ -145,6 +163,17 @@ def tells(hand_off: Mapping[str, Any], factor: float | None, delta: float, guess
     }
 
 
+def rest_of(delta: str) -> str:
+    """Say what a delta that ``once_in`` wrote leaves open, which is no probability that odds move by more.
+
+    For every set of outcomes P(a) is at most e^epsilon P(b) + delta; odds move by more at least as often as the least
+    delta that holds of epsilon says, and may do so oftener (``accounting.meaning``).
+    """
+    return (
+        f"but for a rest of probability of at most {delta}, from which it does not follow how often odds move by more"
+    )
+
+
 def cases(guesses: str) -> str:
     """Write in how many cases a bet is won, of a share that ``in_words`` wrote."""
     return f"at most {guesses} of cases" if "%" in guesses else f"{guesses} cases"
@@ -157,7 +186,7 @@ def by_factor(factor: str) -> str:
 
 def odds_factor(factor: float | None) -> str:
     """Write a factor by which odds move, rounded up; None is one that no float holds."""
-    if factor is None or factor >= 1e6:
+    if factor is None or factor >= NO_LIMIT:
         return "more than a million, which is next to no limit"
     return f"{math.ceil(factor * 100) / 100:g}" if factor < 100 else f"{math.ceil(factor):,}"
 
@@ -178,6 +207,17 @@ def of_values(factor: float | None, delta: float, replaced: bool) -> dict[str, s
 def after_one_to_nine(factor: float | None) -> str:
     """Return what a belief of 10 % may become, rounded up; nothing where it may become nearly anything."""
     return "" if factor is None or factor > 1000 else f"{math.ceil(1000 * factor / (factor + 9)) / 10:g} %"
+
+
+def after_one_to_nine_at_worst(factor: float | None) -> str:
+    """Say what a belief of 10 % may become, rounded up, with so many digits that it is not all."""
+    if factor is None or factor >= NO_LIMIT:
+        return NEARLY_ANY
+    if after := after_one_to_nine(factor):
+        return f"becomes one of {after} at most"
+    rest = 900 / (factor + 9)
+    digits = -math.floor(math.log10(rest))
+    return f"becomes one of {100 - math.floor(rest * 10**digits) / 10**digits:.{digits}f} % at most"
 
 
 def once_in(probability: float) -> str:

@@ -1,6 +1,7 @@
 """The page of a gate: every expectation, what it asks for, and how many rows broke it. Counts, never values."""
 
 from dpmodels.gate.expectations import Verdicts
+from dpmodels.gate.suite import ROW_COUNT
 from dpmodels.pages.page import render_page
 
 
@@ -9,4 +10,5 @@ def render_checks(gate: Verdicts) -> str:
 
     Privacy: exact counts. The page of a raw table is as sensitive as the table and says so on a red banner.
     """
-    return render_page("checks.html", gate=gate)
+    counted = not gate.raw and any(one.rule.expectation == ROW_COUNT for one in gate.outcomes)
+    return render_page("checks.html", gate=gate, counted=counted)

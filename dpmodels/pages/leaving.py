@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dpmodels.plural import counted
+
 FILES = "files may leave"
 NOT_YET = "not yet"
 SINCE = "before an officer signs; verify says if one did"
@@ -27,13 +29,6 @@ OF_THE_DATA = re.compile(
 """Words of a source that is the data set, or rows of it, and no document about it."""
 
 
-ASK = (
-    "ask the operator what they are from: bounds of a law or a form need no budget, others a new release that "
-    "discovers them"
-)
-"""What is to be done about bounds that nobody can check."""
-
-
 def leaving(is_signed: bool, officer_named: bool) -> str:
     """Say whether the files may leave, why, and what comes next."""
     signed = AGREED if officer_named else BY_ANYBODY
@@ -49,28 +44,24 @@ def from_the_data(sources: Sequence[str]) -> list[str]:
     return [one for one in sources if OF_THE_DATA.search(one)]
 
 
-def unchecked_sources(content: Mapping[str, Any]) -> str:
-    """Warn of bounds and lists of values that nobody can check, with how many columns that concerns."""
-    if "columns" not in content:
-        return ""
+def bounds_to_obtain(content: Mapping[str, Any]) -> str:
+    """Ask where bounds and lists of values are from, which nobody can check, and say what to do if it is real rows."""
     number, sources = len(content["columns"]), content.get("sources", ())
-    columns = f"{number} column{'s' if number != 1 else ''}"
-    if not sources:
-        return f"no document is named that bounds and lists of values of the {columns} are from"
+    named = f"the schema names {counted(len(sources), 'source')}" if sources else "the schema names no source"
     if suspect := from_the_data(sources):
-        named = f"{len(suspect)} of {len(sources)} sources of the bounds and lists of the {columns}"
-        verb = "is" if len(suspect) == 1 else "are"
-        return f"{named} {verb} the data or rows by its words: what was read off real rows is in no budget"
-    return ""
+        named += f", of which {len(suspect)} {'is' if len(suspect) == 1 else 'are'} the data or rows by its words"
+    return (
+        f"where the bounds and lists of values of the {counted(number, 'column')} come from: {named}. Those that were "
+        "read off real rows are exact, unprotected and in no budget: if there are any, ask for a law or a form that "
+        "sets them, or for a new release that discovers them"
+    )
 
 
 def to_obtain(facts: Mapping[str, Any], undeclared: Sequence[str]) -> list[str]:
     """List what a person obtains before the files leave, since no file of the folder can know it."""
     stated = [f"what the operator did not state: {', '.join(undeclared)}"] if undeclared else []
     content = facts["content"]
-    bounds = ["that bounds and lists of values were read off no real row"] if "columns" in content else []
-    if bounds and (warning := unchecked_sources(content)):
-        bounds = [f"{bounds[0]}: {warning}; {ASK}"]
+    bounds = [bounds_to_obtain(content)] if "columns" in content else []
     kept = facts["given"].get("recipient_retention", "")
     dated = ["a date until when recipients may keep it"] if kept and not any(map(str.isdigit, kept)) else []
     return [
@@ -79,5 +70,7 @@ def to_obtain(facts: Mapping[str, Any], undeclared: Sequence[str]) -> list[str]:
         "whether every declared word is true",
         *bounds,
         "what other ledgers and tools released of the same people",
-        "the signer's key, from the signer",
+        "the signer's key, from the signer"
+        if facts["given"].get("signer")
+        else "the key that signed it, if one did, from whoever made it, since nobody is named as signer",
     ]

@@ -42,7 +42,7 @@ def answers(facts: Facts, accounts: Accounts) -> list[Answer]:
         _budget(facts, accounts),
         _traced(facts, words),
         _recipients(facts),
-        _checks(),
+        _checks(facts),
     ]
 
 
@@ -76,8 +76,8 @@ def _unprotected(facts: Facts) -> Answer:
     several = (
         "" if hand_off["unit"].startswith("user") else " Whoever has several records is hidden less than with one."
     )
-    text = f"What is true of everybody in the data; what is public beforehand ({public}); and what another ledger or "
-    text += f"tool released of the same people.{several}"
+    text = "What is true of everybody in the data, such as that smokers are ill more often; what is public beforehand "
+    text += f"({public}); and what another ledger or tool released of the same people.{several}"
     more = [("What was protected", f"{STATEMENT}#protected"), ("Not promised", f"{STATEMENT}#limits")]
     if hand_off["cautions"]:
         text += " There are cautions."
@@ -157,10 +157,12 @@ def _traced(facts: Facts, words: Mapping[str, str]) -> Answer:
         text = f"What is handed over: {_sentence(cut(content['words']))}"
     else:
         text = (
-            "Rows are drawn from a model of noisy sums, by the word of whoever signed; one may happen to equal a real "
+            "Rows are drawn from a model of noisy sums; one may happen to equal a real one, which proves nothing about "
         )
-        text += "one, which proves nothing about anybody. What may be inferred about a person is in answer 2. Whether "
-        text += "the files are anonymous in law is for the controller to decide."
+        text += (
+            f"anybody. That they are so drawn rests on {vouched_for_by(facts)}. What may be inferred about a person "
+        )
+        text += "is in answer 2. Whether the files are anonymous in law is for the controller to decide."
     if content.get("left_out"):
         text += f" Left out, because they name somebody or are free text: {cut(', '.join(content['left_out']))}."
     if content.get("made_anew"):
@@ -181,15 +183,20 @@ def _recipients(facts: Facts) -> Answer:
     return Answer("What may recipients do, and when must they delete it?", text, more)
 
 
-def _checks() -> Answer:
+def _checks(facts: Facts) -> Answer:
     text = "By “nacre verify FOLDER --public-key KEY --officer-key KEY”, with keys that you got elsewhere; it asks "
     text += "nothing of the operator. It cannot check that the noise was added and rows were drawn from it, what is "
-    text += "declared, days, names, and what had been spent before this: these rest on whoever signed."
+    text += f"declared, days, names, and what had been spent before this: these rest on {vouched_for_by(facts)}."
     more = (("To check", f"{STATEMENT}#check"),)
     return Answer("How is it checked that nothing was changed, and what is not?", text, more)
 
 
 _MADE = ("Handed over", f"{STATEMENT}#made")
+
+
+def vouched_for_by(facts: Facts) -> str:
+    """Name whose word it is that nobody can check."""
+    return "whoever signed" if facts["given"].get("signer") else "whoever made it; nobody is named as signer"
 
 
 def _ask(facts: Facts) -> str:

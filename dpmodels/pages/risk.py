@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dpmodels.pages.card_words import NEARLY_ANY, by_factor
+from dpmodels.pages.card_words import NEARLY_ANY, by_factor, rest_of
 
 VALUE = "a value of somebody who is known to be there, such as a diagnosis,"
 
@@ -29,7 +29,7 @@ def risks(words: Mapping[str, Any], of_all: Mapping[str, Any] | None) -> list[tu
         ("example", f"a guess of 10 % on {there} becomes one of", f"ε: {step}, one step apart; {odds}"),
     ]
     if of_values:
-        delta = "" if words["delta_of_values"] == "0" else f", beside a δ of {words['delta_of_values']}"
+        delta = "" if words["delta_of_values"] == "0" else f", {rest_of(words['delta_of_values'])}"
         basis = f"2ε: two steps apart; odds move by {by_factor(words['factor_of_values'])}{delta}"
         rows.append(("example_of_values", f"a guess of 10 % on {VALUE} becomes one of", basis))
     sides = [words, *([of_all] if of_all else [])]

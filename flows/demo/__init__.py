@@ -18,19 +18,18 @@ MODEL: dict[str, object] = {}  # the defaults
 STATEMENT = {
     "purpose": "To show what a hand-off is",
     "subjects": "Men in the United States, of the Current Population Survey: what they earned, from 1974 to 1978",
-    "special_categories": "ethnicity: ethnic origin",
-    "legal_basis": "None is needed: the table is public, and names nobody",
+    "special_categories": "ethnicity: ethnic origin. No condition of Art. 9 is claimed; who uses it under the GDPR "
+    "must find one",
+    "legal_basis": "None claimed: a US public-use file, as an example; who uses it under the GDPR must find their own",
     "recipient": "Whoever runs the demo, or reads it as an example",
     "recipient_retention": "As long as they like",
-    "license": "None is needed: the table is public",
-    "controller": "Nobody: the table is public",
+    "license": "None claimed: a public-use survey file of the United States, shown as an example",
     "contact": "Whoever ran the demo",
-    "signer": "Nobody: the demo has no key",
     "why": "A row is a man; epsilon and delta are the defaults of this example, which nobody chose for a purpose",
     "retention": "As long as the folder of the demo is kept",
     "release_retention": "As long as the folder of the demo is kept",
 }
-"""What an operator would say of a hand-off."""
+"""What an operator would say of a hand-off; the demo has no controller and no signer, so it names none."""
 
 
 def run_demo(folder: Path) -> Run:

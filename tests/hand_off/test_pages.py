@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from dpmodels.authoring.lint import parse
+from dpmodels.hand_off.card import describe
 from dpmodels.hand_off.manifest import MANIFEST, own_digest, read_manifest
 from dpmodels.hand_off.pages import render_pages
 from dpmodels.hand_off.verify import verify_hand_off
@@ -100,3 +102,12 @@ def test_a_bit_that_flips_anywhere_in_a_manifest_is_noticed(tmp_path: Path) -> N
         except Exception as error:
             assert type(error).__name__ in ("ArtifactError", "ManifestError"), at
     assert own_digest(json.loads(whole)) == json.loads(whole)["sha256"]
+
+
+def test_a_card_names_the_identifiers_that_no_two_raw_rows_share_and_no_others() -> None:
+    schema, report = (NEWEST / "schema.yaml").read_text(), json.loads((NEWEST / "report.json").read_text())
+    once = schema.replace("{type: identifier, keep: regenerate}", "{type: identifier, keep: regenerate, unique: true}")
+    contents = [
+        describe(read_manifest(NEWEST), parse(text)[0], report, [], [], {})["content"] for text in (schema, once)
+    ]
+    assert "unique" not in contents[0] and contents[1] == contents[0] | {"unique": ["patient"]}

@@ -12,6 +12,8 @@ import pytest
 from dpmodels.hand_off.manifest import CARD
 from dpmodels.hand_off.pages import render_pages
 from dpmodels.pages.card import render_card, render_sheet, render_statement
+from dpmodels.pages.card_words import cut
+from flows.demo import STATEMENT
 from tests.hand_off.make_golden import GOLDEN, SHAPES
 
 NEWEST = "LAYOUT-17"
@@ -165,17 +167,23 @@ def untagged(text: str) -> str:
 
 
 def test_bounds_that_are_the_data_by_their_sources_are_unchecked() -> None:
-    card, asked = facts(), "that bounds and lists of values were read off no real row"
-    columns = len(card["content"]["columns"])
+    card = facts()
+    asked = (
+        f"where the bounds and lists of values of the {len(card['content']['columns'])} columns come from: the schema"
+    )
     box = text_of(render_statement(card)).partition("To obtain before the files leave")[2].partition("Ten questions")[0]
-    assert f"{asked}: no document is named that bounds and lists of values of the {columns} columns are from" in box
+    assert (
+        f"{asked} names no source. Those that were read off real rows are exact, unprotected and in no budget:" in box
+    )
+    assert "ask for a law or a form that sets them, or for a new release that discovers them" in box
     card["content"]["sources"] = ["codebook of 2019, page 4", "the data file itself: ages", "minimum of our table"]
     said = text_of(render_statement(card))
-    warning = f"2 of 3 sources of the bounds and lists of the {columns} columns are the data or rows by its words"
-    assert f"{asked}: {warning}" in said and said.count(warning) == said.count("ask the operator what they are") == 1
+    assert f"{asked} names 3 sources, of which 2 are the data or rows by its words. Those that were" in said
+    assert said.count("read off real rows") == 1
     assert "Warning: not all are documents, see what to obtain." in untagged(render_statement(card))
     card["content"]["sources"] = ["codebook of 2019, page 4", "questionnaire of the survey, design of its sample"]
-    assert asked in text_of(render_statement(card)) and "Warning" not in text_of(render_statement(card))
+    said = text_of(render_statement(card))
+    assert f"{asked} names 2 sources. Those that" in said and "Warning" not in said
 
 
 def test_a_retention_without_a_date_is_to_be_obtained() -> None:
@@ -229,7 +237,10 @@ def test_before_and_after_and_the_worst_case_of_an_account_are_one_sentence_each
     worst = (
         "In the worst case, in which further releases spend all of the account (ε = 5, its cap), they move by a factor"
     )
-    assert f"{worst} of at most 149." in said and said.count("In the worst case") == 1
+    guess = "a guess of 10 % on that becomes one of"
+    assert f"{worst} of at most 149: {guess} 94.3 % at most." in said and said.count("In the worst case") == 1
+    for cap, after in (("10", f"{guess} 99.96 % at most."), ("14", "a guess of 10 % on that may become nearly any.")):
+        assert after in text_of(render_statement(with_earlier(cap=cap)))
     assert "adds up: odds" not in alone and "By this release odds on whether one record is there move, δ" in alone
     spent = text_of(render_statement(with_earlier(remaining="0")))
     assert "The account is spent, so nothing is added to that" in spent and "In the worst case" not in spent
@@ -247,6 +258,70 @@ def test_who_made_and_signed_it_is_the_operator_s_word_or_said_to_be_undeclared(
     said = text_of(render_statement(card))
     assert answer(render_statement(card), 6).endswith("Who made and signed them: not stated by the operator.")
     assert "who signs it" in said and "no key proves a name" not in said
+    nobody = "rests on whoever made it; nobody is named as signer."
+    assert nobody in answer(render_statement(card), 8) and nobody.replace("rests", "rest") in said
+    assert "whoever signed" not in said and "from whoever made it, since nobody is named as signer" in said
+    card["given"]["signer"] = "A. Peeters"
+    said = text_of(render_statement(card))
+    assert said.count("on whoever signed.") == 2 and "nobody is named" not in said and "key, from the signer" in said
+
+
+def test_a_delta_of_two_steps_is_not_taken_for_the_probability_of_more() -> None:
+    card = facts()
+    card["meaning"]["odds_factor"] = 2.718282
+    rest = "but for a rest of probability of at most 1 in 2"
+    for said in (answer(render_statement(card), 2), text_of(render_sheet(card))):
+        assert rest in said and "from which it does not follow how often odds" in said and "beside a" not in said
+    card["hand_off"]["delta"] = 0.0
+    assert rest not in text_of(render_sheet(card)) and rest not in answer(render_statement(card), 2)
+
+
+def test_whoever_signs_vouches_for_files_and_not_for_words() -> None:
+    said = text_of(render_statement(facts()))
+    signs = "Whoever signs states that they saw the files whose fingerprints manifest.json lists, and agree that these"
+    assert f"{signs} leave; they do not vouch for the operator's words." in said
+
+
+def test_what_stays_inside_is_said_with_who_reads_it_and_what_erasure_reaches() -> None:
+    card = facts()
+    said = text_of(render_statement(card))
+    assert said.count("apart from whoever administers the machine, and backups") == 2
+    assert "Some of its numbers are printed in report.html, at no further cost." in said
+    assert "Rows handed over cannot be called back; rows drawn later from this release still rest on" in said
+    assert "all releases that are charged to the same account" in said
+    del card["quality"]["farthest_column"]
+    assert "printed in report.html" not in text_of(render_statement(card))
+
+
+def test_whether_the_unit_may_be_a_patient_is_said_of_each_unit() -> None:
+    card = facts()
+    alone = "if the unit is the patient: here it is a record, so not without proof that each patient has one"
+    assert f"{alone}. The list of" in text_of(render_statement(card))
+    card["content"]["unique"] = ["patient"]
+    assert (
+        f"{alone}. By the schema no two raw rows have the same patient: that is the proof if it names every row's"
+        in (text_of(render_statement(card)))
+    )
+    for unit, said in (
+        ("user (patient, at most 3 rows)", "a user with all"),
+        ("sentence of a document", "a sentence, so"),
+    ):
+        card["hand_off"]["unit"] = unit
+        assert f"the patient: here it is {said}" in text_of(render_statement(card))
+
+
+def test_the_terms_of_a_license_are_the_operator_s_words_and_allow_nothing_by_themselves() -> None:
+    card = facts()
+    passed_on = "What the operator says of a license is above; no text of one is in this folder. All files go together."
+    assert passed_on in text_of(render_sheet(card))
+    del card["given"]["license"]
+    assert "The operator stated no license: ask first. All files go together." in text_of(render_sheet(card))
+
+
+def test_the_demo_leaves_out_what_has_no_answer() -> None:
+    assert not {"signer", "controller"} & STATEMENT.keys()
+    assert not [words for words in STATEMENT.values() if words.startswith(("Nobody", "None is needed"))]
+    assert all(cut(words) == words for words in STATEMENT.values())
 
 
 def test_what_concerns_europe_and_what_concerns_health_data_in_the_united_states_stand_apart() -> None:
@@ -266,12 +341,12 @@ def test_the_first_lines_of_a_statement_say_what_was_promised_who_approved_and_w
     whole = tiles(card)
     assert whole["promised"].startswith("ε = ") and "δ = " in whole["promised"] and whole["hidden"]
     assert whole["charge approved"] == ("yes by an officer's key" if card["hand_off"]["approved"] else "no")
-    assert whole["operator's words"] == "13 of 13; nobody checked them" and whole["budget left"].endswith(
+    assert whole["operator's words"] == "13 of 13 filled in; nobody checked them" and whole["budget left"].endswith(
         f"of ε = {cap_of(card)}"
     )
     card["given"], card["accounts"] = {}, []
     nothing = tiles(card)
-    assert nothing["operator's words"].startswith("0 of 13") and nothing["budget left"] == "not known here"
+    assert nothing["operator's words"].startswith("0 of 13 filled in;") and nothing["budget left"] == "not known here"
     card["hand_off"]["approved"] = None
     assert tiles(card)["charge approved"] == "not known here"
 

@@ -267,6 +267,14 @@ def test_names_and_categories_are_text_and_never_markup():
     assert "<b>" not in checks and "&lt;b&gt;&amp;" in checks and "SENSITIVE" in checks
 
 
+def test_the_number_of_synthetic_rows_is_said_to_be_no_rule_of_the_schema():
+    schema = make("name: x\ncolumns:\n  n: {type: integer, min: 0, max: 3}\n")
+    counted, uncounted, raw = (render_checks(Gate(schema, *kind)) for kind in ((False, 20), (False,), (True,)))
+    one = "Each line is a rule of the schema, but for one: how many rows, users or documents were made is what the run"
+    assert f"{one} was asked for or, where it was asked for no number, what noisy counts say;" in counted
+    assert "must have 20 rows" in counted and "but for one" not in uncounted + raw
+
+
 def test_a_user_as_the_unit_is_said_in_words():
     event = {"kind": "pure", "epsilon": 2.0}
     facts = {"unit": "user:patient:4", "rows_of_a_unit": 4, "spent_epsilon": 2.0, "delta": 1e-6, "event": event}
