@@ -261,6 +261,20 @@ def test_derived_money_without_decimals_is_remarked() -> None:
     assert not any("round" in each for each in make_schema().remarks)  # of columns without decimals nothing is known
 
 
+def test_what_is_derived_keeps_its_rule_in_every_type() -> None:
+    """A float32 was held to a hundred thousandth of itself by float64's rule, and so refused after its charge."""
+    schema = make_schema(
+        "name: x\ncolumns:\n  net: {type: number, min: 0, max: 100, round: 2}\n"
+        "  gross: {type: derived, formula: net * 1.19, round: 2, dtype: float32}\n"
+        "  tenth: {type: derived, formula: net * 1, round: 1, dtype: 'decimal(3, 2)'}\n"
+    )
+    net = pa.table({"net": np.linspace(0, 100, 9999).round(2)})
+    for name, column in schema.derived.items():
+        net = net.append_column(name, derive(column, schema.columns, net))
+        assert follows(name, schema.columns, net).all()
+    assert net["tenth"].to_pylist()[-1] is None and net["gross"].null_count == 0  # 100.0 has more than three digits
+
+
 @pytest.mark.parametrize(
     ("keys", "where", "message"),
     [

@@ -1,5 +1,6 @@
 """Identifiers that no two rows may share: raw tables are held to it over all files, in whatever parts they are read."""
 
+import json
 import pickle
 import sqlite3
 from collections.abc import Sequence
@@ -65,6 +66,12 @@ def test_a_repeated_value_is_a_broken_rule_wherever_it_stands(tmp_path: Path, pl
     assert not broken(written(tmp_path / "one"), PLAIN)
     (tmp_path / "t.csv").write_text("who,note,age\n" + "".join(f"{one},same,7\n" for one in ids))
     assert broken(str(tmp_path / "t.csv")) == said
+    lines = [json.dumps({"who": one, "note": "same", "age": 7}) for one in ids]
+    (tmp_path / "t.jsonl").write_text("\n".join(lines))
+    assert broken(str(tmp_path / "t.jsonl")) == said
+    numbers = [json.dumps({"note": "same", "age": 7, "who": 1000 + ids.index(one)}) for one in ids]
+    (tmp_path / "n.jsonl").write_text("\n".join(numbers))
+    assert bool(broken(str(tmp_path / "n.jsonl"))) == bool(said)
 
 
 def test_the_rows_of_a_database_are_held_too(tmp_path: Path) -> None:

@@ -1,13 +1,18 @@
 """What a report says of a tree: every table's columns, in units, and whether the units stand out of the noise."""
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from dpmodels.audit.desks import measured
 from dpmodels.audit.made import firm
+from dpmodels.authoring.lint import parse
+from dpmodels.codec.encode import Codec
 from dpmodels.methods.quick import QUICK
 from dpmodels.methods.registry import create
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft
+from dpmodels.report.derived import derived_facts
 from dpmodels.report.fidelity import Measured
 from dpmodels.report.report import summarise
 from dpmodels.report.trees import TreeTally, facts_of_tables
@@ -61,3 +66,28 @@ def test_a_table_of_mere_noise_does_not_drown_the_units(report):
     signals = {one["look"]: one["signal"] for one in facts["fit"]}
     assert signals["item: one- and two-way"] < 1.2 < signals["customer: one- and two-way"]
     assert "drowned" not in facts
+
+
+def test_derived_columns_of_a_tree_are_described_by_the_columns_of_their_table():
+    schema, faults = parse(
+        "name: clinic\ntables:\n  person:\n    key: id\n    columns:\n      id: {type: identifier, keep: regenerate}\n"
+        "      age: {type: integer, min: 18, max: 90}\n      born: {type: derived, formula: 2024 - age}\n"
+        "  visit:\n    parent: person\n    parent_key: id\n    most: 3\n    columns:\n"
+        "      id: {type: identifier, keep: regenerate}\n      age: {type: integer, min: 0, max: 300}\n"
+        "      tens: {type: derived, formula: age // 100}\n"
+    )
+    assert schema is not None, faults
+    for table, name, of, labels in (("person", "born", "person.age", "19"), ("visit", "tens", "visit.age", "0")):
+        codec = Codec(schema.flat_of(table))
+        records = codec.encode(
+            pa.table(
+                {
+                    key: np.arange(int(one.low), int(one.low) + 50).clip(max=int(one.high))
+                    for key, one in codec.columns.items()
+                }
+            )
+        )
+        derived = schema.schema_of(table).derived
+        (facts,) = derived_facts(derived, codec, records, [], np.ones(50), prefix=f"{table}.")
+        assert facts["name"] == f"{table}.{name}" and facts["follows"] == [of]
+        assert facts["labels"][0].startswith(labels) and sum(facts["synthetic"]) == pytest.approx(1)
