@@ -59,7 +59,7 @@ class Multiples:
 
 
 def multiples(columns: Sequence[Facts]) -> list[Multiples]:
-    """Draw the columns table by table, in the order of the schema, long lists of categories last.
+    """Draw the columns table by table, in the order of the schema, long lists of categories and derived columns last.
 
     Of many columns those with a warning are drawn at once.
     """
@@ -71,12 +71,17 @@ def multiples(columns: Sequence[Facts]) -> list[Multiples]:
         warned_first = sorted(range(len(members)), key=lambda place: "warning" not in members[place])[:room]
         number = FIRST if len(warned_first) > FIRST + FEW else FIRST + FEW
         first, further = (
-            [column_figure(one) for one in sorted((members[place] for place in sorted(some)), key=is_long)]
+            [column_figure(one) for one in sorted((members[place] for place in sorted(some)), key=_order)]
             for some in (warned_first[:number], warned_first[number:])
         )
         room -= len(warned_first)
         drawn.append(Multiples(table, first, further, len(members) - len(warned_first)))
     return drawn
+
+
+def _order(column: Facts) -> tuple[bool, bool]:
+    """Return what columns are drawn by, beside their order in the schema: derived ones last, behind the high ones."""
+    return "follows" in column, is_long(column)
 
 
 def is_long(column: Facts) -> bool:
