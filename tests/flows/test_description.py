@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -11,15 +12,18 @@ import pytest
 
 import nacre
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent, ParallelEvent, PureEvent, SampledGaussianEvent
+from dpmodels.contract.schema import Schema
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.methods.parts.pair_noise import ABOUT, SMALL_CLASS
+from dpmodels.methods.registry import create
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
 from flows.charge_words import charge_in_words, hidden
 from flows.config import SynthesizeConfig
 from flows.description import (
     IN_95_OF_100,
     _felt,
+    _least,
     _priced,
     as_lines,
     as_markdown,
@@ -130,6 +134,22 @@ def test_steps_that_are_alike_are_one_line_and_kinds_have_their_words() -> None:
 
 def felt(name: str, stddev: float, noise: Mapping[str, float] = MappingProxyType({})) -> list[str]:
     return list(_felt(name, {name: stddev, **noise}))
+
+
+def test_users_of_several_rows_need_so_many_rows() -> None:
+    """Of users who may have five rows each, and mostly have one, many more are needed than of those who have five."""
+    columns = {"who": {"type": "identifier"}, "age": {"type": "integer", "min": 0, "max": 9}}
+    said = {}
+    for rows in (1, 5):
+        unit = PrivacyUnit(user="who", max_rows=rows)
+        schema = Schema.model_validate({"name": "x", "unit": unit.model_dump(), "columns": columns})
+        line = create("nacre", {}, {}).plan(schema, PrivacyBudget(epsilon=1, delta=1e-5, unit=unit))
+        (said[rows],) = _least(line, None).values()
+    assert re.match(r"only with more than about [\d,]+ users \(who\): ", said[1])
+    match = re.match(r"only with more than about ([\d,]+) rows, of ([\d,]+) users \(who\) if each has 5: ", said[5])
+    assert match is not None
+    many, few = (float(each.replace(",", "")) for each in match.groups())
+    assert many == pytest.approx(5 * few, rel=0.02)
 
 
 def test_the_words_hold() -> None:
