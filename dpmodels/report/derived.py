@@ -85,7 +85,8 @@ def derived_facts(
         pair = pairs.get((two[0], two[-1])) if weights is None and is_of_two(column, local) else None
         if pair and [len(one.group) for one in pair.columns] == [codec.cell_sizes[place] for place in two]:
             about[IN_GROUPS] = _moved(column, local, pair, cells[:, two], operands)
-        within = known_within(column, local, columns, distances, about.get(IN_GROUPS), prefix)
+        within = known_within(column, columns, distances, about.get(IN_GROUPS), prefix)
+        about |= {"changed": changed} if (changed := changed_in(column, local, prefix)) else {}
         missing = np.logical_or.reduce([one.is_null() for one in operands.values()])
         facts.append(about | (within if values.null_count == missing.sum() else {}))
     return facts
@@ -102,9 +103,13 @@ def is_of_two(column: Derived, columns: Mapping[str, Any]) -> bool:
     )
 
 
+def changed_in(column: Derived, columns: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Name the columns of a formula whose values outside of the schema were changed before anything was measured."""
+    return [prefix + name for name in column.operands if getattr(columns[name], "outside", "") in CHANGED]
+
+
 def known_within(
     column: Derived,
-    columns: Mapping[str, Any],
     reported: Sequence[Mapping[str, Any]],
     distances: Sequence[Sequence[float]],
     in_groups: float | None,
@@ -114,11 +119,10 @@ def known_within(
 
     Of one column that it is looked up by, the shares hold; of one whose order its formula keeps, the quantiles. Of two
     columns it is what they are within together, in groups, with what the worse of them is within by itself, and how
-    far its values may move within these groups. Values that were set to a bound are not those it follows from.
+    far its values may move within these groups.
 
     Args:
         column: what it follows from.
-        columns: of the schema of its table.
         reported: what a report says of the columns that were measured.
         distances: of every two columns, as a report lists them.
         in_groups: how far quantiles may move in groups of two columns; None where that was not looked at.
@@ -126,8 +130,7 @@ def known_within(
     """
     place = {one["name"]: index for index, one in enumerate(reported)}
     names = [prefix + name for name in column.operands]
-    clipped = any(getattr(columns.get(name), "outside", "") in CHANGED for name in column.operands)
-    if clipped or not {*names} <= {*place}:
+    if not {*names} <= {*place}:
         return {}
     operands = [reported[place[name]] for name in names]
     if any("released" not in one or unresolved(one) or "discovered_bounds" in one for one in operands):

@@ -16,6 +16,7 @@ CLOSE = 0.05
 """Distance up to which a column, or two columns together, are counted among those that are close."""
 MOST_NAMED = 3
 """Columns that a sentence names."""
+KINDS = ("shares", "quantiles")
 FIGURES = {"mean": "mean", "total": "total", "p99": "99 % quantile"}
 PAIR = "pair"
 UNKNOWN = "not counted by itself: how close it is, is not known"
@@ -52,12 +53,13 @@ def verdict(column: Facts) -> str:
 
 def _verdict_of_derived(column: Facts) -> str:
     """Say how close the values of a column are to be expected that follows from others."""
-    close = {key: column[f"{key}_within"] for key in ("shares", "quantiles") if f"{key}_within" in column}
-    of_one = [
-        f"{key} within {percent_up(error)}, as of {listed(column['follows'], MOST_NAMED)}"
-        for key, error in close.items()
-    ]
-    return of_one[0] if of_one else DERIVED.format(listed(column["follows"], MOST_NAMED))
+    of_which = listed(column["follows"], MOST_NAMED)
+    within = [f"{key} within {percent_up(column[f'{key}_within'])}" for key in KINDS if f"{key}_within" in column]
+    if not within:
+        return DERIVED.format(of_which)
+    close = f"{within[0]}, as of {of_which}"
+    changed = column.get("changed")
+    return f"{close}; values outside of {listed(changed, MOST_NAMED)} were changed first" if changed else close
 
 
 def headline(facts: Facts) -> str:

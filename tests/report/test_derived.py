@@ -139,20 +139,26 @@ def _pairs(facts: dict[str, Any]) -> list[tuple[int, int, list[float]]]:
 def test_columns_whose_operands_are_not_resolved_have_no_error(facts: dict[str, Any]) -> None:
     columns = [{**one, "warning": "Hidden.", "resolved": False} for one in facts["columns"]]
     for column in SCHEMA.derived.values():
-        assert known_within(column, SCHEMA.columns, columns, facts["pairs"]["distances"], 0.01) == {}
+        assert known_within(column, columns, facts["pairs"]["distances"], 0.01) == {}
     uncounted = [{key: value for key, value in one.items() if key != "released"} for one in facts["columns"]]
-    assert known_within(SCHEMA.derived["country"], SCHEMA.columns, uncounted, (), None) == {}
+    assert known_within(SCHEMA.derived["country"], uncounted, (), None) == {}
 
 
-def test_columns_whose_values_are_set_to_others_tell_no_error(facts: dict[str, Any]) -> None:
-    country, change = SCHEMA.derived["country"], SCHEMA.derived["change"]
-    assert known_within(change, SCHEMA.columns, facts["columns"], (), None)
-    clipped = {**SCHEMA.columns, "price": SCHEMA.columns["price"].model_copy(update={"outside": "clip"})}
-    assert known_within(change, clipped, facts["columns"], (), None) == {}
-    other = {**SCHEMA.columns, "city": SCHEMA.columns["city"].model_copy(update={"outside": "other"})}
-    assert known_within(country, other, facts["columns"], (), None) == {}
+def test_what_follows_from_values_that_were_changed_says_so(facts: dict[str, Any]) -> None:
+    content = SCHEMA.model_dump(exclude_defaults=True)
+    content["columns"]["price"]["outside"] = "clip"
+    clipping = Schema.model_validate(content)
+    of_two = {name: SCHEMA.derived[name] for name in ("change", "total")}
+    for one in derived_facts(of_two, Codec(clipping), make_stays(1), facts["columns"]):
+        assert one["changed"] == ["price"]
+    (change,) = derived_facts({"change": SCHEMA.derived["change"]}, Codec(clipping), make_stays(1), facts["columns"])
+    assert verdict(change).endswith(", as of price; values outside of price were changed first")
+
+
+def test_what_follows_from_discovered_bounds_has_no_error(facts: dict[str, Any]) -> None:
+    assert known_within(SCHEMA.derived["change"], facts["columns"], (), None)
     found = [{**one, "discovered_bounds": ["max"]} for one in facts["columns"]]
-    assert known_within(change, SCHEMA.columns, found, (), None) == {}
+    assert known_within(SCHEMA.derived["change"], found, (), None) == {}
 
 
 @pytest.mark.parametrize(

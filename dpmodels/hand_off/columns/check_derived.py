@@ -10,6 +10,7 @@ from dpmodels.hand_off.columns.figures import are_figures
 from dpmodels.releases.contract import Contract, table_of
 
 Facts = Mapping[str, Any]
+NEEDED = REQUIRED | {"follows"}
 ROUNDED = 1e-4
 """By how much shares may miss a sum of 1 by their rounding."""
 
@@ -25,7 +26,7 @@ def are_derived(report: Facts, contract: Contract) -> bool:
 
 def _is_derived(facts: Facts, report: Facts, contract: Contract) -> bool:
     """Tell whether facts are of a derived column: what it follows from, labels of its values, and figures."""
-    from dpmodels.report.derived import IN_GROUPS, known_within
+    from dpmodels.report.derived import IN_GROUPS, changed_in, known_within
     from dpmodels.report.report import table_of_column
     from dpmodels.report.verdicts import verdict
 
@@ -36,12 +37,15 @@ def _is_derived(facts: Facts, report: Facts, contract: Contract) -> bool:
     schema = tree.schema_of(str(table)) if tree else table_of(contract)
     column = schema.derived[name.removeprefix(prefix)]
     distances = (report["pairs"] or {}).get("distances", ())
-    known = known_within(column, schema.columns, report["columns"], distances, facts.get(IN_GROUPS), prefix)
+    known = known_within(column, report["columns"], distances, facts.get(IN_GROUPS), prefix)
     within = {key: facts[key] for key in facts.keys() & WITHIN}
     return (
         name.startswith(prefix)
-        and REQUIRED | {"follows"} <= facts.keys() <= REQUIRED | {"follows", "axis", "table", IN_GROUPS} | WITHIN
+        and REQUIRED | {"follows"}
+        <= facts.keys()
+        <= REQUIRED | {"follows", "axis", "table", "changed", IN_GROUPS} | WITHIN
         and (facts["type"], facts["follows"]) == ("derived", [prefix + one for one in column.operands])
+        and facts.get("changed", []) == changed_in(column, schema.columns, prefix)
         and within in ({}, known)  # nothing is said of one that is null where what it follows from is there
         and (IN_GROUPS not in facts or _is_of_groups(facts[IN_GROUPS], column, schema, contract))
         and _are_shares(facts, column)
