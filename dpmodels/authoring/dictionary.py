@@ -263,7 +263,7 @@ def _values(cell: str, kind: str | None, marks: Marks) -> Facts:
     values = plain if len(plain) == len(tokens) else tokens
     if kind in ("integer", "number"):
         values = [_bare(value) for value in values]
-        if any(re.search(r"\d", one) and bound(one) is None or marks.is_doubtful(one, kind) for one in values):
+        if any((re.search(r"\d", one) and bound(one) is None) or marks.is_doubtful(one, kind) for one in values):
             return unread  # such as `up to 80000`: words around numbers list nothing
         values = [str(bound(marks.plain(one, kind))) if "," in one else one for one in values]
     return listed([False, True] if kind == "boolean" and _are_answers(values) else scalars(values, kind))
