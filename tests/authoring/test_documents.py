@@ -165,6 +165,7 @@ def test_headings_that_say_nothing_to_a_draft_are_named(tmp_path: Path) -> None:
     [
         "Feldname;Typ;von;bis;Werte;Beschreibung;Pflicht",
         "Spalte;Format;Mindestwert;Größter Wert;Ausprägungen;Bemerkung;Pflichtfeld",
+        "Name der Spalte;Datentyp;von;bis;Werte;Beschreibung;Pflicht",
         "Element Name;Data Format;Lower limit;Upper limit;Codes / Allowed;Column description;Required field",
         "Nom de la colonne;Type de données;Valeur min;Valeur max;Modalités;Libellé;Obligatoire",
         "Nombre del campo;Tipo de dato;Mínimo;Máximo;Valores permitidos;Descripción;Obligatorio",

@@ -42,3 +42,11 @@ def test_a_german_file_is_read_and_written_by_the_statements_of_the_page(
     assert Path("back.csv").read_text() == GERMAN.replace(";4.503", ";4503").replace("1.234.503", "1234503")
     code, _, err = run_cli("validate", "visits.csv", "--schema", "visits.yaml")
     assert code != 0 and "4.503" not in err
+
+
+def test_validate_refuses_a_bound_that_may_mean_thousands_as_the_lint_does(tmp_path: Path) -> None:
+    (tmp_path / "visits.yaml").write_text(SCHEMA.replace("2000000", "900.000"))
+    (tmp_path / "plain.csv").write_text("visit,admitted,age,fee,ward\n1,2021-12-31,30,4503.83,Ost\n")
+    for words in (["schema", "lint"], ["validate", tmp_path / "plain.csv", "--schema"]):
+        code, out, err = run_cli(*words, tmp_path / "visits.yaml")
+        assert code == 1 and "columns.fee.max: is not clear: 900.000 may mean 900 or 900000" in out + err
