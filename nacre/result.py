@@ -292,7 +292,7 @@ def home_known(run: str | Result) -> Path | None:
 
 def name_of(run: str | Result) -> str:
     """Return the name of a run that is given by its name or by what it handed over."""
-    return run.run if isinstance(run, Result) else str(run)
+    return run.run if isinstance(run, Result) else run
 
 
 def _read_parquet(path: Path, form: "Callable[[pa.Table], T]") -> T:
