@@ -153,7 +153,7 @@ def _facts(row: dict[str, str], names: Collection[str], marks: Marks) -> Facts:
     row = {heading: cell.strip() for heading, cell in row.items()}
     facts = [_derived(row, names), typed(row.get("type", ""))]
     kind = facts[1].kind
-    facts += [_between(kind, marks, *(_bare(row.get(end, "")) or None for end in ("min", "max")))]
+    facts += [_between(kind, marks, _bare(row.get("min", "")) or None, _bare(row.get("max", "")) or None)]
     facts += [_range(row["range"], kind, marks)] if row.get("range") else []
     facts += [_values(row["values"], kind, marks)] if row.get("values") else []
     facts += _answers(row)
