@@ -130,10 +130,10 @@ def test_text_for_dates_and_numbers_says_how_pandas_reads_it() -> None:
 
 def test_text_for_numbers_says_how_decimal_commas_are_read(tmp_path: Path) -> None:
     rows = load_given(Sensitive(pd.DataFrame({"ward": ["north"], "dose": ["1,5"], "seen": [pd.Timestamp(2024, 5, 1)]})))
-    with refused(DataError, r'or read its file with `read_csv\(..., decimal=","\)`'):
+    with refused(DataError, r'or read its file with `read_csv\(..., decimal=",", thousands="\."\)`'):
         Codec(SCHEMA).check_types(rows.reveal().schema)
-    (tmp_path / "t.csv").write_text("dose;ward\n1,5;north\n")
-    assert pd.read_csv(tmp_path / "t.csv", sep=";", decimal=",").dose.dtype == float
+    (tmp_path / "t.csv").write_text("dose;ward\n4.503,83;north\n")
+    assert pd.read_csv(tmp_path / "t.csv", sep=";", decimal=",", thousands=".").dose.dtype == float
 
 
 def test_nulls_that_may_not_be_are_mended_by_what_the_column_has() -> None:
