@@ -1,5 +1,6 @@
 """The result of a run: the synthetic table, the report, and what was spent."""
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from decimal import Decimal
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from dpmodels import amounts
 from dpmodels.errors import ArtifactError, NacreError, Unsuitable
-from dpmodels.hand_off.manifest import read_manifest
+from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from nacre.notebook import facts_as_html, first_rows_as_html
 from nacre.places import Place, home_of
 from nacre.reporting import Report, read_page
@@ -264,6 +265,8 @@ def run_of(run: str | Result, home: Place | None) -> "Run":
     try:
         stored_run = Run.find(home_of(home or home_known(run)), name_of(run))
     except ArtifactError:
+        if not isinstance(run, Result) and os.path.isfile(os.path.join(run, MANIFEST)):
+            raise Unsuitable(f"{run} is the folder of a hand-off: open it as nacre.Result({str(run)!r})") from None
         if home or not isinstance(run, Result) or run.home:
             raise
         fact = f"the hand-off {run.folder} does not say where its run lies, and it is not under {home_of(None)}"

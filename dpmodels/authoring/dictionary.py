@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from io import StringIO
+from itertools import pairwise
 from textwrap import shorten
 
 from dpmodels.authoring.facts import (
@@ -25,7 +26,7 @@ from dpmodels.authoring.facts import (
 from dpmodels.authoring.headings import IGNORED, MEANT, SECOND, folded
 from dpmodels.authoring.marks import Marks, two_numbers
 from dpmodels.authoring.type_words import is_primary
-from dpmodels.contract.formula import Misread, names_in
+from dpmodels.contract.formula import FUNCTIONS, Misread, names_in
 from dpmodels.errors import Unsuitable
 
 YES, NO = (
@@ -47,6 +48,12 @@ INTERVAL = re.compile(rf"([\[(\]])\s*(?:{END}\s*;\s*{END}|{POINTED}\s*,\s*{POINT
 """An interval as in mathematics, such as [1; 10] and [0, 1); a comma parts its ends where it stands in neither."""
 SIGN = rf"(>=|=>|≥|>|<=|=<|≤|<)\s*{END}"
 SIGNS = re.compile(rf"{SIGN}(?:\s*(?:,\s|;|&|\b(?:and|und|et|y)\b)?\s*{SIGN})?", re.IGNORECASE)
+CURRENCY = re.compile(
+    r"\s*(?:[€$£¥]|(?<![^\W\d])(?:EUR|USD|GBP|CHF|JPY|euros?|dollars?|dólares|pounds?|franken|francs?)(?![^\W\d]))\s*",
+    re.IGNORECASE,
+)
+THOUSANDS = re.compile(r"(?<![\d,.])[1-9]\d{0,2}(?:,\d{3})+(?!,?\d)")
+EXCEL = re.compile(rf"\b({'|'.join(FUNCTIONS)})(?=\s*\()", re.IGNORECASE)
 LABELED = re.compile(r"(.+?)(?:\s*=\s*|:\s+|\s+[-–]\s+)(\S.*)")
 NO_HEADINGS = (
     "a data dictionary begins with a line of headings: one for the names of columns, such as `name`, `column` or "
@@ -77,10 +84,15 @@ def read_dictionary(text: str) -> Tables:
 
 def _ends(row: dict[str, str]) -> Iterator[str]:
     """Yield the ends of the interval of a row, as they are written."""
-    yield from (row.get(end, "").strip() for end in ("min", "max"))
-    for cell in (row.get(heading, "").strip() for heading in ("range", "values")):
+    yield from (_bare(row.get(end, "")) for end in ("min", "max"))
+    for cell in (_bare(row.get(heading, "")) for heading in ("range", "values")):
         match = RANGE.fullmatch(cell) or INTERVAL.fullmatch(cell) or SIGNS.fullmatch(cell)
         yield from filter(None, match.groups() if match else ())
+
+
+def _bare(cell: str) -> str:
+    """Return a cell of numbers without the words and signs of currencies."""
+    return CURRENCY.sub(" ", cell).strip()
 
 
 def unread_headings(text: str) -> list[str]:
@@ -141,7 +153,7 @@ def _facts(row: dict[str, str], names: Collection[str], marks: Marks) -> Facts:
     row = {heading: cell.strip() for heading, cell in row.items()}
     facts = [_derived(row, names), typed(row.get("type", ""))]
     kind = facts[1].kind
-    facts += [_between(kind, marks, row.get("min") or None, row.get("max") or None)]
+    facts += [_between(kind, marks, _bare(row.get("min", "")) or None, _bare(row.get("max", "")) or None)]
     facts += [_range(row["range"], kind, marks)] if row.get("range") else []
     facts += [_values(row["values"], kind, marks)] if row.get("values") else []
     facts += _answers(row)
@@ -184,6 +196,7 @@ def _derived(row: dict[str, str], names: Collection[str]) -> Facts:
         labels = {pair[1].strip(): pair[2].strip() for pair in pairs if pair}
         whole = bool(labels) and None not in pairs
         return Facts(derived={"of": of, "values": labels}) if whole else Facts(unread=(f"the names of {of}",))
+    formula = _plain_formula(formula)
     try:
         complete = bool(formula) and set(names_in(formula)) <= set(names)
     except Misread:
@@ -191,8 +204,16 @@ def _derived(row: dict[str, str], names: Collection[str]) -> Facts:
     return Facts(derived={"formula": formula}) if complete else Facts(unread=("formula",) if formula else ())
 
 
+def _plain_formula(formula: str) -> str:
+    """Write a formula as a schema has it, of one that a spreadsheet has: ``=MAX(0; a - 0,5)``."""
+    if ";" in formula:  # which parts operands where a comma stands before decimals
+        formula = re.sub(r"(?<=\d),(?=\d)", ".", formula).replace(";", ",")
+    return EXCEL.sub(lambda name: name[0].lower(), formula.removeprefix("=").strip())
+
+
 def _range(cell: str, kind: str | None, marks: Marks) -> Facts:
     """Read a range: two numbers or days with a word or a mark between them, an interval, or comparisons."""
+    cell = _bare(cell)
     if match := RANGE.fullmatch(cell):
         return _between(kind, marks, match[1], match[2])
     if match := INTERVAL.fullmatch(cell):
@@ -225,8 +246,9 @@ def _between(
 
 def _values(cell: str, kind: str | None, marks: Marks) -> Facts:
     """Read a list of values, with or without their labels, or a range."""
-    if RANGE.fullmatch(cell) or SIGNS.fullmatch(cell):
+    if RANGE.fullmatch(_bare(cell)) or SIGNS.fullmatch(_bare(cell)):
         return _range(cell, kind, marks)
+    unread = Facts(unread=(f"values {shorten(cell, LONGEST_HEADING)}" if kind in ("integer", "number") else "values",))
     if cell.startswith("["):
         try:
             return listed(json.loads(cell))
@@ -235,10 +257,15 @@ def _values(cell: str, kind: str | None, marks: Marks) -> Facts:
     answers = [answer.strip() for answer in cell.split("/")]
     tokens = _tokens(cell) or (answers if _are_answers(answers) or kind == "boolean" or _are_several(answers) else [])
     if not tokens or any(len(token.split()) > MOST_WORDS or token.strip(".") in ("", "…", "etc") for token in tokens):
-        return Facts(unread=("values",))
+        return unread
     codes = [LABELED.fullmatch(token) for token in tokens]
     plain = [code[1].strip() for code in codes if code]
     values = plain if len(plain) == len(tokens) else tokens
+    if kind in ("integer", "number"):
+        values = [_bare(value) for value in values]
+        if any((re.search(r"\d", one) and bound(one) is None) or marks.is_doubtful(one, kind) for one in values):
+            return unread  # such as `up to 80000`: words around numbers list nothing
+        values = [str(bound(marks.plain(one, kind))) if "," in one else one for one in values]
     return listed([False, True] if kind == "boolean" and _are_answers(values) else scalars(values, kind))
 
 
@@ -253,7 +280,12 @@ def _are_several(words: Sequence[str]) -> bool:
 
 
 def _tokens(cell: str) -> list[str]:
-    """Cut a cell at the first of the marks that it has; a cell without one lists nothing."""
-    mark = next((mark for mark in "|;\n," if mark in cell), None)
-    tokens = [token.strip().strip("\"'") for token in cell.split(mark)] if mark else []
+    """Cut a cell at the first of the marks that it has; a cell without one lists nothing.
+
+    A comma parts no thousands from hundreds where others have a blank behind them, or zeros follow: `0, 80,000`.
+    """
+    whole = [one.span() for one in THOUSANDS.finditer(cell) if ", " in cell or ",0" in one[0]]
+    mark = next((mark for mark in "|;\n" if mark in cell), ",")
+    cuts = [at for at, letter in enumerate(cell) if letter == mark and not any(a < at < b for a, b in whole)]
+    tokens = [cell[a + 1 : b].strip().strip("\"'") for a, b in pairwise([-1, *cuts, len(cell)])] if cuts else []
     return [token for token in tokens if token]

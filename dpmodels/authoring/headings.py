@@ -7,6 +7,7 @@ HEADINGS = {
     "name": "name column column_name colname col column_header header variable variable_name variable_field_name var "
     "varname field field_name data_field attribute attribute_name feature feature_name element element_name "
     "data_element data_element_name feld feldname spalte spaltenname merkmal merkmalsname variablenname attributname "
+    "name_der_spalte name_des_feldes name_der_variable spaltenbezeichnung feldbezeichnung "
     "datenfeld nom nom_de_colonne nom_de_la_colonne nom_de_variable nom_de_la_variable nom_du_champ colonne champ "
     "nombre nombre_de_columna nombre_de_la_columna nombre_de_variable nombre_del_campo columna campo",
     "type": "type data_type datatype dtype column_type variable_type field_type attribute_type kind storage_type "

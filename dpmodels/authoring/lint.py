@@ -13,8 +13,9 @@ from typing import Any, cast
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from dpmodels.authoring.outline import MOST_KEPT, Outline, mantissa
+from dpmodels.authoring.outline import MOST_KEPT, Outline
 from dpmodels.authoring.rules_lint import rule_faults
+from dpmodels.authoring.unclear import unclear_numbers
 from dpmodels.contract.base import ColumnFaults
 from dpmodels.contract.branch import Branch
 from dpmodels.contract.columns import Boolean, Categorical, Datetime, Derived, Identifier, Image, Integer, Number
@@ -37,8 +38,6 @@ from dpmodels.reading.data_files import FORMATS
 
 Finding = tuple[Place, Callable[[], str]]
 """Where a fault is, and what makes its sentence."""
-THOUSANDS = 3
-"""Digits between the marks of a large number."""
 MOST_FAULTS = 20
 """Faults that are listed; of the others the number is told."""
 MOST_ERRORS = 2**16
@@ -103,6 +102,14 @@ def load_for_run(path: str | Path) -> Schema | Documents | Tree:
     """
     contract, text = _load(path)
     if faults := _run_faults(contract, text):
+        raise SchemaError(str(path), faults)
+    return contract
+
+
+def load_to_check(path: str | Path) -> Schema | Documents | Tree:
+    """Read a contract's file to hold rows to it, which asks what its bounds mean, as a run does."""
+    contract, text = _load(path)
+    if faults := unclear_numbers(contract, text) if contract.is_table else []:
         raise SchemaError(str(path), faults)
     return contract
 
@@ -184,15 +191,8 @@ def _run_faults(contract: Schema | Documents | Tree, text: str) -> list[SchemaFa
         faults["columns",] = message
     outline = Outline()
     read_yaml(text, outline)
-    unclear = (place for place, text in outline.grouped.items() if _is_unclear(text, place, contract))
-    faults |= {place: f"is not clear: {outline.thousands(place)}" for place in unclear}
-    return [SchemaFault(outline.line(key_path), ".".join(key_path), message) for key_path, message in faults.items()]
-
-
-def _is_unclear(text: str, place: Place, contract: Schema) -> bool:
-    """Tell whether 20.000 may be meant as thousands: nobody writes three zeros of decimals that a column has not."""
-    column = contract.columns.get(place[1]) if len(place) == 3 else None
-    return mantissa(text).endswith(".000") and isinstance(column, Number) and column.decimals != THOUSANDS
+    told = [SchemaFault(outline.line(place), ".".join(place), message) for place, message in faults.items()]
+    return [*told, *unclear_numbers(contract, text)]
 
 
 def parse(text: str) -> tuple[Schema | Documents | Federation | Tree | None, list[SchemaFault]]:

@@ -33,7 +33,7 @@ MISSING = ("NoneType", "NaTType", "NAType")
 NUMBERS = (int, float, Decimal)
 FAMILIES = (bool, str, bytes, date, time, timedelta, UUID)
 """Further types of which one column holds one alone, as it does moments with and without a time zone."""
-COMMAS = 'read its file with `read_csv(..., decimal=",")` if it has decimal commas'
+COMMAS = 'read its file with `read_csv(..., decimal=",", thousands=".")` if it has decimal commas'
 EXACT_TENS = 22
 """Up to which power of ten is exact as float64: a whole number that is exact, over one of them, is the nearest."""
 

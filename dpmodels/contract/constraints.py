@@ -55,6 +55,8 @@ def constraint_faults(texts: Any, columns: Mapping[str, Any]) -> list[tuple[str,
     for index, text in enumerate(texts):
         constraint = None if is_implication(text) else Constraint.parse(text)
         message = _implication_fault(text, columns) if is_implication(text) else _fault(constraint, columns)
+        if message and (sign := re.search("=[<>]", text)):
+            message = f"has {sign[0]}, which is no comparison; write {sign[0][::-1]}"
         if message:
             faults.append((f"constraints.{index}", f"`{text}` {message}"))
         elif constraint:

@@ -167,9 +167,30 @@ def _kind(node: ast.expr, columns: Mapping[str, object]) -> bool:
     if isinstance(node, ast.UnaryOp):
         return _kind(node.operand, columns)
     if isinstance(node, ast.BinOp):
+        _check_sides(node, columns)
         sides = [_kind(side, columns) for side in (node.left, node.right)]
         return all(sides) and not isinstance(node.op, ast.Div)
     raise Misread(ONLY)
+
+
+def _check_sides(node: ast.BinOp, columns: Mapping[str, object]) -> None:
+    """Refuse a sum or a difference of datetimes, naming the function that is meant."""
+    kinds = [columns.get(side.id) if isinstance(side, ast.Name) else None for side in (node.left, node.right)]
+    moments = [isinstance(one, Datetime) for one in kinds]
+    left, right = ast.unparse(node.left), ast.unparse(node.right)
+    is_difference = isinstance(node.op, ast.Sub)
+    if not any(moments) or not isinstance(node.op, ast.Add | ast.Sub) or (is_difference and not moments[0]):
+        return
+    units = ["days", *(["seconds"] if any(getattr(one, "resolution", "day") != "day" for one in kinds) else [])]
+    if all(moments):
+        calls = [f"`{unit}_between({right}, {left})`" for unit in units] if is_difference else []
+    else:
+        later = right if isinstance(node.right, ast.Name | ast.Constant) else f"({right})"
+        later = f"-{later}" if is_difference else right
+        moment, number = (left, later) if moments[0] else (right, left)
+        calls = [f'`{{type: derived, formula: "add_{unit}({moment}, {number})"}}`' for unit in units]
+    if calls:
+        raise Misread(WITHIN.format(left if moments[0] else right, f"write {' or '.join(calls)}"))
 
 
 def _is_moment(node: ast.expr) -> TypeGuard[ast.Call]:

@@ -27,8 +27,10 @@ LEFT_OUT = (
 )
 MAY_REPEAT = (
     "the unit is one record, and identifier {names} is left out: each row is hidden alone, so a person whom it names "
-    "in several rows is hidden less. In the schema, `unit: {{user: {name}, max_rows: N}}` hides all rows of a person"
+    "in several rows is hidden less. In the schema, `unit: {{user: {user}, max_rows: N}}`{which} hides all rows of "
+    "a person"
 )
+OF_PERSONS = ", with the identifier of persons for COLUMN,"
 ONE_ROW_EACH = (
     "if no two rows have the same {names}, write `unique: true` for it: a run refuses a table that has, before its "
     "charge, and nothing warns of persons in several rows"
@@ -81,7 +83,8 @@ def remarks_of(
     if unit.user is not None and unit.max_rows == 1 and unit.user not in uniques_of(columns):
         yield FIRST_ROWS
     if unit.kind == "record" and (names := _repeatable(columns, in_parts)):
-        yield MAY_REPEAT.format(names=_list(names, "or"), name=names[0])
+        user, which = (names[0], "") if len(names) == 1 else ("COLUMN", OF_PERSONS)
+        yield MAY_REPEAT.format(names=_list(names, "or"), user=user, which=which)
     yield from _further(columns, unit)
     for name, column in columns.items():
         if name in formulas and not any(name in one.operands for one in columns.values() if isinstance(one, Derived)):

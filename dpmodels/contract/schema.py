@@ -370,7 +370,8 @@ def name_faults(kinds: Mapping[str, str], target: str | None, user: str | None) 
         faults.append(("target", f"`{target}` must be a column that is no identifier, no image and not derived"))
     faults += _image_faults(kinds, target)
     if user is not None and kinds.get(user, "absent") not in ("identifier", ""):
-        faults.append(("unit", f"the user column `{user}` must be a column of type identifier"))
+        meant = near(user, [] if user in kinds else [name for name, kind in kinds.items() if kind == "identifier"])
+        faults.append(("unit", f"the user column `{user}` must be a column of type identifier{meant}"))
     return faults
 
 

@@ -32,6 +32,10 @@ FIXES = {
     "ExpectColumnValuesToBeInTypeList": "write `type: number` in the schema, or round the values",
 }
 """What to do about a broken expectation."""
+COMPUTED = (
+    "{name} is not in the file but computed from {operands}, and without a result in some row, as where one of these "
+    "is empty: fill that in, or write `nullable: true` for {name} in the schema"
+)
 FIXES_OF_ROWS = {
     "ExpectColumnValuesToBeBetween": " or `outside: reject-row`",
     "ExpectColumnValuesToBeInSet": " or `outside: reject-row`",
@@ -47,11 +51,13 @@ class Rule:
         expectation: class name in Great Expectations.
         arguments: of that class.
         text: what it asks for, in the schema's words.
+        operands: the columns that its column is computed from, if it is.
     """
 
     expectation: str
     arguments: dict[str, Any]
     text: str
+    operands: tuple[str, ...] = ()
 
     @property
     def column(self) -> str:
@@ -73,6 +79,8 @@ class Rule:
         """Say what to do about a table that breaks it; a bound or a list is widened from public knowledge alone."""
         whole = self.arguments.get("value_set") == [True]  # an image, or a column that follows from others
         kind = MORE_NULLS if self.expectation == NOT_NULL and "mostly" in self.arguments else self.expectation
+        if self.operands and kind == NOT_NULL:
+            return f"to fix it: {COMPUTED.format(name=self.column, operands=' and '.join(self.operands))}"
         remedy = FIXES.get("" if whole else kind, "correct the rows, or what the schema says of them")
         return f"to fix it: {remedy}" + ("" if of_users or whole else FIXES_OF_ROWS.get(self.expectation, ""))
 
@@ -154,7 +162,8 @@ def _column_rules(name: str, column: Modelled, outside: str) -> Iterator[Rule]:
         share = {"column": name, "mostly": 1 - column.max_null_share}
         yield Rule(NOT_NULL, share, f"may be null in {100 * column.max_null_share:g} % of the rows at most")
     elif not column.nullable and outside != "reject-row":
-        yield Rule(NOT_NULL, {"column": name}, "must not be null")
+        formula = getattr(column, "computed", None)
+        yield Rule(NOT_NULL, {"column": name}, "must not be null", tuple(names_in(formula)) if formula else ())
     if isinstance(column, Integer):
         whole = {"column": name, "type_list": ["Int64Dtype"]}
         yield Rule("ExpectColumnValuesToBeInTypeList", whole, "must hold whole numbers")

@@ -81,7 +81,7 @@ def schema_init(
             raise
         text = draft_all(source, True, sources, editor, tables)
     if not header:
-        echo(f"{_names_from(data, query)} is taken as names: check them", err=True)
+        echo(f"{_names_from(data, query)}: check them", err=True)
     if several := places_in(source, tables):
         why = "as --tables says" if tables else "since the columns of its files differ"
         echo(f"the folder is taken as {len(several)} tables, {why}; how they join is proposed by names alone", err=True)
@@ -168,14 +168,13 @@ def _names_from(data: str, query: str) -> str:
 
     kind = FORMATS.get(PurePosixPath(address_of(data).base).suffix.lower()) if not query else "query"
     if kind == "csv":
-        return "the first line of the file"
+        return "the first line of the file is taken as names"
     if kind == "excel":
-        return "the first row of the sheet"
+        return "the first row of the sheet is taken as names"
     if kind == "json":
-        return "the first line of the file, which alone was read (add keys that other lines have)"
-    return (
-        "what the source says of itself" if kind else "the first line of a CSV file, or what the file says of itself,"
-    )
+        return "the first line of the file, which alone was read, is taken as names (add keys that other lines have)"
+    where = {"query": "the answer to the query", None: "the source, of CSV files from their first line"}
+    return f"names and types of the columns are taken from {where.get(kind, 'what the file records of them')}"
 
 
 @app.command("discover")

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from dpmodels.authoring.lint import load_contract
+from dpmodels.authoring.lint import load_contract, load_to_check
 from dpmodels.codec.embedded import codec_of
 from dpmodels.errors import ArtifactError, DataError, FileMissing, Unsuitable
 from dpmodels.gate.expectations import Verdicts
@@ -157,7 +157,7 @@ def check_hand_off(data: str | Path, schema_file: Path | None, raw: bool = False
     """
     folder, is_one = Path(data), is_path(str(data))
     if not is_one or not (folder / MANIFEST).is_file():
-        contract = None if schema_file is None else load_contract(schema_file)
+        contract = None if schema_file is None else load_to_check(schema_file)
         if contract is not None and contract.kind == "tree":
             return check_tree(data, contract, None)
         if is_one and not folder.exists():
@@ -175,7 +175,7 @@ def check_hand_off(data: str | Path, schema_file: Path | None, raw: bool = False
     if manifest.part or manifest.clients is not None:
         holds = "embeddings that were made one by one" if manifest.clients is None else "the classifier of a federation"
         raise Unsuitable(f"{folder} holds {holds}, and no table; `nacre verify {folder}` checks all of it")
-    contract = load_contract(schema_file or folder / "schema.yaml")
+    contract = load_to_check(schema_file) if schema_file else load_contract(folder / "schema.yaml")
     try:
         rows = int(json.loads((folder / "report.json").read_text(encoding="utf-8"))["synthetic_rows"])
     except (OSError, ValueError, KeyError, TypeError):

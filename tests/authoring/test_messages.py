@@ -15,13 +15,13 @@ import pyarrow as pa
 import pytest
 
 from dpmodels.authoring.draft import draft
-from dpmodels.authoring.lint import lint, parse
+from dpmodels.authoring.lint import lint, load_to_check, parse
 from dpmodels.authoring.suggest import suggestion
 from dpmodels.codec.encode import Codec
 from dpmodels.codec.rules import Conditions
 from dpmodels.contract.documents import Documents, Encoder
 from dpmodels.contract.schema import Schema
-from dpmodels.errors import DataError, NacreError, Unsuitable
+from dpmodels.errors import DataError, NacreError, SchemaError, Unsuitable
 from dpmodels.gate.suite import suite_for
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.frames import load_given
@@ -130,10 +130,10 @@ def test_text_for_dates_and_numbers_says_how_pandas_reads_it() -> None:
 
 def test_text_for_numbers_says_how_decimal_commas_are_read(tmp_path: Path) -> None:
     rows = load_given(Sensitive(pd.DataFrame({"ward": ["north"], "dose": ["1,5"], "seen": [pd.Timestamp(2024, 5, 1)]})))
-    with refused(DataError, r'or read its file with `read_csv\(..., decimal=","\)`'):
+    with refused(DataError, r'or read its file with `read_csv\(..., decimal=",", thousands="\."\)`'):
         Codec(SCHEMA).check_types(rows.reveal().schema)
-    (tmp_path / "t.csv").write_text("dose;ward\n1,5;north\n")
-    assert pd.read_csv(tmp_path / "t.csv", sep=";", decimal=",").dose.dtype == float
+    (tmp_path / "t.csv").write_text("dose;ward\n4.503,83;north\n")
+    assert pd.read_csv(tmp_path / "t.csv", sep=";", decimal=",", thousands=".").dose.dtype == float
 
 
 def test_nulls_that_may_not_be_are_mended_by_what_the_column_has() -> None:
@@ -322,6 +322,10 @@ def test_a_number_as_other_countries_write_it_is_told_from_what_yaml_reads(
     columns = f"  net: {{type: number, min: 0, max: 9, round: 2}}\n  a: {column}\n  b: {{type: boolean}}\n"
     (tmp_path / "t.yaml").write_text(f"name: t\ncolumns:\n{columns}")
     faults = [str(fault) for fault in lint(tmp_path / "t.yaml")]
+    if cause:  # what holds rows to a schema refuses it in the same words
+        with pytest.raises(SchemaError) as refused_schema:
+            load_to_check(tmp_path / "t.yaml")
+        assert [str(fault) for fault in refused_schema.value.faults] == faults
     assert len(faults) == bool(cause) and all(fault.startswith("line 4: ") and cause in fault for fault in faults)
     assert not any("4.000" in fault for fault in faults)  # which is no whole number
 

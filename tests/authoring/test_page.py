@@ -29,6 +29,10 @@ columns:
   end: {type: datetime, min: 2020-01-01, max: 2029-12-31}
   sick: {type: boolean}
 """
+CLAIMS = """claim,holder,accident,report,payment,region,claimed,deductible,paid,fraud
+1,7,2024-03-01,2024-03-04,2024-04-01,south,829.9,150,679.9,no
+2,7,2024-03-01,2024-03-01,2024-03-01,west,0,300,0,yes
+"""
 OF_FILE = [row for row in ROWS if len(row) == 3]
 OF_PARTS = [row for row in ROWS if len(row) == 4 and row[0].strip("`") in Schema.model_fields]
 OF_COLUMNS = [row for row in ROWS if len(row) == 4 and row not in OF_PARTS]
@@ -72,7 +76,11 @@ def test_every_example_of_a_key_of_a_column_is_right(row: list[str]) -> None:
 
 
 def test_the_schemas_of_the_page_have_no_faults(tmp_path: Path) -> None:
-    (block,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    claims, block = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "claims.yaml").write_text(claims)
+    assert not lint(tmp_path / "claims.yaml")
+    (tmp_path / "claims.csv").write_text(CLAIMS)
+    assert run_cli("validate", tmp_path / "claims.csv", "--schema", tmp_path / "claims.yaml")[0] == 0
     (tmp_path / "s.yaml").write_text(block)
     assert lint(tmp_path / "s.yaml") == []
 

@@ -57,6 +57,8 @@ def test_a_constraint_reads_the_same_either_way_round(rule: str) -> None:
         ("low > 1", "write `min: 2` of that column instead"),
         ("start < 2024-05-01", "`max: 2024-05-01` of that column instead, which 2024-05-01 keeps too"),
         ("ward >= 1", "names `1`, which is no column"),
+        ("low =< high", "has =<, which is no comparison; write <="),
+        ("when low => 1 then high > 3", "has =>, which is no comparison; write >="),
         ("low >= one", "names `one`, which is no column"),
     ],
 )

@@ -27,6 +27,9 @@ def test_an_identifier_that_is_left_out_may_name_somebody_with_several_records()
     (remark,) = remarks_of(columns, RECORD)
     assert "`unit: {user: patient, max_rows: N}`" in remark
     assert not any("left out" in one for one in remarks_of(columns, USER))
+    (remark,) = remarks_of({"claim": Identifier(type="identifier"), **columns}, RECORD)
+    assert "identifier claim or patient is left out" in remark
+    assert "`unit: {user: COLUMN, max_rows: N}`, with the identifier of persons for COLUMN, hides" in remark
     kept = {**columns, "patient": Identifier(type="identifier", keep="regenerate")}
     assert not list(remarks_of(kept, RECORD))
 

@@ -88,6 +88,7 @@ def test_a_schema_is_frozen(schema: Schema) -> None:
         (TOP + "target: income\n", 5, "target", "`income` is no column of this schema"),
         ("name: a\ntarget: churn\ncolumns:\n  churned: {type: boolean}\n", 2, "target", "did you mean `churned`?"),
         (TOP.replace("record", "{user: who}"), 2, "unit", "must be a column of type identifier"),
+        (TOP.replace("record", "{user: ids}") + "  id: {type: identifier}\n", 2, "unit", "did you mean `id`?"),
         (TOP.replace("record", "{user: ok}"), 2, "unit", "must be a column of type identifier"),
         (TOP.replace("record", "{user: ok, max_row: 2}"), 2, "unit.max_row", "did you mean `max_rows`"),
         (TOP.replace("record", "recrod"), 2, "unit", "must be record"),

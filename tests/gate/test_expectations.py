@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpmodels.authoring.lint import parse
 from dpmodels.codec.encode import Codec
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
@@ -39,6 +40,15 @@ def test_one_bad_chunk_is_remembered(schema: Schema, table: pa.Table) -> None:
     gate.check(table.set_column(table.schema.get_field_index("age"), "age", pa.array([17, 91, 20, 20])))
     gate.check(table)
     assert failures(gate) == (("age", "must lie between 17 and 90"),)
+
+
+def test_a_computed_column_that_is_null_is_said_to_be_computed_and_from_what() -> None:
+    text = "name: a\ncolumns:\n  {}\n  stay: {{type: integer, min: 0, max: 9, computed: '{}'}}\n  {}"
+    dates = [f"{name}: {{type: datetime, min: 2020-01-01, max: 2020-12-31}}" for name in ("start", "end")]
+    stays, _ = parse(text.format(dates[0], "days_between(start, end)", dates[1]))
+    (rule,) = [one for one in suite_for(stays, raw=True) if one.text == "must not be null" and one.column == "stay"]
+    fix = rule.fix(of_users=False)
+    assert "stay is not in the file but computed from start and end" in fix and "`nullable: true` for stay" in fix
 
 
 INTEGER = "type: integer, min: 0, max: 9"

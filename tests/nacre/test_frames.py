@@ -159,6 +159,11 @@ def test_columns_means_and_rates_of_a_report_are_frames(home):
 EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
 
 
+def test_a_folder_in_place_of_a_run_is_answered_with_how_it_is_opened(tmp_path: Path) -> None:
+    with pytest.raises(Unsuitable, match=r"is the folder of a hand-off: open it as nacre\.Result\('.*example'\)$"):
+        nacre.means(str(EXAMPLE), "paid", home=tmp_path)
+
+
 def test_pairs_say_in_the_words_of_the_page_whether_a_relation_is_kept() -> None:
     report = Report(EXAMPLE)
     every, likely = relations(report.facts), likely_relations(report.facts)
