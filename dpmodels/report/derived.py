@@ -68,12 +68,11 @@ def derived_facts(
     local = {name: codec.columns[prefix + name] for name in places}
     distances = [[*two, *pair.figures] for two, pair in pairs.items()]
     cells, facts = codec.to_cells(records), list[Facts]()
-    for name, column in derived.items():
-        if not len(records) or not {*column.operands} <= {*places}:
-            continue
+    there = {name: one for name, one in derived.items() if len(records) and {*one.operands} <= {*places}}
+    for name, column in there.items():
         operands = {
-            one: decode_column(local[one], records.states[:, places[one]], records.values[:, places[one]])
-            for one in column.operands
+            one: decode_column(local[one], records.states[:, at], records.values[:, at])
+            for one, at in ((one, places[one]) for one in column.operands)
         }
         values = derive(column, local, pa.RecordBatch.from_pydict(operands))
         about: Facts = {"name": prefix + name, "type": "derived", "follows": [prefix + one for one in column.operands]}
@@ -86,9 +85,9 @@ def derived_facts(
         if pair and [len(one.group) for one in pair.columns] == [codec.cell_sizes[place] for place in two]:
             about[IN_GROUPS] = _moved(column, local, pair, cells[:, two], operands)
         within = known_within(column, columns, distances, about.get(IN_GROUPS), prefix)
-        about |= {"changed": changed} if (changed := changed_in(column, local, prefix)) else {}
-        missing = np.logical_or.reduce([one.is_null() for one in operands.values()])
-        facts.append(about | (within if values.null_count == missing.sum() else {}))
+        about |= changed_in(column, local, prefix)
+        missing = np.logical_or.reduce([one.is_null() for one in operands.values()]).sum()
+        facts.append(about | (within if values.null_count == missing else {}))
     return facts
 
 
@@ -103,9 +102,10 @@ def is_of_two(column: Derived, columns: Mapping[str, Any]) -> bool:
     )
 
 
-def changed_in(column: Derived, columns: Mapping[str, Any], prefix: str = "") -> list[str]:
+def changed_in(column: Derived, columns: Mapping[str, Any], prefix: str = "") -> dict[str, list[str]]:
     """Name the columns of a formula whose values outside of the schema were changed before anything was measured."""
-    return [prefix + name for name in column.operands if getattr(columns[name], "outside", "") in CHANGED]
+    names = [prefix + name for name in column.operands if getattr(columns[name], "outside", "") in CHANGED]
+    return {"changed": names} if names else {}
 
 
 def known_within(

@@ -45,7 +45,7 @@ def _is_derived(facts: Facts, report: Facts, contract: Contract) -> bool:
         <= facts.keys()
         <= REQUIRED | {"follows", "axis", "table", "changed", IN_GROUPS} | WITHIN
         and (facts["type"], facts["follows"]) == ("derived", [prefix + one for one in column.operands])
-        and facts.get("changed", []) == changed_in(column, schema.columns, prefix)
+        and {key: facts[key] for key in facts.keys() & {"changed"}} == changed_in(column, schema.columns, prefix)
         and within in ({}, known)  # nothing is said of one that is null where what it follows from is there
         and (IN_GROUPS not in facts or _is_of_groups(facts[IN_GROUPS], column, schema, contract))
         and _are_shares(facts, column)
