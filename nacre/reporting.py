@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FRAME = "width:100%;height:45rem;border:1px solid #8884"
 OF_COLUMNS = ("column", "quantiles_within", "shares_within", "distance_to_release", "expected_distance", "verdict")
-OF_RATES = ("rate_of", "column", "group", "low", "high", "released", "within", "synthetic", "share")
+OF_RATES = ("rate_of", "column", "group", "low", "high", "released", "within", "synthetic", "share", "pale")
 OF_MEANS = ("column", "released", "within", "synthetic", "at_least", "at_most", "p99_released", "p99_within", "reason")
 """What the columns of the frames are called."""
 EXACTLY_0, NULL = "exactly 0", "null"
@@ -92,16 +92,20 @@ class Report:
         - ``released``, the rate as it was counted with noise; ``synthetic``, that of the synthetic rows; ``within``,
           what the synthetic rate is off by at most;
         - ``share``, the part of all rows that is in the group, as released.
+        - ``pale``, whether the page sets it back: a group of few rows, or known worst.
 
         Units: parts, 0 to 1. Reports of layouts before 13, and of schemas without a target, have no rates.
         """
+        from dpmodels.pages.rates import counting
+
         rates = self.facts.get("rates") or {"columns": ()}
         names = [column["name"] for column in self.facts.get("columns", ())]
         rows: list[Sequence[Any]] = []
         for one in rates["columns"]:
             rate_of, name = f"{names[rates['target']]}={rates['class']}", names[one["column"]]
             groups = [_group(labels, self.facts["columns"][one["column"]]) for labels in one["labels"]]
-            figures = zip(*zip(*groups, strict=True), *(one[figure] for figure in OF_RATES[5:]), strict=True)
+            pale = [index not in counting(one) for index in range(len(groups))]
+            figures = zip(*zip(*groups, strict=True), *(one[figure] for figure in OF_RATES[5:-1]), pale, strict=True)
             rows += [[rate_of, name, *row] for row in figures]
         return _frame(rows, OF_RATES)
 

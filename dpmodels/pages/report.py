@@ -22,7 +22,7 @@ from dpmodels.pages.glance import (
 )
 from dpmodels.pages.maps import scatter
 from dpmodels.pages.multiples import RATES, TABLES, multiples, pair_tables, pairs_figure, rate_figures
-from dpmodels.pages.page import percent, render_page, short
+from dpmodels.pages.page import ends, percent, render_page, short
 from dpmodels.pages.strip import FEW, strip
 from dpmodels.pages.uses import farther, uses
 from dpmodels.pages.words import MEANINGS, look_in_words, quantity_in_words
@@ -145,8 +145,7 @@ def number_row(one: Mapping[str, Any]) -> tuple[str, ...]:
         _within(one, "mean"),
         short(one["p99"]["estimate"]),
         _within(one, "p99"),
-        *map(short, means),
-        *("", "")[len(means) :],
+        *(ends(*means) if means else ("", "")),
     )
 
 

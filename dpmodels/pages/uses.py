@@ -226,6 +226,10 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
         but = ", but in rates of the target" if report.get("rates") and not _joined_in_rates(report) else ""
         of = known.named(joined)
         yield f"how single categories of {of} differ in another column{but}: they are judged all together, or in groups"
+    amounts = [one for one in report.get("derived", ()) if one["ordered"] and not DAY.match(one["labels"][0])]
+    if amounts:
+        of = known.named([one["name"] for one in amounts])
+        yield f"means, totals and 99 % quantiles of {of}, which follow from others: no error of these is known"
     if days := [one["name"] for one in report.get("derived", ()) if DAY.match(one["labels"][0])]:
         yield f"how many rows share one day of {known.named(days)}: a computed day spreads over the days beside it"
     for one in columns:

@@ -322,7 +322,7 @@ def _unseen(spread: Spread, stated: Mapping[str, float], quantile: Mapping[str, 
     return {
         "records": float(f"{max(records):.2g}"),
         "share": share,
-        "means": [float(f"{x:.4g}") for x in widened],
+        "means": [float(f"{x:.6g}") for x in widened],
         **({"open": True} if is_open else {"far": True} if is_far else {}),
         **hidden,
     }
@@ -344,7 +344,7 @@ def _open_quantile(spread: Spread, stated: Mapping[str, float]) -> dict[str, Any
     exceeded = spread.ends.column.low >= 0 and last - first > error > max(abs(value), spread.step)
     if not (elsewhere or exceeded):
         return {}
-    return {"quantile": True, "quantiles": [float(f"{_inside(spread.ends.column, end):.4g}") for end in (first, last)]}
+    return {"quantile": True, "quantiles": [float(f"{_inside(spread.ends.column, end):.6g}") for end in (first, last)]}
 
 
 def _inside(column: Continuous, value: float) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 from dpmodels.contract.columns import Datetime, Integer, Modelled, Number
 from dpmodels.generators.tails import SIGNIFICANT, Pooled
 from dpmodels.methods.parts.marginals import Marginal
-from dpmodels.pages.page import percent, short
+from dpmodels.pages.page import ends, percent, short
 from dpmodels.releases.contract import Contract
 from dpmodels.releases.discoveries import discovered_keys
 from dpmodels.report.bins import written
@@ -131,7 +131,7 @@ def doubt(column: Modelled, errors: Facts) -> Doubt | None:
     mean, unseen = errors["mean"], errors.get("unseen", {})
     stated, quantile = short(mean["estimate"]), _open_quantile(unseen)
     if unseen.get("open"):
-        (low, high), error = map(short, unseen["means"]), short(mean["expected_error_if_thinning_out"])
+        (low, high), error = ends(*unseen["means"]), short(mean["expected_error_if_thinning_out"])
         return Doubt(
             FIGURES if quantile else FIGURES[:2],
             OPEN.format(figures=UNUSABLE[bool(quantile)], low=low, high=high, mean=stated, error=error),
@@ -142,7 +142,7 @@ def doubt(column: Modelled, errors: Facts) -> Doubt | None:
             return Doubt(FIGURES, f"{sentence} {ALSO}{quantile}")
         return Doubt(FIGURES[:2], sentence)
     if unseen.get("far"):
-        (low, high), within = map(short, unseen["means"]), short(NORMAL_95 * mean["expected_error"])
+        (low, high), within = ends(*unseen["means"]), short(NORMAL_95 * mean["expected_error"])
         sentence = FAR_AWAY.format(mean=stated, within=within, low=low, high=high)
         return Doubt(FIGURES[2:], f"{sentence} {ALSO}{quantile}") if quantile else Doubt((), sentence)
     return Doubt(FIGURES[2:], quantile) if quantile else None

@@ -150,6 +150,7 @@ def test_columns_means_and_rates_of_a_report_are_frames(home):
     assert [f"{low:g} to {high:g}" for low, high in zip(whole.low, whole.high, strict=True)] == whole.group.tolist()
     assert set(rates.rate_of) == {f"sick={facts['rates']['class']}"} and "sick" not in set(rates.column)
     assert ((rates.synthetic - rates.released).abs() <= rates.within + 1e-9).all()
+    assert all((~one.pale).sum() >= 2 and (one.pale <= (one.share < 0.11)).all() for _, one in rates.groupby("column"))
     for frame in (columns, means, rates):
         assert max(map(len, repr(frame).split("\n"))) <= 110
     report.__dict__["facts"] = {"data_set": "x", "columns": [{"name": "a"}]}  # of a method that counts nothing

@@ -334,9 +334,15 @@ def test_a_column_that_gives_the_target_away_is_named_unless_the_target_hardly_v
 
 
 def test_derived_columns_are_sorted_by_what_they_are_within_and_those_of_no_known_error_are_used_with_care() -> None:
-    net = {"name": "net", "labels": ["1 to 2"], "follows": ["price", "tax"]}
-    start = {"name": "start", "labels": ["2020-01-01 to 2020-02-01"], "follows": ["end"], "quantiles_within": 0.03}
-    country = {"name": "country", "labels": ["IT", "FR"], "follows": ["city"], "shares_within": 0.3}
+    net = {"name": "net", "labels": ["1 to 2"], "ordered": True, "follows": ["price", "tax"]}
+    start = {
+        "name": "start",
+        "ordered": True,
+        "labels": ["2020-01-01 to 2020-02-01"],
+        "follows": ["end"],
+        "quantiles_within": 0.03,
+    }
+    country = {"name": "country", "ordered": False, "labels": ["IT", "FR"], "follows": ["city"], "shares_within": 0.3}
     sorted_columns = uses({**report(column("a", 0.01)), "derived": [net, start, country]})
     assert sorted_columns is not None
     assert "shares and quantiles of start and a (within 3 %)" in said(sorted_columns.good)
@@ -345,6 +351,7 @@ def test_derived_columns_are_sorted_by_what_they_are_within_and_those_of_no_know
     )
     assert "questions about country by itself" in said(sorted_columns.never)
     assert "how many rows share one day of start: a computed day spreads" in said(sorted_columns.never)
+    assert "means, totals and 99 % quantiles of net, which follow from others" in said(sorted_columns.never)
 
 
 def test_columns_that_are_off_by_more_than_their_noise_and_categories_that_no_row_has_are_named() -> None:

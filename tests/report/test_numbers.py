@@ -345,7 +345,7 @@ def test_a_mean_that_a_few_values_far_away_would_move_is_warned_of_where_the_bou
         return
     assert facts["unseen"].keys() >= {"means", "share"} and "open" not in facts["unseen"]
     least, most = facts["unseen"]["means"]
-    assert f"it may be anywhere from {least:g} to {most:g}." in said["warning"]
+    assert f"it may be anywhere from {least:.4g} to {most:.4g}." in said["warning"]
     assert "mean is about 250" in said["warning"] and ", within " in said["warning"]
     assert "narrower public bounds (not so narrow" in said["warning"] and said["resolved"]
     assert said["avoid"] == ["p99"] and "99 % quantile is not known: by noise alone it lies" in said["warning"]
