@@ -10,7 +10,8 @@ TYPE_WORDS = {
     "ganzzahlen ganze_zahl ganze_zahlen ganzzahlig anzahl jahr entier entiers nombre_entier année entero enteros "
     "número_entero año",
     "number": "number numbers numeric numerical decimal decimals dec decimal_number float double double_precision real "
-    "real_number single continuous money currency amount price eur euro euros usd dollar dollars gbp chf percent percentage fixed_point zahl zahlen numerisch "
+    "real_number single continuous money currency amount price eur euro euros usd dollar dollars gbp chf "
+    "percent percentage fixed_point zahl zahlen numerisch "
     "dezimal dezimalzahl kommazahl gleitkommazahl fließkommazahl reelle_zahl betrag geldbetrag währung preis prozent "
     "stetig nombre numérique décimal nombre_décimal nombre_réel réel flottant montant prix monnaie pourcentage continu "
     "número numérico número_decimal flotante importe monto precio moneda porcentaje continuo",
@@ -40,14 +41,12 @@ def _compact(word: str) -> str:
     return folded(word).replace("_", "")
 
 
-MONEY = frozenset(
-    map(
-        _compact,
-        "money currency amount price eur euro euros usd dollar dollars gbp chf betrag geldbetrag währung preis montant "
-        "prix monnaie importe monto precio moneda".split(),
-    )
+WORDS_FOR_MONEY = (
+    "money currency amount price eur euro euros usd dollar dollars gbp chf betrag geldbetrag währung preis montant "
+    "prix monnaie importe monto precio moneda"
 )
 """The words for numbers that are money, and so have cents."""
+MONEY = frozenset(map(_compact, WORDS_FOR_MONEY.split()))
 PRIMARY = frozenset(map(_compact, ("primary_key", "primärschlüssel", "clé_primaire", "clave_primaria")))
 KIND_OF = {_compact(word): kind for kind, words in TYPE_WORDS.items() for word in words.split()}
 
