@@ -9,6 +9,10 @@ from pathlib import Path
 LONGEST_NAME, LIKENESS = 255, 0.6
 """Letters of a file's name, and the share of letters that two names have in common that may be confused."""
 
+SCHEMAS = (".yaml", ".yml", ".json")
+OF_SCHEMA = " does not exist; `nacre schema init"
+"""The endings of a schema's file, and what the error of one that is missing says behind its path."""
+
 
 def similar_file(words: Iterable[str], error: str) -> str:
     """Ask whether another file of the same folder was meant by a word of a call that does not exist by its error.
@@ -20,6 +24,8 @@ def similar_file(words: Iterable[str], error: str) -> str:
         with suppress(OSError, ValueError):
             if f"{path} does not exist" in error and path.parent.is_dir():
                 names = [Path(name) for name in os.listdir(path.parent) if name[0] not in "._"]
+                if f"{path}{OF_SCHEMA}" in error:
+                    names = [name for name in names if name.suffix.lower() in SCHEMAS]
                 names.sort(key=lambda one: (one.suffix == path.suffix, one.name))
                 stems = {one.stem: one.name for one in names}  # of several endings that of the word
                 if match := get_close_matches(path.stem[:LONGEST_NAME], stems, n=1, cutoff=LIKENESS):

@@ -20,6 +20,7 @@ from dpmodels.contract.remarks import is_open_amount
 from dpmodels.contract.written_conditions import ANSWERS
 
 COLUMN: TypeAdapter[Any] = TypeAdapter(Column)
+CENTS = 2  # decimals of money
 MOST_DECIMALS = 12  # that a schema's `round` may keep
 OF_ZEROS = "zeros are kept exactly, at no cost; write zero_inflated: false if none is 0"
 IF_ZEROS = "zero_inflated: true if any is exactly 0"
@@ -54,7 +55,7 @@ def drafted(
     suggests is taken, and what a discovery can fill in is left to it.
     """
     facts, reversed_range = _without_reversed(name, facts)
-    facts = _of_days(facts, dtype)
+    facts = _in_cents(_of_days(facts, dtype), dtype)
     stated = _stated(name, dtype, facts)
     keys, remarks = _joined(stated, facts)
     keys, faults = _settled(keys)
@@ -197,6 +198,15 @@ def _of_days(facts: Facts, dtype: pa.DataType | None) -> Facts:
     if not is_open or not ends or not all(isinstance(end, date) for end in ends):
         return facts
     return replace(facts, kind="moment" if any(isinstance(end, datetime) for end in ends) else "date")
+
+
+def _in_cents(facts: Facts, dtype: pa.DataType | None) -> Facts:
+    """Round money to cents, unless other decimals are documented, by its bounds too, or the file's type has some."""
+    ends = [end.value for end in (facts.low, facts.high) if end and isinstance(end.value, float)]
+    is_fixed = facts.decimals is not None or (dtype is not None and pa.types.is_decimal(inner_type(dtype)))
+    if not facts.money or is_fixed or any(end != round(end, CENTS) for end in ends):
+        return facts
+    return replace(facts, decimals=CENTS)
 
 
 def _left_to_discovery(keys: Keys) -> tuple[Keys, list[str]]:

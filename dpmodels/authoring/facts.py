@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
-from dpmodels.authoring.type_words import kind_of
+from dpmodels.authoring.type_words import is_money, kind_of
 
 Moment = date | datetime
 TODO = "TODO"
@@ -43,6 +43,7 @@ class Facts:
         low, high: what its numbers or moments lie between.
         values: all the values that it may have, null aside.
         decimals: that its numbers have at most.
+        money: whether its type is a word for money, which has cents unless other decimals are known.
         zeros: whether zero is a value of its own kind; scale: of its numbers, one of ``SCALES``.
         resolution: that its moments have, one of ``RESOLUTIONS``.
         unique: whether it is said to have each value in one row; nobody concludes it from values.
@@ -64,6 +65,7 @@ class Facts:
     description: str = ""
     unread: tuple[str, ...] = ()
     from_person: bool = False
+    money: bool = False
 
 
 Columns = Mapping[str, Facts]
@@ -91,6 +93,7 @@ def joined(facts: Iterable[Facts]) -> Facts:
         description=next((one.description for one in several if one.description), ""),
         unread=tuple(words for one in several for words in one.unread),
         from_person=any(one.from_person for one in several),
+        money=any(one.money for one in several),
     )
 
 
@@ -119,7 +122,7 @@ def typed(words: Any) -> Facts:
     if kind is None:
         return Facts(unread=(f"type {words}",))
     if kind != "number" or not size or word in ("float", "double", "real"):
-        return Facts(kind=kind)
+        return Facts(kind=kind, money=kind == "number" and is_money(words))
     return Facts(kind="number", decimals=int(scale)) if int(scale or 0) else Facts(kind="integer")
 
 

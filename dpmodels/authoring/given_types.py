@@ -32,6 +32,10 @@ FORM = (
     'be pairs such as "age=integer:0:120 ward=categorical:north|south income=number?": the name of a column, a type, '
     "bounds or values if known (in quotes if they have spaces), and a ? where values may be missing"
 )
+BY_NAME = (
+    'be words by the names of columns, such as {"age": "integer:0:120", "ward": "categorical:north|south"}, with a ? '
+    "behind them where values may be missing, or the same in one text"
+)
 UNKNOWN = "name columns as the data does; {} is none of them"
 MEANT = "; did you mean {}?"
 NO_TYPE = f"have one of these types: {', '.join(KINDS)}; that of {{}} is none"
@@ -92,7 +96,11 @@ def by_name(given: str | Mapping[str, str]) -> Mapping[str, str]:
         InvalidArgument: it is no list of pairs.
     """
     if isinstance(given, Mapping):
+        if unread := next((f"{name}={kind!r}" for name, kind in given.items() if not _are_texts(name, kind)), ""):
+            raise InvalidArgument("types", unread, BY_NAME)
         return given
+    if not isinstance(given, str):
+        raise InvalidArgument("types", given, BY_NAME)
     text, pairs, position = given, dict[str, str](), 0
     while position < len(text.rstrip()):
         pair = PAIR.match(text, position)
@@ -100,6 +108,10 @@ def by_name(given: str | Mapping[str, str]) -> Mapping[str, str]:
             raise InvalidArgument("types", text[position:].split(maxsplit=1)[0], FORM)
         pairs[pair["name"]], position = re.sub("['\"]", "", pair["kind"]), pair.end()
     return pairs
+
+
+def _are_texts(*words: object) -> bool:
+    return all(isinstance(word, str) for word in words)
 
 
 def _facts(name: str, text: str, kind: re.Match[str], given: object) -> Facts:

@@ -10,7 +10,8 @@ TYPE_WORDS = {
     "ganzzahlen ganze_zahl ganze_zahlen ganzzahlig anzahl jahr entier entiers nombre_entier année entero enteros "
     "número_entero año",
     "number": "number numbers numeric numerical decimal decimals dec decimal_number float double double_precision real "
-    "real_number single continuous money currency amount price percent percentage fixed_point zahl zahlen numerisch "
+    "real_number single continuous money currency amount price eur euro euros usd dollar dollars gbp chf "
+    "percent percentage fixed_point zahl zahlen numerisch "
     "dezimal dezimalzahl kommazahl gleitkommazahl fließkommazahl reelle_zahl betrag geldbetrag währung preis prozent "
     "stetig nombre numérique décimal nombre_décimal nombre_réel réel flottant montant prix monnaie pourcentage continu "
     "número numérico número_decimal flotante importe monto precio moneda porcentaje continuo",
@@ -40,6 +41,12 @@ def _compact(word: str) -> str:
     return folded(word).replace("_", "")
 
 
+WORDS_FOR_MONEY = (
+    "money currency amount price eur euro euros usd dollar dollars gbp chf betrag geldbetrag währung preis montant "
+    "prix monnaie importe monto precio moneda"
+)
+"""The words for numbers that are money, and so have cents."""
+MONEY = frozenset(map(_compact, WORDS_FOR_MONEY.split()))
 PRIMARY = frozenset(map(_compact, ("primary_key", "primärschlüssel", "clé_primaire", "clave_primaria")))
 KIND_OF = {_compact(word): kind for kind, words in TYPE_WORDS.items() for word in words.split()}
 
@@ -47,6 +54,12 @@ KIND_OF = {_compact(word): kind for kind, words in TYPE_WORDS.items() for word i
 def is_primary(word: str) -> bool:
     """Tell whether a word for a type says that a column names the rows of its table, alone or with others."""
     return _compact(word) in PRIMARY
+
+
+def is_money(words: str) -> bool:
+    """Tell whether the name of a type begins with a word for money, and none of it says that numbers are whole."""
+    letters = [_compact(word) for word in re.findall(r"[^\W\d_]+", words)]
+    return letters[:1] != [] and letters[0] in MONEY and not any(KIND_OF.get(one) == "integer" for one in letters)
 
 
 def kind_of(word: str) -> str | None:

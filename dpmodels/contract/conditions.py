@@ -102,6 +102,7 @@ def _held(text: str, name: str, columns: Mapping[str, Any], sign: str, value: st
 
 def _of_states(text: str, name: str, column: Discrete, sign: str, value: str) -> Condition:
     names = names_of(column)
+    value = value.lower() if is_boolean(column) else value  # Python writes True, a spreadsheet TRUE
     if sign in EQUAL:
         number = _float(value) if column.kind in ("integer", "number") else None
         if value in names:

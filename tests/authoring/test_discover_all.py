@@ -3,6 +3,7 @@
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -204,9 +205,13 @@ def test_documented_bounds_stay_where_the_word_for_the_type_is_not_read(tmp_path
         ("Ward No=categorical:", "be pairs such as"),
         ("Ward No=categorical:'a", "be pairs such as"),
         ("age=integer:0:1:2", "be pairs such as"),
+        (["age"], r"^types=\['age'\] must be words by the names of columns, such as"),
+        ({"age": ["integer", 0, 9]}, r"^types=age=\['integer', 0, 9\] must be words by the names"),
+        ({"age": ("integer",)}, "be words by the names of columns"),
+        ({1: "integer"}, "be words by the names of columns"),
     ],
 )
-def test_types_that_cannot_be_meant_are_told_what_may_be(tmp_path: Path, types: str, rule: str) -> None:
+def test_types_that_cannot_be_meant_are_told_what_may_be(tmp_path: Path, types: Any, rule: str) -> None:
     (tmp_path / "t.csv").write_text(NAMES + "\n")
     with refused(InvalidArgument, rule, name="types"):
         draft(tmp_path / "t.csv", public_facts=PublicFacts(types=types))

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from tests.kit.support import run_cli
 COLUMNS = ("age", "state", "fee", "born")
 
 
+AMOUNT = Facts(kind="number", money=True)
 LAST = Bound(date(2023, 12, 31))
 TWO_DAYS = "bound 1.2.2025, which may be two days: write 2025-02-01 or 2025-01-02"
 TWO_NUMBERS = "bound 60.000, which may be two numbers: write 60 or 60000"
@@ -69,12 +71,12 @@ def test_every_kind_of_document_says_the_same_of_a_column(tmp_path: Path, name: 
         ("x,,,a|b|...,", Facts(unread=("values",))),
         ('x,,,"see the manual of the old system, page 3",', Facts(unread=("values",))),
         ("x,,about ten,,", Facts(unread=("range about ten",))),
-        ('x,amount,,"EUR 0 to 80,000",', Facts(kind="number", low=Bound(0), high=Bound(80000))),
-        ('x,Betrag,"0 bis 80.000,00 €",,', Facts(kind="number", low=Bound(0), high=Bound(80000))),
-        ('x,amount,,"$0.00 - $1,000.50",', Facts(kind="number", low=Bound(0), high=Bound(1000.5))),
-        ('x,amount,,"up to 80,000 EUR",', Facts(kind="number", unread=("values up to 80,000 EUR",))),
+        ('x,amount,,"EUR 0 to 80,000",', replace(AMOUNT, low=Bound(0), high=Bound(80000))),
+        ('x,Betrag,"0 bis 80.000,00 €",,', replace(AMOUNT, low=Bound(0), high=Bound(80000))),
+        ('x,amount,,"$0.00 - $1,000.50",', replace(AMOUNT, low=Bound(0), high=Bound(1000.5))),
+        ('x,amount,,"up to 80,000 EUR",', replace(AMOUNT, unread=("values up to 80,000 EUR",))),
         ('x,whole number,,"about 0 to 10, or more",', Facts(kind="integer", unread=("values about 0 to 10, or more",))),
-        ('x,amount,,"80,000",', Facts(kind="number", unread=("values 80,000",))),
+        ('x,amount,,"80,000",', replace(AMOUNT, unread=("values 80,000",))),
         ('x,int,,"100, 200, 80,000",', Facts(kind="integer", values=(100, 200, 80000))),
         ('x,int,,"100,200,300",', Facts(kind="integer", values=(100, 200, 300))),
         ('x,category,,"none, 1,000, 2,000",', Facts(kind="category", values=("none", "1,000", "2,000"))),
@@ -94,7 +96,7 @@ def test_every_kind_of_document_says_the_same_of_a_column(tmp_path: Path, name: 
         ("x,int,entre 0 et 5,,", Facts(kind="integer", low=Bound(0), high=Bound(5))),
         ("x,int,[1; 10],,", Facts(kind="integer", low=Bound(1), high=Bound(10))),
         ('x,number,"[0, 1)",,', Facts(kind="number", low=Bound(0), high=Bound(1, open=True))),
-        ("x,Betrag,>= 0,,", Facts(kind="number", low=Bound(0))),
+        ("x,Betrag,>= 0,,", replace(AMOUNT, low=Bound(0))),
         ("x,number,<= 100,,", Facts(kind="number", high=Bound(100))),
         ("x,number,> 0 and <= 100,,", Facts(kind="number", low=Bound(0, open=True), high=Bound(100))),
         ("x,number,>= 0 >= 1,,", Facts(kind="number", unread=("range >= 0 >= 1",))),
@@ -102,7 +104,7 @@ def test_every_kind_of_document_says_the_same_of_a_column(tmp_path: Path, name: 
         ('x,Dezimal,"0-60000,5",,', Facts(kind="number", low=Bound(0), high=Bound(60000.5))),
         ('x,number,"-1.234,5 bis 1.000.000",,', Facts(kind="number", low=Bound(-1234.5), high=Bound(1000000))),
         ("x,Ganzzahl,0 bis 60.000,,", Facts(kind="integer", low=Bound(0), unread=(TWO_NUMBERS,))),
-        ("x,Betrag,0 bis 60.000,,", Facts(kind="number", low=Bound(0), unread=(TWO_NUMBERS,))),
+        ("x,Betrag,0 bis 60.000,,", replace(AMOUNT, low=Bound(0), unread=(TWO_NUMBERS,))),
         ("x,,0 bis 60.000,,", Facts(low=Bound(0), unread=(TWO_NUMBERS,))),
         ("x,number,1.5 to 36.525,,", Facts(kind="number", low=Bound(1.5), high=Bound(36.525))),
         ("x,number,0 to 0.125,,", Facts(kind="number", low=Bound(0), high=Bound(0.125))),
@@ -117,7 +119,7 @@ def test_every_kind_of_document_says_the_same_of_a_column(tmp_path: Path, name: 
         ("x,Yes/No,,,", Facts(kind="boolean")),
         ("x,flag,,Y / N,", Facts(kind="boolean", values=(False, True))),
         ("x,decimal,,,", Facts(kind="number")),
-        ("x,currency,,,", Facts(kind="number")),
+        ("x,currency,,,", AMOUNT),
         ("x,Free text,,,", Facts(kind="identifier")),
         ("x,int,,,sometimes", Facts(kind="integer", unread=("required sometimes",))),
         ("x,geometry,,,yes", Facts(unread=("type geometry",), nullable=False)),
@@ -201,7 +203,37 @@ def test_no_type_means_two_kinds_and_each_is_read_as_people_write_it() -> None:
     for kind, words in TYPE_WORDS.items():
         for word in words.split():
             for written in (word, word.replace("_", " ").upper(), word.replace("_", "/")):
-                assert typed(written) == Facts(kind=kind), written
+                assert replace(typed(written), money=False) == Facts(kind=kind), written
+
+
+@pytest.mark.parametrize(
+    ("row", "decimals"),
+    [
+        ("EUR,0,80,", 2),
+        ("US Dollars (USD),0,80,", None),  # begins with no word for money, and so is not read
+        ("Dollar,,,", 2),
+        ("Betrag,0,,", 2),
+        ("Währung,0,80,", 2),
+        ("money,0,80,4", 4),
+        ("money,0,80,0", 0),
+        ("money,0,1.125,", None),
+        ("price(10),0,80,", None),
+        ("amount (whole),0,80,", None),
+        ("number,0,80,", None),
+        ("percent,0,80,", None),
+    ],
+)
+def test_money_has_cents_unless_other_decimals_are_documented(tmp_path: Path, row: str, decimals: int | None) -> None:
+    (tmp_path / "d.csv").write_text(f"name,type,min,max,decimals\npaid,{row}\n")
+    pq.write_table(pa.table({"paid": [1.5]}), tmp_path / "t.parquet")
+    (tmp_path / "t.csv").write_text("paid\n1.5\n")
+    for data in ("t.parquet", "t.csv"):
+        text = draft(tmp_path / data, public_facts=PublicFacts(document=tmp_path / "d.csv"))
+        assert yaml.safe_load(text)["columns"]["paid"].get("round") == decimals, text
+    cents = pa.array([1.5]).cast(pa.decimal128(10, 4))  # the type of a file goes before the word
+    pq.write_table(pa.table({"paid": cents}), tmp_path / "t.parquet")
+    text = draft(tmp_path / "t.parquet", public_facts=PublicFacts(document=tmp_path / "d.csv"))
+    assert yaml.safe_load(text)["columns"]["paid"].get("round") != 2
 
 
 def test_documented_names_that_the_data_lacks_are_said_and_those_that_stand_there_twice(tmp_path: Path) -> None:

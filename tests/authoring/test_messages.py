@@ -21,6 +21,7 @@ from dpmodels.codec.encode import Codec
 from dpmodels.codec.rules import Conditions
 from dpmodels.contract.documents import Documents, Encoder
 from dpmodels.contract.schema import Schema
+from dpmodels.contract.written_conditions import read_condition
 from dpmodels.errors import DataError, NacreError, SchemaError, Unsuitable
 from dpmodels.gate.suite import suite_for
 from dpmodels.privacy import Sensitive
@@ -213,6 +214,18 @@ def test_a_condition_is_refused_by_its_cause(text: str, cause: str) -> None:
     with pytest.raises(Unsuitable) as caught:
         Conditions(SCHEMA, [text])
     assert cause in str(caught.value)
+
+
+@pytest.mark.parametrize(("value", "state"), [("True", 1), ("TRUE", 1), ("False", 0), ("false", 0)])
+def test_a_boolean_is_met_as_python_and_spreadsheets_write_it(value: str, state: int) -> None:
+    columns = Schema.model_validate_json(
+        '{"name": "t", "columns": {"back": {"type": "boolean"}, "says": {"type": "categorical", "values": ["true"]}}}'
+    ).columns
+    assert read_condition(f"back={value}", columns).value == state
+    with pytest.raises(Unsuitable, match="1 is no value of column back"):
+        read_condition("back=1", columns)
+    with pytest.raises(Unsuitable, match="True is no value of column says"):
+        read_condition("says=True", columns)
 
 
 def letters(folder: Path, rows: list[str], name: str = "letters.csv") -> str:

@@ -80,6 +80,13 @@ def test_rows_under_conditions_come_without_a_charge_and_say_where_they_are_from
 
 
 @only("nacre")
+def test_true_and_false_of_python_are_conditions_as_they_are(home):
+    for value in (True, np.False_, "True"):
+        assert set(nacre.sample(name_of(home), 20, where={"smoker": value}, home=home).smoker) == {str(value) == "True"}
+    assert len(nacre.sample(name_of(home), 20, where="smoker!=True", home=home)) == 20
+
+
+@only("nacre")
 def test_identifiers_go_on_after_the_hand_off_or_where_they_are_told_to(home, tmp_path):
     handed_over = handed_over_by(home)
     code, out, err = sample(home, tmp_path / "first.parquet")

@@ -366,6 +366,12 @@ def test_a_file_that_does_not_exist_is_answered_with_a_similar_name_beside_it(tm
         code, _, err = run_cli(*words)
         assert code == 1 and "; did you mean `visits.yaml`?" in err, words
     assert "did you mean" not in run_cli("schema", "init", tmp_path / "nothing-like-it")[2]
+    (tmp_path / "orders.parquet").write_bytes(b"")
+    assert "did you mean `orders.parquet`" in run_cli("schema", "init", tmp_path / "order.parquet")[2]
+    plan = ("plan", tmp_path / "visits.csv", f"--schema={tmp_path / 'order.yaml'}", "--epsilon", 1, "--delta", 1e-5)
+    for words in (("schema", "lint", tmp_path / "order.yaml"), plan):  # no table is a schema
+        code, _, err = run_cli(*words)
+        assert code == 1 and "does not exist" in err and "did you mean" not in err, words
 
 
 def test_broken_rules_stand_first_by_the_share_of_rows_that_break_them(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 
 import nacre
 from benchmarks.first import PATIENTS, patients
@@ -176,6 +177,11 @@ def test_the_notebook_runs_from_its_first_cell_to_its_last(demo: Path) -> None:
         exec(source, names)
     made = names["made"]
     assert isinstance(made, nacre.Result) and charges(demo / "state") == ["reserve", "draw", "seal", "commit"]
+    assert "TODO" not in str(yaml.safe_load(str(names["draft"]))) and "target: married" in str(names["draft"])
+    (opening,) = [source for source in code if "open_account" in source]
+    exec(opening, names)  # the same terms again, as the page says
+    with pytest.raises(nacre.LedgerError, match="already open with other terms"):
+        exec(opening.replace("epsilon=3", "epsilon=2"), names)
 
 
 def test_every_function_is_on_the_page() -> None:
