@@ -447,7 +447,10 @@ def test_a_derived_column_is_said_to_follow_from_others_and_not_to_be_misspelled
     schema["columns"]["ages"] = {"type": "derived", "formula": "age * 2"}
     table = table.append_column("ages", pc.multiply(table["age"], 2))
     made = nacre.synthesize(table, schema, epsilon=8, delta=1e-5, home=tmp_path / "home", method="moments")
-    says = r"^column ages is derived from age, and not counted \(the report draws it, .+\): the release counts [a-z, ]+$"
+    says = (
+        r"^column ages is derived from age, and not counted \(the report draws it, .+\): "
+        r"the release counts [a-z, ]+$"
+    )
     with refused(Unsuitable, says):
         nacre.marginals(made, "ages")
     with refused(Unsuitable, says):
