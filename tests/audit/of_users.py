@@ -36,8 +36,8 @@ def joined() -> Subject:
 LETTERS = neighbors_of(of_letters_of_users)
 
 
-def begun_anew(batches: Any, unit: PrivacyUnit) -> Iterator[pa.RecordBatch]:
-    return chain.from_iterable(bounded([batch], unit) for batch in batches)
+def begun_anew(batches: Any, unit: PrivacyUnit, unique: bool = False) -> Iterator[pa.RecordBatch]:
+    return chain.from_iterable(bounded([batch], unit, unique) for batch in batches)
 
 
 @fault("sensitivity", neighbors_of(two_tables))
