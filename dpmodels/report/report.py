@@ -76,6 +76,7 @@ def summarise(
     lost = drowned(_deciding(line, fit), marginals.records if marginals else None, measured.least_units)
     columns, overview = _columns(line, marginals, tally), _overview(line.contract, tally)
     pairs = pairs_of(list(overview.modelled), measured.sums, summed.totals)
+    together = _pairs(marginals, overview, pairs)
     return {
         **terms_of_table(line, release_sha256, release.entry, charged),
         **({"drowned": lost} if lost else {}),
@@ -84,8 +85,8 @@ def summarise(
         "synthetic_rows": tally.rows,
         "released_records": marginals.records if marginals else None,
         "columns": columns,
-        **_derived(line.contract, tally, first, columns, pairs),
-        "pairs": _pairs(marginals, overview, pairs),
+        **_derived(line.contract, tally, first, columns, pairs if together else {}),
+        "pairs": together,
         **_rates(overview, measured.sums, summed),
         "fit": _looks(line, fit),
         **_sheet(line.contract, first),

@@ -41,9 +41,7 @@ def _is_derived(facts: Facts, report: Facts, contract: Contract) -> bool:
     within = {key: facts[key] for key in facts.keys() & WITHIN}
     return (
         name.startswith(prefix)
-        and REQUIRED | {"follows"}
-        <= facts.keys()
-        <= REQUIRED | {"follows", "axis", "table", "changed", IN_GROUPS} | WITHIN
+        and NEEDED <= facts.keys() <= NEEDED | {"axis", "table", "changed", IN_GROUPS} | WITHIN
         and (facts["type"], facts["follows"]) == ("derived", [prefix + one for one in column.operands])
         and {key: facts[key] for key in facts.keys() & {"changed"}} == changed_in(column, schema.columns, prefix)
         and within in ({}, known)  # nothing is said of one that is null where what it follows from is there
