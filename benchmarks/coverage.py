@@ -110,11 +110,11 @@ def outcomes(frame: pd.DataFrame, schema: Schema, epsilon: float, seed: int) -> 
             yield "shares", likely_error(one), float(np.abs(np.bincount(merged, real - synthetic)).sum() / 2)
     names, sums = list(of_release.codec.columns), of_release.sums
     drawn, truly = (Summed.of(line, sums, some).totals for some in (batches, [records]))
-    together = [pairs_of(names, sums, totals) for totals in (drawn, truly)]
+    together = [pairs_of(names, sums, totals, marginals) for totals in (drawn, truly)]
     for places, pair in together[0].items():
         apart = float(np.abs(pair.synthetic - together[1][places].synthetic).sum() / 2)
         yield "pairs", likely_of_pair(pair.figures), apart
-    by_target = [rates_of(names, sums, totals) or {"columns": []} for totals in (drawn, truly)]
+    by_target = [rates_of(names, sums, totals, marginals) or {"columns": []} for totals in (drawn, truly)]
     for one, real_rates in zip(*(each["columns"] for each in by_target), strict=True):
         for within, *rates in zip(one["within"], one["synthetic"], real_rates["synthetic"], strict=True):
             yield "rates", within, abs(rates[0] - rates[1])

@@ -98,7 +98,7 @@ def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place 
 
     Without columns, it is all tables at once, a row for each count: ``columns`` and ``cells`` say what is counted.
     ``kind`` is ``measured`` for a count as it was released, ``combined`` for the average of all that was released of
-    the same cells of one column.
+    the same cells of one column, and of it by the classes of the target.
 
     Raises:
         NacreError: the run has released nothing yet, its method releases no counts, or none of these columns together.

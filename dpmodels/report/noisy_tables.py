@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpmodels.contract.columns import Continuous, Datetime, Derived
 from dpmodels.errors import Unsuitable, near
-from dpmodels.methods.parts.marginals import NoisyTable
+from dpmodels.methods.parts.marginals import Marginals, NoisyTable
 from dpmodels.methods.registry import create, of_kind
 from dpmodels.plural import OF_CATEGORIES, OF_VALUES
 from dpmodels.releases.release import Release
@@ -21,7 +21,8 @@ from dpmodels.report.bins import cell_label, group_labels
 from dpmodels.report.cell_values import CellValues
 
 MEASURED, COMBINED = "measured", "combined"
-"""A count as it was released; and the average of all that was released of the same cells of one column."""
+"""A count as it was released; and the average of all that was released of the same cells of one column, or of it by the
+classes of the target."""
 LEAST_ROWS = 2**16
 PARTS = " | "
 """Stands between the parts of a cell where all tables are listed; asked for by columns it is called as on a page."""
@@ -125,7 +126,17 @@ def _tables_of(release: Release) -> tuple[list[NoisyTable], list[NoisyTable], Ce
     combined = [
         NoisyTable((name,), (one.cell_of,), one.pooled, one.pooled_stddev) for name, one in marginals.columns.items()
     ]
+    combined += _by_class(marginals)
     return list(system.tables(release)), combined, CellValues(marginals.codec.columns, marginals.columns)
+
+
+def _by_class(marginals: Marginals) -> Iterator[NoisyTable]:
+    """Yield the counts of each column by the classes of the target, where these were counted."""
+    target = marginals.codec.schema.target
+    classes = (np.arange(marginals.codec.schema.classes),)
+    for name, one in marginals.columns.items():
+        if target is not None and one.by_class is not None and one.by_class_stddev is not None:
+            yield NoisyTable((target, name), (*classes, one.cell_of), one.by_class, one.by_class_stddev, True)
 
 
 def _rows(number: int, kind: str, table: NoisyTable, values: CellValues, asked: bool = False) -> pa.Table:

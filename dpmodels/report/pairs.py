@@ -22,6 +22,7 @@ from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.embeddings.branch import BranchSum
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.products import Products
+from dpmodels.methods.parts.marginals import Marginals
 from dpmodels.pages.relations import GROUPS
 from dpmodels.releases.steps import NoisySum
 from dpmodels.report.pair import Grouped, Pair
@@ -39,14 +40,16 @@ Places = tuple[int, int]
 """The places of two columns in a report, the lesser first."""
 
 
-def pairs_of(names: Sequence[str], sums: Sequence[NoisySum], synthetic: Sequence[Floats]) -> dict[Places, Pair]:
+def pairs_of(
+    names: Sequence[str], sums: Sequence[NoisySum], synthetic: Sequence[Floats], marginals: Marginals | None = None
+) -> dict[Places, Pair]:
     """Return every two columns that were counted together, by their places in a report, in order.
 
     Shapes: ``synthetic`` one array a sum, the same sum over the synthetic rows.
     """
     place, pairs = {name: index for index, name in enumerate(names[:MOST_COLUMNS])}, dict[Places, Pair]()
     for look, total in zip(sums, synthetic, strict=True):
-        for pair in _counted(look, total, place):
+        for pair in _counted(look, total, place, marginals):
             first, second = (place[one.name] for one in pair.columns)
             if first < second:
                 pairs.setdefault((first, second), pair)
@@ -64,7 +67,7 @@ def pair_facts(pairs: Mapping[Places, Pair]) -> dict[str, Any]:
     }
 
 
-def _counted(look: NoisySum, total: Floats, place: Mapping[str, int]) -> Iterator[Pair]:
+def _counted(look: NoisySum, total: Floats, place: Mapping[str, int], marginals: Marginals | None) -> Iterator[Pair]:
     """Yield every two columns with a place that a sum counted together; nothing where it counted none."""
     moments = pairing(look)
     if moments is None:
@@ -76,7 +79,7 @@ def _counted(look: NoisySum, total: Floats, place: Mapping[str, int]) -> Iterato
     shares = released / records, total / rows
     group = _groups(moments, _cells(moments, released).sum(axis=0))
     steps = look.noise_stddev
-    yield from _with_classes(moments, shares, steps, records, group, place)
+    yield from _with_classes(class_counts(moments, look, marginals), moments, shares[1], records, group, place)
     if isinstance(moments, Products):
         yield from _halves(moments, shares, steps, records, group, place)
     else:
@@ -244,27 +247,49 @@ def _halves(
         yield Pair((columns[i], columns[j]), tables[0] / 4, tables[1] / 4, covariance, records)
 
 
+def class_counts(moments: Moments, look: NoisySum, marginals: Marginals | None) -> list[tuple[Floats, Floats]]:
+    """Return how many records of each class are in the cells of every column, and the noise_stddev of these counts.
+
+    It is the average of all that was released of the same cells where ``marginals`` has it, and so what
+    ``nacre.means`` and ``nacre.marginals`` take; otherwise what this sum has. Shapes: [classes, cells] both.
+    """
+    partition, counts = moments.partition, _cells(moments, look.vector.astype(np.float64))
+    columns = marginals.columns if marginals and [*marginals.codec.columns] == [*partition.codec.columns] else {}
+    tables = list[tuple[Floats, Floats]]()
+    for index, (name, merge) in enumerate(zip(partition.names, partition.merge, strict=True)):
+        one, once = columns.get(name), counts[:, slice(*partition.offsets[index : index + 2])]
+        if one is None or one.by_class is None or not np.array_equal(one.cell_of, merge):
+            tables.append((once, np.full(once.shape, look.noise_stddev / moments.one_way)))
+        else:
+            assert one.by_class_stddev is not None
+            tables.append((one.by_class, one.by_class_stddev))
+    return tables
+
+
 def _with_classes(
-    moments: Moments, shares: Sequence[Floats], steps: float, records: float, group: Whole, place: Mapping[str, int]
+    released: Sequence[tuple[Floats, Floats]],
+    moments: Moments,
+    synthetic: Floats,
+    records: float,
+    group: Whole,
+    place: Mapping[str, int],
 ) -> Iterator[Pair]:
-    """Yield what first moments by class say of the target with every other column."""
+    """Yield what counts by class say of the target with every other column."""
     partition = moments.partition
     if partition.class_column is None:
         return
     name, column = list(partition.codec.columns.items())[partition.class_column]
-    label = groups_of(column, _cells(moments, shares[0]).sum(axis=1))
+    label = groups_of(column, np.sum([counts.sum(axis=1) for counts, _ in released], axis=0))
     if name not in place or not label.any():
         return
-    target, columns = Grouped(name, column, label), _grouped_columns(moments, group)
-    one_way = [_cells(moments, each) for each in shares]
-    for index, other in enumerate(columns):
-        span = slice(*partition.offsets[index : index + 2])
+    target, columns, drawn = Grouped(name, column, label), _grouped_columns(moments, group), _cells(moments, synthetic)
+    for index, (other, (counts, stddev)) in enumerate(zip(columns, released, strict=True)):
+        span, whole = slice(*partition.offsets[index : index + 2]), list[Pair]()
         if other.name not in place or len(np.unique(group[span])) < 2:
             continue
-        cells, noise, whole = [each[:, span] for each in one_way], steps / records / moments.one_way, list[Pair]()
+        cells = counts / records, drawn[:, span], (stddev / records) ** 2
         joined = [label, group[span] - group[span].min()]
         for groups in [joined, *_finer([column, other.column], joined)]:
-            released, synthetic, number = (_added(each, groups) for each in (*cells, np.ones_like(cells[0])))
-            covariance = noise**2 * np.diag(number.ravel())
-            whole.append(Pair((target, other), released, synthetic, covariance, records))
+            shares, of_synthetic, variance = (_added(each, groups) for each in cells)
+            whole.append(Pair((target, other), shares, of_synthetic, np.diag(variance.ravel()), records))
         yield replace(whole[0], finer=tuple(whole[1:]))

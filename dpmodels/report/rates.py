@@ -3,7 +3,7 @@
 A rare class is little of all rows, so what is a small error of a table is a large one of a rate, which has its own.
 
     R = c / N            c the released records of the class in a group, N of all classes
-    sigma_R^2            m sigma^2 ((1 - R)^2 + (K - 1) R^2) / N^2, for m cells of K classes with noise sigma each
+    sigma_R^2            ((1 - R)^2 v_c + R^2 v_o) / N^2, v_c the variance of the noise of c, v_o of that of N - c
 
 Privacy: post-processing of released counts, public noise scales and synthetic rows.
 """
@@ -16,13 +16,16 @@ import numpy as np
 from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.columns import Boolean, Continuous, Modelled
 from dpmodels.embeddings.moments import Moments
+from dpmodels.methods.parts.marginals import Marginals
 from dpmodels.releases.steps import NoisySum
 from dpmodels.report.bins import group_labels
-from dpmodels.report.pairs import MOST_COLUMNS, grouped, moments_of, states_of, zero_of
+from dpmodels.report.pairs import MOST_COLUMNS, class_counts, grouped, moments_of, states_of, zero_of
 from dpmodels.report.within import DIGITS, MOST_RATES, rate_within
 
 
-def rates_of(names: Sequence[str], sums: Sequence[NoisySum], synthetic: Sequence[Floats]) -> dict[str, Any] | None:
+def rates_of(
+    names: Sequence[str], sums: Sequence[NoisySum], synthetic: Sequence[Floats], marginals: Marginals | None = None
+) -> dict[str, Any] | None:
     """Return what a report says of the target by every other column; None where no sum counted them by class.
 
     Shapes: ``synthetic`` one array a sum, the same sum over the synthetic rows.
@@ -30,27 +33,32 @@ def rates_of(names: Sequence[str], sums: Sequence[NoisySum], synthetic: Sequence
     place = {name: index for index, name in enumerate(names[:MOST_COLUMNS])}
     for look, total in reversed(list(zip(sums, synthetic, strict=True))):
         moments = moments_of(look)
-        if moments is not None and (facts := _rates(moments, look, total, place)):
+        if moments is None or moments.partition.class_column is None:
+            continue
+        if facts := _rates(moments, class_counts(moments, look, marginals), total, place):
             return facts
     return None
 
 
-def _rates(moments: Moments, look: NoisySum, total: Floats, place: Mapping[str, int]) -> dict[str, Any] | None:
+def _rates(
+    moments: Moments, released: Sequence[tuple[Floats, Floats]], total: Floats, place: Mapping[str, int]
+) -> dict[str, Any] | None:
     partition = moments.partition
     if partition.class_column is None or partition.classes < 2:
         return None
     target, column = list(partition.codec.columns.items())[partition.class_column]
-    released, drawn = (moments.unpack_cells(each) for each in (look.vector.astype(np.float64), total))  # type: ignore[arg-type]  # linear maps
-    if target not in place or released.sum() <= 0 or drawn.sum() <= 0:
+    drawn = moments.unpack_cells(total)  # type: ignore[arg-type]  # a linear map
+    of_classes = np.sum([counts.sum(axis=1) for counts, _ in released], axis=0)
+    if target not in place or of_classes.sum() <= 0 or drawn.sum() <= 0:
         return None
     names_of_classes = [label for (label,) in group_labels(column, np.arange(partition.classes))]
-    taken = _taken(column, released.sum(axis=1)[: len(names_of_classes) - column.nullable])
+    taken = _taken(column, of_classes[: len(names_of_classes) - column.nullable])
     columns = []
     for index, (name, other) in enumerate(zip(partition.names, partition.columns, strict=True)):
-        cells = slice(*partition.offsets[index : index + 2])
-        group = _groups(other, partition.merge[index], released[:, cells].sum(axis=0))
+        (counts, stddev), cells = released[index], slice(*partition.offsets[index : index + 2])
+        group = _groups(other, partition.merge[index], counts.sum(axis=0))
         if name in place and group.any():
-            rates = _in_groups(group, taken, released[:, cells], drawn[:, cells], look.noise_stddev / moments.one_way)
+            rates = _in_groups(group, taken, counts, stddev, drawn[:, cells])
             labels = group_labels(other, group[partition.merge[index]])
             if any(rates["share"]):  # noise may leave no group a record
                 columns.append({"column": place[name], "labels": labels, **rates})
@@ -74,22 +82,25 @@ def _groups(column: Modelled, merge: Whole, counts: Floats) -> Whole:
     return grouped(counts, states_of(column, merge), zero_of(column, merge))
 
 
-def _in_groups(group: Whole, taken: int, released: Floats, drawn: Floats, noise: float) -> dict[str, list[float]]:
+def _in_groups(group: Whole, taken: int, released: Floats, stddev: Floats, drawn: Floats) -> dict[str, list[float]]:
     """Return the rate of a class in each group, its noise, that of the synthetic rows, and within what that is.
 
-    Shapes: ``group`` [cells]; ``released`` and ``drawn`` [classes, cells]. Units: ``noise`` records.
+    Shapes: ``group`` [cells]; ``released``, its ``stddev`` and ``drawn`` [classes, cells].
     """
-    classes, number = len(released), int(group.max()) + 1
-    sums = [np.zeros((classes, number)) for _ in range(2)]
-    for each, counts in zip(sums, (released, drawn), strict=True):
-        np.add.at(each.T, group, counts.T)
-    whole, of_drawn = (np.maximum(each.sum(axis=0), 0.0) for each in sums)  # noise may leave less than nothing
+    sums = [np.zeros((len(released), int(group.max()) + 1)) for _ in range(3)]
+    for each, cells in zip(sums, (released, stddev**2, drawn), strict=True):
+        np.add.at(each.T, group, cells.T)
+    (counts, variances, synthetic), others = sums, np.arange(len(released)) != taken
+    whole, of_drawn = (np.maximum(each.sum(axis=0), 0.0) for each in (counts, synthetic))  # noise may leave less
     known = np.maximum(whole, 1.0)
-    rate = np.clip(sums[0][taken] / known, 0.0, 1.0)
-    steps = noise * np.sqrt(np.bincount(group) * ((1 - rate) ** 2 + (classes - 1) * rate**2))
-    stddev = np.minimum(steps / known, 1.0)
-    synthetic = np.clip(sums[1][taken] / np.maximum(of_drawn, 1e-300), 0.0, 1.0)
-    facts = {"released": rate, "stddev": stddev, "synthetic": synthetic, "share": whole / (whole.sum() or 1.0)}
+    rate = np.clip(counts[taken] / known, 0.0, 1.0)
+    noise = np.sqrt((1 - rate) ** 2 * variances[taken] + rate**2 * variances[others].sum(axis=0))
+    facts = {
+        "released": rate,
+        "stddev": np.minimum(noise / known, 1.0),
+        "synthetic": np.clip(synthetic[taken] / np.maximum(of_drawn, 1e-300), 0.0, 1.0),
+        "share": whole / (whole.sum() or 1.0),
+    }
     listed = {name: (np.round(each, DIGITS) + 0.0).tolist() for name, each in facts.items()}
     figures = zip(listed["released"], listed["stddev"], listed["synthetic"], strict=True)
     return {**listed, "within": [rate_within(*each) for each in figures]}

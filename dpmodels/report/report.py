@@ -20,7 +20,6 @@ from dpmodels.contract.schema import Schema
 from dpmodels.methods.parts.marginals import Marginal, Marginals
 from dpmodels.releases.contract import Contract, table_of, tree_of
 from dpmodels.releases.plan import Line
-from dpmodels.releases.steps import NoisySum
 from dpmodels.report.axis import axis_of
 from dpmodels.report.bins import Bins, CellTally, group_labels
 from dpmodels.report.derived import derived_facts
@@ -75,7 +74,7 @@ def summarise(
     fit = compare_with_release(line, measured.sums, summed)
     lost = drowned(_deciding(line, fit), marginals.records if marginals else None, measured.least_units)
     columns, overview = _columns(line, marginals, tally), _overview(line.contract, tally)
-    pairs = pairs_of(list(overview.modelled), measured.sums, summed.totals)
+    pairs = pairs_of(list(overview.modelled), measured.sums, summed.totals, marginals)
     together = _pairs(marginals, overview, pairs)
     return {
         **terms_of_table(line, release_sha256, release.entry, charged),
@@ -87,7 +86,7 @@ def summarise(
         "columns": columns,
         **_derived(line.contract, tally, first, columns, pairs if together else {}),
         "pairs": together,
-        **_rates(overview, measured.sums, summed),
+        **_rates(overview, measured, summed),
         "fit": _looks(line, fit),
         **_sheet(line.contract, first),
         "charged": charged,
@@ -206,9 +205,9 @@ def with_cut(facts: dict[str, Any], column: Modelled, line: Line) -> dict[str, A
     return facts | {"discovered_bounds": bounds} | joined(facts.get("warning"), cut(column, bounds)) | known
 
 
-def _rates(schema: Schema, sums: Sequence[NoisySum], summed: Summed) -> dict[str, Any]:
+def _rates(schema: Schema, measured: Measured, summed: Summed) -> dict[str, Any]:
     """State the rates of the target by every other column, where it was counted with them."""
-    rates = rates_of(list(schema.modelled), sums, summed.totals)
+    rates = rates_of(list(schema.modelled), measured.sums, summed.totals, measured.marginals)
     return {"rates": rates} if rates else {}
 
 

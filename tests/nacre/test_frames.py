@@ -160,6 +160,18 @@ def test_columns_means_and_rates_of_a_report_are_frames(home):
 EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
 
 
+def test_a_rate_of_the_report_is_that_of_the_counts_which_python_gives(home):
+    rates = report_of(home).rates
+    (rate_of,) = set(rates.rate_of)
+    target, taken = rate_of.split("=")
+    of_wards = rates[rates["column"] == "ward"].set_index("group")
+    counts = nacre.marginals(name_of(home), "ward", target, home=home).pivot(
+        index="ward", columns=target, values="count"
+    )
+    shares = (counts[taken] / counts.sum(axis=1)).loc[of_wards.index]
+    assert len(shares) > 2 and shares.tolist() == pytest.approx(of_wards.released.tolist(), abs=2e-6)
+
+
 def test_a_folder_in_place_of_a_run_is_answered_with_how_it_is_opened(tmp_path: Path) -> None:
     with pytest.raises(Unsuitable, match=r"is the folder of a hand-off: open it as nacre\.Result\('.*example'\)$"):
         nacre.means(str(EXAMPLE), "paid", home=tmp_path)

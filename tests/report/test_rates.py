@@ -7,6 +7,7 @@ import pytest
 from dpmodels.codec.encode import Codec
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
+from dpmodels.methods.parts.marginals import of_moments, with_pairs
 from dpmodels.releases.steps import NoisySum
 from dpmodels.report.rates import rates_of
 from dpmodels.report.within import rate_within
@@ -62,6 +63,26 @@ def test_the_noise_of_a_rate_is_what_is_stated_and_within_holds_for_what_follows
         )
     assert 0.85 < np.std(off) < 1.15
     assert np.mean(beyond) == 0 and np.mean(following) < 0.07
+
+
+def test_all_that_was_released_of_a_group_by_class_makes_its_rate() -> None:
+    table, rng, noise = rows(), np.random.default_rng(4), 8.0 * 2**14
+    exact, real = summed(table).astype(np.float64), table.to_pandas().groupby("cause").sick.mean().to_numpy()
+    off = []
+    for _ in range(200):
+        looks = [
+            NoisySum(np.round(exact + rng.normal(0, noise, len(exact))).astype(np.int64), noise, EMBEDDING)
+            for _ in range(2)
+        ]
+        first, second = looks
+        once = of_moments(EMBEDDING, first.vector, noise)
+        both = with_pairs(once, EMBEDDING, first.vector, EMBEDDING, second.vector, noise)
+        alone, averaged = (rates_of(NAMES, looks, [exact] * 2, each) for each in (None, both))
+        assert alone is not None and averaged is not None
+        stated = [np.array(each["columns"][1]["stddev"])[:3] for each in (alone, averaged)]
+        assert (stated[1] < 0.72 * stated[0]).all()  # of two looks, or more, with the noise of one
+        off.append((np.array(averaged["columns"][1]["released"])[:3] - real[:3]) / stated[1])
+    assert 0.85 < np.std(off) < 1.15
 
 
 def test_a_table_without_a_target_or_without_rows_has_no_rates() -> None:

@@ -33,6 +33,8 @@ class Marginal:
         cell_of: the cell that each fine cell belongs to. Shapes: [fine cells].
         pooled, pooled_stddev: the counts of its cells, averaged over everything that was released about them, and the
             noise_stddev of these averages. Shapes: [cells].
+        by_class, by_class_stddev: the same by class of the target, in a release that counts by class; else None.
+            Shapes: [classes, cells].
         ends: all that was measured of the values of a column that has many; None where the counts are all there is.
     """
 
@@ -42,11 +44,23 @@ class Marginal:
     pooled: Floats
     pooled_stddev: Floats
     ends: Ends | None = None
+    by_class: Floats | None = None
+    by_class_stddev: Floats | None = None
 
     @classmethod
     def plain(cls, counts: Floats, stddev: float) -> "Marginal":
         """Return a marginal that was measured once, in its fine cells."""
         return cls(counts, stddev, np.arange(len(counts)), counts, np.full(len(counts), stddev))
+
+    @classmethod
+    def of_classes(cls, counts: Floats, stddev: float) -> "Marginal":
+        """Return one that was measured once, in its fine cells, by class. Shapes: ``counts`` [classes, fine cells]."""
+        once = cls.plain(counts.sum(axis=0), math.sqrt(len(counts)) * stddev)
+        return replace(once, by_class=counts, by_class_stddev=np.full(counts.shape, stddev))
+
+    def without_classes(self) -> "Marginal":
+        """Return the same without counts by class, as where there is one class, of all records."""
+        return replace(self, by_class=None, by_class_stddev=None)
 
     def adding_up_to(self, records: float) -> "Marginal":
         """Return the averages as they are once their sum is known: each takes its part of what the noise adds up to.
@@ -149,9 +163,10 @@ def of_moments(embedding: Moments, vector: NDArray[np.int64], steps: float) -> M
     partition, noise = embedding.partition, steps / embedding.one_way
     counts = embedding.unpack(vector)[0]
     parts = [counts[:, a:b] for a, b in zip(partition.offsets[:-1], partition.offsets[1:], strict=True)]
-    together = math.sqrt(partition.classes) * noise
-    columns = [Marginal.plain(part.sum(axis=0), together) for part in parts]
-    if partition.class_column is not None:
+    columns = [Marginal.of_classes(part, noise) for part in parts]
+    if partition.class_column is None:
+        columns = [column.without_classes() for column in columns]
+    else:
         weights = np.array([1 / part.shape[1] for part in parts])
         label = np.average([part.sum(axis=1) for part in parts], axis=0, weights=weights)
         columns.insert(partition.class_column, Marginal.plain(label, noise / math.sqrt(weights.sum())))
@@ -214,16 +229,15 @@ def with_pairs(
     names = [name for index, name in enumerate(marginals.codec.columns) if index != partition.class_column]
     columns = dict(marginals.columns)
     for index, name in enumerate(names):
-        total, variance = np.zeros(partition.sizes[index]), np.zeros(partition.sizes[index])
+        averages = list[tuple[Floats, Floats]]()
         for fine_counts, one_way, pairs in zip(*parts, strict=True):
             once_more = column_estimates(moments, one_way, pairs, index)
-            estimates, variances = with_fine_counts(once_more, first, moments, fine_counts, index)
-            average, deviation = pooled(estimates, variances)
-            total += average
-            variance += deviation**2
-        once = marginals.columns[name]
-        stddev = steps * np.sqrt(variance)
-        columns[name] = Marginal(once.counts, once.stddev, partition.merge[index], total, stddev)
+            averages.append(pooled(*with_fine_counts(once_more, first, moments, fine_counts, index)))
+        by_class, deviations = (np.stack(each) for each in zip(*averages, strict=True))
+        once, stddevs = marginals.columns[name], steps * deviations
+        together = by_class.sum(axis=0), np.sqrt((stddevs**2).sum(axis=0))
+        one = Marginal(once.counts, once.stddev, partition.merge[index], *together, None, by_class, stddevs)
+        columns[name] = one if once.by_class is not None else one.without_classes()
     pair_stddev = steps * float(moments.count_stddevs[1][moments.paired].mean()) if moments.paired.any() else None
     cells = 2.0 if isinstance(moments, Products) else float(np.mean(partition.sizes))
     return Marginals(marginals.codec, columns, pair_stddev, cells)
