@@ -8,6 +8,7 @@ import base64
 import hashlib
 import math
 import re
+from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
@@ -30,6 +31,15 @@ STYLE_HASH = "STYLE-HASH"
 
 def render_page(template: str, **facts: Any) -> str:
     """Lay facts out by a template of this package; text is escaped, and a fact that is missing is an error."""
+    page = escaped(_environment().get_template(template).render(**facts))
+    style = page.partition("<style>")[2].partition("</style>")[0]
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return page.replace(STYLE_HASH, f"sha256-{digest}", 1)
+
+
+@cache
+def _environment() -> Environment:
+    """Return the templates, each of which is compiled once: that takes longer than to lay a page out by it."""
     environment = Environment(
         loader=PackageLoader(__package__),
         autoescape=select_autoescape(),
@@ -39,10 +49,7 @@ def render_page(template: str, **facts: Any) -> str:
     )
     environment.filters |= {"thousands": thousands, "percent": percent, "short": short, "ticked": ticked, "led": led}
     environment.filters |= {"capital": capital, "coded": coded, "meaning": meaning_of, "meanings": meanings_of}
-    page = escaped(environment.get_template(template).render(**facts))
-    style = page.partition("<style>")[2].partition("</style>")[0]
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return page.replace(STYLE_HASH, f"sha256-{digest}", 1)
+    return environment
 
 
 def ticked(text: str) -> Markup:
