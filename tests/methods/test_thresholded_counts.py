@@ -184,7 +184,7 @@ def test_a_text_file_that_breaks_its_rule_is_refused_before_the_charge(tmp_path:
     whole = {"t.csv": "fee,day\n1,2\n", "t.jsonl": '{"fee": 1, "day": 2}\n'}[name]
     reading = Discovery(
         name="t", columns=("fee", "day"), wanted={"fee": MarkedKeys(type="number", keys=("min", "max"))}
-    ).reading
+    ).reading()
     (tmp_path / name).write_text(whole)
     RawRows(tmp_path / name, reading, 10).check()
     (tmp_path / name).write_text(whole + '3,"')
