@@ -11,10 +11,11 @@ from typing import Any
 
 from dpmodels.authoring.completion import ReleasedKeys, complete
 from dpmodels.authoring.lint import load_draft
-from dpmodels.contract.discovery import Discovery, MarkedKeys, columns_of, marks
+from dpmodels.contract.discovery import Discovery, MarkedKeys, columns_of, marks, with_decimals
 from dpmodels.errors import InvalidArgument, LedgerError
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.methods.tables.thresholded_counts import DiscoverySystem
+from dpmodels.plain_yaml import read_yaml
 from dpmodels.privacy import PrivacyUnit, Sensitive
 from dpmodels.reading.frames import load_tables, transform_write, transform_write_tables
 from dpmodels.releases.plan import Line
@@ -168,7 +169,8 @@ def _prepared(run: Run, config: SynthesizeConfig, given: Sensitive[Any] | None) 
         place = run.sensitive / (GIVEN_TABLES if names else GIVEN)
         transform_write_tables(tables, place) if names else transform_write(tables[""], place)
         source = {"data": str(place), "query": ""}
-    run.settle(run.settings.model_copy(update=source))
+    decimals = with_decimals(read_yaml(load_draft(config.table_schema)[0]))
+    run.settle(run.settings.model_copy(update={**source, "decimals": decimals}))
     return run
 
 

@@ -39,6 +39,7 @@ TYPES = """
 #   integer      min, max; scale: log          number      min, max; round: DECIMALS; zero_inflated: true
 #   datetime     min, max; resolution: day     image       height, width; channels: 3 in color
 #   identifier   left out, or keep: regenerate, "pattern:[A-Z]{2}[0-9]{6}" or "text:left out"; unique: true
+# A column between min and max may come back as any number there: where it has few, list them: values: [0, 150, 300].
 # All but identifier: nullable: true; outside: refuse, clip (a number) or other (a category).
 """
 OF_ROWS = """\

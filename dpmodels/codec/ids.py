@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -10,7 +11,9 @@ from dpmodels.codec.convert import is_whole, plain
 from dpmodels.contract.base import is_text
 from dpmodels.errors import DataError
 
-SEVERAL_KINDS = "holds text in one file and whole numbers in another; write it in one way only"
+SEVERAL_KINDS = "holds text in one file and whole numbers in another, or UUIDs of 16 bytes; write it in one way only"
+KINDS = "must hold text or whole numbers, or UUIDs as `fixed_size_binary[16]`, since it names a user or a row"
+UUID = pa.binary(16)
 IGNORABLE = (
     r"\x{034F}\x{115F}\x{1160}\x{17B4}\x{17B5}\x{180B}-\x{180F}\x{2065}\x{3164}\x{FE00}-\x{FE0F}\x{FFA0}"
     r"\x{FFF0}-\x{FFF8}\x{E0000}-\x{E0FFF}"
@@ -27,21 +30,24 @@ def read_ids(name: str, column: pa.Array, kinds: set[str]) -> NDArray[Any]:
 
 
 def checked_ids(name: str, column: pa.Array, kinds: set[str]) -> pa.Array:
-    """Return the same ids as an Arrow array, which takes no more memory than their text does."""
+    """Return the same ids as an Arrow array, which takes no more memory than their text does; UUIDs are text.
+
+    UUIDs of 16 bytes are no other spelling of those that are text, where letters may be large or small: they are a
+    kind by themselves, and a column is of one kind.
+    """
     array = plain(column)
     if array.null_count:
         raise DataError(name, "must not be null: every row belongs to a user")
-    whole = pa.types.is_integer(array.type)
-    text = is_text(array.type)
-    if not (whole or text):
-        raise DataError(name, "must hold text or whole numbers, since it names a user or a row")
-    kinds.add("whole numbers" if whole else "text")
+    kind = _kind(array.type)
+    if not kind:
+        raise DataError(name, KINDS)
+    kinds.add(kind)
     if len(kinds) > 1:
         raise DataError(name, SEVERAL_KINDS)
-    if text:
+    if is_text(array.type):
         array = array.cast(pa.large_string())
         _check_spelling(name, array)
-    return array
+    return _uuids_as_text(name, array) if kind == "UUIDs" else array
 
 
 def key_values(name: str, column: pa.Array, kinds: set[str], may_lack: bool) -> pa.Array:
@@ -54,7 +60,30 @@ def key_values(name: str, column: pa.Array, kinds: set[str], may_lack: bool) -> 
     if pa.types.is_null(column.type):
         return column
     checked_ids(name, pc.drop_null(column), kinds)
+    if _kind(column.type) == "UUIDs":
+        return _uuids_as_text(name, column)
     return column.cast(pa.large_string()) if is_text(column.type) else column
+
+
+def _kind(dtype: pa.DataType) -> str:
+    """Name the kind of ids that a type holds; empty for a type of none."""
+    if isinstance(dtype, pa.BaseExtensionType):
+        return "UUIDs" if dtype.extension_name == "arrow.uuid" else ""
+    kinds = {"whole numbers": pa.types.is_integer(dtype), "text": is_text(dtype), "UUIDs": dtype == UUID}
+    return next((kind for kind, fits in kinds.items() if fits), "")
+
+
+def _uuids_as_text(name: str, column: pa.Array) -> pa.Array:
+    """Write UUIDs of 16 bytes as 32 digits; null stays null."""
+    array = column.storage if isinstance(column, pa.ExtensionArray) else column
+    if not is_whole(array):
+        raise DataError(name, KINDS)
+    if not len(array):
+        return pa.array([], pa.large_string())
+    start = array.offset * UUID.byte_width
+    digits = array.buffers()[1].to_pybytes()[start : start + len(array) * UUID.byte_width].hex()
+    texts = np.frombuffer(digits.encode(), f"S{2 * UUID.byte_width}")
+    return pa.array(texts, mask=array.is_null().to_numpy(zero_copy_only=False)).cast(pa.large_string())
 
 
 def _check_spelling(name: str, array: pa.Array) -> None:

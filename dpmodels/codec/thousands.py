@@ -1,32 +1,31 @@
 """Numbers of a text file whose points may stand between thousands, which would make each a thousandth of itself."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpmodels.codec.faults import all_faults
 from dpmodels.codec.text_values import PANDAS
-from dpmodels.contract.columns import Modelled, Number
+from dpmodels.contract.columns import Column, Number
+from dpmodels.contract.discovery import GROUPS, PlainNumber
 from dpmodels.errors import DataError
 
-GROUPS = 3
-"""Digits behind each mark of thousands, and the `round` from which on a schema says that so many are decimals."""
 GROUPED = r"^\s*[-+]?[1-9][0-9]{0,2}\.[0-9]{3}\s*$"
 """A number that is one thing or a thousand times that, as 1.500 is."""
 PLAIN = r"^\s*[-+]?[0-9]{1,3}\s*$|^[^0-9]*$"
 """A number of fewer than four digits without any mark, or none: it fits both readings."""
 FAULT = (
     "may be a thousandth of what is meant, since 1.500 in a file without commas between its fields is 1.5 or 1500, and "
-    "every number of the column that has a point fits both: write `round: 3` in the schema if the point stands before "
-    f"decimals, or else give the frame of {PANDAS}"
+    "every number of the column that has a point fits both: write `round: 3` in the schema, for a number, if the point "
+    f"stands before decimals, or else give the frame of {PANDAS}"
 )
 
 
-def undeclared(columns: dict[str, Modelled]) -> frozenset[str]:
+def undeclared(columns: Mapping[str, Column]) -> frozenset[str]:
     """Name the columns of numbers of which the schema does not say that they have three decimals or more."""
-    numbers = ((name, column) for name, column in columns.items() if isinstance(column, Number))
-    return frozenset(name for name, column in numbers if (column.decimals or 0) < GROUPS)
+    numbers = ((name, column) for name, column in columns.items() if isinstance(column, Number | PlainNumber))
+    return frozenset(name for name, one in numbers if isinstance(one, PlainNumber) or (one.decimals or 0) < GROUPS)
 
 
 def checked(batches: Iterator[pa.RecordBatch], names: Collection[str]) -> Iterator[pa.RecordBatch]:

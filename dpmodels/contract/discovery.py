@@ -35,6 +35,8 @@ MARKABLE: dict[str, tuple[str, ...]] = {
     "datetime": ("min", "max", SHARE),
 }
 """The keys that may be left to be discovered, by the type of their column."""
+GROUPS = 3
+"""Digits behind each mark of thousands, and the `round` from which on a schema says that so many are decimals."""
 COMMAND = "nacre schema discover DATA --schema THIS_FILE --epsilon 0.1 --delta 1e-6"
 WAITING = f"holds `{WORD}`, which waits for a charged release: {COMMAND}"
 
@@ -51,6 +53,10 @@ class MarkedKeys(Frozen):
         if "values" in self.keys:
             return "values"
         return {"datetime": "years"}.get(self.type, "cells") if {"min", "max"} & {*self.keys} else ""
+
+
+class PlainNumber(Identifier):
+    """A column of numbers as a discovery reads it: held to nothing, and of unknown decimals."""
 
 
 class JoinedTable(Frozen):
@@ -89,33 +95,44 @@ class Discovery(UndiscoveredContract):
         """The most rows of a unit that are counted: of a tree one in each table."""
         return 1 if self.tables else self.unit.max_rows
 
-    @property
-    def reading(self) -> Schema:
+    def reading(self, decimals: Collection[str] = ()) -> Schema:
         """What a table is read by: a schema that holds no value to anything, and so is none for a run.
 
-        The columns of which something is to be discovered are kept, and no other is looked at.
+        The columns of which something is to be discovered are kept, and no other is looked at. ``decimals`` names those
+        that declare three decimals or more, which is no part of the contract, since the draft may say so afterwards.
         """
-        return _read_for(self.name, self.unit, self.columns, self.wanted)
+        return self._read_for(self.name, self.unit, self.columns, {name: name for name in self.wanted}, decimals)
 
     def wanted_of(self, table: str) -> dict[str, str]:
         """Return the columns of a tree's table of which something is to be discovered, and what each is called here."""
         return {one: name for one in self.tables[table].columns if (name := f"{table}.{one}") in self.wanted}
 
-    def reading_of(self, table: str) -> Schema:
+    def reading_of(self, table: str, decimals: Collection[str] = ()) -> Schema:
         """What a table of a tree is read by; its keys are kept too."""
         branch = self.tables[table]
-        kept = {*self.wanted_of(table), *branch.key, *branch.parent_key}
-        return _read_for(table, PrivacyUnit(), branch.columns, kept)
+        keys = {*branch.key, *branch.parent_key}
+        return self._read_for(table, PrivacyUnit(), branch.columns, self.wanted_of(table), decimals, keys)
 
     def to_yaml(self) -> str:
         """Write the contract as YAML."""
         return write_yaml(self.model_dump(mode="json"))
 
-
-def _read_for(name: str, unit: PrivacyUnit, columns: Collection[str], kept: Collection[str]) -> Schema:
-    """Return a schema that keeps some columns and holds them to nothing."""
-    every = {one: Identifier(type="identifier", keep="regenerate" if one in kept else "drop") for one in columns}
-    return Schema.model_construct(name=name, unit=unit, columns=every)
+    def _read_for(
+        self,
+        name: str,
+        unit: PrivacyUnit,
+        columns: Collection[str],
+        marked: Mapping[str, str],
+        decimals: Collection[str],
+        keys: Collection[str] = (),
+    ) -> Schema:
+        """Return a schema that keeps the marked columns, by what each is called here, and the keys."""
+        every: dict[str, Identifier] = {}
+        for one in columns:
+            of_numbers = one in marked and self.wanted[marked[one]].counts == "cells" and marked[one] not in decimals
+            kind = PlainNumber if of_numbers else Identifier
+            every[one] = kind(type="identifier", keep="regenerate" if one in marked or one in keys else "drop")
+        return Schema.model_construct(name=name, unit=unit, columns=every)
 
 
 def columns_of(data: Any) -> dict[str, tuple[Any, tuple[str, ...]]]:
@@ -232,6 +249,12 @@ def contract_of(data: Mapping[str, Any], checked: Schema | Tree) -> Discovery:
         wanted={name: MarkedKeys(type=columns[name][0]["type"], keys=keys) for name, keys in marks(data).items()},
         tables={} if tree is None else {name: _joined_table(tree, name) for name in tree.tables},
     )
+
+
+def with_decimals(data: Mapping[str, Any]) -> tuple[str, ...]:
+    """Name the columns of a draft that say of their numbers that three decimals or more stand behind a point."""
+    rounded = {name: column.get("round") for name, (column, _) in columns_of(data).items() if _is_map(column)}
+    return tuple(name for name, one in rounded.items() if isinstance(one, int) and one >= GROUPS)
 
 
 def _joined_table(tree: Tree, name: str) -> JoinedTable:

@@ -28,6 +28,17 @@ CHILDREN, POSITION = "children", "position"
 """Columns of the flat table: how many children the user has, and which of them the row is, from 1 on; 0 for none."""
 MOST_CHILDREN = 100
 """Upper bound on ``max_rows``: lattice steps are whole, and a hundredth of a row's is exact to a thousandth."""
+ALONE = "must be left out: it is not supported beside `users`; {instead}"
+TREE = "two tables under `tables` (docs/tables.md) have one, as has one table without `users`"
+BEFORE = "write it into the data before, which `--query` can"
+INSTEAD = {
+    "target": TREE,
+    "constraints": "two tables under `tables` (docs/tables.md) keep rules, as does one table without `users`",
+    "rows": "count the rows before the run",
+    "partition": "leave `users` out, or the partition",
+    "workload": "leave `users` out, or the workload",
+}
+"""Keys that do not go with ``users``, and what to do instead of each."""
 
 
 class Users(Strict):
@@ -102,14 +113,17 @@ def _column_faults(users: Users, user: str, columns: Mapping[str, Column]) -> It
         if getattr(column, "outside", "") == "reject-row":
             yield f"{key}.outside", "must be another policy: beside `users` no row is rejected"
         if getattr(column, "computed", None) is not None:
-            yield f"{key}.computed", "must be left out: beside `users` no column is computed; compute it before"
+            yield f"{key}.computed", f"must be left out: beside `users` no column is computed; {BEFORE}"
         if getattr(column, "unique", False):
             yield f"{key}.unique", "must be left out: beside `users` no identifier is held to different values"
         if isinstance(column, Derived) and column.is_bounded:
-            yield key, "must have neither min nor max: beside `users` nothing holds derived columns to bounds"
+            yield (
+                key,
+                f"must have neither min nor max: beside `users` none is held to bounds; or {BEFORE}",
+            )
         if getattr(column, "max_null_share", None) is not None:
             yield f"{key}.max_null_share", "must be left out: beside `users` no share of nulls is held to"
         if isinstance(column, Derived):
             apart = [other for other in column.operands if (other in users.columns) != (name in users.columns)]
             if apart:
-                yield key, f"must follow from columns of its own table, and `{apart[0]}` is in the other"
+                yield key, f"must follow from columns of its own table, and `{apart[0]}` is in the other; or {BEFORE}"

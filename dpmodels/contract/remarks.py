@@ -9,6 +9,7 @@ import numpy as np
 
 from dpmodels.contract.columns import Datetime, Derived, Identifier, Integer, Number, computed
 from dpmodels.contract.constraints import Constraint
+from dpmodels.contract.continuous import DEFAULT_CELLS
 from dpmodels.contract.derivation.bounds import unseen_bounds
 from dpmodels.contract.formula import names_in
 from dpmodels.contract.identifiers.identifier import uniques_of
@@ -53,6 +54,12 @@ AMOUNTS = (
     "{names} can be 0: before a charge write `zero_inflated: true`, which costs nothing and keeps zeros exactly, or "
     "false where none is 0 (docs/schema.md)"
 )
+FEW = (
+    "{names} come back as any whole number between `min` and `max`: where a column has few values, such as 0, 150, 300 "
+    "and 500, write these, as `type: categorical, values: [0, 150, 300, 500]`"
+)
+MANY_A_CELL = WIDE / DEFAULT_CELLS
+"""So many whole numbers in each range of a column are more than a person lists, and less than its range tells apart."""
 FALLS_APART = (
     "column {name}: computed from {others} as the table is read, it does not follow from them in synthetic rows. "
     "In the schema, derive one of them: `type: derived` with a formula of {name}"
@@ -128,7 +135,8 @@ def before_a_charge(contract: Any) -> list[str]:
     columns, implications = getattr(contract, "columns", {}), getattr(contract, "implications", ())
     ruled = {name for rule in getattr(contract, "rules", ()) for name in (rule.lower, rule.upper)}
     ruled |= {name for rule in implications for name in rule.columns}
-    return [*filter(None, (_of_order(columns, ruled), _of_amounts(columns), _of_persons(contract, columns)))]
+    of_columns = (_of_order(columns, ruled), _of_amounts(columns), _of_few(columns))
+    return [*filter(None, (*of_columns, _of_persons(contract, columns)))]
 
 
 def _of_order(columns: Mapping[str, Any], ruled: Collection[str]) -> str:
@@ -145,6 +153,22 @@ def _of_amounts(columns: Mapping[str, Any]) -> str:
     """Advise a value of its own for the zeros of amounts of which a schema says nothing; empty without any."""
     names = [name for name, column in columns.items() if is_open_amount(column)]
     return AMOUNTS.format(names=_list(names, "and")) if names else ""
+
+
+def _of_few(columns: Mapping[str, Any]) -> str:
+    """Say of wide intervals of whole numbers that a list of few values is no interval; empty without any."""
+    names = [name for name, column in columns.items() if _may_be_few(column)]
+    return FEW.format(names=_list(names, "and")) if names else ""
+
+
+def _may_be_few(column: object) -> bool:
+    """Tell whether a column is of whole numbers, of which each range has so many that those of a tariff are blurred.
+
+    Ranges that grow are for what may have any value, as decimals are, and nobody lists what is computed.
+    """
+    if not isinstance(column, Integer | Number) or column.decimals != 0 or column.log or column.computed:
+        return False
+    return column.high - column.low >= MANY_A_CELL * column.cells
 
 
 def _of_persons(contract: Any, columns: Mapping[str, Any]) -> str:

@@ -24,7 +24,7 @@ from dpmodels.contract.columns import (
 from dpmodels.contract.constraints import Constraint, constraint_faults
 from dpmodels.contract.derivation.bounds import DerivedBound, bounds_of
 from dpmodels.contract.discovery_charge import Discovered, Sources, discovery_faults
-from dpmodels.contract.family import Users, flat_columns, one_row_faults, users_faults
+from dpmodels.contract.family import ALONE, INSTEAD, Users, flat_columns, one_row_faults, users_faults
 from dpmodels.contract.formula import names_in
 from dpmodels.contract.identifiers.identifier import too_few
 from dpmodels.contract.implications import Implication, is_implication
@@ -40,8 +40,6 @@ from dpmodels.privacy import Adjacency, PrivacyUnit
 
 PARTITION_NAME = re.compile(r"[a-z0-9_-]+")  # it becomes part of the data set's name
 UNMODELLED = ("identifier", "derived")
-ALONE = ("target", "constraints", "rows", "partition", "workload")
-"""Keys that do not go with ``users``."""
 CONSTRAINT = "^(when .+ then .+|.+(<|>).+)$"
 LEFT_OUT = Identifier(type="identifier")
 VALUE_SUFFIX = ":value"  # of the encoded value that stands beside a continuous column's state
@@ -333,9 +331,7 @@ class Schema(Strict):
         if self.rows is not None and self.rows.max is not None and not faults:
             faults = self.too_few(self.rows.max)
         if self.users is not None and not faults:
-            faults = [
-                (key, "must be left out: it is not supported beside `users`") for key in ALONE if getattr(self, key)
-            ]
+            faults = [(key, ALONE.format(instead=other)) for key, other in INSTEAD.items() if getattr(self, key)]
             faults += users_faults(self.users, self.unit.user, self.unit.max_rows, self.columns)
         faults += discovery_faults(self.discovered, self.unit)
         if faults:

@@ -108,11 +108,16 @@ class Verdicts:
 class Gate(Verdicts):
     """A suite that a stream of batches must pass as one table; it remembers how often, never by which values."""
 
-    def __init__(self, schema: Schema, raw: bool, rows: int | None = None) -> None:
+    def __init__(self, schema: Schema, raw: bool, rows: int | None = None, secret: bytes = b"") -> None:
         super().__init__(schema, suite_for(schema, raw=raw, rows=rows), raw)
         self.schema = schema
         self._witnesses, self._waiting = Witnesses(schema), dict[str, list[pa.RecordBatch]]()
-        self._repeats = Repeats(rule.rule.column for rule in self.outcomes if rule.rule.expectation == UNIQUE)
+        unique = (one.rule.column for one in self.outcomes if one.rule.expectation == UNIQUE)
+        self._repeats = Repeats(unique, secret)
+
+    def beside(self) -> "Gate":
+        """Return a gate for other rows of the same raw table, which is to be added to this one."""
+        return Gate(self.schema, self.raw, secret=self._repeats.secret)
 
     def check(self, batch: pa.RecordBatch | pa.Table) -> bool:
         """Check one more batch against the whole suite; tell whether every single row so far fits the schema.

@@ -54,8 +54,7 @@ class MixtureModel(Sampler):
     coupling: Coupling | None = field(default=None, kw_only=True)
 
     def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
-        shares = self.class_counts.clamp_min(0).numpy()
-        sizes = spread(cumulate(shares[None]), np.array([rows]), rng)[0]
+        sizes = spread(cumulate(self.class_counts.clamp_min(0).numpy()[None]), np.array([rows]), rng)[0]
         fine_cells = np.concatenate([self._draw_class(label, size, rng) for label, size in enumerate(sizes)], axis=1)
         columns = list(fine_cells)
         if self.partition.class_column is not None:

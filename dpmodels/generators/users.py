@@ -52,8 +52,7 @@ class UserModel(MixtureModel):
         user_columns = [index for index, name in enumerate(flat.modelled) if name in (*self._users.columns, CHILDREN)]
         records.states[:, user_columns] = users.states[user][:, user_columns]
         records.values[:, user_columns] = users.values[user][:, user_columns]
-        name = self._users.order or ""
-        if isinstance(order := flat.modelled.get(name), Continuous):
+        if isinstance(order := flat.modelled.get(name := self._users.order or ""), Continuous):
             _sort(records, list(flat.modelled).index(name), order, user)
         return records
 

@@ -150,7 +150,7 @@ def _csv(file: DataFile, codec: Codec) -> list[Part]:
     form = csv_form(file, set(codec.schema.raw) - set(keys))
     codec.check_names([*form.names, *keys], is_text=True)
     codec.check_types(pa.schema(codec.csv_types.items()))
-    return [Part(file, codec.csv_types, form, undeclared(codec.columns) if form.delimiter != "," else frozenset())]
+    return [Part(file, codec.csv_types, form, undeclared(codec.schema.raw) if form.delimiter != "," else frozenset())]
 
 
 def _read_csv(part: Part, _: int) -> Batches:

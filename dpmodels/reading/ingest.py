@@ -41,7 +41,7 @@ def transform_encode(parts: Sequence[Sensitive[Batches]], gate: Gate, folder: Pa
     """
     jobs: Iterator[Job] = ((part.reveal(), folder / f"part-{index:05d}.arrow") for index, part in enumerate(parts))
     rows = False
-    for verdicts, some, fault in run(Encode(gate.schema), jobs):
+    for verdicts, some, fault in run(Encode(gate.beside()), jobs):
         if fault is not None:
             raise DataError(*fault)
         gate.add(verdicts)
@@ -63,7 +63,7 @@ def transform_check(parts: Sequence[Sensitive[Batches]], schema: Schema, run: Ca
     gate, some = Gate(schema, raw=True), False
 
     def check(part: Sensitive[Batches]) -> tuple[Gate, bool]:
-        found = Gate(schema, raw=True)
+        found = gate.beside()
         return found, sum(1 for _ in encode_checked(part.reveal(), found)) > 0
 
     for found, rows in run(check, parts):
@@ -137,13 +137,13 @@ def encode_checked(batches: Batches, gate: Gate) -> Iterator[tuple[pa.RecordBatc
 
 @dataclass(frozen=True)
 class Encode:
-    """Encodes a part of a table, on this machine or on another one that sees the folder."""
+    """Encodes a part of a table, on this machine or on another one that sees the folder; ``gate`` has seen no row."""
 
-    schema: Schema
+    gate: Gate
 
     def __call__(self, job: Job) -> Found:
         """Encode one part; its file appears whole, so a part that is encoded twice at once does no harm."""
-        gate, (batches, target) = Gate(self.schema, raw=True), job
+        gate, (batches, target) = self.gate.beside(), job
         part = target.with_name(f"{target.name}.{token_hex(4)}")
         try:
             rows = _encode_part(batches, gate, part)

@@ -5,7 +5,7 @@ what others are read as: rows whose values are of other types are in other batch
 whole numbers of all widths are joined as one exact type, as they are where a tree is read (codec/stacked.py).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,8 +62,12 @@ class DrawnRows:
         return dict(zip(drawn.column_names, drawn.columns, strict=True))
 
 
-def load_unit_rows(contract: Discovery, data: str, batch_rows: int) -> Sensitive[list[pa.RecordBatch]]:
+def load_unit_rows(
+    contract: Discovery, data: str, batch_rows: int, decimals: Collection[str] = ()
+) -> Sensitive[list[pa.RecordBatch]]:
     """Read all tables, join them by their keys, and draw a row of each unit from every table; null where it has none.
+
+    ``decimals`` are columns of numbers with three decimals or more, as ``Discovery.reading`` has them.
 
     Memory: the keys of all tables, and the columns of which something is to be discovered.
 
@@ -79,7 +83,8 @@ def load_unit_rows(contract: Discovery, data: str, batch_rows: int) -> Sensitive
         above = tables.get(str(branch.parent))
         with naming(name):
             kinds = _kinds(contract, branch, above)
-            parts = _read(contract, data, name, batch_rows, kinds)
+            source = RawRows(place_of(data, name), contract.reading_of(name, decimals), batch_rows, _joins(branch))
+            parts = _read(contract, source, name, kinds)
             units = np.arange(sum(map(len, parts))) if above is None else _units(branch, parts, above, contract)
             tables[name] = KeyedRows(units[units != NOBODY], _keys(branch, parts, units != NOBODY), kinds)
         if called := contract.wanted_of(name):
@@ -91,11 +96,15 @@ def load_unit_rows(contract: Discovery, data: str, batch_rows: int) -> Sensitive
     return Sensitive([*_side_by_side(drawn, batch_rows)])
 
 
-def _read(contract: Discovery, data: str, name: str, batch_rows: int, kinds: dict[str, set[str]]) -> list[pa.Table]:
+def _joins(branch: JoinedTable) -> tuple[str, ...]:
+    """Return the columns of a table's own key and of its parent's, each once."""
+    return tuple(dict.fromkeys((*branch.key, *branch.parent_key)))
+
+
+def _read(contract: Discovery, source: RawRows, name: str, kinds: dict[str, set[str]]) -> list[pa.Table]:
     """Read the keys of a table and the columns of which something is to be discovered: rows of other types apart."""
     branch, wanted = contract.tables[name], contract.wanted_of(name)
-    joins = tuple(dict.fromkeys((*branch.key, *branch.parent_key)))
-    source = RawRows(place_of(data, name), contract.reading_of(name), batch_rows, joins)
+    joins = _joins(branch)
     source.check()
     parts = dict[tuple[pa.DataType, ...], list[pa.RecordBatch]]()
     for batch in source:

@@ -77,7 +77,10 @@ def prepare(config: SynthesizeConfig, partition: str = "") -> Prepared:
             raise InvalidArgument("report_epsilon", privacy.report_epsilon, rule)
         budget = make_budget(privacy.report_epsilon, privacy.delta, contract.unit, "report_epsilon")
         lines.append(Scores(scores).plan(contract, budget))
-    return Prepared(contract, lines, settings={**places_of(config), "unlisted": unlisted})
+    of_users = contract.users if contract.is_table else None
+    is_flat = of_users is not None and bool(of_users.columns) and not config.parents  # each user has a row then
+    training = {"training": {"each_has_rows": True} | config.model.training} if is_flat else {}
+    return Prepared(contract, lines, settings={**places_of(config), "unlisted": unlisted, **training})
 
 
 def places_of(config: SynthesizeConfig) -> dict[str, str]:

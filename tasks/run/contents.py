@@ -238,9 +238,9 @@ def _tables(data: str, query: str, secret: bytes) -> set[str]:
 
 def _raw_rows(settings: Settings, contract: Discovery, secret: bytes) -> Iterator[str]:
     """Hash all values of the columns that a discovery reads, table by table, whatever order rows are in; all rows."""
-    every_row = contract.reading.model_copy(update={"unit": PrivacyUnit()})
+    every_row = contract.reading(settings.decimals).model_copy(update={"unit": PrivacyUnit()})
     parts: list[tuple[str | Query, Schema, Iterable[str]]] = [
-        (place_of(settings.data, name), contract.reading_of(name), contract.wanted_of(name))
+        (place_of(settings.data, name), contract.reading_of(name, settings.decimals), contract.wanted_of(name))
         for name in contract.tables
         if contract.wanted_of(name)
     ]

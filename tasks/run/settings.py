@@ -31,10 +31,8 @@ class Settings(Declaration):
     Nothing here can change what is charged.
 
     Attributes:
-        data: a path, a pattern or a URI; of a database where there is a ``query``. parents: that of the users' table,
-            empty where there is none.
-        ledger: the URL of the ledger that the run was started with, empty for the home's own. It is compared with the
-            ledger that a process is given, and never opened.
+        data: a path, pattern or URI; of a database where there is a ``query``. parents: that of users, empty for none.
+        ledger: the URL of the run's ledger, empty for the home's own; compared with that of a process, never opened.
         opens: the account's terms, if the run is to open it.
         out: the folder of the hand-off; bucket: its URI, if it goes to an object store, and otherwise empty. The folder
             then keeps all of it but a table that was drawn into the object store.
@@ -44,6 +42,7 @@ class Settings(Declaration):
         paid_by: the run whose release this run samples or fits again; empty for a run that pays for its own release.
         fits: the charge in the footer of the release that this run fits again, or that it samples from such a fit of.
         public_sha256: of the files of public documents; none of them may be a file of the data.
+        decimals: columns of a discovery whose draft says that three decimals or more stand behind a point.
         unlisted: by public table of a tree, how many columns of its file the schema does not list, and are left out.
         format: in which the hand-off has its table in one file too, beside the Parquet; empty for none.
         clients: of a federation, in the order of the plan's lines; each has a run of its own, with its own data.
@@ -73,6 +72,7 @@ class Settings(Declaration):
     paid_by: str = ""
     fits: str = ""
     public_sha256: tuple[str, ...] = ()
+    decimals: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
     unlisted: dict[str, int] = Field(default={}, exclude_if=lambda counts: not counts)
     clients: tuple[str, ...] = ()
     federation: str = ""

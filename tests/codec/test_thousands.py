@@ -1,5 +1,7 @@
 """A file whose points may be marks of thousands is refused, unless its schema or one of its numbers settles it."""
 
+import warnings
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow as pa
@@ -71,3 +73,31 @@ def test_nothing_is_charged_for_a_file_of_which_nobody_knows_by_how_much_its_num
         assert charges(tmp_path / "home") == []
     else:
         assert nacre.validate(file, schema, raw=True)["success"].all()
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "kind", "keys", "fits_both"),
+    [
+        (";", "number", "", True),
+        (";", "integer", "", True),
+        (";", "number", ", round: 3", False),
+        (",", "number", "", False),
+    ],
+)
+def test_a_discovery_is_not_charged_for_such_a_file(
+    tmp_path: Path, delimiter: str, kind: str, keys: str, fits_both: bool
+) -> None:
+    rows = [["name", "fee"], *(["a", f"{1 + number % 9}.{number:03}"] for number in range(100, 200))]
+    (file := tmp_path / "fees.csv").write_text("".join(delimiter.join(row) + "\n" for row in rows))
+    draft = "name: fees\ncolumns:\n  name: {type: categorical, values: [a, b]}\n"
+    draft += f"  fee: {{type: {kind}, min: discover, max: discover{keys}}}\n"
+    words = {"home": tmp_path / "home", "epsilon": 2, "delta": 1e-5}
+    nacre.ledger(tmp_path / "home").open_account(draft, epsilon=2, delta=1e-5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", nacre.ReleaseWarning)
+        with (
+            refused(DataError, f"{SAYS}.*write `round: 3` in the schema", column="fee") if fits_both else nullcontext()
+        ):
+            nacre.discover(file, draft, **words)
+    assert charges(tmp_path / "home").count("commit") == (0 if fits_both else 1)
+    assert not fits_both or charges(tmp_path / "home") == []

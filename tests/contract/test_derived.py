@@ -461,6 +461,21 @@ def test_what_a_chain_is_written_as_gives_the_same_day() -> None:
     assert made.to_pylist() == [date(2024, 5, 16) - timedelta(days=30)]
 
 
+@pytest.mark.parametrize(
+    ("decimals", "written"), [(2, "round(price * 1.19 * 100) / 100 * 3"), (0, "round(price * 1.19) * 3")]
+)
+def test_what_is_rounded_is_rounded_where_it_is_written_out(decimals: int, written: str) -> None:
+    text = "name: a\ncolumns:\n  price: {type: number, min: 0, max: 99, round: 2}\n"
+    text += f"  gross: {{type: derived, formula: price * 1.19, round: {decimals}}}\n"
+    text += "  all: {type: derived, formula: FORMULA}\n"
+    _, (fault,) = parse(text.replace("FORMULA", "gross * 3"))
+    assert fault.message.endswith(f" follows from in its place, as in `{written}`")
+    schema = make_schema(text.replace("FORMULA", written))
+    rows = pa.RecordBatch.from_pydict({"price": np.arange(0, 9900) / 100})
+    gross = derive(schema.derived["gross"], schema.columns, rows).to_numpy()
+    assert (derive(schema.derived["all"], schema.columns, rows).to_numpy() == gross * 3).all()
+
+
 def test_another_name_that_is_no_column_is_not_taken_for_one_that_cannot_be_named() -> None:
     column = "later: {type: derived, formula: sty + 1}"
     _, (fault,) = parse(f'name: a\ncolumns:\n  "my stay": {{type: integer, min: 0, max: 9}}\n  {column}\n')

@@ -1,7 +1,9 @@
 """Users and their rows: what the schema takes, and how two tables become one flat table and two again."""
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -192,3 +194,20 @@ def test_a_user_of_more_rows_than_are_used_adds_that_many_and_moves_nobody_else(
     added = after.take(np.flatnonzero(numbers_of(SCHEMA.flat, "children", after) == 6))
     old, new = (sorted(map(tuple, np.hstack([r.states, r.values]).tolist())) for r in (before, after))
     assert set(old) <= set(new) and len(new) - len(old) == 6 and len(added) >= 6
+
+
+@pytest.mark.parametrize(
+    ("changes", "column", "says"),
+    [
+        ({"target": "product"}, {}, "two tables under `tables` .* have one"),
+        ({"constraints": ["age < price"]}, {}, "two tables under `tables` .* keep rules"),
+        ({}, {"type": "number", "min": 0, "max": 1000, "computed": "price + 1"}, "write it into the data before"),
+        ({}, {"type": "derived", "formula": "price + 1", "max": 5}, "write it into the data before"),
+        ({}, {"type": "derived", "formula": "price + age"}, "write it into the data before"),
+    ],
+)
+def test_what_is_refused_beside_users_is_answered_with_what_to_do(changes: Any, column: Any, says: str) -> None:
+    content = yaml.safe_load(shop.SCHEMA_TEXT) | changes
+    content["columns"] |= {"more": column} if column else {}
+    contract, faults = parse(yaml.safe_dump(content))
+    assert contract is None and any(re.search(says, fault.message) for fault in faults), faults

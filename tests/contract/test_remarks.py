@@ -46,10 +46,28 @@ def test_the_zeros_of_an_amount_are_advised_a_value_of_their_own_until_the_schem
         "steps": Integer(type="integer", min=0, max=1000),
         "year": Number(type="number", min=1900, max=2100),
     }
-    (asked,) = before_a_charge(SimpleNamespace(columns=columns))
+    (asked, _) = before_a_charge(SimpleNamespace(columns=columns))
     assert asked.startswith("paid, cost, share and steps can be 0: ") and "`zero_inflated: true`" in asked
     for name in ("paid", "cost", "share", "steps"):
         del columns[name]
+    assert not before_a_charge(SimpleNamespace(columns=columns))
+
+
+def test_a_wide_interval_of_whole_numbers_is_said_to_be_no_list_of_few() -> None:
+    whole = {"type": "integer", "min": 0, "max": 1000, "zero_inflated": True}
+    columns = {
+        "deductible": Integer(**whole),
+        "limit": Number(type="number", min=0, max=5000, round=0, zero_inflated=False),
+        "age": Integer(type="integer", min=0, max=120),
+        "minutes": Integer(**{**whole, "cells": 100}),
+        "steps": Integer(**whole, scale="log"),
+        "paid": Number(type="number", min=0, max=5000, round=2, zero_inflated=True),
+        "rest": Integer(**whole, computed="1000 - deductible"),
+        "level": Categorical(type="categorical", values=(0, 150, 300, 500)),
+    }
+    (asked,) = before_a_charge(SimpleNamespace(columns=columns))
+    assert asked.startswith("deductible and limit come back as any whole number") and "values: [0, 150, 300" in asked
+    del columns["deductible"], columns["limit"]
     assert not before_a_charge(SimpleNamespace(columns=columns))
 
 

@@ -143,7 +143,9 @@ def test_orders_alone_and_sequences_need_no_parents_table(tmp_path):
     pq.write_table(orders.join(parents, "customer"), tmp_path / "orders.parquet")
     code, _, err = run_cli(*given)
     assert code == 0, err
-    joins(tmp_path / "out" / "synthetic")
+    joins(made := tmp_path / "out" / "synthetic")
+    each, their = (pq.read_table(made / name)["customer"].to_pylist() for name in ("parents", "children"))
+    assert set(each) == set(their)  # as in one flat file, in which no user is without a row
     schema = shop.make_schema(name="visits", users={"order": "placed"})
     (tmp_path / "shop.yaml").write_text(schema.to_yaml())
     more = ("--rows", 20, "--out", tmp_path / "sequences", "--open", "--again", "the same orders in their sequence")

@@ -9,9 +9,11 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image as Picture
 
 import nacre
 from dpmodels.authoring.lint import parse
@@ -19,6 +21,7 @@ from dpmodels.contract.remarks import FIRST_ROWS, before_a_charge
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate
+from dpmodels.gate.repeats import Repeats
 from dpmodels.gate.suite import REPEATED, UNIQUE, suite_for
 from dpmodels.reading.database import Query
 from dpmodels.reading.ingest import faults_in, transform_check
@@ -139,17 +142,73 @@ def test_users_of_one_row_are_not_cut_to_their_first(tmp_path: Path) -> None:
 
 def test_a_gate_travels_with_the_values_of_its_part_alone() -> None:
     table = rows([f"{number:0100d}" for number in range(1000)])
-    gates = []
+    gates, whole = [], Gate(HELD, raw=True)
     for batch in table.to_batches(max_chunksize=10)[:2]:
-        gate = Gate(HELD, raw=True)
+        gate = pickle.loads(pickle.dumps(whole)).beside()
         gate.check_encoded(batch)
         gates.append(pickle.loads(carried := pickle.dumps(gate)))
         assert len(carried) < 50_000
-    whole = Gate(HELD, raw=True)
     for gate in (*gates, gates[0]):
         whole.add(gate)
     whole.settle()
     assert [(one.rule.column, one.failed) for one in whole.outcomes if not one.passed] == [("who", 10)]
+
+
+def test_of_a_value_a_keyed_hash_of_16_bytes_is_kept() -> None:
+    values, other = Repeats(["who"]), Repeats(["who"])
+    for one in (values, other):
+        one.see(rows([SECRET, "b" * 1000, None, SECRET]))
+    carried = pickle.dumps(values)
+    assert len(carried) < 600 and SECRET.encode() not in carried
+    with pytest.raises(ValueError, match="several secrets"):
+        values.add(other)
+    assert values.settle() == other.settle() == {"who": 1} and values.settle() == {"who": 0}
+
+
+@pytest.mark.parametrize("batch_rows", [7, 1000])
+def test_repeats_are_counted_among_many(batch_rows: int) -> None:
+    values, ids = Repeats(["who"]), np.random.default_rng(5).integers(0, 3000, 4000)
+    for batch in rows(ids.tolist()).to_batches(max_chunksize=batch_rows):
+        values.see(batch)
+    assert values.settle() == {"who": 4000 - len(set(ids.tolist()))}
+
+
+UUIDS = [bytes(range(one, one + 16)) for one in range(3)]
+STORED = pa.array([*UUIDS, None, None], pa.binary(16))
+
+
+@pytest.mark.parametrize("stored", [STORED, pa.ExtensionArray.from_storage(pa.uuid(), STORED)])
+def test_uuids_of_16_bytes_are_identifiers(tmp_path: Path, stored: pa.Array) -> None:
+    assert not broken(written(tmp_path / "a", rows(stored)))
+    assert broken(written(tmp_path / "b", rows(stored), rows(stored[2:]))) == [f"column who {REPEATED}"]
+    of_user = make(TEXT.format(unit="{user: who}", more=""))
+    data = written(tmp_path / "c", rows(stored[:3]), rows(stored[1:3]))
+    assert sum(map(len, load_parts(data, of_user, 2)[0].reveal())) == 3
+    with refused(DataError, "or UUIDs of 16 bytes; write it in one way only", column="who"):
+        broken(written(tmp_path / "d", rows(stored), rows([UUIDS[0].hex()])))
+    with refused(DataError, r"or UUIDs as `fixed_size_binary\[16\]`", column="who"):
+        broken(written(tmp_path / "e", rows(UUIDS[:2], pa.binary())))
+
+
+OF_IMAGES = make(
+    "name: scans\ntarget: sick\ncolumns:\n  who: {type: identifier, unique: true}\n  sick: {type: boolean}\n"
+    "  scan: {type: image, height: 8, width: 8}\n"
+)
+
+
+@pytest.mark.parametrize(("ids", "repeats"), [(["a", "b", "c"], 0), (["a", "b", "a"], 1), ([1, 2, 1], 1)])
+def test_images_of_arrays_are_held_too(tmp_path: Path, ids: list[Any], repeats: int) -> None:
+    scans = np.arange(3 * 64, dtype=np.uint8).reshape(3, 8, 8)
+    np.savez(tmp_path / "t.npz", who=np.array(ids), sick=np.array([True, False, True]), scan=scans)
+    assert broken(str(tmp_path / "t.npz"), OF_IMAGES) == [f"column who {REPEATED}"] * repeats
+
+
+def test_a_folder_of_images_has_no_identifiers_and_is_refused(tmp_path: Path) -> None:
+    for label in ("true", "false"):
+        (tmp_path / label).mkdir()
+        Picture.fromarray(np.zeros((8, 8), np.uint8)).save(tmp_path / label / "1.png")
+    with refused(DataError, "holds an image and a label, and the schema has further columns"):
+        broken(str(tmp_path), OF_IMAGES)
 
 
 def test_synthetic_rows_are_not_held_to_what_is_said_of_raw_ones() -> None:
@@ -196,6 +255,11 @@ def test_of_a_table_in_parts_nobody_is_in_one_row_alone() -> None:
             "name: a\ntables:\n  t: {columns: {who: {type: identifier, unique: true}, ok: {type: boolean}}}\n",
             "tables.t.columns.who.unique",
             "in a tree of tables",
+        ),
+        (
+            "name: a\nid: note\nembedding: vector\nunique: true\nencoder: {name: given, dim: 4}\n",
+            "unique",
+            "is no key here",
         ),
     ],
 )

@@ -9,6 +9,7 @@ from dpmodels.codec.flat import FlatCodec, numbers_of, split
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.partition import Partition
 from dpmodels.generators.load import load_generator
+from dpmodels.generators.refinements.present import with_rows
 from dpmodels.generators.users import UserModel
 
 
@@ -102,3 +103,29 @@ def test_what_is_saved_draws_the_same(tmp_path):
     assert isinstance(again, UserModel) and again.schema == model.schema
     one, two = (FlatCodec(model.schema).decode(next(m.sample(500, seed=4))) for m in (model, again))
     assert one.equals(two)
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_where_each_user_has_rows_none_is_drawn_without_and_all_else_stays(merged):
+    schema = shop.make_schema(users={"columns": ["age", "region"]})
+    model = random_model(schema, seed=3)
+    at, offsets = model.partition.names.index("children"), model.partition.offsets
+    if merged:  # the first two numbers of rows share a cell
+        merge = [*model.partition.merge]
+        merge[at] = np.maximum(merge[at] - 1, 0)
+        partition = Partition(model.partition.codec, tuple(merge), 1, None)
+        begin, detail = int(offsets[at]), [*model.detail]
+        detail[at] = np.ones_like(detail[at])
+        detail[at][:, :2] = 0.25, 0.75
+        p = model.probabilities
+        p = torch.cat([p[:, :, :begin], p[:, :, begin : begin + 2].sum(2, keepdim=True), p[:, :, begin + 2 :]], dim=2)
+        model = UserModel(**{**vars(model), "partition": partition, "probabilities": p, "detail": detail})
+    (before,), (after,) = model.sample(8000, seed=1), with_rows(model).sample(8000, seed=1)
+    flat = schema.flat
+    old, new = numbers_of(flat, "children", before), numbers_of(flat, "children", after)
+    assert (old == 0).any() and new.min() == 1
+    first = [numbers[numbers_of(flat, "position", drawn) <= 1] for drawn, numbers in ((before, old), (after, new))]
+    shares = [np.bincount(numbers[numbers > 0], minlength=9) / (numbers > 0).sum() for numbers in first]
+    assert np.abs(shares[0] - shares[1]).max() < 0.1
+    others = with_rows(random_model(shop.make_schema(users={"order": "placed"})))
+    assert with_rows(others) is others

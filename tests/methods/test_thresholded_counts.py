@@ -84,7 +84,7 @@ def test_of_json_lines_one_text_decides_for_no_other_what_it_is(tmp_path, other,
     for index, table in enumerate((rows, [*rows[:place], one, *rows[place:]])):
         path = tmp_path / f"{index}.jsonl"
         path.write_text("\n".join(map(json.dumps, table)))
-        exact = step.counts(Data(Sensitive(RawRows(path, contract.reading, 100)))).reveal()
+        exact = step.counts(Data(Sensitive(RawRows(path, contract.reading(), 100)))).reveal()
         counts.append(dict(zip(exact.keys.to_pylist(), exact.found.tolist(), strict=True)) | {"": exact.public})
     moved = [counts[1].get(key, 0) - counts[0].get(key, 0) for key in {**counts[0], **counts[1]}]
     assert np.linalg.norm(np.hstack(moved)) <= step.l2_sensitivity
@@ -184,7 +184,7 @@ def test_a_text_file_that_breaks_its_rule_is_refused_before_the_charge(tmp_path:
     whole = {"t.csv": "fee,day\n1,2\n", "t.jsonl": '{"fee": 1, "day": 2}\n'}[name]
     reading = Discovery(
         name="t", columns=("fee", "day"), wanted={"fee": MarkedKeys(type="number", keys=("min", "max"))}
-    ).reading
+    ).reading()
     (tmp_path / name).write_text(whole)
     RawRows(tmp_path / name, reading, 10).check()
     (tmp_path / name).write_text(whole + '3,"')

@@ -323,6 +323,6 @@ def test_a_number_with_more_decimals_than_its_column_keeps_is_rounded_alike_in_e
 def test_a_first_line_without_a_value_that_is_to_be_discovered_is_told_as_that(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text('{"age": null}\n{"age": 41}\n')
     wanted = {"age": MarkedKeys(type="number", keys=("min", "max"))}
-    reading = Discovery(name="t", columns=("age",), wanted=wanted).reading
+    reading = Discovery(name="t", columns=("age",), wanted=wanted).reading()
     with refused(DataError, "a column that is to be discovered must have a value", column=""):
         RawRows(tmp_path / "t.jsonl", reading, 64).check()

@@ -65,11 +65,14 @@ def _written_out(formula: str, columns: Mapping[str, Any]) -> str:
 def _replaced(formula: str, name: str, columns: Mapping[str, Any]) -> str:
     """Write the formula of a derived column in its place; empty where this gives something else, or no formula."""
     column: Derived = columns[name]
-    if column.formula is None or column.round is not None or column.dtype:
+    if column.formula is None or column.dtype:
         return ""
     outer, inner = _later(formula), _later(column.formula)
     if inner is None:
-        return ast.unparse(_Written(name, parsed(column.formula)).visit(deepcopy(parsed(formula))))
+        steps = 10 ** (column.round or 0)
+        rounded = f"round({column.formula})" if steps == 1 else f"round(({column.formula}) * {steps}) / {steps}"
+        written = column.formula if column.round is None else rounded
+        return ast.unparse(_Written(name, parsed(written)).visit(deepcopy(parsed(formula))))
     if outer is None or (outer.function, outer.start) != (inner.function, name):
         return ""
     if not all(is_whole(ast.unparse(amount), columns) for amount in (outer.amount, inner.amount)):

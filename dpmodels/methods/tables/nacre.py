@@ -38,6 +38,7 @@ from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching
 from dpmodels.generators.refinements.coupling import MOST_ROWS, MOST_VALUES, coupling_of
 from dpmodels.generators.refinements.label_fit import label_model
+from dpmodels.generators.refinements.present import with_rows
 from dpmodels.generators.targets import cut, details, ends_of, joined, moment_target
 from dpmodels.generators.users import UserModel
 from dpmodels.late import torch
@@ -101,7 +102,8 @@ class Nacre(Synthesizer[Looks]):
         line, answers = release.value.line, self.answers(release.value)
         model = self.fit_looks(self.of(line), *answers, craft=craft, entry=release.value.entry)
         if line.contract.users:  # rows of a user share values, which cannot change places
-            return UserModel(**{**vars(model), "schema": line.contract, "coupling": None})
+            users = UserModel(**{**vars(model), "schema": line.contract, "coupling": None})
+            return with_rows(users) if self.training.each_has_rows else users
         return model
 
     def fit_looks(self, looks: Looks, *released: NoisySum, craft: Craft, entry: str = "") -> MixtureModel:
