@@ -135,8 +135,8 @@ def _by_class(marginals: Marginals) -> Iterator[NoisyTable]:
     target = marginals.codec.schema.target
     classes = (np.arange(marginals.codec.schema.classes),)
     for name, one in marginals.columns.items():
-        if target is not None and one.by_class is not None and one.by_class_stddev is not None:
-            yield NoisyTable((target, name), (*classes, one.cell_of), one.by_class, one.by_class_stddev, True)
+        if target is not None and one.by_class is not None:
+            yield NoisyTable((target, name), (*classes, one.cell_of), *one.by_class, independent=True)
 
 
 def _rows(number: int, kind: str, table: NoisyTable, values: CellValues, asked: bool = False) -> pa.Table:

@@ -261,8 +261,7 @@ def class_counts(moments: Moments, look: NoisySum, marginals: Marginals | None) 
         if one is None or one.by_class is None or not np.array_equal(one.cell_of, merge):
             tables.append((once, np.full(once.shape, look.noise_stddev / moments.one_way)))
         else:
-            assert one.by_class_stddev is not None
-            tables.append((one.by_class, one.by_class_stddev))
+            tables.append(one.by_class)
     return tables
 
 

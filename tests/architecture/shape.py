@@ -78,10 +78,10 @@ def trees() -> Iterator[tuple[str, str, ast.Module]]:
 def sizes() -> dict[str, tuple[Counter[str], int]]:
     """Return the lines of rooms, files and functions by name, and the most that each may have."""
     rooms, files, functions = Counter[str](), Counter[str](), Counter[str]()
-    for path, text, tree in trees():
+    for path, text, _ in trees():
         files[path] = len(text.splitlines())
         rooms[path.rpartition("/")[0]] += files[path]
-        for node in ast.walk(tree):
+        for node in nodes(ROOT / path):
             if isinstance(node, ast.FunctionDef):
                 functions[f"{path}:{node.name}"] = (node.end_lineno or 0) - node.lineno + 1
     return {

@@ -33,8 +33,8 @@ class Marginal:
         cell_of: the cell that each fine cell belongs to. Shapes: [fine cells].
         pooled, pooled_stddev: the counts of its cells, averaged over everything that was released about them, and the
             noise_stddev of these averages. Shapes: [cells].
-        by_class, by_class_stddev: the same by class of the target, in a release that counts by class; else None.
-            Shapes: [classes, cells].
+        by_class: the same by class of the target, counts and their noise_stddev, in a release that counts by class.
+            Shapes: [classes, cells] both.
         ends: all that was measured of the values of a column that has many; None where the counts are all there is.
     """
 
@@ -44,8 +44,7 @@ class Marginal:
     pooled: Floats
     pooled_stddev: Floats
     ends: Ends | None = None
-    by_class: Floats | None = None
-    by_class_stddev: Floats | None = None
+    by_class: tuple[Floats, Floats] | None = None
 
     @classmethod
     def plain(cls, counts: Floats, stddev: float) -> "Marginal":
@@ -56,11 +55,11 @@ class Marginal:
     def of_classes(cls, counts: Floats, stddev: float) -> "Marginal":
         """Return one that was measured once, in its fine cells, by class. Shapes: ``counts`` [classes, fine cells]."""
         once = cls.plain(counts.sum(axis=0), math.sqrt(len(counts)) * stddev)
-        return replace(once, by_class=counts, by_class_stddev=np.full(counts.shape, stddev))
+        return replace(once, by_class=(counts, np.full(counts.shape, stddev)))
 
     def without_classes(self) -> "Marginal":
         """Return the same without counts by class, as where there is one class, of all records."""
-        return replace(self, by_class=None, by_class_stddev=None)
+        return replace(self, by_class=None)
 
     def adding_up_to(self, records: float) -> "Marginal":
         """Return the averages as they are once their sum is known: each takes its part of what the noise adds up to.
@@ -236,7 +235,7 @@ def with_pairs(
         by_class, deviations = (np.stack(each) for each in zip(*averages, strict=True))
         once, stddevs = marginals.columns[name], steps * deviations
         together = by_class.sum(axis=0), np.sqrt((stddevs**2).sum(axis=0))
-        one = Marginal(once.counts, once.stddev, partition.merge[index], *together, None, by_class, stddevs)
+        one = Marginal(once.counts, once.stddev, partition.merge[index], *together, None, (by_class, stddevs))
         columns[name] = one if once.by_class is not None else one.without_classes()
     pair_stddev = steps * float(moments.count_stddevs[1][moments.paired].mean()) if moments.paired.any() else None
     cells = 2.0 if isinstance(moments, Products) else float(np.mean(partition.sizes))
