@@ -9,7 +9,7 @@ from typing import Any
 
 from dpmodels.contract.remarks import is_declared
 from dpmodels.pages.page import percent, percent_up, short
-from dpmodels.pages.words import look_in_words
+from dpmodels.pages.words import is_of_years, look_in_words
 from dpmodels.statistics.normal import NORMAL_95
 
 Facts = Mapping[str, Any]
@@ -76,11 +76,17 @@ def example(report: Facts) -> str:
 
 def clipped(columns: Sequence[Facts], most: int | None = None) -> str:
     """Say of which columns values may have been set to a bound: no error is of those values."""
-    cut = ["{:,.10g} to {:,.10g} of {}".format(*one["clipped"], one["name"]) for one in columns if "clipped" in one]
+    cut = [f"{_range(one)} of {one['name']}" for one in columns if "clipped" in one]
     more = [f"those of {len(cut[most:]):,} more columns"] if most and len(cut) > most else []
     names = ", ".join([*cut[:most], *more])
     said = f"values beyond {names}, if there were any, were set to the bound before anything was measured"
     return f"{said}; the figures of these columns are of what was left" if cut else ""
+
+
+def _range(column: Facts) -> str:
+    """Write the bounds that values of a column were set to."""
+    low, high = (f"{one:.10g}" if is_of_years(column) else f"{one:,.10g}" for one in column["clipped"])
+    return f"{low} to {high}"
 
 
 def worst_means(report: Facts) -> list[Facts]:
@@ -113,7 +119,7 @@ def _off(column: Facts, figure: str) -> str:
     least, relative = "at least " if column.get("discovered_bounds") else "", relative_error(column, figure)
     within, estimate = within_of(column, figure), column[figure]["estimate"]
     if within is not None and _size(column, figure) > abs(estimate):
-        return f"{short(column[figure].get('synthetic', estimate))} within {least}{short(within)}"
+        return f"{short(column[figure].get('synthetic', estimate), is_of_years(column))} within {least}{short(within)}"
     return f"within {least}{percent_up(NORMAL_95 * relative, 10.0)}" if relative <= MOST_RELATIVE else "unknown"
 
 

@@ -25,7 +25,7 @@ from dpmodels.pages.multiples import RATES, TABLES, multiples, pair_tables, pair
 from dpmodels.pages.page import ends, percent, render_page, short
 from dpmodels.pages.strip import FEW, strip
 from dpmodels.pages.uses import farther, uses
-from dpmodels.pages.words import MEANINGS, look_in_words, quantity_in_words
+from dpmodels.pages.words import MEANINGS, is_of_years, look_in_words, quantity_in_words
 from dpmodels.plural import counted
 
 DONE = {
@@ -136,16 +136,16 @@ def _noises(planned: Mapping[str, float], released: Mapping[str, float] | None) 
 
 def number_row(one: Mapping[str, Any]) -> tuple[str, ...]:
     """Return a line of the table of means: two means, within what, quantile, within what, what the mean could be."""
-    means = one.get("unseen", {}).get("means", ())
+    means, years = one.get("unseen", {}).get("means", ()), is_of_years(one)
     synthetic = one["mean"].get("synthetic")  # reports of page layouts up to 6 have none
     return (
         one["name"],
-        short(one["mean"]["estimate"]),
-        "" if synthetic is None else short(synthetic),
+        short(one["mean"]["estimate"], years),
+        "" if synthetic is None else short(synthetic, years),
         _within(one, "mean"),
-        short(one["p99"]["estimate"]),
+        short(one["p99"]["estimate"], years),
         _within(one, "p99"),
-        *(ends(*means) if means else ("", "")),
+        *(ends(*means, years) if means else ("", "")),
     )
 
 
