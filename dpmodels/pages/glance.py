@@ -4,6 +4,7 @@ Privacy: post-processing of a publishable report, so every line may be shown to 
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,10 @@ from dpmodels.statistics.normal import NORMAL_95
 Facts = Mapping[str, Any]
 IN_SHORT = "in short"
 """What the headline of a report is called."""
+SENTENCE = re.compile(r"(?<=\.) (?=[A-Za-z0-9])")
+"""Between two sentences of a headline."""
+CLAUSE = re.compile(r"; (?!with )")
+"""Between two clauses of one."""
 TOLERANCE = 1.1
 """A fit is called close up to this multiple of what noise and drawing explain."""
 WORST = 3
@@ -39,7 +44,7 @@ def glance(report: Facts) -> dict[str, str]:
     """Say in a line each what was spent, what was checked, how close the fit is, and which columns are worst."""
     privacy = report["privacy"]
     lines = {"WARNING": report["drowned"]} if "drowned" in report else {}
-    if words := report.get("headline") or report.get("compared", {}).get("words"):
+    if words := in_short(report):
         lines[IN_SHORT] = words
     epsilon = short(privacy.get("total_epsilon", privacy["spent_epsilon"]))
     delta = short(privacy.get("total_delta", privacy["delta"]))
@@ -58,6 +63,16 @@ def glance(report: Facts) -> dict[str, str]:
         if cut := clipped(report["columns"], MOST_CLIPPED):
             lines["at the bounds"] = cut
     return lines
+
+
+def in_short(report: Facts) -> str:
+    """Return what a terminal, a notebook and a page say of a report first; empty where it has no such words."""
+    return str(report.get("headline") or report.get("compared", {}).get("words") or "")
+
+
+def sentences_in_short(report: Facts) -> list[str]:
+    """Return the same words, a sentence or a clause in each; a clause that only goes on stays where it is."""
+    return SENTENCE.split(CLAUSE.sub(". ", in_short(report)))
 
 
 def example(report: Facts) -> str:

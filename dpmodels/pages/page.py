@@ -98,4 +98,3 @@ def short(number: float, of_years: bool = False) -> str:
     """Write a number with four figures at most, or those before the point; a year without a mark of thousands."""
     text = f"{number:,.0f}" if 10_000 <= abs(number) < 1e15 else f"{number:,.4g}".replace("e-0", "e-")
     return text.replace(",", "") if of_years else text
-

@@ -242,7 +242,9 @@ def _whisker(y: float, reach: tuple[float, float], x: Callable[[float], float]) 
     low, high = map(x, reach)
     left = f"M{END} {number(y - END)}L0 {number(y)}L{END} {number(y + END)}" if reach[0] < 0 else _end(low, y)
     head = f"M{WIDTH - END} {number(y - END)}L{WIDTH} {number(y)}L{WIDTH - END} {number(y + END)}"
-    return path("whisker", (f"M{number(low)} {number(y)}H{number(high)}", left, head if high >= WIDTH else _end(high, y)))
+    return path(
+        "whisker", (f"M{number(low)} {number(y)}H{number(high)}", left, head if high >= WIDTH else _end(high, y))
+    )
 
 
 def _end(x: float, y: float) -> str:

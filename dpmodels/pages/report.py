@@ -1,12 +1,12 @@
 """The publishable report as a page: the facts of ``report.json`` in plain words, plots and tables."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from dpmodels.accounting.events import EVENT
 from dpmodels.accounting.meaning import factor_rounded_up, in_words, right_guesses
 from dpmodels.contract.remarks import of_figures
+from dpmodels.pages.by_column import by_column
 from dpmodels.pages.drawing import Figure, meter
 from dpmodels.pages.embedded import render_embedded
 from dpmodels.pages.facts import render_facts
@@ -16,6 +16,7 @@ from dpmodels.pages.glance import (
     clipped,
     example,
     fits,
+    sentences_in_short,
     warned_columns,
     within_of,
     worst_first,
@@ -62,10 +63,6 @@ DONE = {
     "dp-merf": "One noisy mean of random Fourier features was released, class by class, and a generator was "
     "trained until its own came close (DP-MERF).",
 }
-SENTENCE = re.compile(r"(?<=\.) (?=[A-Za-z0-9])")
-"""Between two sentences of a headline."""
-OF_USES = ("Use no ", "In ", "with ")
-"""How sentences of a headline begin which stand among the uses too."""
 OPEN = 0.3
 """Width of an interval from which on a score of a model says nothing."""
 NARROW = 6
@@ -97,9 +94,10 @@ def render(facts: Mapping[str, Any]) -> str:
         pair_tables=pair_tables(facts),
         rates=rate_figures(facts),
         at_once={"rates": RATES, "tables": TABLES},
-        uses=(sorted_out := uses(facts)),
+        uses=uses(facts, is_tabled=True),
+        by_column=by_column(facts),
         farther=farther(facts),
-        headline=[line for line in _sentences(facts) if not (sorted_out and line.startswith(OF_USES))],
+        headline=sentences_in_short(facts),
         warned=warned_columns(facts),
         errors=worst_first(facts["columns"]),
         numbers=numbers,
@@ -116,11 +114,6 @@ def render(facts: Mapping[str, Any]) -> str:
         example=example(facts),
         figures_are=[f"{said}." for said in [*map(of_figures, facts.get("cautions", ())), _of_users(facts)] if said],
     )
-
-
-def _sentences(facts: Mapping[str, Any]) -> list[str]:
-    """Return the sentences and clauses of a report's headline."""
-    return SENTENCE.split(facts.get("headline", "").replace("; ", ". "))
 
 
 def _noises(planned: Mapping[str, float], released: Mapping[str, float] | None) -> list[tuple[str, ...]]:

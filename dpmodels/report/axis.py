@@ -12,6 +12,8 @@ from dpmodels.report.bins import Bins
 
 EXACT = 1e-6
 """Part of a number by which it may be off another that is the same."""
+ALMOST = 0.97
+"""Part of the least width of a bar that a round one must have."""
 YEARS = 1000, 3000
 """From where to before where whole numbers are taken for years."""
 BARS = 40
@@ -39,7 +41,7 @@ SECONDS = {unit: seconds for unit, seconds, _ in (*CALENDAR, *CLOCK)}
 
 @dataclass(frozen=True)
 class Scale:
-    """How distances from the lower bound of a column lie on its axis: in proportion, or by the logarithm of 1 + x / unit.
+    """How distances from a lower bound lie on an axis: in proportion, or by the logarithm of 1 + x / unit.
 
     The latter is all but proportional to x up to the ``unit``, and all but logarithmic beyond.
     """
@@ -167,22 +169,22 @@ def _moments(column: Datetime, begin: float, end: float) -> list[tuple[float, st
 
 
 def _round_width(column: Continuous, least: float) -> float:
-    """Return the least round width of a bar from ``least`` on: of whole numbers one, of moments so many days or hours."""
+    """Return the least round width of a bar from ``least`` on: of whole numbers one, of moments days or hours."""
     if isinstance(column, Datetime):
         tick = SECONDS[column.tick]
         rounds = [times * SECONDS[unit] / tick for unit, each in WIDTHS.items() for times in each]
-        fitting = [one for one in rounds if one >= max(least, 1.0) * (1 - EXACT)]
+        fitting = [one for one in rounds if one >= max(least * ALMOST, 1.0)]
         return min(fitting) if fitting else _round_number(least * tick / SECONDS["D"]) * SECONDS["D"] / tick
     step = 0.0 if column.decimals is None else column.interval.step
     return max(_round_number(least, whole_of=step), step)
 
 
 def _round_number(least: float, whole_of: float = 0.0) -> float:
-    """Return the least of 1, 2, 2.5 and 5 times a power of ten from ``least`` on, a multiple of a step if there is one."""
+    """Return the least round number from ``least`` on, a multiple of a step if there is one."""
     power = 10.0 ** np.floor(np.log10(least))
-    rounds = [float(f"{times * power:.6g}") for times in (1, 2, 2.5, 5, 10, 20)]
+    rounds = [float(f"{times * power:.6g}") for times in (1, 2, 2.5, 3, 4, 5, 10, 20)]
     exact = [one for one in rounds if not whole_of or abs(one / whole_of - round(one / whole_of)) < EXACT]
-    return next((one for one in exact if one >= least * (1 - EXACT)), least)
+    return next((one for one in exact if one >= least * ALMOST), least)
 
 
 def _width(column: Continuous, width: float) -> str:

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from dpmodels.contract.remarks import FIRST_ROWS
+from dpmodels.pages.categories import absent
 from dpmodels.pages.rates import counting, giving_away, worst_rate
 from dpmodels.pages.relations import chance_of_rates, likely_relations, most_by_noise, relations
-from dpmodels.pages.uses import absent, farther, uses
+from dpmodels.pages.uses import farther, uses
 from dpmodels.statistics.dependence import dependence
 from tests.kit.every_kind import make
 
