@@ -138,7 +138,7 @@ def number_row(one: Mapping[str, Any]) -> tuple[str, ...]:
         _within(one, "mean"),
         short(one["p99"]["estimate"], years),
         _within(one, "p99"),
-        *(ends(*means, years) if means else ("", "")),
+        *(ends(*means, of_years=years) if means else ("", "")),
     )
 
 

@@ -99,8 +99,7 @@ def uses(report: Facts, is_tabled: bool = False) -> Uses | None:
 
     Columns most of whose values are exactly 0 or null are judged by how often they are, and by their other values.
     """
-    known = known_of(report)
-    if known is None:
+    if not (known := known_of(report)):
         return None
     known = replace(known, is_tabled=is_tabled)
     brief, whole = (_sorted(one, worst_first(report["columns"])) for one in (known, replace(known, names_all=True)))

@@ -133,7 +133,7 @@ def doubt(column: Modelled, errors: Facts) -> Doubt | None:
     years = is_year(column)
     stated, quantile = short(mean["estimate"], years), _open_quantile(unseen, years)
     if unseen.get("open"):
-        (low, high), error = ends(*unseen["means"], years), short(mean["expected_error_if_thinning_out"])
+        (low, high), error = ends(*unseen["means"], of_years=years), short(mean["expected_error_if_thinning_out"])
         return Doubt(
             FIGURES if quantile else FIGURES[:2],
             OPEN.format(figures=UNUSABLE[bool(quantile)], low=low, high=high, mean=stated, error=error),
@@ -144,7 +144,7 @@ def doubt(column: Modelled, errors: Facts) -> Doubt | None:
             return Doubt(FIGURES, f"{sentence} {ALSO}{quantile}")
         return Doubt(FIGURES[:2], sentence)
     if unseen.get("far"):
-        (low, high), within = ends(*unseen["means"], years), short(NORMAL_95 * mean["expected_error"])
+        (low, high), within = ends(*unseen["means"], of_years=years), short(NORMAL_95 * mean["expected_error"])
         sentence = FAR_AWAY.format(mean=stated, within=within, low=low, high=high)
         return Doubt(FIGURES[2:], f"{sentence} {ALSO}{quantile}") if quantile else Doubt((), sentence)
     return Doubt(FIGURES[2:], quantile) if quantile else None

@@ -9,7 +9,7 @@ from dpmodels.pages.by_column import AT_ONCE, ByColumn, by_column
 from dpmodels.pages.glance import IN_SHORT, glance, sentences_in_short
 from dpmodels.pages.uses import uses
 from dpmodels.pages.words import is_of_years
-from tests.pages.test_uses import column, report
+from tests.kit.judged import column, report
 
 
 def cells(table: ByColumn | None, name: str) -> list[list[tuple[str, str]]]:

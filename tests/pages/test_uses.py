@@ -12,15 +12,7 @@ from dpmodels.pages.relations import chance_of_rates, likely_relations, most_by_
 from dpmodels.pages.uses import farther, uses
 from dpmodels.statistics.dependence import dependence
 from tests.kit.every_kind import make
-
-
-def column(name: str, within: float, **more: Any) -> dict[str, Any]:
-    facts = {"name": name, "ordered": False, "labels": ["a", "b"], "synthetic": [0.5, 0.5], "released": [0.5, 0.5]}
-    return {**facts, "shares_within": within, "expected_distance": 0.01, "distance_to_release": 0.01, **more}
-
-
-def report(*columns: dict[str, Any], **pairs: Any) -> dict[str, Any]:
-    return {"columns": list(columns), "pairs": {"distances": [], **pairs}, "released_records": 10_000}
+from tests.kit.judged import column, report
 
 
 def said(lines: tuple[str, ...]) -> str:

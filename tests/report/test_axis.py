@@ -1,4 +1,4 @@
-"""Axes that show how values lie: logarithmic for long tails, cut where few are beyond, and years as they are written."""
+"""Axes that show how values lie: logarithmic for long tails, cut where few are beyond, years as they are written."""
 
 import numpy as np
 import pytest
