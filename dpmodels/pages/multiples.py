@@ -119,6 +119,7 @@ def column_figure(column: Facts) -> Figure:
     told = column["name"], " · ".join(filter(None, (column["type"], column.get("verdict"))))
     if column["ordered"]:
         figure = histogram(*told, named, released, synthetic, column.get("axis"), _beyond(column))
+        figure = replace(figure, brief="logarithmic" * any(note.startswith("logarithmic") for note in notes))
     else:
         figure = bars(*told, named, released, synthetic, pale=[len(groups) - 1] * (len(groups) < len(labels)))
         if len(groups) < len(labels):

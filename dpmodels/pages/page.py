@@ -86,7 +86,7 @@ def percent_up(share: float, most: float = 1.0) -> str:
     return percent(min(most, math.ceil(share / unit * (1 - ROUNDED)) * unit))
 
 
-def ends(low: float, high: float, of_years: bool = False) -> tuple[str, str]:
+def ends(low: float, high: float, *, of_years: bool = False) -> tuple[str, str]:
     """Write two numbers with four figures, or with six where four do not tell them apart, as of years."""
     first, last = short(low, of_years), short(high, of_years)
     if first != last or low == high:

@@ -26,13 +26,13 @@ MORE, MIDDLE = (0.01, 0.025, 0.05), 0.12
 """What it may leave out where the middle half of the rows would have less than this part of it else."""
 LARGE, LONG_TAIL, SPAN = 0.95, 6.0, 30.0
 """The quantile that is so many times the median, and how many times its unit the end is, of a logarithmic axis."""
-LEAST_PART, MOST_PART = 0.05, 0.25
+LEAST_PART, MOST_PART = 0.05, 0.5
 """Part of the rows that lie below its unit, at least and at most."""
 WIDTHS = {"D": (1, 2, 5, 7, 10, 14, 20, 30, 50), "h": (1, 2, 3, 6, 12), "m": (1, 2, 5, 10, 15, 30)}
 """Round widths of a bar, in days, hours and minutes."""
 TICKS = 5
 """Intervals that an axis is cut into, at most."""
-DECADES = 300
+DECADES = 100
 """Times the first value that the last one of a logarithmic axis is for powers of ten to be ticks enough."""
 CALENDAR = (("Y", 31556952.0, (100, 50, 20, 10, 5, 2, 1)), ("M", 2629746.0, (6, 3, 1)), ("D", 86400.0, (14, 7, 2, 1)))
 CLOCK = (("h", 3600.0, (12, 6, 3, 1)), ("m", 60.0, (30, 10, 5, 1)), ("s", 1.0, (30, 10, 5, 1)))
