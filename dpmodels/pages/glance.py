@@ -4,17 +4,22 @@ Privacy: post-processing of a publishable report, so every line may be shown to 
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpmodels.contract.remarks import is_declared
 from dpmodels.pages.page import percent, percent_up, short
-from dpmodels.pages.words import look_in_words
+from dpmodels.pages.words import is_of_years, look_in_words
 from dpmodels.statistics.normal import NORMAL_95
 
 Facts = Mapping[str, Any]
 IN_SHORT = "in short"
 """What the headline of a report is called."""
+SENTENCE = re.compile(r"(?<=\.) (?=[A-Za-z0-9])")
+"""Between two sentences of a headline."""
+CLAUSE = re.compile(r"; (?!with )")
+"""Between two clauses of one."""
 TOLERANCE = 1.1
 """A fit is called close up to this multiple of what noise and drawing explain."""
 WORST = 3
@@ -39,7 +44,7 @@ def glance(report: Facts) -> dict[str, str]:
     """Say in a line each what was spent, what was checked, how close the fit is, and which columns are worst."""
     privacy = report["privacy"]
     lines = {"WARNING": report["drowned"]} if "drowned" in report else {}
-    if words := report.get("headline") or report.get("compared", {}).get("words"):
+    if words := in_short(report):
         lines[IN_SHORT] = words
     epsilon = short(privacy.get("total_epsilon", privacy["spent_epsilon"]))
     delta = short(privacy.get("total_delta", privacy["delta"]))
@@ -60,6 +65,16 @@ def glance(report: Facts) -> dict[str, str]:
     return lines
 
 
+def in_short(report: Facts) -> str:
+    """Return what a terminal, a notebook and a page say of a report first; empty where it has no such words."""
+    return str(report.get("headline") or report.get("compared", {}).get("words") or "")
+
+
+def sentences_in_short(report: Facts) -> list[str]:
+    """Return the same words, a sentence or a clause in each; a clause that only goes on stays where it is."""
+    return SENTENCE.split(CLAUSE.sub(". ", in_short(report)))
+
+
 def example(report: Facts) -> str:
     """Say of the column whose quantiles are farthest off what that means of its median; empty where there is none."""
     columns = [one for one in report.get("columns", ()) if "released" in one and not unresolved(one)]
@@ -76,11 +91,17 @@ def example(report: Facts) -> str:
 
 def clipped(columns: Sequence[Facts], most: int | None = None) -> str:
     """Say of which columns values may have been set to a bound: no error is of those values."""
-    cut = ["{:,.10g} to {:,.10g} of {}".format(*one["clipped"], one["name"]) for one in columns if "clipped" in one]
+    cut = [f"{_range(one)} of {one['name']}" for one in columns if "clipped" in one]
     more = [f"those of {len(cut[most:]):,} more columns"] if most and len(cut) > most else []
     names = ", ".join([*cut[:most], *more])
     said = f"values beyond {names}, if there were any, were set to the bound before anything was measured"
     return f"{said}; the figures of these columns are of what was left" if cut else ""
+
+
+def _range(column: Facts) -> str:
+    """Write the bounds that values of a column were set to."""
+    low, high = (f"{one:.10g}" if is_of_years(column) else f"{one:,.10g}" for one in column["clipped"])
+    return f"{low} to {high}"
 
 
 def worst_means(report: Facts) -> list[Facts]:
@@ -113,7 +134,7 @@ def _off(column: Facts, figure: str) -> str:
     least, relative = "at least " if column.get("discovered_bounds") else "", relative_error(column, figure)
     within, estimate = within_of(column, figure), column[figure]["estimate"]
     if within is not None and _size(column, figure) > abs(estimate):
-        return f"{short(column[figure].get('synthetic', estimate))} within {least}{short(within)}"
+        return f"{short(column[figure].get('synthetic', estimate), is_of_years(column))} within {least}{short(within)}"
     return f"within {least}{percent_up(NORMAL_95 * relative, 10.0)}" if relative <= MOST_RELATIVE else "unknown"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmodels.pages.categories import absent
 from dpmodels.pages.drawing import Figure
 from dpmodels.pages.glance import likely_of_pair
 from dpmodels.pages.maps import beside, stairs, steps
@@ -16,7 +17,8 @@ from dpmodels.pages.page import percent, percent_up
 from dpmodels.pages.plots import DEVIATIONS, TWO, Shares, bars, histogram
 from dpmodels.pages.rates import counting, whole_rate, worst_rate
 from dpmodels.pages.relations import Relation, chance_of_rates, relations
-from dpmodels.pages.uses import MOST_ABSENT, absent, listed
+from dpmodels.pages.uses import MOST_ABSENT, listed
+from dpmodels.pages.words import is_of_years
 from dpmodels.plural import OF_CATEGORIES, OF_VALUES
 from dpmodels.statistics.dependence import dependence
 
@@ -40,6 +42,8 @@ SPAN = re.compile(r"(\d{4})-(\d\d)-(\d\d) to \1-(?:\2-(\d\d)|(\d\d-\d\d))(?![\d 
 """A day, which is longer than a drawing has room for."""
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 """A number as a label has it."""
+WHOLE = 1000
+"""Size from which on it is written without decimals at the end of an axis."""
 LEAST = 0.0001
 """The least share that values beyond an axis are said to be under."""
 ROUNDED_SHARE = 1e-3
@@ -79,9 +83,12 @@ def multiples(columns: Sequence[Facts]) -> list[Multiples]:
     return drawn
 
 
-def _order(column: Facts) -> tuple[bool, bool]:
-    """Return what columns are drawn by, beside their order in the schema: derived ones last, behind the high ones."""
-    return "follows" in column, is_long(column)
+def _order(column: Facts) -> tuple[bool, int]:
+    """Return what columns are drawn by, beside their order in the schema: derived ones last, behind the high ones.
+
+    High ones are sorted by their height, so that those side by side leave no hole.
+    """
+    return "follows" in column, min(len(column["labels"]), MOST_CATEGORIES) * is_long(column)
 
 
 def is_long(column: Facts) -> bool:
@@ -112,6 +119,7 @@ def column_figure(column: Facts) -> Figure:
     told = column["name"], " · ".join(filter(None, (column["type"], column.get("verdict"))))
     if column["ordered"]:
         figure = histogram(*told, named, released, synthetic, column.get("axis"), _beyond(column))
+        figure = replace(figure, brief="logarithmic" * any(note.startswith("logarithmic") for note in notes))
     else:
         figure = bars(*told, named, released, synthetic, pale=[len(groups) - 1] * (len(groups) < len(labels)))
         if len(groups) < len(labels):
@@ -135,19 +143,26 @@ def _together(column: Facts, group: Sequence[int]) -> tuple[float, float, float]
 
 
 def _beyond(column: Facts) -> tuple[str, str]:
-    """Say how far the values reach that an axis leaves out at either end, and what they have at most."""
+    """Say what share the values have at most that an axis leaves out at either end, and how far they reach."""
     edges, labels = (column.get("axis") or {"edges": ()})["edges"], column["labels"]
     left = [n for n, edge in enumerate(edges[1:]) if edge <= 0]
     right = [n for n, edge in enumerate(edges[:-1]) if edge >= 1]
-    low = f"\N{LEFTWARDS ARROW} from {_bound(labels[left[0]], 0)}: {_at_most(column, left)}" if left else ""
-    high = f"to {_bound(labels[right[-1]], -1)}: {_at_most(column, right)} \N{RIGHTWARDS ARROW}" if right else ""
+    low = high = ""
+    if left:
+        first, last = _bound(column, labels[left[0]], 0), _bound(column, labels[left[-1]], -1)
+        low = f"\N{LEFTWARDS ARROW} {_at_most(column, left)} from {first} to {last}"
+    if right:
+        first, last = _bound(column, labels[right[0]], 0), _bound(column, labels[right[-1]], -1)
+        high = f"{_at_most(column, right)} from {first} to {last} \N{RIGHTWARDS ARROW}"
     return low, high
 
 
-def _bound(label: str, end: int) -> str:
-    """Write where a range of values begins (0) or ends (-1), as ticks are written."""
+def _bound(column: Facts, label: str, end: int) -> str:
+    """Write where a range of values begins (0) or ends (-1), as ticks are written: large numbers are whole."""
     bound = label.split(" to ")[end]
-    return f"{float(bound):,.10g}" if NUMBER.fullmatch(bound) else bound
+    if not NUMBER.fullmatch(bound) or is_of_years(column):
+        return bound
+    return f"{float(bound):,.0f}" if abs(float(bound)) >= WHOLE else f"{float(bound):,.10g}"
 
 
 def _at_most(column: Facts, group: Sequence[int]) -> str:

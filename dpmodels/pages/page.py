@@ -93,12 +93,15 @@ def percent_up(share: float, most: float = 1.0) -> str:
     return percent(min(most, math.ceil(share / unit * (1 - ROUNDED)) * unit))
 
 
-def ends(low: float, high: float) -> tuple[str, str]:
+def ends(low: float, high: float, *, of_years: bool = False) -> tuple[str, str]:
     """Write two numbers with four figures, or with six where four do not tell them apart, as of years."""
-    first, last = short(low), short(high)
-    return (first, last) if first != last or low == high else (f"{low:,.6g}", f"{high:,.6g}")
+    first, last = short(low, of_years), short(high, of_years)
+    if first != last or low == high:
+        return first, last
+    return (f"{low:.6g}", f"{high:.6g}") if of_years else (f"{low:,.6g}", f"{high:,.6g}")
 
 
-def short(number: float) -> str:
-    """Write a number with four figures at most, or those before the point."""
-    return f"{number:,.0f}" if 10_000 <= abs(number) < 1e15 else f"{number:,.4g}".replace("e-0", "e-")
+def short(number: float, of_years: bool = False) -> str:
+    """Write a number with four figures at most, or those before the point; a year without a mark of thousands."""
+    text = f"{number:,.0f}" if 10_000 <= abs(number) < 1e15 else f"{number:,.4g}".replace("e-0", "e-")
+    return text.replace(",", "") if of_years else text

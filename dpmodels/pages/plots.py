@@ -31,6 +31,8 @@ MOST_TICK = 21
 """Letters of a label beneath an axis."""
 END = 3
 """Half the height of a whisker's end."""
+ROOM = 9.0
+"""Pixels behind the end of a scale of lying bars: so wide a bar or a whisker that goes on is drawn longer."""
 DEVIATIONS = 2
 """Standard deviations that a whisker reaches either way."""
 TWO = "± 2 standard deviations"
@@ -95,6 +97,7 @@ def histogram(
         parts.append(words(place, TOP - 2, f"\N{UPWARDS ARROW} {percent(share)}", "middle", "label"))
     edges = [edge for edge in zip((LEFT, WIDTH), ("start", "end"), beyond, strict=True) if edge[2]]
     parts += [words(at, FLOOR + BENEATH * (2 + n), text, anchor) for n, (at, anchor, text) in enumerate(edges)]
+    parts += [path("axis", (_broken(at) for at, _, _ in edges))] * bool(edges)
     figure = _figure(title, note, labels, series, HEIGHT + BENEATH * len(edges), [*parts, *_ticks(axis["ticks"])])
     return replace(figure, part=(LEFT, 0, WIDTH - LEFT, FLOOR + 2))
 
@@ -104,8 +107,22 @@ def _upright(x: Sequence[float], shares: Shares, y: Callable[[float], float]) ->
     boxes = zip(pairwise(x), shares.values, strict=True)
     drawn = (f"M{number(a)} {FLOOR}V{number(y(share))}H{number(b)}V{FLOOR}" for (a, b), share in boxes)
     reach = zip(pairwise(x), shares.reach, strict=False)
-    lines = (f"M{number((a + b) / 2)} {number(y(low))}V{number(y(high))}" for (a, b), (low, high) in reach)
+    lines = (_upright_whisker((a + b) / 2, ends, y) for (a, b), ends in reach)
     return [path("bar", drawn), path("whisker", lines)]
+
+
+def _upright_whisker(x: float, reach: tuple[float, float], y: Callable[[float], float]) -> str:
+    """Draw how far a bar may be off, with an arrow's head where the axis cuts it."""
+    low, high = map(y, reach)
+    is_cut = high < low and y(reach[1] * (1 - ROUNDED)) == high
+    head = f"M{number(x - END)} {number(high + END)}L{number(x)} {number(high)}L{number(x + END)} {number(high + END)}"
+    return f"M{number(x)} {number(low)}V{number(high)}" + head * is_cut
+
+
+def _broken(x: float) -> str:
+    """Draw two strokes across an axis near an end of it beyond which there is more."""
+    begin = min(max(x, LEFT + 3.0), WIDTH - 9.0)
+    return "".join(f"M{number(begin + at)} {FLOOR + 4}l4 -8" for at in (0, 4))
 
 
 def _top_beneath_spike(first: Shares | None, second: Shares | None) -> tuple[float, int | None]:
@@ -179,7 +196,7 @@ def bars(
 ) -> Figure:
     """Draw one lying bar a category, its label and its percentages over it; marks are lines across the bars.
 
-    Whose deviations are known has whiskers as well, with an end where the axis does not cut them; marks have them in
+    Whose deviations are known has whiskers as well, with an arrow's head where the axis cuts them; marks have them in
     the place of lines. A ``scale`` is what a line over all bars stands at, and where the axis ends. Bars at the places
     of ``pale`` are set back: of all others together, or of what is hardly known.
     """
@@ -189,7 +206,7 @@ def bars(
     most = int((places[0] - FIGURE) / LETTER)
 
     def x(share: float) -> float:
-        return WIDTH * min(max(share, 0), top) / top
+        return min((WIDTH - ROOM) * max(share, 0) / top, WIDTH)
 
     columns = list(zip(places, series, kinds, strict=True))
     parts = [words(place, NAME, each.name, "end", kind) for place, each, kind in columns if series[1:]]
@@ -203,7 +220,7 @@ def bars(
             kind = "bar rest" if index in pale else "bar"
             parts.append(box(0, line, x(shares.values[index]), THICK, kind))
         reach = [each.reach[index] for each in series if each.stddev]
-        parts += [_whisker(line + THICK / 2, one, x, top) for one in reach]
+        parts += [_whisker(line + THICK / 2, one, x) for one in reach]
         if marks and not marks.stddev:
             parts.append(path("mark", (f"M{number(x(marks.values[index]))} {number(line - 2)}v{number(THICK + 4)}",)))
         parts += [words(place, line - 5, _said(each.values[index], top), "end", kind) for place, each, kind in columns]
@@ -220,11 +237,18 @@ def _said(share: float, top: float) -> str:
     return "\N{RIGHTWARDS ARROW} " * (share > top * (1 + ROUNDED)) + percent(share)
 
 
-def _whisker(y: float, reach: tuple[float, float], x: Callable[[float], float], top: float) -> Markup:
-    """Draw how far a share may be off, with an end where the axis does not cut it."""
+def _whisker(y: float, reach: tuple[float, float], x: Callable[[float], float]) -> Markup:
+    """Draw how far a share may be off, with an end, or an arrow's head where the axis cuts it."""
     low, high = map(x, reach)
-    ends = [f"M{number(x(one))} {number(y - END)}v{2 * END}" for one in reach if 0 <= one <= top]
-    return path("whisker", (f"M{number(low)} {number(y)}H{number(high)}", *ends))
+    left = f"M{END} {number(y - END)}L0 {number(y)}L{END} {number(y + END)}" if reach[0] < 0 else _end(low, y)
+    head = f"M{WIDTH - END} {number(y - END)}L{WIDTH} {number(y)}L{WIDTH - END} {number(y + END)}"
+    return path(
+        "whisker", (f"M{number(low)} {number(y)}H{number(high)}", left, head if high >= WIDTH else _end(high, y))
+    )
+
+
+def _end(x: float, y: float) -> str:
+    return f"M{number(x)} {number(y - END)}v{2 * END}"
 
 
 def _small(shares: Shares | None, marks: Shares | None, x: Callable[[float], float], pale: Collection[int]) -> Markup:

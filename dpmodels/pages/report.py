@@ -1,12 +1,12 @@
 """The publishable report as a page: the facts of ``report.json`` in plain words, plots and tables."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from dpmodels.accounting.events import EVENT
 from dpmodels.accounting.meaning import factor_rounded_up, in_words, right_guesses
 from dpmodels.contract.remarks import of_figures
+from dpmodels.pages.by_column import by_column
 from dpmodels.pages.drawing import Figure, meter
 from dpmodels.pages.embedded import render_embedded
 from dpmodels.pages.facts import render_facts
@@ -16,6 +16,7 @@ from dpmodels.pages.glance import (
     clipped,
     example,
     fits,
+    sentences_in_short,
     warned_columns,
     within_of,
     worst_first,
@@ -25,7 +26,7 @@ from dpmodels.pages.multiples import RATES, TABLES, multiples, pair_tables, pair
 from dpmodels.pages.page import ends, percent, render_page, short
 from dpmodels.pages.strip import FEW, strip
 from dpmodels.pages.uses import farther, uses
-from dpmodels.pages.words import MEANINGS, look_in_words, quantity_in_words
+from dpmodels.pages.words import MEANINGS, is_of_years, look_in_words, quantity_in_words
 from dpmodels.plural import counted
 
 DONE = {
@@ -62,10 +63,6 @@ DONE = {
     "dp-merf": "One noisy mean of random Fourier features was released, class by class, and a generator was "
     "trained until its own came close (DP-MERF).",
 }
-SENTENCE = re.compile(r"(?<=\.) (?=[A-Za-z0-9])")
-"""Between two sentences of a headline."""
-OF_USES = ("Use no ", "In ", "with ")
-"""How sentences of a headline begin which stand among the uses too."""
 OPEN = 0.3
 """Width of an interval from which on a score of a model says nothing."""
 NARROW = 6
@@ -97,9 +94,10 @@ def render(facts: Mapping[str, Any]) -> str:
         pair_tables=pair_tables(facts),
         rates=rate_figures(facts),
         at_once={"rates": RATES, "tables": TABLES},
-        uses=(sorted_out := uses(facts)),
+        uses=uses(facts, is_tabled=True),
+        by_column=by_column(facts),
         farther=farther(facts),
-        headline=[line for line in _sentences(facts) if not (sorted_out and line.startswith(OF_USES))],
+        headline=sentences_in_short(facts),
         warned=warned_columns(facts),
         errors=worst_first(facts["columns"]),
         numbers=numbers,
@@ -118,11 +116,6 @@ def render(facts: Mapping[str, Any]) -> str:
     )
 
 
-def _sentences(facts: Mapping[str, Any]) -> list[str]:
-    """Return the sentences and clauses of a report's headline."""
-    return SENTENCE.split(facts.get("headline", "").replace("; ", ". "))
-
-
 def _noises(planned: Mapping[str, float], released: Mapping[str, float] | None) -> list[tuple[str, ...]]:
     """Return what noise was planned, and what it became where the release decided that."""
     if released is None:
@@ -136,16 +129,16 @@ def _noises(planned: Mapping[str, float], released: Mapping[str, float] | None) 
 
 def number_row(one: Mapping[str, Any]) -> tuple[str, ...]:
     """Return a line of the table of means: two means, within what, quantile, within what, what the mean could be."""
-    means = one.get("unseen", {}).get("means", ())
+    means, years = one.get("unseen", {}).get("means", ()), is_of_years(one)
     synthetic = one["mean"].get("synthetic")  # reports of page layouts up to 6 have none
     return (
         one["name"],
-        short(one["mean"]["estimate"]),
-        "" if synthetic is None else short(synthetic),
+        short(one["mean"]["estimate"], years),
+        "" if synthetic is None else short(synthetic, years),
         _within(one, "mean"),
-        short(one["p99"]["estimate"]),
+        short(one["p99"]["estimate"], years),
         _within(one, "p99"),
-        *(ends(*means) if means else ("", "")),
+        *(ends(*means, of_years=years) if means else ("", "")),
     )
 
 

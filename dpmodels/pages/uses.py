@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpmodels.contract.remarks import FIRST_ROWS, dates_of
+from dpmodels.pages.categories import absent, joined, joined_in_rates, places_of_several
 from dpmodels.pages.glance import (
     error_of,
     likely_error,
@@ -18,7 +19,7 @@ from dpmodels.pages.glance import (
 )
 from dpmodels.pages.page import percent, percent_up
 from dpmodels.pages.rates import GIVEN, giving_away, spread_of, whole_rate, with_few, worst_rate
-from dpmodels.pages.relations import FALSE, GROUPS, KEPT, Relation, likely_relations, relations
+from dpmodels.pages.relations import FALSE, KEPT, Relation, likely_relations, relations
 from dpmodels.plural import counted
 from dpmodels.statistics.normal import NORMAL_95
 
@@ -62,7 +63,10 @@ class Uses:
 
 @dataclass(frozen=True)
 class Known:
-    """A report, what its columns and pairs are within, how they depend, and whether sentences name all of them."""
+    """A report, what its columns and pairs are within, how they depend, and whether sentences name all of them.
+
+    ``is_tabled``: a table beside the sentences says of single columns what they are within.
+    """
 
     report: Facts
     errors: Mapping[str, float]
@@ -70,6 +74,7 @@ class Known:
     relations: Mapping[tuple[int, int], Relation]
     likely: Mapping[tuple[int, int], Relation]
     names_all: bool = False
+    is_tabled: bool = False
 
     @property
     def kept(self) -> list[Relation]:
@@ -89,20 +94,27 @@ class Known:
         return listed(pairs, ALL_PAIRS if self.names_all else MOST_PAIRS)
 
 
-def uses(report: Facts) -> Uses | None:
+def uses(report: Facts, is_tabled: bool = False) -> Uses | None:
     """Sort columns and pairs of a report by what they are within; None where it states no such figure.
 
     Columns most of whose values are exactly 0 or null are judged by how often they are, and by their other values.
     """
+    if not (known := known_of(report)):
+        return None
+    known = replace(known, is_tabled=is_tabled)
+    brief, whole = (_sorted(one, worst_first(report["columns"])) for one in (known, replace(known, names_all=True)))
+    return replace(brief, whole=_abridged(brief, whole))
+
+
+def known_of(report: Facts) -> Known | None:
+    """Return what a report says of its columns and pairs; None where it states no error of a column."""
     columns = worst_first(report.get("columns", ()))
     if not columns or "drowned" in report:
         return None
     resolved = [one for one in reversed(columns) if not unresolved(one)]
     errors = {one["name"]: _error(one) for one in resolved if not is_mostly_empty(one)}
     errors = _with_derived(errors, report.get("derived", ()))
-    known = Known(report, errors, _pairs(report), relations(report), likely_relations(report))
-    brief, whole = (_sorted(one, columns) for one in (known, replace(known, names_all=True)))
-    return replace(brief, whole=_abridged(brief, whole))
+    return Known(report, errors, _pairs(report), relations(report), likely_relations(report))
 
 
 def _sorted(known: Known, columns: Sequence[Facts]) -> Uses:
@@ -139,15 +151,14 @@ def _pairs(report: Facts) -> dict[tuple[int, int], float]:
 
 
 def _columns(known: Known, above: float, most: float) -> Iterator[str]:
-    if names := [name for name, error in known.errors.items() if above < error <= most][::-1]:
+    names = [name for name, error in known.errors.items() if above < error <= most][::-1]
+    if names and not known.is_tabled:
         yield f"shares and quantiles of {known.named(names)} ({_bound(known.errors, names, above, most)})"
 
 
 def _close(known: Known) -> Iterator[str]:
-    yield from _columns(known, -1.0, CLOSE)
-    yield from _amounts(known, -1.0, CLOSE)
-    yield from _figures(known, -1.0, CLOSE)
-    kept, several = known.kept, _places_of_several(known.report)
+    yield from _of_columns(known, -1.0, CLOSE)
+    kept, several = known.kept, places_of_several(known.report)
     if near := [one for one in kept if known.within[one.columns] <= FAR and not several & {*one.columns}]:
         said = (
             f"which columns go together, and how in groups of many rows, at least {percent(KEPT)} as strong as released"
@@ -161,8 +172,7 @@ def _close(known: Known) -> Iterator[str]:
 
 
 def _with_care(known: Known) -> Iterator[str]:
-    yield from _columns(known, CLOSE, FAR)
-    yield from _amounts(known, CLOSE, FAR)
+    yield from _of_columns(known, CLOSE, FAR)
     if number := sum(CLOSE < error <= FAR for error in known.within.values()):
         yield f"two columns together in {counted(number, 'more pair')} (within {percent(FAR)})"
     yield from _rates(known, NEAR, MIDDLE)
@@ -172,7 +182,7 @@ def _with_care(known: Known) -> Iterator[str]:
         one = "which" if len(giving) == 1 else "each of which"
         settles = f"{one} settles {target} in {percent(GIVEN)} of the rows or more"
         yield f"models of {target} that see {known.named(giving)}, {settles}"
-    kept, several = known.kept, _places_of_several(known.report)
+    kept, several = known.kept, places_of_several(known.report)
     if broad := [one for one in kept if known.within[one.columns] <= FAR and several & {*one.columns}]:
         said = "relations that are kept as a whole, though not for every single category"
         yield f"{said}: {known.strongest(broad)}"
@@ -193,20 +203,32 @@ def _with_care(known: Known) -> Iterator[str]:
         has_rules = any(EVERY_ROW in one["rule"] for one in known.report.get("gate", ()))
         by = "rules of the schema have" if has_rules else "the fit has"
         yield f"shares of {known.named(moved)}, which {by} moved from what was released"
-    yield from _figures(known, CLOSE, FAR)
 
 
-def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
-    report = known.report
+def _of_columns(known: Known, above: float, most: float) -> Iterator[str]:
+    """Say which single columns, and which of their means and large quantiles, are within so much."""
+    yield from _columns(known, above, most)
+    yield from _amounts(known, above, most)
+    yield from _figures(known, above, most)
+
+
+def _lost(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
+    """Name the columns that say nothing by themselves, and those whose mean or large quantile nobody is to use."""
     lost = [one["name"] for one in columns if unresolved(one)]
     if far := [*lost, *(name for name, error in known.errors.items() if error > FAR)]:
         yield f"questions about {known.named(far)}" + " by itself" * (len(far) == 1)
     yield from _amounts(known, FAR, math.inf)
-    if _has_first_rows(known.report):
-        yield "totals, and how many rows there are: only the first rows of each user are in these"
     for figure, words in FIGURES.items():
         if avoided := [one["name"] for one in columns if figure in one.get("avoid", ()) and one["name"] not in lost]:
             yield f"{known.named(words)} of {known.named(avoided)}"
+
+
+def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
+    report = known.report
+    if not known.is_tabled:
+        yield from _lost(known, columns)
+    if has_first_rows(known.report):
+        yield "totals, and how many rows there are: only the first rows of each user are in these"
     yield from _figures(known, FAR, math.inf)
     if number := sum(error > FAR for error in known.within.values()):
         yield f"tables of two columns in {counted(number, 'pair')} (beyond {percent(FAR)})"
@@ -222,9 +244,9 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
         yield f"{hidden_in}: noise hides it, so what these rows show of it may be noise"
     if pairs_of_dates := list(filter(None, map(dates_of, report.get("cautions", ())))):
         yield f"how far apart {known.named([' and '.join(dates) for dates in pairs_of_dates])} are"
-    if joined := _joined(report):
-        but = ", but in rates of the target" if report.get("rates") and not _joined_in_rates(report) else ""
-        of = known.named(joined)
+    if several := joined(report):
+        but = ", but in rates of the target" if report.get("rates") and not joined_in_rates(report) else ""
+        of = known.named(several)
         yield f"how single categories of {of} differ in another column{but}: they are judged all together, or in groups"
     amounts = [one for one in report.get("derived", ()) if one["ordered"] and not DAY.match(one["labels"][0])]
     if amounts:
@@ -240,14 +262,14 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
 
 def _figures(known: Known, above: float, most: float) -> Iterator[str]:
     """Say of which columns means, and large quantiles, are known to be within so much of themselves."""
+    if known.is_tabled:
+        return
     words, worst, hidden = dict[tuple[str, ...], list[str]](), dict[tuple[str, ...], float](), set[str]()
     for figure in FIGURES:
-        stated = [one for one in known.report["columns"] if _is_known(one, figure)]
-        likely = {one["name"]: NORMAL_95 * relative_error(one, figure) for one in stated}
-        errors = {one["name"]: max(likely[one["name"]], _hidden(one, figure)) for one in stated}
-        hidden |= {name for name, error in errors.items() if error > likely[name]}
+        errors, may_be = errors_of(known.report, figure)
+        hidden |= may_be
         names = tuple(name for name, error in errors.items() if above < error <= most)
-        words.setdefault(names, []).extend(FIGURES[figure][: 1 if _has_first_rows(known.report) else None])
+        words.setdefault(names, []).extend(FIGURES[figure][: 1 if has_first_rows(known.report) else None])
         worst[names] = max([worst.get(names, 0.0), *(errors[name] for name in names)])
     for names in filter(None, words):
         bound = f"within {percent_up(worst[names], 10.0)}" if most < math.inf else f"beyond {percent(above)}"
@@ -255,7 +277,15 @@ def _figures(known: Known, above: float, most: float) -> Iterator[str]:
         yield f"{known.named(words[names])} of {known.named(names)} ({bound}{may_hide})"
 
 
-def _has_first_rows(report: Facts) -> bool:
+def errors_of(report: Facts, figure: str) -> tuple[dict[str, float], set[str]]:
+    """Return what means or quantiles are within, as parts of them, and of which columns noise may hide so much."""
+    stated = [one for one in report["columns"] if _is_known(one, figure)]
+    likely = {one["name"]: NORMAL_95 * relative_error(one, figure) for one in stated}
+    errors = {one["name"]: max(likely[one["name"]], _hidden(one, figure)) for one in stated}
+    return errors, {name for name, error in errors.items() if error > likely[name]}
+
+
+def has_first_rows(report: Facts) -> bool:
     """Tell whether a report is of the first rows of each user alone, so that nothing adds up to what there is."""
     return any(one.startswith(FIRST_ROWS.split("row")[0]) for one in report.get("cautions", ()))
 
@@ -281,16 +311,21 @@ def _amounts(known: Known, above: float, most: float) -> Iterator[str]:
     most. Of the other values (F - F0) / s lie up to x, which is off by |e(x) - e(0) (1 - F')| / s: by 2 e / s at most.
     Of nulls the same holds with the share of all values in the place of 1.
     """
-    mostly = [one for one in known.report["columns"] if is_mostly_empty(one)]
+    mostly = [one for one in known.report["columns"] if is_mostly_empty(one) and not known.is_tabled]
     shares = {one["name"]: likely_error(one) for one in mostly}
     if names := [name for name, error in shares.items() if above < error <= most]:
-        none = " or ".join(_states(mostly, names))
+        none = " or ".join(states_of(mostly, names))
         verb, bound = "is" if len(names) == 1 else "are", _bound(shares, names, above, most)
         yield f"how often {known.named(names)} {verb} {none} ({bound})"
-    errors = {one["name"]: 2 * rank_error(one) / max(_part(one), 1e-9) for one in mostly}
+    errors = {one["name"]: error_of_values(one) for one in mostly}
     if names := [name for name, error in errors.items() if above < error <= most]:
-        values = f"among the values that are not {' or '.join(_states(mostly, names))}"
+        values = f"among the values that are not {' or '.join(states_of(mostly, names))}"
         yield f"quantiles of {known.named(names)} {values} ({_bound(errors, names, above, most)} of these)"
+
+
+def error_of_values(column: Facts) -> float:
+    """Return what the quantiles of a column's values that are neither 0 nor null are within, of these values."""
+    return 2 * rank_error(column) / max(_part(column), 1e-9)
 
 
 def _bound(errors: Mapping[str, float], names: Sequence[str], above: float, most: float) -> str:
@@ -310,68 +345,44 @@ def _part(column: Facts) -> float:
     return float(sum(share for label, share in shares if label not in STATES))
 
 
-def _states(columns: Sequence[Facts], names: Sequence[str]) -> list[str]:
+def states_of(columns: Sequence[Facts], names: Sequence[str]) -> list[str]:
     """Name what values of some columns are that are none of an interval."""
     there = {label for one in columns if one["name"] in names for label in one["labels"]}
     return [words for label, words in zip(STATES, ("0", "null"), strict=True) if label in there]
 
 
-def _joined(report: Facts) -> list[str]:
-    """Name the columns of which several categories are judged as one group."""
-    places = _places_of_several(report) | _joined_in_rates(report)
-    return [one["name"] for place, one in enumerate(report["columns"]) if place in places]
-
-
-def _places_of_several(report: Facts) -> set[int]:
-    """Return the places of the columns of which several categories are a group where two columns are looked at."""
-    pairs = report.get("pairs") or {}
-    there = {place for first, second, *_ in pairs.get("distances", ()) for place in (first, second)}
-    many = {place for place in there if _categories(report["columns"][place]) > GROUPS}
-    tables = [two for one in pairs.get("tables", ()) for two in zip(one["columns"], one["labels"], strict=True)]
-    return many | _of_several(tables, report)
-
-
-def _joined_in_rates(report: Facts) -> set[int]:
-    """Return the places of the columns of which several categories are a group where the target has a rate in each."""
-    rates = report.get("rates") or {"columns": ()}
-    return _of_several([(one["column"], one["labels"]) for one in rates["columns"]], report)
-
-
-def _of_several(shown: Sequence[tuple[int, Sequence[Sequence[str]]]], report: Facts) -> set[int]:
-    joined = {place for place, groups in shown if any(len(labels) > 1 for labels in groups)}
-    return {place for place in joined if not report["columns"][place]["ordered"]}
-
-
-def _categories(column: Facts) -> int:
-    return 0 if column["ordered"] else sum(label != "null" for label in column["labels"])
-
-
-def _rates(known: Known, above: float, most: float) -> Iterator[str]:
-    """Say by which columns the rates of the target are within so much of what there is of its class in all.
+def parts_of_rates(known: Known) -> tuple[dict[str, float], dict[str, float]]:
+    """Return by column within what the target's rates are, as a part of what there is of its class, and as they are.
 
     A rate of 4 % within 5 points says nothing, and one of 50 % much: parts of the lesser of the rate and what is left,
     or of what the groups differ by, where that is more: 1, 14 and 24 % are told apart within 5 points.
     Where noise would hide that the target depends on a column, its rates tell no group from another: they count as far.
     """
-    report = known.report
-    rates = report.get("rates")
-    if not rates:
-        return
-    target, whole = report["columns"][rates["target"]], whole_rate(report)
+    rates, whole = known.report["rates"], whole_rate(known.report)
     part, parts, worst = min(whole, 1 - whole), dict[str, float](), dict[str, float]()
     for one in rates["columns"]:
         relation = known.relations.get((min(one["column"], rates["target"]), max(one["column"], rates["target"])))
         is_seen = relation is None or relation.is_certain or relation.columns in known.likely
         least = 0.0 if is_seen else math.nextafter(NEAR, 1)
-        name = report["columns"][one["column"]]["name"]
+        name = known.report["columns"][one["column"]]["name"]
         worst[name] = worst_rate(one)
         parts[name] = max(least, worst[name] / max(part, spread_of(one), 1e-300))
+    return parts, worst
+
+
+def _rates(known: Known, above: float, most: float) -> Iterator[str]:
+    """Say by which columns the rates of the target are within so much of what there is of its class in all."""
+    if known.is_tabled or not known.report.get("rates"):
+        return
+    parts, worst = parts_of_rates(known)
+    report, whole = known.report, whole_rate(known.report)
+    target, part = report["columns"][report["rates"]["target"]], min(whole, 1 - whole)
     if names := [name for name in sorted(parts, key=parts.__getitem__) if above < parts[name] <= most]:
         bound = f"within {percent_up(max(map(worst.__getitem__, names)))[:-1].strip()} points"
         if most == math.inf:
             points = percent_up(part)[:-1].strip()
             bound = f"off by {points} points or more, as much as the rate {'is' if whole <= 0.5 else 'lacks'}"
-        said = f"rates of {target['name']} = {rates['class']}, {percent(whole)} of all"
+        said = f"rates of {target['name']} = {report['rates']['class']}, {percent(whole)} of all"
         yield f"{said}, by {known.named(names)} ({bound})"
 
 
@@ -379,14 +390,6 @@ def farther(report: Facts, least: float = 0.005) -> list[str]:
     """Name the columns that are farther from the release than twice what its noise is from the real rows."""
     measured = [one for one in report.get("columns", ()) if "released" in one and not unresolved(one)]
     return [one["name"] for one in measured if one["distance_to_release"] > max(2 * one["expected_distance"], least)]
-
-
-def absent(column: Facts) -> list[str]:
-    """Name the categories of a column that no synthetic row has."""
-    if column["ordered"]:
-        return []
-    shares = zip(column["labels"], column["synthetic"], strict=True)
-    return [label for label, share in shares if share == 0 and label != "null"]
 
 
 def listed(names: Sequence[str], most: int = MOST_NAMED) -> str:

@@ -1,6 +1,8 @@
 """Plain words for what methods call things, and what the words of a report mean; names in files stay as they are."""
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 LOOKS = {
     "zoom": "rough counts of single columns, round",
@@ -32,6 +34,17 @@ MEANINGS = {
     "fit": "How closely the synthetic rows follow what was released. How closely that follows the real rows is a "
     "matter of the noise.",
 }
+
+YEARS = re.compile(r"[12]\d{3}( to [12]\d{3})?")
+"""Whole numbers that may be years, from 1000 to 2999."""
+STATES = ("exactly 0", "null")
+"""Labels of what is no interval of values."""
+
+
+def is_of_years(column: Mapping[str, Any]) -> bool:
+    """Tell whether all values of a report's column may be years, of which nobody marks the thousands."""
+    labels = [one for one in column.get("labels", ()) if one not in STATES]
+    return bool(labels and column.get("ordered") and all(map(YEARS.fullmatch, labels)))
 
 
 def look_in_words(name: str, numbered: bool = True) -> str:

@@ -16,6 +16,7 @@ from dpmodels.methods.parts.marginals import Marginal
 from dpmodels.pages.page import ends, percent, short
 from dpmodels.releases.contract import Contract
 from dpmodels.releases.discoveries import discovered_keys
+from dpmodels.report.axis import is_year
 from dpmodels.report.bins import written
 from dpmodels.report.largest import MOST_ASSUMED, NARROWER, ZEROS_APART, crowd_of, warning
 from dpmodels.statistics.normal import NORMAL_95
@@ -129,9 +130,10 @@ def doubt(column: Modelled, errors: Facts) -> Doubt | None:
     if not errors:
         return Doubt(FIGURES, LOST_VALUES)
     mean, unseen = errors["mean"], errors.get("unseen", {})
-    stated, quantile = short(mean["estimate"]), _open_quantile(unseen)
+    years = is_year(column)
+    stated, quantile = short(mean["estimate"], years), _open_quantile(unseen, years)
     if unseen.get("open"):
-        (low, high), error = ends(*unseen["means"]), short(mean["expected_error_if_thinning_out"])
+        (low, high), error = ends(*unseen["means"], of_years=years), short(mean["expected_error_if_thinning_out"])
         return Doubt(
             FIGURES if quantile else FIGURES[:2],
             OPEN.format(figures=UNUSABLE[bool(quantile)], low=low, high=high, mean=stated, error=error),
@@ -142,17 +144,17 @@ def doubt(column: Modelled, errors: Facts) -> Doubt | None:
             return Doubt(FIGURES, f"{sentence} {ALSO}{quantile}")
         return Doubt(FIGURES[:2], sentence)
     if unseen.get("far"):
-        (low, high), within = ends(*unseen["means"]), short(NORMAL_95 * mean["expected_error"])
+        (low, high), within = ends(*unseen["means"], of_years=years), short(NORMAL_95 * mean["expected_error"])
         sentence = FAR_AWAY.format(mean=stated, within=within, low=low, high=high)
         return Doubt(FIGURES[2:], f"{sentence} {ALSO}{quantile}") if quantile else Doubt((), sentence)
     return Doubt(FIGURES[2:], quantile) if quantile else None
 
 
-def _open_quantile(unseen: Facts) -> str | None:
+def _open_quantile(unseen: Facts, years: bool) -> str | None:
     """Say between what the 99 % quantile lies, where it is not known."""
     if not unseen.get("quantile"):
         return None
-    low, high = map(short, unseen["quantiles"])
+    low, high = (short(one, years) for one in unseen["quantiles"])
     return OPEN_QUANTILE.format(low=low, high=high)
 
 

@@ -127,6 +127,19 @@ def test_a_folded_section_is_open_where_a_link_leads_to_it(browser, pages):
     assert browser.run(seen) is True
 
 
+def test_large_drawings_are_there_on_a_wide_screen_and_on_a_phone_where_somebody_follows_a_small_one(browser, pages):
+    seen = "return document.querySelector('#column-0 text').checkVisibility({contentVisibilityAuto: true})"
+    browser.open(pages["table"], DESKTOP)
+    assert browser.run(seen) is True
+    browser.open(pages["table"], PHONE)
+    assert browser.run(seen) is False
+    lines = browser.run("""return [...document.querySelectorAll('.judged tr')].map(
+      each => [...each.children].every(cell => cell.getBoundingClientRect().right <= innerWidth))""")
+    assert len(lines) > PLOTS["table"] / 2 and all(lines)
+    browser.run("document.querySelector('.strip a[href=\"#column-0\"]').click()")
+    assert browser.run(seen) is True
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("name", NAMES)
 def test_axe_finds_no_serious_violation(browser, pages, axe, name, dark):

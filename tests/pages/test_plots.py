@@ -22,7 +22,7 @@ from dpmodels.pages.multiples import (
     pairs_figure,
     rate_figures,
 )
-from dpmodels.pages.plots import FLOOR, LEFT, WIDTH, Shares, bars
+from dpmodels.pages.plots import FLOOR, LEFT, ROOM, WIDTH, Shares, bars
 from dpmodels.report.axis import axis_of
 from dpmodels.report.bins import Bins
 from dpmodels.report.report import column_facts
@@ -81,7 +81,8 @@ def test_a_value_that_half_of_the_rows_have_stands_out_and_is_cut_with_its_share
 def test_bounds_that_are_far_too_wide_do_not_hide_the_rows() -> None:
     figure = drawn("{type: integer, min: 0, max: 1000000}", [0, 10, 20, 30, 1_000_000], [0.3, 0.4, 0.298, 0.002])
     assert (bars_of(figure).T[2] > 20).sum() == 3
-    assert "to 1,000,000: under 0.2\N{NO-BREAK SPACE}% \N{RIGHTWARDS ARROW}" in figure.svg
+    assert "under 0.2\N{NO-BREAK SPACE}% from 30 to 1,000,000 \N{RIGHTWARDS ARROW}" in figure.svg
+    assert re.search(r'class="axis" d="M\d+ 116l4 -8M\d+ 116l4 -8"', figure.svg)  # two strokes across its end
     assert max(float(words) for *_, words in labels_of(figure)) == 20
 
 
@@ -133,18 +134,22 @@ def test_released_counts_have_whiskers_of_their_noise_from_a_floor_of_zero(order
         (first, floor), (second, _) = middles
         assert places == [first, pytest.approx(floor - (floor - 10) * 5 / 7, abs=0.1), 10, second, floor, floor]
     else:
-        begin = pytest.approx(WIDTH * 5 / 7, abs=0.1)  # what is below zero is cut there, and has no end
-        assert places == [begin, 39, WIDTH, begin, 36, WIDTH, 36, 0, 70, 0]
+        begin, end = pytest.approx((WIDTH - ROOM) * 5 / 7, abs=0.1), WIDTH - ROOM
+        first, second = ends  # what is below zero is cut there, and has an arrow's head
+        assert places[:7] == [begin, 39, end, begin, 36, end, 36] and "L" not in first
+        assert second == "M0 70H0M3 67L0 70L3 73M0 67v6"
 
 
 def test_bars_of_a_common_scale_are_cut_where_it_ends_and_have_a_line_over_all() -> None:
     shares = Shares("released", [0.2, 0.6], [0.01, 0.01])
     figure = bars("x", "", ["a", "b"], shares, Shares("synthetic", [0.1, 0.7]), (0.1, 0.4))
     svg = str(figure.svg)
+    scale = (WIDTH - ROOM) / 0.4
     ends = [float(place) for place in re.findall(r"M([\d.]+) [\d.]+v6", svg)]
-    assert ends == [pytest.approx(WIDTH * share / 0.4, abs=0.1) for share in (0.18, 0.22)]  # none of b
-    assert len(re.findall(rf"M{WIDTH / 4:g} [\d.]+v", *re.findall(r'class="axis" d="([^"]+)"', svg))) == 2
-    assert re.findall(r'class="mark" d="M([\d.]+)', svg) == [str(WIDTH // 4), str(WIDTH)]
+    assert ends[:2] == [pytest.approx(scale * share, abs=0.1) for share in (0.18, 0.22)]
+    assert re.findall(rf"M{WIDTH - 3} [\d.]+L{WIDTH} [\d.]+L", svg)  # that of b goes on, under an arrow's head
+    assert len(re.findall(rf"M{scale / 10:.1f} [\d.]+v", *re.findall(r'class="axis" d="([^"]+)"', svg))) == 2
+    assert re.findall(r'class="mark" d="M([\d.]+)', svg) == [f"{scale / 10:.1f}", str(WIDTH)]
     assert re.findall(r">([\d.]+)(?:\N{NO-BREAK SPACE}%)?</text>", svg)[-5:] == ["0", "10", "20", "30", "40"]
 
 
@@ -175,7 +180,8 @@ def test_bars_have_the_whole_width_of_a_drawing_and_each_category_a_line_of_its_
         labels = [f"c{one}" for one in range(n)]
         drawing = str(bars("x", "", labels, Shares("released", [1 / n] * n), Shares("synthetic", [1 / n] * n)).svg)
         heights.append(float(re.findall(r'viewBox="0 0 320 ([\d.]+)"', drawing)[0]))
-        assert drawing.count('class="bar" x="0" y') == drawing.count(f'width="{WIDTH}" height="10"') / 2 == n
+        assert drawing.count('class="bar" x="0" y') == drawing.count(f'width="{WIDTH - ROOM:g}" height="10"') == n
+        assert drawing.count('class="track" x="0" y') == drawing.count(f'width="{WIDTH}" height="10"') == n
     assert heights[1] - heights[0] == (heights[2] - heights[1]) / 10 == 31
 
 
@@ -238,8 +244,8 @@ def test_the_numbers_of_a_column_have_every_category_also_those_that_are_not_dra
     together = {"released": 23 / 30, "deviation": 0.01 * 23**0.5}
     (whisker,) = re.findall(r'class="whisker" d="M([\d.]+) [\d.]+H([\d.]+)', str(figure.svg))[-1:]
     top = together["released"] + 2 * together["deviation"]
-    assert float(whisker[1]) == WIDTH and float(whisker[0]) == pytest.approx(
-        WIDTH * (together["released"] - 2 * together["deviation"]) / top, abs=0.1
+    assert float(whisker[1]) == WIDTH - ROOM and float(whisker[0]) == pytest.approx(
+        (WIDTH - ROOM) * (together["released"] - 2 * together["deviation"]) / top, abs=0.1
     )
 
 
@@ -257,8 +263,10 @@ def tailed(released: list[float]) -> Any:
 
 def test_what_an_axis_leaves_out_is_said_at_its_edges_with_the_noise_that_may_hide_rows_there() -> None:
     figure = tailed([0.05, 0.0, 0.3, 0.5, 0.2, 0.0, -0.5])
-    assert "from 0.5: under 7.9\N{NO-BREAK SPACE}%" in figure.svg  # 5 % and twice the noise of two ranges
-    assert "to 7,000: under 2\N{NO-BREAK SPACE}%" in figure.svg  # less than nothing is nothing, with its noise
+    assert "under 7.9\N{NO-BREAK SPACE}% from 0.5 to 2,000" in figure.svg  # 5 % and twice the noise of two ranges
+    assert (
+        "under 2\N{NO-BREAK SPACE}% from 6,000 to 7,000" in figure.svg
+    )  # less than nothing is nothing, with its noise
 
 
 def test_an_axis_reaches_to_a_released_share_that_stands_out_of_its_noise_though_no_synthetic_row_is_there() -> None:

@@ -6,20 +6,13 @@ from typing import Any
 import numpy as np
 
 from dpmodels.contract.remarks import FIRST_ROWS
+from dpmodels.pages.categories import absent
 from dpmodels.pages.rates import counting, giving_away, worst_rate
 from dpmodels.pages.relations import chance_of_rates, likely_relations, most_by_noise, relations
-from dpmodels.pages.uses import absent, farther, uses
+from dpmodels.pages.uses import farther, uses
 from dpmodels.statistics.dependence import dependence
 from tests.kit.every_kind import make
-
-
-def column(name: str, within: float, **more: Any) -> dict[str, Any]:
-    facts = {"name": name, "ordered": False, "labels": ["a", "b"], "synthetic": [0.5, 0.5], "released": [0.5, 0.5]}
-    return {**facts, "shares_within": within, "expected_distance": 0.01, "distance_to_release": 0.01, **more}
-
-
-def report(*columns: dict[str, Any], **pairs: Any) -> dict[str, Any]:
-    return {"columns": list(columns), "pairs": {"distances": [], **pairs}, "released_records": 10_000}
+from tests.kit.judged import column, report
 
 
 def said(lines: tuple[str, ...]) -> str:

@@ -1,0 +1,127 @@
+"""What each column of a report may be used for, a line each: by itself, as a mean, and with the target."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dpmodels.pages.glance import likely_error, unresolved
+from dpmodels.pages.page import percent_up
+from dpmodels.pages.uses import (
+    CLOSE,
+    FAR,
+    FIGURES,
+    NEAR,
+    Known,
+    error_of_values,
+    errors_of,
+    has_first_rows,
+    is_mostly_empty,
+    known_of,
+    parts_of_rates,
+    states_of,
+)
+
+Facts = Mapping[str, Any]
+GOOD, CARE, BAD = "good", "care", "bad"
+MOST_RELATIVE = 10.0
+"""Times a mean or a quantile beyond which no number is written of what it is within."""
+OPEN, UNKNOWN = "open", "unknown"
+"""What is written of a figure that noise leaves open, and of one of which no error can be derived."""
+ALONE = ("by itself", "of all rows")
+AT_ONCE, FEW = 16, 4
+"""Columns that are seen at once; and so few more, that they are too."""
+MOST = 1000
+"""Columns of a table that have a line."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Within what a figure is, in words, and whether it is good, to be used with care, or bad."""
+
+    kind: str
+    words: str
+
+
+Cell = tuple[Judgement, ...]
+Cells = Mapping[str, Cell]
+
+
+@dataclass(frozen=True)
+class ByColumn:
+    """A table of judgements: what is judged and in what unit, a line for each column, and how many are seen at once."""
+
+    kinds: tuple[tuple[str, str], ...]
+    lines: tuple[tuple[str, tuple[Cell, ...]], ...]
+    at_once: int
+
+
+def by_column(report: Facts) -> ByColumn | None:
+    """Judge each column by what its report states; None where it states no error of one.
+
+    Of a column without a figure of a kind the cell is empty. A kind that no column has is left out.
+    """
+    known = known_of(report)
+    if known is None:
+        return None
+    kinds = {ALONE: _alone(known), **_figures(known), (f"rate of {_of_rates(report)}", "in points"): _rates(known)}
+    kinds = {title: cells for title, cells in kinds.items() if cells}
+    columns = [*report["columns"], *report.get("derived", ())][:MOST]
+    lines = tuple((one["name"], tuple(cells.get(one["name"], ()) for cells in kinds.values())) for one in columns)
+    return ByColumn((*kinds,), lines, AT_ONCE if len(lines) > AT_ONCE + FEW else len(lines))
+
+
+def _of_rates(report: Facts) -> str:
+    """Name the target and its class whose rates a report states; empty where it states none."""
+    rates = report.get("rates")
+    return f"{report['columns'][rates['target']]['name']} = {rates['class']}" if rates else ""
+
+
+def _judged(error: float, words: str, close: float = CLOSE, far: float = FAR) -> Judgement:
+    return Judgement(GOOD if error <= close else CARE if error <= far else BAD, words)
+
+
+def _alone(known: Known) -> Cells:
+    """Judge shares and quantiles."""
+    cells = {one["name"]: _of_column(known, one) for one in known.report["columns"]}
+    for one in known.report.get("derived", ()):
+        error = known.errors.get(one["name"])
+        cells[one["name"]] = (Judgement(CARE, UNKNOWN) if error is None else _judged(error, percent_up(error)),)
+    return cells
+
+
+def _of_column(known: Known, column: Facts) -> Cell:
+    """Judge a column; one that is mostly empty by how often it is, and by its other values."""
+    if "released" not in column or unresolved(column):
+        return (Judgement(BAD, "not resolved" if "released" in column else UNKNOWN),)
+    if not is_mostly_empty(column):
+        error = known.errors[column["name"]]
+        return (_judged(error, percent_up(error)),)
+    share, values = likely_error(column), error_of_values(column)
+    empty = " or ".join(states_of([column], [column["name"]]))
+    return _judged(share, f"{percent_up(share)} for {empty}"), _judged(values, f"{percent_up(values)} of others")
+
+
+def _figures(known: Known) -> dict[tuple[str, str], Cells]:
+    """Judge means and large quantiles, each as a part of itself; those that noise leaves open are bad."""
+    kinds = dict[tuple[str, str], Cells]()
+    for figure, words in FIGURES.items():
+        errors, _ = errors_of(known.report, figure)
+        stated = [one["name"] for one in known.report["columns"] if figure in one]
+        kinds[words[0] if has_first_rows(known.report) else ", ".join(words), "of itself"] = {
+            name: (_of_figure(errors.get(name, math.inf)),) for name in stated
+        }
+    return kinds
+
+
+def _of_figure(error: float) -> Judgement:
+    return _judged(error, percent_up(error, MOST_RELATIVE) if error <= MOST_RELATIVE else OPEN)
+
+
+def _rates(known: Known) -> Cells:
+    """Judge the rates of the target by each column, in points."""
+    if not known.report.get("rates"):
+        return {}
+    parts, worst = parts_of_rates(known)
+    points = {name: percent_up(error)[:-1].strip() for name, error in worst.items()}
+    return {name: (_judged(part, points[name], NEAR, 1.0),) for name, part in parts.items()}

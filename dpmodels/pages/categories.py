@@ -1,0 +1,46 @@
+"""What a report says of categories: of which columns several are judged as one group, and which no row has."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dpmodels.pages.relations import GROUPS
+
+Facts = Mapping[str, Any]
+
+
+def joined(report: Facts) -> list[str]:
+    """Name the columns of which several categories are judged as one group."""
+    places = places_of_several(report) | joined_in_rates(report)
+    return [one["name"] for place, one in enumerate(report["columns"]) if place in places]
+
+
+def places_of_several(report: Facts) -> set[int]:
+    """Return the places of the columns of which several categories are a group where two columns are looked at."""
+    pairs = report.get("pairs") or {}
+    there = {place for first, second, *_ in pairs.get("distances", ()) for place in (first, second)}
+    many = {place for place in there if _categories(report["columns"][place]) > GROUPS}
+    tables = [two for one in pairs.get("tables", ()) for two in zip(one["columns"], one["labels"], strict=True)]
+    return many | _of_several(tables, report)
+
+
+def joined_in_rates(report: Facts) -> set[int]:
+    """Return the places of the columns of which several categories are a group where the target has a rate in each."""
+    rates = report.get("rates") or {"columns": ()}
+    return _of_several([(one["column"], one["labels"]) for one in rates["columns"]], report)
+
+
+def _of_several(shown: Sequence[tuple[int, Sequence[Sequence[str]]]], report: Facts) -> set[int]:
+    joined = {place for place, groups in shown if any(len(labels) > 1 for labels in groups)}
+    return {place for place in joined if not report["columns"][place]["ordered"]}
+
+
+def _categories(column: Facts) -> int:
+    return 0 if column["ordered"] else sum(label != "null" for label in column["labels"])
+
+
+def absent(column: Facts) -> list[str]:
+    """Name the categories of a column that no synthetic row has."""
+    if column["ordered"]:
+        return []
+    shares = zip(column["labels"], column["synthetic"], strict=True)
+    return [label for label, share in shares if share == 0 and label != "null"]

@@ -1,0 +1,93 @@
+"""The table of what each column may be used for says what the sentences say, and a page what a terminal says."""
+
+from typing import Any
+
+import pytest
+
+from dpmodels.contract.remarks import FIRST_ROWS
+from dpmodels.pages.by_column import AT_ONCE, ByColumn, by_column
+from dpmodels.pages.glance import IN_SHORT, glance, sentences_in_short
+from dpmodels.pages.uses import uses
+from dpmodels.pages.words import is_of_years
+from tests.kit.judged import column, report
+
+
+def cells(table: ByColumn | None, name: str) -> list[list[tuple[str, str]]]:
+    assert table is not None
+    of_column = dict(table.lines)[name]
+    return [[(one.kind, one.words.replace("\N{NO-BREAK SPACE}", " ")) for one in cell] for cell in of_column]
+
+
+def test_each_column_is_judged_by_itself_as_the_sentences_judge_it() -> None:
+    columns = column("near", 0.03), column("far", 0.1), column("lost", 0.3), column("warned", 0.01, warning="w")
+    facts = report(*columns)
+    table, sentences = by_column(facts), uses(facts, is_tabled=True)
+    assert [cells(table, name)[0] for name in ("near", "far", "lost", "warned")] == [
+        [("good", "3 %")],
+        [("care", "10 %")],
+        [("bad", "30 %")],
+        [("bad", "not resolved")],
+    ]
+    assert sentences is not None and not any("near" in line for line in (*sentences.good, *sentences.never))
+
+
+def test_a_column_that_is_mostly_empty_has_two_figures_and_one_without_counts_none() -> None:
+    amounts: dict[str, Any] = {"ordered": True, "labels": ["1 to 9", "exactly 0"], "synthetic": [0.2, 0.8]}
+    bill = column("bill", 0.01, released=[0.2, 0.8], quantiles_within=0.02, **amounts)
+    bare = column("bare", 0.01)
+    del bare["released"]
+    table = by_column(report(bill, bare))
+    assert cells(table, "bill") == [[("good", "1 % for 0"), ("care", "20 % of others")]]
+    assert cells(table, "bare") == [[("bad", "unknown")]]
+
+
+def test_means_are_judged_as_parts_of_themselves_and_rates_in_points() -> None:
+    figure = {"estimate": 100.0, "expected_error": 5.0, "synthetic": 100.0}
+    number: dict[str, Any] = {"ordered": True, "labels": ["1 to 9", "10 to 99"], "quantiles_within": 0.01}
+    wage = column("wage", 0.01, mean=figure, p99=figure, **number)
+    doubted = column("doubted", 0.01, mean=figure, p99=figure, avoid=["mean"], **number)
+    groups = {"released": [0.5] * 2, "synthetic": [0.5] * 2, "stddev": [0.01] * 2, "share": [0.5] * 2}
+    one = {"column": 0, "labels": [["a"], ["b"]], "within": [0.02, 0.03], **groups}
+    facts = report(wage, doubted, column("sick", 0.01)) | {"rates": {"target": 2, "class": "a", "columns": [one]}}
+    table = by_column(facts)
+    assert table is not None and [kind for kind, _ in table.kinds] == [
+        "by itself",
+        "means, totals",
+        "99 % quantiles",
+        "rate of sick = a",
+    ]
+    assert cells(table, "wage")[1:] == [[("care", "9.8 %")], [("care", "9.8 %")], [("good", "3")]]
+    assert cells(table, "doubted")[1] == [("bad", "open")] and cells(table, "sick")[1] == []
+    first = by_column({**facts, "cautions": [FIRST_ROWS]})
+    assert first is not None and first.kinds[1][0] == "means"
+
+
+def test_many_columns_are_seen_in_part() -> None:
+    table = by_column(report(*(column(f"c{n}", 0.01) for n in range(40))))
+    assert table is not None and table.at_once == AT_ONCE and len(table.lines) == 40
+    few = by_column(report(*(column(f"c{n}", 0.01) for n in range(AT_ONCE + 2))))
+    assert few is not None and few.at_once == AT_ONCE + 2 and by_column({"columns": []}) is None
+
+
+def test_a_page_has_every_clause_of_what_a_terminal_says_in_short() -> None:
+    headline = (
+        "Shares within 1 %; pairs within 5 %. In 2 of 3 pairs it shows; with sick in 1 of 2. Use no means of fee."
+    )
+    facts = {"headline": headline, "privacy": {"spent_epsilon": 1, "delta": 1e-5, "unit": "record"}}
+    assert glance(facts)[IN_SHORT] == headline
+    said = sentences_in_short(facts)
+    assert said == [
+        "Shares within 1 %.",
+        "pairs within 5 %.",
+        "In 2 of 3 pairs it shows; with sick in 1 of 2.",
+        "Use no means of fee.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("labels", "is_year"),
+    [(["1930 to 1943", "1944", "null"], True), (["900 to 1999"], False), (["1000.50 to 1900.00"], False), ([], False)],
+)
+def test_values_may_be_years_from_1000_to_2999(labels: list[str], is_year: bool) -> None:
+    assert is_of_years({"ordered": True, "labels": labels}) is is_year
+    assert not is_of_years({"ordered": False, "labels": labels})
