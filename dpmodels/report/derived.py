@@ -27,7 +27,7 @@ from dpmodels.contract.derivation.reach import reach
 from dpmodels.contract.formula import is_whole, moment_of
 from dpmodels.generators.ends import steps_at
 from dpmodels.pages.glance import likely_error, likely_of_pair, rank_error, unresolved
-from dpmodels.report.axis import FEW, axis_of
+from dpmodels.report.axis import FEW, LARGE, LEAST_PART, LONG_TAIL, axis_of
 from dpmodels.report.bins import MOST, Bins
 from dpmodels.report.pair import Pair
 from dpmodels.report.within import DIGITS
@@ -213,10 +213,16 @@ def _shown(column: Derived, columns: Mapping[str, Any], values: pa.Array, weight
 
 
 def _cut(column: Interval, steps: Whole) -> Interval:
-    """Cut a column into cells of equal width, but for what few rows have at either end. Shapes: steps [B]."""
+    """Cut a column into cells of equal width, but for what few rows have at either end. Shapes: steps [B].
+
+    Those of amounts with a long tail grow with their values, since their axis is logarithmic.
+    """
     last = int(column.edges[-1])
-    first, end = np.quantile(steps, [FEW, 1 - FEW], method="nearest")
-    inner = np.rint(np.linspace(first, min(end + 1, last), MOST - 1))
+    first, median, large, end = np.quantile(steps, [FEW, 0.5, LARGE, 1 - FEW], method="nearest")
+    inner = np.linspace(first, min(end + 1, last), MOST - 1)
+    if isinstance(column, Number) and column.low >= 0 and large > LONG_TAIL * median > 0:
+        inner = np.geomspace(np.quantile(steps[steps > 0], LEAST_PART), min(end + 1, last), MOST - 1)
+    inner = np.rint(inner)
     return column.cut(np.unique([0.0, *inner, last]).astype(np.int64))
 
 

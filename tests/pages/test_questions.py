@@ -16,7 +16,7 @@ from dpmodels.pages.card_words import cut
 from flows.demo import STATEMENT
 from tests.hand_off.make_golden import GOLDEN, SHAPES
 
-NEWEST = "LAYOUT-17"
+NEWEST = "LAYOUT-18"
 EVERY = [GOLDEN / NEWEST / name for name in SHAPES[NEWEST]]
 MADE_EARLIER = [GOLDEN / "FORMAT-5" / name for name in ("card", "card-elsewhere", "card-embedded", "card-federation")]
 
