@@ -7,6 +7,7 @@ from typing import Any
 
 from dpmodels.pages.glance import likely_error, unresolved
 from dpmodels.pages.page import percent_up
+from dpmodels.pages.rates import with_few
 from dpmodels.pages.uses import (
     CLOSE,
     FAR,
@@ -29,6 +30,8 @@ MOST_RELATIVE = 10.0
 OPEN, UNKNOWN = "open", "unknown"
 """What is written of a figure that noise leaves open, and of one of which no error can be derived."""
 ALONE = ("by itself", "of all rows")
+HIDDEN = ", hidden by noise"
+"""What is written behind rates by a column on which noise hides that the target depends."""
 AT_ONCE, FEW = 16, 4
 """Columns that are seen at once; and so few more, that they are too."""
 MOST = 1000
@@ -64,7 +67,8 @@ def by_column(report: Facts) -> ByColumn | None:
     known = known_of(report)
     if known is None:
         return None
-    kinds = {ALONE: _alone(known), **_figures(known), (f"rate of {_of_rates(report)}", "in points"): _rates(known)}
+    unit = "in points, pale groups left out" if with_few(report) else "in points"
+    kinds = {ALONE: _alone(known), **_figures(known), (f"rate of {_of_rates(report)}", unit): _rates(known)}
     kinds = {title: cells for title, cells in kinds.items() if cells}
     columns = [*report["columns"], *report.get("derived", ())][:MOST]
     lines = tuple((one["name"], tuple(cells.get(one["name"], ()) for cells in kinds.values())) for one in columns)
@@ -119,9 +123,9 @@ def _of_figure(error: float) -> Judgement:
 
 
 def _rates(known: Known) -> Cells:
-    """Judge the rates of the target by each column, in points."""
+    """Judge the rates of the target by each column, in points, and say where noise hides that they differ."""
     if not known.report.get("rates"):
         return {}
-    parts, worst = parts_of_rates(known)
-    points = {name: percent_up(error)[:-1].strip() for name, error in worst.items()}
+    parts, worst, hidden = parts_of_rates(known)
+    points = {name: percent_up(error)[:-1].strip() + HIDDEN * (name in hidden) for name, error in worst.items()}
     return {name: (_judged(part, points[name], NEAR, 1.0),) for name, part in parts.items()}

@@ -351,30 +351,33 @@ def states_of(columns: Sequence[Facts], names: Sequence[str]) -> list[str]:
     return [words for label, words in zip(STATES, ("0", "null"), strict=True) if label in there]
 
 
-def parts_of_rates(known: Known) -> tuple[dict[str, float], dict[str, float]]:
+def parts_of_rates(known: Known) -> tuple[dict[str, float], dict[str, float], set[str]]:
     """Return by column within what the target's rates are, as a part of what there is of its class, and as they are.
+
+    Last come the columns of which noise would hide that the target depends on them.
 
     A rate of 4 % within 5 points says nothing, and one of 50 % much: parts of the lesser of the rate and what is left,
     or of what the groups differ by, where that is more: 1, 14 and 24 % are told apart within 5 points.
     Where noise would hide that the target depends on a column, its rates tell no group from another: they count as far.
     """
     rates, whole = known.report["rates"], whole_rate(known.report)
-    part, parts, worst = min(whole, 1 - whole), dict[str, float](), dict[str, float]()
+    part, parts, worst, hidden = min(whole, 1 - whole), dict[str, float](), dict[str, float](), set[str]()
     for one in rates["columns"]:
         relation = known.relations.get((min(one["column"], rates["target"]), max(one["column"], rates["target"])))
         is_seen = relation is None or relation.is_certain or relation.columns in known.likely
-        least = 0.0 if is_seen else math.nextafter(NEAR, 1)
         name = known.report["columns"][one["column"]]["name"]
+        hidden |= set() if is_seen else {name}
         worst[name] = worst_rate(one)
+        least = 0.0 if is_seen else math.nextafter(NEAR, 1)
         parts[name] = max(least, worst[name] / max(part, spread_of(one), 1e-300))
-    return parts, worst
+    return parts, worst, hidden
 
 
 def _rates(known: Known, above: float, most: float) -> Iterator[str]:
     """Say by which columns the rates of the target are within so much of what there is of its class in all."""
     if known.is_tabled or not known.report.get("rates"):
         return
-    parts, worst = parts_of_rates(known)
+    parts, worst, _ = parts_of_rates(known)
     report, whole = known.report, whole_rate(known.report)
     target, part = report["columns"][report["rates"]["target"]], min(whole, 1 - whole)
     if names := [name for name in sorted(parts, key=parts.__getitem__) if above < parts[name] <= most]:

@@ -1,5 +1,7 @@
 """The table of what each column may be used for says what the sentences say, and a page what a terminal says."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,9 +9,12 @@ import pytest
 from dpmodels.contract.remarks import FIRST_ROWS
 from dpmodels.pages.by_column import AT_ONCE, ByColumn, by_column
 from dpmodels.pages.glance import IN_SHORT, glance, sentences_in_short
+from dpmodels.pages.relations import likely_relations, relations
 from dpmodels.pages.uses import uses
 from dpmodels.pages.words import is_of_years
 from tests.kit.judged import column, report
+
+ROOT = Path(__file__).parents[2]
 
 
 def cells(table: ByColumn | None, name: str) -> list[list[tuple[str, str]]]:
@@ -91,3 +96,20 @@ def test_a_page_has_every_clause_of_what_a_terminal_says_in_short() -> None:
 def test_values_may_be_years_from_1000_to_2999(labels: list[str], is_year: bool) -> None:
     assert is_of_years({"ordered": True, "labels": labels}) is is_year
     assert not is_of_years({"ordered": False, "labels": labels})
+
+
+def likely_with(facts: dict[str, Any], target: int) -> set[str]:
+    pairs = likely_relations(facts)
+    return {facts["columns"][place]["name"] for pair in pairs if target in pair for place in pair}
+
+
+def test_rates_by_a_column_say_where_noise_hides_that_they_differ() -> None:
+    facts = json.loads((ROOT / "docs" / "example" / "report.json").read_text())
+    table = by_column(facts)
+    assert table is not None and table.kinds[-1] == ("rate of married = true", "in points, pale groups left out")
+    hidden = {name for name, line in table.lines if line[-1] and line[-1][0].words.endswith(", hidden by noise")}
+    names, target = [one["name"] for one in facts["columns"]], facts["rates"]["target"]
+    seen = {
+        names[place] for pair, one in relations(facts).items() if one.is_certain and target in pair for place in pair
+    }
+    assert hidden == {*names} - seen - {*likely_with(facts, target)} and 0 < len(hidden) < len(names) - 1
