@@ -14,6 +14,7 @@ from dpmodels.pages.uses import (
     FIGURES,
     NEAR,
     Known,
+    PartOff,
     error_of_values,
     errors_of,
     has_first_rows,
@@ -29,6 +30,7 @@ MOST_RELATIVE = 10.0
 """Times a mean or a quantile beyond which no number is written of what it is within."""
 OPEN, UNKNOWN = "open", "unknown"
 """What is written of a figure that noise leaves open, and of one of which no error can be derived."""
+UNSTATED = PartOff(math.inf, math.inf)
 ALONE = ("by itself", "of all rows")
 HIDDEN = ", hidden by noise"
 """What is written behind rates by a column on which noise hides that the target depends."""
@@ -110,16 +112,21 @@ def _figures(known: Known) -> dict[tuple[str, str], Cells]:
     """Judge means and large quantiles, each as a part of itself; those that noise leaves open are bad."""
     kinds = dict[tuple[str, str], Cells]()
     for figure, words in FIGURES.items():
-        errors, _ = errors_of(known.report, figure)
+        errors = errors_of(known.report, figure)
         stated = [one["name"] for one in known.report["columns"] if figure in one]
         kinds[words[0] if has_first_rows(known.report) else ", ".join(words), "of itself"] = {
-            name: (_of_figure(errors.get(name, math.inf)),) for name in stated
+            name: (_of_figure(errors.get(name, UNSTATED)),) for name in stated
         }
     return kinds
 
 
-def _of_figure(error: float) -> Judgement:
-    return _judged(error, percent_up(error, MOST_RELATIVE) if error <= MOST_RELATIVE else OPEN)
+def _of_figure(error: PartOff) -> Judgement:
+    """Judge a figure by what it is within as its values thin out, and say how far off it is at the farthest."""
+    if error.counted > MOST_RELATIVE:
+        return Judgement(BAD, OPEN)
+    words = percent_up(error.counted, MOST_RELATIVE)
+    may_be = f", up to {percent_up(error.farthest, MOST_RELATIVE)}" if error.farthest > error.counted else ""
+    return _judged(error.counted, words + may_be)
 
 
 def _rates(known: Known) -> Cells:

@@ -23,10 +23,12 @@ from dpmodels.plural import OF_CATEGORIES, OF_VALUES
 from dpmodels.statistics.dependence import dependence
 
 Facts = Mapping[str, Any]
-FEW_CATEGORIES = 4
-"""Categories of a column whose drawing is no higher than that of a number."""
+FEW_CATEGORIES = 5
+"""Categories of a column whose drawing is hardly higher than that of a number."""
 MOST_CATEGORIES = 8
 """Bars of categories; the last of a longer list is what all others have together."""
+HALF = 0.5
+"""Rate beyond which the scale of rates ends at all rows."""
 OUTLIER = 3.0
 """Times the median column's largest rate beyond which a column has a scale of its own."""
 RATES, TABLES = 6, 3
@@ -83,12 +85,9 @@ def multiples(columns: Sequence[Facts]) -> list[Multiples]:
     return drawn
 
 
-def _order(column: Facts) -> tuple[bool, int]:
-    """Return what columns are drawn by, beside their order in the schema: derived ones last, behind the high ones.
-
-    High ones are sorted by their height, so that those side by side leave no hole.
-    """
-    return "follows" in column, min(len(column["labels"]), MOST_CATEGORIES) * is_long(column)
+def _order(column: Facts) -> tuple[bool, bool]:
+    """Return what columns are drawn by, beside their order in the schema: derived ones last, behind the high ones."""
+    return "follows" in column, is_long(column)
 
 
 def is_long(column: Facts) -> bool:
@@ -230,6 +229,7 @@ def rate_figures(facts: Facts) -> tuple[str, list[Figure], str] | None:
         return None
     columns, whole = facts["columns"], whole_rate(facts)
     end = max(_common_end([_largest(one) for one in rates["columns"]]), whole, 1e-9)
+    end = 1.0 if end > HALF else end
     records = float(facts.get("released_records") or 0)
     clearest = sorted(rates["columns"], key=lambda one: _clearness(one, records))
     drawn = [_rate(columns[one["column"]], one, (whole, max(end, _largest(one)))) for one in clearest]

@@ -17,6 +17,8 @@ HEIGHT = 132
 LEFT, TOP, FLOOR = 44, 10, 112
 LINE, NAME, THICK = 31.0, 11.0, 10.0
 """Height of a category, of the words over its bar, and of its bar."""
+LEAST_HEIGHT = 93.0
+"""Height of all categories together, at least: that of a drawing of numbers, so that cards side by side are alike."""
 FIGURE = 66.0
 """Room for a percentage over a bar."""
 BENEATH = 15
@@ -210,8 +212,8 @@ def bars(
 
     columns = list(zip(places, series, kinds, strict=True))
     parts = [words(place, NAME, each.name, "end", kind) for place, each, kind in columns if series[1:]]
-    begin = 18.0 * bool(parts)
-    lines = [begin + LINE * index + NAME + 5 for index in range(len(labels))]
+    begin, high = 18.0 * bool(parts), max(LINE, LEAST_HEIGHT / max(len(labels), 1))
+    lines = [begin + high * index + NAME + 5 for index in range(len(labels))]
     parts += [box(0, line, WIDTH, THICK, "track") for line in lines]
     parts.append(path("grid", (f"M{number(x(at))} {number(y)}v{THICK:g}" for y in lines for at in _rounds(top))))
     for index, (label, line) in enumerate(zip(labels, lines, strict=True)):
@@ -226,7 +228,7 @@ def bars(
         parts += [words(place, line - 5, _said(each.values[index], top), "end", kind) for place, each, kind in columns]
     if scale:
         parts.append(path("axis", (f"M{number(x(scale[0]))} {number(line - 2)}v{number(THICK + 4)}" for line in lines)))
-    floor = begin + LINE * len(labels)
+    floor = begin + high * len(labels)
     parts += [_within(x(at), floor + NAME, text) for at, text in [(0.0, "0"), *_written(_rounds(top))]]
     figure = _figure(title, note, labels, series, floor + BENEATH, parts)
     return replace(figure, small=_small(shares, marks, x, pale), part=(0, 0, WIDTH, FLOOR))

@@ -264,25 +264,40 @@ def _figures(known: Known, above: float, most: float) -> Iterator[str]:
     """Say of which columns means, and large quantiles, are known to be within so much of themselves."""
     if known.is_tabled:
         return
-    words, worst, hidden = dict[tuple[str, ...], list[str]](), dict[tuple[str, ...], float](), set[str]()
+    words, worst, farther = dict[tuple[str, ...], list[str]](), dict[tuple[str, ...], float](), set[str]()
     for figure in FIGURES:
-        errors, may_be = errors_of(known.report, figure)
-        hidden |= may_be
-        names = tuple(name for name, error in errors.items() if above < error <= most)
+        errors = errors_of(known.report, figure)
+        names = tuple(name for name, error in errors.items() if above < error.counted <= most)
+        farther |= {name for name in names if errors[name].farthest > errors[name].counted}
         words.setdefault(names, []).extend(FIGURES[figure][: 1 if has_first_rows(known.report) else None])
-        worst[names] = max([worst.get(names, 0.0), *(errors[name] for name in names)])
+        worst[names] = max([worst.get(names, 0.0), *(errors[name].counted for name in names)])
     for names in filter(None, words):
         bound = f"within {percent_up(worst[names], 10.0)}" if most < math.inf else f"beyond {percent(above)}"
-        may_hide = ", with what noise may hide" if hidden & {*names} else ""
+        may_hide = ", and farther off if noise hides large values" if farther & {*names} else ""
         yield f"{known.named(words[names])} of {known.named(names)} ({bound}{may_hide})"
 
 
-def errors_of(report: Facts, figure: str) -> tuple[dict[str, float], set[str]]:
-    """Return what means or quantiles are within, as parts of them, and of which columns noise may hide so much."""
+@dataclass(frozen=True)
+class PartOff:
+    """Within what a mean or a quantile is, as a part of itself: as its values thin out, and with what noise may hide.
+
+    It is good for what it is within at the ``farthest``, and to be used with care for the other, which is less.
+    """
+
+    within: float
+    farthest: float
+
+    @property
+    def counted(self) -> float:
+        """Return what it counts as."""
+        return self.farthest if self.farthest <= CLOSE else max(self.within, math.nextafter(CLOSE, 1))
+
+
+def errors_of(report: Facts, figure: str) -> dict[str, PartOff]:
+    """Return by column within what its mean, or its large quantile, is, where an error of it is known."""
     stated = [one for one in report["columns"] if _is_known(one, figure)]
     likely = {one["name"]: NORMAL_95 * relative_error(one, figure) for one in stated}
-    errors = {one["name"]: max(likely[one["name"]], _hidden(one, figure)) for one in stated}
-    return errors, {name for name, error in errors.items() if error > likely[name]}
+    return {one["name"]: PartOff(within := likely[one["name"]], max(within, _hidden(one, figure))) for one in stated}
 
 
 def has_first_rows(report: Facts) -> bool:
