@@ -132,8 +132,9 @@ def means(
     - ``noise`` and ``inside``, what the standard error is made of: the noise of the counts, and that values of a group
       may lie elsewhere in a cell than those of all groups, by a standard deviation of them in every cell.
 
-    The interval is for the mean of the real rows. It says nothing of the people that they are a sample of. That of all
-    rows rests on other counts than the report's, and on no shapes of tails, so the two differ within their errors.
+    The interval is for the mean of the real rows. It says nothing of the people that they are a sample of. The mean of
+    all rows is the report's, where it states one with its error, which is not told apart into ``noise`` and ``inside``.
+    A mean that noise puts a little beyond all values of the column is set to the nearest of them.
 
     Args:
         run: the run's name, or what ``nacre.synthesize`` returned.
@@ -147,6 +148,8 @@ def means(
     from tasks.stages.noisy_tables import apart
 
     names = _names_in([by] if isinstance(by, str) else list(by))
+    if not names and (whole := _of_report(run_of(run, home), column)) is not None:
+        return whole
     columns = [*names, *_names_in([column])]
     figures = tuple(apart(name, columns) for name in (f"{column}_mean", f"{column}_stddev", "count", "standard_error"))
     value, cells = figures[0], marginals(run, *columns, home=home)
@@ -155,6 +158,28 @@ def means(
     _check_values(cells, value, column, names)
     counted = cells.dropna(subset=value).assign(**({} if names else {OF_ALL: column}))
     return _beside(counted, _means_of(counted.set_index(names or [OF_ALL]), *figures), names or [OF_ALL])
+
+
+def _of_report(run: "Run", column: str) -> "pd.DataFrame | None":
+    """Return the mean of all rows as the report states it; None where it states none, or leaves it open."""
+    import pandas as pd
+
+    from nacre.listing import Listing
+    from nacre.reporting import Report
+
+    report = Report(run.place("validate"))
+    if not report.path.exists():
+        return None
+    stated_means = (one for one in report.facts.get("columns", ()) if "mean" in one)
+    one = next((one for one in stated_means if one["name"] == column), None)
+    if one is None or one["type"] == "datetime" or one["mean"]["expected_error"] is None:
+        return None
+    (stated,) = report.means[report.means["column"] == column].to_dict("records")
+    nulls = one["released"][one["labels"].index("null")] if "null" in one["labels"] else 0.0
+    figures = {"mean": stated["released"], "within": stated["within"], "standard_error": stated["within"] / INTERVAL}
+    count = report.facts["released_records"] * (1 - nulls)
+    unsplit = {"noise": float("nan"), "inside": float("nan")}
+    return Listing(pd.DataFrame([{OF_ALL: column, **figures, "count": count, "reason": stated["reason"], **unsplit}]))
 
 
 def _check_values(cells: "pd.DataFrame", value: str, column: str, names: Sequence[str]) -> None:
@@ -209,6 +234,7 @@ def _means_of(cells: "pd.DataFrame", value: str, stddev: str, count: str, error:
     noise = sums((cells[error] * (cells[value] - mean.reindex(cells.index))) ** 2) ** 0.5 / known
     inside = sums((cells[count].clip(lower=0) * cells[stddev]) ** 2) ** 0.5 / known
     whole = (noise**2 + inside**2) ** 0.5
+    mean = _moved_in(mean, INTERVAL * whole, cells[value])
     reason = _reasons(mean, whole, cells[value], is_dated)
     lost = reason.isin((DROWNED, BEYOND, WIDE))
     figures = {"mean": mean, "within": INTERVAL * whole, "standard_error": whole, "count": records, "reason": reason}
@@ -218,6 +244,12 @@ def _means_of(cells: "pd.DataFrame", value: str, stddev: str, count: str, error:
         seconds = means[["mean", *ERRORS]].round().apply(pd.to_timedelta, unit="s")
         means = means.assign(**{"mean": pd.Timestamp(EPOCH) + seconds["mean"], **{one: seconds[one] for one in ERRORS}})
     return means
+
+
+def _moved_in(mean: "pd.Series[float]", half: "pd.Series[float]", values: "pd.Series[float]") -> "pd.Series[float]":
+    """Set a mean that is beyond all values to the nearest of them, where its interval reaches so far."""
+    nearest = mean.clip(values.min(), values.max())
+    return nearest.where((mean - nearest).abs() <= half, mean)
 
 
 def _reasons(

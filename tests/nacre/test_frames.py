@@ -60,6 +60,24 @@ def test_a_mean_that_noise_made_has_a_reason_and_one_without_is_near_the_truth()
     assert list(means) == ["mean", "within", "standard_error", "count", "reason", "noise", "inside"]
 
 
+def test_a_mean_a_little_beyond_all_values_is_set_to_the_nearest_of_them():
+    def of(true: list[float], false: list[float]) -> pd.DataFrame:
+        index = pd.Index(["a", "b"] * 2, name="group")
+        figures = {"value": [1.0, 1.0, 0.0, 0.0], "stddev": 0.0, "count": [*true, *false], "error": 5.0}
+        return _means_of(pd.DataFrame(figures, index=index), "value", "stddev", "count", "error")
+
+    near, far = of([-4.0, 30.0], [300.0, 70.0]), of([-60.0, 30.0], [300.0, 70.0])
+    assert near["mean"].tolist() == [0.0, 0.3] and near.within["a"] > 4 / 300 and near.reason["a"] == LARGER
+    assert np.isnan(far["mean"]["a"]) and far.reason["a"] == BEYOND
+
+
+def test_the_mean_of_all_rows_is_that_of_the_report(home):
+    stated = report_of(home).means.set_index("column").dropna(subset="within")
+    for column in stated.index:
+        mean = nacre.means(name_of(home), column, home=home).iloc[0]
+        assert [mean["mean"], mean.within] == [stated.released[column], stated.within[column]] and len(stated)
+
+
 @pytest.mark.parametrize(
     ("mean", "error", "values", "says"),
     [
