@@ -105,16 +105,16 @@ def words(x: float, y: float, text: str, anchor: str, kind: str = "", upright: b
 
 
 def two_lines(text: str, most: int) -> list[str]:
-    """Break a label that is longer than ``most`` letters in two: behind a separator if one is early enough."""
+    """Break a label that is longer than ``most`` letters in two: behind the last separator that is early enough, or
+    else behind the first one, and a single word anywhere.
+    """
     if len(text) <= most:
         return [text]
-    ends = [
-        text.rfind(mark, 0, most + 1) + len(mark.rstrip())
-        for mark in (" to ", " or ", ", ", "\N{EN DASH}", " ")
-        if mark in text[: most + 1]
-    ]
-    begin = ends[0] if ends else most
-    return [text[:begin], cut(text[begin:].strip(), most)]
+    marks = (" to ", " or ", ", ", "\N{EN DASH}", " ")
+    early = [text.rfind(mark, 0, most + 1) + len(mark.rstrip()) for mark in marks if mark in text[: most + 1]]
+    late = [text.find(mark) + len(mark.rstrip()) for mark in marks if mark in text]
+    begin = early[0] if early else min(late, default=most)
+    return [cut(text[:begin], most), cut(text[begin:].strip(), most)]
 
 
 def cut(label: str, most: int) -> str:

@@ -246,7 +246,9 @@ def _worst(report: Facts) -> str:
         known = {one["name"]: likely_error(one) for one in worst_first(report["columns"]) if not unresolved(one)}
         ends = [(one["name"], one["low"], min(one["high"], known.get(one["name"], 1.0))) for one in columns]
         phrases = [f"{name} {percent(min(low, high))} to {percent(high)}" for name, low, high in ends]
-        return f"{', '.join(phrases)} (distance from the real rows, as it was paid for)"
+        return (
+            f"{', '.join(phrases)} (distance from the real rows, by the scores that were paid for, or by noise and fit)"
+        )
     measured = worst_first(report["columns"])
     if not measured:
         return f"unknown, since {report['method']} releases no counts of single columns"

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from dpmodels.pages.drawing import WIDTH, Figure, box, cut, number, path, svg, words
-from dpmodels.pages.page import percent
+from dpmodels.pages.page import PERCENT, percent
 
 HEIGHT = 132
 LEFT, TOP, FLOOR = 44, 10, 112
@@ -235,8 +235,10 @@ def bars(
 
 
 def _said(share: float, top: float) -> str:
-    """Write a share, behind an arrow if the axis cuts it."""
-    return "\N{RIGHTWARDS ARROW} " * (share > top * (1 + ROUNDED)) + percent(share)
+    """Write a share with as many decimals as all of an axis that ends at ``top``, behind an arrow if it is cut."""
+    decimals = 1 if top >= 0.1 else 2 if top >= 0.01 else 3
+    written = f"{round(100 * share, decimals) + 0.0:.{decimals}f}{PERCENT}"  # and no -0
+    return "\N{RIGHTWARDS ARROW} " * (share > top * (1 + ROUNDED)) + written
 
 
 def _whisker(y: float, reach: tuple[float, float], x: Callable[[float], float]) -> Markup:

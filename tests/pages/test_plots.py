@@ -137,7 +137,7 @@ def test_released_counts_have_whiskers_of_their_noise_from_a_floor_of_zero(order
         begin, end = pytest.approx((WIDTH - ROOM) * 5 / 7, abs=0.1), WIDTH - ROOM
         first, second = ends  # what is below zero is cut there, and has an arrow's head
         assert places[:7] == [begin, 39, end, begin, 36, end, 36] and "L" not in first
-        assert second == "M0 70H0M3 67L0 70L3 73M0 67v6"
+        assert second == "M0 85.5H0M3 82.5L0 85.5L3 88.5M0 82.5v6"
 
 
 def test_bars_of_a_common_scale_are_cut_where_it_ends_and_have_a_line_over_all() -> None:
@@ -176,13 +176,13 @@ def test_the_square_of_pairs_is_small_and_lists_the_worst_first() -> None:
 
 def test_bars_have_the_whole_width_of_a_drawing_and_each_category_a_line_of_its_height() -> None:
     heights = []
-    for n in (1, 2, 12):
+    for n in (2, 3, 4, 12):
         labels = [f"c{one}" for one in range(n)]
         drawing = str(bars("x", "", labels, Shares("released", [1 / n] * n), Shares("synthetic", [1 / n] * n)).svg)
         heights.append(float(re.findall(r'viewBox="0 0 320 ([\d.]+)"', drawing)[0]))
         assert drawing.count('class="bar" x="0" y') == drawing.count(f'width="{WIDTH - ROOM:g}" height="10"') == n
         assert drawing.count('class="track" x="0" y') == drawing.count(f'width="{WIDTH}" height="10"') == n
-    assert heights[1] - heights[0] == (heights[2] - heights[1]) / 10 == 31
+    assert heights[0] == heights[1] == heights[2] - 31 == heights[3] - 9 * 31  # few categories are as high as numbers
 
 
 def test_a_pair_is_drawn_as_released_beside_the_synthetic_rows_with_its_dependence() -> None:
