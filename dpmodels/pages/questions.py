@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpmodels.pages.card_words import cut, words_of
+from dpmodels.pages.card_words import cut, example_of, words_of
+from dpmodels.pages.leaving import read_off_in_words
 from dpmodels.pages.risk import risks
 
-AT_MOST = "Whoever knows all else, at most"
+AT_MOST = "For somebody who knows everything else"
 STATEMENT, SHEET, CARD = "statement.html", "data-sheet.html", "model-card.html"
 Facts = Mapping[str, Any]
 Accounts = Sequence[Mapping[str, Any]]
@@ -63,7 +64,8 @@ def _at_worst(words: Mapping[str, Any], accounts: Accounts) -> Answer:
     header = (AT_MOST, "by these files", *(["by all the account paid for"] if of_all else []), "What it rests on")
     places = {"In guesses": "guesses", "Of values": "assessment", "All releases": "budget"}
     more = tuple((name, f"{STATEMENT}#{place}") for name, place in places.items())
-    return Answer("What could somebody learn at worst?", "", more, (header, *risks(words, of_all)))
+    text = "Each figure is an upper bound, rounded up. Cases are draws of the noise, for any one person."
+    return Answer("What could somebody learn at worst?", text, more, (header, *risks(words, of_all)))
 
 
 def _unprotected(facts: Facts) -> Answer:
@@ -76,13 +78,22 @@ def _unprotected(facts: Facts) -> Answer:
     several = (
         "" if hand_off["unit"].startswith("user") else " Whoever has several records is hidden less than with one."
     )
-    text = "What is true of everybody in the data, such as that smokers are ill more often; what is public beforehand "
-    text += f"({public}); and what another ledger or tool released of the same people.{several}"
+    text = f"What is true of everybody in the data{_such_as(content)}; what is public beforehand ({public}); and what "
+    text += f"another ledger or tool released of the same people.{several}"
+    if read_off := read_off_in_words(content.get("sources", ())):
+        text += f" {read_off}"
     more = [("What was protected", f"{STATEMENT}#protected"), ("Not promised", f"{STATEMENT}#limits")]
     if hand_off["cautions"]:
         text += " There are cautions."
         more.append(("Cautions", f"{STATEMENT}#cautions"))
     return Answer("What is not protected?", text, tuple(more))
+
+
+def _such_as(content: Facts) -> str:
+    """Give an example of two columns of the table itself, where it has two."""
+    first = example_of(content)
+    other = next((one["name"] for one in content.get("columns", ()) if one["name"] != first), "")
+    return f", such as how {cut(other)} and {first} go together" if first and other else ""
 
 
 def _special(facts: Facts) -> Answer:
@@ -94,7 +105,7 @@ def _special(facts: Facts) -> Answer:
     text += f"{_ask(facts)}."
     if declared:
         text = f"In the operator's words, which nacre does not check: {_sentence(cut(declared))}"
-    more = ("What is in it", f"{SHEET}#content"), ("Handed over", f"{STATEMENT}#made")
+    more = ("What is in it", f"{SHEET}#content"), ("What the files are", f"{STATEMENT}#made")
     return Answer("Are there special categories of data (GDPR, Art. 9)?", text, more)
 
 
@@ -110,17 +121,18 @@ def _ground(facts: Facts) -> Answer:
 def _approval(facts: Facts, accounts: Accounts) -> Answer:
     hand_off, approved = facts["hand_off"], facts["hand_off"]["approved"]
     signed = [one for one in accounts if one["approved"]]
+    text = "The charge, which is what making these files spent of the budget, "
     if approved:
-        text = f"The charge, by {cut(approved['officer'])}"
+        text += f"by {cut(approved['officer'])}"
         if hand_off["day"]:
             text += f", no later than {hand_off['day']}, when it was charged: unsigned it would have been refused"
     elif signed:
-        text = f"The charges of {len(signed)} of {len(accounts)} clients, by an officer of each"
+        text += f"by an officer of each of {len(signed)} of {len(accounts)} clients"
     elif accounts:
-        text = "The charge by nobody, since the account named no officer"
+        text += "by nobody, since the account named no officer"
     else:
-        text = "Not known here: the ledger that paid has it"
-    text += ". Whether an officer signed that these files may leave, and on which day, is in officer.sig beside them, "
+        text += "not known here: the ledger that paid has it"
+    text += ". That these files may leave is approved apart, afterwards: in officer.sig beside them, with its day, "
     text += "which “nacre verify FOLDER” reads; where there is no such file, nobody did. Who made and signed them: "
     signer = facts["given"].get("signer")
     text += f"{_sentence(cut(signer))}" if signer else "not stated by the operator."
@@ -185,13 +197,14 @@ def _recipients(facts: Facts) -> Answer:
 
 def _checks(facts: Facts) -> Answer:
     text = "By “nacre verify FOLDER --public-key KEY --officer-key KEY”, with keys that you got elsewhere; it asks "
-    text += "nothing of the operator. It cannot check that the noise was added and rows were drawn from it, what is "
-    text += f"declared, days, names, and what had been spent before this: these rest on {vouched_for_by(facts)}."
+    text += "nothing of the operator. Without nacre, “sha256sum” of each file is what manifest.json says of it. Nothing "
+    text += "can check that the noise was added and rows were drawn from it, what is declared, days, names, and what had "
+    text += f"been spent before this: these rest on {vouched_for_by(facts)}. Nobody but its makers reviewed nacre."
     more = (("To check", f"{STATEMENT}#check"),)
     return Answer("How is it checked that nothing was changed, and what is not?", text, more)
 
 
-_MADE = ("Handed over", f"{STATEMENT}#made")
+_MADE = ("What the files are", f"{STATEMENT}#made")
 
 
 def vouched_for_by(facts: Facts) -> str:
