@@ -56,13 +56,19 @@ def _counted(records: float | None, delta: float | None, users: bool) -> str:
     if expected <= SMALL:
         verdict = "is far below 1, as it should be"
     elif expected < 1:
-        verdict = f"is below 1, and should be far below: a δ of {short(SMALL / records)} or less would make it so"
+        verdict = f"is below 1, and should be far below: a δ of {_one_digit(SMALL / records)} or less would make it so"
     else:
         verdict = "is not below 1, as it should be"
     return (
         f"{said} records. Times δ that is {short(expected)}, the records to expect in the open if all of δ went wrong: "
         f"it {verdict}."
     )
+
+
+def _one_digit(number: float) -> str:
+    """Write a number rounded down to one digit."""
+    lead = 10.0 ** math.floor(math.log10(number))
+    return short(math.floor(number / lead) * lead)
 
 
 def _made(content: Mapping[str, Any]) -> str:
@@ -168,8 +174,8 @@ def tells(
     """
     figures = of_values(factor, delta, hand_off["adjacency"] == REPLACED)
     example, example_of_values = after_one_to_nine(factor), after_one_to_nine(factor and factor**2)
-    more, guess, after = oftener(beyond), f"a guess of 10 % on {there(hand_off)}", example
-    more_of_values = oftener(beyond_of_values(factor, beyond)) if beyond and figures["factor_of_values"] else ""
+    more, more_of_values = _oftener_by_steps(factor, beyond, bool(figures["factor_of_values"]))
+    guess, after = f"a guess of 10 % on {there(hand_off)}", example
     but = more
     if figures["factor_of_values"]:
         guess, after, but = f"a guess of 10 % on {value}", example_of_values, more_of_values
@@ -192,17 +198,16 @@ def tells(
     }
 
 
-def example_of(content: Mapping[str, Any]) -> str:
-    """Return the column by which pages say what a value is: the target, or the first; empty where there is none."""
+def examples_of(content: Mapping[str, Any]) -> list[str]:
+    """Return the columns by which pages give examples, the target first; none where there are none."""
     names = [one["name"] for one in content.get("columns", ()) if one["type"] != "identifier"]
-    target = content.get("target")
-    return cut(target if target in names else names[0]) if names else ""
+    return sorted(names, key=lambda name: name != content.get("target"))
 
 
 def value_of(content: Mapping[str, Any]) -> str:
     """Say of what a guess on a value is, by a column of the table itself where there is one."""
-    column = example_of(content)
-    return f"{KNOWN_TO_BE_THERE}, such as in column {column}," if column else VALUE
+    columns = examples_of(content)
+    return f"{KNOWN_TO_BE_THERE}, such as in column {cut(columns[0])}," if columns else VALUE
 
 
 def oftener(beyond: float | None) -> str:
@@ -217,14 +222,22 @@ def oftener(beyond: float | None) -> str:
     return f"at most {written} of cases" if "%" in written else f"at most {written.replace('1 in', '1 of')} cases"
 
 
-def beyond_of_values(factor: float | None, beyond: float) -> float:
+def _oftener_by_steps(factor: float | None, beyond: float | None, of_values: bool) -> tuple[str, str]:
+    """Say it of one step and, where values are two apart, of two; nothing where odds have next to no limit."""
+    if factor is None or factor >= NO_LIMIT or not beyond:
+        return "", ""
+    limited = of_values and factor**2 < NO_LIMIT
+    return oftener(beyond), oftener(beyond_of_values(factor, beyond)) if limited else ""
+
+
+def beyond_of_values(factor: float, beyond: float) -> float:
     """Bound the probability that odds on values rise by more than e^(2 epsilon), where they are two steps apart.
 
     The loss between two values is the sum of two losses, by way of the data without the unit. One of them is then above
     epsilon: the first with probability b = ``beyond``; the second alone, while the first is at most epsilon, with at
     most e^epsilon b, since nothing is then more than e^epsilon times as likely as without the unit.
     """
-    return 1.0 if factor is None else min(1.0, (1 + factor) * beyond)
+    return min(1.0, (1 + factor) * beyond)
 
 
 def cases(guesses: str) -> str:

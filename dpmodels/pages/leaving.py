@@ -70,6 +70,13 @@ def read_off_in_words(sources: Sequence[str]) -> str:
     )
 
 
+def uncovered_in_words(sources: Sequence[str]) -> str:
+    """Say in a line of such sources what no promise covers; empty where none is."""
+    if not (number := len(from_the_data(sources))):
+        return ""
+    return f"By {counted(number, 'source')} of schema.yaml bounds are from real rows: no promise covers those."
+
+
 def bounds_to_obtain(content: Mapping[str, Any]) -> str:
     """Ask where bounds and lists of values are from, which nobody can check, and say what to do if it is real rows."""
     number, sources = len(content["columns"]), content.get("sources", ())
@@ -86,7 +93,7 @@ def bounds_to_obtain(content: Mapping[str, Any]) -> str:
 
 
 def to_obtain(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """List what a person obtains before the files leave, each with what it lacks, since no file of the folder can know it."""
+    """List what a person obtains before the files leave, with what it lacks, since no file of the folder knows it."""
     content = facts["content"]
     others = [
         *([bounds_to_obtain(content)] if "columns" in content else []),

@@ -35,7 +35,7 @@ NOBODY = re.compile(r"\b(whoever|anybody|anyone|everybody|everyone|nobody|somebo
 NO_CONDITION = re.compile(r"\bno (condition|ground|basis)\b", re.IGNORECASE)
 DAY = re.compile(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
 OF_ASSESSMENT = re.compile(r"\b(DPIA|impact assessment|Art(icle|\.) ?35)\b", re.IGNORECASE)
-NEVER_EXPIRES = " (`nacre remove --expired` acts on a day such as 2027-03-01 alone, so never here)"
+NEVER_EXPIRES = " (no day such as 2027-03-01, so `nacre remove --expired` deletes nothing)"
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def open_in_words(given: Mapping[str, str]) -> list[tuple[str, str]]:
     """Write the open points, each state with all that is in it."""
     points = open_points(given)
     by_state = {state: [one.what for one in points if one.state == state] for state in STATES}
-    return [(state, '; '.join(parts)) for state, parts in by_state.items() if parts]
+    return [(state, "; ".join(parts)) for state, parts in by_state.items() if parts]
 
 
 def field_counts(given: Mapping[str, str]) -> dict[str, int]:

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpmodels.pages.card_words import cut, example_of, words_of
-from dpmodels.pages.leaving import read_off_in_words
+from dpmodels.pages.card_words import cut, examples_of, words_of
+from dpmodels.pages.leaving import uncovered_in_words
 from dpmodels.pages.risk import risks
 
-AT_MOST = "For somebody who knows everything else"
+AT_MOST = "For whoever knows all else, rounded up"
 STATEMENT, SHEET, CARD = "statement.html", "data-sheet.html", "model-card.html"
 Facts = Mapping[str, Any]
 Accounts = Sequence[Mapping[str, Any]]
@@ -64,8 +64,7 @@ def _at_worst(words: Mapping[str, Any], accounts: Accounts) -> Answer:
     header = (AT_MOST, "by these files", *(["by all the account paid for"] if of_all else []), "What it rests on")
     places = {"In guesses": "guesses", "Of values": "assessment", "All releases": "budget"}
     more = tuple((name, f"{STATEMENT}#{place}") for name, place in places.items())
-    text = "Each figure is an upper bound, rounded up. Cases are draws of the noise, for any one person."
-    return Answer("What could somebody learn at worst?", text, more, (header, *risks(words, of_all)))
+    return Answer("What could somebody learn at worst?", "", more, (header, *risks(words, of_all)))
 
 
 def _unprotected(facts: Facts) -> Answer:
@@ -80,8 +79,8 @@ def _unprotected(facts: Facts) -> Answer:
     )
     text = f"What is true of everybody in the data{_such_as(content)}; what is public beforehand ({public}); and what "
     text += f"another ledger or tool released of the same people.{several}"
-    if read_off := read_off_in_words(content.get("sources", ())):
-        text += f" {read_off}"
+    if uncovered := uncovered_in_words(content.get("sources", ())):
+        text += f" {uncovered}"
     more = [("What was protected", f"{STATEMENT}#protected"), ("Not promised", f"{STATEMENT}#limits")]
     if hand_off["cautions"]:
         text += " There are cautions."
@@ -91,9 +90,8 @@ def _unprotected(facts: Facts) -> Answer:
 
 def _such_as(content: Facts) -> str:
     """Give an example of two columns of the table itself, where it has two."""
-    first = example_of(content)
-    other = next((one["name"] for one in content.get("columns", ()) if one["name"] != first), "")
-    return f", such as how {cut(other)} and {first} go together" if first and other else ""
+    first, other, *_ = (*examples_of(content), "", "")
+    return f", such as how {cut(other)} and {cut(first)} go together" if other else ""
 
 
 def _special(facts: Facts) -> Answer:
@@ -121,7 +119,7 @@ def _ground(facts: Facts) -> Answer:
 def _approval(facts: Facts, accounts: Accounts) -> Answer:
     hand_off, approved = facts["hand_off"], facts["hand_off"]["approved"]
     signed = [one for one in accounts if one["approved"]]
-    text = "The charge, which is what making these files spent of the budget, "
+    text = "The charge (what making these files spent) "
     if approved:
         text += f"by {cut(approved['officer'])}"
         if hand_off["day"]:
@@ -132,8 +130,8 @@ def _approval(facts: Facts, accounts: Accounts) -> Answer:
         text += "by nobody, since the account named no officer"
     else:
         text += "not known here: the ledger that paid has it"
-    text += ". That these files may leave is approved apart, afterwards: in officer.sig beside them, with its day, "
-    text += "which “nacre verify FOLDER” reads; where there is no such file, nobody did. Who made and signed them: "
+    text += ". That these files may leave is approved apart, in officer.sig beside them, "
+    text += "which “nacre verify FOLDER” reads with its day; without that file, nobody did. Who made and signed them: "
     signer = facts["given"].get("signer")
     text += f"{_sentence(cut(signer))}" if signer else "not stated by the operator."
     return Answer("Who approved it, and when?", text, (("Approved", f"{STATEMENT}#approved"), _MADE))
@@ -196,9 +194,11 @@ def _recipients(facts: Facts) -> Answer:
 
 
 def _checks(facts: Facts) -> Answer:
-    text = "By “nacre verify FOLDER --public-key KEY --officer-key KEY”, with keys that you got elsewhere; it asks "
-    text += "nothing of the operator. Without nacre, “sha256sum” of each file is what manifest.json says of it. Nothing "
-    text += "can check that the noise was added and rows were drawn from it, what is declared, days, names, and what had "
+    text = "By “nacre verify FOLDER --public-key KEY --officer-key KEY”, with keys that you got elsewhere. "
+    text += "Without nacre, compare “sha256sum” of each file with manifest.json. Nothing "
+    text += (
+        "can check that the noise was added and rows were drawn from it, what is declared, days, names, and what had "
+    )
     text += f"been spent before this: these rest on {vouched_for_by(facts)}. Nobody but its makers reviewed nacre."
     more = (("To check", f"{STATEMENT}#check"),)
     return Answer("How is it checked that nothing was changed, and what is not?", text, more)

@@ -17,7 +17,8 @@ EPSILON, DELTA, CAP = 1.0, 1e-5, 10.0
 MODEL: dict[str, object] = {}  # the defaults
 STATEMENT = {
     "purpose": "To show what a hand-off is",
-    "subjects": "Men of 16 to 55 in the United States (Current Population Survey), minors among them: earnings, 1974 to 1978",
+    "subjects": "Men of 16 to 55 in the United States (Current Population Survey), minors among them: "
+    "earnings, 1974 to 1978",
     "special_categories": "ethnicity: ethnic origin. No condition of Art. 9 is claimed; who uses it under the GDPR "
     "must find one",
     "legal_basis": "None claimed: a US public-use file, as an example; who uses it under the GDPR must find their own",
