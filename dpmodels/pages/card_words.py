@@ -163,8 +163,8 @@ def tells(
 
     Args:
         hand_off: whose unit and neighbors these are.
-        factor: by which odds move; None is one that no float holds.
-        delta: with which it holds.
+        factor: by which odds move, with ``delta``; None is one that no float holds.
+        delta: see ``factor``.
         guesses: the share of even bets that the best attacker wins, as it is written.
         beyond: the probability that odds rise by more; None where it is not known.
         value: of what a guess on a value is.
@@ -183,7 +183,6 @@ def tells(
     becomes = f"becomes one of {after} at most{aside}" if after else NEARLY_ANY
     return {
         "factor": odds_factor(factor),
-        "by_factor": by_factor(odds_factor(factor)),
         **figures,
         "beyond": more,
         "beyond_of_values": more_of_values,

@@ -97,7 +97,7 @@ def to_obtain(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     content = facts["content"]
     others = [
         *([bounds_to_obtain(content)] if "columns" in content else []),
-        "whether every declared word is true, which no software can judge",
+        "whether every declared word is true",
         "what other ledgers and tools released of the same people",
         "the signer's key, from the signer"
         if facts["given"].get("signer")
