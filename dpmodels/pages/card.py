@@ -10,7 +10,7 @@ from dpmodels.pages.advice import meanings_of
 from dpmodels.pages.card_words import MOST_WORDS, cut, patient_words, words_of
 from dpmodels.pages.glance import AS_A_RULE, fits
 from dpmodels.pages.leaving import AT_MAKING, FILES, NOT_YET, SINCE, from_the_data, read_off_in_words, to_obtain
-from dpmodels.pages.open_points import OF_ASSESSMENT, condition_declared, field_counts
+from dpmodels.pages.open_points import BEGINS_WITH_NONE, OF_ASSESSMENT, condition_declared, field_counts
 from dpmodels.pages.page import coded, render_page, short
 from dpmodels.pages.questions import answers
 from dpmodels.pages.weak import joined, listed, weaknesses
@@ -160,6 +160,7 @@ def render_sheet(facts: Mapping[str, Any]) -> str:
         **_told(facts),
         names=_names(content.get("columns", ())),
         classes=listed(content.get("classes", ())),
+        no_terms=BEGINS_WITH_NONE.match(facts["given"].get("license", "")),
         as_a_rule=AS_A_RULE,
         weak=weaknesses(facts["quality"]),
     )

@@ -431,6 +431,8 @@ def test_the_terms_of_a_license_are_the_operator_s_words_and_allow_nothing_by_th
     card = facts()
     passed_on = "What the operator says of a license is above; no text of one is in this folder. All files go together."
     assert passed_on in text_of(render_sheet(card))
+    card["given"]["license"] = "None claimed: an example"
+    assert "in this folder, and by its words it is none: ask first. All files" in text_of(render_sheet(card))
     del card["given"]["license"]
     assert "The operator stated no license: ask first. All files go together." in text_of(render_sheet(card))
 
