@@ -25,10 +25,13 @@ from dpmodels.contract.tree import Tree
 from dpmodels.gate.sql import STAND_IN, TABLE, compared, counting, quoted
 from dpmodels.gate.suite import moments
 from dpmodels.hand_off.manifest import Manifest
+from dpmodels.pages.leaving import PROPOSED, read_off_in_words
 from dpmodels.plain_yaml import write_yaml
 
 VERSION = "v3.1.0"
 PARTS = "part-*.parquet"
+STATUS = "proposed"
+"""In the standard's words; an officer agrees after this file is written, in one of their own, so it is never active."""
 SYNTHETIC = (
     "Every row is synthetic: drawn from a release under differential privacy. report.html says how far off its "
     "figures may be, and what is not promised."
@@ -57,20 +60,21 @@ def has_contract(contract: Any) -> TypeGuard[Schema | Tree]:
 def render_contract(manifest: Manifest, contract: Schema | Tree) -> str:
     """Return the text of ``contract.odcs.yaml``; it repeats nothing that only another file or the ledger knows."""
     path = f"synthetic/{'{model}/' if tables_of(contract) else ''}{PARTS}"
-    cautions = " ".join([SYNTHETIC, *(manifest.cautions or ())])
-    said = manifest.operator_says
+    read_off = read_off_in_words(contract.sources)
+    cautions = " ".join(filter(None, [SYNTHETIC, read_off, *(manifest.cautions or ())]))
+    said, stated = manifest.operator_says, {"approval": PROPOSED, **price_of(manifest)}
     content = {
         "apiVersion": VERSION,
         "kind": "DataContract",
         "id": f"{manifest.data_set}-{manifest.made_by}" if manifest.made_by else manifest.data_set,
         "name": manifest.data_set,
         "version": manifest.made_by or "1",
-        "status": "active",
+        "status": STATUS,
         "description": {**({"purpose": said["purpose"]} if "purpose" in said else {}), "limitations": cautions},
         "tags": ["synthetic", "differential-privacy"],
         "servers": [{"server": "hand-off", "type": "local", "path": path, "format": "parquet"}],
         "schema": tables(contract),
-        "customProperties": [{"property": name, "value": value} for name, value in price_of(manifest).items()],
+        "customProperties": [{"property": name, "value": value} for name, value in stated.items()],
     }
     return write_yaml(content, default_flow_style=None, width=120)
 

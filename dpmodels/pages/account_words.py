@@ -8,7 +8,7 @@ from typing import Any
 
 from dpmodels import amounts
 from dpmodels.accounting.meaning import MOST_EPSILON, guesses_of_budget, in_words
-from dpmodels.pages.card_words import after_one_to_nine_at_worst, by_factor, cut, odds_factor, once_in, tells, there
+from dpmodels.pages.card_words import after_one_to_nine_at_worst, by_factor, cut, odds_factor, tells, there
 from dpmodels.pages.page import short
 
 
@@ -53,8 +53,8 @@ def _of_all(one: Mapping[str, Any], hand_off: Mapping[str, Any]) -> dict[str, An
     epsilon, delta = float(one["after"]), float(one["delta"])
     of_noise = "right_guesses" in one
     guesses = one["right_guesses"] if of_noise else guesses_of_budget(epsilon, delta)
-    beyond = once_in(one["beyond"]) if of_noise else ""
-    return tells(hand_off, _factor(epsilon), delta, in_words(guesses)) | {"beyond": beyond, "of_noise": of_noise}
+    beyond = one["beyond"] if of_noise else None
+    return tells(hand_off, _factor(epsilon), delta, in_words(guesses), beyond=beyond) | {"of_noise": of_noise}
 
 
 def _losses(one: Mapping[str, Any], of_what: str) -> str:

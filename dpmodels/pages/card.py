@@ -9,7 +9,8 @@ from dpmodels.pages.account_words import above_words, accounts_of
 from dpmodels.pages.advice import meanings_of
 from dpmodels.pages.card_words import MOST_WORDS, cut, patient_words, words_of
 from dpmodels.pages.glance import AS_A_RULE, fits
-from dpmodels.pages.leaving import FILES, NOT_YET, SINCE, from_the_data, to_obtain
+from dpmodels.pages.leaving import AT_MAKING, FILES, NOT_YET, SINCE, from_the_data, read_off_in_words, to_obtain
+from dpmodels.pages.open_points import BEGINS_WITH_NONE, OF_ASSESSMENT, condition_declared, field_counts
 from dpmodels.pages.page import coded, render_page, short
 from dpmodels.pages.questions import answers
 from dpmodels.pages.weak import joined, listed, weaknesses
@@ -49,9 +50,12 @@ PARTS = {
 MOST_SOURCES = 3
 """So many documents are named on the sheet; schema.yaml has all."""
 OPTIONS = [
+    "`--controller`",
     "`--legal-basis` (with the condition of Art. 9)",
     "`--recipient` (with the country)",
     "`--recipient-retention` (with a day)",
+    "`--retention` and `--release-retention` (with a day each)",
+    "`--license` (terms of re-use)",
     "`--again` (other releases)",
     "`--why` (with the DPIA)",
     "`--signer` (who decided)",
@@ -95,16 +99,26 @@ def render_card(facts: Mapping[str, Any]) -> str:
 def _by_hand(facts: Mapping[str, Any], accounts: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """Return what law asks of a person, with what is declared or in the ledger of it; the rest is left blank."""
     given, charges = facts["given"], sum(one["charges"] for one in accounts)
-    here = f"{counted(charges, 'charge')} before, in this ledger; of others: " if accounts else ""
-    kept, basis = given.get("recipient_retention"), given.get("legal_basis")
-    return [
-        ("Condition for special categories of data (GDPR, Art. 9(2))", f"basis, as declared: {basis}" if basis else ""),
-        ("Transfer to a third country, or to an international organization (GDPR, Art. 44 to 49)", ""),
-        ("Valid until, or to be looked at again on", f"to be kept, as declared: {kept}" if kept else ""),
-        ("Other releases of the same people", here),
-        ("Reference of the DPIA (GDPR, Art. 35), or why none is needed", ""),
-        ("Decided by, on which day", ""),
-    ]
+    here = f"{counted(charges, 'charge')} before, to this account; to other accounts, and by other tools: "
+    why = given.get("why", "")
+    kept = {"retention": "raw data", "release_retention": "release"}
+    declared = {
+        "Controller (GDPR, Art. 4(7))": given.get("controller"),
+        "Legal basis (GDPR, Art. 6(1))": given.get("legal_basis"),
+        "Condition for special categories of data (GDPR, Art. 9(2))": condition_declared(given),
+        "Transfer to a third country, or to an international organization (GDPR, Art. 44 to 49)": "",
+        "Terms of re-use: may it be passed on?": given.get("license"),
+        "Valid until, or to be looked at again on": _each(given, {"recipient_retention": "to be kept"}),
+        "Raw data and release are deleted on": _each(given, kept),
+        "Reference of the DPIA (GDPR, Art. 35), or why none is needed": why if OF_ASSESSMENT.search(why) else "",
+    }
+    rows = [(title, f"as declared: {words}" if words else "") for title, words in declared.items()]
+    return [*rows, ("Other releases of the same people", here if accounts else ""), ("Decided by, on which day", "")]
+
+
+def _each(given: Mapping[str, str], fields: Mapping[str, str]) -> str:
+    """Write what is declared of some fields, each with what it is of."""
+    return "; ".join(f"{what}: {given[name]}" for name, what in fields.items() if given.get(name))
 
 
 def _fit(looks: Sequence[Mapping[str, Any]]) -> str:
@@ -126,7 +140,8 @@ def render_statement(facts: Mapping[str, Any]) -> str:
         leave={"files": FILES, "not_yet": NOT_YET, "since": SINCE},
         patient=patient_words(facts),
         unchecked=from_the_data(facts["content"].get("sources", ())),
-        obtain=to_obtain(facts, _undeclared(facts)),
+        obtain=to_obtain(facts),
+        fields=field_counts(facts["given"]),
         accounts=accounts[:FEW_CLIENTS],
         signed=sum(bool(one["approved"]) for one in accounts),
         further=len(accounts[FEW_CLIENTS:]),
@@ -145,6 +160,7 @@ def render_sheet(facts: Mapping[str, Any]) -> str:
         **_told(facts),
         names=_names(content.get("columns", ())),
         classes=listed(content.get("classes", ())),
+        no_terms=BEGINS_WITH_NONE.match(facts["given"].get("license", "")),
         as_a_rule=AS_A_RULE,
         weak=weaknesses(facts["quality"]),
     )
@@ -165,6 +181,8 @@ def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
         "said": hand_off,
         "cautions": meanings_of(hand_off["cautions"]),
         "limits": meanings_of(facts["limits"]),
+        "at_making": coded(AT_MAKING),
+        "read_off": read_off_in_words(facts["content"].get("sources", ())),
         "words": words_of(facts),
         "left_out": listed(facts["content"].get("left_out", ())),
         "made_anew": [

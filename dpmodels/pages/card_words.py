@@ -13,8 +13,10 @@ NEARLY_ANY = "may become nearly any"
 """What is said of a guess of 10 % after which next to no limit holds."""
 NO_LIMIT = 1e6
 """From this factor on odds have next to no limit."""
-SMALL = 0.5
-"""What delta times the number of records is at most to be called small."""
+SMALL = 0.1
+"""What delta times the number of records is at most to be called far below 1."""
+KNOWN_TO_BE_THERE = "a value of somebody who is known to be there"
+VALUE = f"{KNOWN_TO_BE_THERE}, such as a diagnosis,"
 MOST_WORDS = 110
 """Letters of one name or foreign word for which a sheet has room."""
 
@@ -27,8 +29,14 @@ def words_of(facts: Mapping[str, Any]) -> dict[str, Any]:
         **_unit(hand_off),
         "there": there(hand_off),
         "epsilon": amounts.spent(hand_off["epsilon"]),
-        **tells(hand_off, meant["odds_factor"], hand_off["delta"], in_words(meant["right_guesses"])),
-        "beyond": once_in(meant["beyond"]),
+        **tells(
+            hand_off,
+            meant["odds_factor"],
+            hand_off["delta"],
+            in_words(meant["right_guesses"]),
+            beyond=meant["beyond"],
+            value=value_of(content),
+        ),
         "delta": once_in(hand_off["delta"]),
         "guesses_of_budget": in_words(meant["right_guesses_of_budget"]),
         "counted": _counted(content.get("counted"), hand_off["delta"], hand_off["unit"].startswith("user")),
@@ -44,9 +52,23 @@ def _counted(records: float | None, delta: float | None, users: bool) -> str:
         return f"{said} rows in use; how many persons these are was not released."
     if not delta:
         return f"{said} records."
-    expected, but = short(delta * records), "" if delta * records <= SMALL else ", and is not"
-    verdict = f"the records to expect in the open if all of delta went wrong; as a rule it should be far below 1{but}"
-    return f"{said} records; delta times that is {expected}, {verdict}."
+    expected = delta * records
+    if expected <= SMALL:
+        verdict = "is far below 1, as it should be"
+    elif expected < 1:
+        verdict = f"is below 1, and should be far below: a δ of {_one_digit(SMALL / records)} or less would make it so"
+    else:
+        verdict = "is not below 1, as it should be"
+    return (
+        f"{said} records. Times δ that is {short(expected)}, the records to expect in the open if all of δ went wrong: "
+        f"it {verdict}."
+    )
+
+
+def _one_digit(number: float) -> str:
+    """Write a number rounded down to one digit."""
+    lead = 10.0 ** math.floor(math.log10(number))
+    return short(math.floor(number / lead) * lead)
 
 
 def _made(content: Mapping[str, Any]) -> str:
@@ -128,50 +150,93 @@ def there(hand_off: Mapping[str, Any]) -> str:
     return f"what is true of {one}" if hand_off["adjacency"] == REPLACED else f"whether {one} is there"
 
 
-def tells(hand_off: Mapping[str, Any], factor: float | None, delta: float, guesses: str) -> dict[str, str]:
+def tells(
+    hand_off: Mapping[str, Any],
+    factor: float | None,
+    delta: float,
+    guesses: str,
+    *,
+    beyond: float | None = None,
+    value: str = VALUE,
+) -> dict[str, str]:
     """Say what releases tell of one unit: that it is there (``bet``), and what its values are (``value_guess``).
 
     Args:
         hand_off: whose unit and neighbors these are.
-        factor: by which odds move; None is one that no float holds.
-        delta: with which it holds.
+        factor: by which odds move, with ``delta``; None is one that no float holds.
+        delta: see ``factor``.
         guesses: the share of even bets that the best attacker wins, as it is written.
+        beyond: the probability that odds rise by more; None where it is not known.
+        value: of what a guess on a value is.
 
     Returns:
         ``bet`` and ``value_guess`` as parts of a sentence, and the figures in them.
     """
     figures = of_values(factor, delta, hand_off["adjacency"] == REPLACED)
     example, example_of_values = after_one_to_nine(factor), after_one_to_nine(factor and factor**2)
+    more, more_of_values = _oftener_by_steps(factor, beyond, bool(figures["factor_of_values"]))
     guess, after = f"a guess of 10 % on {there(hand_off)}", example
+    but = more
     if figures["factor_of_values"]:
-        guess = "a guess of 10 % on a value of somebody who is known to be there, such as a diagnosis,"
-        after = example_of_values
-    beside = figures["delta_of_values"] or once_in(delta)
-    but = f" ({rest_of(beside)})" if after and beside != "0" else ""
-    becomes = f"becomes one of {after} at most{but}" if after else NEARLY_ANY
+        guess, after, but = f"a guess of 10 % on {value}", example_of_values, more_of_values
+    aside = f" (one of more in {but})" if after and but else ""
+    becomes = f"becomes one of {after} at most{aside}" if after else NEARLY_ANY
     return {
         "factor": odds_factor(factor),
-        "by_factor": by_factor(odds_factor(factor)),
         **figures,
+        "beyond": more,
+        "beyond_of_values": more_of_values,
         "example": example,
         "example_of_values": example_of_values,
         "guesses": guesses,
         "cases": cases(guesses),
         "bet": f"an even bet on {there(hand_off)} is won in {cases(guesses)}",
         "value_guess": f"{guess} {becomes}",
+        "value": value,
         "after_ten": after,
     }
 
 
-def rest_of(delta: str) -> str:
-    """Say what a delta that ``once_in`` wrote leaves open, which is no probability that odds move by more.
+def examples_of(content: Mapping[str, Any]) -> list[str]:
+    """Return the columns by which pages give examples, the target first; none where there are none."""
+    names = [one["name"] for one in content.get("columns", ()) if one["type"] != "identifier"]
+    return sorted(names, key=lambda name: name != content.get("target"))
 
-    For every set of outcomes P(a) is at most e^epsilon P(b) + delta; odds move by more at least as often as the least
-    delta that holds of epsilon says, and may do so oftener (``accounting.meaning``).
+
+def value_of(content: Mapping[str, Any]) -> str:
+    """Say of what a guess on a value is, by a column of the table itself where there is one."""
+    columns = examples_of(content)
+    return f"{KNOWN_TO_BE_THERE}, such as in column {cut(columns[0])}," if columns else VALUE
+
+
+def oftener(beyond: float | None) -> str:
+    """Say in how many cases a bound on odds fails, by the chance of the noise; nothing where it never does.
+
+    That is the probability that the privacy loss is above epsilon (``accounting.meaning``), and no delta. The loss is
+    the logarithm of the factor by which odds on what is true rise; odds on what is not true rise so far more seldom.
     """
-    return (
-        f"but for a rest of probability of at most {delta}, from which it does not follow how often odds move by more"
-    )
+    if not beyond:
+        return ""
+    written = once_in(beyond)
+    return f"at most {written} of cases" if "%" in written else f"at most {written.replace('1 in', '1 of')} cases"
+
+
+def _oftener_by_steps(factor: float | None, beyond: float | None, of_values: bool) -> tuple[str, str]:
+    """Say it of one step and, where values are two apart, of two; nothing where odds have next to no limit."""
+    if factor is None or factor >= NO_LIMIT or not beyond:
+        return "", ""
+    limited = of_values and factor**2 < NO_LIMIT
+    return oftener(beyond), oftener(beyond_of_values(factor, beyond)) if limited else ""
+
+
+def beyond_of_values(factor: float, beyond: float) -> float:
+    """Bound the probability that odds on values rise by more than e^(2 epsilon), where they are two steps apart.
+
+    The loss between two values is the sum of two losses, by way of the data without the unit. One of them is then above
+    epsilon: the first with probability b = ``beyond``; the second alone, while the first is at most epsilon, with at
+    most e^epsilon b, since nothing is then more than e^epsilon times as likely as without the unit.
+    """
+    return min(1.0, (1 + factor) * beyond)
 
 
 def cases(guesses: str) -> str:

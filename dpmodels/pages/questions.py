@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpmodels.pages.card_words import cut, words_of
+from dpmodels.pages.card_words import cut, examples_of, words_of
+from dpmodels.pages.leaving import uncovered_in_words
 from dpmodels.pages.risk import risks
 
-AT_MOST = "Whoever knows all else, at most"
+AT_MOST = "For whoever knows all else, rounded up"
 STATEMENT, SHEET, CARD = "statement.html", "data-sheet.html", "model-card.html"
 Facts = Mapping[str, Any]
 Accounts = Sequence[Mapping[str, Any]]
@@ -76,13 +77,21 @@ def _unprotected(facts: Facts) -> Answer:
     several = (
         "" if hand_off["unit"].startswith("user") else " Whoever has several records is hidden less than with one."
     )
-    text = "What is true of everybody in the data, such as that smokers are ill more often; what is public beforehand "
-    text += f"({public}); and what another ledger or tool released of the same people.{several}"
+    text = f"What is true of everybody in the data{_such_as(content)}; what is public beforehand ({public}); and what "
+    text += f"another ledger or tool released of the same people.{several}"
+    if uncovered := uncovered_in_words(content.get("sources", ())):
+        text += f" {uncovered}"
     more = [("What was protected", f"{STATEMENT}#protected"), ("Not promised", f"{STATEMENT}#limits")]
     if hand_off["cautions"]:
         text += " There are cautions."
         more.append(("Cautions", f"{STATEMENT}#cautions"))
     return Answer("What is not protected?", text, tuple(more))
+
+
+def _such_as(content: Facts) -> str:
+    """Give an example of two columns of the table itself, where it has two."""
+    first, other, *_ = (*examples_of(content), "", "")
+    return f", such as how {cut(other)} and {cut(first)} go together" if other else ""
 
 
 def _special(facts: Facts) -> Answer:
@@ -94,7 +103,7 @@ def _special(facts: Facts) -> Answer:
     text += f"{_ask(facts)}."
     if declared:
         text = f"In the operator's words, which nacre does not check: {_sentence(cut(declared))}"
-    more = ("What is in it", f"{SHEET}#content"), ("Handed over", f"{STATEMENT}#made")
+    more = ("What is in it", f"{SHEET}#content"), ("What the files are", f"{STATEMENT}#made")
     return Answer("Are there special categories of data (GDPR, Art. 9)?", text, more)
 
 
@@ -110,18 +119,19 @@ def _ground(facts: Facts) -> Answer:
 def _approval(facts: Facts, accounts: Accounts) -> Answer:
     hand_off, approved = facts["hand_off"], facts["hand_off"]["approved"]
     signed = [one for one in accounts if one["approved"]]
+    text = "The charge (what making these files spent) "
     if approved:
-        text = f"The charge, by {cut(approved['officer'])}"
+        text += f"by {cut(approved['officer'])}"
         if hand_off["day"]:
             text += f", no later than {hand_off['day']}, when it was charged: unsigned it would have been refused"
     elif signed:
-        text = f"The charges of {len(signed)} of {len(accounts)} clients, by an officer of each"
+        text += f"by an officer of each of {len(signed)} of {len(accounts)} clients"
     elif accounts:
-        text = "The charge by nobody, since the account named no officer"
+        text += "by nobody, since the account named no officer"
     else:
-        text = "Not known here: the ledger that paid has it"
-    text += ". Whether an officer signed that these files may leave, and on which day, is in officer.sig beside them, "
-    text += "which “nacre verify FOLDER” reads; where there is no such file, nobody did. Who made and signed them: "
+        text += "not known here: the ledger that paid has it"
+    text += ". That these files may leave is approved apart, in officer.sig beside them, "
+    text += "which “nacre verify FOLDER” reads with its day; without that file, nobody did. Who made and signed them: "
     signer = facts["given"].get("signer")
     text += f"{_sentence(cut(signer))}" if signer else "not stated by the operator."
     return Answer("Who approved it, and when?", text, (("Approved", f"{STATEMENT}#approved"), _MADE))
@@ -184,14 +194,17 @@ def _recipients(facts: Facts) -> Answer:
 
 
 def _checks(facts: Facts) -> Answer:
-    text = "By “nacre verify FOLDER --public-key KEY --officer-key KEY”, with keys that you got elsewhere; it asks "
-    text += "nothing of the operator. It cannot check that the noise was added and rows were drawn from it, what is "
-    text += f"declared, days, names, and what had been spent before this: these rest on {vouched_for_by(facts)}."
+    text = "By “nacre verify FOLDER --public-key KEY --officer-key KEY”, with keys that you got elsewhere. "
+    text += "Without nacre, compare “sha256sum” of each file with manifest.json. Nothing "
+    text += (
+        "can check that the noise was added and rows were drawn from it, what is declared, days, names, and what had "
+    )
+    text += f"been spent before this: these rest on {vouched_for_by(facts)}. Nobody but its makers reviewed nacre."
     more = (("To check", f"{STATEMENT}#check"),)
     return Answer("How is it checked that nothing was changed, and what is not?", text, more)
 
 
-_MADE = ("Handed over", f"{STATEMENT}#made")
+_MADE = ("What the files are", f"{STATEMENT}#made")
 
 
 def vouched_for_by(facts: Facts) -> str:

@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dpmodels.pages.card_words import NEARLY_ANY, by_factor, rest_of
-
-VALUE = "a value of somebody who is known to be there, such as a diagnosis,"
+from dpmodels.pages.card_words import NEARLY_ANY, by_factor
 
 
 def risks(words: Mapping[str, Any], of_all: Mapping[str, Any] | None) -> list[tuple[str, ...]]:
@@ -17,23 +15,28 @@ def risks(words: Mapping[str, Any], of_all: Mapping[str, Any] | None) -> list[tu
     """
     there, of_values = words["there"], bool(words["factor_of_values"])
     step = "with it or without it" if of_values else "with it or with any other in its place"
-    more = words.get("beyond") or "0"
-    beyond = "" if more == "0" else f", by more with a probability of at most {more}"
-    odds = f"odds move by {by_factor(words['factor'])}{beyond}"
     rows = [
         (
             "cases",
             f"an even bet on {there} is won in",
-            "the best attack, on the noise that was drawn; a coin wins 50 %",
+            "the best attacker that there can be, against this noise; a coin wins 50 %",
         ),
-        ("example", f"a guess of 10 % on {there} becomes one of", f"ε: {step}, one step apart; {odds}"),
+        (
+            "example",
+            f"a guess of 10 % on {there} becomes one of",
+            f"ε: {step}, one step apart. {_odds(words['factor'], words['beyond'])}",
+        ),
     ]
     if of_values:
-        delta = "" if words["delta_of_values"] == "0" else f", {rest_of(words['delta_of_values'])}"
-        basis = f"2ε: two steps apart; odds move by {by_factor(words['factor_of_values'])}{delta}"
-        rows.append(("example_of_values", f"a guess of 10 % on {VALUE} becomes one of", basis))
+        basis = f"2ε: two steps apart. {_odds(words['factor_of_values'], words['beyond_of_values'])}"
+        rows.append(("example_of_values", f"a guess of 10 % on {words['value']} becomes one of", basis))
     sides = [words, *([of_all] if of_all else [])]
     return [(asked, *(_written(name, side) for side in sides), basis) for name, asked, basis in rows]
+
+
+def _odds(factor: str, beyond: str) -> str:
+    """Say by what odds rise, and how often by more."""
+    return f"Odds rise by {by_factor(factor)}{f'; by more in {beyond}' if beyond else ''}"
 
 
 def _written(name: str, words: Mapping[str, Any]) -> str:

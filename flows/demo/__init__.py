@@ -17,19 +17,19 @@ EPSILON, DELTA, CAP = 1.0, 1e-5, 10.0
 MODEL: dict[str, object] = {}  # the defaults
 STATEMENT = {
     "purpose": "To show what a hand-off is",
-    "subjects": "Men in the United States, of the Current Population Survey: what they earned, from 1974 to 1978",
+    "subjects": "Men of 16 to 55 in the United States (Current Population Survey), minors among them: "
+    "earnings, 1974 to 1978",
     "special_categories": "ethnicity: ethnic origin. No condition of Art. 9 is claimed; who uses it under the GDPR "
     "must find one",
     "legal_basis": "None claimed: a US public-use file, as an example; who uses it under the GDPR must find their own",
-    "recipient": "Whoever runs the demo, or reads it as an example",
-    "recipient_retention": "As long as they like",
+    "recipient": "Anybody who runs the demo, or reads it as an example",
+    "recipient_retention": "No day is set, since the data are a public file",
     "license": "None claimed: a public-use survey file of the United States, shown as an example",
-    "contact": "Whoever ran the demo",
     "why": "A row is a man; epsilon and delta are the defaults of this example, which nobody chose for a purpose",
-    "retention": "As long as the folder of the demo is kept",
-    "release_retention": "As long as the folder of the demo is kept",
+    "retention": "No day is set, since the data are a public file: as long as the folder of the demo is kept",
+    "release_retention": "No day is set, since the data are a public file: as long as the folder of the demo is kept",
 }
-"""What an operator would say of a hand-off; the demo has no controller and no signer, so it names none."""
+"""What an operator would say of a hand-off; the demo has no controller, contact or signer, so it names none."""
 
 
 def run_demo(folder: Path) -> Run:

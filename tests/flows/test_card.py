@@ -69,7 +69,7 @@ def test_the_sheet_says_what_the_account_spent_before_and_what_remains(site: Pat
     assert "release and charged report together" in said
     of_all, of_budget = own["right_guesses"], guesses_of_budget(float(own["after"]), 1e-5)
     assert second["meaning"]["right_guesses"] < of_all < of_budget - 0.05
-    assert "Whoever has all that it paid for, this included, moves odds by more with a probability of at most" in said
+    assert "Whoever has all that it paid for, this included, raises odds by more in at most 1 of" in said
     adds = "For whoever was in the data each time, what the releases tell adds up: odds on whether one record is there"
     assert adds in said and adds in text_of(site / "second" / "model-card.html")
     assert (
@@ -98,7 +98,7 @@ def test_the_sheet_says_who_signed_with_which_key_or_that_nobody_had_to(site: Pa
     assert "files may leavenot yet before an officer signs; verify says if one did" in said
     assert "To obtain before the files leave, since no file here can know it" in said
     assert fingerprint(approved.public_key) in said
-    assert "By nobody: the account named no officer" in text_of(site / "out" / "statement.html")
+    assert "by nobody: the account named no officer" in text_of(site / "out" / "statement.html")
 
 
 def test_the_pages_say_what_the_operator_said_and_nothing_where_nothing_was_said(site: Path) -> None:
@@ -147,7 +147,8 @@ def test_the_data_sheet_says_what_it_is_and_what_it_is_not_for(site: Path) -> No
         site / "second" / "statement.html"
     )
     assert (
-        "a guess of 10 % on a value of somebody who is known to be there, such as a diagnosis, becomes one of" in said
+        "a guess of 10 % on a value of somebody who is known to be there, such as in column sick, becomes one of"
+        in said
     )
 
 
@@ -174,7 +175,7 @@ def test_guesses_and_odds_are_those_of_gaussian_noise(site: Path) -> None:
     assert card["meaning"]["beyond"] == pytest.approx(norm.cdf(mu / 2 - 1 / mu), rel=1e-4)
     said = text_of(site / "out" / "statement.html")
     assert "in at most 55.4 % of cases" in said and "factor of at most 2.72" in said
-    assert "reckoned from the noise that was drawn; ε and δ alone would allow 73.2 %" in said
+    assert "reckoned for this noise; ε and δ alone would allow 73.2 %" in said
 
 
 def test_plan_report_card_and_sheet_say_one_share_of_right_guesses(site: Path) -> None:

@@ -119,6 +119,17 @@ def test_a_contract_is_made_again_to_the_same_bytes_and_says_what_was_paid(folde
         assert parts and pq.read_schema(parts[0]).names == [one["name"] for one in table["properties"]]
 
 
+def test_a_contract_is_proposed_for_an_officer_signs_later_and_names_sources_that_are_the_data() -> None:
+    schema, _ = parse((WITHOUT / "schema.yaml").read_text())
+    assert isinstance(schema, Schema)
+    for sources, warned in ((("the data itself: ages",), True), (("the codebook",), False)):
+        said = yaml.safe_load(contract_of(schema.model_copy(update={"sources": sources})))
+        assert said["status"] == "proposed"
+        assert ("What was read off real rows is exact" in said["description"]["limitations"]) == warned
+        (approval,) = [one["value"] for one in said["customProperties"] if one["property"] == "approval"]
+        assert approval.startswith("when this file was made, no officer had signed that these files may leave")
+
+
 @pytest.mark.parametrize("folder", WITH, ids=lambda folder: folder.name)
 def test_a_contract_that_says_anything_else_is_a_fault(tmp_path: Path, folder: Path) -> None:
     changed = rewritten(

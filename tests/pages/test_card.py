@@ -126,7 +126,7 @@ def test_a_card_has_blanks_for_what_law_asks_of_a_person_and_repeats_neither_she
     assert "(GDPR, Art. 44 to 49)</th><td> </td>" in blanks and "DPIA (GDPR, Art. 35), or why" in blanks
     assert "Art. 9(2))</th><td> </td>" in blanks and "Fill the blanks in on a printout" in blanks
     assert "state them to the run" in blanks and "<code>--recipient-retention</code> (with a day)" in blanks
-    assert "<td>to be kept, as declared: Until 2031</td>" in blanks and "in this ledger; of others: " in blanks
+    assert "<td>as declared: to be kept: Until 2031</td>" in blanks and " before, to this account; to other" in blanks
     assert "model-card.html#by-hand" in statement and "Teaching of nurses" in statement
     assert "Teaching of nurses" not in page and "is won in" not in page
     assert not any(limit in page for limit in card["limits"])

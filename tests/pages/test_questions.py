@@ -1,6 +1,7 @@
 """Statement and card answer an officer's ten questions from the folder alone, and say what nobody declared."""
 
 import json
+import math
 import re
 from decimal import Decimal
 from html import unescape
@@ -8,11 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy.special import ndtr
 
+from dpmodels.accounting.calibration import gaussian_epsilon
+from dpmodels.accounting.events import GaussianEvent
+from dpmodels.accounting.meaning import probability_beyond
 from dpmodels.hand_off.manifest import CARD
 from dpmodels.hand_off.pages import render_pages
 from dpmodels.pages.card import render_card, render_sheet, render_statement
-from dpmodels.pages.card_words import cut
+from dpmodels.pages.card_words import beyond_of_values, cut
+from dpmodels.pages.open_points import field_counts, open_in_words
 from flows.demo import STATEMENT
 from tests.hand_off.make_golden import GOLDEN, SHAPES
 
@@ -123,7 +129,10 @@ def test_odds_stand_beside_the_probability_that_they_fail() -> None:
     assert (
         "In the worst case, in which further releases spend all of the account (ε = 5, its cap), they move by" in said
     )
-    assert "with a probability of at most 1 in " in said and "(δ = 1e-5 is smaller" in said
+    assert re.search(r"raises odds by more in at most 1 of [\d,]+ cases, tells values", said)
+    assert re.search(
+        r"In at most 1 of [\d,]+ cases \(draws of the noise\) odds rise by more than that factor; δ is", said
+    )
     card["hand_off"]["adjacency"] = "replace_one"
     assert "tells values apart" not in text_of(render_statement(card))
 
@@ -132,9 +141,15 @@ def test_an_approval_is_no_later_than_the_charge_which_it_was_needed_for() -> No
     card = facts()
     card["hand_off"]["day"] = "2026-11-28"
     said = answer(render_statement(card), 6)
-    assert said.startswith("The charge, by Dana, no later than 2026-11-28") and "officer.sig" in said
+    assert (
+        said.startswith("The charge (what making these files spent) by Dana, no later than 2026-11-28")
+        and "officer.sig" in said
+    )
     card["hand_off"]["approved"] = card["accounts"][0]["approved"] = None
-    assert answer(render_statement(card), 6).startswith("The charge by nobody, since the account named no officer.")
+    nobody = (
+        "The charge (what making these files spent) by nobody, since the account named no officer. That these files"
+    )
+    assert answer(render_statement(card), 6).startswith(nobody)
 
 
 def test_the_data_sheet_says_what_the_report_says_rows_are_for_and_not_for() -> None:
@@ -152,12 +167,12 @@ def test_the_data_sheet_says_what_the_report_says_rows_are_for_and_not_for() -> 
 def test_what_all_releases_tell_of_a_value_stands_beside_what_these_files_do() -> None:
     said, alone = (untagged(answer(render_statement(card), 2)) for card in (with_earlier(), facts()))
     assert said.startswith(
-        "Whoever knows all else, at most by these files by all the account paid for What it rests on"
+        "For whoever knows all else, rounded up by these files by all the account paid for What it rests on"
     )
     assert re.search(
         r"one record is there is won in at most [\d.]+ % of cases at most [\d.]+ % of cases the best", said
     )
-    assert re.search(r"such as a diagnosis, becomes one of [\d.]+ % at most 85.9 % at most 2ε: two steps", said)
+    assert re.search(r"such as in column sick, becomes one of [\d.]+ % at most 85.9 % at most 2ε: two steps", said)
     assert "by all the account" not in alone and "becomes one of" in alone
 
 
@@ -178,7 +193,10 @@ def test_bounds_that_are_the_data_by_their_sources_are_unchecked() -> None:
     assert "ask for a law or a form that sets them, or for a new release that discovers them" in box
     card["content"]["sources"] = ["codebook of 2019, page 4", "the data file itself: ages", "minimum of our table"]
     said = text_of(render_statement(card))
-    assert f"{asked} names 3 sources, of which 2 are the data or rows by its words. Those that were" in said
+    assert (
+        f"{asked} names 3 sources, of which 2 are by their words the data themselves: “the data file itself: ages”, "
+        "“minimum of our table”. Those that were" in said
+    )
     assert said.count("read off real rows") == 1
     assert "Warning: not all are documents, see what to obtain." in untagged(render_statement(card))
     card["content"]["sources"] = ["codebook of 2019, page 4", "questionnaire of the survey, design of its sample"]
@@ -186,11 +204,94 @@ def test_bounds_that_are_the_data_by_their_sources_are_unchecked() -> None:
     assert f"{asked} names 2 sources. Those that" in said and "Warning" not in said
 
 
+DECLARED = {
+    "purpose": "Teaching",
+    "subjects": "Everybody treated in 2024",
+    "special_categories": "sick: health",
+    "legal_basis": "GDPR, Art. 6(1)(e) and Art. 9(2)(j)",
+    "recipient": "University of Ghent",
+    "recipient_retention": "Until 2029-12-31",
+    "license": "CC BY 4.0",
+    "controller": "St. Anna Hospital",
+    "contact": "privacy@st-anna.example",
+    "signer": "A. Peeters",
+    "why": "See the DPIA of 2026-11",
+    "retention": "Until 2027-03-01",
+    "release_retention": "Until 2031",
+}
+TRANSFER = ("Not stated", "whether it goes to a third country, and on what ground (Art. 44 to 49)")
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "state", "asked"),
+    [
+        ("legal_basis", "None claimed", "Answered with none", "the legal basis (Art. 6)"),
+        ("legal_basis", "GDPR, Art. 9(2)(j): research", "Without an article of the GDPR", "the legal basis (Art. 6)"),
+        ("legal_basis", "GDPR, Art. 6(1)(e)", "Not stated", "the condition for special categories of data (Art. 9(2))"),
+        ("special_categories", "a: health. No condition of Art. 9 is claimed", "Answered with none", "Art. 9(2)"),
+        ("license", "None claimed", "Answered with none", "the terms of re-use (may it be passed on?)"),
+        ("recipient", "Whoever asks", "Without a name", "the recipient"),
+        ("controller", "", "Not stated", "the controller (Art. 4(7))"),
+        ("retention", "Three months", "Without a day", "until when raw data are kept (no day such as"),
+        ("release_retention", "As long as needed", "Without a day", "until when the release is kept"),
+        ("why", "The defaults, which nobody chose", "Answered with none", "why this unit and this budget"),
+        ("why", "A row is a patient", "Not stated", "the impact assessment (DPIA), or why none is needed (Art. 35)"),
+    ],
+)
+def test_each_field_that_is_open_by_its_form_is_to_be_obtained(name: str, words: str, state: str, asked: str) -> None:
+    assert open_in_words(DECLARED) == [TRANSFER] and field_counts(DECLARED)["closed"] == 13
+    card = facts()
+    card["given"] = {**DECLARED, name: words}
+    (line,) = [what for lack, what in open_in_words(card["given"]) if lack == state]
+    page = text_of(render_statement(card))
+    assert asked in line and f"{state}: {line}".replace("`", "") in page.partition("Ten questions")[0]
+
+
+def test_no_special_categories_need_no_condition_and_a_blank_field_is_no_answer() -> None:
+    none = {**DECLARED, "special_categories": "None", "legal_basis": "GDPR, Art. 6(1)(e)"}
+    assert open_in_words(none) == [TRANSFER]
+    counts = field_counts({**DECLARED, "license": "", "recipient": "Anybody", "legal_basis": "None"})
+    assert counts == {"all": 13, "blank": 1, "open": 2, "closed": 10}
+
+
+def test_the_condition_of_article_9_is_not_the_legal_basis_in_general() -> None:
+    card = facts()
+    for given, expected in (
+        ({"legal_basis": "None claimed: public"}, "\u2003"),
+        ({"legal_basis": "GDPR, Art. 6(1)(e)"}, "\u2003"),
+        ({"legal_basis": "Art. 6(1)(e), 9(2)(j)"}, "as declared: Art. 6(1)(e), 9(2)(j)"),
+        ({"special_categories": "a: health. No condition is claimed"}, "as declared: a: health. No condition is"),
+    ):
+        card["given"] = given
+        (cell,) = re.findall(r"Art. 9\(2\)\)</th><td>([^<]*)</td>", render_card(card))
+        assert cell.startswith(expected)
+        (basis,) = re.findall(r"Art. 6\(1\)\)</th><td>([^<]*)</td>", render_card(card))
+        assert basis == (f"as declared: {given['legal_basis']}" if "legal_basis" in given else "\u2003")
+
+
+def test_pages_for_recipients_say_that_nobody_had_approved_and_which_bounds_are_the_data() -> None:
+    card = facts()
+    card["content"]["sources"] = ["the data itself: ages"]
+    for render in (render_sheet, render_card):
+        said = text_of(render(card))
+        assert "When this page was made, no officer had signed that these files may leave." in said
+        assert (
+            "“the data itself: ages” is by its words the data themselves. What was read off real rows is exact:" in said
+        )
+    assert "By 1 source of schema.yaml bounds are from real rows: no promise covers" in answer(
+        render_statement(card), 3
+    )
+    card["content"]["sources"] = ["the codebook"]
+    assert "read off real rows" not in text_of(render_sheet(card)) + text_of(render_card(card))
+    assert "no promise covers" not in answer(render_statement(card), 3)
+
+
 def test_a_retention_without_a_date_is_to_be_obtained() -> None:
-    card, asked = facts(), "a date until when recipients may keep it"
-    for kept, is_asked in (("As long as they like", True), ("Until 2031-12-31", False), ("", False)):
+    card, asked = facts(), "until when recipients may keep it"
+    for kept, state in (("As long as they like", "Without a day"), ("Until 2031-12-31", ""), ("", "Not stated")):
         card["given"]["recipient_retention"] = kept
-        assert (asked in text_of(render_statement(card))) == is_asked
+        assert [lack for lack, what in open_in_words(card["given"]) if asked in what] == [state][: len(state)]
+        assert (asked in text_of(render_statement(card))) == bool(state)
 
 
 def test_delta_times_the_records_is_said_beside_what_it_should_be() -> None:
@@ -198,12 +299,14 @@ def test_delta_times_the_records_is_said_beside_what_it_should_be() -> None:
     card["content"]["counted"] = 16_032
     card["hand_off"]["delta"] = 1e-5
     said = text_of(render_statement(card))
-    assert "delta times that is 0.1603, the records to expect in the open if all of delta went wrong;" in said
-    assert "as a rule it should be far below 1." in said
-    card["hand_off"]["delta"] = 1e-3
     assert (
-        "delta times that is 16.03" in (said := text_of(render_statement(card))) and "far below 1, and is not." in said
+        "Times δ that is 0.1603, the records to expect in the open if all of δ went wrong: it is below 1, and" in said
     )
+    assert "should be far below: a δ of 6e-6 or less would make it so." in said
+    card["hand_off"]["delta"] = 1e-3
+    assert "Times δ that is 16.03" in (said := text_of(render_statement(card))) and "it is not below 1, as it" in said
+    card["hand_off"]["delta"] = 6e-6
+    assert "wrong: it is far below 1, as it should be." in text_of(render_statement(card))
 
 
 def test_the_statement_says_what_key_signs() -> None:
@@ -216,14 +319,17 @@ def test_sheet_and_card_say_of_presence_and_of_values_what_the_statement_does() 
     card["meaning"] |= {"odds_factor": 2.718282, "right_guesses": 0.5534}
     statement, *others = (text_of(render(card)) for render in (render_statement, render_sheet, render_card))
     bet = "even bet on whether one record is there is won in at most 55.4 % of cases"
-    guess = "guess of 10 % on a value of somebody who is known to be there, such as a diagnosis, becomes one of 45.1 %"
+    guess = (
+        "guess of 10 % on a value of somebody who is known to be there, such as in column sick, becomes one of 45.1 %"
+    )
     assert all(bet in said and guess in said for said in (statement, others[0])) and "is won in" not in others[1]
     tiles = re.findall(r"<dd>([^<]+) <small>", render_card(card))
     assert tiles[:2] == ["55.4 %", "45.1 %"]
     card["meaning"]["odds_factor"] = None
-    assert "such as a diagnosis, may become nearly any." in text_of(render_sheet(card))
-    assert "2ε: two steps apart; odds move by a factor of more than a million, which is" in text_of(
-        render_statement(card)
+    assert "such as in column sick, may become nearly any." in text_of(render_sheet(card))
+    assert (
+        "2ε: two steps apart. Odds rise by a factor of more than a million, which is next to no limit More:"
+        in text_of(render_statement(card))
     )
     card["hand_off"]["adjacency"] = "replace_one"
     said = text_of(render_sheet(card))
@@ -266,14 +372,25 @@ def test_who_made_and_signed_it_is_the_operator_s_word_or_said_to_be_undeclared(
     assert said.count("on whoever signed.") == 2 and "nobody is named" not in said and "key, from the signer" in said
 
 
-def test_a_delta_of_two_steps_is_not_taken_for_the_probability_of_more() -> None:
+def test_how_often_odds_on_values_rise_by_more_is_said_of_two_steps_and_is_no_delta() -> None:
+    """One step is beyond with probability b; of two one is, with at most (1 + e^epsilon) b, whatever the mechanism."""
     card = facts()
-    card["meaning"]["odds_factor"] = 2.718282
-    rest = "but for a rest of probability of at most 1 in 2"
-    for said in (answer(render_statement(card), 2), text_of(render_sheet(card))):
-        assert rest in said and "from which it does not follow how often odds" in said and "beside a" not in said
-    card["hand_off"]["delta"] = 0.0
-    assert rest not in text_of(render_sheet(card)) and rest not in answer(render_statement(card), 2)
+    card["meaning"] |= {"odds_factor": 2.718282, "beyond": 1 / 6200}
+    answered = answer(render_statement(card), 2)
+    assert "factor of at most 2.72; by more in at most 1 of 6,200 cases" in answered
+    assert "factor of at most 7.39; by more in at most 1 of 1,600 cases" in answered
+    assert "(one of more in at most 1 of 1,600 cases)" in text_of(render_sheet(card))
+    card["meaning"]["beyond"] = 0.0
+    assert "of more in" not in text_of(render_sheet(card)) and "by more" not in answer(render_statement(card), 2)
+    assert "odds rise by more" not in text_of(render_statement(card))
+
+
+@pytest.mark.parametrize("multiplier", [1.2, 4.0, 20.0])
+def test_the_bound_on_two_steps_is_above_what_gaussian_noise_gives(multiplier: float) -> None:
+    epsilon, mu = gaussian_epsilon(multiplier, 1e-5), 1 / multiplier
+    beyond = probability_beyond([GaussianEvent(noise_multiplier=multiplier)], epsilon)
+    exact = float(ndtr(mu - epsilon / mu))  # the loss of two steps is normal with mean (2 mu)^2 / 2
+    assert beyond < exact < beyond_of_values(math.exp(epsilon), beyond)
 
 
 def test_whoever_signs_vouches_for_files_and_not_for_words() -> None:
@@ -314,6 +431,8 @@ def test_the_terms_of_a_license_are_the_operator_s_words_and_allow_nothing_by_th
     card = facts()
     passed_on = "What the operator says of a license is above; no text of one is in this folder. All files go together."
     assert passed_on in text_of(render_sheet(card))
+    card["given"]["license"] = "None claimed: an example"
+    assert "in this folder, and by its words it is none: ask first. All files" in text_of(render_sheet(card))
     del card["given"]["license"]
     assert "The operator stated no license: ask first. All files go together." in text_of(render_sheet(card))
 
@@ -340,15 +459,17 @@ def test_the_first_lines_of_a_statement_say_what_was_promised_who_approved_and_w
     card = facts()
     whole = tiles(card)
     assert whole["promised"].startswith("ε = ") and "δ = " in whole["promised"] and whole["hidden"]
-    assert whole["charge approved"] == ("yes by an officer's key" if card["hand_off"]["approved"] else "no")
-    assert whole["operator's words"] == "13 of 13 filled in; nobody checked them" and whole["budget left"].endswith(
-        f"of ε = {cap_of(card)}"
-    )
+    assert whole["spending approved"] == ("yes by an officer's key" if card["hand_off"]["approved"] else "no")
+    words = "9 of 13 have the form of an answer; 4 say none, nobody, no day or no article; nobody checked them"
+    assert whole["operator's words"] == words and whole["budget left"].endswith(f"of ε = {cap_of(card)}")
     card["given"], card["accounts"] = {}, []
     nothing = tiles(card)
-    assert nothing["operator's words"].startswith("0 of 13 filled in;") and nothing["budget left"] == "not known here"
+    assert (
+        nothing["operator's words"] == "0 of 13 have the form of an answer; 13 are blank; nobody checked them"
+        and nothing["budget left"] == "not known here"
+    )
     card["hand_off"]["approved"] = None
-    assert tiles(card)["charge approved"] == "not known here"
+    assert tiles(card)["spending approved"] == "not known here"
 
 
 def cap_of(card: dict[str, Any]) -> str:
