@@ -44,6 +44,13 @@ APART = (
     '{{type: derived, formula: "add_{unit}s({upper}, -{name})", min: {first}}}, or the other way round where many rows '
     'share one {lower}: derive {upper} by "add_{unit}s({lower}, {name})"'
 )
+OF_PARTS = "` keeps the order of two numbers, but not which share of one the other is"
+PART = (
+    f"`{{rule}}{OF_PARTS}, nor that it is often the whole. If {{lower}} is a part of {{upper}}, such as a refund of an "
+    "amount, write two columns in place of this rule and of {lower} (docs/validation.md): {lower}_share: {{type: number, "
+    'min: 0, max: 1, zero_inflated: true{nullable}, computed: "{lower} / {whole}"}}, and {lower}: {{type: derived, '
+    'formula: "{lower}_share * {upper}"{form}}}{zeros}'
+)
 IN_ORDER = (
     "no rule says in which order {names} come: if one is never before another, write so under `constraints`, as "
     "`{first} <= {second}`; otherwise synthetic rows may have them the other way round"
@@ -136,7 +143,40 @@ def before_a_charge(contract: Any) -> list[str]:
     ruled = {name for rule in getattr(contract, "rules", ()) for name in (rule.lower, rule.upper)}
     ruled |= {name for rule in implications for name in rule.columns}
     of_columns = (_of_order(columns, ruled), _of_amounts(columns), _of_few(columns))
-    return [*filter(None, (*of_columns, _of_persons(contract, columns)))]
+    parts = (_of_part(rule, columns) for rule in getattr(contract, "rules", ()))
+    return [*filter(None, (*of_columns, *parts, _of_persons(contract, columns)))]
+
+
+def _of_part(rule: Constraint, columns: Mapping[str, Any]) -> str:
+    """Say how a schema keeps which share of an amount another one is; nothing of a rule that may not be between two.
+
+    Whole numbers that have a range each are told apart as they are. A share of nothing would be null, which the least
+    amount above 0 in its place prevents, where decimals say what that is.
+    """
+    part, whole = columns.get(rule.lower), columns.get(rule.upper)
+    if not all(isinstance(one, Integer | Number) and one.low >= 0 and not one.computed for one in (part, whole)):
+        return ""
+    if not any(_is_blurred(one) for one in (part, whole)):
+        return ""
+    if not all(map(is_namable, (rule.lower, rule.upper))):
+        return f"`{rule}{OF_PARTS}; a share that is `computed` from both keeps it, under names without spaces"
+    least = "" if whole.decimals is None else f"{10.0**-whole.decimals:.{whole.decimals}f}"
+    may_be_null = part.nullable or whole.nullable or (whole.low == 0 and not least)
+    form = ", dtype: int64" if isinstance(part, Integer) else f", round: {part.decimals}"
+    return PART.format(
+        rule=rule,
+        lower=rule.lower,
+        upper=rule.upper,
+        whole=f"max({rule.upper}, {least})" if whole.low == 0 and least else rule.upper,
+        nullable=", nullable: true" * may_be_null,
+        form="" if part.decimals is None else form,
+        zeros=f"; both are null where {rule.upper} is 0" * (whole.low == 0 and not least),
+    )
+
+
+def _is_blurred(column: Integer | Number) -> bool:
+    """Tell whether a range of a column has several values."""
+    return column.decimals != 0 or column.high - column.low > column.cells
 
 
 def _of_order(columns: Mapping[str, Any], ruled: Collection[str]) -> str:
