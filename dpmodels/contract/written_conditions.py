@@ -5,6 +5,8 @@ Privacy: what a condition holds was written by whoever asks, and the examples ar
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import date
 from typing import Any
 
 from dpmodels.contract.columns import Datetime, Discrete, Integer, Number, names_of
@@ -168,7 +170,11 @@ def _day(text: str, columns: Mapping[str, Any]) -> str:
     if match is None or not isinstance(columns.get(name or ""), Datetime):
         return ""
     pairs = [(match[4], match[2]), (match[2], match[4])][: 1 if match[3] == "." else 2]
-    days = dict.fromkeys(f"{match[5]}-{month:0>2}-{day:0>2}" for month, day in pairs if int(month) <= 12)
+    days = list[str]()
+    for month, day in pairs:
+        with suppress(ValueError):
+            days.append(str(date(int(match[5]), int(month), int(day))))
+    days = list(dict.fromkeys(days))
     return f"a day is written with its year first; write {' or '.join(days)}" if days else ""
 
 
