@@ -49,8 +49,8 @@ def validate(data: "Table", schema: SchemaLike | None = None, *, raw: bool | Non
     Args:
         data: a hand-off, a path or a URI of files, or rows in memory; of a tree of tables a dictionary of frames.
         schema: that of the table; a hand-off has its own.
-        raw: whether it is held to the rules for raw tables, or to those for synthetic ones. By default its columns tell;
-            where no column of the schema is dropped or computed, it is taken for raw, unless it lies in a hand-off.
+        raw: whether it is held to the rules for raw tables, or to those for synthetic ones. By default its columns
+            tell; where no column of the schema is dropped or computed, all but what lies in a hand-off is raw.
 
     Privacy: exact counts of the rows that are given, as on the terminal: those of private rows stay inside.
 

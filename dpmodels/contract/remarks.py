@@ -26,8 +26,9 @@ LEFT_OUT = (
     "rows in which {names} holds what the schema does not take are left out before anything is measured "
     f"(`outside: reject-row`){OF_ROWS}the rows that remain"
 )
+OF_ROWS_ALONE = "the unit is one record, and identifier "
 MAY_REPEAT = (
-    "the unit is one record, and identifier {names} is left out: each row is hidden alone, so a person whom it names "
+    f"{OF_ROWS_ALONE}{{names}} is left out: each row is hidden alone, so a person whom it names "
     "in several rows is hidden less. In the schema, `unit: {{user: {user}, max_rows: N}}`{which} hides all rows of "
     "a person"
 )
@@ -47,9 +48,9 @@ APART = (
 OF_PARTS = "` keeps the order of two numbers, but not which share of one the other is"
 PART = (
     f"`{{rule}}{OF_PARTS}, nor that it is often the whole. If {{lower}} is a part of {{upper}}, such as a refund of an "
-    "amount, write two columns in place of this rule and of {lower} (docs/validation.md): {lower}_share: {{type: number, "
-    'min: 0, max: 1, zero_inflated: true{nullable}, computed: "{lower} / {whole}"}}, and {lower}: {{type: derived, '
-    'formula: "{lower}_share * {upper}"{form}}}{zeros}'
+    "amount, write two columns in place of this rule and of {lower} (docs/validation.md): {lower}_share: "
+    '{{type: number, min: 0, max: 1, zero_inflated: true{nullable}, computed: "{lower} / {whole}"}}, and {lower}: '
+    '{{type: derived, formula: "{lower}_share * {upper}"{form}}}{zeros}'
 )
 IN_ORDER = (
     "no rule says in which order {names} come: if one is never before another, write so under `constraints`, as "
@@ -244,6 +245,15 @@ def of_figures(remark: str) -> str:
 def is_of_dates(remark: str) -> bool:
     """Tell whether a remark is on rules between dates, which the lint, the begin of a run and its pages say alone."""
     return OF_DATES in remark
+
+
+def in_short(remark: str) -> str:
+    """Return what is said of a remark when a run begins, where the lint says at length what to do about it."""
+    if remark.startswith(OF_ROWS_ALONE):
+        return "the unit is one record: a person in several rows is hidden less; `nacre schema lint` says what to write"
+    if is_of_dates(remark):
+        return f"{remark.partition(OF_DATES)[0]}{OF_DATES}; `nacre schema lint` says what to write"
+    return remark
 
 
 def dates_of(remark: str) -> tuple[str, str] | None:

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from dpmodels.authoring.lint import load_contract
 from dpmodels.contract.implications import HELD
-from dpmodels.contract.remarks import is_declared, is_of_dates
+from dpmodels.contract.remarks import in_short, is_declared, is_of_dates
 from dpmodels.errors import ArtifactError, NacreError, Unsuitable
 from dpmodels.gate.expectations import Gate, Verdicts
 from dpmodels.gate.suite import dropped_from, names_tell
@@ -79,7 +79,7 @@ def caution_of(plan: Plan, config: Charged) -> list[str]:
         if is_declared(sentence, bound):
             note(f"note: {sentence}")
         else:
-            echo(f"warning: {sentence}", err=True)
+            echo(f"warning: {in_short(sentence)}", err=True)
     return sentences
 
 
