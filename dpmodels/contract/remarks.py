@@ -155,9 +155,9 @@ def _of_part(rule: Constraint, columns: Mapping[str, Any]) -> str:
     amount above 0 in its place prevents, where decimals say what that is.
     """
     part, whole = columns.get(rule.lower), columns.get(rule.upper)
-    if not all(isinstance(one, Integer | Number) and one.low >= 0 and not one.computed for one in (part, whole)):
+    if not isinstance(part, Integer | Number) or not isinstance(whole, Integer | Number):
         return ""
-    if not any(_is_blurred(one) for one in (part, whole)):
+    if min(part.low, whole.low) < 0 or part.computed or whole.computed or not (_is_blurred(part) or _is_blurred(whole)):
         return ""
     if not all(map(is_namable, (rule.lower, rule.upper))):
         return f"`{rule}{OF_PARTS}; a share that is `computed` from both keeps it, under names without spaces"

@@ -343,8 +343,8 @@ def held_to(gate: Verdicts) -> str:
     """Say which rules a table was held to, and how that was decided where its columns decided it."""
     if gate.raw:
         are_known = not isinstance(gate, Gate) or names_tell(gate.schema)
-        why = "it has every column of the schema" if are_known else "--synthetic is for synthetic tables"
-        return f"held to the rules for raw tables, as a run's data is: {why}"
+        why = ": it has every column of the schema" if are_known else "; --synthetic is for synthetic ones"
+        return f"held to the rules for raw tables, as a run's data is{why}"
     names = sorted(dropped_from(gate.schema)) if isinstance(gate, Gate) else ()
     return "held to the rules for synthetic tables" + (
         f", which have no {', '.join(names)}" if names else "; --raw is for raw ones"

@@ -93,7 +93,7 @@ def test_of_a_schema_that_drops_nothing_a_person_says_that_a_table_is_synthetic(
     for more in ((), ("--raw",)):
         code, out, err = run_cli(*words, *more)
         assert code == 0 and "rules for raw tables" in err and "broken" not in out + err, err
-    assert "--synthetic is for synthetic tables" in err
+    assert "--synthetic is for synthetic ones" in err
     (tmp_path / "manifest.json").write_text("{}")  # it lies in a hand-off then
     (tmp_path / "synthetic").mkdir()
     shutil.copy(words[1], tmp_path / "synthetic" / "t.csv")
