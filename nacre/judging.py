@@ -40,7 +40,7 @@ def runs(home: Place | None = None) -> "pd.DataFrame":
     return Listing(map(astuple, list_runs(home_of(home))), columns=names)
 
 
-def validate(data: "Table", schema: SchemaLike | None = None, *, raw: bool = False) -> "pd.DataFrame":
+def validate(data: "Table", schema: SchemaLike | None = None, *, raw: bool | None = None) -> "pd.DataFrame":
     """Hold a table, of whatever tool, against the rules of a schema: a row for each rule, and whether it holds.
 
     ``failing_rows`` of ``rows`` break it; both are null for a rule about the table as a whole. What fails alone is
@@ -49,7 +49,8 @@ def validate(data: "Table", schema: SchemaLike | None = None, *, raw: bool = Fal
     Args:
         data: a hand-off, a path or a URI of files, or rows in memory; of a tree of tables a dictionary of frames.
         schema: that of the table; a hand-off has its own.
-        raw: hold it to the rules for raw tables, where its columns do not tell: no column of the schema is dropped.
+        raw: whether it is held to the rules for raw tables, or to those for synthetic ones. By default its columns
+            tell; where no column of the schema is dropped or computed, all but what lies in a hand-off is raw.
 
     Privacy: exact counts of the rows that are given, as on the terminal: those of private rows stay inside.
 

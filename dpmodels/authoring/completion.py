@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 import yaml
 
-from dpmodels.authoring.draft import INTRODUCTION, OF_DATES, OF_ROWS, TYPES, UNTYPED
+from dpmodels.authoring.draft import INTRODUCTION, OF_AMOUNTS, OF_DATES, OF_ROWS, TYPES, UNTYPED
 from dpmodels.authoring.tree_draft import JOINS, OF_TABLES
 from dpmodels.contract.columns import Categorical
 from dpmodels.contract.discovery import SHARE, columns_of, marks
@@ -28,7 +28,9 @@ TODO = "TODO"
 TOO_LARGE = f"is larger than {LARGEST_YAML // 2**20} MiB, which no command reads"
 WIDTH = 110
 KEYS = ("type", "values", "outside", "other", "dtype")
-OF_A_DRAFT = frozenset("".join((INTRODUCTION, UNTYPED, JOINS, TYPES, OF_ROWS, OF_DATES, OF_TABLES)).splitlines()) - {""}
+OF_A_DRAFT = frozenset(
+    "".join((INTRODUCTION, UNTYPED, JOINS, TYPES, OF_ROWS, OF_DATES, OF_AMOUNTS, OF_TABLES)).splitlines()
+) - {""}
 """Lines that a draft begins and ends with, which say how it is to be finished."""
 INTS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 

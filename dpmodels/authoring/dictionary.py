@@ -25,7 +25,7 @@ from dpmodels.authoring.facts import (
 )
 from dpmodels.authoring.headings import IGNORED, MEANT, SECOND, folded
 from dpmodels.authoring.marks import Marks, two_numbers
-from dpmodels.authoring.type_words import is_primary
+from dpmodels.authoring.type_words import is_primary, kind_of
 from dpmodels.contract.formula import FUNCTIONS, Misread, names_in
 from dpmodels.errors import Unsuitable
 
@@ -69,9 +69,11 @@ def read_dictionary(text: str) -> Tables:
     """Read a data dictionary.
 
     Raises:
-        Unsuitable: none of the headings is one for the names of columns, or a row has more cells than headings.
+        Unsuitable: none of the headings is one for the names of columns, a row has more cells than headings, or a
+            quotation mark is not closed in the row that it opens in.
     """
     rows, meanings, delimiter = _rows(text)
+    _check_quotes(text, delimiter)
     if long := next((number for number, row in enumerate(rows) if len(row) > len(meanings)), None):
         raise Unsuitable(f"row {long} of the data dictionary has more cells than headings; put its text in quotes")
     cells = [_cells(meanings, row) for row in rows[1:]]
@@ -80,6 +82,24 @@ def read_dictionary(text: str) -> Tables:
     marks = Marks.of((end for row in cells for end in _ends(row)), delimiter)
     facts = {name: _facts(row, named_rows, marks) for name, row in named_rows.items()}
     return {"": {name: replace(one, unique=one.unique or keys == [name]) for name, one in facts.items()}}
+
+
+def _check_quotes(text: str, delimiter: str) -> None:
+    """Refuse a quotation mark that swallows further rows; a quoted cell may have several lines, and ends at its mark.
+
+    Raises:
+        Unsuitable: there is one.
+    """
+    reader = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    while True:
+        first = reader.line_num + 1
+        try:
+            if next(reader, None) is None:
+                return
+        except csv.Error:
+            if reader.line_num > first:
+                message = f"the row of the data dictionary that begins in line {first} has a quotation mark"
+                raise Unsuitable(f"{message} that is not closed, which swallows the rows below it; close it") from None
 
 
 def _ends(row: dict[str, str]) -> Iterator[str]:
@@ -141,17 +161,22 @@ def _meaning(heading: str, meanings: Collection[str]) -> str:
 
 
 def _cells(meanings: list[str], row: list[str]) -> dict[str, str]:
-    """Return the cells of a row by what their headings mean: of several headings of one meaning, the first filled."""
+    """Return the cells of a row by what their headings mean: of several headings of one meaning, the first filled.
+
+    Descriptions are joined, for what was not understood is to stand in the comment.
+    """
     cells: dict[str, str] = {}
     for meaning, cell in zip(meanings, row, strict=False):
         if not cells.get(meaning, "").strip():
             cells[meaning] = cell
+        elif meaning == "description" and cell.strip() not in ("", *cells[meaning].split("; ")):
+            cells[meaning] += f"; {cell.strip()}"
     return cells
 
 
 def _facts(row: dict[str, str], names: Collection[str], marks: Marks) -> Facts:
     row = {heading: cell.strip() for heading, cell in row.items()}
-    facts = [_derived(row, names), typed(row.get("type", ""))]
+    facts = [_derived(row, names), _typed(row.get("type", ""), row.get("values", ""))]
     kind = facts[1].kind
     facts += [_between(kind, marks, _bare(row.get("min", "")) or None, _bare(row.get("max", "")) or None)]
     facts += [_range(row["range"], kind, marks)] if row.get("range") else []
@@ -161,6 +186,14 @@ def _facts(row: dict[str, str], names: Collection[str], marks: Marks) -> Facts:
     if word := row.get("resolution", "").lower():
         facts += [Facts(resolution=word) if word in RESOLUTIONS else Facts(unread=(f"resolution {word}",))]
     return joined([*facts, Facts(description=row.get("description", ""))])
+
+
+def _typed(words: str, values: str) -> Facts:
+    """Read a type; of answers that the data is not read for, such as ja/nein, take the words for values."""
+    answers = re.split(r"\s*[/|,_-]\s*|\s+", words)
+    if values or len(answers) != 2 or kind_of(words) != "boolean" or _are_answers(answers):
+        return typed(words)
+    return Facts(kind="category", values=tuple(answers))
 
 
 def _answers(row: dict[str, str]) -> Iterator[Facts]:
@@ -255,7 +288,11 @@ def _values(cell: str, kind: str | None, marks: Marks) -> Facts:
         except (json.JSONDecodeError, RecursionError):
             cell = cell.strip("[]")
     answers = [answer.strip() for answer in cell.split("/")]
-    tokens = _tokens(cell) or (answers if _are_answers(answers) or kind == "boolean" or _are_several(answers) else [])
+    tokens = (
+        _spaced(cell, kind)
+        or _tokens(cell)
+        or (answers if _are_answers(answers) or kind == "boolean" or _are_several(answers) else [])
+    )
     if not tokens or any(len(token.split()) > MOST_WORDS or token.strip(".") in ("", "…", "etc") for token in tokens):
         return unread
     codes = [LABELED.fullmatch(token) for token in tokens]
@@ -277,6 +314,16 @@ def _are_answers(words: Sequence[str]) -> bool:
 def _are_several(words: Sequence[str]) -> bool:
     """Tell whether what slashes part is a list: three words or more, none of them empty, and no date."""
     return len(words) >= FEWEST_PARTED and all(words) and not re.fullmatch(DAY, "/".join(words))
+
+
+def _spaced(cell: str, kind: str | None) -> list[str]:
+    """Cut a cell at slashes between blanks, in which a comma parts decimals then; nothing of one that is cut elsewhere.
+
+    Of days and moments it is the form in which they are written, such as DD / MM / YYYY.
+    """
+    if kind in ("date", "moment") or not re.search(r"\S\s+/\s+\S", cell) or re.search(r"[|;\n]|,\s", cell):
+        return []
+    return [token.strip("\"'") for token in re.split(r"\s+/\s+", cell)]
 
 
 def _tokens(cell: str) -> list[str]:

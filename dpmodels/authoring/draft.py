@@ -51,6 +51,12 @@ OF_DATES = """\
 #   days: {type: integer, min: 0, max: 365, computed: "days_between(start, end)"}
 #   start: {type: derived, formula: "add_days(end, -days)", min: FIRST}
 """
+OF_AMOUNTS = """\
+# A rule refunded <= amount keeps the order of two amounts, not which share one is of the other, such as a full refund.
+# In place of the rule and of refunded write (0.01: the least amount above 0; without it the share of 0 would be null)
+#   refund_share: {type: number, min: 0, max: 1, zero_inflated: true, computed: "refunded / max(amount, 0.01)"}
+#   refunded: {type: derived, formula: "refund_share * amount", round: 2}
+"""
 UNREAD = "# WARNING: "
 """Begins what a draft says of a document that was not read whole."""
 LONGEST_WARNING = 600
@@ -228,7 +234,9 @@ def _lines(
     if sources:
         yield yaml_text({"sources": [source.origin for source in sources]}).rstrip()
     yield from (lines := [*column_lines(columns)])
-    yield TYPES + OF_ROWS + OF_DATES * ("\n".join(lines).count("type: datetime") > 1)
+    text = "\n".join(lines)
+    footers = {"type: datetime": OF_DATES, "type: number": OF_AMOUNTS}
+    yield TYPES + OF_ROWS + "".join(footer for kind, footer in footers.items() if text.count(kind) > 1)
 
 
 def name_line(title: str) -> str:

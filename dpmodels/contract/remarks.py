@@ -26,8 +26,9 @@ LEFT_OUT = (
     "rows in which {names} holds what the schema does not take are left out before anything is measured "
     f"(`outside: reject-row`){OF_ROWS}the rows that remain"
 )
+OF_ROWS_ALONE = "the unit is one record, and identifier "
 MAY_REPEAT = (
-    "the unit is one record, and identifier {names} is left out: each row is hidden alone, so a person whom it names "
+    f"{OF_ROWS_ALONE}{{names}} is left out: each row is hidden alone, so a person whom it names "
     "in several rows is hidden less. In the schema, `unit: {{user: {user}, max_rows: N}}`{which} hides all rows of "
     "a person"
 )
@@ -43,6 +44,13 @@ APART = (
     'max: {most}, computed: "{unit}s_between({lower}, {upper})"}}, and {lower}: '
     '{{type: derived, formula: "add_{unit}s({upper}, -{name})", min: {first}}}, or the other way round where many rows '
     'share one {lower}: derive {upper} by "add_{unit}s({lower}, {name})"'
+)
+OF_PARTS = "` keeps the order of two numbers, but not which share of one the other is"
+PART = (
+    f"`{{rule}}{OF_PARTS}, nor that it is often the whole. If {{lower}} is a part of {{upper}}, such as a refund of an "
+    "amount, write two columns in place of this rule and of {lower} (docs/validation.md): {lower}_share: "
+    '{{type: number, min: 0, max: 1, zero_inflated: true{nullable}, computed: "{lower} / {whole}"}}, and {lower}: '
+    '{{type: derived, formula: "{lower}_share * {upper}"{form}}}{zeros}'
 )
 IN_ORDER = (
     "no rule says in which order {names} come: if one is never before another, write so under `constraints`, as "
@@ -136,7 +144,40 @@ def before_a_charge(contract: Any) -> list[str]:
     ruled = {name for rule in getattr(contract, "rules", ()) for name in (rule.lower, rule.upper)}
     ruled |= {name for rule in implications for name in rule.columns}
     of_columns = (_of_order(columns, ruled), _of_amounts(columns), _of_few(columns))
-    return [*filter(None, (*of_columns, _of_persons(contract, columns)))]
+    parts = (_of_part(rule, columns) for rule in getattr(contract, "rules", ()))
+    return [*filter(None, (*of_columns, *parts, _of_persons(contract, columns)))]
+
+
+def _of_part(rule: Constraint, columns: Mapping[str, Any]) -> str:
+    """Say how a schema keeps which share of an amount another one is; nothing of a rule that may not be between two.
+
+    Whole numbers that have a range each are told apart as they are. A share of nothing would be null, which the least
+    amount above 0 in its place prevents, where decimals say what that is.
+    """
+    part, whole = columns.get(rule.lower), columns.get(rule.upper)
+    if not isinstance(part, Integer | Number) or not isinstance(whole, Integer | Number):
+        return ""
+    if min(part.low, whole.low) < 0 or part.computed or whole.computed or not (_is_blurred(part) or _is_blurred(whole)):
+        return ""
+    if not all(map(is_namable, (rule.lower, rule.upper))):
+        return f"`{rule}{OF_PARTS}; a share that is `computed` from both keeps it, under names without spaces"
+    least = "" if whole.decimals is None else f"{10.0**-whole.decimals:.{whole.decimals}f}"
+    may_be_null = part.nullable or whole.nullable or (whole.low == 0 and not least)
+    form = ", dtype: int64" if isinstance(part, Integer) else f", round: {part.decimals}"
+    return PART.format(
+        rule=rule,
+        lower=rule.lower,
+        upper=rule.upper,
+        whole=f"max({rule.upper}, {least})" if whole.low == 0 and least else rule.upper,
+        nullable=", nullable: true" * may_be_null,
+        form="" if part.decimals is None else form,
+        zeros=f"; both are null where {rule.upper} is 0" * (whole.low == 0 and not least),
+    )
+
+
+def _is_blurred(column: Integer | Number) -> bool:
+    """Tell whether a range of a column has several values."""
+    return column.decimals != 0 or column.high - column.low > column.cells
 
 
 def _of_order(columns: Mapping[str, Any], ruled: Collection[str]) -> str:
@@ -204,6 +245,15 @@ def of_figures(remark: str) -> str:
 def is_of_dates(remark: str) -> bool:
     """Tell whether a remark is on rules between dates, which the lint, the begin of a run and its pages say alone."""
     return OF_DATES in remark
+
+
+def in_short(remark: str) -> str:
+    """Return what is said of a remark when a run begins, where the lint says at length what to do about it."""
+    if remark.startswith(OF_ROWS_ALONE):
+        return "the unit is one record: a person in several rows is hidden less; `nacre schema lint` says what to write"
+    if is_of_dates(remark):
+        return f"{remark.partition(OF_DATES)[0]}{OF_DATES}; `nacre schema lint` says what to write"
+    return remark
 
 
 def dates_of(remark: str) -> tuple[str, str] | None:

@@ -5,11 +5,13 @@ Privacy: what a condition holds was written by whoever asks, and the examples ar
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import date
 from typing import Any
 
 from dpmodels.contract.columns import Datetime, Discrete, Integer, Number, names_of
 from dpmodels.contract.conditions import EQUAL, NULL, SIGNS, Condition, is_boolean, parse
-from dpmodels.errors import Unsuitable
+from dpmodels.errors import Unsuitable, without_commas
 
 SIGN = "==|<=|>=|!=|=|<|>"
 JOINED = re.compile(r"\s+and\s+|\s*&&?\s*|\s*,\s*", re.IGNORECASE)
@@ -155,8 +157,25 @@ def _half(text: str, columns: Mapping[str, Any]) -> str:
 
 
 def _comma(text: str, columns: Mapping[str, Any]) -> str:
-    match = re.search(r"(-?\d+),(\d+)\s*$", text)
-    return f"a comma is no decimal point; write {match[1]}.{match[2]}" if match else ""
+    match = re.search(r"-?(?:\d[\d.]*)?\d,\d[\d.,]*\s*$", text)
+    number = match[0].strip() if match else ""
+    meant = without_commas(number) or number.replace(",", ".") * (number.count(",") == 1 and "." not in number)
+    return f"a comma is no decimal point; write {meant}" if meant else ""
+
+
+def _day(text: str, columns: Mapping[str, Any]) -> str:
+    """Advise on a day as other languages write it, of which a slash leaves open which number is the month."""
+    match = re.fullmatch(rf"(.+?)\s*(?:{SIGN})\s*['\"]?(\d\d?)([./])(\d\d?)\3(\d{{4}})['\"]?", text)
+    name = _named(match[1], columns) if match else None
+    if match is None or not isinstance(columns.get(name or ""), Datetime):
+        return ""
+    pairs = [(match[4], match[2]), (match[2], match[4])][: 1 if match[3] == "." else 2]
+    days = list[str]()
+    for month, day in pairs:
+        with suppress(ValueError):
+            days.append(str(date(int(match[5]), int(month), int(day))))
+    days = list(dict.fromkeys(days))
+    return f"a day is written with its year first; write {' or '.join(days)}" if days else ""
 
 
 def _sign(text: str, columns: Mapping[str, Any]) -> str:
@@ -209,6 +228,7 @@ ADVICE: tuple[Callable[[str, Mapping[str, Any]], str], ...] = (
         _list,
         _chain,
         _comma,
+        _day,
         _sign,
         _quotes,
         _reversed,

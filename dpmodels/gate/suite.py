@@ -107,6 +107,11 @@ def dropped_from(schema: Schema) -> frozenset[str]:
     return frozenset(name for name, column in columns if isinstance(column, Identifier) and column.keep == "drop")
 
 
+def names_tell(schema: Schema) -> bool:
+    """Tell whether the names of a table's columns say that it is raw: some are dropped from it, or computed."""
+    return bool(dropped_from(schema) or computed(schema.columns))
+
+
 def judged_by_row(schema: Schema) -> tuple[Implication | DerivedBound, ...]:
     """Return the rules that Great Expectations see as columns of true and false."""
     return (*schema.implications, *schema.derived_bounds)

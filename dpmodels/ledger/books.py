@@ -132,10 +132,19 @@ def books(connection: Connection, names: Iterable[str]) -> dict[str, Book]:
         raise ChainBroken(f"the chain is broken: {faults[0]}")
     for name in names:
         if name not in rows and not store.read(connection, store.entries.c.account == name):
-            raise LedgerError(f"account {name} is not open; `nacre ledger open` opens one")
+            raise LedgerError(f"account {name} is not open; {_instead(connection, name)}")
         if name not in rows or "open" not in rows[name][1]:
             raise ChainBroken(f"account {name} lacks its row or its opening entry")
     return {name: _book(connection, *rows[name]) for name in names}
+
+
+def _instead(connection: Connection, name: str) -> str:
+    """Say which account pays for the data set of a name that no account has, or else what opens one."""
+    payers = connection.execute(select(store.accounts.c.name).where(store.accounts.c.dataset == name)).scalars().all()
+    if not payers:
+        return "`nacre ledger open` opens one"
+    payer = " or ".join(sorted(payers))
+    return f"account {payer} pays for data set {name}: give that name"
 
 
 def _book(connection: Connection, row: dict[str, str], ends: dict[str, store.Entry]) -> Book:

@@ -38,6 +38,8 @@ def show_accounts(ledger: Ledger, accounts: Iterable[Account], as_json: bool = F
 def show_opened(ledger: Ledger, account: Account, as_json: bool) -> None:
     """Print an account that was opened, and warn of what another has spent on its data set by another unit."""
     show_accounts(ledger, [account], as_json)
+    if account.name != account.dataset:
+        note(f"account {account.name}, which pays for data set {account.dataset}")
     for warning in beside(ledger, account.dataset, account.cap):
         note(warning)
 

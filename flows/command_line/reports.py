@@ -10,6 +10,7 @@ from flows.command_line.options import AsJson, FailOnChecks, Home, Jobs, LeNet, 
 from flows.command_line.printing import echo
 from flows.sections import HOME
 
+RAW = "Which rules it is held to. (default: by its columns; where these do not tell, those for raw tables)"
 app = typer.Typer()
 
 
@@ -17,12 +18,13 @@ app = typer.Typer()
 def validate(
     folder: Annotated[str, typer.Argument(help="Hand-off, or any file, folder or URI of a table with --schema.")],
     schema: SchemaFile = None,
-    raw: Annotated[bool, typer.Option("--raw", help="It is raw, where its columns do not tell.")] = False,
+    raw: Annotated[bool | None, typer.Option("--raw/--synthetic", help=RAW, show_default=False)] = None,
     as_json: AsJson = False,
 ) -> None:
     """Hold a table, from whatever tool, against the expectations of a schema.
 
-    One that has every column, dropped identifiers too, is held to the rules for raw tables, before a run is given it.
+    One that has every column, dropped identifiers too, is held to the rules for raw tables, before a run is given it;
+    so is one whose columns do not tell, unless it lies in a hand-off.
 
     Example: nacre validate hand-off
     """

@@ -206,7 +206,7 @@ def _unread(config: Charged, contract: Any) -> str:
         return ""
     if contract.users or config.parents:
         return "values are not read by a plan: the run holds them against the schema before it is charged"
-    command = f"`nacre validate {config.data} --schema {config.table_schema}`"
+    command = f"`nacre validate {config.data} --schema {config.table_schema} --raw`"
     return f"values are not read by a plan: {command} holds them against the schema"
 
 

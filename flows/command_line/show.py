@@ -14,10 +14,10 @@ from rich.table import Table
 
 from dpmodels.authoring.lint import load_contract
 from dpmodels.contract.implications import HELD
-from dpmodels.contract.remarks import is_declared, is_of_dates
+from dpmodels.contract.remarks import in_short, is_declared, is_of_dates
 from dpmodels.errors import ArtifactError, NacreError, Unsuitable
 from dpmodels.gate.expectations import Gate, Verdicts
-from dpmodels.gate.suite import dropped_from
+from dpmodels.gate.suite import dropped_from, names_tell
 from dpmodels.hand_off.signature import NOBODY_AGREED
 from dpmodels.hand_off.verification import VERIFIED
 from dpmodels.ledger.approval import Approval, ApprovalRequest
@@ -79,7 +79,7 @@ def caution_of(plan: Plan, config: Charged) -> list[str]:
         if is_declared(sentence, bound):
             note(f"note: {sentence}")
         else:
-            echo(f"warning: {sentence}", err=True)
+            echo(f"warning: {in_short(sentence)}", err=True)
     return sentences
 
 
@@ -342,7 +342,9 @@ def _in_blocks(facts: Mapping[str, str]) -> dict[str, list[str]]:
 def held_to(gate: Verdicts) -> str:
     """Say which rules a table was held to, and how that was decided where its columns decided it."""
     if gate.raw:
-        return "held to the rules for raw tables, as a run's data is: it has every column of the schema"
+        are_known = not isinstance(gate, Gate) or names_tell(gate.schema)
+        why = ": it has every column of the schema" if are_known else "; --synthetic is for synthetic ones"
+        return f"held to the rules for raw tables, as a run's data is{why}"
     names = sorted(dropped_from(gate.schema)) if isinstance(gate, Gate) else ()
     return "held to the rules for synthetic tables" + (
         f", which have no {', '.join(names)}" if names else "; --raw is for raw ones"

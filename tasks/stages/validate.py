@@ -11,6 +11,7 @@ from dpmodels.authoring.lint import load_contract, load_to_check
 from dpmodels.codec.embedded import codec_of
 from dpmodels.errors import ArtifactError, DataError, FileMissing, Unsuitable
 from dpmodels.gate.expectations import Verdicts
+from dpmodels.gate.suite import names_tell
 from dpmodels.generators.load import load_generator
 from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from dpmodels.methods.registry import METHODS
@@ -145,11 +146,11 @@ def first_records(path: Path, contract: Any, rows: int) -> list[Any]:
     return read
 
 
-def check_hand_off(data: str | Path, schema_file: Path | None, raw: bool = False) -> Verdicts:
+def check_hand_off(data: str | Path, schema_file: Path | None, raw: bool | None = None) -> Verdicts:
     """Check a hand-off against the schema that came with it, or any table against the schema that is named.
 
     A table with all columns of the schema, those that are dropped included, is held to the rules for raw tables, as is
-    one that is said to be ``raw``.
+    one whose columns do not tell, unless it lies in a hand-off; ``raw`` says what whoever asks knows of it.
 
     Raises:
         Unsuitable: the folder is no hand-off, and no schema is named.
@@ -164,7 +165,8 @@ def check_hand_off(data: str | Path, schema_file: Path | None, raw: bool = False
             raise FileMissing(f"{folder} does not exist")
         if contract is None:
             raise Unsuitable(f"{data} is no hand-off with a schema of its own; name a schema with --schema")
-        if contract.is_table and not contract.users and (raw or is_raw(str(data), contract)):
+        raw = _seems_raw(str(data), contract) if raw is None else raw
+        if contract.is_table and not contract.users and raw:
             return check_raw(str(data), contract, BATCH_ROWS)
         try:
             with as_parquet(data, contract) as table:
@@ -181,6 +183,19 @@ def check_hand_off(data: str | Path, schema_file: Path | None, raw: bool = False
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError("", f"{folder} has no report.json that can be read") from None
     return _checked(folder / MADE["sample"], contract, rows)
+
+
+def _seems_raw(data: str, contract: Contract) -> bool:
+    """Tell whether a table is raw: by its names, or else by where it lies, for whoever checks one is about to give it.
+
+    Images have no names that tell, and are taken for synthetic ones.
+    """
+    if not contract.is_table or contract.users:
+        return False
+    if names_tell(contract):
+        return is_raw(data, contract)
+    in_hand_off = is_path(data) and any((folder / MANIFEST).is_file() for folder in Path(data).absolute().parents)
+    return not contract.image and not in_hand_off
 
 
 def _checked(path: Path, contract: Contract, rows: int | None) -> Verdicts:

@@ -561,3 +561,51 @@ def test_where_two_ways_to_write_numbers_stand_in_one_document_none_is_believed(
     assert documented(tmp_path, "e.csv", text).columns(["x"])["x"].high == Bound(1500)
     text = 'name,type,range\nx,number,"0,500 bis 0,750"\n'  # nobody parts thousands behind a 0
     assert documented(tmp_path, "f.csv", text).columns(["x"])["x"].low == Bound(0.5)
+
+
+def test_what_several_columns_of_a_dictionary_say_stands_in_the_comment(tmp_path: Path) -> None:
+    text = "Name,Type,Description,Note,Remark\nage,integer,Age,at admission,Age\nfee,number,,billed,\n"
+    columns = documented(tmp_path, "d.csv", text).columns(("age", "fee"))
+    assert [columns[name].description for name in ("age", "fee")] == ["Age; at admission", "billed"]
+
+
+@pytest.mark.parametrize("words", ["ja/nein", "Ja / Nein", "Wahr/Falsch", "oui/non", "S/N", "Sí / No"])
+def test_answers_that_data_is_not_read_for_are_values(tmp_path: Path, words: str) -> None:
+    (tmp_path / "d.csv").write_text(f"name,type\nsick,{words}\nfee,number\n")
+    (tmp_path / "data.csv").write_text("sick,fee\nja,1\n")
+    text = draft(tmp_path / "data.csv", public_facts=PublicFacts(document=tmp_path / "d.csv"))
+    values = [word.strip() for word in words.split("/")]
+    assert yaml.safe_load(text)["columns"]["sick"] == {"type": "categorical", "values": values}
+
+
+@pytest.mark.parametrize("words", ["yes/no", "Y / N", "true/false", "boolean"])
+def test_answers_that_data_is_read_for_are_booleans(tmp_path: Path, words: str) -> None:
+    columns = documented(tmp_path, "d.csv", f"name,type\nsick,{words}\nfee,number\n").columns(("sick", "fee"))
+    assert (columns["sick"].kind, columns["sick"].values) == ("boolean", None)
+
+
+@pytest.mark.parametrize("rest", ["fee,number,billed\nborn,date,\n", 'fee,number,"billed, at last"\nborn,date,\n'])
+def test_a_quotation_mark_that_swallows_rows_is_refused_with_its_line(tmp_path: Path, rest: str) -> None:
+    text = 'name,type,description\nsick,yes/no,"Sick\nor not"\nage,integer,"Age in years\n' + rest
+    with refused(Unsuitable, "begins in line 4 has a quotation mark that is not closed"):
+        documented(tmp_path, "d.csv", text).columns(("age", "fee"))
+    whole = text.replace("Age in years", 'Age in years"')
+    columns = documented(tmp_path, "d.csv", whole).columns(("sick", "age", "fee"))
+    assert set(columns) >= {"sick", "age", "fee"} and columns["sick"].description == "Sick\nor not"
+    sloppy = documented(tmp_path, "d.csv", 'name,type,description\nage,integer,"Age" in years\nfee,number,x\n')
+    assert set(sloppy.columns(("age", "fee"))) == {"age", "fee"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "cell", "values"),
+    [
+        ("number", "0 / 2,5 / 5 / 10", (0, 2.5, 5, 10)),
+        ("category", "new / paid", ("new", "paid")),
+        ("category", "1 = new / 2 = paid", (1, 2)),
+        ("category", "a / b, c / d", ("a / b", "c / d")),
+        ("category", "N/A", None),
+    ],
+)
+def test_slashes_between_blanks_part_values(tmp_path: Path, kind: str, cell: str, values: tuple[object] | None) -> None:
+    text = f"name;type;values\nstate;{kind};{cell}\nfee;number;\n"
+    assert documented(tmp_path, "d.csv", text).columns(("state", "fee"))["state"].values == values

@@ -180,6 +180,11 @@ def test_values_in_other_letters_are_a_cause_that_is_named() -> None:
         ("dose>3&ward=north", "as 'dose>3' and 'ward=north'"),
         ("dose>3 or dose<1", "cannot be joined by `or`; draw rows for each by itself, as 'dose>3' and 'dose<1'"),
         ("dose>3,5", "write 3.5"),
+        ("dose>=1.000,50", "write 1000.50"),
+        ("dose>=1,000", "write 1000, or 1.000"),
+        ("seen>=01.06.2024", "write 2024-06-01"),
+        ("seen>=01/06/2024", "write 2024-06-01 or 2024-01-06"),
+        ("seen>=06/31/2024", "06/31/2024 is no moment that column seen tells"),
         ("dose >>> 3", "`>>>` is no sign; write one of <= >= != = < >, such as `dose>0.0`"),
         ("ward in (north, south)", "`in` is not known; draw rows for each by itself, as `ward=north` and `ward=south`"),
         (

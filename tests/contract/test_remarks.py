@@ -80,3 +80,34 @@ def test_dates_that_no_rule_holds_in_order_are_named() -> None:
     (asked,) = before_a_charge(SimpleNamespace(columns=further, rules=(rule,)))
     assert "birth, start and end" in asked
     assert not before_a_charge(SimpleNamespace(columns={"start": DATES["start"]}))
+
+
+AMOUNT: dict[str, Any] = {"type": "number", "min": 0, "max": 9000, "round": 2, "zero_inflated": True}
+
+
+def _of_refunds(part: Any, whole: Any, strict: bool = False) -> list[str]:
+    rule = Constraint("refunded", "amount", strict=strict)
+    return before_a_charge(SimpleNamespace(columns={"amount": whole, "refunded": part}, rules=(rule,)))
+
+
+def test_a_part_of_an_amount_is_said_to_lose_its_share_under_a_rule() -> None:
+    (remark,) = _of_refunds(Number(**AMOUNT), Number(**AMOUNT))
+    assert "`refunded <= amount` keeps the order" in remark
+    assert 'zero_inflated: true, computed: "refunded / max(amount, 0.01)"}' in remark
+    assert 'refunded: {type: derived, formula: "refunded_share * amount", round: 2}' in remark
+    (remark,) = _of_refunds(Number(**AMOUNT), Number(**{**AMOUNT, "min": 1, "zero_inflated": False}))
+    assert '"refunded / amount"' in remark and "null" not in remark
+
+
+def test_the_share_of_an_amount_that_may_be_nothing_is_null_where_no_decimals_are_known() -> None:
+    (remark,) = _of_refunds(Number(**AMOUNT), Number(**{**AMOUNT, "round": None}))
+    assert 'nullable: true, computed: "refunded / amount"' in remark and "null where amount is 0" in remark
+    whole = Integer(type="integer", min=0, max=900, zero_inflated=True)
+    (remark,) = _of_refunds(whole, whole)
+    assert "max(amount, 1)" in remark and "dtype: int64" in remark
+
+
+def test_a_rule_between_numbers_that_are_no_parts_or_are_told_apart_has_no_remark_on_shares() -> None:
+    few = Integer(type="integer", min=0, max=12, zero_inflated=True)
+    assert not _of_refunds(few, few)
+    assert not _of_refunds(Number(**{**AMOUNT, "min": -5}), Number(**AMOUNT))

@@ -127,7 +127,9 @@ def test_validate_judges_any_table_and_exits_with_1(hand_off, tmp_path, column, 
     if value == 0:
         table = table.set_column(3, "dose", pa.array([9.5, *table["dose"].to_pylist()[1:]]))
     pq.write_table(table, tmp_path / "other.parquet")
-    code, out, err = run_cli("validate", tmp_path / "other.parquet", "--schema", hand_off / "schema.yaml")
+    code, out, err = run_cli(
+        "validate", tmp_path / "other.parquet", "--schema", hand_off / "schema.yaml", "--synthetic"
+    )
     assert code == 1 and err.splitlines() == [
         "held to the rules for synthetic tables; --raw is for raw ones",
         f"broken: {says}",

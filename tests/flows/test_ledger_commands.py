@@ -48,6 +48,16 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_an_account_that_is_called_otherwise_than_its_data_set_is_said_to_be(tmp_path: Path) -> None:
+    write_clinic(tmp_path)
+    opened = ("--schema", tmp_path / "clinic.yaml", *CAP, "--home", tmp_path / "home")
+    _, _, err = run_cli("ledger", "open", "clinics", *opened)
+    assert "account clinics, which pays for data set clinic" in err
+    cap = ("ledger", "cap", "clinic", "--epsilon", 3, "--reason", "more", "--home", tmp_path / "home")
+    code, _, err = run_cli(*cap)
+    assert code == 1 and "account clinics pays for data set clinic" in err
+
+
 @pytest.fixture
 def own(done: Path, tmp_path: Path) -> Path:
     """Return a copy that a test may change."""

@@ -31,6 +31,20 @@ def test_of_rules_between_dates_lint_and_run_alone_say_how_far_they_go(tmp_path:
     assert sentence in (tmp_path / "out" / "report.json").read_text()
 
 
+def test_a_run_says_in_short_what_the_lint_says_at_length(tmp_path: Path) -> None:
+    schema, data = tmp_path / "stays.yaml", tmp_path / "stays.csv"
+    schema.write_text(DATES.replace("columns:", "columns:\n  patient: {type: identifier}"))
+    data.write_text("patient,start,end\na,2021-01-02,2021-01-01\n")
+    budget = ("--schema", schema, "--epsilon", 1, "--delta", 1e-5, "--home", tmp_path / "home")
+    code, _, err = run_cli("synthesize", data, *budget, "--out", tmp_path / "out", "--no-prefect")
+    assert code == 1 and "error: " in err
+    warned = [line for line in err.splitlines() if "nacre schema lint" in line]
+    assert [line.partition(":")[0] for line in warned] == ["warning", "warning"]
+    assert all(len(line.split()) < 28 for line in warned), warned
+    out = run_cli("schema", "lint", schema)[1]
+    assert "`unit: {user: patient, max_rows: N}` hides all rows" in out and "days_between(start, end)" in out
+
+
 @pytest.mark.parametrize(
     ("epsilon", "rows", "words"),
     [

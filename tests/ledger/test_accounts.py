@@ -3,6 +3,7 @@
 import math
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from scipy.stats import norm
@@ -274,3 +275,13 @@ def test_what_an_account_below_spent_is_in_where_the_account_above_stood(ledger,
     ledger.reserve(charge("below", account="ward", dataset="ward-visits", epsilon=0.5))
     ledger.reserve(charge("above", epsilon=0.25))
     assert 0.499 < ledger.standing(charge("above", epsilon=0.25).key).before <= 0.5
+
+
+def test_the_name_of_a_data_set_is_answered_with_the_account_that_pays_for_it(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.open_account("dispute", dataset="card_disputes", budget_cap=CAP)
+    for ask in (ledger.account, ledger.balance, lambda name: ledger.change_cap(name, reason="more", epsilon=9.0)):
+        with pytest.raises(LedgerError, match="account dispute pays for data set card_disputes: give that name"):
+            ask("card_disputes")
+    with pytest.raises(LedgerError, match="account disputes is not open; `nacre ledger open` opens one"):
+        ledger.account("disputes")

@@ -1,9 +1,11 @@
 """What is compared or checked may be given as a run's data may: text and Arrow, not Parquet alone."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -81,15 +83,30 @@ def test_a_table_with_every_column_is_held_to_the_rules_for_raw_tables(tmp_path:
     assert "broken: column age must lie between 30 and 60" in err and "exactly those" not in err
 
 
-def test_of_a_schema_that_drops_nothing_a_person_says_that_a_table_is_raw(tmp_path: Path) -> None:
+def test_of_a_schema_that_drops_nothing_a_person_says_that_a_table_is_synthetic(tmp_path: Path) -> None:
     kept = {**CHANGED, "patient": {"type": "identifier", "keep": "pattern:[A-Z]{9}"}}
     schema = make_schema(columns=yaml.safe_load(SCHEMA_TEXT)["columns"] | kept)
     (tmp_path / "clinic.yaml").write_text(schema.to_yaml())
     words = ("validate", as_csv(tmp_path / "raw.csv", table=TABLE), "--schema", tmp_path / "clinic.yaml")
-    code, _, err = run_cli(*words)
+    code, _, err = run_cli(*words, "--synthetic")
     assert code == 1 and "rules for synthetic tables; --raw is for raw ones" in err
-    code, out, err = run_cli(*words, "--raw")
-    assert code == 0 and "rules for raw tables" in err and "broken" not in out + err, err
+    for more in ((), ("--raw",)):
+        code, out, err = run_cli(*words, *more)
+        assert code == 0 and "rules for raw tables" in err and "broken" not in out + err, err
+    assert "--synthetic is for synthetic ones" in err
+    (tmp_path / "manifest.json").write_text("{}")  # it lies in a hand-off then
+    (tmp_path / "synthetic").mkdir()
+    shutil.copy(words[1], tmp_path / "synthetic" / "t.csv")
+    assert "rules for synthetic tables" in run_cli("validate", tmp_path / "synthetic" / "t.csv", *words[2:])[2]
+
+
+def test_a_repeat_under_unique_is_counted_though_an_identifier_is_made_anew(tmp_path: Path) -> None:
+    kept = {"type": "identifier", "keep": "pattern:[A-Z]{9}", "unique": True}
+    schema = make_schema(columns=yaml.safe_load(SCHEMA_TEXT)["columns"] | {**CHANGED, "patient": kept})
+    (tmp_path / "clinic.yaml").write_text(schema.to_yaml())
+    path = as_csv(tmp_path / "raw.csv", table=pa.concat_tables([TABLE, TABLE.slice(0, 1)]))
+    code, _, err = run_cli("validate", path, "--schema", tmp_path / "clinic.yaml")
+    assert code == 1 and "broken: column patient" in err
 
 
 def test_a_raw_table_that_breaks_the_schema_is_told_before_a_run_is_given_it(tmp_path: Path) -> None:
@@ -108,7 +125,7 @@ def test_a_raw_table_that_breaks_the_schema_is_told_before_a_run_is_given_it(tmp
 @pytest.mark.parametrize(
     ("name", "told"),
     [("t.csv", "t.csv cannot be read: the file is empty"), ("t.txt", "must be a file of one of these kinds"),
-     ("t.xls", "must be a file of one of these kinds"), ("t.parquet", "is no Parquet file")],
+     ("t.xls", "must be a file of one of these kinds"), ("t.parquet", "the file is damaged or not what its name says")],
 )  # fmt: skip
 def test_a_file_that_is_no_table_is_told_by_its_own_kind(tmp_path: Path, name: str, told: str) -> None:
     (tmp_path / name).write_bytes(b"" if name == "t.csv" else b"a,b")
