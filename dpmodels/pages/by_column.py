@@ -6,17 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmodels.pages.glance import likely_error, unresolved
+from dpmodels.pages.means import CLOSE, FIGURES, PartOff, errors_of
 from dpmodels.pages.page import percent_up
 from dpmodels.pages.rates import with_few
 from dpmodels.pages.uses import (
-    CLOSE,
     FAR,
-    FIGURES,
     NEAR,
     Known,
-    PartOff,
     error_of_values,
-    errors_of,
     has_first_rows,
     is_mostly_empty,
     known_of,

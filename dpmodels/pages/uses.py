@@ -9,26 +9,23 @@ from typing import Any
 from dpmodels.contract.remarks import FIRST_ROWS, dates_of
 from dpmodels.pages.categories import absent, joined, joined_in_rates, places_of_several
 from dpmodels.pages.glance import (
-    error_of,
     likely_error,
     likely_of_pair,
     rank_error,
-    relative_error,
     unresolved,
     worst_first,
 )
+from dpmodels.pages.means import CLOSE, FIGURES, errors_of
 from dpmodels.pages.page import percent, percent_up
 from dpmodels.pages.rates import GIVEN, giving_away, spread_of, whole_rate, with_few, worst_rate
 from dpmodels.pages.relations import FALSE, KEPT, Relation, likely_relations, relations
 from dpmodels.plural import counted
-from dpmodels.statistics.normal import NORMAL_95
 
 Facts = Mapping[str, Any]
-CLOSE, FAR = 0.05, 0.2
-"""Within what a figure is for it to be of use, and beyond what it is of none."""
+FAR = 0.2
+"""Beyond what a figure is of no use."""
 NEAR, MIDDLE = 0.25, 0.5
 """Parts of a rate of all rows within which the rates of groups are of use, and of some; beyond all of it, of none."""
-FIGURES = {"mean": ("means", "totals"), "p99": ("99 % quantiles",)}
 EVERY_ROW = "must hold in every row"
 """What the gate says of a rule of a row."""
 ZERO, STATES = "exactly 0", ("exactly 0", "null")
@@ -277,46 +274,9 @@ def _figures(known: Known, above: float, most: float) -> Iterator[str]:
         yield f"{known.named(words[names])} of {known.named(names)} ({bound}{may_hide})"
 
 
-@dataclass(frozen=True)
-class PartOff:
-    """Within what a mean or a quantile is, as a part of itself: as its values thin out, and with what noise may hide.
-
-    It is good for what it is within at the ``farthest``, and to be used with care for the other, which is less.
-    """
-
-    within: float
-    farthest: float
-
-    @property
-    def counted(self) -> float:
-        """Return what it counts as."""
-        return self.farthest if self.farthest <= CLOSE else max(self.within, math.nextafter(CLOSE, 1))
-
-
-def errors_of(report: Facts, figure: str) -> dict[str, PartOff]:
-    """Return by column within what its mean, or its large quantile, is, where an error of it is known."""
-    stated = [one for one in report["columns"] if _is_known(one, figure)]
-    likely = {one["name"]: NORMAL_95 * relative_error(one, figure) for one in stated}
-    return {one["name"]: PartOff(within := likely[one["name"]], max(within, _hidden(one, figure))) for one in stated}
-
-
 def has_first_rows(report: Facts) -> bool:
     """Tell whether a report is of the first rows of each user alone, so that nothing adds up to what there is."""
     return any(one.startswith(FIRST_ROWS.split("row")[0]) for one in report.get("cautions", ()))
-
-
-def _hidden(column: Facts, figure: str) -> float:
-    """Return how far values that noise may hide can put a mean off, as a part of it; 0 where a report warns of none."""
-    unseen, mean = column.get("unseen", {}), abs(float(column["mean"]["estimate"]))
-    if figure != "mean" or "means" not in unseen or not mean:
-        return 0.0
-    return float(max(abs(end - column["mean"]["estimate"]) for end in unseen["means"]) / mean)
-
-
-def _is_known(column: Facts, figure: str) -> bool:
-    """Tell whether the error of a mean or a quantile is known."""
-    known = figure in column and figure not in column.get("avoid", ()) and not unresolved(column)
-    return known and error_of(column, figure) is not None
 
 
 def _amounts(known: Known, above: float, most: float) -> Iterator[str]:
