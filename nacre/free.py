@@ -167,9 +167,10 @@ def _of_report(run: "Run", column: str) -> "pd.DataFrame | None":
     from nacre.listing import Listing
     from nacre.reporting import Report
 
-    report = Report(run.place("validate"))
-    if not report.path.exists():
+    checked = run.finished("validate")
+    if checked is None:
         return None
+    report = Report(checked.path)
     stated_means = (one for one in report.facts.get("columns", ()) if "mean" in one)
     one = next((one for one in stated_means if one["name"] == column), None)
     if one is None or one["type"] == "datetime" or one["mean"]["expected_error"] is None:

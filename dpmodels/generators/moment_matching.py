@@ -47,7 +47,7 @@ class MixtureSpec(LoopSpec):
         cooling: the last steps, in which the learning rate falls to nothing.
         label_rows: rows of the fitted mixture that a model of their labels is fitted to, at most; 0 for none.
         coupling: correlation of two numbers from which on values within their cells rise together; 1 for never.
-        each_has_rows: whether no user is drawn without a row, as none can be in data of one flat file.
+        each_has_rows: whether no user is drawn without a row, as of one flat file; dumped only then, as it is new.
     """
 
     components: Annotated[int, Field(ge=1)] = 1000
@@ -58,7 +58,7 @@ class MixtureSpec(LoopSpec):
     checkpoint_every: Annotated[int, Field(ge=1)] = 100
     label_rows: Annotated[int, Field(ge=0, le=2**24)] = 2**17
     coupling: Annotated[float, Field(ge=0.1, le=1)] = 0.5
-    each_has_rows: bool = False
+    each_has_rows: Annotated[bool, Field(exclude_if=lambda each: not each)] = False
 
 
 @dataclass(frozen=True)

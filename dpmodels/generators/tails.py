@@ -205,4 +205,5 @@ class Tail:
 
 
 def _scales(beyond: Floats) -> Floats:
-    return np.geomspace(max(beyond[1] / 8, beyond[-1] * 1e-9), beyond[-1], SCALES)
+    least = max(beyond[1] / 8, beyond[-1] * 1e-9, float(np.finfo(float).tiny))  # edges may coincide in float64
+    return np.geomspace(least, max(beyond[-1], least), SCALES)

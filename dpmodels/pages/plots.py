@@ -141,8 +141,8 @@ def _cuts(axis: Mapping[str, Any]) -> NDArray[np.float64]:
 
     Shares that are narrower have a bar together, which takes its part of the share that follows where it has to.
     """
-    if max(axis["bars"], len(axis["edges"])) > MOST_BARS:
-        raise ValueError("no axis that nacre draws has so many bars")  # the facts may be anybody's
+    if not 1 <= axis["bars"] <= MOST_BARS or len(axis["edges"]) > MOST_BARS:
+        raise ValueError("no axis that nacre draws has so many bars, or so few")  # the facts may be anybody's
     narrowest, cuts = 1 / axis["bars"], [0.0]
     while 1 - cuts[-1] > 2 * narrowest - ROUNDED:
         edge = next((edge for edge in axis["edges"] if edge > cuts[-1] + ROUNDED), 1.0)

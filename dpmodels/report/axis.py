@@ -30,6 +30,8 @@ LEAST_PART, MOST_PART = 0.05, 0.5
 """Part of the rows that lie below its unit, at least and at most."""
 WIDTHS = {"D": (1, 2, 5, 7, 10, 14, 20, 30, 50), "h": (1, 2, 3, 6, 12), "m": (1, 2, 5, 10, 15, 30)}
 """Round widths of a bar, in days, hours and minutes."""
+TINY = float(np.finfo(np.float64).tiny)
+"""The least width of a bar: numbers beneath it are all but 0 to float64."""
 TICKS = 5
 """Intervals that an axis is cut into, at most."""
 DECADES = 100
@@ -73,7 +75,8 @@ def axis_of(column: Continuous, bins: Bins, synthetic: Floats, seen: Floats) -> 
     begin, end = _ends(edges, below) if below[-1] else (0, len(edges) - 1)
     parts = (edges - edges[begin]) / (edges[end] - edges[begin])
     span = float(values[end] - values[begin])
-    width = span / BARS if scale.unit else _round_width(column, span / BARS)
+    least = max(span / BARS, TINY)
+    width = least if scale.unit else _round_width(column, least)
     bars, wide = max(span / width, 1.0), "" if scale.unit else _width(column, width)
     return {
         "edges": np.round(parts, 6).tolist(),
@@ -94,7 +97,7 @@ def _scale(column: Continuous, values: Floats, below: Floats) -> Scale:
     offsets = values - column.low
     median, large = np.interp([0.5, LARGE], below / below[-1], offsets)
     first = int(np.flatnonzero(below >= LEAST_PART * below[-1])[0])
-    unit, is_fine = float(offsets[first]), below[first] <= MOST_PART * below[-1]
+    unit, is_fine = max(float(offsets[first]), TINY), below[first] <= MOST_PART * below[-1]
     largest = float(offsets[np.flatnonzero(below >= (1 - FEW) * below[-1])[0]])
     return Scale(unit) if is_fine and large > LONG_TAIL * median and largest > SPAN * unit else Scale()
 
@@ -142,7 +145,7 @@ def _numbers(column: Continuous, begin: float, end: float, scale: Scale) -> list
         powers = range(int(np.floor(np.log10(least))), int(np.log10(end)) + 1)
         values = [10.0**power * one for power in powers for one in times]
         return [*[begin] * (begin == column.low), *(value for value in values if begin < value <= end)]
-    about = (end - begin) / TICKS
+    about = max((end - begin) / TICKS, TINY)
     power = 10.0 ** np.floor(np.log10(about))
     step = next(times * power for times in (1, 2, 5, 10) if times * power >= about * 0.999)
     step = max(step, 1.0 if column.decimals == 0 else 0.0)

@@ -76,9 +76,9 @@ def derived_facts(
         }
         values = derive(column, local, pa.RecordBatch.from_pydict(operands))
         about: Facts = {"name": prefix + name, "type": "derived", "follows": [prefix + one for one in column.operands]}
-        try:
+        try:  # no picture is worth a hand-off that was paid for
             about |= _shown(column, local, values, np.ones(len(values)) if weights is None else weights)
-        except (ValueError, OverflowError):  # values that no axis holds, as 1e-320: no picture is worth a paid hand-off
+        except (ValueError, ArithmeticError, StopIteration):  # values that no axis holds, as 1e-320
             continue
         two = sorted(places[one] for one in column.operands)
         pair = pairs.get((two[0], two[-1])) if weights is None and is_of_two(column, local) else None

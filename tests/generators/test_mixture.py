@@ -140,6 +140,11 @@ def test_centered_tables_have_rows_and_columns_of_mean_zero_and_lose_nothing_els
         assert np.allclose(found[:, rows, columns], by_hand)
 
 
+def test_what_is_new_is_no_part_of_the_settings_that_earlier_checkpoints_have():
+    assert "each_has_rows" not in MixtureSpec().model_dump_json()
+    assert MixtureSpec.model_validate_json(MixtureSpec(each_has_rows=True).model_dump_json()).each_has_rows
+
+
 def test_a_checkpoint_of_other_settings_is_refused(tmp_path):
     training().run(tmp_path / "c.safetensors")
     with pytest.raises(ArtifactError, match="another spec"):

@@ -1,6 +1,7 @@
 """Frames of what a report says, and means by group: figures with what they are within, and reasons to distrust them."""
 
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -76,6 +77,14 @@ def test_the_mean_of_all_rows_is_that_of_the_report(home):
     for column in stated.index:
         mean = nacre.means(name_of(home), column, home=home).iloc[0]
         assert [mean["mean"], mean.within] == [stated.released[column], stated.within[column]] and len(stated)
+
+
+def test_a_report_that_somebody_changed_is_no_source_of_a_mean(home, tmp_path):
+    shutil.copytree(home, tmp_path / "home", symlinks=True)
+    name, facts = name_of(home), tmp_path / "home" / "control" / name_of(home) / "report" / "report.json"
+    true = nacre.means(name, "age", home=home)["mean"].iloc[0]
+    facts.write_text(facts.read_text().replace('"estimate": ', '"estimate": -99'))
+    assert nacre.means(name, "age", home=tmp_path / "home")["mean"].iloc[0] == pytest.approx(true, abs=20)
 
 
 @pytest.mark.parametrize(

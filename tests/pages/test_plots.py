@@ -22,7 +22,7 @@ from dpmodels.pages.multiples import (
     pairs_figure,
     rate_figures,
 )
-from dpmodels.pages.plots import FLOOR, LEFT, ROOM, WIDTH, Shares, bars
+from dpmodels.pages.plots import FLOOR, LEFT, ROOM, WIDTH, Shares, bars, histogram
 from dpmodels.report.axis import axis_of
 from dpmodels.report.bins import Bins
 from dpmodels.report.report import column_facts
@@ -350,3 +350,10 @@ def test_columns_with_long_lists_of_categories_are_drawn_behind_the_others() -> 
 )
 def test_days_of_a_group_are_as_short_as_tells_them_apart(labels: list[str], brief: list[str]) -> None:
     assert _brief(labels) == brief
+
+
+@pytest.mark.parametrize("bars", [-1, 0, float("nan"), 0.5, 1e9])
+def test_an_axis_of_so_many_bars_is_refused_and_not_drawn_for_ever(bars: float) -> None:
+    axis = {"edges": [0.0, 0.5, 1.0], "bars": bars, "ticks": []}
+    with pytest.raises(ValueError, match="no axis that nacre draws"):
+        histogram("x", "", ["1 to 2", "3 to 4"], None, Shares("synthetic", [0.5, 0.5]), axis)

@@ -1,8 +1,12 @@
 """Axes that show how values lie: logarithmic for long tails, cut where few are beyond, years as they are written."""
 
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 
+import nacre
 from dpmodels.contract.columns import Continuous
 from dpmodels.pages.multiples import column_figure
 from dpmodels.report.axis import BARS, MIDDLE, axis_of, ticks
@@ -101,3 +105,18 @@ def test_a_bar_is_as_wide_as_a_round_number(text: str, note: str) -> None:
     one = column(text)
     bins, even = Bins.of(one), np.full(one.size, 1 / one.size)
     assert axis_of(one, bins, bins.join(even), bins.join(even))["note"] == note
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 5e-324), (0.0, 1e-310), (1e16, 10000000000000008.0)])
+def test_bounds_that_a_number_hardly_tells_apart_have_an_axis_and_a_report(
+    tmp_path: Path, bounds: tuple[float, float]
+) -> None:
+    low, high = bounds
+    columns = {"a": {"type": "number", "min": low, "max": high}, "t": {"type": "boolean"}}
+    rows = pd.DataFrame({"a": [low, high] * 150, "t": [True, False, False] * 100})
+    training = {"components": 8, "steps": 20}
+    made = nacre.synthesize(
+        rows, {"name": "tiny", "columns": columns}, epsilon=4, delta=1e-5, home=tmp_path / "home", training=training
+    )
+    (one, _) = made.report.facts["columns"]
+    assert one["name"] == "a" and one["axis"]["bars"] >= 1
