@@ -94,8 +94,8 @@ class Report:
         - ``share``, the part of all rows that is in the group, as released.
         - ``pale``, whether the page sets it back: a group of few rows, or known worst.
 
-        Units: parts, 0 to 1, of all rows of a group, also where the target is null. Reports of layouts before 13, and of
-        schemas without a target, have no rates.
+        Units: parts, 0 to 1, of all rows of a group, also where the target is null. Reports of layouts before 13, and
+        of schemas without a target, have no rates.
         """
         from dpmodels.pages.rates import counting
 
