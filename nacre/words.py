@@ -36,10 +36,11 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(("home", "out", "to", "folder", "release", "document", "sample"), PATH),
     **dict.fromkeys(("public_key", "officer_key", "signing_key"), PATH),
     **dict.fromkeys(("ledger", "url"), URL),
-    **dict.fromkeys(("rows", "seed", "after", "batch_rows", "threads"), WHOLE),
+    **dict.fromkeys(("rows", "seed", "after", "batch_rows", "threads", "max_rows"), WHOLE),
     **dict.fromkeys(("epsilon", "delta", "report_epsilon"), NUMBER),
     **dict.fromkeys(("measurement", "training", "recipe", "report"), MAPPING),
     **dict.fromkeys(SWITCHES, ((bool,), "must be True or False")),
+    "unit": ((str,), "must be the name of a column"),
     "run": ((str,), "must be the name of a run, or its result"),
     "where": ((str, Sequence, Mapping), "must be a condition, a list of them, or a dictionary of columns and values"),
 }
