@@ -187,11 +187,12 @@ def _index_names(values: Sequence[object]) -> list[str]:
 
 def _of_index(text: str, fault: DataError, indexes: Sequence[str]) -> str:
     """Say of a column that is missing that it is the index of a frame, where it is."""
-    is_missing = ABSENT in text
-    name = next((one for one in indexes if is_missing and (one == fault.column or f" {one}" in fault.rule)), "")
-    return (
-        text.replace(ABSENT, f"{ABSENT}: {name} is the frame's index, so give frame.reset_index()", 1) if name else text
-    )
+    missing = [one for one in indexes if one == fault.column or f" {one}" in fault.rule] if ABSENT in text else []
+    if not missing:
+        return text
+    end = text.find(";", text.index(ABSENT))
+    head, tail = (text, "") if end < 0 else (text[:end], text[end:])
+    return f"{head}; {missing[0]} is the frame's index, which is left out: give frame.reset_index(){tail}"
 
 
 def _one_a_line(error: NacreError, faults: Sequence[str], instead: str) -> str:
