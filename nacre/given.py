@@ -62,28 +62,25 @@ def draft_schema(
     """Write the YAML of a schema from column names and types; what nothing public says is left as a TODO.
 
     Of a dictionary of frames, or a folder of files for several tables, it is that of a tree, joins proposed by name.
-
     With ``header`` you say that you have seen that the first row holds names. Without it, names that may be values of
     the data are not written. ``document`` is public documentation of the columns (docs/schema.md), of ``table`` where
-    it describes several; ``sample`` is a file of rows that are public. ``types`` are those that you know:
-    ``{"age": "integer:0:120", "ward": "categorical:north|south", "income": "number?"}``, where ``?`` stands for nulls;
-    or keys of a schema, ``{"temp": {"type": "number", "min": 30, "max": 45, "round": 1}}``, of ``derived`` columns too.
-    With ``discover_all``, what ``nacre schema discover`` can release under a charge is marked for it. ``name`` is that
-    of the data set and its account, else a TODO for frames; ``target`` is to be predicted, of a tree ``table.column``.
-    ``unit`` is the column that tells persons apart who may have several rows, of which ``max_rows`` are used.
-    ``query`` is asked of the database at ``data``; with ``tables`` each file of a folder is a table of its own.
+    it describes several; ``sample`` is a file of rows that are public. ``types`` are those that you know, ``{"age":
+    "integer:0:120", "ward": "categorical:north|south", "income": "number?"}``, where ``?`` stands for nulls; or keys of
+    a schema, ``{"temp": {"type": "number", "min": 30, "max": 45, "round": 1}}``, of ``derived`` columns too. With
+    ``discover_all``, what ``nacre schema discover`` can release under a charge is marked for it. ``name`` is that of
+    the data set and its account, else a TODO for frames; ``target`` is to be predicted, of a tree ``table.column``.
+    ``unit`` tells persons apart who may have several rows, of which ``max_rows`` are used. ``query`` is asked of the
+    database at ``data``; with ``tables`` each file of a folder is a table of its own.
 
     Privacy: reads names and types of the data alone. Fill the TODOs in from what is public, never from the data.
 
     Raises:
         NacreError: the table cannot be read, its names may be values, or what is asked for can be none.
     """
-    documented, public = (None if file is None else Path(file) for file in (document, sample))
-    path = path_of(data)
-    title = name or (TODO if path is None else "")
-    asked = (table, accept_suggestions, types, discover_all, title, target, unit, max_rows)
-    sources = draft.PublicFacts(documented, public, *asked)
-    if path is not None:
+    name = name or TODO * (path_of(data) is None)
+    more = (table, accept_suggestions, types, discover_all, name, target, unit, max_rows)
+    sources = draft.PublicFacts(*(None if file is None else Path(file) for file in (document, sample)), *more)
+    if (path := path_of(data)) is not None:
         return tree_draft.draft_all(_rows_at(path, query), header, sources, several=tables)
     if query:
         raise Unsuitable("rows in memory answer no query: give the URL of the database in their place")

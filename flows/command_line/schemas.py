@@ -86,12 +86,17 @@ def schema_init(
         text = draft_all(source, True, sources, editor, tables)
     if not header:
         echo(f"{_names_from(data, query)}: check them", err=True)
-    if several := places_in(source, tables):
-        why = "as --tables says" if tables else "since the columns of its files differ"
-        echo(f"the folder is taken as {len(several)} tables, {why}; how they join is proposed by names alone", err=True)
+    _tell_tables(len(places_in(source, tables)), tables)
     _show_draft(text, data, query, out)
     if discover_all and (untyped := _untyped(text)):
         echo(f"no type is known of {', '.join(untyped)}: --types '{untyped[0]}=categorical' gives one", err=True)
+
+
+def _tell_tables(several: int, asked: bool) -> None:
+    """Say that a folder is taken as several tables, and why; nothing of one table."""
+    if several:
+        why = "as --tables says" if asked else "since the columns of its files differ"
+        echo(f"the folder is taken as {several} tables, {why}; how they join is proposed by names alone", err=True)
 
 
 def _show_draft(text: str, data: str, query: str, out: Path | None) -> None:
