@@ -79,7 +79,7 @@ def draft_schema(
     """
     name = name or TODO * (path_of(data) is None)
     more = (table, accept_suggestions, types, discover_all, name, target, unit, max_rows)
-    sources = draft.PublicFacts(*(None if file is None else Path(file) for file in (document, sample)), *more)
+    sources = draft.PublicFacts(_file(document), _file(sample), *more)
     if (path := path_of(data)) is not None:
         return tree_draft.draft_all(_rows_at(path, query), header, sources, several=tables)
     if query:
@@ -87,6 +87,10 @@ def draft_schema(
     sensitive = Sensitive(data)
     del data  # a traceback of what follows shows no rows
     return _drafted(sensitive, header, sources)
+
+
+def _file(place: Place | None) -> Path | None:
+    return None if place is None else Path(place)
 
 
 def _drafted(rows: Sensitive[Any], header: bool, sources: draft.PublicFacts) -> str:

@@ -179,10 +179,17 @@ def of_frames(text: str) -> str:
 
 
 def _index_names(values: Sequence[object]) -> list[str]:
-    """Return the names of the indexes of frames among some arguments, and among those of a dictionary."""
-    several = [one for each in values for one in (each.values() if isinstance(each, Mapping) else [each])]
-    indexes = [getattr(getattr(one, "index", None), "names", None) for one in several]
-    return [name for names in indexes if isinstance(names, Sequence) for name in names if isinstance(name, str)]
+    """Return the names of the indexes of pandas' frames among some arguments, and among those of a dictionary.
+
+    Nothing else is asked for anything: another mapping may fail with a message that quotes what it holds.
+    """
+    several = [one for each in values for one in (each.values() if type(each) is dict else [each])]
+    indexes = [getattr(one, "index", None) for one in several if _is_of_pandas(one)]
+    return [name for index in indexes for name in getattr(index, "names", ()) if isinstance(name, str)]
+
+
+def _is_of_pandas(given: object) -> bool:
+    return any(kind.__module__.split(".")[0] == "pandas" for kind in type(given).__mro__)
 
 
 def _of_index(text: str, fault: DataError, indexes: Sequence[str]) -> str:

@@ -184,7 +184,7 @@ def _differences(account: Account, other: Account) -> str:
     )
     can_change = {"epsilon", "delta", "run_cap", "expires"} & {*differing}
     remedy = f"; `nacre ledger cap {account.name}` changes a cap" if can_change else ""
-    remedy = ANOTHER if {"dataset", "unit", "adjacency"} & {*differing} else remedy
+    remedy = ANOTHER if {"unit", "adjacency"} & {*differing} else remedy
     return f"it has {standing}, and {requested} was asked for{remedy}"
 
 
