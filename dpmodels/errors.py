@@ -26,7 +26,9 @@ class NacreError(Exception):
     """Base of every error whose message is written for the user and is safe to show and to store."""
 
 
-_OPTION = re.compile(r"(?P<command>nacre [a-z-]+[^,;`]*)|(?<![^\s(`'])--(?P<option>[a-z]+(?:-[a-z]+)*)")
+_OPTION = re.compile(
+    r"(?P<command>nacre [a-z-]+[^,;`]*)|(?<![^\s(`'])--(?P<option>[a-z]+(?:-[a-z]+)*)(?: (?P<word>[A-Z]{2,})\b)?"
+)
 
 
 def in_words(text: str, caller: Callable[[str], str], calls: Mapping[str, str] = MappingProxyType({})) -> str:
@@ -35,8 +37,13 @@ def in_words(text: str, caller: Callable[[str], str], calls: Mapping[str, str] =
     Whole commands stay as they are, for they may be typed in a shell; behind them stand the calls that do the same, by
     the commands' words.
     """
-    spoken = _OPTION.sub(lambda match: match["command"] or f"`{caller(match['option'])}`", text)
-    meant = [call for words, call in calls.items() if re.search(rf"\bnacre {words}\b", spoken)]
+
+    def named(match: re.Match[str]) -> str:
+        return match["command"] or f"`{caller(match['option'])}{'=' + match['word'] if match['word'] else ''}`"
+
+    spoken = re.sub(r"``(\w+(?:=\w+)?)``", r"`\1`", _OPTION.sub(named, text))
+    several = [words for words in calls if re.search(rf"\bnacre {words}\b", spoken)]
+    meant = [calls[one] for one in several if not any(other.startswith(f"{one} ") for other in several)]
     return f"{spoken}; in Python: {', '.join(meant)}" if meant and "; in Python: " not in spoken else spoken
 
 
@@ -296,7 +303,7 @@ class ContentCharged(LedgerError):
                 f"account {account} was charged for this data by another unit or adjacency, and they are not added up"
             )
             instead = "Go on by that unit"
-        why = "say with --again why it needs another budget; that is kept in the ledger"
+        why = "give --again REASON, which says why it needs another budget, and is kept in the ledger"
         super().__init__(f"{because}; nothing was charged. {instead}, or {why}")
         self.dataset, self.other, self.account = dataset, other, account
 

@@ -8,11 +8,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from dpmodels import amounts
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.contract.remarks import is_of_dates
 from dpmodels.errors import AccountMissing, InvalidArgument, LedgerError
 from dpmodels.keys import is_on_token
 from dpmodels.ledger.ledger import Ledger
+from dpmodels.ledger.records import Account
 from dpmodels.limits import LONGEST_NAME
 from dpmodels.methods.tables.thresholded_counts import DiscoverySystem
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
@@ -20,6 +22,7 @@ from dpmodels.releases.contract import Contract
 from dpmodels.releases.discoveries import check_discovery
 from dpmodels.releases.plan import Line
 from dpmodels.report.terms import ROWS_ALONE
+from flows.charge_words import one_of
 from flows.config import HandOverConfig
 from flows.partitions import partition_account
 from flows.settings import values_of
@@ -40,6 +43,8 @@ UNNAMED = (
     "warning: data set %s was also discovered by %s, which the schema does not name: if any value or bound in it comes "
     "from there, put back the `discovered` section that was written with it, or the hand-off states too small a price"
 )
+
+AGAIN = " and, since rows were charged to this one and the two are not added up, give --again REASON"
 
 
 class MayOpen(Enum):
@@ -167,15 +172,37 @@ def account_for(
         return ledger.account(account).name, None
     note, name = "opened by its first run, with that run's budget as the cap", contract.name
     accounts = ledger.accounts()
-    if name in {account.name for account in accounts}:
-        raise LedgerError(
-            f"account {name} is for other data than this, or for another unit than {contract.unit}; open one for it by "
-            "another name: nacre ledger open NAME --schema SCHEMA"
-        )
+    if namesake := next((account for account in accounts if account.name == name), None):
+        raise LedgerError(_of_another(ledger, namesake, contract))
     if may_open is MayOpen.NO or (may_open is MayOpen.FIRST and accounts):
         how = f"`nacre ledger open {name} --schema SCHEMA --epsilon EPSILON --delta DELTA` opens it"
         raise AccountMissing(name, name, f"{how}; {may_open.value}")
     return name, Opening(cap=whole_budget(lines), note=note, alone=may_open is MayOpen.FIRST)
+
+
+def _of_another(ledger: Ledger, account: Account, contract: Contract) -> str:
+    """Say that the account of a data set's name is of another unit, or of other data, and all of what helps."""
+    how = "`nacre ledger open NAME --schema SCHEMA --epsilon EPSILON --delta DELTA`, and name it with --account NAME"
+    if account.dataset != contract.name:
+        return f"account {account.name} is for other data than this; open one for it by another name: {how}"
+    again = AGAIN if ledger.is_charged(account.name) else ""
+    return (
+        f"account {account.name} is for another unit than {contract.unit}, namely {account.cap.unit}; open one for it "
+        f"by another name: {how}{again}"
+    )
+
+
+def beside(ledger: Ledger, dataset: str, budget: PrivacyBudget) -> Iterator[str]:
+    """Warn of what accounts by another unit or adjacency than a budget's have spent on a data set."""
+    scope = (dataset, budget.unit.code, str(budget.adjacency))
+    others = [one for one in ledger.accounts() if one.scope[0] == dataset and one.scope != scope]
+    for one in filter(lambda other: ledger.is_charged(other.name), others):
+        spent = amounts.spent(ledger.balance(one.name).spent_epsilon)
+        yield (
+            f"warning: account {one.name} has spent epsilon={spent} on the same data set by {one_of(one.cap)}, "
+            f"{one.cap.adjacency}. Such accounts are not added up, so a run of rows that it was charged for will need "
+            "a reason (--again REASON)"
+        )
 
 
 def open_account(ledger: Ledger, account: str | None, contract: Contract, budget: PrivacyBudget) -> str | None:

@@ -1,6 +1,6 @@
 """More out of a release that is paid for, at no cost: rows under conditions, and its noisy tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpmodels.errors import InvalidArgument, Unsuitable
@@ -49,7 +49,8 @@ def sample(
         run: the run's name, or what ``nacre.synthesize`` returned.
         rows: rows to draw, or units of a tree.
         where: conditions such as ``"age>60"`` or ``"ward!=north"``, with ``=``, ``!=``, ``<``, ``<=``, ``>`` or ``>=``;
-            all must hold. As in SQL, a null meets none but ``"COLUMN=null"``.
+            all must hold; a dictionary has one value for each column. As in SQL, a null meets none but
+            ``"COLUMN=null"``.
         seed: the same seed draws the same rows; by default the one after the run's, for other rows than the run's own.
         after: how many rows, or units, have the identifiers before these; by default those of the hand-off, so that
             both can be put together.
@@ -79,8 +80,24 @@ def sample(
 def _conditions(where: "str | Sequence[str] | Mapping[str, object]") -> tuple[str, ...]:
     """Return conditions as they are typed, in whichever form they were given."""
     if isinstance(where, Mapping):
-        where = [f"{name}={value}" for name, value in where.items()]
+        where = [f"{name}={_one_value(name, value)}" for name, value in where.items()]
     return (where,) if isinstance(where, str) else tuple(map(str, where))
+
+
+def _one_value(name: str, value: object) -> object:
+    """Return the value of a condition; a list that has one alone stands for it.
+
+    Raises:
+        Unsuitable: there are several values, or none.
+    """
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        return value
+    values = list(value)
+    if len(values) == 1:
+        return values[0]
+    calls = " and ".join(f"where={{{name!r}: {one!r}}}" for one in values[:2]) or f"where={{{name!r}: VALUE}}"
+    several = f"{name} is given {len(values)}: draw rows for each by itself, with {calls}, and put them together"
+    raise Unsuitable(f"a condition has one value, and {several}" if values else f"a condition has one value: {calls}")
 
 
 def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place | None = None) -> "pd.DataFrame":

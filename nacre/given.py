@@ -50,41 +50,47 @@ def draft_schema(
     sample: Place | None = None,
     table: str = "",
     accept_suggestions: bool = False,
-    types: str | Mapping[str, str] = "",
+    types: str | Mapping[str, str | Mapping[str, Any]] = "",
     discover_all: bool = False,
     name: str = "",
     target: str = "",
+    unit: str = "",
+    max_rows: int | None = None,
     query: str = "",
     tables: bool = False,
 ) -> str:
     """Write the YAML of a schema from column names and types; what nothing public says is left as a TODO.
 
     Of a dictionary of frames, or a folder of files for several tables, it is that of a tree, joins proposed by name.
-
     With ``header`` you say that you have seen that the first row holds names. Without it, names that may be values of
     the data are not written. ``document`` is public documentation of the columns (docs/schema.md), of ``table`` where
-    it describes several; ``sample`` is a file of rows that are public. ``types`` are those that you know:
-    ``{"age": "integer:0:120", "ward": "categorical:north|south", "income": "number?"}``, where ``?`` stands for nulls.
-    With ``discover_all``, what ``nacre schema discover`` can release under a charge is marked for it. ``name`` is that
-    of the data set and its account, else a TODO for frames; ``target`` is to be predicted, of a tree ``table.column``.
-    ``query`` is asked of the database at ``data``; with ``tables`` each file of a folder is a table of its own.
+    it describes several; ``sample`` is a file of rows that are public. ``types`` are those that you know, ``{"age":
+    "integer:0:120", "ward": "categorical:north|south", "income": "number?"}``, where ``?`` stands for nulls; or keys of
+    a schema, ``{"temp": {"type": "number", "min": 30, "max": 45, "round": 1}}``, of ``derived`` columns too. With
+    ``discover_all``, what ``nacre schema discover`` can release under a charge is marked for it. ``name`` is that of
+    the data set and its account, else a TODO for frames; ``target`` is to be predicted, of a tree ``table.column``.
+    ``unit`` tells persons apart who may have several rows, of which ``max_rows`` are used. ``query`` is asked of the
+    database at ``data``; with ``tables`` each file of a folder is a table of its own.
 
     Privacy: reads names and types of the data alone. Fill the TODOs in from what is public, never from the data.
 
     Raises:
-        NacreError: the table cannot be read, its names may be values, or ``name`` or ``target`` can be none.
+        NacreError: the table cannot be read, its names may be values, or what is asked for can be none.
     """
-    documented, public = (None if file is None else Path(file) for file in (document, sample))
-    path = path_of(data)
-    title = name or (TODO if path is None else "")
-    sources = draft.PublicFacts(documented, public, table, accept_suggestions, types, discover_all, title, target)
-    if path is not None:
+    name = name or TODO * (path_of(data) is None)
+    more = (table, accept_suggestions, types, discover_all, name, target, unit, max_rows)
+    sources = draft.PublicFacts(_file(document), _file(sample), *more)
+    if (path := path_of(data)) is not None:
         return tree_draft.draft_all(_rows_at(path, query), header, sources, several=tables)
     if query:
         raise Unsuitable("rows in memory answer no query: give the URL of the database in their place")
     sensitive = Sensitive(data)
     del data  # a traceback of what follows shows no rows
     return _drafted(sensitive, header, sources)
+
+
+def _file(place: Place | None) -> Path | None:
+    return None if place is None else Path(place)
 
 
 def _drafted(rows: Sensitive[Any], header: bool, sources: draft.PublicFacts) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpmodels.authoring.lint import load_contract
 from dpmodels.errors import Unsuitable
+from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.public import load_public_frames
 from nacre.given import SchemaLike, load_schema, path_of, schema_file, with_public_rows
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     Table = Place | Result | pd.DataFrame | Mapping[str, Any] | Any
+SYNTHETIC = "`{}` is a hand-off, and must be a table of real rows: write compare(hand_off, real_rows, schema)"
 Taken = str | Sensitive[Any]
 """Where the files of a table or of a hand-off lie, or the rows that lie in memory."""
 
@@ -105,6 +107,9 @@ def compare(
 
     labels, given, whole = *_labelled(tables), _taken(tables)
     rows, held_out = _taken(real), None if test is None else _taken(test)
+    for name, each in (("real", rows), ("test", held_out)):
+        if isinstance(each, str) and (Path(each) / MANIFEST).is_file():
+            raise Unsuitable(SYNTHETIC.format(name))
     del tables, real, test  # a traceback of what follows shows no rows
     contract = load_schema(schema)
     if contract.kind == "tree" and set(contract.tables) <= set(labels):  # the tables of one tree

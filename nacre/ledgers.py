@@ -1,11 +1,12 @@
 """Find the ledger of a home."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from dpmodels import amounts
 from dpmodels.authoring.lint import load_named
-from dpmodels.errors import NacreError, Unsuitable, in_words_of
+from dpmodels.errors import NacreError, Unsuitable, near
 from dpmodels.ledger import ledger as ledgers
 from dpmodels.ledger.records import Account
 from dpmodels.plural import counted
@@ -14,7 +15,7 @@ from flows.planning import check_delta, make_budget
 from nacre.given import SchemaLike, schema_file
 from nacre.notebook import rows_as_html, rows_as_text
 from nacre.places import Place, home_of, url_of
-from nacre.words import CALLS, argument
+from nacre.words import in_python
 
 __all__ = ["Ledger", "PrivacyBudget", "PrivacyUnit", "ledger"]
 
@@ -22,6 +23,12 @@ MOST_SHOWN = 20
 OPENED = "`open_account(SCHEMA, epsilon=3, delta=1e-5)`"
 NAMED = "`open_account(NAME, dataset=DATASET, budget_cap=nacre.PrivacyBudget(epsilon=3, delta=1e-5))`"
 NO_CAP = NO_TERMS = (None, None)
+KEY = ("key", "passphrase")
+TERMS = ("owner", "note", "parent", "run_cap", "expires", "composition", "partition", "officer", *KEY)
+CHANGES = ("epsilon", "delta", "run_cap", "expires", "officer", *KEY)
+"""Keywords of an account that is opened, and of one whose cap is changed, beside those that are written out."""
+SPOKEN = ("account", "accounts", "balance", "change_cap", "entries", "history", "open_account", "verify")
+"""Calls whose errors name arguments, as those of every function do."""
 HEADINGS = ("account", "data set", "unit", "delta", "cap", "spent", "remaining", "charges")
 
 
@@ -53,15 +60,27 @@ class Ledger(ledgers.Ledger):
         Raises:
             NacreError: the schema has faults, or the account cannot be opened so.
         """
+        check_terms("open_account", terms, ("epsilon", "delta", "account", "dataset", "budget_cap", *TERMS))
         if isinstance(name, str) and dataset is not None and budget_cap is not None and (epsilon, delta) == NO_CAP:
             return super().open_account(name, dataset=dataset, budget_cap=budget_cap, **terms)
+        if (dataset, budget_cap) == NO_TERMS and (epsilon is None) != (delta is None):
+            lacking, written = (
+                ("epsilon", f"epsilon=3, delta={delta}")
+                if epsilon is None
+                else ("delta", f"epsilon={epsilon}, delta=1e-5")
+            )
+            raise Unsuitable(f"{lacking} is missing: write `open_account(SCHEMA, {written})`")
         if epsilon is None or delta is None or (dataset, budget_cap) != NO_TERMS:
             raise Unsuitable(f"an account is opened by its schema, {OPENED}, or by its name, {NAMED}")
-        with in_words_of(argument, CALLS), schema_file(name) as file:
+        with schema_file(name) as file:
             contract = load_named(file)
             check_delta(delta, allow_large_delta)
             cap = make_budget(epsilon, delta, contract.unit, adjacency=contract.adjacency)
         return super().open_account(account or contract.name, dataset=contract.name, budget_cap=cap, **terms)
+
+    def change_cap(self, name: str, *, reason: str, **changes: Any) -> Account:
+        check_terms("change_cap", changes, CHANGES)
+        return super().change_cap(name, reason=reason, **changes)
 
     def __repr__(self) -> str:
         caption, rows = self._overview()
@@ -88,6 +107,21 @@ class Ledger(ledgers.Ledger):
         left = (amounts.spent(balance.spent_epsilon), amounts.remaining(balance.remaining_epsilon))
         about = (account.name, account.dataset, str(account.cap.unit), amounts.written(balance.delta))
         return (*about, amounts.written(balance.cap), *left, str(balance.charges))
+
+
+def check_terms(function: str, terms: Mapping[str, object], known: Sequence[str]) -> None:
+    """Refuse a keyword that is none, as every function does.
+
+    Raises:
+        TypeError: there is such a one; it says which was probably meant.
+    """
+    if unknown := next((name for name in terms if name not in known), ""):
+        meant = near(unknown, [name for name in known if name not in TERMS]) or near(unknown, known)
+        raise TypeError(f"{function}() got an unexpected keyword argument {unknown!r}{meant}")
+
+
+for _name in SPOKEN:
+    setattr(Ledger, _name, in_python(getattr(Ledger, _name)))
 
 
 def ledger(home: Place | None = None, url: str | None = None) -> Ledger:

@@ -8,7 +8,7 @@ from dpmodels.authoring.cautions import faults_and_cautions
 from dpmodels.errors import in_words
 from nacre.given import SchemaLike, load_schema, schema_file
 from nacre.notebook import facts_as_html
-from nacre.words import CALLS, argument
+from nacre.words import CALLS, argument, of_frames
 
 
 class Linted:
@@ -47,4 +47,6 @@ def lint(schema: SchemaLike) -> Linted:
         faults, cautions = faults_and_cautions(file)
     if not isinstance(schema, str | os.PathLike):  # whose lines nobody has seen
         faults = [replace(fault, line=0) for fault in faults]
-    return Linted(*([in_words(str(one), argument, CALLS) for one in several] for several in (faults, cautions)))
+    return Linted(
+        *([in_words(of_frames(str(one)), argument, CALLS) for one in several] for several in (faults, cautions))
+    )

@@ -5,16 +5,17 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from dpmodels.contract.remarks import before_a_charge, is_of_dates
+from dpmodels.errors import in_words
 from flows.config import SynthesizeConfig
 from flows.description import as_lines, describe_config, noise_of
-from flows.planning import MayOpen
+from flows.planning import MayOpen, beside, ledger_if_any
 from flows.rows_of_users import noise_by_max_rows
 from flows.settings import placed
 from flows.start import preparation_of, refusal_of
 from nacre.given import SchemaLike, schema_file
 from nacre.keywords import SynthesisSettings, takes_settings, terms_of
 from nacre.notebook import facts_as_html
-from nacre.words import in_a_sentence
+from nacre.words import argument, in_a_sentence
 
 NOWHERE = Path("not-opened")  # a plan reads no data and hands nothing over
 
@@ -60,7 +61,7 @@ def plan(schema: SchemaLike, epsilon: float, delta: float, **settings: Unpack[Sy
         prepared = preparation_of(config).prepare(config, "")
         refusal = refusal_of(config, prepared, may_open)
         facts, quote = describe_config(config, prepared=prepared, refusal=refusal)
-        if said := [*filter(None, (facts.get("caution"), *_asked(prepared.contract)))]:
+        if said := [*filter(None, (facts.get("caution"), *_asked(prepared.contract), *_beside(config, prepared)))]:
             facts["caution"] = "\n".join(said)
         max_rows = noise_by_max_rows(prepared.lines[0], noise_of)
     if refusal is not None:
@@ -73,3 +74,11 @@ def _asked(contract: Any) -> Iterator[str]:
     """Yield what the lint says of a schema that nothing mends after a charge: times between dates, and zeros."""
     yield from filter(is_of_dates, getattr(contract, "remarks", ()))
     yield from before_a_charge(contract)
+
+
+def _beside(config: SynthesizeConfig, prepared: Any) -> Iterator[str]:
+    """Yield what other accounts of the data set, by other units, have spent, unless a reason is given already."""
+    ledger = None if config.statement.again else ledger_if_any(config)
+    if ledger is not None and prepared.lines:
+        warnings = beside(ledger, prepared.contract.name, prepared.lines[0].budget)
+        yield from (in_words(one, argument).removeprefix("warning: ") for one in warnings)

@@ -36,10 +36,11 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(("home", "out", "to", "folder", "release", "document", "sample"), PATH),
     **dict.fromkeys(("public_key", "officer_key", "signing_key"), PATH),
     **dict.fromkeys(("ledger", "url"), URL),
-    **dict.fromkeys(("rows", "seed", "after", "batch_rows", "threads"), WHOLE),
-    **dict.fromkeys(("epsilon", "delta", "report_epsilon"), NUMBER),
+    **dict.fromkeys(("rows", "seed", "after", "batch_rows", "threads", "max_rows"), WHOLE),
+    **dict.fromkeys(("epsilon", "delta", "report_epsilon", "run_cap"), NUMBER),
     **dict.fromkeys(("measurement", "training", "recipe", "report"), MAPPING),
     **dict.fromkeys(SWITCHES, ((bool,), "must be True or False")),
+    "unit": ((str,), "must be the name of a column"),
     "run": ((str,), "must be the name of a run, or its result"),
     "where": ((str, Sequence, Mapping), "must be a condition, a list of them, or a dictionary of columns and values"),
 }
@@ -48,11 +49,17 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
 
 CALLS = {
     "ledger open": "nacre.ledger(HOME).open_account(SCHEMA, epsilon=EPSILON, delta=DELTA)",
+    "ledger open NAME": "nacre.ledger(HOME).open_account(SCHEMA, account=NAME, epsilon=EPSILON, delta=DELTA)",
     "ledger cap": "nacre.ledger().change_cap(NAME, epsilon=EPSILON, reason=REASON)",
+    "ledger entries": "nacre.ledger().entries()",
+    "ledger verify": "nacre.ledger().verify()",
     "schema init": "nacre.draft_schema(DATA)",
     "schema lint": "nacre.lint(SCHEMA)",
     "schema discover": "nacre.discover(DATA, DRAFT, epsilon=EPSILON, delta=DELTA)",
     "resume": "nacre.resume(RUN)",
+    "fit": "nacre.fit(RELEASE)",
+    "runs": "nacre.runs()",
+    "marginals": "nacre.marginals(RUN)",
     "sample": "nacre.sample(RUN, ROWS)",
     "validate": "nacre.validate(DATA, SCHEMA)",
     "verify": "nacre.verify(FOLDER)",
@@ -60,7 +67,7 @@ CALLS = {
 """What does in Python the same as a command that a message names, by the command's words."""
 OF_FRAMES = "nacre.synthesize(frame, schema, epsilon=EPSILON, delta=DELTA)"
 """What makes a copy of a frame, which others call a fit."""
-EXAMPLES = {"epsilon": "1", "delta": "1e-5", "rows": "1000"}
+EXAMPLES = {"epsilon": "1", "delta": "1e-5", "rows": "1000", "reason": "'WHY'"}
 """What may stand for arguments that have no default."""
 SEEN = (
     "; what it calls them may be values and is not printed: of a frame "
@@ -69,6 +76,8 @@ SEEN = (
 )
 """How whoever has the data sees the names that a schema lacks."""
 
+QUERY_CAN = "which `--query` can"
+ABSENT = "is in the schema but not in the data"
 COUNTED = "`nacre.validate(data, schema)` counts the rows that break each"
 """How whoever has the data sees how many rows break a rule."""
 
@@ -109,13 +118,14 @@ def in_python(function: Callable[P, R]) -> Callable[P, R]:
     def spoken(*args: P.args, **keywords: P.kwargs) -> R:
         call: list[Any] = [args, keywords]
         places = [keywords.get(name) for name in ("home", "ledger")]
+        indexes = _index_names([*args, *keywords.values()])
         words = [str(os.fspath(one)) for one in (*args, *keywords.values()) if isinstance(one, str | os.PathLike)]
         fault = _unfit(function, args, keywords)
         del args, keywords
         if fault:
             call.clear()
             raise fault
-        with _with_similar(words), in_words_of(argument, CALLS), _in_sentences(*places):
+        with _with_similar(words), in_words_of(argument, CALLS), _in_sentences(places[0], places[1], indexes):
             answer = function(*call.pop(0), **call.pop())
             if drowned := _drowned(answer):
                 warnings.warn(drowned, ReleaseWarning, stacklevel=2)
@@ -138,10 +148,11 @@ def _with_similar(words: Sequence[str]) -> Iterator[None]:
 
 
 @contextmanager
-def _in_sentences(home: Any, url: Any) -> Iterator[None]:
+def _in_sentences(home: Any, url: Any, indexes: Sequence[str] = ()) -> Iterator[None]:
     """Have a refused charge say in short sentences what is left and what helps, and faults how hidden names are seen.
 
-    ``home`` and ``url`` are where the ledger of the call lies, where these were given.
+    ``home`` and ``url`` are where the ledger of the call lies, where these were given, and ``indexes`` the names of the
+    indexes of its frames.
     """
     try:
         yield
@@ -154,11 +165,41 @@ def _in_sentences(home: Any, url: Any) -> Iterator[None]:
 
         rules = f"the data breaks {len(fault.faults)} rules of its schema"
         text = _one_a_line(fault, fault.faults, rules).replace(LISTED, SEEN)
-        fault.args = (text.replace(EVERY_RULE, f"{EVERY_RULE}, and {COUNTED}"),)
+        text = text.replace(EVERY_RULE, f"{EVERY_RULE}, and {COUNTED}")
+        fault.args = (_of_index(text, fault, indexes),)
         raise
     except SchemaError as fault:
-        fault.args = (_one_a_line(fault, [str(each) for each in fault.faults], ""),)
+        fault.args = (of_frames(_one_a_line(fault, [str(each) for each in fault.faults], "")),)
         raise
+
+
+def of_frames(text: str) -> str:
+    """Say what computes a column of a frame where a sentence names what does in a query."""
+    return text.replace(QUERY_CAN, f"which `frame.assign(NAME=...)` can, or {QUERY_CAN.split()[1]}")
+
+
+def _index_names(values: Sequence[object]) -> list[str]:
+    """Return the names of the indexes of pandas' frames among some arguments, and among those of a dictionary.
+
+    Nothing else is asked for anything: another mapping may fail with a message that quotes what it holds.
+    """
+    several = [one for each in values for one in (each.values() if type(each) is dict else [each])]
+    indexes = [getattr(one, "index", None) for one in several if _is_of_pandas(one)]
+    return [name for index in indexes for name in getattr(index, "names", ()) if isinstance(name, str)]
+
+
+def _is_of_pandas(given: object) -> bool:
+    return any(kind.__module__.split(".")[0] == "pandas" for kind in type(given).__mro__)
+
+
+def _of_index(text: str, fault: DataError, indexes: Sequence[str]) -> str:
+    """Say of a column that is missing that it is the index of a frame, where it is."""
+    missing = [one for one in indexes if one == fault.column or f" {one}" in fault.rule] if ABSENT in text else []
+    if not missing:
+        return text
+    end = text.find(";", text.index(ABSENT))
+    head, tail = (text, "") if end < 0 else (text[:end], text[end:])
+    return f"{head}; {missing[0]} is the frame's index, which is left out: give frame.reset_index(){tail}"
 
 
 def _one_a_line(error: NacreError, faults: Sequence[str], instead: str) -> str:
@@ -215,7 +256,8 @@ def _unfit(function: Callable[..., Any], args: tuple[Any, ...], keywords: Mappin
         )
         return TypeError(f"{function.__name__}() {fault}")
     required = {name for name, one in declared.parameters.items() if one.default is Parameter.empty}
-    for name, value in {**given, **given.get("settings", {})}.items():
+    further = [name for name, one in declared.parameters.items() if one.kind is Parameter.VAR_KEYWORD]
+    for name, value in {**given, **{key: one for each in further for key, one in given.get(each, {}).items()}}.items():
         kinds, rule = KINDS.get(name, ((object,), ""))
         fits = isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds or object in kinds)
         is_left_out = value is None and name not in required
@@ -238,6 +280,8 @@ def _meant(name: str, value: object) -> str:
 
 def _unexpected(declared: Signature, keywords: Mapping[str, Any]) -> str:
     """Say which keyword a function does not take, and which was meant; empty if it takes all of them."""
+    if any(one.kind is Parameter.VAR_KEYWORD for one in declared.parameters.values()):
+        return ""
     for name in keywords:
         if name not in declared.parameters:
             return f"got an unexpected keyword argument {name!r}{near(name, declared.parameters)}"
@@ -261,6 +305,7 @@ def _too_many(declared: Signature, args: Sequence[object]) -> str:
     unnamed = [one.name for one in parameters if one.kind is Parameter.POSITIONAL_OR_KEYWORD]
     if len(args) <= len(unnamed) or any(one.kind is Parameter.VAR_POSITIONAL for one in parameters):
         return ""
+    unnamed = [name for name in unnamed if name != "self"]
     required = [one.name for one in parameters if one.kind is Parameter.KEYWORD_ONLY and one.default is one.empty]
     written = f": write {_as_written(required)}" if required else ""
     return f"takes {' and '.join(unnamed) or 'nothing'} without a name, and whatever else by name{written}"

@@ -1,11 +1,14 @@
-"""What a person asks a draft to be: the name of its data set, and the column that rows should teach to predict."""
+"""What a person asks a draft to be: the name of its data set, whose presence it hides, and what rows should teach."""
 
 import re
+from collections.abc import Iterable
 
 from dpmodels.authoring.facts import TODO
 from dpmodels.contract.discovery import columns_of
 from dpmodels.errors import InvalidArgument, near
 from dpmodels.plain_yaml import read_yaml, write_yaml
+
+OF_SEVERAL = "be left out, as `max_rows`: of several tables, the units are the rows of the one without a parent"
 
 
 def check_name(name: str) -> None:
@@ -27,3 +30,23 @@ def with_target(text: str, target: str) -> str:
     if "# target: COLUMN" in text:
         return text.replace("# target: COLUMN", line, 1)
     return text.replace("\ntables:\n", f"\n{line}\ntables:\n", 1)
+
+
+def check_unit(unit: str, max_rows: int | None, columns: Iterable[str] | None) -> None:
+    """Refuse a unit that no column names; ``columns`` are those of one table, or None where there are several."""
+    if columns is None and (unit or max_rows is not None):
+        raise InvalidArgument("unit", unit or max_rows, OF_SEVERAL)
+    if unit and columns is not None and unit not in (names := list(columns)):
+        raise InvalidArgument("unit", unit, f"be a column of the data{near(unit, names)}")
+    if max_rows is not None and not unit:
+        raise InvalidArgument("max_rows", max_rows, "go with `unit`, the column that tells persons apart")
+    if max_rows is not None and max_rows < 1:
+        raise InvalidArgument("max_rows", max_rows, "be 1 or more, the rows of one person that are used")
+
+
+def unit_line(unit: str, max_rows: int | None, otherwise: str) -> str:
+    """Write the line of the unit: a user whom a column names, or a record, with what may stand ``otherwise``."""
+    if not unit:
+        return f"unit: record  # {otherwise}"
+    user = write_yaml({"unit": {"user": unit, "max_rows": max_rows or 1}}, default_flow_style=None, width=10_000)
+    return user.rstrip() + "  # all rows of one are hidden, and max_rows of them used"

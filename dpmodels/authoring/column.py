@@ -25,6 +25,7 @@ MOST_DECIMALS = 12  # that a schema's `round` may keep
 OF_ZEROS = "zeros are kept exactly, at no cost; write zero_inflated: false if none is 0"
 IF_ZEROS = "zero_inflated: true if any is exactly 0"
 OF_DECIMALS = "how many decimals have they (round: 2)?"
+IN_SECONDS = "times are cut to the second; or write resolution: day, hour or minute"
 MAY_BE_ANSWERS = "`type: boolean` alone if it holds yes and no only"
 REVERSED = "is reversed, and neither bound is taken"
 SUGGESTED = "suggested, as "
@@ -55,10 +56,15 @@ def drafted(
     suggests is taken, and what a discovery can fill in is left to it.
     """
     facts, reversed_range = _without_reversed(name, facts)
+    if facts.keys is not None:
+        keys, seconds = _in_seconds(_of_person(facts.keys, dtype, facts))
+        return _finished(keys, [*filter(None, [facts.description]), *reversed_range, *seconds], facts, discover)
     facts = _in_cents(_of_days(facts, dtype), dtype)
     stated = _stated(name, dtype, facts)
     keys, remarks = _joined(stated, facts)
+    keys, seconds = _in_seconds(keys) if facts.from_person else (keys, [])
     keys, faults = _settled(keys)
+    remarks += seconds
     faults += [MAY_BE_ANSWERS] if stated == keys == of_type(pa.string()) else []
     remarks = [*filter(None, [facts.description]), *reversed_range, *remarks, *faults]
     remarks += [*_unused(keys, facts), *(f"not read: {words}" for words in dict.fromkeys(facts.unread))]
@@ -77,12 +83,32 @@ def drafted(
         remarks.append(suggested.because)
     elif suggested and suggested.keys:
         remarks.append(f"{SUGGESTED}{suggested.because}: {_bounds_in(suggested)}, which would cost nothing")
+    return _finished(keys, remarks, facts, discover)
+
+
+def _of_person(given: Mapping[str, Any], dtype: pa.DataType | None, facts: Facts) -> Keys:
+    """Return the keys that a person writes; those left out are as documented, as the file's type has them, or open."""
+    type_name = given["type"]
+    stated = _stated("", dtype, facts) if facts.kind else {}
+    stated = stated if stated.get("type") == type_name else _unfilled(type_name, facts)
+    nullable = {"nullable": True} if facts.nullable and type_name in MARKABLE else {}
+    keys = {**stated, **_bounds(stated, facts), **nullable, **given}
+    is_unfit = "dtype" not in given and any(key == "dtype" for key, _ in _faults(keys))
+    return {key: value for key, value in keys.items() if key != "dtype"} if is_unfit else keys
+
+
+def _finished(keys: Keys, remarks: list[str], facts: Facts, discover: bool) -> ColumnDraft:
+    """Leave to a discovery what it can fill in, and say what a person is to look at in a column of numbers or times."""
     if discover:
-        keys, more = _left_to_discovery(keys)
-        remarks += more
+        keys = _left_to_discovery(keys)
+        keys, more = _in_seconds(keys)
+        remarks = [*remarks, *more]
     keys, more = _with_zeros({**keys, "unique": True} if facts.unique and keys["type"] == "identifier" else keys)
-    if _may_hold_zeros(keys) and not any(ADVICE in remark for remark in remarks):
+    is_advised = any(ADVICE in remark for remark in remarks)
+    if _may_hold_zeros(keys) and not is_advised:
         more = [*more, IF_ZEROS]
+    if keys["type"] == "number" and not {"round", "dtype", "computed"} & keys.keys() and not is_advised:
+        more = [*more, OF_DECIMALS]
     return ColumnDraft(keys, (*remarks, *more))
 
 
@@ -111,14 +137,13 @@ def _without_reversed(name: str, facts: Facts) -> tuple[Facts, list[str]]:
 
 
 def _with_zeros(keys: Keys) -> tuple[Keys, list[str]]:
-    """Give the zeros of an amount a value of their own, and ask for its decimals."""
+    """Give the zeros of an amount a value of their own."""
     known = {key: value for key, value in keys.items() if key not in CONFIRM}
     if known["type"] not in NUMBERS or {TODO, WORD} & {str(value) for value in known.values()}:
         return keys, []
     if next(_faults(known), None) or not is_open_amount(COLUMN.validate_python(known)):
         return keys, []
-    decimals = [OF_DECIMALS] if known["type"] == "number" and "round" not in known else []
-    return {**keys, "zero_inflated": True}, [OF_ZEROS, *decimals]
+    return {**keys, "zero_inflated": True}, [OF_ZEROS]
 
 
 def _may_hold_zeros(keys: Keys) -> bool:
@@ -126,7 +151,7 @@ def _may_hold_zeros(keys: Keys) -> bool:
     low, high = (keys.get(bound, TODO) for bound in ("min", "max"))
     if keys["type"] not in NUMBERS or "zero_inflated" in keys or TODO not in (low, high):
         return False
-    return bool((low == TODO or low <= 0) and (high == TODO or high >= 0))
+    return bool((low in (TODO, WORD) or low <= 0) and (high in (TODO, WORD) or high >= 0))
 
 
 def _with(suggested: Suggestion, keys: Keys) -> tuple[Keys, list[str]]:
@@ -209,13 +234,15 @@ def _in_cents(facts: Facts, dtype: pa.DataType | None) -> Facts:
     return replace(facts, decimals=CENTS)
 
 
-def _left_to_discovery(keys: Keys) -> tuple[Keys, list[str]]:
-    """Mark what a discovery finds of a column's type wherever it is a TODO, and say what was chosen for it."""
+def _left_to_discovery(keys: Keys) -> Keys:
+    """Mark what a discovery finds of a column's type wherever it is a TODO."""
     markable = MARKABLE.get(keys["type"], ())
-    marked = {key: WORD if value == TODO and key in markable else value for key, value in keys.items()}
-    if marked.get("resolution") != TODO:
-        return marked, []
-    return {**marked, "resolution": "second"}, ["times are cut to the second; or write resolution: day, hour or minute"]
+    return {key: WORD if value == TODO and key in markable else value for key, value in keys.items()}
+
+
+def _in_seconds(keys: Keys) -> tuple[Keys, list[str]]:
+    """Cut times to the second where nothing says otherwise, and say so."""
+    return ({**keys, "resolution": "second"}, [IN_SECONDS]) if keys.get("resolution") == TODO else (keys, [])
 
 
 def _joined(stated: Keys, facts: Facts) -> tuple[Keys, list[str]]:

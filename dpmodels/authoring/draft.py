@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
+from dpmodels.authoring.asked import check_unit, unit_line
 from dpmodels.authoring.column import REVERSED, ColumnDraft, drafted
 from dpmodels.authoring.facts import TODO, Facts
-from dpmodels.authoring.given_types import by_name, read_types, with_types
+from dpmodels.authoring.given_types import Given, by_name, read_types, with_types
 from dpmodels.authoring.header import DoubtfulNames, check_names, names_in
 from dpmodels.authoring.source import Source, file_of, read_source
 from dpmodels.authoring.suggest import names_a_person
@@ -82,20 +83,29 @@ class PublicFacts:
         document: a file of public documentation; sample: a file of rows that are public.
         table: the table that the draft is about, where the document describes several.
         accept: whether suggestions by name and type are taken without another word.
-        types: types of columns that a person gives, as ``age=integer:0:120? ward=categorical:north|south`` or by name.
+        types: types of columns that a person gives, as ``age=integer:0:120? ward=categorical:north|south`` or by name,
+            in words or as keys of a schema.
         discover: whether what a discovery can fill in is marked for it.
         name: of the data set, or TODO; by default what its place is called.
         target: the column that rows should teach to predict, if one is named; of several tables behind its table.
+        unit: the column that tells apart those whose presence is hidden; max_rows: rows of one that are used.
     """
 
     document: Path | None = None
     sample: Path | None = None
     table: str = ""
     accept: bool = False
-    types: str | Mapping[str, str] = ""
+    types: str | Mapping[str, Given] = ""
     discover: bool = False
     name: str = ""
     target: str = ""
+    unit: str = ""
+    max_rows: int | None = None
+
+    @property
+    def given(self) -> Mapping[str, Given]:
+        """The types that a person gives, by column; that of the unit is an identifier."""
+        return {**({self.unit: "identifier"} if self.unit else {}), **by_name(self.types)}
 
     def sources(self, data: str | None) -> list[Source]:
         """Read the files, none of which may be the data, or lie in its folder.
@@ -137,6 +147,7 @@ def draft(
     public_facts = public_facts or PublicFacts()
     if not isinstance(data, Query) and not is_uri(str(data)) and is_pictures(Path(data)):
         columns = pictures_drafted(Path(data))
+        check_unit(public_facts.unit, public_facts.max_rows, ())
         if not affirmed:
             check_names(str(data), list(columns))
         return "\n".join(_lines(title_of(str(data).removesuffix(".npz")), columns, [], editor))
@@ -145,17 +156,27 @@ def draft(
     facts: dict[str, Facts] = {}
     for source in sources:
         facts = {**source.columns(types, public_facts.table), **facts}
-    typed = by_name(public_facts.types).keys() & types.keys()
+    typed = public_facts.given.keys() & types.keys()
     unknown = [name for name in types if name not in facts and name not in typed]
     doubted = are_doubted(location, unknown, 0 if facts else least - len(typed), affirmed)
-    given = with_types(facts, read_types(public_facts.types, types))
+    check_unit(public_facts.unit, public_facts.max_rows, types)
+    given = with_types(facts, read_types(public_facts.given, types))
     facts = {name: _of_file(one, types) for name, one in given.items()}
     how = (public_facts.accept, public_facts.discover)
-    columns = {name: drafted(name, types[name], facts.get(name, Facts()), *how) for name in types}
+    columns = {
+        name: drafted(name, types.get(name), facts.get(name, Facts()), *how)
+        for name in [*types, *made_in(facts, types)]
+    }
     untyped = are_untyped(columns, types)
     unread = [one for source in sources for one in (*source.remarks, source.absent(types, public_facts.table)) if one]
-    lines = _lines(public_facts.name or title, columns, sources, editor, untyped, unread)
+    unit = unit_line(public_facts.unit, public_facts.max_rows, _unit(columns))
+    lines = _lines(public_facts.name or title, columns, sources, editor, untyped, unread, unit)
     return doubted_draft("\n".join(lines)) if doubted else "\n".join(lines)
+
+
+def made_in(facts: Mapping[str, Facts], names: Collection[str]) -> list[str]:
+    """Name the columns that a person makes of others, and that the data has not."""
+    return [name for name, one in facts.items() if one.keys is not None and name not in names]
 
 
 def _of_file(facts: Facts, names: Collection[str]) -> Facts:
@@ -223,13 +244,14 @@ def _lines(
     editor: str,
     untyped: bool = False,
     unread: Sequence[str] = (),
+    unit: str = "",
 ) -> Iterator[str]:
     if editor:
         yield f"# yaml-language-server: $schema={editor}"
     yield (INTRODUCTION + (UNTYPED if untyped else "") + (DOCUMENTED if sources else "")).rstrip()
     yield from unread_lines(unread, columns.values())
     yield name_line(title)
-    yield f"unit: record  # {_unit(columns)}"
+    yield unit or unit_line("", None, _unit(columns))
     yield "# target: COLUMN  # what the rows should teach to predict from the others, if anything"
     if sources:
         yield yaml_text({"sources": [source.origin for source in sources]}).rstrip()

@@ -49,6 +49,7 @@ class Facts:
         unique: whether it is said to have each value in one row; nobody concludes it from values.
         derived: what it follows from, as the keys of a schema; nothing else counts then.
         unread: in words, what the document says of it and was not understood.
+        keys: those of a schema, which a person wrote; they go before all of it.
     """
 
     kind: str | None = None
@@ -66,6 +67,7 @@ class Facts:
     unread: tuple[str, ...] = ()
     from_person: bool = False
     money: bool = False
+    keys: Mapping[str, Any] | None = None
 
 
 Columns = Mapping[str, Facts]
@@ -94,6 +96,7 @@ def joined(facts: Iterable[Facts]) -> Facts:
         unread=tuple(words for one in several for words in one.unread),
         from_person=any(one.from_person for one in several),
         money=any(one.money for one in several),
+        keys=next((one.keys for one in several if one.keys is not None), None),
     )
 
 

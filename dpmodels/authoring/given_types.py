@@ -1,4 +1,4 @@
-"""Types that a person gives for columns, as ``age=integer:0:120? ward=categorical:north|south``."""
+"""Types that a person gives for columns, as ``age=integer:0:120? ward=categorical:north|south``, or as their keys."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,37 +8,40 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpmodels.authoring.facts import Bound, Facts, bound, joined, listed, scalars
-from dpmodels.authoring.file_types import inner_type, of_type
+from dpmodels.authoring.facts import Bound, Facts, bound, joined, listed, scalars, typed
+from dpmodels.authoring.file_types import TYPES, inner_type, of_type
+from dpmodels.authoring.given_keys import KIND_OF, facts_of_keys, is_made
 from dpmodels.authoring.marks import Marks, two_numbers
+from dpmodels.authoring.type_words import KIND_OF as MEANINGS
 from dpmodels.codec.names import nearest
 from dpmodels.contract.base import described
 from dpmodels.errors import InvalidArgument
+from dpmodels.similar import close_match
 
 QUOTED = r"'[^']*'|\"[^\"]*\""
 PAIR = re.compile(rf"\s*(?P<name>[^=]+?)\s*=\s*(?P<kind>(?:[^\s,'\"]|{QUOTED})+)(?:[\s,]+|$)")
-KIND = re.compile(r"(?P<type>\w+)(?::(?P<rest>.*?))?(?P<nullable>\?)?", re.DOTALL)
-KINDS = {
-    "categorical": "category",
-    "boolean": "boolean",
-    "integer": "integer",
-    "number": "number",
-    "datetime": "date",
-    "identifier": "identifier",
-}
-"""The types that may be given, and the kinds of column that they stand for; a datetime is cut to the day."""
+WORDS = r"[^\W\d]\w*(?:[ -][^\W\d]\w*)*(?:\[[^\]]*\]|\([^)]*\))?"
+"""A word for a type, as data frames and documents have it: ``int64``, ``datetime64[ns]``, ``double precision``."""
+KIND = re.compile(rf"(?P<type>{WORDS})(?::(?P<rest>.*?))?(?P<nullable>\?)?", re.DOTALL)
 BOUNDED = ("integer", "number", "datetime")
+Given = str | Mapping[str, Any]
+"""The type of a column in words, or the keys that a schema has of it."""
 FORM = (
     'be pairs such as "age=integer:0:120 ward=categorical:north|south income=number?": the name of a column, a type, '
     "bounds or values if known (in quotes if they have spaces), and a ? where values may be missing"
 )
 BY_NAME = (
     'be words by the names of columns, such as {"age": "integer:0:120", "ward": "categorical:north|south"}, with a ? '
-    "behind them where values may be missing, or the same in one text"
+    'behind them where values may be missing, or the same in one text; or keys of a schema, such as {"dose": '
+    '{"type": "number", "min": 0, "max": 9, "round": 1}}'
 )
 UNKNOWN = "name columns as the data does; {} is none of them"
 MEANT = "; did you mean {}?"
-NO_TYPE = f"have one of these types: {', '.join(KINDS)}; that of {{}} is none"
+NO_TYPE = f"have one of these types: {', '.join(KIND_OF)}; that of {{}} is none{{}}"
+BARRED = "have a bar between values: {} is one value; write {}"
+LABELED = "list values without what they stand for: write {}"
+LABEL = re.compile(r"\s*(\w+)\s*=\s*[^=|]+")
+"""A value with what it stands for, and not one such as ``<=50K``."""
 TEXT = ("categorical", "boolean", "datetime", "identifier")
 READABLE = {
     "categorical": TEXT,
@@ -53,7 +56,7 @@ NO_BOUNDS = "leave {} without bounds: only an integer, a number and a datetime h
 BOUNDS = "have bounds as in age=integer:0:120 or day=datetime:2020-01-01:2029-12-31, the smaller first; {} has not"
 
 
-def read_types(given: str | Mapping[str, str], names: Mapping[str, pa.DataType | None]) -> dict[str, Facts]:
+def read_types(given: str | Mapping[str, Given], names: Mapping[str, pa.DataType | None]) -> dict[str, Facts]:
     """Read the types, and bounds, that a person gives for columns: in a line, or by name.
 
     Args:
@@ -63,22 +66,47 @@ def read_types(given: str | Mapping[str, str], names: Mapping[str, pa.DataType |
     Raises:
         InvalidArgument: it is no such list, names a column or a type that there is not, or a type that a run does not
             read of the column.
+        Unsuitable: the keys of a column are none of a schema.
     """
     facts: dict[str, Facts] = {}
-    for name, text in by_name(given).items():
-        if name not in names:
-            near = nearest(name, names)
-            raise InvalidArgument("types", given, UNKNOWN.format(name) + (MEANT.format(near[1]) if near else ""))
-        kind = KIND.fullmatch(text)
-        if kind is None:
-            raise InvalidArgument("types", f"{name}={text}", FORM)
-        if kind["type"] not in KINDS:
-            raise InvalidArgument("types", given, NO_TYPE.format(name))
-        if (dtype := names[name]) is not None and kind["type"] not in (types := _readable(dtype)):
-            rule = UNREADABLE.format(name, described(dtype), ", ".join(types), kind["type"])
-            raise InvalidArgument("types", f"{name}={text}", rule)
-        facts[name] = _facts(name, text, kind, given)
+    for name, written in by_name(given).items():
+        if name not in names and not is_made(written):
+            slip = nearest(name, names)
+            rule = UNKNOWN.format(name) + (MEANT.format(slip[1]) if slip else "")
+            raise InvalidArgument("types", _pair(name, written), rule)
+        facts[name] = one = facts_of_keys(name, written) if isinstance(written, Mapping) else _of_words(name, written)
+        type_name = one.keys["type"] if one.keys else TYPES[one.kind or ""]
+        if (dtype := names.get(name)) is None or is_made(written):
+            continue
+        if type_name in KIND_OF and type_name not in (types := _readable(dtype)):
+            rule = UNREADABLE.format(name, described(dtype), ", ".join(types), type_name)
+            raise InvalidArgument("types", _pair(name, written), rule)
+        if one.kind == "date" and _is_plain(written) and pa.types.is_timestamp(inner_type(dtype)):
+            facts[name] = replace(one, kind="moment")
     return facts
+
+
+def _is_plain(written: Given) -> bool:
+    """Tell whether a type is a datetime of which nobody says that it is cut to the day, as the word date does."""
+    word = written["type"] if isinstance(written, Mapping) else re.split("[:?]", written)[0]
+    return str(word) == "datetime"
+
+
+def _pair(name: str, written: Given) -> str:
+    return f"{name}={written}"
+
+
+def _of_words(name: str, text: str) -> Facts:
+    """Read a type, and perhaps bounds or values, that is written in words."""
+    kind = KIND.fullmatch(text)
+    if kind is None:
+        raise InvalidArgument("types", _pair(name, text), FORM)
+    word = kind["type"]
+    facts = Facts(kind=KIND_OF[word]) if word in KIND_OF else typed(word)
+    if facts.kind is None:
+        raise InvalidArgument("types", _pair(name, text), NO_TYPE.format(name, _near_type(word)))
+    facts = replace(facts, from_person=True, nullable=True if kind["nullable"] else None)
+    return facts if kind["rest"] is None else _with_rest(name, text, kind["rest"], facts)
 
 
 def _readable(dtype: pa.DataType) -> Sequence[str]:
@@ -86,53 +114,78 @@ def _readable(dtype: pa.DataType) -> Sequence[str]:
     inner = inner_type(dtype)
     if pa.types.is_time(inner) or pa.types.is_duration(inner):
         return "integer", "identifier"
-    return tuple(KINDS) if pa.types.is_null(inner) else READABLE.get(of_type(inner)["type"], ("identifier",))
+    return tuple(KIND_OF) if pa.types.is_null(inner) else READABLE.get(of_type(inner)["type"], ("identifier",))
 
 
-def by_name(given: str | Mapping[str, str]) -> Mapping[str, str]:
+def by_name(given: str | Mapping[str, Given]) -> Mapping[str, Given]:
     """Return the types by the names of their columns, as they are written.
 
     Raises:
         InvalidArgument: it is no list of pairs.
     """
     if isinstance(given, Mapping):
-        if unread := next((f"{name}={kind!r}" for name, kind in given.items() if not _are_texts(name, kind)), ""):
+        if unread := next((f"{name}={kind!r}" for name, kind in given.items() if not _is_read(name, kind)), ""):
             raise InvalidArgument("types", unread, BY_NAME)
         return given
     if not isinstance(given, str):
         raise InvalidArgument("types", given, BY_NAME)
-    text, pairs, position = given, dict[str, str](), 0
+    text, pairs, position, last = given, dict[str, str](), 0, ""
     while position < len(text.rstrip()):
         pair = PAIR.match(text, position)
+        word = text[position:].split(maxsplit=1)[0]
+        if text[:position].endswith(",") and (pair is None or word not in pair[0].split("=")[0].split()[-1:]):
+            _check_bars(last, f"{pairs[last]},{word}")
         if pair is None:
-            raise InvalidArgument("types", text[position:].split(maxsplit=1)[0], FORM)
-        pairs[pair["name"]], position = re.sub("['\"]", "", pair["kind"]), pair.end()
+            raise InvalidArgument("types", word, FORM)
+        last, position = pair["name"], pair.end()
+        pairs[last] = re.sub("['\"]", "", pair["kind"])
     return pairs
 
 
-def _are_texts(*words: object) -> bool:
-    return all(isinstance(word, str) for word in words)
+def _is_read(name: object, written: object) -> bool:
+    return isinstance(name, str) and isinstance(written, str | Mapping)
 
 
-def _facts(name: str, text: str, kind: re.Match[str], given: object) -> Facts:
-    facts = Facts(kind=KINDS[kind["type"]], from_person=True, nullable=True if kind["nullable"] else None)
-    if kind["rest"] is None:
-        return facts
-    if kind["type"] == "categorical":
-        values = [value.strip() for value in kind["rest"].split("|")]
+def _check_bars(name: str, text: str) -> None:
+    """Refuse values between commas, or with what they stand for, and say how they are listed."""
+    kind = KIND.fullmatch(text)
+    rest = (kind and kind["rest"]) or ""
+    if kind is None or not rest or TYPES[_of_words(name, kind["type"]).kind or ""] != "categorical":
+        return
+    values = [LABEL.fullmatch(value) for value in rest.split("|")]
+    if all(values):
+        bare = "|".join(value[1] for value in values if value)
+        raise InvalidArgument("types", _pair(name, text), LABELED.format(f"{name}={kind['type']}:{bare}"))
+    if "," in rest and "|" not in rest:
+        bars = "|".join(value.strip() for value in rest.split(",") if value.strip())
+        raise InvalidArgument("types", _pair(name, text), BARRED.format(rest, f"{name}={kind['type']}:{bars}"))
+
+
+def _near_type(word: str) -> str:
+    """Suggest the type that a word was probably meant for, which may be a slip in a word for it."""
+    meant = close_match(word, KIND_OF) or TYPES.get(MEANINGS.get(close_match(word.lower(), MEANINGS), ""), "")
+    return MEANT.format(meant) if meant else ""
+
+
+def _with_rest(name: str, text: str, rest: str, facts: Facts) -> Facts:
+    """Return a type with what is written behind it: values of a category, or bounds."""
+    type_name = TYPES[facts.kind or ""]
+    if type_name == "categorical":
+        _check_bars(name, text)
+        values = [value.strip() for value in rest.split("|")]
         if not all(values):
-            raise InvalidArgument("types", f"{name}={text}", FORM)
+            raise InvalidArgument("types", _pair(name, text), FORM)
         return replace(facts, values=listed(scalars(values, facts.kind)).values)
-    if kind["type"] not in BOUNDED:
-        raise InvalidArgument("types", given, NO_BOUNDS.format(name))
-    ends = kind["rest"].split(":")
+    if type_name not in BOUNDED:
+        raise InvalidArgument("types", _pair(name, text), NO_BOUNDS.format(name))
+    ends = rest.split(":")
     if len(ends) != len(("low", "high")):
-        raise InvalidArgument("types", f"{name}={text}", FORM)
-    if doubtful := [end for end in ends if Marks().is_doubtful(end, kind["type"])]:
-        raise InvalidArgument("types", f"{name}={text}", f"name bounds in one way: {two_numbers(doubtful[0])}")
-    low, high = (_bound(end, kind["type"]) for end in ends)
+        raise InvalidArgument("types", _pair(name, text), FORM)
+    if doubtful := [end for end in ends if Marks().is_doubtful(end, type_name)]:
+        raise InvalidArgument("types", _pair(name, text), f"name bounds in one way: {two_numbers(doubtful[0])}")
+    low, high = (_bound(end, type_name) for end in ends)
     if low is None or high is None or low > high:
-        raise InvalidArgument("types", given, BOUNDS.format(name))
+        raise InvalidArgument("types", _pair(name, text), BOUNDS.format(name))
     return replace(facts, low=Bound(low), high=Bound(high))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import yaml
 
-from dpmodels.authoring.asked import check_name, with_target
+from dpmodels.authoring.asked import check_name, check_unit, with_target
 from dpmodels.authoring.column import CONFIRM, SUGGESTED, ColumnDraft, drafted
 from dpmodels.authoring.draft import (
     DOCUMENTED,
@@ -24,12 +24,13 @@ from dpmodels.authoring.draft import (
     comment,
     doubted_draft,
     draft,
+    made_in,
     name_line,
     named,
     unread_lines,
 )
 from dpmodels.authoring.facts import TODO, Facts
-from dpmodels.authoring.given_types import by_name, read_types, with_types
+from dpmodels.authoring.given_types import UNKNOWN, by_name, read_types, with_types
 from dpmodels.authoring.keys import Proposals, proposals
 from dpmodels.authoring.source import Source
 from dpmodels.contract.tree import MOST_TABLES, TABLE_NAME
@@ -100,6 +101,7 @@ def _draft_all(data: str | Path | Query, affirmed: bool, public: PublicFacts, ed
     places = places_in(data, several)
     if not places:
         return draft(data, affirmed, public, editor)
+    check_unit(public.unit, public.max_rows, None)
     sources = public.sources(str(data))
     tables = {name: _read(name, place, sources) for name, place in places.items()}
     doubted, named = False, by_name(public.types)
@@ -109,6 +111,8 @@ def _draft_all(data: str | Path | Query, affirmed: bool, public: PublicFacts, ed
         doubted |= are_doubted(table.location, unknown, 0 if table.facts else table.least - len(typed), affirmed)
     kinds = {f"{name}.{one}": kind for name, table in tables.items() for one, kind in table.types.items()}
     given = read_types(public.types, kinds)
+    if stray := next((name for name in given if name.partition(".")[0] not in tables), ""):
+        raise InvalidArgument("types", stray, UNKNOWN.format(stray))
     tables = {name: _with_types(name, table, given) for name, table in tables.items()}
     text = "\n".join(_lines(public.name or title_of(str(data)), tables, sources, public, editor))
     return doubted_draft(text) if doubted else text
@@ -260,7 +264,7 @@ def _remarks(name: str, proposed: Proposals) -> Iterator[str]:
 def _columns(table: Drafted, joins: Mapping[str, ColumnDraft], public: PublicFacts) -> Mapping[str, ColumnDraft]:
     """Draft the columns; those that join tables are identifiers, if what is proposed is accepted."""
     columns: dict[str, ColumnDraft] = {}
-    for name, kind in table.types.items():
+    for name, kind in {**table.types, **dict.fromkeys(made_in(table.facts, table.types))}.items():
         facts, join = replace(table.facts.get(name, Facts()), unique=False), joins.get(name)  # `key` says so in a tree
         if join is None:
             columns[name] = drafted(name, kind, facts, public.accept, public.discover)

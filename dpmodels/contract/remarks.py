@@ -66,6 +66,10 @@ FEW = (
     "{names} come back as any whole number between `min` and `max`: where a column has few values, such as 0, 150, 300 "
     "and 500, write these, as `type: categorical, values: [0, 150, 300, 500]`"
 )
+ALL_DIGITS = (
+    "{names} {come} back with all digits of a float, such as 36.61803398874989: `round: 1` keeps one decimal, "
+    "`round: 2` two, and `dtype: float64` says that all digits are meant"
+)
 MANY_A_CELL = WIDE / DEFAULT_CELLS
 """So many whole numbers in each range of a column are more than a person lists, and less than its range tells apart."""
 FALLS_APART = (
@@ -143,7 +147,7 @@ def before_a_charge(contract: Any) -> list[str]:
     columns, implications = getattr(contract, "columns", {}), getattr(contract, "implications", ())
     ruled = {name for rule in getattr(contract, "rules", ()) for name in (rule.lower, rule.upper)}
     ruled |= {name for rule in implications for name in rule.columns}
-    of_columns = (_of_order(columns, ruled), _of_amounts(columns), _of_few(columns))
+    of_columns = (_of_order(columns, ruled), _of_amounts(columns), _of_few(columns), _of_digits(columns))
     parts = (_of_part(rule, columns) for rule in getattr(contract, "rules", ()))
     return [*filter(None, (*of_columns, *parts, _of_persons(contract, columns)))]
 
@@ -200,6 +204,16 @@ def _of_few(columns: Mapping[str, Any]) -> str:
     """Say of wide intervals of whole numbers that a list of few values is no interval; empty without any."""
     names = [name for name, column in columns.items() if _may_be_few(column)]
     return FEW.format(names=_list(names, "and")) if names else ""
+
+
+def _of_digits(columns: Mapping[str, Any]) -> str:
+    """Name the numbers of which a schema does not say how many decimals they have; empty without any."""
+    names = [name for name, column in columns.items() if isinstance(column, Number) and _has_all_digits(column)]
+    return ALL_DIGITS.format(names=_list(names, "and"), come="comes" if len(names) == 1 else "come") if names else ""
+
+
+def _has_all_digits(column: Number) -> bool:
+    return column.round is None and column.dtype is None and not column.computed
 
 
 def _may_be_few(column: object) -> bool:

@@ -24,6 +24,12 @@ from dpmodels.ledger.records import CAP_TERMS, Account
 from dpmodels.ledger.signed import Signatures
 from dpmodels.privacy import Adjacency, PrivacyBudget, exact_decimal
 
+ANOTHER = (
+    "; open another by name: `nacre ledger open NAME --schema SCHEMA --epsilon EPSILON --delta DELTA`, and give runs "
+    "--account NAME and, if their rows were charged to this one, --again REASON, since the two are not added up"
+)
+"""What helps where an account is of another unit than what is asked for."""
+
 
 def new_account(name: str, dataset: str, cap: PrivacyBudget, terms: Mapping[str, Any]) -> Account:
     """Make an account from a user's terms; a Renyi filter gets its order here, from its cap alone.
@@ -178,6 +184,7 @@ def _differences(account: Account, other: Account) -> str:
     )
     can_change = {"epsilon", "delta", "run_cap", "expires"} & {*differing}
     remedy = f"; `nacre ledger cap {account.name}` changes a cap" if can_change else ""
+    remedy = ANOTHER if {"unit", "adjacency"} & {*differing} else remedy
     return f"it has {standing}, and {requested} was asked for{remedy}"
 
 
@@ -220,7 +227,7 @@ def _not_first(account: Account) -> AccountMissing:
 def _second_budget(account: Account, name: str) -> LedgerError:
     return LedgerError(
         f"data set {account.dataset} already has account {name} for this unit and adjacency; "
-        "a second account would be a second budget"
+        "a second account would be a second budget, so runs are charged to that one"
     )
 
 

@@ -1,7 +1,7 @@
 """Output of the ledger's commands: tables for people, JSON for programs, Parquet, one picture."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,10 @@ from dpmodels.errors import ArtifactError, PathTaken
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Account, follow, lives
 from dpmodels.ledger.store import Entry
-from dpmodels.privacy import PrivacyBudget
 from flows.charge_words import charge_in_words, one_of
 from flows.command_line.console import note, print_facts, print_json, print_table
 from flows.command_line.printing import echo
+from flows.planning import beside
 
 
 def show_accounts(ledger: Ledger, accounts: Iterable[Account], as_json: bool = False) -> None:
@@ -42,19 +42,6 @@ def show_opened(ledger: Ledger, account: Account, as_json: bool) -> None:
         note(f"account {account.name}, which pays for data set {account.dataset}")
     for warning in beside(ledger, account.dataset, account.cap):
         note(warning)
-
-
-def beside(ledger: Ledger, dataset: str, budget: PrivacyBudget) -> Iterator[str]:
-    """Warn of what accounts by another unit or adjacency than a budget's have spent on a data set."""
-    scope = (dataset, budget.unit.code, str(budget.adjacency))
-    others = [one for one in ledger.accounts() if one.scope[0] == dataset and one.scope != scope]
-    for one in filter(lambda other: ledger.is_charged(other.name), others):
-        spent = amounts.spent(ledger.balance(one.name).spent_epsilon)
-        yield (
-            f"warning: account {one.name} has spent epsilon={spent} on the same data set by {one_of(one.cap)}, "
-            f"{one.cap.adjacency}. Such accounts are not added up, so a run of rows that it was charged for will need "
-            "a reason (--again)"
-        )
 
 
 def show_account(ledger: Ledger, account: Account, as_json: bool) -> None:

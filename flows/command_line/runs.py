@@ -171,8 +171,7 @@ def _plan(
 def _remarks(config: Charged, prepared: "Prepared") -> Iterator[str]:
     """Yield what to look at again before a charge: the order of dates, zeros, and other accounts of the data set."""
     from dpmodels.contract.remarks import before_a_charge
-    from flows.command_line.ledger_show import beside
-    from flows.planning import ledger_if_any
+    from flows.planning import beside, ledger_if_any
 
     yield from before_a_charge(prepared.contract)
     if (ledger := ledger_if_any(config)) is not None and prepared.lines:

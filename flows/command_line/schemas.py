@@ -35,6 +35,8 @@ TYPES = (
 DISCOVER = "Leave what `nacre schema discover` can release to it, and take the types that names suggest."
 NAME = "Name of the data set and of its account. (default: that of the file or folder)"
 TARGET = "The column that rows should teach to predict; of several tables TABLE.COLUMN."
+UNIT = "The column that tells persons apart who may have several rows: all rows of one are hidden then."
+MAX_ROWS = "Rows of one person that are used, with --unit. (default: 1)"
 TABLES = "Each file of the folder is a table of its own, called as the file is. (default: if their columns differ)"
 EDITOR = "Begin with a line that tells editors where the output of `nacre schema json-schema` is."
 DISCOVERY = ("0.1", "1e-6")
@@ -55,6 +57,8 @@ def schema_init(
     discover_all: Annotated[bool, typer.Option("--discover-all", help=DISCOVER)] = False,
     name: Annotated[str, typer.Option(help=NAME)] = "",
     target: Annotated[str, typer.Option(help=TARGET)] = "",
+    unit: Annotated[str, typer.Option(metavar="COLUMN", help=UNIT)] = "",
+    max_rows: Annotated[int | None, typer.Option(metavar="N", help=MAX_ROWS)] = None,
     out: Annotated[Path | None, typer.Option(help="File to write the draft to. (default: print it)")] = None,
     editor: Annotated[str, typer.Option(metavar="PATH", help=EDITOR)] = "",
     tables: Annotated[bool, typer.Option("--tables", help=TABLES)] = False,
@@ -71,7 +75,7 @@ def schema_init(
     from tasks.run.source import Source
 
     source = Source(data, query).rows
-    sources = PublicFacts(document, sample, table, accept, types, discover_all, name, target)
+    sources = PublicFacts(document, sample, table, accept, types, discover_all, name, target, unit, max_rows)
     if out is not None:
         check_new(out, "")
     try:
@@ -82,12 +86,17 @@ def schema_init(
         text = draft_all(source, True, sources, editor, tables)
     if not header:
         echo(f"{_names_from(data, query)}: check them", err=True)
-    if several := places_in(source, tables):
-        why = "as --tables says" if tables else "since the columns of its files differ"
-        echo(f"the folder is taken as {len(several)} tables, {why}; how they join is proposed by names alone", err=True)
+    _tell_tables(len(places_in(source, tables)), tables)
     _show_draft(text, data, query, out)
     if discover_all and (untyped := _untyped(text)):
         echo(f"no type is known of {', '.join(untyped)}: --types '{untyped[0]}=categorical' gives one", err=True)
+
+
+def _tell_tables(several: int, asked: bool) -> None:
+    """Say that a folder is taken as several tables, and why; nothing of one table."""
+    if several:
+        why = "as --tables says" if asked else "since the columns of its files differ"
+        echo(f"the folder is taken as {several} tables, {why}; how they join is proposed by names alone", err=True)
 
 
 def _show_draft(text: str, data: str, query: str, out: Path | None) -> None:

@@ -14,7 +14,7 @@ from dpmodels.authoring.draft import PublicFacts, draft
 from dpmodels.authoring.header import DoubtfulNames
 from dpmodels.authoring.lint import load_draft
 from dpmodels.authoring.tree_draft import draft_all
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable
 from tests.kit.errors import refused
 from tests.kit.support import run_cli
 
@@ -189,9 +189,20 @@ def test_documented_bounds_stay_where_the_word_for_the_type_is_not_read(tmp_path
         ("readmited=boolean", "readmited is none of them; did you mean readmitted?"),
         ("bull=integer", "bull is none of them; did you mean bill?"),
         (
-            "age=int",
-            "have one of these types: categorical, boolean, integer, number, datetime, identifier; that of age",
+            "age=intt",
+            r"^types=age=intt must have one of these types: categorical, .* of age is none; did you mean integer\?$",
         ),
+        ("age=flot", r"did you mean number\?$"),
+        ("age=zzzzz", "that of age is none$"),
+        ("Ward No=categorical:F,M", r"one value; write Ward No=categorical:F\|M$"),
+        (
+            "Ward No=categorical:F,M age=integer",
+            r"^types=Ward No=categorical:F,M must .* write Ward No=categorical:F\|M$",
+        ),
+        ({"Ward No": "text:F, M"}, r"write Ward No=text:F\|M$"),
+        ("Ward No=categorical:F=female|M=male", r"what they stand for: write Ward No=categorical:F\|M$"),
+        ({"bill": "number:9:1", "age": "integer"}, "^types=bill=number:9:1 must have bounds"),
+        ({"bill": "number", "aeg": "integer"}, "^types=aeg=integer must name columns as the data does; aeg is none"),
         ("age", "be pairs such as"),
         ("age=integer:1", "be pairs such as"),
         ("=integer", "be pairs such as"),
@@ -215,6 +226,108 @@ def test_types_that_cannot_be_meant_are_told_what_may_be(tmp_path: Path, types: 
     (tmp_path / "t.csv").write_text(NAMES + "\n")
     with refused(InvalidArgument, rule, name="types"):
         draft(tmp_path / "t.csv", public_facts=PublicFacts(types=types))
+
+
+def test_words_of_data_frames_and_documents_are_types(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b,c,d,e,f,g\n")
+    given = {"a": "int64:0:9?", "b": "bool", "c": "float:1.5:2", "d": "str:<=50K|>50K", "e": "datetime64[ns]"}
+    drawn = columns(tmp_path / "t.csv", types={**given, "f": "decimal(8,2):1:9", "g": "date:2020-01-01:2021-01-01"})
+    assert drawn["a"] == {"type": "integer", "min": 0, "max": 9, "nullable": True} and drawn["b"]["type"] == "boolean"
+    assert drawn["c"] == {"type": "number", "min": 1.5, "max": 2.0}
+    assert drawn["d"] == {"type": "categorical", "values": ["<=50K", ">50K"]}
+    assert (drawn["e"]["type"], drawn["e"]["resolution"]) == ("datetime", "second")
+    assert drawn["f"]["round"] == 2 and drawn["g"]["resolution"] == "day"
+
+
+def test_a_datetime_keeps_the_times_that_its_column_has(tmp_path: Path) -> None:
+    moments = {"seen": pa.array([datetime(2024, 1, 1, 5)], pa.timestamp("us")), "day": [date(2024, 1, 1)]}
+    pq.write_table(pa.table(moments), tmp_path / "t.parquet")
+    ends = ":2020-01-01:2029-12-31"
+    drawn = columns(tmp_path / "t.parquet", types=f"seen=datetime{ends} day=datetime{ends}")
+    assert drawn["day"]["resolution"] == "day" and drawn["seen"] == {
+        "type": "datetime",
+        "min": date(2020, 1, 1),
+        "max": date(2029, 12, 31),
+        "resolution": "second",
+        "dtype": "timestamp[us]",
+    }
+    text = draft(tmp_path / "t.parquet", public_facts=PublicFacts(types=f"seen=datetime{ends}"))
+    assert "# times are cut to the second; or write resolution: day, hour or minute\n  seen:" in text
+    assert columns(tmp_path / "t.parquet", types=f"seen=date{ends}")["seen"]["resolution"] == "day"
+    keys = {"type": "datetime", "min": date(2020, 1, 1)}
+    assert columns(tmp_path / "t.parquet", types={"seen": keys})["seen"]["resolution"] == "second"
+    minute = {**keys, "resolution": "minute"}
+    assert columns(tmp_path / "t.parquet", types={"seen": minute})["seen"]["resolution"] == "minute"
+
+
+def test_a_type_may_be_the_keys_of_a_schema(tmp_path: Path) -> None:
+    table = pa.table({"temp": [36.5], "born": [1980], "code": pa.array([1], pa.int8()), "seen": [datetime(2024, 1, 1)]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    temp = {"type": "number", "min": 30, "max": 45, "round": 1, "nullable": True}
+    age = {"type": "derived", "formula": "year(seen) - born"}
+    late = {"type": "integer", "min": 0, "max": 99, "computed": "born % 100"}
+    code = {"type": "int", "min": 1}
+    drawn = columns(tmp_path / "t.parquet", types={"age": age, "temp": temp, "late": late, "code": code})
+    assert [*drawn] == ["temp", "born", "code", "seen", "age", "late"]
+    assert (drawn["temp"], drawn["age"], drawn["late"]) == (temp, age, late)
+    assert drawn["code"] == {"type": "integer", "min": 1, "max": "TODO", "dtype": "int8"}
+    values = {"type": "categorical", "values": ["F,M", "b"]}
+    assert columns(tmp_path / "t.parquet", types={"code": {**values, "values": [300, 400]}})["code"]["values"] == [
+        300,
+        400,
+    ]
+    (tmp_path / "t.csv").write_text("code,fee\n")
+    assert columns(tmp_path / "t.csv", types={"code": values})["code"] == values
+    fee = {"type": "number", "min": "discover"}
+    marked = columns(tmp_path / "t.csv", types={"fee": fee}, discover=True)["fee"]
+    assert marked == {"type": "number", "min": "discover", "max": "discover"}
+    assert columns(tmp_path / "t.csv", types={"fee": fee})["fee"]["max"] == "TODO"
+
+
+def test_columns_of_several_tables_may_be_derived(tmp_path: Path) -> None:
+    (tmp_path / "firm").mkdir()
+    pq.write_table(pa.table({"customer_id": [1], "age": [3]}), tmp_path / "firm" / "customer.parquet")
+    pq.write_table(pa.table({"customer_id": [1], "price": [3.5]}), tmp_path / "firm" / "item.parquet")
+    tens = {"type": "derived", "formula": "age // 10"}
+    text = draft_all(tmp_path / "firm", public_facts=PublicFacts(types={"customer.tens": tens}))
+    assert yaml.safe_load(text)["tables"]["customer"]["columns"]["tens"] == tens
+    with refused(InvalidArgument, "custmer.tens is none of them", name="types"):
+        draft_all(tmp_path / "firm", public_facts=PublicFacts(types={"custmer.tens": tens}))
+    with refused(InvalidArgument, "must be left out", name="unit"):
+        draft_all(tmp_path / "firm", public_facts=PublicFacts(unit="customer_id"))
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ({"type": "number", "mn": 3}, r"column age: mn is no key here; did you mean `min`\?$"),
+        ({"type": "float", "min": "x"}, "column age: min must be a number$"),
+        ({"type": "number", "min": 9, "max": 3}, "column age: min 9.0 is not below max 3.0"),
+        ({"min": 9}, "column age: has no type; write one of categorical, .*derived$"),
+        ({"type": "derived", "formula": "2 +* 3"}, "column age: formula `2 [+][*] 3` is no formula"),
+        ({"type": "number", "min": object()}, "column age: YAML cannot write a value of it"),
+    ],
+)
+def test_keys_that_no_schema_has_are_refused_by_their_column(tmp_path: Path, keys: Any, says: str) -> None:
+    (tmp_path / "t.csv").write_text(NAMES + "\n")
+    with refused(Unsuitable, says):
+        draft(tmp_path / "t.csv", public_facts=PublicFacts(types={"bill": "number", "age": keys}))
+
+
+def test_a_draft_hides_the_persons_whom_a_column_names(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("subject,age\n")
+    out = run_cli("schema", "init", tmp_path / "t.csv", "--unit", "subject", "--max-rows", "4")[1]
+    read = yaml.safe_load(out)
+    assert read["unit"] == {"user": "subject", "max_rows": 4} and read["columns"]["subject"] == {"type": "identifier"}
+    one = yaml.safe_load(draft(tmp_path / "t.csv", public_facts=PublicFacts(unit="subject")))
+    assert one["unit"] == {"user": "subject", "max_rows": 1}
+    for asked, name, says in (
+        ({"unit": "subjet"}, "unit", r"be a column of the data; did you mean `subject`\?$"),
+        ({"max_rows": 4}, "max_rows", "go with `unit`"),
+        ({"unit": "subject", "max_rows": 0}, "max_rows", "be 1 or more"),
+    ):
+        with refused(InvalidArgument, says, name=name):
+            draft(tmp_path / "t.csv", public_facts=PublicFacts(**asked))  # type: ignore[arg-type]
 
 
 def test_names_that_types_are_given_for_are_names(tmp_path: Path) -> None:

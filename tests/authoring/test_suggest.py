@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpmodels.authoring.column import IF_ZEROS, MAY_BE_ANSWERS, drafted
+from dpmodels.authoring.column import IF_ZEROS, MAY_BE_ANSWERS, OF_DECIMALS, drafted
 from dpmodels.authoring.draft import PublicFacts, comment, draft
 from dpmodels.authoring.facts import Bound, Facts
 from dpmodels.authoring.lint import parse
@@ -81,7 +81,7 @@ def test_no_bound_is_suggested_of_what_is_paid_or_measured_but_how_to_choose_one
     half = drafted(name, NUMBER, Facts(low=Bound(5)), accept=accept)
     assert half.keys == {"type": "number", "min": 5.0, "max": "TODO"}
     whole = drafted(name, NUMBER, Facts(low=Bound(5), high=Bound(10)), accept=accept)
-    assert not whole.remarks
+    assert whole.remarks == (OF_DECIMALS,)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_what_a_person_is_called_by_is_suggested_as_the_unit(tmp_path: Path) -> 
 
 def test_nothing_is_suggested_where_the_name_and_the_type_do_not_go_together() -> None:
     for name, found in (("age", TEXT), ("message", WHOLE), ("average", NUMBER), ("stage", WHOLE)):
-        expected = (MAY_BE_ANSWERS,) if found is TEXT else (IF_ZEROS,)
+        expected = {TEXT: (MAY_BE_ANSWERS,), NUMBER: (IF_ZEROS, OF_DECIMALS)}.get(found, (IF_ZEROS,))
         assert drafted(name, found, Facts()).remarks == expected, name
     assert drafted("patient_id", NUMBER, Facts(), accept=True).keys["min"] == "TODO"
 
@@ -212,7 +212,7 @@ def test_the_zeros_of_an_amount_have_a_value_of_their_own_unless_a_document_says
     assert "scale" not in number.keys and "TODO" not in number.keys.values()
     for said, zeros in (({"zeros": False}, False), ({"zeros": True}, True), ({"low": Bound(1)}, None)):
         column = drafted("x", NUMBER, Facts(**{**bounds, **said}), accept)
-        assert column.keys.get("zero_inflated") is zeros and not column.remarks, said
+        assert column.keys.get("zero_inflated") is zeros and column.remarks == (OF_DECIMALS,), said
     assert "zero_inflated" not in drafted("x", WHOLE, Facts(low=Bound(0), high=Bound(999)), accept).keys
     assert (
         drafted("x", NUMBER, Facts(**bounds, zeros=True, scale="log")).keys.items()
@@ -229,6 +229,14 @@ def test_an_amount_without_bounds_has_the_same_questions_beside_it() -> None:
     for dtype in (NUMBER, None):
         words = drafted("bill", dtype, Facts()).remarks[-1]
         assert all(key in words for key in ("`zero_inflated: true`", "`round: DECIMALS`"))
+
+
+def test_numbers_are_asked_for_their_decimals_unless_something_says_them() -> None:
+    bounds = {"low": Bound(1), "high": Bound(9)}
+    assert drafted("x", NUMBER, Facts(**bounds)).remarks == (OF_DECIMALS,)
+    for dtype, facts in ((pa.decimal128(9, 2), Facts()), (pa.float32(), Facts()), (NUMBER, Facts(decimals=1))):
+        assert not drafted("x", dtype, Facts(**bounds, decimals=facts.decimals)).remarks
+    assert OF_DECIMALS not in drafted("x", WHOLE, Facts(**bounds)).remarks
 
 
 def test_what_names_a_person_and_free_text_are_suggested_to_be_left_out() -> None:

@@ -35,16 +35,16 @@ def test_an_identifier_that_is_left_out_may_name_somebody_with_several_records()
 
 
 def test_the_zeros_of_an_amount_are_advised_a_value_of_their_own_until_the_schema_says_so() -> None:
-    wide = {"type": "number", "min": 0, "max": 500_000}
+    wide = {"type": "number", "min": 0, "max": 500_000, "round": 2}
     columns = {
         "paid": Number(**wide),
         "cost": Number(**wide, scale="log"),
         "fee": Number(**wide, zero_inflated=False),
         "claims": Number(**wide, zero_inflated=True),
-        "share": Number(type="number", min=0, max=1),
+        "share": Number(type="number", min=0, max=1, round=2),
         "visits": Integer(type="integer", min=0, max=999),
         "steps": Integer(type="integer", min=0, max=1000),
-        "year": Number(type="number", min=1900, max=2100),
+        "year": Number(type="number", min=1900, max=2100, round=1),
     }
     (asked, _) = before_a_charge(SimpleNamespace(columns=columns))
     assert asked.startswith("paid, cost, share and steps can be 0: ") and "`zero_inflated: true`" in asked
@@ -68,6 +68,24 @@ def test_a_wide_interval_of_whole_numbers_is_said_to_be_no_list_of_few() -> None
     (asked,) = before_a_charge(SimpleNamespace(columns=columns))
     assert asked.startswith("deductible and limit come back as any whole number") and "values: [0, 150, 300" in asked
     del columns["deductible"], columns["limit"]
+    assert not before_a_charge(SimpleNamespace(columns=columns))
+
+
+def test_numbers_that_say_nothing_of_their_decimals_are_named_in_one_line() -> None:
+    number = {"type": "number", "min": 30, "max": 45}
+    columns = {
+        "temp": Number(**number),
+        "dose": Number(**number),
+        "weight": Number(**number, round=1),
+        "height": Number(**number, dtype="float64"),
+        "ratio": Number(**number, computed="temp / 2"),
+        "age": Integer(type="integer", min=0, max=120),
+    }
+    (asked,) = before_a_charge(SimpleNamespace(columns=columns))
+    assert asked.startswith("temp and dose come back with all digits of a float") and "`round: 1` keeps one" in asked
+    del columns["dose"]
+    assert before_a_charge(SimpleNamespace(columns=columns))[0].startswith("temp comes back with all digits")
+    del columns["temp"]
     assert not before_a_charge(SimpleNamespace(columns=columns))
 
 

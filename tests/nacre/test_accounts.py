@@ -1,11 +1,14 @@
 """In Python an account is opened by its schema, as on the command line, or by its name and terms."""
 
+import re
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 
 import nacre
-from dpmodels.errors import InvalidArgument, SchemaError, Unsuitable
+from dpmodels.errors import InvalidArgument, LedgerError, SchemaError, Unsuitable
 from tests.kit.errors import refused
 from tests.kit.support import run_cli
 
@@ -48,7 +51,6 @@ def test_a_tree_that_was_loaded_opens_one_too(tmp_path: Path) -> None:
     "terms",
     [
         {},
-        {"epsilon": 3},
         {"dataset": "visits"},
         {"dataset": "visits", "epsilon": 3, "delta": 1e-5},
         {"dataset": "visits", "budget_cap": nacre.PrivacyBudget(epsilon=3, delta=1e-5), "epsilon": 3, "delta": 1e-5},
@@ -68,3 +70,82 @@ def test_faults_are_said_in_words_of_python(tmp_path: Path) -> None:
     with refused(InvalidArgument, "allow_large_delta=True", name="delta"):
         ledger.open_account(VISITS, epsilon=3, delta=0.1)
     assert ledger.open_account(VISITS, epsilon=3, delta=0.1, allow_large_delta=True).cap.delta == 0.1
+
+
+@pytest.mark.parametrize(
+    ("terms", "error", "says"),
+    [
+        ({"epsilon": 4}, Unsuitable, r"^delta is missing: write `open_account\(SCHEMA, epsilon=4, delta=1e-5\)`$"),
+        ({"delta": 1e-6}, Unsuitable, r"^epsilon is missing: write `open_account\(SCHEMA, epsilon=3, delta=1e-06\)`$"),
+        ({"eps": 3, "delta": 1e-5}, TypeError, r"^open_account\(\) got .* argument 'eps'; did you mean `epsilon`\?$"),
+        ({"epsilon": "3", "delta": 1e-5}, Unsuitable, "^epsilon must be a number, not str: write epsilon=3, without"),
+        ({"epsilon": "four", "delta": 1e-5}, Unsuitable, "^epsilon must be a number, not str$"),
+        ({"epsilon": 3, "delta": "1e-5"}, Unsuitable, "^delta must be a number, not str: write delta=1e-5, without"),
+        ({"epsilon": 3, "delta": 1e-5, "run_cap": "1"}, Unsuitable, "^run_cap must be a number, not str"),
+    ],
+)
+def test_a_term_that_is_missing_or_no_number_is_named(
+    terms: dict[str, object], error: type[Exception], says: str, tmp_path: Path
+) -> None:
+    ledger = nacre.ledger(tmp_path)
+    with pytest.raises(error, match=says):
+        ledger.open_account(VISITS, **terms)
+    assert ledger.accounts() == []
+
+
+def test_a_cap_is_changed_by_numbers_for_a_reason(tmp_path: Path) -> None:
+    ledger = nacre.ledger(tmp_path)
+    ledger.open_account(VISITS, epsilon=3, delta=1e-5)
+    with refused(Unsuitable, "^epsilon must be a number, not str: write epsilon=5, without"):
+        ledger.change_cap("visits", epsilon="5", reason="a second year")
+    with pytest.raises(TypeError, match=r"^change_cap\(\) missing a required argument: 'reason': write reason='WHY'$"):
+        ledger.change_cap("visits", epsilon=5)
+    with pytest.raises(TypeError, match="'eps'; did you mean `epsilon`"):
+        ledger.change_cap("visits", eps=5, reason="a second year")
+    assert float(ledger.change_cap("visits", epsilon=5, reason="a second year").epsilon_cap) == 5
+
+
+def test_sentences_of_the_ledger_name_the_call_that_does_the_same(tmp_path: Path) -> None:
+    ledger = nacre.ledger(tmp_path)
+    opens = r"in Python: nacre.ledger\(HOME\).open_account\(SCHEMA, epsilon=EPSILON, delta=DELTA\)$"
+    for call in (ledger.balance, ledger.account, lambda name: ledger.change_cap(name, epsilon=1, reason="x")):
+        with refused(LedgerError, rf"account absent is not open; `nacre ledger open` opens one; {opens}"):
+            call("absent")
+    ledger.open_account(VISITS, epsilon=3, delta=1e-5)
+    with refused(LedgerError, r"changes a cap; in Python: nacre.ledger\(\).change_cap\(NAME, epsilon=EPSILON, reason="):
+        ledger.open_account(VISITS, epsilon=4, delta=1e-5)
+
+
+def test_an_account_by_another_unit_is_answered_with_the_whole_way(tmp_path: Path) -> None:
+    ledger, record = nacre.ledger(tmp_path / "home"), VISITS.replace("{user: patient, max_rows: 3}", "record")
+    ledger.open_account(record, epsilon=3, delta=1e-5)
+    way = r"`nacre ledger open NAME --schema SCHEMA --epsilon EPSILON --delta DELTA`.*`account=NAME`"
+    named = r"in Python: nacre.ledger\(HOME\).open_account\(SCHEMA, account=NAME, epsilon=EPSILON, delta=DELTA\)$"
+    with refused(LedgerError, rf"unit=record, and unit=user .*{way}.*`again=REASON`.*{named}"):
+        ledger.open_account(VISITS, epsilon=3, delta=1e-5)
+    answer = nacre.plan(VISITS, 1, 1e-5, home=tmp_path / "home").facts["answer"]
+    assert re.search(rf"account visits is for another unit than user .*, namely record; .*{way}; {named}", answer), (
+        answer
+    )
+    (path := tmp_path / "visits.yaml").write_text(VISITS)
+    words = ["ledger", "open", "visits", "--schema", path, "--epsilon", 3, "--delta", 1e-5, "--home", tmp_path / "home"]
+    code, _, err = run_cli(*words)
+    assert code == 1 and "--account NAME and, if their rows were charged to this one, --again REASON" in " ".join(
+        err.split()
+    )
+
+
+def test_a_plan_says_before_a_run_that_rows_charged_by_another_unit_need_a_reason(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"patient": [str(at // 2) for at in range(2000)], "sick": [True, False] * 1000})
+    record, home = VISITS.replace("{user: patient, max_rows: 3}", "record"), {"home": tmp_path / "home"}
+    asked: dict[str, Any] = {"epsilon": 1, "delta": 1e-5, **home}
+    nacre.ledger(home["home"]).open_account(record, epsilon=3, delta=1e-5)
+    nacre.synthesize(frame, record, rows=10, **asked)
+    assert "give `again=REASON`; in Python" in nacre.plan(VISITS, **asked).facts["answer"]
+    nacre.ledger(home["home"]).open_account(VISITS, epsilon=3, delta=1e-5, account="x")
+    planned = nacre.plan(VISITS, account="x", **asked)
+    assert planned.accepted and "will need a reason (`again=REASON`)" in planned.facts["caution"]
+    assert "again=REASON" not in nacre.plan(VISITS, account="x", again="a study", **asked).facts["caution"]
+    with refused(nacre.ContentCharged, "Go on by that unit, or give `again=REASON`"):
+        nacre.synthesize(frame, VISITS, account="x", **asked)
+    assert nacre.synthesize(frame, VISITS, account="x", again="a study", rows=10, **asked).spent.epsilon <= 1

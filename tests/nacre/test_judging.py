@@ -44,12 +44,42 @@ def test_rules_hold_of_what_was_made_and_break_where_rows_break_them(made: nacre
 
 
 def test_rows_are_drawn_under_conditions_in_each_of_their_forms(made: nacre.Result) -> None:
-    for where in ("ward=north", ["ward=north"], {"ward": "north"}):
+    for where in ("ward=north", ["ward=north"], {"ward": "north"}, {"ward": ["north"]}):
         assert set(nacre.sample(made, 5, where=where)["ward"]) == {"north"}
     with refused(
         Unsuitable, "^where must be a condition, a list of them, or a dictionary of columns and values, not int"
     ):
         nacre.sample(made, 5, where=5)
+    calls = "with where={'ward': 'north'} and where={'ward': 'south'}, and put them together"
+    for values in (["north", "south"], ("north", "south"), pd.Series(["north", "south"])):
+        with refused(
+            Unsuitable, f"^a condition has one value, and ward is given 2: draw rows for each by itself, {calls}$"
+        ):
+            nacre.sample(made, 5, where={"ward": values})
+    with refused(Unsuitable, "^a condition has one value: where={'ward': VALUE}$"):
+        nacre.sample(made, 5, where={"ward": []})
+
+
+def test_a_hand_off_in_the_place_of_real_rows_is_said_to_be_one(made: nacre.Result) -> None:
+    frame = make_table(300).to_pandas()
+    rule = r"is a hand-off, and must be a table of real rows: write compare\(hand_off, real_rows, schema\)$"
+    for real in (made, made.folder, str(made.folder)):
+        with refused(Unsuitable, f"^`real` {rule}"):
+            nacre.compare(frame, real, SCHEMA_TEXT, home=made.home)
+    with refused(Unsuitable, f"^`test` {rule}"):
+        nacre.compare(made, frame, SCHEMA_TEXT, test=made, home=made.home)
+
+
+def test_a_column_that_is_the_index_of_a_frame_is_said_to_be(tmp_path: Path) -> None:
+    frame, budget = make_table(30).to_pandas(), {"epsilon": 1, "delta": 1e-5, "home": tmp_path, "open": True}
+    for name, given in (("ward", frame.set_index("ward")), ("ward", frame.drop(columns="age").set_index("ward"))):
+        says = rf"not in the data[^;]*; {name} is the frame's index, which is left out: give frame.reset_index\(\);"
+        with refused(DataError, says):
+            nacre.synthesize(given, SCHEMA_TEXT, **budget)
+    for other in (frame.drop(columns="ward"), frame.drop(columns="ward").rename_axis("Zebulon")):
+        with refused(DataError, column="ward") as caught:
+            nacre.synthesize(other, SCHEMA_TEXT, **budget)
+        assert "reset_index" not in str(caught.value) and "Zebulon" not in str(caught.value)
 
 
 def test_rows_that_break_a_rule_are_counted_as_on_the_terminal(made: nacre.Result, tmp_path: Path) -> None:

@@ -47,3 +47,26 @@ def test_cautions_are_shown_beneath_and_a_page_obeys_no_name() -> None:
         nacre.lint("absent.yaml")
     (fault,) = nacre.lint("name: a\nunit record\ncolumns: {x: {type: boolean}}\n").faults
     assert "has no colon" in fault or "is not valid YAML" in fault
+
+
+def test_a_formula_of_the_other_table_of_users_is_computed_in_a_frame(tmp_path: Path) -> None:
+    schema = {
+        "name": "visits",
+        "unit": {"user": "who", "max_rows": 2},
+        "users": {"columns": ["born"]},
+        "columns": {
+            "who": {"type": "identifier", "keep": "regenerate"},
+            "born": {"type": "integer", "min": 1900, "max": 2020},
+            "year": {"type": "integer", "min": 2000, "max": 2024},
+            "age": {"type": "derived", "formula": "year - born"},
+        },
+    }
+    words = "write it into the data before, which `frame.assign(NAME=...)` can, or `query`"
+    (fault,) = nacre.lint(schema).faults
+    assert words in fault
+    with pytest.raises(nacre.SchemaError) as caught:
+        nacre.load_schema(schema)
+    assert words in str(caught.value)
+    (path := tmp_path / "visits.yaml").write_text(yaml.safe_dump(schema))
+    err = " ".join(run_cli("schema", "lint", path)[2].split())
+    assert "before, which `--query` can" in err and "frame.assign" not in err

@@ -301,6 +301,15 @@ def test_a_draft_takes_the_types_that_a_person_knows_and_marks_what_a_discovery_
     assert columns["fee"]["max"] == "discover" and "TODO" not in str(columns)
     with pytest.raises(nacre.NacreError, match="none of them"):
         nacre.draft_schema(frame, types={"aeg": "integer"})
+    mixed = {
+        "age": {"type": "derived", "formula": "2024 - born"},
+        "fee": {"type": "number", "min": 0, "max": 9, "round": 1},
+    }
+    drawn = yaml.safe_load(nacre.draft_schema(frame, types=mixed, unit="ward", max_rows=4))
+    assert drawn["columns"]["age"] == mixed["age"] and drawn["columns"]["fee"]["round"] == 1
+    assert drawn["unit"] == {"user": "ward", "max_rows": 4} and drawn["columns"]["ward"] == {"type": "identifier"}
+    with refused(nacre.Unsuitable, "^max_rows must be a whole number, not str: write max_rows=4, without"):
+        nacre.draft_schema(frame, unit="ward", max_rows="4")
     odd = pd.DataFrame({"ratio (a = b)": [1.0], "age": [3]})
     columns = yaml.safe_load(nacre.draft_schema(odd, types={"ratio (a = b)": "number:0:1"}))["columns"]
     assert columns["ratio (a = b)"]["max"] == 1
