@@ -8,15 +8,15 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from dpmodels.authoring.dbt import is_dbt, read_dbt
-from dpmodels.authoring.ddl import read_ddl
 from dpmodels.authoring.dictionary import read_dictionary, repeated_names, unread_headings
-from dpmodels.authoring.expectation_suite import is_suite, read_suite
+from dpmodels.authoring.documents.dbt import is_dbt, read_dbt
+from dpmodels.authoring.documents.ddl import read_ddl
+from dpmodels.authoring.documents.expectation_suite import is_suite, read_suite
+from dpmodels.authoring.documents.json_schema import is_json_schema, read_json_schema
+from dpmodels.authoring.documents.odcs import is_data_contract, read_data_contract
+from dpmodels.authoring.documents.pandera import is_pandera, read_pandera
 from dpmodels.authoring.facts import Columns, Tables
 from dpmodels.authoring.headings import HEADINGS
-from dpmodels.authoring.json_schema import is_json_schema, read_json_schema
-from dpmodels.authoring.odcs import is_data_contract, read_data_contract
-from dpmodels.authoring.pandera import is_pandera, read_pandera
 from dpmodels.authoring.sample import read_sample, sheet_as_csv
 from dpmodels.errors import ArtifactError, NacreError, Unsuitable
 from dpmodels.files import read_at_most

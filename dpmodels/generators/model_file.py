@@ -23,8 +23,7 @@ def write_model(path: Path, kind: str, contract: About, tensors: Mapping[str, Te
     (about,) = (key for key, model in ABOUT.items() if isinstance(contract, model))
     facts |= {"kind": kind, about: contract.model_dump(mode="json")}
     whole = {key: tensor.cpu().contiguous() for key, tensor in tensors.items()}
-    # under one key, because safetensors writes several in no fixed order
-    save_file(whole, path, metadata={"nacre": json.dumps(facts)})
+    save_file(whole, path, metadata={"nacre": json.dumps(facts)})  # safetensors writes several in no fixed order
 
 
 def read_model(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -205,5 +205,5 @@ class Tail:
 
 
 def _scales(beyond: Floats) -> Floats:
-    least = max(beyond[1] / 8, beyond[-1] * 1e-9, float(np.finfo(float).tiny))  # edges may coincide in float64
+    least = max(beyond[1] / 8, beyond[-1] * 1e-9, np.finfo(float).tiny)
     return np.geomspace(least, max(beyond[-1], least), SCALES)

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from openpyxl import Workbook
 
-from dpmodels.authoring.ddl import checked
+from dpmodels.authoring.documents.ddl import checked
 from dpmodels.authoring.draft import PublicFacts, draft
 from dpmodels.authoring.facts import Bound, Facts, typed
 from dpmodels.authoring.headings import HEADINGS, MEANT, folded

@@ -118,7 +118,7 @@ def test_a_part_of_an_amount_is_said_to_lose_its_share_under_a_rule() -> None:
 
 
 def test_the_share_of_an_amount_that_may_be_nothing_is_null_where_no_decimals_are_known() -> None:
-    (remark,) = _of_refunds(Number(**AMOUNT), Number(**{**AMOUNT, "round": None}))
+    (remark,) = (one for one in _of_refunds(Number(**AMOUNT), Number(**{**AMOUNT, "round": None})) if "refunded" in one)
     assert 'nullable: true, computed: "refunded / amount"' in remark and "null where amount is 0" in remark
     whole = Integer(type="integer", min=0, max=900, zero_inflated=True)
     (remark,) = _of_refunds(whole, whole)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dpmodels.authoring.ddl import checked
+from dpmodels.authoring.documents.ddl import checked
 from dpmodels.authoring.facts import Facts, Tables, between, joined, listed, typed
 
 PRIMARY, UNIQUE = "primary_key", {"unique", "expect_column_values_to_be_unique"}
