@@ -9,7 +9,7 @@ import pytest
 from dpmodels.contract.remarks import FIRST_ROWS
 from dpmodels.pages.by_column import AT_ONCE, ByColumn, by_column
 from dpmodels.pages.glance import IN_SHORT, glance, sentences_in_short
-from dpmodels.pages.relations import likely_relations, relations
+from dpmodels.pages.rates import with_few
 from dpmodels.pages.uses import uses
 from dpmodels.pages.words import is_of_years
 from tests.kit.judged import column, report
@@ -98,18 +98,28 @@ def test_values_may_be_years_from_1000_to_2999(labels: list[str], is_year: bool)
     assert not is_of_years({"ordered": False, "labels": labels})
 
 
-def likely_with(facts: dict[str, Any], target: int) -> set[str]:
-    pairs = likely_relations(facts)
-    return {facts["columns"][place]["name"] for pair in pairs if target in pair for place in pair}
-
-
 def test_rates_by_a_column_say_where_noise_hides_that_they_differ() -> None:
     facts = json.loads((ROOT / "docs" / "example" / "report.json").read_text())
-    table = by_column(facts)
-    assert table is not None and table.kinds[-1] == ("rate of married = true", "in points, pale groups left out")
-    hidden = {name for name, line in table.lines if line[-1] and line[-1][0].words.endswith(", hidden by noise")}
     names, target = [one["name"] for one in facts["columns"]], facts["rates"]["target"]
-    seen = {
-        names[place] for pair, one in relations(facts).items() if one.is_certain and target in pair for place in pair
-    }
-    assert hidden == {*names} - seen - {*likely_with(facts, target)} and 0 < len(hidden) < len(names) - 1
+    hidden = names.index("school_years")
+    for pair in facts["pairs"]["distances"]:
+        if {hidden, target} == {*pair[:2]}:
+            pair[6] = 0.0  # the dependence as released, of which noise alone makes more
+    for one in facts["rates"]["columns"]:
+        if one["column"] == hidden:
+            one["released"] = [0.5] * len(one["released"])
+    table = by_column(facts)
+    assert table is not None and table.kinds[-1][0] == "rate of married = true"
+    said = {name for name, line in table.lines if line[-1] and line[-1][0].words.endswith(", hidden by noise")}
+    assert "school_years" in said and len(said) < len(names) - 2
+
+
+def test_where_groups_are_left_out_it_is_said() -> None:
+    facts = json.loads((ROOT / "docs" / "example" / "report.json").read_text())
+    few = with_few(facts)
+    table = by_column(facts)
+    assert table is not None and table.kinds[-1][1] == "in points" + ", pale groups left out" * bool(few)
+    two = {"labels": [["a"], ["b"]], "share": [0.5] * 2, **{key: [0.5] * 2 for key in ("released", "synthetic")}}
+    alike = {"column": 0, "stddev": [0.01] * 2, "within": [0.02] * 2, **two}
+    evenly = by_column({**facts, "rates": {**facts["rates"], "columns": [alike]}})
+    assert evenly is not None and evenly.kinds[-1][1] == "in points"
