@@ -28,6 +28,7 @@ def test_a_planted_fault_is_noticed_by_its_check(tmp_path, fault: Fault):
         assert fault.check in failing(fault.run, tmp_path)
 
 
+@pytest.mark.nightly  # beside the audits of every method and kind, whose checks hold without a fault
 @pytest.mark.parametrize("run", list(dict.fromkeys(fault.run for fault in FAULTS)))
 def test_without_a_fault_the_same_checks_hold(tmp_path, run):
     assert failing(run, tmp_path) == set()

@@ -142,6 +142,7 @@ def test_large_drawings_are_there_on_a_wide_screen_and_on_a_phone_where_somebody
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.nightly_if("statement of *-dark", "images in color-*", "documents-dark", "federation-dark")
 def test_axe_finds_no_serious_violation(browser, pages, axe, name, dark):
     browser.open(pages[name], DESKTOP if name != "table" else PHONE, dark)
     browser.run("document.querySelectorAll('details').forEach(each => each.open = true)")
