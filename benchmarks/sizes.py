@@ -31,7 +31,7 @@ from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft
 
 HEAD = ["rows", "one column is off by, %", "two together by, %", "relations kept, %"]
-HEAD += ["a rare target's differences kept, %"]
+HEAD += ["a rare target's differences, % of the real ones"]
 RELATED, KEPT = 0.01, (0.5, 1.5)
 ROWS = (1_000, 5_000, 16_000, 32_561, 1_000_000)
 RARE = {"workclass": {"type": "boolean"}}
