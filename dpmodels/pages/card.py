@@ -127,7 +127,7 @@ def _fit(looks: Sequence[Mapping[str, Any]]) -> str:
         return ""
     if far := list(dict.fromkeys(look_in_words(one["look"], numbered=False) for one in looks if not fits(one))):
         return f"The synthetic rows are farther from the released {listed(far)} than noise explains."
-    return "The synthetic rows are as close to what was released as its noise allows."
+    return "Taken together, the synthetic rows are as close to what was released as its noise allows."
 
 
 def render_statement(facts: Mapping[str, Any]) -> str:

@@ -74,7 +74,7 @@ def uncovered_in_words(sources: Sequence[str]) -> str:
     """Say in a line of such sources what no promise covers; empty where none is."""
     if not (number := len(from_the_data(sources))):
         return ""
-    return f"By {counted(number, 'source')} of schema.yaml bounds are from real rows: no promise covers those."
+    return f"Bounds from {counted(number, 'source')} of schema.yaml come from real rows: no promise covers them."
 
 
 def bounds_to_obtain(content: Mapping[str, Any]) -> str:

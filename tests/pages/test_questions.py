@@ -278,7 +278,7 @@ def test_pages_for_recipients_say_that_nobody_had_approved_and_which_bounds_are_
         assert (
             "“the data itself: ages” is by its words the data themselves. What was read off real rows is exact:" in said
         )
-    assert "By 1 source of schema.yaml bounds are from real rows: no promise covers" in answer(
+    assert "Bounds from 1 source of schema.yaml come from real rows: no promise covers" in answer(
         render_statement(card), 3
     )
     card["content"]["sources"] = ["the codebook"]
