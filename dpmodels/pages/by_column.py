@@ -11,8 +11,10 @@ from dpmodels.pages.page import percent_up
 from dpmodels.pages.rates import with_few
 from dpmodels.pages.uses import (
     FAR,
+    MIDDLE,
     NEAR,
     Known,
+    amounts_of,
     error_of_values,
     has_first_rows,
     is_mostly_empty,
@@ -25,11 +27,14 @@ Facts = Mapping[str, Any]
 GOOD, CARE, BAD = "good", "care", "bad"
 MOST_RELATIVE = 10.0
 """Times a mean or a quantile beyond which no number is written of what it is within."""
+LEAST = 0.0001
+"""What a mean or a quantile is said to be within at least: nobody needs more decimals."""
 OPEN, UNKNOWN = "open", "unknown"
 """What is written of a figure that noise leaves open, and of one of which no error can be derived."""
 UNSTATED = PartOff(math.inf, math.inf)
 ALONE = ("by itself", "of all rows")
-HIDDEN = ", hidden by noise"
+OF_ITSELF = "of itself, or of its spread"
+HIDDEN = " *"
 """What is written behind rates by a column on which noise hides that the target depends."""
 AT_ONCE, FEW = 16, 4
 """Columns that are seen at once; and so few more, that they are too."""
@@ -56,6 +61,11 @@ class ByColumn:
     kinds: tuple[tuple[str, str], ...]
     lines: tuple[tuple[str, tuple[Cell, ...]], ...]
     at_once: int
+
+    @property
+    def has_hidden(self) -> bool:
+        """Tell whether noise hides of a column that rates differ by it."""
+        return any(one.words.endswith(HIDDEN) for _, cells in self.lines for cell in cells for one in cell)
 
 
 def by_column(report: Facts) -> ByColumn | None:
@@ -111,9 +121,9 @@ def _figures(known: Known) -> dict[tuple[str, str], Cells]:
     for figure, words in FIGURES.items():
         errors = errors_of(known.report, figure)
         stated = [one["name"] for one in known.report["columns"] if figure in one]
-        kinds[words[0] if has_first_rows(known.report) else ", ".join(words), "of itself"] = {
+        kinds[words[0] if has_first_rows(known.report) else ", ".join(words), OF_ITSELF] = {
             name: (_of_figure(errors.get(name, UNSTATED)),) for name in stated
-        }
+        } | {one["name"]: (Judgement(BAD, UNKNOWN),) for one in amounts_of(known.report)}
     return kinds
 
 
@@ -121,8 +131,10 @@ def _of_figure(error: PartOff) -> Judgement:
     """Judge a figure by what it is within as its values thin out, and say how far off it is at the farthest."""
     if error.counted > MOST_RELATIVE:
         return Judgement(BAD, OPEN)
-    words = percent_up(error.counted, MOST_RELATIVE)
-    may_be = f", up to {percent_up(error.farthest, MOST_RELATIVE)}" if error.farthest > error.counted else ""
+    words = percent_up(max(error.counted, LEAST), MOST_RELATIVE)
+    may_be = (
+        f", up to {percent_up(error.farthest, MOST_RELATIVE)}" if error.farthest > max(error.counted, LEAST) else ""
+    )
     return _judged(error.counted, words + may_be)
 
 
@@ -132,4 +144,4 @@ def _rates(known: Known) -> Cells:
         return {}
     parts, worst, hidden = parts_of_rates(known)
     points = {name: percent_up(error)[:-1].strip() + HIDDEN * (name in hidden) for name, error in worst.items()}
-    return {name: (_judged(part, points[name], NEAR, 1.0),) for name, part in parts.items()}
+    return {name: (_judged(part, points[name], NEAR, MIDDLE),) for name, part in parts.items()}

@@ -133,7 +133,7 @@ def within_of(column: Facts, figure: str) -> float | None:
 def _off(column: Facts, figure: str) -> str:
     least, relative = "at least " if column.get("discovered_bounds") else "", relative_error(column, figure)
     within, estimate = within_of(column, figure), column[figure]["estimate"]
-    if within is not None and _size(column, figure) > abs(estimate):
+    if within is not None and _size(column, figure) != abs(estimate):
         return f"{short(column[figure].get('synthetic', estimate), is_of_years(column))} within {least}{short(within)}"
     return f"within {least}{percent_up(NORMAL_95 * relative, 10.0)}" if relative <= MOST_RELATIVE else "unknown"
 
@@ -145,9 +145,16 @@ def relative_error(column: Facts, figure: str) -> float:
 
 
 def _size(column: Facts, figure: str) -> float:
-    """Return what an error is large or small beside: the figure itself, or for a mean near 0 a part of large values."""
-    size = abs(float(column[figure]["estimate"]))
-    return max(size, abs(float(column["p99"]["estimate"])) / SKEWED) if figure == "mean" else size
+    """Return what an error is large or small beside: the figure itself, or how far values lie apart where that is less.
+
+    A mean near 0 is held against a part of large values, and a quantile of years against how far it is from the mean.
+    Reports of page layouts up to 18 do not say how far values lie apart.
+    """
+    mean, quantile = (float(column[key]["estimate"]) for key in ("mean", "p99"))
+    apart = float(column["mean"].get("synthetic_stddev") or math.inf)
+    if figure == "mean":
+        return min(max(abs(mean), abs(quantile) / SKEWED), apart)
+    return min(abs(quantile), max(apart, abs(quantile - mean)))
 
 
 def fits(look: Facts) -> bool:

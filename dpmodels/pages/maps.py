@@ -86,18 +86,21 @@ def stairs(
     names: Sequence[str],
     cells: Iterable[tuple[int, int, float]],
     full: float,
-    scale: tuple[str, str],
+    scale: tuple[str, str, str],
 ) -> Markup:
     """Draw a share for every two columns below the names of both, which stand on the diagonal; darker the larger.
 
     A name is at the end of its row and on top of its column. Cells have a row that is beneath their column; ``scale``
-    says what no color and full color stand for. Shares are written where they fit, in percent.
+    says what no color, half color and full color stand for: shades grow as the root of a share, so that small ones are
+    told apart. Shares are written where they fit, in percent.
     """
     _, top, width, _ = steps(len(names))
     side, shades, parts = width / max(1, len(names) - 1), dict[int, list[str]](), list[Markup]()
     for row, column, value in cells:
         x, y = column * side, top + (row - 1) * side
-        shades.setdefault(math.ceil(min(value / full, 1.0) * SHADES), []).append(_cell(x, y, side, side))
+        shades.setdefault(math.ceil(math.sqrt(min(max(value, 0.0) / full, 1.0)) * SHADES - ROUNDED), []).append(
+            _cell(x, y, side, side)
+        )
         if len(names) <= NUMBERED:
             percentage = str(math.ceil(100 * value - ROUNDED))
             parts.append(words(x + side / 2, y + side / 2 + 3, percentage, "middle", "cell"))
@@ -107,9 +110,9 @@ def stairs(
         parts.append(words(index * side + 3, top + (index - 0.4) * side, cut(name, most), "start", small))
     bottom = top + side * (len(names) - 1)
     parts += [path(_kind(shade), (_cell(8 + 12 * shade, bottom + 8, 12, 12),)) for shade in range(1, SHADES + 1)]
-    for x, anchor, text in ((14, "end", scale[0]), (122, "start", scale[1])):
-        parts.append(words(x, bottom + 18, text, anchor, small))
-    return svg(bottom + 24, title, description, parts)
+    for x, y, anchor, text in ((14, 18, "end", scale[0]), (68, 34, "middle", scale[1]), (122, 18, "start", scale[2])):
+        parts.append(words(x, bottom + y, text, anchor, small))
+    return svg(bottom + 40, title, description, parts)
 
 
 def steps(number: int) -> tuple[float, float, float, float]:

@@ -16,7 +16,7 @@ from dpmodels.pages.maps import beside, stairs, steps
 from dpmodels.pages.page import percent, percent_up
 from dpmodels.pages.plots import DEVIATIONS, TWO, Shares, bars, histogram
 from dpmodels.pages.rates import counting, whole_rate, worst_rate
-from dpmodels.pages.relations import Relation, chance_of_rates, relations
+from dpmodels.pages.relations import Relation, chance_of_rates, likely_relations, relations
 from dpmodels.pages.uses import MOST_ABSENT, listed
 from dpmodels.pages.words import is_of_years
 from dpmodels.plural import OF_CATEGORIES, OF_VALUES
@@ -118,14 +118,29 @@ def column_figure(column: Facts) -> Figure:
     told = column["name"], " · ".join(filter(None, (column["type"], column.get("verdict"))))
     if column["ordered"]:
         figure = histogram(*told, named, released, synthetic, column.get("axis"), _beyond(column))
-        figure = replace(figure, brief="logarithmic" * any(note.startswith("logarithmic") for note in notes))
+        drawn = "logarithmic" * any(note.startswith("logarithmic") for note in notes)
+        figure = replace(figure, brief=", ".join(filter(None, [_span(column), drawn])))
     else:
         figure = bars(*told, named, released, synthetic, pale=[len(groups) - 1] * (len(groups) < len(labels)))
+        figure = replace(figure, brief=_largest_of(column))
         if len(groups) < len(labels):
-            brief = f"{len(groups) - 1} largest of {len(labels)}; pale: all others"
+            brief = f"{len(groups) - 1} of {len(labels)}, {_largest_of(column)}"
             figure = replace(figure, rows=_all_of(column), brief=brief)
     ranges = f"Shares are judged in the ranges {'; '.join(column['ranges'])}." if "ranges" in column else ""
     return replace(figure, foot=" · ".join(notes), more=ranges)
+
+
+def _largest_of(column: Facts) -> str:
+    """Say which category most synthetic rows have, and how many."""
+    order = sorted(zip(column["synthetic"], column["labels"], strict=True), key=lambda one: -one[0])
+    return f"{order[0][1]} {percent(order[0][0])}" if order else ""
+
+
+def _span(column: Facts) -> str:
+    """Say from where to where an axis is drawn."""
+    labels, edges = column["labels"], (column.get("axis") or {"edges": ()})["edges"]
+    drawn = [label for label, *ends in zip(labels, edges, edges[1:], strict=False) if ends[1] > 0 and ends[0] < 1]
+    return f"{_bound(column, drawn[0], 0)} to {_bound(column, drawn[-1], -1)}" if drawn else ""
 
 
 def _name(labels: Sequence[str], group: Sequence[int]) -> str:
@@ -205,9 +220,10 @@ def pairs_figure(facts: Facts) -> Figure | None:
         for first, second, *figures in worst
     )
     title, most = "Within how much", f"{rows[0][0]}, {rows[0][3]}"
-    said, scale = f"{len(rows):,} pairs; farthest off is {most}", ("0", f"{percent(FULL)} or more")
+    scale = ("0", percent(FULL / 4), f"{percent(FULL)} or more")
+    said = f"{len(rows):,} pairs; farthest off is {most}"
     drawn = stairs(title, said, [names[place] for place in shown], cells, FULL, scale)
-    note = f"in percent of all rows; the farthest is {most}"
+    note = f"in percent of all rows, rounded up; the farthest is {most}"
     if len(rows) > LISTED:
         note += f"; the numbers are the {LISTED} farthest, and report.json has all"
     header = ("columns", "noise alone, on average", "synthetic rows to release", "within")
@@ -215,11 +231,17 @@ def pairs_figure(facts: Facts) -> Figure | None:
 
 
 def pair_tables(facts: Facts) -> list[Figure]:
-    """Draw some pairs of columns in groups, as they were released beside the synthetic rows."""
+    """Draw some pairs of columns in groups, as they were released beside the synthetic rows.
+
+    Those of which noise hides that the columns depend on each other are left out, but for the one farthest off.
+    """
     pairs = facts.get("pairs") or {}
     within = {(first, second): likely_of_pair(figures) for first, second, *figures in pairs.get("distances", ())}
     farthest = max(within.values(), default=0.0)
-    return [_pair_table(facts, one, within[*one["columns"]], farthest) for one in pairs.get("tables", ())]
+    hidden = {pair for pair, one in relations(facts).items() if not one.is_certain} - likely_relations(facts).keys()
+    hidden -= {pair for pair, error in within.items() if error == farthest}
+    shown = [one for one in pairs.get("tables", ()) if (*one["columns"],) not in hidden]
+    return [_pair_table(facts, one, within[*one["columns"]], farthest) for one in shown]
 
 
 def rate_figures(facts: Facts) -> tuple[str, list[Figure], str] | None:

@@ -41,6 +41,8 @@ TWO = "± 2 standard deviations"
 """What they are called in a table of the same figures."""
 SPIKE = 4.0
 """Times the next bar that the highest one must be for the axis to end beneath it."""
+HALF = 0.5
+"""Share of a category beyond which the scale of its column ends at all rows."""
 ROUNDED = 1e-5
 """By how much an edge of an axis may be off."""
 
@@ -199,11 +201,13 @@ def bars(
     """Draw one lying bar a category, its label and its percentages over it; marks are lines across the bars.
 
     Whose deviations are known has whiskers as well, with an arrow's head where the axis cuts them; marks have them in
-    the place of lines. A ``scale`` is what a line over all bars stands at, and where the axis ends. Bars at the places
-    of ``pale`` are set back: of all others together, or of what is hardly known.
+    the place of lines. A ``scale`` is what a line over all bars stands at, and where the axis ends: else it ends at the
+    largest share, or at all rows, which a track behind each bar stands for. Bars at the places of ``pale`` are set
+    back: of all others together, or of what is hardly known.
     """
     series = [each for each in (shares, marks) if each]
     top, kinds = scale[1] if scale else _top(shares, marks), ["second" if each is marks else "" for each in series]
+    top = 1.0 if top > HALF and not scale else top
     places = [WIDTH - FIGURE * after for after in reversed(range(len(series)))]
     most = int((places[0] - FIGURE) / LETTER)
 
@@ -214,7 +218,7 @@ def bars(
     parts = [words(place, NAME, each.name, "end", kind) for place, each, kind in columns if series[1:]]
     begin, high = 18.0 * bool(parts), max(LINE, LEAST_HEIGHT / max(len(labels), 1))
     lines = [begin + high * index + NAME + 5 for index in range(len(labels))]
-    parts += [box(0, line, WIDTH, THICK, "track") for line in lines]
+    parts += [box(0, line, x(1.0), THICK, "track") for line in lines if top == 1]
     parts.append(path("grid", (f"M{number(x(at))} {number(y)}v{THICK:g}" for y in lines for at in _rounds(top))))
     for index, (label, line) in enumerate(zip(labels, lines, strict=True)):
         parts.append(words(0, line - 5, cut(label, most), "start", "label"))

@@ -25,6 +25,7 @@ from dpmodels.pages.maps import scatter
 from dpmodels.pages.multiples import RATES, TABLES, multiples, pair_tables, pairs_figure, rate_figures
 from dpmodels.pages.page import ends, percent, render_page, short
 from dpmodels.pages.strip import FEW, strip
+from dpmodels.pages.tiles import tiles
 from dpmodels.pages.uses import farther, uses
 from dpmodels.pages.words import MEANINGS, is_of_years, look_in_words, quantity_in_words
 from dpmodels.plural import counted
@@ -79,6 +80,7 @@ def render(facts: Mapping[str, Any]) -> str:
     if "about" in facts:
         return render_facts(facts, _privacy_in_words(facts["privacy"], None))
     numbers = [number_row(one) for one in facts["columns"] if "mean" in one]
+    judged = by_column(facts)
     tables, pairs, small = strip(multiples([*facts["columns"], *facts.get("derived", ())]), pairs_figure(facts))
     return render_page(
         "report.html",
@@ -95,7 +97,9 @@ def render(facts: Mapping[str, Any]) -> str:
         rates=rate_figures(facts),
         at_once={"rates": RATES, "tables": TABLES},
         uses=uses(facts, is_tabled=True),
-        by_column=by_column(facts),
+        by_column=judged,
+        tiles=tiles(facts, judged),
+        stars=judged is not None and judged.has_hidden,
         farther=farther(facts),
         headline=sentences_in_short(facts),
         warned=warned_columns(facts),

@@ -245,8 +245,7 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
         but = ", but in rates of the target" if report.get("rates") and not joined_in_rates(report) else ""
         of = known.named(several)
         yield f"how single categories of {of} differ in another column{but}: they are judged all together, or in groups"
-    amounts = [one for one in report.get("derived", ()) if one["ordered"] and not DAY.match(one["labels"][0])]
-    if amounts:
+    if amounts := amounts_of(report):
         of = known.named([one["name"] for one in amounts])
         yield f"means, totals and 99 % quantiles of {of}, which follow from others: no error of these is known"
     if days := [one["name"] for one in report.get("derived", ()) if DAY.match(one["labels"][0])]:
@@ -272,6 +271,11 @@ def _figures(known: Known, above: float, most: float) -> Iterator[str]:
         bound = f"within {percent_up(worst[names], 10.0)}" if most < math.inf else f"beyond {percent(above)}"
         may_hide = ", and farther off if noise hides large values" if farther & {*names} else ""
         yield f"{known.named(words[names])} of {known.named(names)} ({bound}{may_hide})"
+
+
+def amounts_of(report: Facts) -> list[Facts]:
+    """Return the derived columns that are numbers: no error of their means is known."""
+    return [one for one in report.get("derived", ()) if one["ordered"] and not DAY.match(one["labels"][0])]
 
 
 def has_first_rows(report: Facts) -> bool:

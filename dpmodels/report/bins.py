@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from dpmodels.arrays import Floats
 from dpmodels.codec.encode import Codec, Records
-from dpmodels.contract.columns import Continuous, Datetime, Modelled, names_of
+from dpmodels.contract.columns import Continuous, Datetime, Integer, Modelled, Number, names_of
+from dpmodels.contract.continuous import decode_numbers
 from dpmodels.report.within import NAMED
 
 MOST = 24
@@ -59,24 +60,41 @@ class Bins:
 
 
 class CellTally:
-    """Counts a stream of records by cell, column by column."""
+    """Counts a stream of records by cell, column by column, and adds the values of number columns up.
+
+    Attributes:
+        sums: of each column its values and their weights; both are 0 of columns without numbers. Shapes: [columns, 2].
+    """
 
     def __init__(self, codec: Codec) -> None:
         self.codec = codec
         self.rows: float = 0
         self.cells = [np.zeros(size) for size in codec.cell_sizes]
+        self.sums = np.zeros((len(self.cells), 2))
 
     def add(self, records: Records, units: float | None = None, weights: Floats | None = None) -> None:
         """Count one more batch; of so many ``units``, where rows of different weight make one."""
         self.rows += len(records) if units is None else units
         for counts, cells in zip(self.cells, self.codec.to_cells(records).T, strict=True):
             counts += np.bincount(cells, weights, minlength=len(counts))
+        for place, column in enumerate(self.codec.columns.values()):
+            if isinstance(column, Integer | Number):
+                values = decode_numbers(column, records.states[:, place], records.values[:, place])
+                there = ~np.isnan(values)
+                weight = np.ones(len(values)) if weights is None else weights
+                self.sums[place] += np.where(there, values, 0.0) @ weight, there @ weight
+
+    def mean(self, name: str) -> float | None:
+        """Return the mean of a number column's values, nulls left out; None where there are none."""
+        total, weight = self.sums[[*self.codec.columns].index(name)].tolist()
+        return total / weight if weight else None
 
     def join(self, other: "CellTally") -> None:
         """Add the counts of other rows."""
         self.rows += other.rows
         for counts, more in zip(self.cells, other.cells, strict=True):
             counts += more
+        self.sums += other.sums
 
 
 def cell_label(column: Modelled, cell: int) -> str:

@@ -40,6 +40,8 @@ MOST_IN_GROUPS = 0.1
 """Beyond it the values within a group decide what a formula gives, and no error of it is stated."""
 MOST_POINTS = 2**40
 """Steps of its last decimal that a number may be from 0; beyond them it is taken to be a real one."""
+ZEROS, FEW_AMOUNTS = 0.05, 10
+"""Part of the rows that are exactly 0 from which on these are no part of an axis; so few other values are no amount."""
 CHANGED = ("clip", "other", "nearest")
 """What a schema does with values outside of it by which raw rows follow from other values than were counted."""
 
@@ -198,18 +200,28 @@ def _shown(column: Derived, columns: Mapping[str, Any], values: pa.Array, weight
     if column.values is not None:
         return _of_categories([_named(one) for one in values.to_pylist()], names_of_values(column), weight)
     stand_in, numbers = _on_interval(column, columns, values)
-    null = np.isnan(numbers)
+    null, is_zero = np.isnan(numbers), numbers == 0
     if stand_in is None:
         names = [_named(value) for value in values.to_pylist()]
         return _of_categories(names, sorted({*names} - {"null"}), weight)
-    stand_in = _cut(stand_in, steps := steps_at(stand_in, numbers[~null]))
+    states = {"exactly 0": is_zero & (isinstance(stand_in, Number) and _are_apart(numbers)), "null": null}
+    inside = ~(states["exactly 0"] | null)
+    stand_in = _cut(stand_in, steps := steps_at(stand_in, numbers[inside]))
     cells = np.minimum(np.searchsorted(stand_in.edges, steps, side="right"), stand_in.cells) - 1
     bins = Bins.of(stand_in)
-    shares = bins.join(np.bincount(cells, weight[~null], minlength=stand_in.cells).astype(np.float64)) / weight.sum()
-    nulls = [weight[null].sum() / weight.sum()] * bool(null.any())
-    labels, every = [*bins.labels, *["null"] * len(nulls)], [*shares, *nulls]
+    shares = bins.join(np.bincount(cells, weight[inside], minlength=stand_in.cells).astype(np.float64)) / weight.sum()
+    apart = {name: weight[those].sum() / weight.sum() for name, those in states.items() if those.any()}
+    labels, every = [*bins.labels, *apart], [*shares, *apart.values()]
     facts = {"labels": labels, "values": bins.values, "ordered": True, "synthetic": _rounded(every)}
     return facts | {"axis": axis_of(stand_in, bins, shares, shares)}
+
+
+def _are_apart(numbers: Floats) -> bool:
+    """Tell whether so many values of an amount are exactly 0 that they are no part of how the others lie."""
+    values = numbers[~np.isnan(numbers)]
+    others = values[values != 0]
+    is_amount = values.min() >= 0 and len(np.unique(others)) > FEW_AMOUNTS
+    return bool(is_amount and len(others) < (1 - ZEROS) * len(values))
 
 
 def _cut(column: Interval, steps: Whole) -> Interval:

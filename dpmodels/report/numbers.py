@@ -61,6 +61,7 @@ class Spread:
         inside: by how much a value of a group, on average over its cells, may lie from the middle of its cell.
         noisy: the counts of the groups.
         synthetic: shares of the parts, and of the zeros, in the synthetic column. Shapes: [parts + 1].
+        made: the mean of the synthetic column's values; None to take that of its parts.
     """
 
     edges: Floats
@@ -70,9 +71,12 @@ class Spread:
     noisy: Pooled
     ends: Ends
     synthetic: Floats
+    made: float | None = None
 
     @classmethod
-    def of(cls, ends: Ends, synthetic: Floats, zeros: float, zeros_stddev: float) -> "Spread":
+    def of(
+        cls, ends: Ends, synthetic: Floats, zeros: float, zeros_stddev: float, made: float | None = None
+    ) -> "Spread":
         """Describe a column by its ends, the synthetic shares of its cells and zeros, and the noisy number of zeros."""
         edges, cell, share = ends.parts()
         amounts, group = ends.expected[cell] * share, ends.group[cell]
@@ -85,7 +89,7 @@ class Spread:
         parts = np.append(synthetic[cell] * share, synthetic[len(ends.group) :].sum())
         values, within = values_at(ends.column, edges), amounts / sums[group]
         inside = np.append(np.bincount(ends.group, _stddevs(values, cell, within)), 0.0)
-        return cls(values, group, within, inside, noisy, ends, parts)
+        return cls(values, group, within, inside, noisy, ends, parts, made)
 
     @cached_property
     def total(self) -> float:
@@ -206,8 +210,14 @@ class Spread:
 
     @property
     def made_mean(self) -> float:
-        """Return the mean of the synthetic column, by its cells."""
-        return float(self.synthetic @ self.middles) / float(self.synthetic.sum())
+        """Return the mean of the synthetic column."""
+        return float(self.synthetic @ self.middles) / float(self.synthetic.sum()) if self.made is None else self.made
+
+    @property
+    def made_stddev(self) -> float:
+        """Return the standard deviation of the synthetic column, whose values lie evenly over its parts."""
+        squares = (self.middles - self.made_mean) ** 2 + np.append(self.variances, 0.0)
+        return math.sqrt(float(self.synthetic @ squares) / float(self.synthetic.sum()))
 
     def quantile(self, level: float) -> tuple[float, float]:
         """Return a quantile as the counts tell it, and the standard deviation of that of the synthetic column."""
@@ -269,10 +279,12 @@ def _stddevs(edges: Floats, cell: Whole, within: Floats) -> Floats:
     return stddevs
 
 
-def errors_of(column: Modelled, noisy: Marginal, synthetic: Floats) -> dict[str, Any]:
+def errors_of(column: Modelled, noisy: Marginal, synthetic: Floats, made: float | None = None) -> dict[str, Any]:
     """Estimate mean and 99 % quantile of a number column, and the root mean squared error of the synthetic ones.
 
     Nothing is said of a column that has no numbers or too large ones, or whose values do not stand out of their noise.
+
+    ``made`` is the mean of the synthetic values, if it is known better than by their shares.
 
     Shapes: synthetic [cells and states], the synthetic shares.
     """
@@ -283,12 +295,14 @@ def errors_of(column: Modelled, noisy: Marginal, synthetic: Floats) -> dict[str,
     ends = noisy.ends or Ends(column, plain, np.ones(cells))
     zeros = (0.0, 0.0) if zero is None else (float(noisy.counts[cells + zero - 1]), noisy.stddev)
     with np.errstate(over="ignore", invalid="ignore"):
-        spread = Spread.of(ends, synthetic[: cells + (zero is not None)], *zeros)
+        spread = Spread.of(ends, synthetic[: cells + (zero is not None)], *zeros, made)
     if not spread.stands or not spread.synthetic.any():
         return {}
     with np.errstate(over="ignore", invalid="ignore"):  # beyond what a square can be, nothing is said
         errors: dict[str, Any] = {"mean": _fact(column, *spread.mean()), "p99": _fact(column, *spread.quantile(HIGH))}
         errors["mean"]["synthetic"] = float(f"{spread.made_mean:.6g}")
+        if math.isfinite(spread.made_stddev):
+            errors["mean"]["synthetic_stddev"] = float(f"{spread.made_stddev:.3g}")
     if not all(map(math.isfinite, (x for fact in errors.values() for x in fact.values()))):
         return {}
     clip = {"clipped": [column.low, column.high]} if column.outside == "clip" else {}

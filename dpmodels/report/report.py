@@ -96,11 +96,12 @@ def summarise(
 
 def _columns(line: Line, marginals: Marginals | None, tally: CellTally) -> list[dict[str, Any]]:
     """Describe every column that was measured, in the order of the schema."""
-    return [
-        table_of_column(line.contract, name)
-        | with_cut(column_facts(name, column, cells / max(tally.rows, 1), marginals, line.measurement), column, line)
-        for (name, column), cells in zip(tally.codec.columns.items(), tally.cells, strict=True)
-    ]
+    described = list[dict[str, Any]]()
+    for (name, column), cells in zip(tally.codec.columns.items(), tally.cells, strict=True):
+        shares = cells / max(tally.rows, 1)
+        facts = column_facts(name, column, shares, marginals, line.measurement, tally.mean(name))
+        described.append(table_of_column(line.contract, name) | with_cut(facts, column, line))
+    return described
 
 
 def _deciding(line: Line, fit: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -136,9 +137,14 @@ def _numbered(names: list[str]) -> list[str]:
 
 
 def column_facts(
-    name: str, column: Modelled, shares: Floats, marginals: Marginals | None, measurement: Mapping[str, Any]
+    name: str,
+    column: Modelled,
+    shares: Floats,
+    marginals: Marginals | None,
+    measurement: Mapping[str, Any],
+    mean: float | None = None,
 ) -> dict[str, Any]:
-    """Describe one column: its bins, the synthetic shares, and the released ones where there are any."""
+    """Describe one column: its bins, the synthetic shares and mean, and the released ones where there are any."""
     bins = Bins.of(column)
     synthetic = bins.join(shares)
     facts: dict[str, Any] = {
@@ -160,7 +166,7 @@ def column_facts(
     pooled = np.bincount(noisy.cell_of, shares, minlength=len(noisy.pooled))
     largest = largest_cell(column, noisy.counts, records)
     together = counted_together(column, noisy, records)
-    errors = errors_of(column, noisy, shares)
+    errors = errors_of(column, noisy, shares, mean)
     figures = {
         "released": _round(released),
         "released_stddev": _round(released_stddev),

@@ -64,7 +64,7 @@ def facts_of_tables(measured: Measured, first: Sequence[Any], tally: TreeTally) 
         for key in tree.attributes(name):
             column = here.codec.columns[key]
             shares = cells[key] / (here.rows or 1)
-            facts = column_facts(key, column, np.asarray(shares), marginals, line.measurement)
+            facts = column_facts(key, column, np.asarray(shares), marginals, line.measurement, here.mean(key))
             columns.append({"table": name} | with_cut(facts, column, line))
         made = _derived(tree.schema_of(name).derived, here.codec, name, first, columns)
         derived += [{"table": name} | one for one in made]

@@ -191,6 +191,26 @@ def test_zeros_of_decimals_are_written_as_numbers() -> None:
     assert made["labels"] == ["0.000000000000"]
 
 
+def test_zeros_of_an_amount_stand_apart_and_few_values_or_those_below_zero_do_not() -> None:
+    made = {
+        name: derived_facts({"x": Derived(type="derived", formula=formula, round=2)}, Codec(SCHEMA), make_stays(), [])[
+            0
+        ]
+        for name, formula in {
+            "amount": "max(0, price - 100)",
+            "few": "max(0, nights - 10)",
+            "debt": "min(0, price - 100)",
+        }.items()
+    }
+    amount, table = made["amount"], Codec(SCHEMA).decode(make_stays())
+    assert amount["labels"][-1] == "exactly 0" and amount["values"] == len(amount["labels"]) - 1
+    assert amount["synthetic"][-1] == pytest.approx(
+        pc.mean(pc.less_equal(table["price"], 100.0).cast("double")).as_py()
+    )
+    assert "exactly 0" not in made["debt"]["labels"] and made["few"]["labels"][-1] == "null"
+    assert "exactly 0" not in made["few"]["labels"] and sum(amount["synthetic"]) == pytest.approx(1, abs=1e-6)
+
+
 def test_rows_of_different_weight_are_counted_by_it() -> None:
     records, codec = make_stays(), Codec(SCHEMA)
     weights = np.where(records.states[:, 5] == 2, 3.0, 1.0)

@@ -121,6 +121,29 @@ def test_the_worst_means_are_named_at_the_end_of_a_run() -> None:
     )
 
 
+def test_an_error_of_years_is_held_against_how_far_they_lie_apart() -> None:
+    year = {"mean": {"estimate": 2010.0, "expected_error": 1.0}, "p99": {"estimate": 2020.0, "expected_error": 1.0}}
+    assert relative_error(year, "mean") < 0.001 and relative_error(year, "p99") < 0.001  # of earlier versions
+    year["mean"]["synthetic_stddev"] = 5.0
+    assert relative_error(year, "mean") == 0.2 and relative_error(year, "p99") == 0.1
+    year["mean"]["synthetic_stddev"] = 4000.0
+    assert relative_error(year, "mean") < 0.001 and relative_error(year, "p99") < 0.001
+
+
+def test_the_synthetic_mean_is_that_of_the_rows_themselves() -> None:
+    schema = make("name: one\ncolumns:\n  x: {type: integer, min: 0, max: 999, cells: 4, nullable: true}\n")
+    table = pa.table({"x": pa.array([249, None] * 300 + [751] * 300, pa.int64())})
+    records = Codec(schema).encode(table)
+    facts = facts_of(create("nacre", {}, {}), records, records, schema)
+    (column,) = facts["columns"]
+    assert column["mean"]["synthetic"] == 500.0 and column["mean"]["synthetic_stddev"] == pytest.approx(251, rel=0.05)
+    tally = CellTally(Codec(schema))
+    tally.add(records, 1.0, np.repeat([1.0, 3.0], [600, 300]))
+    half = CellTally(Codec(schema))
+    half.join(tally)
+    assert tally.mean("x") == half.mean("x") == pytest.approx((249 * 300 + 3 * 751 * 300) / 1200)
+
+
 def lines(facts: dict[str, Any]) -> dict[str, str]:
     """Return what is said of a run, with plain spaces."""
     return {name: said.replace("\N{NO-BREAK SPACE}", " ") for name, said in glance(facts).items()}

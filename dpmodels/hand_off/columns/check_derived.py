@@ -66,7 +66,7 @@ def _are_shares(facts: Facts, column: Derived) -> bool:
 
     labels, shares, ordered = facts["labels"], facts["synthetic"], facts["ordered"]
     named = {*names_of_values(column), "null"}
-    of_values = len(labels) - (ordered is True and labels[-1] in STATES)
+    of_values = len(labels) - (ordered is True) * sum(one in STATES for one in labels)
     return (
         are_figures(shares)
         and all(type(one) in (int, float) and 0 <= one <= 1 for one in shares)

@@ -180,7 +180,7 @@ def _is_figure(fact: Facts, column: Modelled) -> bool:
         return False
     low, high = float(min(column.low, 0)), float(max(column.high, 0))
     slack = ROUNDED * max(abs(low), abs(high))
-    errors = (fact.get(key) for key in ("expected_error", "expected_error_if_thinning_out"))
+    errors = (fact.get(key) for key in ("expected_error", "expected_error_if_thinning_out", "synthetic_stddev"))
     values = (fact["estimate"], fact.get("synthetic"))
     return _are_between(errors, 0) and _are_between(values, low - slack, high + slack)
 
