@@ -15,8 +15,9 @@ from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.tails import Pooled
 from dpmodels.hand_off.check_warnings import is_warning
 from dpmodels.methods.parts.marginals import Marginal
+from dpmodels.methods.registry import create
 from dpmodels.methods.tables.nacre import Nacre
-from dpmodels.pages.glance import clipped, glance, worst_means
+from dpmodels.pages.glance import clipped, glance, relative_error, worst_means
 from dpmodels.pages.report import number_row
 from dpmodels.privacy import Released
 from dpmodels.releases.system import Craft
@@ -26,6 +27,7 @@ from dpmodels.report.largest import UNCUT, warning
 from dpmodels.report.numbers import Spread, _unseen, errors_of
 from dpmodels.report.posterior import places
 from dpmodels.report.warned import FEW_AMOUNTS, crowded, cut, discovered_bounds, doubt, warned
+from tests.kit.every_kind import make
 from tests.kit.reports import facts_of, release_of
 
 KEYS = {"type": "number", "round": 2, "min": 0, "max": 10_000_000, "scale": "log"}
