@@ -118,29 +118,24 @@ def column_figure(column: Facts) -> Figure:
     told = column["name"], " · ".join(filter(None, (column["type"], column.get("verdict"))))
     if column["ordered"]:
         figure = histogram(*told, named, released, synthetic, column.get("axis"), _beyond(column))
-        drawn = "logarithmic" * any(note.startswith("logarithmic") for note in notes)
-        figure = replace(figure, brief=", ".join(filter(None, [_span(column), drawn])))
     else:
         figure = bars(*told, named, released, synthetic, pale=[len(groups) - 1] * (len(groups) < len(labels)))
-        figure = replace(figure, brief=_largest_of(column))
-        if len(groups) < len(labels):
-            brief = f"{len(groups) - 1} of {len(labels)}, {_largest_of(column)}"
-            figure = replace(figure, rows=_all_of(column), brief=brief)
+        figure = replace(figure, rows=_all_of(column)) if len(groups) < len(labels) else figure
     ranges = f"Shares are judged in the ranges {'; '.join(column['ranges'])}." if "ranges" in column else ""
-    return replace(figure, foot=" · ".join(notes), more=ranges)
+    return replace(figure, foot=" · ".join(notes), more=ranges, brief=_in_brief(column, len(groups)))
 
 
-def _largest_of(column: Facts) -> str:
-    """Say which category most synthetic rows have, and how many."""
-    order = sorted(zip(column["synthetic"], column["labels"], strict=True), key=lambda one: -one[0])
-    return f"{order[0][1]} {percent(order[0][0])}" if order else ""
-
-
-def _span(column: Facts) -> str:
-    """Say from where to where an axis is drawn."""
-    labels, edges = column["labels"], (column.get("axis") or {"edges": ()})["edges"]
-    drawn = [label for label, *ends in zip(labels, edges, edges[1:], strict=False) if ends[1] > 0 and ends[0] < 1]
-    return f"{_bound(column, drawn[0], 0)} to {_bound(column, drawn[-1], -1)}" if drawn else ""
+def _in_brief(column: Facts, bars: int) -> str:
+    """Say from where to where an axis is drawn, or how many categories are, and which of them most rows have."""
+    labels, axis = column["labels"], column.get("axis") or {"edges": (), "note": ""}
+    if column["ordered"]:
+        cells = zip(labels, axis["edges"], axis["edges"][1:], strict=False)
+        drawn = [label for label, begin, end in cells if end > 0 and begin < 1]
+        span = f"{_bound(column, drawn[0], 0)} to {_bound(column, drawn[-1], -1)}" if drawn else ""
+        return ", ".join(filter(None, [span, "logarithmic" * ("logarithmic" in axis["note"])]))
+    share, place = max(((share, -place) for place, share in enumerate(column["synthetic"])), default=(0.0, 0))
+    of = f"{bars - 1} of {len(labels)}, " if bars < len(labels) else ""
+    return f"{of}{labels[-place]} {percent(share)}" if labels else ""
 
 
 def _name(labels: Sequence[str], group: Sequence[int]) -> str:

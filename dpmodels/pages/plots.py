@@ -206,8 +206,7 @@ def bars(
     back: of all others together, or of what is hardly known.
     """
     series = [each for each in (shares, marks) if each]
-    top, kinds = scale[1] if scale else _top(shares, marks), ["second" if each is marks else "" for each in series]
-    top = 1.0 if top > HALF and not scale else top
+    top, kinds = scale[1] if scale else _end_of_bars(shares, marks), ["second" * (each is marks) for each in series]
     places = [WIDTH - FIGURE * after for after in reversed(range(len(series)))]
     most = int((places[0] - FIGURE) / LETTER)
 
@@ -223,8 +222,7 @@ def bars(
     for index, (label, line) in enumerate(zip(labels, lines, strict=True)):
         parts.append(words(0, line - 5, cut(label, most), "start", "label"))
         if shares:
-            kind = "bar rest" if index in pale else "bar"
-            parts.append(box(0, line, x(shares.values[index]), THICK, kind))
+            parts.append(box(0, line, x(shares.values[index]), THICK, "bar rest" if index in pale else "bar"))
         reach = [each.reach[index] for each in series if each.stddev]
         parts += [_whisker(line + THICK / 2, one, x) for one in reach]
         if marks and not marks.stddev:
@@ -297,6 +295,11 @@ def _top(first: Shares | None, second: Shares | None) -> float:
     series = [each for each in (first, second) if each]
     most = max((*(share for each in series for share in each.values), 1e-9))
     return max(most, min(2 * most, max((high for each in series for _, high in each.reach), default=0.0)))
+
+
+def _end_of_bars(first: Shares | None, second: Shares | None) -> float:
+    """Return what the axis of categories ends at: at all rows where one has more than half."""
+    return 1.0 if (top := _top(first, second)) > HALF else top
 
 
 def _axis(top: float) -> Markup:

@@ -147,14 +147,8 @@ def column_facts(
     """Describe one column: its bins, the synthetic shares and mean, and the released ones where there are any."""
     bins = Bins.of(column)
     synthetic = bins.join(shares)
-    facts: dict[str, Any] = {
-        "name": name,
-        "type": getattr(column, "type", ""),
-        "labels": list(bins.labels),
-        "values": bins.values,
-        "ordered": bins.ordered,
-        "synthetic": _round(synthetic),
-    }
+    facts: dict[str, Any] = {"name": name, "type": getattr(column, "type", ""), "labels": list(bins.labels)}
+    facts |= {"values": bins.values, "ordered": bins.ordered, "synthetic": _round(synthetic)}
     if marginals is None or name not in marginals.columns:
         return facts | _axis(column, bins, synthetic, synthetic)
     noisy, records = marginals.columns[name], marginals.records
