@@ -80,7 +80,6 @@ def render(facts: Mapping[str, Any]) -> str:
     if "about" in facts:
         return render_facts(facts, _privacy_in_words(facts["privacy"], None))
     numbers = [number_row(one) for one in facts["columns"] if "mean" in one]
-    judged = by_column(facts)
     tables, pairs, small = strip(multiples([*facts["columns"], *facts.get("derived", ())]), pairs_figure(facts))
     return render_page(
         "report.html",
@@ -97,9 +96,8 @@ def render(facts: Mapping[str, Any]) -> str:
         rates=rate_figures(facts),
         at_once={"rates": RATES, "tables": TABLES},
         uses=uses(facts, is_tabled=True),
-        by_column=judged,
+        by_column=(judged := by_column(facts)),
         tiles=tiles(facts, judged),
-        stars=judged is not None and judged.has_hidden,
         farther=farther(facts),
         headline=sentences_in_short(facts),
         warned=warned_columns(facts),
