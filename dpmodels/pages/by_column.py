@@ -29,7 +29,7 @@ MOST_RELATIVE = 10.0
 """Times a mean or a quantile beyond which no number is written of what it is within."""
 LEAST = 0.0001
 """What a mean or a quantile is said to be within at least: nobody needs more decimals."""
-OPEN, UNKNOWN = "open", "unknown"
+UNKNOWN = "not known"
 """What is written of a figure that noise leaves open, and of one of which no error can be derived."""
 UNSTATED = PartOff(math.inf, math.inf)
 ALONE = ("by itself", "of all rows")
@@ -130,7 +130,7 @@ def _figures(known: Known) -> dict[tuple[str, str], Cells]:
 def _of_figure(error: PartOff) -> Judgement:
     """Judge a figure by what it is within as its values thin out, and say how far off it is at the farthest."""
     if error.counted > MOST_RELATIVE:
-        return Judgement(BAD, OPEN)
+        return Judgement(BAD, UNKNOWN)
     words = percent_up(max(error.counted, LEAST), MOST_RELATIVE)
     may_be = (
         f", up to {percent_up(error.farthest, MOST_RELATIVE)}" if error.farthest > max(error.counted, LEAST) else ""

@@ -9,9 +9,12 @@ from dpmodels.pages.glance import likely_of_pair
 from dpmodels.pages.means import CLOSE
 from dpmodels.pages.page import percent
 from dpmodels.pages.relations import relations
+from dpmodels.pages.uses import FAR
 
 MOST, HALF = 0.8, 0.5
-"""Parts of what there is that are good, from which on a tile says so, and from which on it says to take care."""
+"""Part that is good at least where a tile says so, and part that is bad at most where it says to take care."""
+QUANTILES = "99 %"
+"""How a kind of figure begins that is seldom asked for, and has no tile."""
 
 
 @dataclass(frozen=True)
@@ -29,29 +32,29 @@ def tiles(report: Mapping[str, Any], by_column: ByColumn | None) -> list[Tile]:
         return []
     cells = dict(zip(by_column.kinds, zip(*(cells for _, cells in by_column.lines), strict=True), strict=True))
     listed = (report.get("pairs") or {}).get("distances", ())
-    close = [likely_of_pair(figures) <= CLOSE for _, _, *figures in listed]
-    kept = [one.is_kept for one in relations(report).values() if one.is_certain]
+    pairs = [likely_of_pair(figures) for _, _, *figures in listed]
+    certain = [one for one in relations(report).values() if one.is_certain]
     counted = [
-        ("column", f"within {percent(CLOSE)}, each by itself", _are_good(cells.pop(ALONE))),
-        ("pair", f"of columns within {percent(CLOSE)}", close),
-        ("relation", "above noise, as strong as released", kept),
-        *(
-            ("column", f"good for {' and '.join(title.rsplit(', ', 1))}", _are_good(one))
-            for (title, _), one in cells.items()
-            if "99" not in title
-        ),
+        ("column", f"within {percent(CLOSE)}, each by itself", _kinds(cells.pop(ALONE))),
+        ("pair", f"of columns within {percent(CLOSE)}", [_kind(one <= CLOSE, one > FAR) for one in pairs]),
+        ("relation", "above noise, as strong as released", [_kind(one.is_kept, one.is_weakened) for one in certain]),
     ]
-    return [_tile(noun, words, good) for noun, words, good in counted if good]
+    for (title, _), column in cells.items():
+        if not title.startswith(QUANTILES):
+            counted.append(("column", f"good for {' and '.join(title.rsplit(', ', 1))}", _kinds(column)))
+    return [_tile(noun, words, kinds) for noun, words, kinds in counted if kinds]
 
 
-def _are_good(cells: Iterable[Cell]) -> list[bool]:
-    """Tell of each column that has a figure whether all its figures are good."""
-    return [all(one.kind == GOOD for one in cell) for cell in cells if cell]
+def _kind(is_good: bool, is_bad: bool) -> str:
+    return GOOD if is_good else BAD if is_bad else CARE
 
 
-def _tile(noun: str, words: str, good: Sequence[bool]) -> Tile:
-    part = sum(good) / len(good)
-    plural = noun + "s" * (len(good) > 1)
-    return Tile(
-        GOOD if part >= MOST else CARE if part >= HALF else BAD, f"{sum(good):,} of {len(good):,}", f"{plural} {words}"
-    )
+def _kinds(cells: Iterable[Cell]) -> list[str]:
+    """Return the worst judgement of each column that has any."""
+    return [max((one.kind for one in cell), key=(GOOD, CARE, BAD).index) for cell in cells if cell]
+
+
+def _tile(noun: str, words: str, kinds: Sequence[str]) -> Tile:
+    good = kinds.count(GOOD)
+    kind = _kind(good >= MOST * len(kinds), kinds.count(BAD) > HALF * len(kinds))
+    return Tile(kind, f"{good:,} of {len(kinds):,}", f"{noun}{'s' * (len(kinds) > 1)} {words}")

@@ -43,7 +43,7 @@ def test_a_column_that_is_mostly_empty_has_two_figures_and_one_without_counts_no
     del bare["released"]
     table = by_column(report(bill, bare))
     assert cells(table, "bill") == [[("good", "1 % for 0"), ("care", "20 % of others")]]
-    assert cells(table, "bare") == [[("bad", "unknown")]]
+    assert cells(table, "bare") == [[("bad", "not known")]]
 
 
 def test_means_are_judged_as_parts_of_themselves_and_rates_in_points() -> None:
@@ -62,7 +62,7 @@ def test_means_are_judged_as_parts_of_themselves_and_rates_in_points() -> None:
         "rate of sick = a",
     ]
     assert cells(table, "wage")[1:] == [[("care", "9.8 %")], [("care", "9.8 %")], [("good", "3")]]
-    assert cells(table, "doubted")[1] == [("bad", "open")] and cells(table, "sick")[1] == []
+    assert cells(table, "doubted")[1] == [("bad", "not known")] and cells(table, "sick")[1] == []
     first = by_column({**facts, "cautions": [FIRST_ROWS]})
     assert first is not None and first.kinds[1][0] == "means"
 

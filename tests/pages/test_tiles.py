@@ -34,6 +34,9 @@ def test_tiles_count_what_is_good(facts: dict[str, Any]) -> None:
     for one in facts["columns"][:4]:
         one["shares_within"] = 0.3
     assert numbers(facts)[:3] == [("bad", "3 of 7"), ("care", "13 of 21"), ("care", "13 of 21")]
+    for pair in facts["pairs"]["distances"]:
+        pair[5] = 0.21
+    assert numbers(facts)[1] == ("bad", "0 of 21")
 
 
 def test_a_report_without_errors_has_no_tiles_and_none_of_what_is_not_there(facts: dict[str, Any]) -> None:
