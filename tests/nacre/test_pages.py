@@ -105,6 +105,35 @@ def test_every_page_of_the_example_is_compared_and_none_differs() -> None:
     assert (found.faults, found.notes) == ([], [])
 
 
+def test_the_tutorial_of_patients_can_be_typed_from_top_to_bottom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NACRE_HOME", "state")
+    page = ROOT / "docs" / "tutorial-patients.md"
+    make, look = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    (schema,) = re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)
+    Path("visits.yaml").write_text(schema)
+    names: dict[str, pd.Series] = {}
+    exec(make, names)
+    typed, told = commands(page), ""
+    assert [words[0] for words in typed] == ["schema", "ledger", "plan", "synthesize", "sample"]
+    for words in typed:
+        if Path("hand-off").exists():
+            run = json.loads(Path("hand-off", "manifest.json").read_text())["run"]
+            words = [word.replace("RUN", run) for word in words]
+        code, out, err = run_cli(*words)
+        assert code == 0, (words, err)
+        told += out.replace("\n", " ")
+    quoted = re.findall(r"^\| `(\w+ ?\w*[: ].*?)` \|", page.read_text(), re.MULTILINE)
+    assert len(quoted) == 3 and [each for each in quoted if each not in told] == []
+    exec(look, names)
+    assert names["rates"]["heart"] > names["rates"]["eyes"] + 0.1
+    other = schema.replace("max_rows: 10", "max_rows: 3").replace(", keep: regenerate", "")
+    alone = nacre.lint(re.sub(r"^users:.*\n", "", other, flags=re.MULTILINE))
+    assert not alone.faults and charges(tmp_path / "state") == ["reserve", "draw", "seal", "commit"]
+
+
 @pytest.mark.nightly  # its commands are those of tests/flows/test_embed_documents.py
 def test_the_tutorial_of_documents_can_be_typed_from_top_to_bottom(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
