@@ -91,10 +91,17 @@ class Table:
         if isinstance(cell, float):
             return f"{cell:.{self.digits}f}"
         if isinstance(cell, Mapping):
-            return f"{cell['mean']:.{self.digits}f} ± {cell['stdev']:.{self.digits}f}"
+            return self._spread(cell["mean"], cell["stdev"])
         if len(cell) < 2:
             return self._show(cell[0]) if cell else "–"
         return self._show({"mean": statistics.mean(cell), "stdev": statistics.stdev(cell)})
+
+    def _spread(self, mean: float, stdev: float) -> str:
+        """Show a mean with its deviation, or below what it lies where no digit of either is left."""
+        half = 0.5 * 10.0**-self.digits
+        if 0 < mean < half and stdev < half:
+            return f"< {half:.{self.digits + 1}f}"
+        return f"{mean:.{self.digits}f} ± {stdev:.{self.digits}f}"
 
 
 def report(name: str, tables: Sequence[Table], seeds: Sequence[int], args: argparse.Namespace) -> None:

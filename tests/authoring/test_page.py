@@ -33,6 +33,13 @@ CLAIMS = """claim,holder,accident,report,payment,region,claimed,deductible,paid,
 1,7,2024-03-01,2024-03-04,2024-04-01,south,829.9,150,679.9,no
 2,7,2024-03-01,2024-03-01,2024-03-01,west,0,300,0,yes
 """
+OF_RECIPES = """
+  sched: {type: integer, min: 0, max: 2359}
+  flight: {type: datetime, min: 2015-01-01, max: 2024-12-31}
+  age: {type: integer, min: 0, max: 120}
+  airport: {type: categorical, values: [JFK, LGA, SFO]}
+"""
+"""Columns that the page's recipes take for granted."""
 OF_FILE = [row for row in ROWS if len(row) == 3]
 OF_PARTS = [row for row in ROWS if len(row) == 4 and row[0].strip("`") in Schema.model_fields]
 OF_COLUMNS = [row for row in ROWS if len(row) == 4 and row not in OF_PARTS]
@@ -76,13 +83,18 @@ def test_every_example_of_a_key_of_a_column_is_right(row: list[str]) -> None:
 
 
 def test_the_schemas_of_the_page_have_no_faults(tmp_path: Path) -> None:
-    claims, block = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    claims, block, *recipes = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "claims.yaml").write_text(claims)
     assert not lint(tmp_path / "claims.yaml")
     (tmp_path / "claims.csv").write_text(CLAIMS)
     assert run_cli("validate", tmp_path / "claims.csv", "--schema", tmp_path / "claims.yaml")[0] == 0
     (tmp_path / "s.yaml").write_text(block)
     assert lint(tmp_path / "s.yaml") == []
+    assert len(recipes) == 3
+    for recipe in recipes:
+        beside = "" if "  admitted:" in recipe else "  admitted: {type: datetime, min: 2015-01-01, max: 2024-12-31}\n"
+        (tmp_path / "recipe.yaml").write_text(f"name: x\n{recipe}{OF_RECIPES}{beside}")
+        assert lint(tmp_path / "recipe.yaml") == [], recipe
 
 
 class Editor(yaml.SafeLoader):

@@ -60,6 +60,12 @@ def test_a_record_reads_back_and_has_a_line_for_each_row() -> None:
     assert Table(**table).lines()[-1] == '| b, "c" | 1 | 0.30 ± 0.10 |'
 
 
+def test_a_figure_without_a_digit_left_is_below_what_it_lies_and_an_exact_zero_is_one() -> None:
+    rows = [[[0.01, 0.02]], [[0.0, 0.0]], [[0.0, 0.2]], [[-0.01, -0.02]]]
+    shown = Table("T", ["x"], digits=1, rows=rows).lines()[2:]
+    assert shown == ["| < 0.05 |", "| 0.0 ± 0.0 |", "| 0.1 ± 0.1 |", "| -0.0 ± 0.0 |"]
+
+
 @cache
 def section(page: str, anchor: str) -> str:
     """Return the part of a page below the heading of an anchor, with all parts inside of it."""

@@ -105,6 +105,35 @@ def test_every_page_of_the_example_is_compared_and_none_differs() -> None:
     assert (found.faults, found.notes) == ([], [])
 
 
+def test_the_tutorial_of_patients_can_be_typed_from_top_to_bottom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NACRE_HOME", "state")
+    page = ROOT / "docs" / "tutorial-patients.md"
+    make, look = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    (schema,) = re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)
+    Path("visits.yaml").write_text(schema)
+    names: dict[str, pd.Series] = {}
+    exec(make, names)
+    typed, told = commands(page), ""
+    assert [words[0] for words in typed] == ["schema", "ledger", "plan", "synthesize", "sample"]
+    for words in typed:
+        if Path("hand-off").exists():
+            run = json.loads(Path("hand-off", "manifest.json").read_text())["run"]
+            words = [word.replace("RUN", run) for word in words]
+        code, out, err = run_cli(*words)
+        assert code == 0, (words, err)
+        told += out.replace("\n", " ")
+    quoted = re.findall(r"^\| `(\w+ ?\w*[: ].*?)` \|", page.read_text(), re.MULTILINE)
+    assert len(quoted) == 3 and [each for each in quoted if each not in told] == []
+    exec(look, names)
+    assert names["rates"]["heart"] > names["rates"]["eyes"] + 0.1
+    other = schema.replace("max_rows: 10", "max_rows: 3").replace(", keep: regenerate", "")
+    alone = nacre.lint(re.sub(r"^users:.*\n", "", other, flags=re.MULTILINE))
+    assert not alone.faults and charges(tmp_path / "state") == ["reserve", "draw", "seal", "commit"]
+
+
 @pytest.mark.nightly  # its commands are those of tests/flows/test_embed_documents.py
 def test_the_tutorial_of_documents_can_be_typed_from_top_to_bottom(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -197,8 +226,12 @@ def test_every_function_is_on_the_page() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_no_link_within_the_pages_is_broken(page: Path) -> None:
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
-        assert (page.parent / target).exists(), target
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", page.read_text()):
+        there = page.parent / target if target else page
+        assert there.exists(), target
+        headings = re.findall(r"^#+ (.*)", there.read_text(), re.MULTILINE) if there.suffix == ".md" and anchor else []
+        named = [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
+        assert anchor in named or there.suffix != ".md" or not anchor, f"{target}#{anchor}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -223,11 +256,19 @@ def test_every_page_is_in_the_navigation_of_the_site() -> None:
     assert pages == {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
 
 
+def sentences(answer: str) -> int:
+    """Count the sentences of an answer, its commands aside."""
+    said = re.sub(r"`[^`]*`", "x", re.sub(r"^    .*", "", answer, flags=re.MULTILINE))
+    return len(re.findall(r"[.?!](?=\s|$)", said.strip()))
+
+
 def test_each_question_is_answered_by_one_command_of_nacre_and_a_link() -> None:
     text = (ROOT / "docs" / "how-do-i.md").read_text()
     asked = re.split(r"^\*\*(\d+)\. How do I .*\?\*\*$", text, flags=re.MULTILINE)
-    assert asked[1::2] == [str(number) for number in range(1, 31)]
-    assert all(len(re.findall(r"^    nacre ", answer, re.MULTILINE)) == 1 and "](" in answer for answer in asked[2::2])
+    assert asked[1::2] == [str(number) for number in range(1, 41)]
+    answers = [answer.partition("\n## ")[0] for answer in asked[2::2]]
+    assert all(len(re.findall(r"^    nacre ", answer, re.MULTILINE)) == 1 for answer in answers)
+    assert all("](" in answer and sentences(answer) <= 3 for answer in answers)
 
 
 def refusals() -> list[list[str]]:
@@ -277,7 +318,7 @@ def test_the_errors_of_the_page_are_printed_as_they_stand_there(demo: Path) -> N
 
 def test_pages_say_how_many_questions_are_answered() -> None:
     pages = [ROOT / "README.md", ROOT / "docs" / "index.md", ROOT / "docs" / "how-do-i.md"]
-    assert all("thirty questions" in page.read_text().lower() for page in pages)
+    assert all("forty questions" in page.read_text().lower() for page in pages)
 
 
 def test_the_schema_of_the_readme_is_that_of_the_demo_and_patients_fit_theirs() -> None:
