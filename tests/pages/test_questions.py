@@ -533,15 +533,19 @@ def test_a_delta_that_is_not_far_below_one_over_the_released_records_is_warned_o
 
 def test_groups_that_no_rate_counts_are_named_on_the_data_sheet_and_weaker_pairs_in_the_report() -> None:
     report = json.loads((GOLDEN / NEWEST / "targeted" / "report.json").read_text())
-    groups = pale_groups(report)
-    assert groups and all(labels for labels in groups.values())
+    groups = {"column": 0, "labels": [["0 to 5"], ["6"], ["exactly 0", "null"]], "share": [0.5, 0.47, 0.03]}
+    rates = {"target": 1, "columns": [groups | {"within": [0.01, 0.01, 0.3]}]}
+    columns = [{"name": "age", "ordered": True}, {"name": "sick", "ordered": False}]
+    assert pale_groups({"columns": columns, "rates": rates}) == {"age": ["exactly 0 or null"]}
     card = facts(GOLDEN / NEWEST / "targeted")
     card["quality"]["pale"] = {"age": ["0 to 5", "null"]}
     named = "which have few rows or are known worst (pale in the report): age (0 to 5; null)."
     assert named in text_of(render_sheet(card))
-    first, second, *figures = report["pairs"]["distances"][0]
-    assert weaker_pairs(report | {"pairs": {"distances": []}}) == []
-    report["pairs"]["distances"] = [[first, second, *figures[:4], 0.5, 0.1, 0.01, 0.02]]
-    pair = " with ".join(report["columns"][place]["name"] for place in (first, second))
-    assert weaker_pairs(report) == [pair]
-    assert f"weaker in these rows than as released: {pair}." in text_of(render_report(report))
+    listed = report["pairs"]["distances"]
+    pair = " with ".join(report["columns"][place]["name"] for place in listed[0][:2])
+    listed[0][6:] = [0.9, 0.1, 0.01, 0.02]  # as released, in the rows, by noise on average, and in one of twenty
+    assert weaker_pairs(report)[0] == pair
+    listed[0][6:] = [0.9, 0.9, 0.01, 0.02]
+    assert pair not in weaker_pairs(report)
+    listed[0][6:] = [0.9, 0.1, 0.01, 0.02]
+    assert f"weaker in these rows than as released: {pair}" in text_of(render_report(report))
