@@ -37,6 +37,10 @@ class HandOverSettings(TypedDict, total=False):
     subjects: str
     special_categories: str
     legal_basis: str
+    compatibility: str
+    information: str
+    minors: str
+    processor: str
     recipient: str
     recipient_retention: str
     license: str

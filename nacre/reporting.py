@@ -154,9 +154,11 @@ class Report:
         return f"<nacre report of {self.facts['data_set']}: {self.path}>"
 
     def _repr_html_(self) -> str:
-        """Embed the page in a frame that cannot run scripts, open windows or read the notebook."""
+        """Embed the page, without links to files beside it, in a frame that can run no script and read no notebook."""
+        from dpmodels.pages.page import unlinked
+
         title = escape(f"Report on synthetic data: {self.facts['data_set']}")
-        return f'<iframe title="{title}" sandbox="" style="{FRAME}" srcdoc="{escape(self.html)}"></iframe>'
+        return f'<iframe title="{title}" sandbox="" style="{FRAME}" srcdoc="{escape(unlinked(self.html))}"></iframe>'
 
 
 def _group(labels: Sequence[str], column: Mapping[str, Any]) -> tuple[str, Any, Any]:

@@ -27,6 +27,7 @@ from dpmodels.ledger.declared import Said
 from dpmodels.ledger.records import MOST_EARLIER, Balance, Standing
 from dpmodels.ledger.store import digest
 from dpmodels.limits import LARGEST_CARD, read_json
+from dpmodels.pages.excluded import pale_groups, weaker_pairs
 from dpmodels.pages.uses import uses
 from dpmodels.releases.contract import Contract
 
@@ -361,4 +362,8 @@ def _quality(report: Mapping[str, Any]) -> dict[str, Any]:
         figures["drowned"] = report["drowned"]
     if sorted_uses := uses(report):
         figures["uses"] = asdict(sorted_uses)
+    if pale := pale_groups(report):
+        figures["pale"] = pale
+    if weaker := weaker_pairs(report):
+        figures["weaker"] = weaker
     return figures

@@ -24,6 +24,7 @@ Its format is numbered, and each manifest is written in the oldest format that c
     13  any of 7 to 12 where subjects, a legal basis, or the recipient's retention are declared
     14  any of 7 to 13 where special categories, or the retention of the release are declared
     15  any of 7 to 14 where it is declared who signs
+    16  any of 7 to 15 where compatibility, information, minors, or a processor are declared
 """
 
 import json
@@ -65,13 +66,14 @@ CONTRACT = "contract.odcs.yaml"
 SHEET = "data-sheet.html"
 PAGES = ("model-card.html", "statement.html", SHEET)
 """The pages that lay out the facts of the card: for a user, for a data-protection officer, and for whoever gets it."""
-NEWEST, DECLARED, OF_TABLE, APPROVED_CLIENTS, LAID_OUT = 15, 12, 11, 10, 7
+NEWEST, DECLARED, OF_TABLE, APPROVED_CLIENTS, LAID_OUT = 16, 12, 11, 10, 7
 """Formats of what declares the most; where an officer signed it; of a table; of clients with officers; of the rest."""
 LATER_WORDS = {
     **dict.fromkeys(("controller", "contact", "why"), 12),
     **dict.fromkeys(("subjects", "legal_basis", "recipient_retention"), 13),
     **dict.fromkeys(("special_categories", "release_retention"), 14),
     "signer": 15,
+    **dict.fromkeys(("compatibility", "information", "minors", "processor"), 16),
 }
 """What an operator can declare only since some format."""
 MOST_FAULTS = 10

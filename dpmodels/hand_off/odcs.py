@@ -45,8 +45,8 @@ PHYSICAL = {
 }  # fmt: skip
 """SQL types that hold a Parquet column, by words that engines and checkers share, so without unsigned ones."""
 CONTRACT_SAYS = (
-    "license", "recipient", "recipient_retention", "subjects", "special_categories", "legal_basis", "controller",
-    "contact", "signer", "why", "release_retention",
+    "license", "recipient", "recipient_retention", "subjects", "special_categories", "legal_basis", "compatibility",
+    "information", "minors", "processor", "controller", "contact", "signer", "why", "release_retention",
 )  # fmt: skip
 """What the operator declares that is a custom property; the purpose has a field of the standard."""
 Facts = dict[str, Any]

@@ -86,7 +86,7 @@ def _renders(card: Mapping[str, Any], report: Mapping[str, Any]) -> Iterator[tup
     from dpmodels.pages.card import render_card, render_sheet, render_statement
     from dpmodels.pages.report import render
 
-    yield REPORT_PAGE, lambda: render(report)
+    yield REPORT_PAGE, lambda: render(report, card)
     for name, page in zip(PAGES, (render_card, render_statement, render_sheet), strict=True):
         yield name, lambda page=page: page(card)  # type: ignore[misc]
 

@@ -38,6 +38,27 @@ class Declaration(Frozen):
         description="On what ground the data may be used for this (GDPR, Art. 6, 9); public, kept for ever.",
         examples=["GDPR, Art. 9(2)(j): research"],
     )
+    compatibility: Said = Field(
+        default="",
+        description="Why this use fits what the data was collected for (GDPR, Art. 6(4)); public, kept for ever.",
+        examples=["Research, Art. 5(1)(b) and 89(1)"],
+    )
+    information: Said = Field(
+        default="",
+        description="How the people were informed of this use, or why not (GDPR, Art. 13, 14); public, kept for ever.",
+        examples=["Leaflet at admission, since 2018"],
+    )
+    minors: Said = Field(
+        default="",
+        description="Whether children are among the people, and what is done for them; public, kept for ever.",
+        examples=["None: patients are adults"],
+    )
+    processor: Said = Field(
+        default="",
+        description="Who processes the data for the controller, by which contract (GDPR, Art. 28); public, kept for "
+        "ever.",
+        examples=["None: the hospital runs it itself"],
+    )
     recipient: Said = Field(
         default="", description="Who gets the hand-off; public, kept for ever.", examples=["University of Ghent"]
     )

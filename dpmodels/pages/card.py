@@ -7,12 +7,12 @@ from dpmodels.keys import fingerprint
 from dpmodels.pages import embedded, federated, report
 from dpmodels.pages.account_words import above_words, accounts_of
 from dpmodels.pages.advice import meanings_of
-from dpmodels.pages.card_words import MOST_WORDS, cut, patient_words, words_of
+from dpmodels.pages.card_words import MOST_WORDS, brief, cut, patient_words, words_of
 from dpmodels.pages.glance import AS_A_RULE, fits
 from dpmodels.pages.leaving import AT_MAKING, FILES, NOT_YET, SINCE, from_the_data, read_off_in_words, to_obtain
 from dpmodels.pages.open_points import BEGINS_WITH_NONE, OF_ASSESSMENT, condition_declared, field_counts
 from dpmodels.pages.page import coded, render_page, short
-from dpmodels.pages.questions import answers
+from dpmodels.pages.questions import ANSWERED, answers
 from dpmodels.pages.weak import joined, listed, weaknesses
 from dpmodels.pages.words import look_in_words
 from dpmodels.plural import counted
@@ -23,6 +23,10 @@ DECLARED = {
     "subjects": "Whose data it is",
     "special_categories": "Special categories of data (GDPR, Art. 9)",
     "legal_basis": "Legal basis",
+    "compatibility": "Why this use fits the first purpose (GDPR, Art. 6(4))",
+    "information": "How the people were informed (GDPR, Art. 13, 14)",
+    "minors": "Children among the people",
+    "processor": "Processor (GDPR, Art. 28)",
     "recipient": "Recipient",
     "recipient_retention": "May be kept by the recipient",
     "license": "License",
@@ -35,6 +39,9 @@ DECLARED = {
 UNDECLARED = {
     "subjects": "whose data it is",
     "special_categories": "whether any column holds special categories of data",
+    "compatibility": "why this use fits the first purpose",
+    "information": "how the people were informed",
+    "minors": "whether children are among the people",
     "recipient_retention": "how long the recipient may keep it",
     "signer": "who signs it",
     "why": "why this budget",
@@ -51,7 +58,13 @@ MOST_SOURCES = 3
 """So many documents are named on the sheet; schema.yaml has all."""
 OPTIONS = [
     "`--controller`",
+    "`--contact`",
+    "`--purpose`",
     "`--legal-basis` (with the condition of Art. 9)",
+    "`--compatibility`",
+    "`--information`",
+    "`--minors`",
+    "`--processor`",
     "`--recipient` (with the country)",
     "`--recipient-retention` (with a day)",
     "`--retention` and `--release-retention` (with a day each)",
@@ -61,6 +74,29 @@ OPTIONS = [
     "`--signer` (who decided)",
 ]
 """What a run may be given of what law asks of a person."""
+ASKED = (
+    ("Controller (GDPR, Art. 4(7))", "the operator"),
+    ("Contact, who answers questions about these files", "the controller"),
+    ("Purpose", "the controller"),
+    ("Legal basis (GDPR, Art. 6(1))", "the controller"),
+    ("Condition for special categories of data (GDPR, Art. 9(2))", "the controller"),
+    ("Why this use fits what the data was collected for (GDPR, Art. 6(4))", "the controller"),
+    ("How the people were informed, or why not (GDPR, Art. 13, 14)", "the controller"),
+    ("Children among the people, and what is done for them", "whoever collected the data"),
+    ("Processor, and its contract (GDPR, Art. 28)", "the controller"),
+    ("Recipient", "the controller"),
+    ("Transfer to a third country, or to an international organization (GDPR, Art. 44 to 49)", "the controller"),
+    ("Terms of re-use: may it be passed on?", "the controller"),
+    ("Valid until, or to be looked at again on", "the controller"),
+    ("Raw data and release are deleted on", "the operator"),
+    ("Why this unit and this budget", "whoever chose them"),
+    ("Reference of the DPIA (GDPR, Art. 35), or why none is needed", "the controller"),
+)
+"""What law asks of a person, each with who says it."""
+MOST_DECLARED = 2700
+"""Letters of operators' words for which a statement has room; manifest.json has all."""
+MOST_PALE = 260
+"""Letters of names of groups for which a data sheet has room."""
 FEW_CLIENTS = 2
 """So many clients' accounts fit on the sheet; of more it names the heaviest, and the card has all."""
 
@@ -91,29 +127,40 @@ def render_card(facts: Mapping[str, Any]) -> str:
         accounts=(accounts := accounts_of(facts)),
         by_hand=_by_hand(facts, accounts),
         options=coded(joined(OPTIONS)),
-        fit=_fit(quality.get("fit", ())),
+        fit=_fit(quality),
         looks=[{**one, "look": look_in_words(one["look"])} for one in quality.get("fit", ())],
     )
 
 
-def _by_hand(facts: Mapping[str, Any], accounts: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """Return what law asks of a person, with what is declared or in the ledger of it; the rest is left blank."""
+def _by_hand(facts: Mapping[str, Any], accounts: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
+    """Return what law asks of a person, who says it, and what is declared or in the ledger of it; the rest is blank."""
     given, charges = facts["given"], sum(one["charges"] for one in accounts)
     here = f"{counted(charges, 'charge')} before, to this account; to other accounts, and by other tools: "
-    why = given.get("why", "")
-    kept = {"retention": "raw data", "release_retention": "release"}
-    declared = {
-        "Controller (GDPR, Art. 4(7))": given.get("controller"),
-        "Legal basis (GDPR, Art. 6(1))": given.get("legal_basis"),
-        "Condition for special categories of data (GDPR, Art. 9(2))": condition_declared(given),
-        "Transfer to a third country, or to an international organization (GDPR, Art. 44 to 49)": "",
-        "Terms of re-use: may it be passed on?": given.get("license"),
-        "Valid until, or to be looked at again on": _each(given, {"recipient_retention": "to be kept"}),
-        "Raw data and release are deleted on": _each(given, kept),
-        "Reference of the DPIA (GDPR, Art. 35), or why none is needed": why if OF_ASSESSMENT.search(why) else "",
-    }
-    rows = [(title, f"as declared: {words}" if words else "") for title, words in declared.items()]
-    return [*rows, ("Other releases of the same people", here if accounts else ""), ("Decided by, on which day", "")]
+    rows = [
+        (title, who, f"as declared: {words}" if words else "")
+        for (title, who), words in zip(ASKED, _answered(given), strict=True)
+    ]
+    others = ("Other releases of the same people", "the controller", here if accounts else "")
+    return [*rows, others, ("Decided by, on which day", "the controller", "")]
+
+
+def _answered(given: Mapping[str, str]) -> list[str]:
+    """Return what is declared of each of what law asks of a person; empty where nothing is."""
+    why, kept = given.get("why", ""), {"retention": "raw data", "release_retention": "release"}
+    return [
+        given.get("controller", ""),
+        given.get("contact", ""),
+        given.get("purpose", ""),
+        given.get("legal_basis", ""),
+        condition_declared(given),
+        *(given.get(name, "") for name in ("compatibility", "information", "minors", "processor", "recipient")),
+        "",
+        given.get("license", ""),
+        _each(given, {"recipient_retention": "to be kept"}),
+        _each(given, kept),
+        why,
+        why if OF_ASSESSMENT.search(why) else "",
+    ]
 
 
 def _each(given: Mapping[str, str], fields: Mapping[str, str]) -> str:
@@ -121,13 +168,16 @@ def _each(given: Mapping[str, str], fields: Mapping[str, str]) -> str:
     return "; ".join(f"{what}: {given[name]}" for name, what in fields.items() if given.get(name))
 
 
-def _fit(looks: Sequence[Mapping[str, Any]]) -> str:
-    """Say in a sentence whether the synthetic rows follow what was released; empty where nothing tells it."""
+def _fit(quality: Mapping[str, Any]) -> str:
+    """Say whether the synthetic rows follow what was released, and what does less; empty where nothing tells it."""
+    looks, weaker = quality.get("fit", ()), quality.get("weaker", ())
     if not looks:
         return ""
+    pairs = f" There for certain, and weaker in these rows than as released: {', '.join(weaker)}." if weaker else ""
     if far := list(dict.fromkeys(look_in_words(one["look"], numbered=False) for one in looks if not fits(one))):
-        return f"The synthetic rows are farther from the released {listed(far)} than noise explains."
-    return "Taken together, the synthetic rows are as close to what was released as its noise allows."
+        return f"The synthetic rows are farther from the released {listed(far)} than noise explains.{pairs}"
+    said = "Summed over all counts, the synthetic rows are as close to what was released as its noise allows"
+    return f"{said}; such sums hide single columns and pairs.{pairs}"
 
 
 def render_statement(facts: Mapping[str, Any]) -> str:
@@ -142,6 +192,7 @@ def render_statement(facts: Mapping[str, Any]) -> str:
         unchecked=from_the_data(facts["content"].get("sources", ())),
         obtain=to_obtain(facts),
         fields=field_counts(facts["given"]),
+        below=_below(facts["given"]),
         accounts=accounts[:FEW_CLIENTS],
         signed=sum(bool(one["approved"]) for one in accounts),
         further=len(accounts[FEW_CLIENTS:]),
@@ -150,6 +201,17 @@ def render_statement(facts: Mapping[str, Any]) -> str:
         dropped=list(facts["hand_off"]["dropped"].items())[:FEW_CLIENTS],
         above=[above_words(one) for one in facts["above"]],
     )
+
+
+def _below(given: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return what is declared and stands whole in no answer, with its titles, as far as a statement has room."""
+    rest = [
+        name for name in DECLARED if given.get(name) and (name not in ANSWERED or brief(given[name]) != given[name])
+    ]
+    each = MOST_DECLARED // max(1, len(rest))
+    fits = sum(len(given[name]) for name in rest) <= MOST_DECLARED
+    words = [given[name] if fits or len(given[name]) <= each else f"{given[name][: each - 1]}…" for name in rest]
+    return [(DECLARED[name], text) for name, text in zip(rest, words, strict=True)]
 
 
 def render_sheet(facts: Mapping[str, Any]) -> str:
@@ -163,7 +225,19 @@ def render_sheet(facts: Mapping[str, Any]) -> str:
         no_terms=BEGINS_WITH_NONE.match(facts["given"].get("license", "")),
         as_a_rule=AS_A_RULE,
         weak=weaknesses(facts["quality"]),
+        pale=_pale(facts["quality"].get("pale", {})),
     )
+
+
+def _pale(groups: Mapping[str, Sequence[str]]) -> str:
+    """Name the groups that no rate's figure counts, by column, as far as there is room."""
+    said = list[str]()
+    for name, labels in groups.items():
+        if sum(map(len, said)) > MOST_PALE:
+            break
+        said.append(f"{cut(name)} ({cut('; '.join(labels))})")
+    more = len(groups) - len(said)
+    return ", ".join(said) + (f", and groups of {more} more columns, which report.html shows" if more else "")
 
 
 def _told(facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,8 @@ KNOWN_TO_BE_THERE = "a value of somebody who is known to be there"
 VALUE = f"{KNOWN_TO_BE_THERE}, such as a diagnosis,"
 MOST_WORDS = 110
 """Letters of one name or foreign word for which a sheet has room."""
+FIRST_WORDS = 60
+"""Letters of an operator's words that an answer has where they are longer, and stand whole below."""
 
 
 def words_of(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,8 +52,11 @@ def _counted(records: float | None, delta: float | None, users: bool) -> str:
     said = f"A noisy count has about {thousands(round(records))}"
     if users:
         return f"{said} rows in use; how many persons these are was not released."
-    if not delta:
-        return f"{said} records."
+    return delta_over_records(records, delta) if delta else f"{said} records."
+
+
+def delta_over_records(records: float, delta: float) -> str:
+    """Say what delta comes to over a noisy number of records, and what it should be."""
     expected = delta * records
     if expected <= SMALL:
         verdict = "is far below 1, as it should be"
@@ -60,8 +65,8 @@ def _counted(records: float | None, delta: float | None, users: bool) -> str:
     else:
         verdict = "is not below 1, as it should be"
     return (
-        f"{said} records. Times δ that is {short(expected)}, the records to expect in the open if all of δ went wrong: "
-        f"it {verdict}."
+        f"A noisy count has about {thousands(round(records))} records. Times δ that is {short(expected)}, the records "
+        f"to expect in the open if all of δ went wrong: it {verdict}."
     )
 
 
@@ -299,3 +304,8 @@ def once_in(probability: float) -> str:
 def cut(text: str) -> str:
     """Shorten a foreign word for which a sheet has no room."""
     return text if len(text) <= MOST_WORDS else f"{text[: MOST_WORDS - 1]}…"
+
+
+def brief(text: str) -> str:
+    """Repeat words of an operator in an answer: whole where there is room, and else how they begin."""
+    return text if len(text) <= MOST_WORDS else f"{text[: FIRST_WORDS - 1]}… (whole below)"

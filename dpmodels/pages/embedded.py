@@ -19,7 +19,7 @@ DONE = {
 }
 
 
-def render_embedded(facts: Mapping[str, Any]) -> str:
+def render_embedded(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
     """Lay the facts of a run on documents out as one self-contained HTML page."""
     clusters, documents = facts["clusters"], max(facts["documents"], 1)
     names = [str(number) for number in range(1, len(clusters) + 1)]
@@ -29,6 +29,7 @@ def render_embedded(facts: Mapping[str, Any]) -> str:
     return render_page(
         "embedded.html",
         report=facts,
+        officer=officer,
         done=DONE[facts["method"]],
         odds=[
             (f"{one['sentences']}", short(one["epsilon"]), f"{one['factor']} times", in_words(one["right_guesses"]))

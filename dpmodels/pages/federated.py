@@ -31,7 +31,7 @@ CENTRAL = (
 )
 
 
-def render_federated(facts: Mapping[str, Any]) -> str:
+def render_federated(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
     """Lay the facts of a federation out as one self-contained HTML page."""
     weighs = any("certainty" in one for one in facts["clients"])
     names, judged = [one["name"] for one in facts["classes"]], bool(facts["compared"]["classifiers"])
@@ -44,6 +44,7 @@ def render_federated(facts: Mapping[str, Any]) -> str:
     return render_page(
         "federated.html",
         report=facts,
+        officer=officer,
         done=CENTRAL if facts.get("trust") == "central" else DONE[facts["method"]],
         taken=sum(not one["dropped"] for one in facts["clients"]),
         words=_words(facts["privacy"]),

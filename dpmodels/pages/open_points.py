@@ -13,6 +13,10 @@ FIELDS = {
     "subjects": "whose data it is",
     "special_categories": "which columns hold special categories of data (Art. 9(1)), or that none does",
     "legal_basis": "the legal basis (Art. 6)",
+    "compatibility": "from the controller, why this use fits what the data was collected for (Art. 6(4))",
+    "information": "from the controller, how the people were informed, or why not (Art. 13, 14)",
+    "minors": "from whoever collected the data, whether children are among the people, and what is done for them",
+    "processor": "from the controller, who processes the data on its behalf, by which contract (Art. 28)",
     "recipient": "the recipient",
     "recipient_retention": "until when recipients may keep it",
     "license": "the terms of re-use (may it be passed on?)",
@@ -30,7 +34,10 @@ STATES = (UNSTATED, NONE, WITHOUT_ARTICLE, NAMELESS, DATELESS)
 CONDITION = "the condition for special categories of data (Art. 9(2))"
 ASSESSMENT = "the impact assessment (DPIA), or why none is needed (Art. 35)"
 TRANSFER = "whether it goes to a third country, and on what ground (Art. 44 to 49)"
+MAY_BE_NONE = ("special_categories", "compatibility", "information", "minors", "processor")
+"""Fields of which none, with or without a reason, is an answer."""
 BEGINS_WITH_NONE = re.compile(r"\W*(none|no|not|nobody|nothing|unknown|n/?a|tbd|todo)\b", re.IGNORECASE)
+NO_ANSWER = re.compile(r"\W*(unknown|n/?a|tbd|todo)\b", re.IGNORECASE)
 NOBODY = re.compile(r"\b(whoever|anybody|anyone|everybody|everyone|nobody|somebody|someone|no one)\b", re.IGNORECASE)
 NO_CONDITION = re.compile(r"\bno (condition|ground|basis)\b", re.IGNORECASE)
 DAY = re.compile(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
@@ -95,7 +102,7 @@ def _state(name: str, text: str) -> str:
     if "retention" in name:  # of raw data nacre itself obeys a day of the calendar, and no other words
         dated = DAY.search(text) if name == "retention" else re.search(r"\d", text)
         return "" if dated else DATELESS
-    if name != "special_categories" and BEGINS_WITH_NONE.match(text):  # of which none is an answer
+    if (NO_ANSWER if name in MAY_BE_NONE else BEGINS_WITH_NONE).match(text):
         return NONE
     if name == "why":
         return NONE if NOBODY.search(text) else ""

@@ -25,6 +25,8 @@ ROUNDED = 1e-9
 PERCENT = "\N{NO-BREAK SPACE}%"
 LEAD = re.compile(r"(?:tables of two columns|.+?)(?=,? (?:of|in|by|that|and how|depend)\b| \(|:)")
 """The first words of a sentence on what rows may be used for."""
+LINK_BESIDE = re.compile(r'<a href="(?!#)[^"]*">(.*?)</a>', re.DOTALL)
+"""A link to another file of a hand-off."""
 STYLE_HASH = "STYLE-HASH"
 """Stands in the policy of a page until its styles are laid out."""
 
@@ -35,6 +37,11 @@ def render_page(template: str, **facts: Any) -> str:
     style = page.partition("<style>")[2].partition("</style>")[0]
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return page.replace(STYLE_HASH, f"sha256-{digest}", 1)
+
+
+def unlinked(page: str) -> str:
+    """Return a page that is shown apart from the files beside it: what links led to stays as words."""
+    return LINK_BESIDE.sub(r"\1", page)
 
 
 @cache

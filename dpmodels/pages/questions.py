@@ -7,12 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpmodels.pages.card_words import cut, examples_of, words_of
+from dpmodels.pages.card_words import brief, cut, examples_of, words_of
 from dpmodels.pages.leaving import uncovered_in_words
 from dpmodels.pages.risk import risks
 
 AT_MOST = "For whoever knows all else, rounded up"
 STATEMENT, SHEET, CARD = "statement.html", "data-sheet.html", "model-card.html"
+ANSWERED = (
+    "purpose", "subjects", "special_categories", "legal_basis", "recipient", "recipient_retention", "license", "signer",
+)  # fmt: skip
+"""What an operator declares that is in an answer."""
 Facts = Mapping[str, Any]
 Accounts = Sequence[Mapping[str, Any]]
 
@@ -102,7 +106,7 @@ def _special(facts: Facts) -> Answer:
         text += "sheet names the columns"
     text += f"{_ask(facts)}."
     if declared:
-        text = f"In the operator's words, which nacre does not check: {_sentence(cut(declared))}"
+        text = f"In the operator's words, which nacre does not check: {_sentence(brief(declared))}"
     more = ("What is in it", f"{SHEET}#content"), ("What the files are", f"{STATEMENT}#made")
     return Answer("Are there special categories of data (GDPR, Art. 9)?", text, more)
 
@@ -110,16 +114,17 @@ def _special(facts: Facts) -> Answer:
 def _ground(facts: Facts) -> Answer:
     given = facts["given"]
     parts = [
-        f"{title}: {_sentence(cut(given[name])) if given.get(name) else 'not stated by the operator.'}"
+        f"{title}: {_sentence(brief(given[name])) if given.get(name) else 'not stated by the operator.'}"
         for name, title in (("purpose", "Purpose"), ("legal_basis", "Legal basis"), ("subjects", "Whose data"))
     ]
     return Answer("For what purpose, and on what legal basis?", " ".join(parts), (_MADE,))
 
 
-def _approval(facts: Facts, accounts: Accounts) -> Answer:
+def charge_approved(facts: Facts, accounts: Accounts) -> str:
+    """Say by whom and when the charge of a hand-off was approved, as far as its card tells."""
     hand_off, approved = facts["hand_off"], facts["hand_off"]["approved"]
     signed = [one for one in accounts if one["approved"]]
-    text = "The charge (what making these files spent) "
+    text = "The charge (what making these files spent) was approved "
     if approved:
         text += f"by {cut(approved['officer'])}"
         if hand_off["day"]:
@@ -129,11 +134,15 @@ def _approval(facts: Facts, accounts: Accounts) -> Answer:
     elif accounts:
         text += "by nobody, since the account named no officer"
     else:
-        text += "not known here: the ledger that paid has it"
-    text += ". That these files may leave is approved apart, in officer.sig beside them, "
-    text += "which “nacre verify FOLDER” reads with its day; without that file, nobody did. Who made and signed them: "
+        text = "Who approved the charge (what making these files spent) is not known here: the ledger that paid has it"
+    return text
+
+
+def _approval(facts: Facts, accounts: Accounts) -> Answer:
+    text = f"{charge_approved(facts, accounts)}. That these files may leave is approved apart, in officer.sig beside "
+    text += "them, which “nacre verify FOLDER” reads with its day; without that file, nobody did. Who made and signed "
     signer = facts["given"].get("signer")
-    text += f"{_sentence(cut(signer))}" if signer else "not stated by the operator."
+    text += f"them: {_sentence(brief(signer))}" if signer else "them: not stated by the operator."
     return Answer("Who approved it, and when?", text, (("Approved", f"{STATEMENT}#approved"), _MADE))
 
 
@@ -166,26 +175,26 @@ def _traced(facts: Facts, words: Mapping[str, str]) -> Answer:
     elif "words" in content:
         text = f"What is handed over: {_sentence(cut(content['words']))}"
     else:
-        text = (
-            "Rows are drawn from a model of noisy sums; one may happen to equal a real one, which proves nothing about "
-        )
-        text += (
-            f"anybody. That they are so drawn rests on {vouched_for_by(facts)}. What may be inferred about a person "
-        )
-        text += "is in answer 2. Whether the files are anonymous in law is for the controller to decide."
+        text = "Rows are drawn from a model of noisy sums: none is anybody's, and one that equals a real one by chance "
+        text += f"proves nothing. That they are so drawn rests on {vouched_for_by(facts)}."
+    text += " Whether the files are anonymous in law (GDPR, recital 26), the controller decides by answer 2."
     if content.get("left_out"):
         text += f" Left out, because they name somebody or are free text: {cut(', '.join(content['left_out']))}."
+    elif "left_out" in content:
+        text += " No column was left out."
     if content.get("made_anew"):
         anew = ", ".join(name for names in content["made_anew"].values() for name in names)
         text += f" Made anew, of nobody: {cut(anew)}."
-    return Answer("Can a row be traced to a person?", text, (("What is in it", f"{SHEET}#content"),))
+    return Answer(
+        "Can a row be traced to a person, and is it anonymous?", text, (("What is in it", f"{SHEET}#content"),)
+    )
 
 
 def _recipients(facts: Facts) -> Answer:
     given = facts["given"]
     named = (("recipient", "For"), ("license", "Terms"), ("recipient_retention", "May be kept"))
     parts = [
-        f"{title}: {_sentence(cut(given[name])) if given.get(name) else 'not stated by the operator.'}"
+        f"{title}: {_sentence(brief(given[name])) if given.get(name) else 'not stated by the operator.'}"
         for name, title in named
     ]
     text = " ".join(parts) + " Never for a decision about a single person, or to look for one."

@@ -7,8 +7,10 @@ from dpmodels.accounting.events import EVENT
 from dpmodels.accounting.meaning import factor_rounded_up, in_words, right_guesses
 from dpmodels.contract.remarks import of_figures
 from dpmodels.pages.by_column import by_column
+from dpmodels.pages.card_words import SMALL, delta_over_records
 from dpmodels.pages.drawing import Figure, meter
 from dpmodels.pages.embedded import render_embedded
+from dpmodels.pages.excluded import weaker_pairs
 from dpmodels.pages.facts import render_facts
 from dpmodels.pages.federated import render_federated
 from dpmodels.pages.glance import (
@@ -23,6 +25,7 @@ from dpmodels.pages.glance import (
 )
 from dpmodels.pages.maps import scatter
 from dpmodels.pages.multiples import RATES, TABLES, multiples, pair_tables, pairs_figure, rate_figures
+from dpmodels.pages.officer import for_officer
 from dpmodels.pages.page import ends, percent, render_page, short
 from dpmodels.pages.strip import FEW, strip
 from dpmodels.pages.tiles import tiles
@@ -71,19 +74,33 @@ NARROW = 6
 ELSE_DONE = "The method released noisy quantities under the budget below and drew the rows from a model of them alone."
 
 
-def render(facts: Mapping[str, Any]) -> str:
-    """Lay the facts of a run out as one self-contained HTML page."""
+def render(facts: Mapping[str, Any], card: Mapping[str, Any] | None = None) -> str:
+    """Lay the facts of a run out as one self-contained HTML page.
+
+    Args:
+        facts: of the report.
+        card: the facts of the hand-off that the page is in, with the pages beside it; None of a page that lies alone.
+    """
+    officer = for_officer(card)
     if facts.get("about") == "embeddings":
-        return render_embedded(facts)
+        return render_embedded(facts, officer)
     if facts.get("about") == "federation":
-        return render_federated(facts)
+        return render_federated(facts, officer)
     if "about" in facts:
-        return render_facts(facts, _privacy_in_words(facts["privacy"], None))
+        return render_facts(facts, _privacy_in_words(facts["privacy"], None), officer)
+    return _render_rows(facts, officer)
+
+
+def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
+    """Lay the facts of a run out that drew rows, of columns that have figures."""
     numbers = [number_row(one) for one in facts["columns"] if "mean" in one]
     tables, pairs, small = strip(multiples([*facts["columns"], *facts.get("derived", ())]), pairs_figure(facts))
     return render_page(
         "report.html",
         report=facts,
+        officer=officer,
+        large_delta=_large_delta(facts),
+        weaker=weaker_pairs(facts),
         done=DONE.get(facts["method"].removesuffix("-ae"), ELSE_DONE),
         privacy=_privacy_in_words(facts["privacy"], facts.get("charged")),
         discoveries=facts["privacy"].get("discoveries", ()),
@@ -181,6 +198,13 @@ def _privacy_in_words(privacy: Mapping[str, Any], charged: Mapping[str, Any] | N
 def _total_delta(privacy: Mapping[str, Any]) -> float:
     """Return the delta of the whole price, to which those of discoveries add."""
     return float(privacy.get("total_delta", privacy["delta"]))
+
+
+def _large_delta(facts: Mapping[str, Any]) -> str:
+    """Warn of a delta that is not far below one over the released number of records; empty where it is, or of rows."""
+    records, of_users = facts.get("released_records"), facts["privacy"]["unit"].startswith("user")
+    delta = _total_delta(facts["privacy"])
+    return delta_over_records(records, delta) if records and not of_users and delta * records > SMALL else ""
 
 
 def _map(facts: Mapping[str, Any]) -> Figure:

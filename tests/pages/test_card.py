@@ -1,6 +1,7 @@
 """A data sheet has room for one page, and what it says of a column is whole."""
 
 import json
+import re
 from typing import Any
 
 from dpmodels.pages.advice import drowned_in_words, meaning_of, meanings_of
@@ -105,7 +106,12 @@ def test_a_card_says_in_a_sentence_how_close_the_fit_is_and_folds_the_figures() 
     card = newest()
     card["quality"]["fit"] = [{"look": "zoom 1", "left": 1.0, "explained": 1.04}]
     page = " ".join(render_card(card).split())
-    assert "as close to what was released as its noise allows.</p>" in page and "zoom" not in page
+    close = "Summed over all counts, the synthetic rows are as close to what was released as its noise allows"
+    assert f"{close}; such sums hide single columns and pairs.</p>" in page and "zoom" not in page
+    card["quality"]["weaker"] = ["age with dose"]
+    weaker = f"{close}; such sums hide single columns and pairs. There for certain, and weaker in these rows than as "
+    weaker += "released: age with dose.</p>"
+    assert weaker in " ".join(render_card(card).split())
     folded = page.partition("<details>")[2].partition("</details>")[0]
     assert (
         "rough counts of single columns, round 1" in folded
@@ -120,15 +126,25 @@ def test_a_card_says_in_a_sentence_how_close_the_fit_is_and_folds_the_figures() 
 
 def test_a_card_has_blanks_for_what_law_asks_of_a_person_and_repeats_neither_sheet_nor_statement() -> None:
     card = newest()
-    card["given"] = {"purpose": "Teaching of nurses", "recipient_retention": "Until 2031"}
+    card["given"] = {"subjects": "Nurses of Ghent", "purpose": "Teaching", "recipient_retention": "Until 2031"}
     page, statement = (" ".join(one(card).split()) for one in (render_card, render_statement))
     blanks = page.partition('id="by-hand"')[2].partition("</section>")[0]
-    assert "(GDPR, Art. 44 to 49)</th><td> </td>" in blanks and "DPIA (GDPR, Art. 35), or why" in blanks
-    assert "Art. 9(2))</th><td> </td>" in blanks and "Fill the blanks in on a printout" in blanks
+    assert (
+        "(GDPR, Art. 44 to 49)</th><td>the controller</td><td> </td>" in blanks
+        and "DPIA (GDPR, Art. 35), or why" in blanks
+    )
+    assert "Art. 9(2))</th><td>the controller</td><td> </td>" in blanks and "Fill the blanks in on a printout" in blanks
+    for title, who in (
+        ("Contact", "the controller"),
+        ("Recipient", "the controller"),
+        ("Children", "whoever collected"),
+    ):
+        assert re.search(rf"<th scope=.row.>{title}[^<]*</th><td>{who}[^<]*</td><td>\s</td>", blanks)
+    assert "Purpose</th><td>the controller</td><td>as declared: Teaching</td>" in blanks
     assert "state them to the run" in blanks and "<code>--recipient-retention</code> (with a day)" in blanks
     assert "<td>as declared: to be kept: Until 2031</td>" in blanks and " before, to this account; to other" in blanks
-    assert "model-card.html#by-hand" in statement and "Teaching of nurses" in statement
-    assert "Teaching of nurses" not in page and "is won in" not in page
+    assert "model-card.html#by-hand" in statement and "Nurses of Ghent" in statement
+    assert "Nurses of Ghent" not in page and "is won in" not in page
     assert not any(limit in page for limit in card["limits"])
 
 

@@ -18,7 +18,10 @@ from dpmodels.hand_off.manifest import CARD
 from dpmodels.hand_off.pages import render_pages
 from dpmodels.pages.card import render_card, render_sheet, render_statement
 from dpmodels.pages.card_words import beyond_of_values, cut
+from dpmodels.pages.excluded import pale_groups, weaker_pairs
 from dpmodels.pages.open_points import field_counts, open_in_words
+from dpmodels.pages.page import unlinked
+from dpmodels.pages.report import render as render_report
 from flows.demo import STATEMENT
 from tests.hand_off.make_golden import GOLDEN, SHAPES
 
@@ -142,13 +145,12 @@ def test_an_approval_is_no_later_than_the_charge_which_it_was_needed_for() -> No
     card["hand_off"]["day"] = "2026-11-28"
     said = answer(render_statement(card), 6)
     assert (
-        said.startswith("The charge (what making these files spent) by Dana, no later than 2026-11-28")
+        said.startswith("The charge (what making these files spent) was approved by Dana, no later than 2026-11-28")
         and "officer.sig" in said
     )
     card["hand_off"]["approved"] = card["accounts"][0]["approved"] = None
-    nobody = (
-        "The charge (what making these files spent) by nobody, since the account named no officer. That these files"
-    )
+    nobody = "The charge (what making these files spent) was approved by nobody, since the account named no officer. "
+    nobody += "That these files"
     assert answer(render_statement(card), 6).startswith(nobody)
 
 
@@ -209,6 +211,10 @@ DECLARED = {
     "subjects": "Everybody treated in 2024",
     "special_categories": "sick: health",
     "legal_basis": "GDPR, Art. 6(1)(e) and Art. 9(2)(j)",
+    "compatibility": "Not needed: the same purpose",
+    "information": "Leaflet at admission",
+    "minors": "None",
+    "processor": "No processor",
     "recipient": "University of Ghent",
     "recipient_retention": "Until 2029-12-31",
     "license": "CC BY 4.0",
@@ -231,6 +237,20 @@ TRANSFER = ("Not stated", "whether it goes to a third country, and on what groun
         ("special_categories", "a: health. No condition of Art. 9 is claimed", "Answered with none", "Art. 9(2)"),
         ("license", "None claimed", "Answered with none", "the terms of re-use (may it be passed on?)"),
         ("recipient", "Whoever asks", "Without a name", "the recipient"),
+        (
+            "compatibility",
+            "",
+            "Not stated",
+            "from the controller, why this use fits what the data was collected for (Art. 6",
+        ),
+        (
+            "information",
+            "",
+            "Not stated",
+            "from the controller, how the people were informed, or why not (Art. 13, 14)",
+        ),
+        ("minors", "Unknown", "Answered with none", "from whoever collected the data, whether children are among"),
+        ("processor", "TBD", "Answered with none", "who processes the data on its behalf, by which contract (Art. 28)"),
         ("controller", "", "Not stated", "the controller (Art. 4(7))"),
         ("retention", "Three months", "Without a day", "until when raw data are kept (no day such as"),
         ("release_retention", "As long as needed", "Without a day", "until when the release is kept"),
@@ -239,7 +259,7 @@ TRANSFER = ("Not stated", "whether it goes to a third country, and on what groun
     ],
 )
 def test_each_field_that_is_open_by_its_form_is_to_be_obtained(name: str, words: str, state: str, asked: str) -> None:
-    assert open_in_words(DECLARED) == [TRANSFER] and field_counts(DECLARED)["closed"] == 13
+    assert open_in_words(DECLARED) == [TRANSFER] and field_counts(DECLARED)["closed"] == 17
     card = facts()
     card["given"] = {**DECLARED, name: words}
     (line,) = [what for lack, what in open_in_words(card["given"]) if lack == state]
@@ -251,7 +271,7 @@ def test_no_special_categories_need_no_condition_and_a_blank_field_is_no_answer(
     none = {**DECLARED, "special_categories": "None", "legal_basis": "GDPR, Art. 6(1)(e)"}
     assert open_in_words(none) == [TRANSFER]
     counts = field_counts({**DECLARED, "license": "", "recipient": "Anybody", "legal_basis": "None"})
-    assert counts == {"all": 13, "blank": 1, "open": 2, "closed": 10}
+    assert counts == {"all": 17, "blank": 1, "open": 2, "closed": 14}
 
 
 def test_the_condition_of_article_9_is_not_the_legal_basis_in_general() -> None:
@@ -263,9 +283,9 @@ def test_the_condition_of_article_9_is_not_the_legal_basis_in_general() -> None:
         ({"special_categories": "a: health. No condition is claimed"}, "as declared: a: health. No condition is"),
     ):
         card["given"] = given
-        (cell,) = re.findall(r"Art. 9\(2\)\)</th><td>([^<]*)</td>", render_card(card))
+        (cell,) = re.findall(r"Art. 9\(2\)\)</th><td>the controller</td><td>([^<]*)</td>", render_card(card))
         assert cell.startswith(expected)
-        (basis,) = re.findall(r"Art. 6\(1\)\)</th><td>([^<]*)</td>", render_card(card))
+        (basis,) = re.findall(r"Art. 6\(1\)\)</th><td>the controller</td><td>([^<]*)</td>", render_card(card))
         assert basis == (f"as declared: {given['legal_basis']}" if "legal_basis" in given else "\u2003")
 
 
@@ -358,7 +378,12 @@ def test_who_made_and_signed_it_is_the_operator_s_word_or_said_to_be_undeclared(
     card["given"]["signer"] = "A. Peeters, data steward"
     said = text_of(render_statement(card))
     assert answer(render_statement(card), 6).endswith("Who made and signed them: A. Peeters, data steward.")
-    assert "Made and signed by: A. Peeters, data steward." in said and "no key proves a name" in said
+    assert "Made and signed by" not in said and "no key proves a name" in said
+    card["given"]["signer"] = "A. Peeters, data steward" * 5
+    said = text_of(render_statement(card))
+    assert "them: A. Peeters, data steward" in said and "… (whole below)." in said
+    assert f"Made and signed by: {card['given']['signer']}." in said
+    card["given"]["signer"] = "A. Peeters, data steward"
     assert "Made and signed by: A. Peeters" in text_of(render_sheet(card))
     del card["given"]["signer"]
     said = text_of(render_statement(card))
@@ -402,7 +427,8 @@ def test_whoever_signs_vouches_for_files_and_not_for_words() -> None:
 def test_what_stays_inside_is_said_with_who_reads_it_and_what_erasure_reaches() -> None:
     card = facts()
     said = text_of(render_statement(card))
-    assert said.count("apart from whoever administers the machine, and backups") == 2
+    assert said.count("apart from whoever administers the machine, and backups") == 1
+    assert "The next release is made without that person." in said
     assert "Some of its numbers are printed in report.html, at no further cost." in said
     assert "Rows handed over cannot be called back; rows drawn later from this release still rest on" in said
     assert "all releases that are charged to the same account" in said
@@ -460,12 +486,14 @@ def test_the_first_lines_of_a_statement_say_what_was_promised_who_approved_and_w
     whole = tiles(card)
     assert whole["promised"].startswith("ε = ") and "δ = " in whole["promised"] and whole["hidden"]
     assert whole["spending approved"] == ("yes by an officer's key" if card["hand_off"]["approved"] else "no")
-    words = "9 of 13 have the form of an answer; 4 say none, nobody, no day or no article; nobody checked them"
+    words = (
+        "9 of 17 have the form of an answer; 4 say none, nobody, no day or no article; 4 are blank; nobody checked them"
+    )
     assert whole["operator's words"] == words and whole["budget left"].endswith(f"of ε = {cap_of(card)}")
     card["given"], card["accounts"] = {}, []
     nothing = tiles(card)
     assert (
-        nothing["operator's words"] == "0 of 13 have the form of an answer; 13 are blank; nobody checked them"
+        nothing["operator's words"] == "0 of 17 have the form of an answer; 17 are blank; nobody checked them"
         and nothing["budget left"] == "not known here"
     )
     card["hand_off"]["approved"] = None
@@ -474,3 +502,50 @@ def test_the_first_lines_of_a_statement_say_what_was_promised_who_approved_and_w
 
 def cap_of(card: dict[str, Any]) -> str:
     return str(Decimal(card["accounts"][0]["cap"]).normalize())
+
+
+def test_what_a_report_in_a_hand_off_says_to_an_officer_and_one_alone_does_not() -> None:
+    card, report = facts(), json.loads((GOLDEN / NEWEST / "laid-out" / "report.json").read_text())
+    card["content"]["sources"] = ["the data itself: ages"]
+    card["hand_off"]["day"] = "2026-11-28"
+    page, alone = render_report(report, card), render_report(report)
+    said = text_of(page).partition("For an officer")[2].partition("The budget, in plain words")[0]
+    assert "no officer had signed that these files may leave" in said and "approved by Dana, no later than 2026" in said
+    assert "Warning: Of the sources that schema.yaml names for its bounds and lists of values, “the data itself" in said
+    links = re.findall(r'href="([^"#]+)"', page.partition("</style>")[2])
+    assert links == ["statement.html", "data-sheet.html", "model-card.html"]
+    assert "For an officer" not in alone and not re.findall(r'href="[^"#]+"', alone.partition("</style>")[2])
+    assert 'href="statement' not in unlinked(page) and ">statement.html" not in unlinked(page)
+    assert "statement.html (what protects" in unlinked(page) and 'href="#budget"' in unlinked(page)
+
+
+@pytest.mark.parametrize(("delta", "warned"), [(1e-3, True), (1e-5, True), (1e-7, False)])
+def test_a_delta_that_is_not_far_below_one_over_the_released_records_is_warned_of(delta: float, warned: bool) -> None:
+    report = json.loads((GOLDEN / NEWEST / "laid-out" / "report.json").read_text())
+    report["released_records"], report["privacy"]["delta"] = 16_032.4, delta
+    said = text_of(render_report(report)).partition("The budget, in plain words")[2]
+    assert ("Warning: delta is not far below one over the records. A noisy count has about 16,032 records" in said) == (
+        warned
+    )
+    report["privacy"]["unit"] = "user (patient, at most 3 rows)"
+    assert "far below one over" not in text_of(render_report(report))
+
+
+def test_groups_that_no_rate_counts_are_named_on_the_data_sheet_and_weaker_pairs_in_the_report() -> None:
+    report = json.loads((GOLDEN / NEWEST / "targeted" / "report.json").read_text())
+    groups = {"column": 0, "labels": [["0 to 5"], ["6"], ["exactly 0", "null"]], "share": [0.5, 0.47, 0.03]}
+    rates = {"target": 1, "columns": [groups | {"within": [0.01, 0.01, 0.3]}]}
+    columns = [{"name": "age", "ordered": True}, {"name": "sick", "ordered": False}]
+    assert pale_groups({"columns": columns, "rates": rates}) == {"age": ["exactly 0 or null"]}
+    card = facts(GOLDEN / NEWEST / "targeted")
+    card["quality"]["pale"] = {"age": ["0 to 5", "null"]}
+    named = "which have few rows or are known worst (pale in the report): age (0 to 5; null)."
+    assert named in text_of(render_sheet(card))
+    listed = report["pairs"]["distances"]
+    pair = " with ".join(report["columns"][place]["name"] for place in listed[0][:2])
+    listed[0][6:] = [0.9, 0.1, 0.01, 0.02]  # as released, in the rows, by noise on average, and in one of twenty
+    assert weaker_pairs(report)[0] == pair
+    listed[0][6:] = [0.9, 0.9, 0.01, 0.02]
+    assert pair not in weaker_pairs(report)
+    listed[0][6:] = [0.9, 0.1, 0.01, 0.02]
+    assert f"weaker in these rows than as released: {pair}" in text_of(render_report(report))

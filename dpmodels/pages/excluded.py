@@ -1,0 +1,33 @@
+"""Which groups and pairs of columns the good figures of a report leave out, by name.
+
+Privacy: post-processing of a publishable report.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dpmodels.pages.rates import counting
+from dpmodels.pages.relations import relations
+from dpmodels.plural import OF_CATEGORIES, OF_VALUES
+
+Facts = Mapping[str, Any]
+
+
+def pale_groups(report: Facts) -> dict[str, list[str]]:
+    """Name, by column, the groups whose rates of the target no figure counts: they have few rows or are known worst."""
+    columns, rates = report.get("columns", ()), report.get("rates") or {"columns": ()}
+    every = {columns[one["column"]]["name"]: _pale(one, columns[one["column"]]) for one in rates["columns"]}
+    return {name: groups for name, groups in every.items() if groups}
+
+
+def _pale(rates: Facts, column: Facts) -> list[str]:
+    """Name the groups of a column that do not count, each as the report's figure does."""
+    counted, joint = {*counting(rates)}, OF_VALUES if column["ordered"] else OF_CATEGORIES
+    return [joint.join(labels) for index, labels in enumerate(rates["labels"]) if index not in counted]
+
+
+def weaker_pairs(report: Facts) -> list[str]:
+    """Name the pairs of columns that depend on each other for certain, and less in the rows than as released."""
+    columns, every = report.get("columns", ()), relations(report).values()
+    weaker = sorted((one for one in every if one.is_certain and not one.is_kept), key=lambda one: -one.released)
+    return [" with ".join(columns[place]["name"] for place in one.columns) for one in weaker]

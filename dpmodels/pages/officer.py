@@ -1,0 +1,31 @@
+"""What a report says to an officer: whether its files may leave, who approved what they spent, and where more is said.
+
+A report that is shown alone, outside a hand-off, has no card and says nothing of it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dpmodels.pages.account_words import accounts_of
+from dpmodels.pages.leaving import AT_MAKING, read_off_in_words
+from dpmodels.pages.page import coded
+from dpmodels.pages.questions import CARD, SHEET, STATEMENT, charge_approved
+
+BESIDE = {
+    STATEMENT: "what protects whom, who may do what, and what is still to be obtained",
+    SHEET: "what the files may be used for, and for what not",
+    CARD: "what a person fills in, and the accounts that paid",
+}
+"""The pages beside a report, and what each is for."""
+
+
+def for_officer(card: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what a report of a hand-off says to an officer; nothing without the facts of a card."""
+    if card is None:
+        return {}
+    return {
+        "at_making": coded(AT_MAKING),
+        "charge": charge_approved(card, accounts_of(card)),
+        "read_off": read_off_in_words(card["content"].get("sources", ())),
+        "beside": BESIDE,
+    }
