@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpmodels.contract.remarks import is_declared
-from dpmodels.pages.page import percent, percent_up, short
+from dpmodels.pages.page import percent, percent_up, short, short_up
 from dpmodels.pages.words import is_of_years, look_in_words
 from dpmodels.statistics.normal import NORMAL_95
 
@@ -134,7 +134,9 @@ def _off(column: Facts, figure: str) -> str:
     least, relative = "at least " if column.get("discovered_bounds") else "", relative_error(column, figure)
     within, estimate = within_of(column, figure), column[figure]["estimate"]
     if within is not None and _size(column, figure) != abs(estimate):
-        return f"{short(column[figure].get('synthetic', estimate), is_of_years(column))} within {least}{short(within)}"
+        return (
+            f"{short(column[figure].get('synthetic', estimate), is_of_years(column))} within {least}{short_up(within)}"
+        )
     return f"within {least}{percent_up(NORMAL_95 * relative, 10.0)}" if relative <= MOST_RELATIVE else "unknown"
 
 

@@ -100,6 +100,14 @@ def percent_up(share: float, most: float = 1.0) -> str:
     return percent(min(most, math.ceil(share / unit * (1 - ROUNDED)) * unit))
 
 
+def short_up(error: float) -> str:
+    """Write an error with two figures, rounded up; one that is of two figures stays as it is."""
+    if not 0 < error < math.inf:
+        return short(error)
+    unit = 10.0 ** (math.floor(math.log10(error)) - 1)
+    return short(float(f"{math.ceil(error / unit * (1 - ROUNDED)) * unit:.3g}"))
+
+
 def ends(low: float, high: float, *, of_years: bool = False) -> tuple[str, str]:
     """Write two numbers with four figures, or with six where four do not tell them apart, as of years."""
     first, last = short(low, of_years), short(high, of_years)

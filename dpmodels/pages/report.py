@@ -26,7 +26,7 @@ from dpmodels.pages.glance import (
 from dpmodels.pages.maps import scatter
 from dpmodels.pages.multiples import RATES, TABLES, multiples, pair_tables, pairs_figure, rate_figures
 from dpmodels.pages.officer import for_officer
-from dpmodels.pages.page import ends, percent, render_page, short
+from dpmodels.pages.page import ends, percent, render_page, short, short_up
 from dpmodels.pages.strip import FEW, strip
 from dpmodels.pages.tiles import tiles
 from dpmodels.pages.uses import farther, uses
@@ -164,7 +164,7 @@ def number_row(one: Mapping[str, Any]) -> tuple[str, ...]:
 def _within(one: Mapping[str, Any], figure: str) -> str:
     """Write what a figure is within in nineteen releases of twenty."""
     within, least = within_of(one, figure), "at least " if one.get("discovered_bounds") else ""
-    return "unknown" if within is None else least + short(within)
+    return "unknown" if within is None else least + short_up(within)
 
 
 def _of_users(facts: Mapping[str, Any]) -> str:
