@@ -63,14 +63,14 @@ def test_a_mean_is_what_the_report_says_of_it_with_what_noise_leaves_open() -> N
     opened = {"mean": {"estimate": 12.063, "expected_error": 0.0215, "synthetic": 12.0712}, "p99": sure["p99"]}
     opened["unseen"] = {"records": 140.0, "share": 0.0087, "means": [11.94, 12.13]}
     page = sheet(pay=sure, years=opened)
-    assert "pay 13,927 as released, 14,000 in these rows, within 168.4, its 99 % quantile 25,862 within 0.98" in page
+    assert "pay 13,927 as released, 14,000 in these rows, within 170, its 99 % quantile 25,862 within 0.98" in page
     assert (
         "years 12.06 as released, 12.07 in these rows, within 0.04214 (by noise alone it could be from 11.94 to 12.13)"
         in page
     )
     assert [cell in page for cell in number_row({"name": "years", **opened})] == 8 * [True]
     lost = {**sure, "p99": {"estimate": 44.0, "expected_error": None}, "unseen": {"quantile": True}}
-    assert "within 168.4, its 99 % quantile is not known" in sheet(pay=lost)
+    assert "within 170, its 99 % quantile is not known" in sheet(pay=lost)
 
 
 def test_what_an_operator_may_do_is_not_said_to_recipients() -> None:
