@@ -65,7 +65,7 @@ def test_a_mean_is_what_the_report_says_of_it_with_what_noise_leaves_open() -> N
     page = sheet(pay=sure, years=opened)
     assert "pay 13,927 as released, 14,000 in these rows, within 170, its 99 % quantile 25,862 within 0.98" in page
     assert (
-        "years 12.06 as released, 12.07 in these rows, within 0.04214 (by noise alone it could be from 11.94 to 12.13)"
+        "years 12.06 as released, 12.07 in these rows, within 0.043 (by noise alone it could be from 11.94 to 12.13)"
         in page
     )
     assert [cell in page for cell in number_row({"name": "years", **opened})] == 8 * [True]
