@@ -36,17 +36,6 @@ DECLARED = {
     "why": "Why this unit and this budget, in the operator's words",
 }
 """What an operator may declare, and its titles on the pages; retention and charging again have places of their own."""
-UNDECLARED = {
-    "subjects": "whose data it is",
-    "special_categories": "whether any column holds special categories of data",
-    "compatibility": "why this use fits the first purpose",
-    "information": "how the people were informed",
-    "minors": "whether children are among the people",
-    "recipient_retention": "how long the recipient may keep it",
-    "signer": "who signs it",
-    "why": "why this budget",
-}
-"""What is said of what nobody declared, where the name of the field does not say it."""
 NOTHING = dict.fromkeys((*DECLARED, "retention", "release_retention", "again"), "")
 PARTS = {
     "release": "release",
@@ -251,7 +240,6 @@ def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
         "card": facts,
         "given": NOTHING | facts["given"],
         "declared": [(title, facts["given"][name]) for name, title in DECLARED.items() if facts["given"].get(name)],
-        "undeclared": _undeclared(facts),
         "said": hand_off,
         "cautions": meanings_of(hand_off["cautions"]),
         "limits": meanings_of(facts["limits"]),
@@ -266,11 +254,6 @@ def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
         "together": joined([PARTS[name] for name in dict.fromkeys(charges)]) if len(charges) > 1 else "",
         "discovered": "discovery" in charges,
     }
-
-
-def _undeclared(facts: Mapping[str, Any]) -> list[str]:
-    """Name what an operator may declare and did not."""
-    return [UNDECLARED.get(name, name.replace("_", " ")) for name in DECLARED if not facts["given"].get(name)]
 
 
 def _names(columns: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:

@@ -98,25 +98,24 @@ def test_the_sheet_says_who_signed_with_which_key_or_that_nobody_had_to(site: Pa
     assert "files may leavenot yet before an officer signs; verify says if one did" in said
     assert "To obtain before the files leave, since no file here can know it" in said
     assert fingerprint(approved.public_key) in said
-    assert "by nobody: the account named no officer" in text_of(site / "out" / "statement.html")
+    assert "was approved by nobody, since the account named no officer" in text_of(site / "out" / "statement.html")
 
 
 def test_the_pages_say_what_the_operator_said_and_nothing_where_nothing_was_said(site: Path) -> None:
     for page in set(PAGES) - {"model-card.html"}:  # which repeats neither of the others
-        assert "Recipient: Ward 7" in text_of(site / "second" / page)
+        assert f"{'Recipient' if page == 'data-sheet.html' else 'For'}: Ward 7" in text_of(site / "second" / page)
         assert "Contact: Dana Roe" in text_of(site / "second" / page)
         assert PURPOSE in text_of(site / "second" / page) and "<wards>" not in (site / "second" / page).read_text()
         assert "Purpose, in the" not in text_of(site / "out" / page)
         assert "License:" not in text_of(site / "second" / page)
     assert "Until 2099-03-01." in text_of(site / "second" / "statement.html")
     missing = (
-        "Not stated by the operator: purpose, whose data it is, whether any column holds special categories of data, "
-        "legal basis, recipient, how long the recipient may "
+        "Not stated: the purpose; whose data it is; which columns hold special categories of data (Art. 9(1)), or "
     )
-    assert missing in text_of(site / "out" / "statement.html")
-    assert "whether any column holds special categories of data, legal basis, how" in text_of(
-        site / "second" / "statement.html"
+    assert f"{missing}that none does; the legal basis (Art. 6); from the controller, why" in text_of(
+        site / "out" / "statement.html"
     )
+    assert "or that none does; the legal basis (Art. 6); from" in text_of(site / "second" / "statement.html")
     assert json.loads((site / "out" / CARD).read_text())["given"] == {}
     code, _, err = run_cli(*synthesize_words(site, out=site / "third", purpose="one\nline"))
     assert code == 1 and "purpose" in err and not (site / "third").exists()

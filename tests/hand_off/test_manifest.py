@@ -228,7 +228,7 @@ def test_a_price_for_each_of_what_is_not_charged_apart_is_refused(hand_off: Path
         (json.dumps(facts()).encode("utf-16"), "no JSON"),
         (b"\xff\xfe{}", "no JSON"),
         ("{" + " " * (100 * 2**20), "larger than 4 MiB"),
-        ('{"format": 16}', "of format 16, later than 15: use a newer nacre"),
+        ('{"format": 17}', "of format 17, later than 16: use a newer nacre"),
         ('{"format": 1' + "0" * 4000 + "}", "of format 100000000, later"),
         ('{"format": true}', "the field format"),
     ],
