@@ -13,6 +13,7 @@ from dpmodels.codec.encode import Codec
 from dpmodels.codec.text_values import written_as_text
 from dpmodels.contract.columns import computed
 from dpmodels.contract.schema import Schema
+from dpmodels.contract.text_forms.written import with_form
 from dpmodels.errors import DataError
 from dpmodels.gate.suite import columns_of_table, dropped_from
 from dpmodels.privacy import PrivacyUnit
@@ -92,14 +93,14 @@ def _reading(data: str, schema: Schema) -> Schema:
         if file.format in ("csv", "excel", "parquet"):
             there = {*_names_in(file, schema), *dict(file.keys)}
     columns = columns_of_table(schema.columns, there)
-    named: dict[str, Any] = {"name": schema.name, "target": schema.target, "constraints": schema.constraints}
+    named: dict[str, Any] = {key: getattr(schema, key) for key in ("name", "target", "constraints", "text")}
     return schema.model_construct(unit=PrivacyUnit(), columns=columns, **named)
 
 
 def faults_of(data: str, contract: Any) -> Iterator[str]:
     """Yield all that is wrong with a table, each of whose values must lie within its schema."""
     if contract.kind == "table":
-        yield from faults_in(data, _reading(data, contract).refusing(), BATCH_ROWS)
+        yield from faults_in(data, with_form(_reading(data, contract).refusing(), contract.text), BATCH_ROWS)
 
 
 def typed_rows(data: str, schema: Schema, types: pa.Schema) -> Iterator[pa.RecordBatch]:
