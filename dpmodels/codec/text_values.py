@@ -15,22 +15,24 @@ from dpmodels.errors import DataError
 MISSING = pa.array(["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None"])
 TRUTH = {"yes": "true", "y": "true", "t": "true", "no": "false", "n": "false", "f": "false"}
 """Words for true and false, besides these and 1 and 0; in any case of letters."""
-FORM = """add `text: {decimal: ",", thousands: "."}` to the schema"""
-DATED = 'add `text: {date_format: "%d.%m.%Y"}` to the schema'
+NUMBERS = '`text: {decimal: ",", thousands: "."}`'
+DAYS = '`text: {date_format: "%d.%m.%Y"}`'
+"""What a schema says of numbers such as 1.234,5, and of dates such as 31.12.2026."""
 WORD = (
     "a word among numbers, such as two or unknown, is written as a number, or left empty in the file under "
     "`nullable: true`"
 )
 WORDS = "a column of yes and no is `{type: boolean}`, of other words `{type: categorical, values: [...]}`"
 DECIMAL_COMMAS = (
-    f": a file with semicolons mostly has decimal commas (1.234,5): then {FORM}. If it holds words: {WORD}; {WORDS}"
+    f": a file with semicolons mostly has decimal commas (1.234,5): then add {NUMBERS} to the schema. If it "
+    f"holds words: {WORD}; {WORDS}"
 )
 """What is said first of numbers in a file whose fields a semicolon parts, as where a comma stands before decimals."""
 WRITTEN = {
     pa.float64(): (
         "numbers",
         f": {WORD}; decimals have a point (3.5, not 3,5) and no sign of thousands or currencies (1000, not $1,000), "
-        f"or, if they have a comma, {FORM}; {WORDS}",
+        f"unless the schema says how they are written, as {NUMBERS}; {WORDS}",
     ),
     pa.bool_(): (
         "true or false",
@@ -40,8 +42,8 @@ WRITTEN = {
 }
 DATES = (
     "dates",
-    f", written as 2026-12-31 or 2026-12-31 23:59:59; of dates such as 31.12.2026 {DATED}, of others such as "
-    "12/31/2026 likewise",
+    ", written as 2026-12-31 or 2026-12-31 23:59:59 (not 25.12.2026 or 12/25/2026), unless the schema says how they "
+    f"are written, as {DAYS}",
 )
 """What values of a type are called, and how they are written, which a person may have written otherwise."""
 LINES = (

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpmodels.codec.faults import all_faults
-from dpmodels.codec.text_values import FORM
+from dpmodels.codec.text_values import NUMBERS
 from dpmodels.contract.columns import Number
 from dpmodels.contract.discovery import GROUPS
 from dpmodels.contract.schema import Schema
@@ -20,7 +20,7 @@ PLAIN = r"^\s*[-+]?[0-9]{1,3}\s*$|^[^0-9]*$"
 FAULT = (
     "may be a thousandth of what is meant, since 1.500 in a file without commas between its fields is 1.5 or 1500, and "
     "every number of the column that has a point fits both: write `round: 3` in the schema, for a number, if the point "
-    f"stands before decimals, or else {FORM}"
+    f"stands before decimals, or else add {NUMBERS}"
 )
 
 

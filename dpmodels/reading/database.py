@@ -201,7 +201,7 @@ def _close(connection: "Connection", result: "CursorResult[Any] | None") -> None
 
 
 def _column(
-    name: str, values: Sequence[Any], kind: pa.DataType, met: dict[str, set[type]], form: TextForm | None
+    name: str, values: Sequence[Any], kind: pa.DataType, met: dict[str, set[type]], form: TextForm | None = None
 ) -> pa.Array:
     """Lay the values of a column out as Arrow; text becomes what it is to be, as in a CSV file.
 

@@ -21,10 +21,8 @@ from dpmodels.reading.addresses import LOG, address_of
 from dpmodels.reading.data_files import FAILURES, DataFile, find_files, is_uri
 from dpmodels.reading.ingest import faults_in
 from dpmodels.reading.load import RawRows
-from dpmodels.reading.open_tables import types_of
+from dpmodels.reading.named_columns import names_of
 from dpmodels.reading.pictures import is_pictures
-from dpmodels.reading.text_files import csv_names, first_object
-from dpmodels.reading.workbook import sheet_names
 
 BATCH_ROWS = 65_536
 
@@ -73,17 +71,7 @@ def is_raw(data: str, schema: Schema) -> bool:
 
 def _names_in(file: DataFile, schema: Schema) -> Collection[str]:
     """Read the names of a file's columns, and no row."""
-    if file.format == "csv":
-        return csv_names(file, schema.columns)
-    if file.format == "excel":
-        return sheet_names(file)
-    if file.format == "json":
-        return first_object(file)
-    if file.format not in ("parquet", "arrow"):
-        return list(types_of(file).names)
-    with file.open() as source:
-        types = pq.read_schema(source) if file.format == "parquet" else pa.ipc.open_file(source).schema
-    return [*types.names, *file.columns]
+    return [*names_of(file, schema.columns), *file.columns]
 
 
 def _reading(data: str, schema: Schema) -> Schema:

@@ -47,12 +47,12 @@ class TextForm(Strict):
     @field_validator("date_format")
     @classmethod
     def _check_dates(cls, written: str | None) -> str | None:
-        return written and _checked(written, OF_DATES, ())
+        return None if written is None else _checked(written, OF_DATES, ())
 
     @field_validator("datetime_format")
     @classmethod
     def _check_times(cls, written: str | None) -> str | None:
-        return written and _checked(written, (*OF_DATES, *OF_TIMES), MAY)
+        return None if written is None else _checked(written, (*OF_DATES, *OF_TIMES), MAY)
 
     @model_validator(mode="after")
     def _check(self) -> "TextForm":

@@ -1,23 +1,20 @@
 """A contract with how its raw tables are written, and without: a plan, a release and a hand-off never say it."""
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.text_forms.text_form import TextForm
-from dpmodels.contract.tree import Tree
 
 Forms = Mapping[str, TextForm]
 """By table how its text is written, where a schema says so; of one that is no tree by the empty name."""
 AnyContract = TypeVar("AnyContract")
 
 
-def forms_of(contract: object) -> dict[str, TextForm]:
+def forms_of(contract: Any) -> dict[str, TextForm]:
     """Return how a contract's raw tables are written."""
-    forms: dict[str, TextForm | None] = {}
-    if isinstance(contract, Schema):
-        forms = {"": contract.text}
-    elif isinstance(contract, Tree):
+    forms: dict[str, TextForm | None] = {"": contract.text} if contract.is_table else {}
+    if contract.kind == "tree":
         forms = {name: contract.text_of(name) for name in contract.tables}
     return {name: form for name, form in forms.items() if form is not None}
 
@@ -38,11 +35,12 @@ def with_form(schema: Schema, form: TextForm | None) -> Schema:
 
 
 def with_forms(contract: AnyContract, forms: Forms) -> AnyContract:
-    """Return a contract of which each table is written in its form, and one that is in none in the usual one."""
-    if isinstance(contract, Schema):
-        return with_form(contract, forms.get(""))  # type: ignore[return-value]
-    if not isinstance(contract, Tree) or (contract.text is None and forms_of(contract) == forms):
+    """Return a contract of which each table is written in its form, and one that has none in the usual one."""
+    every: Any = contract
+    if every.is_table:
+        return cast(AnyContract, with_form(every, forms.get("")))
+    if every.kind != "tree" or (every.text is None and forms_of(every) == forms):
         return contract
-    tables = {name: one.model_copy(update={"text": forms.get(name)}) for name, one in contract.tables.items()}
-    fields = {name: getattr(contract, name) for name in Tree.model_fields}
-    return Tree.model_construct(**{**fields, "tables": tables, "text": None})  # type: ignore[return-value]
+    tables = {name: one.model_copy(update={"text": forms.get(name)}) for name, one in every.tables.items()}
+    fields = {name: getattr(every, name) for name in type(every).model_fields}
+    return cast(AnyContract, type(every).model_construct(**{**fields, "tables": tables, "text": None}))
