@@ -61,14 +61,16 @@ def _numbers(texts: pa.Array, form: TextForm) -> pa.Array:
 
 def _moments(texts: pa.Array, form: TextForm) -> pa.Array:
     """Write days and moments in ISO; of a kind without a format those that are in ISO stay."""
-    readings = []
+    read = pa.nulls(len(texts), texts.type)
     for written, usual in ((form.date_format, ISO_DAY), (form.datetime_format, ISO_MOMENT)):
+        if read.null_count == texts.null_count:
+            break
         if written is None:
-            readings.append(pc.if_else(pc.match_substring_regex(texts, usual), texts, pa.scalar(None, texts.type)))
+            here = pc.if_else(pc.match_substring_regex(texts, usual), texts, pa.scalar(None, texts.type))
         else:
-            readings.append(_in_iso(texts, written))
-    unread = pc.if_else(pc.is_valid(texts), pa.scalar(UNREAD, texts.type), pa.scalar(None, texts.type))
-    return pc.coalesce(*readings, unread)
+            here = _in_iso(texts, written)
+        read = pc.coalesce(read, here)
+    return pc.if_else(pc.is_valid(texts), pc.fill_null(read, UNREAD), pa.scalar(None, texts.type))
 
 
 def _in_iso(texts: pa.Array, written: str) -> pa.Array:
@@ -76,7 +78,7 @@ def _in_iso(texts: pa.Array, written: str) -> pa.Array:
     fields = pc.extract_regex(texts, pattern(written))
     names = {field.name for field in fields.type}
     part = {name: pc.struct_field(fields, name) for name in names}
-    padded = {name: pc.utf8_lpad(array, DIGITS[name], "0") if name in DIGITS else array for name, array in part.items()}
+    padded = {name: pc.ascii_lpad(array, 2, "0") if DIGITS.get(name) == 2 else array for name, array in part.items()}
     day = pc.binary_join_element_wise(padded["Y"], padded["m"], padded["d"], "-")
     if "H" not in names:
         return day

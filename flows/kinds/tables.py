@@ -96,7 +96,7 @@ def places_of(config: SynthesizeConfig) -> dict[str, str]:
 
 def check_data(config: SynthesizeConfig, prepared: Prepared) -> None:
     """Hold the columns of files to the schema; of a query their names, where no row is read for them."""
-    contract = with_forms(prepared.contract, prepared.settings["text"])
+    contract = with_forms(prepared.contract, prepared.settings.get("text", {}))
     if not config.query:
         try:
             kind_of_line(prepared.lines[0]).check_columns(contract, config.data, config.parents)

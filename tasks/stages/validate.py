@@ -170,7 +170,7 @@ def check_hand_off(data: str | Path, schema_file: Path | None, raw: bool | None 
         if contract.is_table and not contract.users and raw:
             return check_raw(str(data), contract, BATCH_ROWS)
         try:
-            contract = with_forms(contract, {}) if contract.is_table and not raw else contract
+            contract = with_forms(contract, {}) if contract.is_table and not (raw or contract.users) else contract
             with as_parquet(data, contract) as table:
                 return _checked(table, contract, None)
         except DataError as fault:

@@ -4,11 +4,13 @@ import gzip
 import re
 import sqlite3
 import warnings
+from datetime import date
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 import nacre
 from dpmodels.authoring.lint import load_schema, parse
@@ -210,3 +212,60 @@ def test_a_discovery_counts_what_the_form_writes(tmp_path: Path) -> None:
     assert "min: 2022-01-01, max: 2022-12-31" in made and "text: {decimal" in made
     (high,) = re.findall(r"fee: .*max: (\d+)", made)
     assert int(high) > 10_000 and nacre.validate(data, made)["success"].all()
+
+
+def test_a_draft_takes_the_form_and_reads_a_public_sample_by_it(tmp_path: Path) -> None:
+    (data := tmp_path / "visits.csv").write_text(visits(50, 3))
+    (tmp_path / "public").mkdir()
+    rows = 'visit;admitted;age;fee;ward\n7;1.2.2022;30;"1.234,5";Süd\n8;31.12.2022;31;;1.5\n9;02.02.2022;32;NA;Süd\n'
+    (sample := tmp_path / "public" / "sample.csv").write_text(rows)
+    form = {"decimal": ",", "thousands": ".", "date_format": "%d.%m.%Y"}
+    drafted = nacre.draft_schema(data, sample=sample, text=form)
+    assert yaml.safe_load(drafted)["text"] == form
+    columns = yaml.safe_load(drafted)["columns"]
+    assert columns["fee"]["max"] == 1234.5 and columns["fee"]["round"] == 1 and columns["fee"]["nullable"]
+    assert columns["admitted"]["min"] == date(2022, 2, 1) and columns["admitted"]["max"] == date(2022, 12, 31)
+    assert columns["ward"]["type"] == "categorical" and columns["age"]["type"] == "integer"
+    code, out, _ = run_cli("schema", "init", data, "--text", "{decimal: ',', date_format: '%d.%m.%Y'}")
+    assert code == 0 and yaml.safe_load(out)["text"] == {"decimal": ",", "date_format": "%d.%m.%Y"}
+    for wrong, why in (("{decimal: x", "it is no YAML"), ("{date_format: '%d.%m.%y'}", "must not have %y")):
+        code, _, err = run_cli("schema", "init", data, "--text", wrong)
+        assert code == 1 and why in err
+
+
+COMPUTED = """name: stays
+unit: {user: born, max_rows: 2}
+columns:
+  born: {type: identifier}
+  start: {type: datetime, min: 2021-01-01, max: 2023-12-31, resolution: day}
+  days: {type: integer, min: 0, max: 60, computed: "days_between(start, end)"}
+  end: {type: derived, formula: "add_days(start, days)"}
+  net: {type: number, min: -5000, max: 5000, round: 2, zero_inflated: true}
+  gross: {type: derived, formula: "1.19 * net", round: 2}
+  grade: {type: categorical, values: [1.3, 1.7, 2.0], nullable: true}
+text: {decimal: ",", thousands: " ", date_format: "%d.%m.%Y"}
+"""
+
+
+def test_users_computed_columns_and_categories_of_numbers_are_read_in_the_form(tmp_path: Path) -> None:
+    rows = ["born;start;end;net;gross;grade", "1.2.80;31.12.2021;05.01.2022;-1\u202f000,50;-1190,60;1,3"]
+    rows += [
+        "1.2.80;1.1.2022;1.1.2022;0;0,00;",
+        "1.2.80;1.1.2022;1.1.2022;9;9;2",
+        "3.4.81;1.2.2022;2.2.2022;+5,5;6,55;2",
+    ]
+    (tmp_path / "stays.csv").write_text("\n".join(rows))
+    contract = parse(COMPUTED)[0]
+    assert contract is not None and contract.kind == "table"
+    read = [
+        row for part in load_parts(tmp_path / "stays.csv", contract, 2) for b in part.reveal() for row in b.to_pylist()
+    ]
+    assert [row["days"] for row in read] == [5, 0, 1] and [row["net"] for row in read] == [-1000.5, 0, 5.5]
+    assert [row["grade"] for row in read] == [1.3, None, 2] and [row["born"] for row in read] == ["1.2.80"] * 2 + [
+        "3.4.81"
+    ]
+    daily = parse(SCHEMA + TEXT + "partition: admitted\n")[0]
+    assert daily is not None and daily.kind == "table"
+    (tmp_path / "visits.csv").write_text(GERMAN)
+    (part,) = load_parts(tmp_path / "visits.csv", daily.of_partition("2022-02-05"), 2)
+    assert [row["visit"] for batch in part.reveal() for row in batch.to_pylist()] == ["0015"]
