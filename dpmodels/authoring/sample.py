@@ -16,7 +16,7 @@ from dpmodels.codec.plain_text import plain_text
 from dpmodels.codec.text_values import MISSING
 from dpmodels.contract.base import is_text
 from dpmodels.contract.text_forms.text_form import TextForm
-from dpmodels.errors import DataError, Unsuitable
+from dpmodels.errors import Unsuitable
 from dpmodels.limits import LONGEST_RECORD
 from dpmodels.reading.data_files import find_files
 from dpmodels.reading.text_files import csv_form, guarded, read_csv
@@ -40,7 +40,7 @@ def read_sample(path: Path, form: TextForm | None = None) -> Tables:
     try:
         read_text = pc_csv.read_csv if form is None else partial(_of_text, form=form)
         table = READERS.get(kind, read_text)(path)
-    except (pa.ArrowException, OSError, UnicodeDecodeError, Damaged, DataError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError, Damaged):
         table = pa.table({})
     if not table.num_rows:
         kinds = "CSV or Parquet file, nor one of JSON lines or Excel,"
@@ -49,7 +49,11 @@ def read_sample(path: Path, form: TextForm | None = None) -> Tables:
 
 
 def _of_text(path: Path, form: TextForm) -> pa.Table:
-    """Read CSV in which numbers and dates are written in a form: what is of none of its kinds of value stays text."""
+    """Read CSV in which numbers and dates are written in a form: what is of none of its kinds of value stays text.
+
+    Raises:
+        DataError: it is no CSV.
+    """
     (file,) = find_files(str(path))
     names = csv_form(file)
     batches = list(guarded(read_csv(file, names, names.names, LONGEST_RECORD), file))
