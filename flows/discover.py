@@ -12,6 +12,7 @@ from typing import Any
 from dpmodels.authoring.completion import ReleasedKeys, complete
 from dpmodels.authoring.lint import load_draft
 from dpmodels.contract.discovery import Discovery, MarkedKeys, columns_of, marks, with_decimals
+from dpmodels.contract.text_forms.written import forms_in
 from dpmodels.errors import InvalidArgument, LedgerError
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.methods.tables.thresholded_counts import DiscoverySystem
@@ -169,8 +170,9 @@ def _prepared(run: Run, config: SynthesizeConfig, given: Sensitive[Any] | None) 
         place = run.sensitive / (GIVEN_TABLES if names else GIVEN)
         transform_write_tables(tables, place) if names else transform_write(tables[""], place)
         source = {"data": str(place), "query": ""}
-    decimals = with_decimals(read_yaml(load_draft(config.table_schema)[0]))
-    run.settle(run.settings.model_copy(update={**source, "decimals": decimals}))
+    draft = read_yaml(load_draft(config.table_schema)[0])
+    written = {"decimals": with_decimals(draft), "text": forms_in(draft)}
+    run.settle(run.settings.model_copy(update={**source, **written}))
     return run
 
 

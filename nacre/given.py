@@ -58,6 +58,7 @@ def draft_schema(
     max_rows: int | None = None,
     query: str = "",
     tables: bool = False,
+    text: str | Mapping[str, str] = "",
 ) -> str:
     """Write the YAML of a schema from column names and types; what nothing public says is left as a TODO.
 
@@ -66,11 +67,10 @@ def draft_schema(
     the data are not written. ``document`` is public documentation of the columns (docs/schema.md), of ``table`` where
     it describes several; ``sample`` is a file of rows that are public. ``types`` are those that you know, ``{"age":
     "integer:0:120", "ward": "categorical:north|south", "income": "number?"}``, where ``?`` stands for nulls; or keys of
-    a schema, ``{"temp": {"type": "number", "min": 30, "max": 45, "round": 1}}``, of ``derived`` columns too. With
-    ``discover_all``, what ``nacre schema discover`` can release under a charge is marked for it. ``name`` is that of
-    the data set and its account, else a TODO for frames; ``target`` is to be predicted, of a tree ``table.column``.
-    ``unit`` tells persons apart who may have several rows, of which ``max_rows`` are used. ``query`` is asked of the
-    database at ``data``; with ``tables`` each file of a folder is a table of its own.
+    a schema, ``{"temp": {"type": "number", "min": 30, "max": 45}}``. With ``discover_all``, what a discovery releases
+    is marked. ``name`` is that of the data set, else a TODO for frames; ``target`` is to be predicted, of a tree
+    ``table.column``; ``unit`` tells persons apart, of whose rows ``max_rows`` are used. ``query`` asks the database at
+    ``data``; with ``tables`` each file of a folder is a table. ``text`` is a schema's key, ``{"decimal": ","}``.
 
     Privacy: reads names and types of the data alone. Fill the TODOs in from what is public, never from the data.
 
@@ -78,7 +78,7 @@ def draft_schema(
         NacreError: the table cannot be read, its names may be values, or what is asked for can be none.
     """
     name = name or TODO * (path_of(data) is None)
-    more = (table, accept_suggestions, types, discover_all, name, target, unit, max_rows)
+    more = (table, accept_suggestions, types, discover_all, name, target, unit, max_rows, text)
     sources = draft.PublicFacts(_file(document), _file(sample), *more)
     if (path := path_of(data)) is not None:
         return tree_draft.draft_all(_rows_at(path, query), header, sources, several=tables)

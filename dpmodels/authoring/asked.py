@@ -1,12 +1,16 @@
-"""What a person asks a draft to be: the name of its data set, whose presence it hides, and what rows should teach."""
+"""What a person asks a draft to be: its name, whose presence it hides, what rows teach, and how text is written."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
 
 from dpmodels.authoring.facts import TODO
 from dpmodels.contract.discovery import columns_of
+from dpmodels.contract.text_forms.text_form import TextForm, as_written
 from dpmodels.errors import InvalidArgument, near
-from dpmodels.plain_yaml import read_yaml, write_yaml
+from dpmodels.plain_yaml import YamlFault, read_yaml, write_yaml
 
 OF_SEVERAL = "be left out, as `max_rows`: of several tables, the units are the rows of the one without a parent"
 
@@ -30,6 +34,28 @@ def with_target(text: str, target: str) -> str:
     if "# target: COLUMN" in text:
         return text.replace("# target: COLUMN", line, 1)
     return text.replace("\ntables:\n", f"\n{line}\ntables:\n", 1)
+
+
+def form_of(text: str | Mapping[str, Any]) -> TextForm | None:
+    """Return how text is written, of a mapping such as the key ``text`` of a schema has, or of its YAML."""
+    if not text:
+        return None
+    try:
+        return TextForm.model_validate(read_yaml(text) if isinstance(text, str) else dict(text))
+    except YamlFault:
+        said = "it is no YAML"
+    except ValidationError as error:
+        fault = error.errors()[0]
+        said = f"{'.'.join(map(str, fault['loc']))} {fault['msg'].removeprefix('Value error, ')}".strip()
+    raise InvalidArgument("text", text, f'be a mapping such as {{decimal: ",", date_format: "%d.%m.%Y"}}: {said}')
+
+
+def with_text(text: str, form: TextForm | None) -> str:
+    """Write into a draft how its raw text is written, above its columns or its tables."""
+    if form is None:
+        return text
+    line = write_yaml(as_written(form), default_flow_style=None, width=10_000).rstrip()
+    return re.sub(r"^(?=(columns|tables):$)", lambda _: f"{line}\n", text, count=1, flags=re.MULTILINE)
 
 
 def check_unit(unit: str, max_rows: int | None, columns: Iterable[str] | None) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from dpmodels.authoring.asked import check_unit, unit_line
+from dpmodels.authoring.asked import check_unit, form_of, unit_line
 from dpmodels.authoring.column import REVERSED, ColumnDraft, drafted
 from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.authoring.given_types import Given, by_name, read_types, with_types
@@ -89,6 +89,7 @@ class PublicFacts:
         name: of the data set, or TODO; by default what its place is called.
         target: the column that rows should teach to predict, if one is named; of several tables behind its table.
         unit: the column that tells apart those whose presence is hidden; max_rows: rows of one that are used.
+        text: how numbers and dates are written where data, and rows that are public, are text, as a schema says it.
     """
 
     document: Path | None = None
@@ -101,6 +102,7 @@ class PublicFacts:
     target: str = ""
     unit: str = ""
     max_rows: int | None = None
+    text: str | Mapping[str, Any] = ""
 
     @property
     def given(self) -> Mapping[str, Given]:
@@ -124,7 +126,7 @@ class PublicFacts:
                 and any(data_root.samefile(one) for one in (path, *path.resolve().parents))
             ):
                 raise Unsuitable(f"{path} is the data itself, or lies in its folder; it is not public documentation")
-        return [read_source(path, sample) for path, sample in paths]
+        return [read_source(path, sample, form_of(self.text)) for path, sample in paths]
 
 
 def draft(

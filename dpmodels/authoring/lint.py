@@ -28,6 +28,7 @@ from dpmodels.contract.partition import Partition
 from dpmodels.contract.public import PublicTable, Reference
 from dpmodels.contract.schema import RowCount, Schema, name_faults
 from dpmodels.contract.sizes import size_fault
+from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import ArtifactError, SchemaError, SchemaFault, Unsuitable, near, taken_for_text, without_commas
 from dpmodels.files import read_at_most
@@ -60,6 +61,7 @@ PARTS: dict[str, type[BaseModel]] = {
     "users": Users,
     "clients": Client,
     "discovered": DiscoveryCharge,
+    "text": TextForm,
 }
 """What stands below a contract's keys that are no columns."""
 SEVERAL: dict[str, type[BaseModel]] = {"tables": Branch, "public": PublicTable}
@@ -220,8 +222,7 @@ def parse(text: str) -> tuple[Schema | Documents | Federation | Tree | None, lis
         findings = chain(_schema_faults(error.errors(include_url=False), data), rules)
         return None, _order(outline, findings, _waiting(data, outline))
     if waiting:
-        faults = _schema_faults(list(_derived_errors(data)), data)
-        return None, _order(outline, faults, _waiting(data, outline))
+        return None, _order(outline, _schema_faults(list(_derived_errors(data)), data), _waiting(data, outline))
     return (None, _first(outline.faults, outline.more)) if outline.faults else (contract, [])
 
 
@@ -258,9 +259,8 @@ def load_draft(path: str | Path) -> tuple[str, Discovery]:
     data = read_yaml(text)
     checked = cast(Schema | Tree, _kind_of(data).model_validate(stand_in(data)))
     if checked.image:
-        raise SchemaError(
-            str(path), [SchemaFault(0, "file", "has an image, and a table of images has no such columns")]
-        )
+        fault = SchemaFault(0, "file", "has an image, and a table of images has no such columns")
+        raise SchemaError(str(path), [fault])
     return text, contract_of(data, checked)
 
 

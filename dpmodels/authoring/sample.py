@@ -1,6 +1,8 @@
 """A sample that is public: its types, its extremes and its categories are read off it, as from a document."""
 
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,9 +12,14 @@ import pyarrow.json as pc_json
 import pyarrow.parquet as pq
 
 from dpmodels.authoring.facts import Bound, Facts, Tables, joined, listed
+from dpmodels.codec.plain_text import plain_text
+from dpmodels.codec.text_values import MISSING
 from dpmodels.contract.base import is_text
+from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.errors import Unsuitable
+from dpmodels.limits import LONGEST_RECORD
 from dpmodels.reading.data_files import find_files
+from dpmodels.reading.text_files import csv_form, guarded, read_csv
 from dpmodels.reading.text_records import Malformed
 from dpmodels.reading.workbook import Damaged, read_sheet, sheet_names
 
@@ -22,8 +29,8 @@ MOST_DECIMALS = 6
 BATCH_ROWS = 65_536
 
 
-def read_sample(path: Path) -> Tables:
-    """Read the columns of a public sample.
+def read_sample(path: Path, form: TextForm | None = None) -> Tables:
+    """Read the columns of a public sample; of a CSV file by its form, if it has one, whatever its delimiter is.
 
     Raises:
         Unsuitable: it is no file of these kinds, or has no rows.
@@ -31,13 +38,49 @@ def read_sample(path: Path) -> Tables:
     """
     kind = path.suffix.lower().partition("#")[0]
     try:
-        table = READERS.get(kind, pc_csv.read_csv)(path)
+        read_text = pc_csv.read_csv if form is None else partial(_of_text, form=form)
+        table = READERS.get(kind, read_text)(path)
     except (pa.ArrowException, OSError, UnicodeDecodeError, Damaged):
         table = pa.table({})
     if not table.num_rows:
         kinds = "CSV or Parquet file, nor one of JSON lines or Excel,"
         raise Unsuitable(f"{path} is no {kinds} with rows, which a public sample must be")
     return {"": {name: _facts(table[name]) for name in table.column_names}}
+
+
+def _of_text(path: Path, form: TextForm) -> pa.Table:
+    """Read CSV in which numbers and dates are written in a form: what is of none of its kinds of value stays text.
+
+    Raises:
+        DataError: it is no CSV.
+    """
+    (file,) = find_files(str(path))
+    names = csv_form(file)
+    batches = list(guarded(read_csv(file, names, names.names, LONGEST_RECORD), file))
+    text = pa.Table.from_batches(batches) if batches else pa.table({})
+    plain = {name: _plain(text[name].combine_chunks(), form) for name in text.column_names}
+    columns = {name: text[name] if one is None else one for name, one in plain.items()}
+    pc_csv.write_csv(pa.table(columns), written := pa.BufferOutputStream())
+    types = {name: pa.string() for name, one in plain.items() if one is None and not _are_truths(text[name])}
+    nulls = pc_csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False, column_types=types)
+    breaks = pc_csv.ParseOptions(newlines_in_values=True)
+    return pc_csv.read_csv(written.getvalue(), parse_options=breaks, convert_options=nulls)
+
+
+def _plain(texts: pa.Array, form: TextForm) -> pa.Array | None:
+    """Return a column with points and ISO dates; None where it holds something else."""
+    trimmed = pc.utf8_trim_whitespace(texts)
+    trimmed = pc.if_else(pc.is_in(trimmed, MISSING), pa.scalar(None, pa.string()), trimmed)
+    for kind in (pa.float64(), pa.timestamp("us")):
+        plain = plain_text(trimmed, kind, form)
+        with suppress(pa.ArrowException):
+            plain.cast(kind)
+            return plain
+    return None
+
+
+def _are_truths(texts: pa.ChunkedArray) -> bool:
+    return bool(pc.all(pc.is_in(pc.utf8_lower(texts), pa.array(["true", "false", None]))).as_py())
 
 
 def _of_lines(path: Path) -> pa.Table:

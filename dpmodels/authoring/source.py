@@ -18,6 +18,7 @@ from dpmodels.authoring.documents.pandera import is_pandera, read_pandera
 from dpmodels.authoring.facts import Columns, Tables
 from dpmodels.authoring.headings import HEADINGS
 from dpmodels.authoring.sample import read_sample, sheet_as_csv
+from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.errors import ArtifactError, NacreError, Unsuitable
 from dpmodels.files import read_at_most
 from dpmodels.limits import LARGEST_YAML
@@ -132,8 +133,8 @@ def file_of(path: Path) -> Path:
     return Path(address_of(str(path)).base)
 
 
-def read_source(path: Path, sample: bool = False) -> Source:
-    """Read a public document, or a public sample of the data.
+def read_source(path: Path, sample: bool = False, form: TextForm | None = None) -> Source:
+    """Read a public document, or a public sample of the data, whose text is written in a form.
 
     Raises:
         NacreError: it cannot be read, or is none of the kinds of documents that are known.
@@ -142,7 +143,9 @@ def read_source(path: Path, sample: bool = False) -> Source:
         with file_of(path).open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         if sample:
-            return Source(read_sample(path), f"derived from a public sample: {path.name}, sha256 {digest}", path.name)
+            return Source(
+                read_sample(path, form), f"derived from a public sample: {path.name}, sha256 {digest}", path.name
+            )
         content = read_at_most(file_of(path), LARGEST_YAML)
         text = (sheet_as_csv(path) if _is_sheet(path) else content).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError, ArtifactError, Damaged):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import yaml
 
-from dpmodels.authoring.asked import check_name, check_unit, with_target
+from dpmodels.authoring.asked import check_name, check_unit, form_of, with_target, with_text
 from dpmodels.authoring.column import CONFIRM, SUGGESTED, ColumnDraft, drafted
 from dpmodels.authoring.draft import (
     DOCUMENTED,
@@ -94,7 +94,8 @@ def draft_all(
     """
     public = public_facts or PublicFacts()
     check_name(public.name)
-    return with_target(_draft_all(data, affirmed, public, editor, several), public.target)
+    form = form_of(public.text)
+    return with_text(with_target(_draft_all(data, affirmed, public, editor, several), public.target), form)
 
 
 def _draft_all(data: str | Path | Query, affirmed: bool, public: PublicFacts, editor: str, several: bool) -> str:

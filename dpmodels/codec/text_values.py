@@ -7,21 +7,24 @@ import pyarrow.compute as pc
 
 from dpmodels.codec.convert import plain
 from dpmodels.codec.faults import all_faults
+from dpmodels.codec.plain_text import plain_text
 from dpmodels.contract.base import is_text
+from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.errors import DataError
 
 MISSING = pa.array(["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None"])
 TRUTH = {"yes": "true", "y": "true", "t": "true", "no": "false", "n": "false", "f": "false"}
 """Words for true and false, besides these and 1 and 0; in any case of letters."""
-PANDAS = 'pandas.read_csv(FILE, sep=";", decimal=",", thousands=".")'
+NUMBERS = '`text: {decimal: ",", thousands: "."}`'
+DAYS = '`text: {date_format: "%d.%m.%Y"}`'
+"""What a schema says of numbers such as 1.234,5, and of dates such as 31.12.2026."""
 WORD = (
     "a word among numbers, such as two or unknown, is written as a number, or left empty in the file under "
     "`nullable: true`"
 )
 WORDS = "a column of yes and no is `{type: boolean}`, of other words `{type: categorical, values: [...]}`"
 DECIMAL_COMMAS = (
-    f": a file with semicolons mostly has decimal commas (1.234,5), which are not read, so give the frame of {PANDAS}, "
-    "or what its to_parquet writes (columns of dates such as 31.12.2026 by parse_dates=[...], dayfirst=True). If it "
+    f": a file with semicolons mostly has decimal commas (1.234,5): then add {NUMBERS} to the schema. If it "
     f"holds words: {WORD}; {WORDS}"
 )
 """What is said first of numbers in a file whose fields a semicolon parts, as where a comma stands before decimals."""
@@ -29,7 +32,7 @@ WRITTEN = {
     pa.float64(): (
         "numbers",
         f": {WORD}; decimals have a point (3.5, not 3,5) and no sign of thousands or currencies (1000, not $1,000), "
-        f"or give the frame of {PANDAS}; {WORDS}",
+        f"unless the schema says how they are written, as {NUMBERS}; {WORDS}",
     ),
     pa.bool_(): (
         "true or false",
@@ -39,8 +42,8 @@ WRITTEN = {
 }
 DATES = (
     "dates",
-    ", written as 2026-12-31 or 2026-12-31 23:59:59 (not 25.12.2026 or 12/25/2026); of a file with others make a "
-    'frame or a Parquet file, whose dates are read as by pandas.to_datetime(COLUMN, format="%d.%m.%Y")',
+    ", written as 2026-12-31 or 2026-12-31 23:59:59 (not 25.12.2026 or 12/25/2026), unless the schema says how they "
+    f"are written, as {DAYS}",
 )
 """What values of a type are called, and how they are written, which a person may have written otherwise."""
 LINES = (
@@ -57,18 +60,18 @@ def which_lines(path: str, delimiter: str, quoted: bool) -> str:
     return "" if set(path) & set("\"'$`!\\\n") else LINES.format(path, delimiter.replace("\t", "\\t"), marks)
 
 
-def cast_text(text: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
+def cast_text(text: pa.Array, kind: pa.DataType, name: str, form: TextForm | None = None) -> pa.Array:
     """Turn text into values of a type.
 
     Raises:
         DataError: a row holds no such value.
     """
-    if (values := _values(text, kind)) is None:
-        raise _fault([name], kind)
+    if (values := _values(text, kind, form)) is None:
+        raise _fault([name], kind, form=form)
     return values
 
 
-def _values(text: pa.Array, kind: pa.DataType) -> pa.Array | None:
+def _values(text: pa.Array, kind: pa.DataType, form: TextForm | None) -> pa.Array | None:
     """Return the values of a type that a text writes; None where a row holds no such value."""
     if kind == pa.string():
         return text
@@ -77,6 +80,7 @@ def _values(text: pa.Array, kind: pa.DataType) -> pa.Array | None:
     if kind == pa.bool_():
         place = pc.index_in(pc.utf8_lower(texts), pa.array(list(TRUTH)))
         texts = pc.coalesce(pa.array(list(TRUTH.values())).take(place), texts)
+    texts = plain_text(texts, kind, form)
     try:
         if not pa.types.is_time(kind):
             return texts.cast(kind)
@@ -86,7 +90,7 @@ def _values(text: pa.Array, kind: pa.DataType) -> pa.Array | None:
         return None  # its message quotes the value
 
 
-def _fault(names: Sequence[str], kind: pa.DataType, delimiter: str = "") -> DataError:
+def _fault(names: Sequence[str], kind: pa.DataType, delimiter: str = "", form: TextForm | None = None) -> DataError:
     """Say what columns of a type must hold, and how that is written: once, with the likeliest cause first.
 
     Privacy: that a value is none of its type, and of the file how its first line parts the names; of no value more.
@@ -94,6 +98,10 @@ def _fault(names: Sequence[str], kind: pa.DataType, delimiter: str = "") -> Data
     dated = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
     called, written = DATES if dated else WRITTEN.get(kind, (f"values of type {kind}", ""))
     written = DECIMAL_COMMAS if delimiter == ";" and kind == pa.float64() else written
+    if form is not None and kind == pa.float64() and form.is_of_numbers:
+        written = f", written {form.numbers_in_words}, as its `text` says; {WORD}; {WORDS}"
+    elif form is not None and dated and form.is_of_dates:
+        written = f", written {form.dates_in_words}, as its `text` says"
     others = f", and so must {', '.join(names[1:])}" if names[1:] else ""
     rule = f"must hold {called} in every row, as the schema says{others}{written}"
     return DataError(names[0], rule, also=names[1:])
@@ -114,7 +122,9 @@ def _is_written(field: pa.Field, kinds: Mapping[str, pa.DataType]) -> bool:
     return is_text(inner) and (pa.types.is_timestamp(kind) or pa.types.is_boolean(kind))
 
 
-def with_text_read(batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType]) -> pa.RecordBatch:
+def with_text_read(
+    batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType], form: TextForm | None = None
+) -> pa.RecordBatch:
     """Read dates and booleans that are written as text, by the rule that text files have.
 
     Privacy: each value is read by itself, and the declared type alone decides how.
@@ -124,11 +134,13 @@ def with_text_read(batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType]) -> p
     """
     if not (written := written_as_text(batch.schema, kinds)):
         return batch
-    return cast_columns(batch, written)
+    return cast_columns(batch, written, form=form)
 
 
-def cast_columns(batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType], delimiter: str = "") -> pa.RecordBatch:
-    """Turn columns of text of a batch, of a file of some ``delimiter``, into values of types.
+def cast_columns(
+    batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType], delimiter: str = "", form: TextForm | None = None
+) -> pa.RecordBatch:
+    """Turn columns of text of a batch, of a file of some ``delimiter``, into values of types that a form writes.
 
     Raises:
         DataError: a column holds text that is no such value; all such columns of the batch are named.
@@ -136,11 +148,11 @@ def cast_columns(batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType], delimi
     arrays, names, unread = list(batch.columns), batch.schema.names, dict[pa.DataType, list[str]]()
     for index, name in enumerate(names):
         if name in kinds:
-            arrays[index] = _values(plain(arrays[index]).cast(pa.string()), kinds[name])
+            arrays[index] = _values(plain(arrays[index]).cast(pa.string()), kinds[name], form)
             if arrays[index] is None:
                 unread.setdefault(kinds[name], []).append(name)
     with all_faults() as each:
         for kind, columns in unread.items():
             with each:
-                raise _fault(columns, kind, delimiter)
+                raise _fault(columns, kind, delimiter, form)
     return pa.RecordBatch.from_arrays(arrays, names)

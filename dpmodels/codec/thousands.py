@@ -1,14 +1,16 @@
 """Numbers of a text file whose points may stand between thousands, which would make each a thousandth of itself."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpmodels.codec.faults import all_faults
-from dpmodels.codec.text_values import PANDAS
-from dpmodels.contract.columns import Column, Number
-from dpmodels.contract.discovery import GROUPS, PlainNumber
+from dpmodels.codec.text_values import NUMBERS
+from dpmodels.contract.columns import Number
+from dpmodels.contract.discovery import GROUPS
+from dpmodels.contract.schema import Schema
+from dpmodels.contract.text_forms.plain_columns import PlainNumber
 from dpmodels.errors import DataError
 
 GROUPED = r"^\s*[-+]?[1-9][0-9]{0,2}\.[0-9]{3}\s*$"
@@ -18,13 +20,15 @@ PLAIN = r"^\s*[-+]?[0-9]{1,3}\s*$|^[^0-9]*$"
 FAULT = (
     "may be a thousandth of what is meant, since 1.500 in a file without commas between its fields is 1.5 or 1500, and "
     "every number of the column that has a point fits both: write `round: 3` in the schema, for a number, if the point "
-    f"stands before decimals, or else give the frame of {PANDAS}"
+    f"stands before decimals, or else add {NUMBERS}"
 )
 
 
-def undeclared(columns: Mapping[str, Column]) -> frozenset[str]:
-    """Name the columns of numbers of which the schema does not say that they have three decimals or more."""
-    numbers = ((name, column) for name, column in columns.items() if isinstance(column, Number | PlainNumber))
+def undeclared(schema: Schema) -> frozenset[str]:
+    """Name the columns of numbers whose points may part thousands, for all that the schema says of them."""
+    if schema.text is not None and schema.text.is_of_numbers:
+        return frozenset()
+    numbers = ((name, column) for name, column in schema.raw.items() if isinstance(column, Number | PlainNumber))
     return frozenset(name for name, one in numbers if isinstance(one, PlainNumber) or (one.decimals or 0) < GROUPS)
 
 

@@ -10,6 +10,7 @@ from dpmodels.contract.base import Modelled
 from dpmodels.contract.columns import Column, Continuous, Derived, Image, derived_faults
 from dpmodels.contract.public import PublicTable, Reference
 from dpmodels.contract.schema import CONSTRAINT
+from dpmodels.contract.text_forms.text_form import Text
 from dpmodels.frozen import Strict
 from dpmodels.limits import MOST_RULES
 
@@ -56,6 +57,7 @@ class Branch(Strict):
             description="Rules that every row keeps, such as date >= account.date, with columns of the tables above.",
         ),
     ] = ()
+    text: Text = None
     _public: dict[str, PublicTable] = PrivateAttr({})
 
     @field_validator("key", "parent_key", mode="before")

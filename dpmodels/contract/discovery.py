@@ -15,10 +15,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from dpmodels.contract.base import UndiscoveredContract
-from dpmodels.contract.columns import NEAREST, Identifier
+from dpmodels.contract.columns import NEAREST, Column, Identifier
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.implications import is_implication
 from dpmodels.contract.schema import Schema
+from dpmodels.contract.text_forms.plain_columns import plain_column
 from dpmodels.contract.tree import Tree
 from dpmodels.frozen import Frozen
 from dpmodels.limits import LONGEST_NAME
@@ -53,10 +54,6 @@ class MarkedKeys(Frozen):
         if "values" in self.keys:
             return "values"
         return {"datetime": "years"}.get(self.type, "cells") if {"min", "max"} & {*self.keys} else ""
-
-
-class PlainNumber(Identifier):
-    """A column of numbers as a discovery reads it: held to nothing, and of unknown decimals."""
 
 
 class JoinedTable(Frozen):
@@ -127,10 +124,13 @@ class Discovery(UndiscoveredContract):
         keys: Collection[str] = (),
     ) -> Schema:
         """Return a schema that keeps the marked columns, by what each is called here, and the keys."""
-        every: dict[str, Identifier] = {}
+        every: dict[str, Column] = {}
         for one in columns:
-            of_numbers = one in marked and self.wanted[marked[one]].counts == "cells" and marked[one] not in decimals
-            kind = PlainNumber if of_numbers else Identifier
+            kind = (
+                Identifier
+                if one not in marked
+                else plain_column(self.wanted[marked[one]].counts, marked[one] in decimals)
+            )
             every[one] = kind(type="identifier", keep="regenerate" if one in marked or one in keys else "drop")
         return Schema.model_construct(name=name, unit=unit, columns=every)
 

@@ -30,6 +30,7 @@ from dpmodels.contract.identifiers.identifier import too_few
 from dpmodels.contract.implications import Implication, is_implication
 from dpmodels.contract.partition import Partition, narrowed, partition_faults
 from dpmodels.contract.remarks import remarks_of
+from dpmodels.contract.text_forms.text_form import Text, as_written
 from dpmodels.contract.workload import Tables, workload_faults
 from dpmodels.errors import InvalidArgument, Unsuitable, near
 from dpmodels.frozen import Strict
@@ -108,6 +109,7 @@ class Schema(Strict):
     ] = ()
     sources: Sources = ()
     discovered: Discovered = ()
+    text: Text = None
 
     def __repr__(self) -> str:
         target = f", target {self.target}" if self.target else ""
@@ -118,7 +120,7 @@ class Schema(Strict):
 
     def to_yaml(self) -> str:
         """Write the schema as the YAML that reads back equal to it."""
-        content = self.model_dump(exclude_defaults=True)
+        content = self.model_dump(exclude_defaults=True) | as_written(self.text)
         return write_yaml(content, default_flow_style=None, width=120)
 
     @property
@@ -190,7 +192,7 @@ class Schema(Strict):
 
     def _part(self, names: list[str], unit: PrivacyUnit) -> "Schema":
         columns = {name: column for name, column in self.columns.items() if name in names}
-        return Schema(name=self.name, unit=unit, columns=columns)
+        return Schema(name=self.name, unit=unit, columns=columns, text=self.text)
 
     @cached_property
     def rules(self) -> tuple[Constraint, ...]:

@@ -34,6 +34,7 @@ from dpmodels.contract.identifiers.identifier import too_few
 from dpmodels.contract.numbers import Integer
 from dpmodels.contract.public import PublicTable, Reference, public_faults, reference_faults, size_faults
 from dpmodels.contract.schema import Schema
+from dpmodels.contract.text_forms.text_form import Text, TextForm, as_written
 from dpmodels.contract.tree_rules import NamedRule, named_rules, rule_faults
 from dpmodels.limits import LONGEST_NAME
 from dpmodels.plain_yaml import write_yaml
@@ -67,6 +68,7 @@ class Tree(CanonicalContract):
     ] = None
     sources: Sources = ()
     discovered: Discovered = ()
+    text: Text = None
     public: Annotated[
         dict[Annotated[str, Field(pattern=TABLE_NAME, max_length=LONGEST_NAME)], PublicTable],
         Field(
@@ -86,7 +88,9 @@ class Tree(CanonicalContract):
 
     def to_yaml(self) -> str:
         """Write the contract as the YAML that reads back equal to it."""
-        content = self.model_dump(exclude_defaults=True)
+        content = self.model_dump(exclude_defaults=True) | as_written(self.text)
+        for name, branch in self.tables.items():
+            content["tables"][name] |= as_written(branch.text)
         return write_yaml(content, default_flow_style=None, width=120)
 
     @cached_property
@@ -193,12 +197,17 @@ class Tree(CanonicalContract):
         """
         return self._schema(name, self.tables[name].columns)
 
+    def text_of(self, name: str) -> TextForm | None:
+        """Return how the text of a table is written: as it says itself, or else as the tree does."""
+        own = self.tables[name].text
+        return self.text if own is None else own
+
     def _schema(self, name: str, columns: dict[str, Column]) -> Schema:
         """Return the schema of some columns of a table, which were checked with it."""
         alone = tuple(rule.alone for rule in self.rules_of(name) if rule.alone is not None)
         short = f"{self.name}-{name}".replace("_", "-")[:LONGEST_NAME]
         build = Schema if any(isinstance(one, Modelled) for one in columns.values()) else Schema.model_construct
-        return build(name=short, columns=columns, constraints=alone)
+        return build(name=short, columns=columns, constraints=alone, text=self.text_of(name))
 
     def handed_over(self, name: str) -> Schema:
         """Return the schema of one table as it is handed over: the columns that name its parent are there too."""

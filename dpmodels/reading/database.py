@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from dpmodels.codec.convert import families
 from dpmodels.codec.text_values import cast_text
+from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.errors import DataError, InvalidArgument
 from dpmodels.reading.pictures import Batches
 from dpmodels.reading.statement import connection_of, statement_of
@@ -76,14 +77,20 @@ def settled_database(database: str) -> str:
 
 
 def read_query(
-    query: Query, kinds: Mapping[str, pa.DataType], check: Callable[[Sequence[str]], None], batch_rows: int
+    query: Query,
+    kinds: Mapping[str, pa.DataType],
+    check: Callable[[Sequence[str]], None],
+    batch_rows: int,
+    form: TextForm | None = None,
 ) -> Batches:
     """Send a query, check the names of its columns, and read those that have a kind as they are asked for.
+
+    ``form``: how text writes values of another kind.
 
     Raises:
         DataError: the database cannot be reached or refuses the query, or its columns do not pass the check.
     """
-    batches = _batches(query, kinds, check, batch_rows)
+    batches = _batches(query, kinds, check, batch_rows, form)
     next(batches)
     return batches
 
@@ -115,7 +122,11 @@ def tables_of(query: Query) -> tuple[list[str], list[Path]]:
 
 
 def _batches(
-    query: Query, kinds: Mapping[str, pa.DataType], check: Callable[[Sequence[str]], None], batch_rows: int
+    query: Query,
+    kinds: Mapping[str, pa.DataType],
+    check: Callable[[Sequence[str]], None],
+    batch_rows: int,
+    form: TextForm | None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield an empty batch when the names were checked, then the rows."""
     with _answer(query, batch_rows) as (names, chunks):
@@ -124,7 +135,7 @@ def _batches(
         met: dict[str, set[type]] = {}
         while rows := _next(chunks):
             columns = zip(names, zip(*rows, strict=True), strict=True)
-            arrays = {name: _column(name, values, kinds[name], met) for name, values in columns if name in kinds}
+            arrays = {name: _column(name, values, kinds[name], met, form) for name, values in columns if name in kinds}
             yield pa.RecordBatch.from_arrays(list(arrays.values()), list(arrays))
 
 
@@ -189,7 +200,9 @@ def _close(connection: "Connection", result: "CursorResult[Any] | None") -> None
         connection.engine.dispose()
 
 
-def _column(name: str, values: Sequence[Any], kind: pa.DataType, met: dict[str, set[type]]) -> pa.Array:
+def _column(
+    name: str, values: Sequence[Any], kind: pa.DataType, met: dict[str, set[type]], form: TextForm | None = None
+) -> pa.Array:
     """Lay the values of a column out as Arrow; text becomes what it is to be, as in a CSV file.
 
     Privacy: all that was met of a column is of one family, so neither one record nor where batches end decides how
@@ -207,7 +220,7 @@ def _column(name: str, values: Sequence[Any], kind: pa.DataType, met: dict[str, 
             name, "holds values of several types, or of one that is none of a table's; cast it in the query"
         )
     if pa.types.is_string(array.type):
-        return cast_text(array, kind, name)
+        return cast_text(array, kind, name, form)
     if kind == pa.bool_() and pa.types.is_integer(array.type):  # SQLite knows no booleans
         return array.cast(pa.bool_()) if pc.all(pc.is_in(array, pa.array([0, 1, None], array.type))).as_py() else array
     return array

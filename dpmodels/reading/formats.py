@@ -10,11 +10,14 @@ import pyarrow.parquet as pq
 
 from dpmodels.codec.convert import laid_out
 from dpmodels.codec.encode import Codec
+from dpmodels.codec.plain_text import with_plain_text
 from dpmodels.codec.text_values import cast_text, with_text_read, written_as_text
 from dpmodels.codec.thousands import checked, undeclared
 from dpmodels.contract.columns import Categorical, Identifier, computed
 from dpmodels.contract.formula import names_in
 from dpmodels.contract.identifiers.identifier import uniques_of
+from dpmodels.contract.schema import Schema
+from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.errors import DataError
 from dpmodels.limits import LONGEST_RECORD
 from dpmodels.reading.data_files import FAILURES, DataFile
@@ -37,6 +40,7 @@ class Part:
         texts: columns of a Parquet file that are read by their dictionaries.
         undeclared: columns of numbers that may have marks of thousands, as ``thousands.checked`` has them.
         types: those of the file's columns; none of text, which is turned into ``kinds``.
+        schema: of the table; it says how text is written, but not that of the cells of a sheet, which have types.
     """
 
     file: DataFile
@@ -47,6 +51,12 @@ class Part:
     groups: tuple[int, ...] = ()
     texts: tuple[str, ...] = field(default=())
     types: pa.Schema | None = None
+    schema: Schema | None = None
+
+    @property
+    def text(self) -> TextForm | None:
+        """How the values of text are written."""
+        return None if self.schema is None else self.schema.text
 
     @property
     def is_text(self) -> bool:
@@ -58,7 +68,9 @@ class Part:
         keys = {key: cast_text(pa.array([text], pa.string()), self.kinds[key], key) for key, text in self.file.keys}
         for batch in guarded(iter(READERS[self.file.format](self, batch_rows)), self.file):
             for start in range(0, batch.num_rows, batch_rows):
-                piece = with_text_read(laid_out(batch.slice(start, batch_rows)), self.kinds)
+                piece = with_text_read(laid_out(batch.slice(start, batch_rows)), self.kinds, self.text)
+                if self.schema is not None:
+                    piece = with_plain_text(piece, self.schema.columns, self.text)
                 arrays = [*piece.columns, *(pa.repeat(value[0], piece.num_rows) for value in keys.values())]
                 yield pa.RecordBatch.from_arrays(arrays, [*piece.schema.names, *keys])
 
@@ -105,7 +117,8 @@ def _parquet(file: DataFile, codec: Codec) -> list[Part]:
         groups.append(index)
         rows += metadata.row_group(index).num_rows
         if rows >= PART_ROWS or index + 1 == metadata.num_row_groups:
-            parts.append(Part(file, codec.csv_types, groups=tuple(groups), texts=texts, types=types))
+            held: Any = {"groups": tuple(groups), "texts": texts, "types": types, "schema": codec.schema}
+            parts.append(Part(file, codec.csv_types, **held))
             groups, rows = [], 0
     return parts
 
@@ -133,7 +146,7 @@ def _read_parquet(part: Part, batch_rows: int) -> Batches:
 def _arrow(file: DataFile, codec: Codec) -> list[Part]:
     with file.open() as source, pa.ipc.open_file(source) as opened:
         check_types(file, types := opened.schema, codec)
-    return [Part(file, codec.csv_types, types=types)]
+    return [Part(file, codec.csv_types, types=types, schema=codec.schema)]
 
 
 def _read_arrow(part: Part, _: int) -> Batches:
@@ -150,14 +163,15 @@ def _csv(file: DataFile, codec: Codec) -> list[Part]:
     form = csv_form(file, set(codec.schema.raw) - set(keys))
     codec.check_names([*form.names, *keys], is_text=True)
     codec.check_types(pa.schema(codec.csv_types.items()))
-    return [Part(file, codec.csv_types, form, undeclared(codec.schema.raw) if form.delimiter != "," else frozenset())]
+    open_columns = undeclared(codec.schema) if form.delimiter != "," else frozenset[str]()
+    return [Part(file, codec.csv_types, form, open_columns, schema=codec.schema)]
 
 
 def _read_csv(part: Part, _: int) -> Batches:
     """Read a file as text, and turn its columns into the types that the schema declares."""
     form = part.form or csv_form(part.file, part.kinds)
     texts = checked(read_csv(part.file, form, form.names, LONGEST_RECORD), part.undeclared)
-    yield from (parsed(batch, part.kinds, form.delimiter) for batch in texts)
+    yield from (parsed(batch, part.kinds, form.delimiter, part.text) for batch in texts)
 
 
 def _excel(file: DataFile, codec: Codec) -> list[Part]:
@@ -176,7 +190,7 @@ def _read_excel(part: Part, batch_rows: int) -> Batches:
 
 def _table(file: DataFile, codec: Codec) -> list[Part]:
     check_types(file, types := types_of(file), codec)
-    return [Part(file, codec.csv_types, types=types)]
+    return [Part(file, codec.csv_types, types=types, schema=codec.schema)]
 
 
 def _read_table(part: Part, batch_rows: int) -> Batches:
@@ -206,7 +220,7 @@ def _json(file: DataFile, codec: Codec, keys: Sequence[str] = ()) -> list[Part]:
     unread = [(name, _unread(row.get(name))) for name in {**dict.fromkeys(row), **kinds} if name not in text.names]
     types = {**dict(unread), **dict(parts), **dict(explicit)}
     check_types(file, pa.schema(types.items()), codec, text)
-    return [Part(file, kinds, explicit=text)]
+    return [Part(file, kinds, explicit=text, schema=codec.schema)]
 
 
 def _unread(value: Any) -> pa.DataType:
@@ -218,7 +232,7 @@ def _read_json(part: Part, _: int) -> Batches:
     explicit = pa.schema([]) if part.explicit is None else part.explicit
     unread = [name for name in part.kinds if name not in {*explicit.names, *dict(part.file.keys)}]
     for batch in read_json(part.file, explicit, LONGEST_RECORD):
-        columns = [*parsed(batch, part.kinds).columns, *(pa.nulls(len(batch)) for _ in unread)]
+        columns = [*parsed(batch, part.kinds, form=part.text).columns, *(pa.nulls(len(batch)) for _ in unread)]
         yield pa.RecordBatch.from_arrays(columns, [*batch.schema.names, *unread])
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from dpmodels.codec.encode import Codec
 from dpmodels.codec.records import Records
 from dpmodels.contract.schema import Schema
+from dpmodels.contract.text_forms.written import with_form
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate, Verdicts
 from dpmodels.privacy import Sensitive
@@ -85,7 +86,9 @@ def faults_in(
     aside = set[str]()
     while not schema.image:  # images are no column that others can be read without
         try:
-            gate = transform_check(load_parts(source, rest := schema.without(aside), batch_rows, keys), rest, map)
+            gate = transform_check(
+                load_parts(source, rest := with_form(schema.without(aside), schema.text), batch_rows, keys), rest, map
+            )
         except DataError as fault:
             if fault.column in aside:  # it is not there at all, or no user's id
                 return

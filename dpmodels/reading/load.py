@@ -10,6 +10,7 @@ import pyarrow as pa
 from dpmodels.codec.derive import with_computed
 from dpmodels.codec.encode import Codec
 from dpmodels.codec.partition_rows import within
+from dpmodels.codec.plain_text import with_plain_text
 from dpmodels.contract.base import is_text
 from dpmodels.contract.identifiers.identifier import uniques_of
 from dpmodels.contract.schema import Schema
@@ -70,7 +71,9 @@ def load_parts(
     """
     codec = Codec(schema)
     if isinstance(source, Query):
-        return [Sensitive(_kept(read_query(source, codec.csv_types, codec.check_names, batch_rows), schema))]
+        answer = read_query(source, codec.csv_types, codec.check_names, batch_rows, schema.text)
+        plain = (with_plain_text(batch, schema.columns, schema.text) for batch in answer)
+        return [Sensitive(_kept(plain, schema))]
     if not is_uri(str(source)) and is_pictures(Path(source)):
         types, pictures = read_pictures(Path(source), schema, batch_rows)
         codec.check_types(types)

@@ -17,6 +17,7 @@ from dpmodels.codec.encode import Codec
 from dpmodels.codec.public import PublicCodec, public_table, public_types, schema_of
 from dpmodels.contract.columns import Identifier
 from dpmodels.contract.public import PublicTable, Value
+from dpmodels.contract.text_forms.written import forms_of, with_form, with_forms
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
 from dpmodels.plain_yaml import LONGEST
@@ -51,7 +52,7 @@ def load_public_files(tree: Tree, data: str) -> Tree:
 
     def read(name: str) -> Batches:
         table = tree.public[name]
-        codec, files = PublicCodec(schema_of(name, table)), files_apart(tree, data, name)
+        codec, files = PublicCodec(with_form(schema_of(name, table), tree.text)), files_apart(tree, data, name)
         parts = [part for file in files for part in parts_of(file, codec, list(table.columns))]
         return chain.from_iterable(part.read(BATCH_ROWS) for part in parts)
 
@@ -115,7 +116,7 @@ def _with_rows(tree: Tree, read: Callable[[str], Batches]) -> Tree:
         with naming(name):
             content["public"][name]["rows"] = _rows(name, tree.public[name], read(name))
     try:
-        return Tree.model_validate(content)
+        return with_forms(Tree.model_validate(content), forms_of(tree))
     except ValidationError as fault:
         raise DataError("", str(fault.errors()[0]["msg"]).removeprefix("Value error, ")) from None
 

@@ -19,6 +19,7 @@ import pyarrow.csv as pacsv
 import pyarrow.json as pajson
 
 from dpmodels.codec.text_values import cast_columns, which_lines
+from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.errors import DataError
 from dpmodels.limits import LONGEST_DOCUMENT, LONGEST_LINE
 from dpmodels.reading.data_files import FAILURES, PACKED, DataFile, is_uri
@@ -232,7 +233,9 @@ def _is_utf8(file: DataFile) -> bool:
     return True
 
 
-def parsed(batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType], delimiter: str = "") -> pa.RecordBatch:
-    """Turn the columns of text of a batch into the types that the schema declares."""
+def parsed(
+    batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType], delimiter: str = "", form: TextForm | None = None
+) -> pa.RecordBatch:
+    """Turn the columns of text of a batch into the types that the schema declares, of values written in a form."""
     texts = (field.name for field in batch.schema if pa.types.is_string(field.type) and field.name in kinds)
-    return cast_columns(batch, {name: kinds[name] for name in texts}, delimiter)
+    return cast_columns(batch, {name: kinds[name] for name in texts}, delimiter, form)

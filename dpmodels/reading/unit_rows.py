@@ -7,6 +7,7 @@ whole numbers of all widths are joined as one exact type, as they are where a tr
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from dpmodels.codec.convert import plain
 from dpmodels.codec.ids import key_values
 from dpmodels.codec.stacked import has_repeated, joined, numbered, parents_named
 from dpmodels.contract.discovery import Discovery, JoinedTable
+from dpmodels.contract.text_forms.written import Forms, with_form
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.load import RawRows
@@ -63,11 +65,12 @@ class DrawnRows:
 
 
 def load_unit_rows(
-    contract: Discovery, data: str, batch_rows: int, decimals: Collection[str] = ()
+    contract: Discovery, data: str, batch_rows: int, decimals: Collection[str] = (), forms: Forms = MappingProxyType({})
 ) -> Sensitive[list[pa.RecordBatch]]:
     """Read all tables, join them by their keys, and draw a row of each unit from every table; null where it has none.
 
-    ``decimals`` are columns of numbers with three decimals or more, as ``Discovery.reading`` has them.
+    ``decimals`` are columns of numbers with three decimals or more, as ``Discovery.reading`` has them; ``forms`` say by
+    table how text is written.
 
     Memory: the keys of all tables, and the columns of which something is to be discovered.
 
@@ -83,7 +86,8 @@ def load_unit_rows(
         above = tables.get(str(branch.parent))
         with naming(name):
             kinds = _kinds(contract, branch, above)
-            source = RawRows(place_of(data, name), contract.reading_of(name, decimals), batch_rows, _joins(branch))
+            reading = with_form(contract.reading_of(name, decimals), forms.get(name))
+            source = RawRows(place_of(data, name), reading, batch_rows, _joins(branch))
             parts = _read(contract, source, name, kinds)
             units = np.arange(sum(map(len, parts))) if above is None else _units(branch, parts, above, contract)
             tables[name] = KeyedRows(units[units != NOBODY], _keys(branch, parts, units != NOBODY), kinds)

@@ -38,6 +38,7 @@ TARGET = "The column that rows should teach to predict; of several tables TABLE.
 UNIT = "The column that tells persons apart who may have several rows: all rows of one are hidden then."
 MAX_ROWS = "Rows of one person that are used, with --unit. (default: 1)"
 TABLES = "Each file of the folder is a table of its own, called as the file is. (default: if their columns differ)"
+TEXT = 'How numbers and dates of text are written: \'{decimal: ",", thousands: ".", date_format: "%d.%m.%Y"}\'.'
 EDITOR = "Begin with a line that tells editors where the output of `nacre schema json-schema` is."
 DISCOVERY = ("0.1", "1e-6")
 """Epsilon and delta of the discovery that a draft proposes."""
@@ -62,6 +63,7 @@ def schema_init(
     out: Annotated[Path | None, typer.Option(help="File to write the draft to. (default: print it)")] = None,
     editor: Annotated[str, typer.Option(metavar="PATH", help=EDITOR)] = "",
     tables: Annotated[bool, typer.Option("--tables", help=TABLES)] = False,
+    written: Annotated[str, typer.Option("--text", help=TEXT)] = "",
 ) -> None:
     """Draft a schema from column names and types, and from public documentation; the rest is left for you to fill in.
 
@@ -75,7 +77,7 @@ def schema_init(
     from tasks.run.source import Source
 
     source = Source(data, query).rows
-    sources = PublicFacts(document, sample, table, accept, types, discover_all, name, target, unit, max_rows)
+    sources = PublicFacts(document, sample, table, accept, types, discover_all, name, target, unit, max_rows, written)
     if out is not None:
         check_new(out, "")
     try:
@@ -84,12 +86,17 @@ def schema_init(
         if not sys.stdin.isatty() or not typer.confirm(escaped(f"{doubt}. Print them as names?"), err=True):
             raise
         text = draft_all(source, True, sources, editor, tables)
-    if not header:
-        echo(f"{_names_from(data, query)}: check them", err=True)
+    _tell_names(header, data, query)
     _tell_tables(len(places_in(source, tables)), tables)
     _show_draft(text, data, query, out)
     if discover_all and (untyped := _untyped(text)):
         echo(f"no type is known of {', '.join(untyped)}: --types '{untyped[0]}=categorical' gives one", err=True)
+
+
+def _tell_names(affirmed: bool, data: str, query: str) -> None:
+    """Say where the names of a draft are from, unless a person has said that they are names."""
+    if not affirmed:
+        echo(f"{_names_from(data, query)}: check them", err=True)
 
 
 def _tell_tables(several: int, asked: bool) -> None:

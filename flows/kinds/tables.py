@@ -7,6 +7,7 @@ from dpmodels.authoring.lint import load_for_run
 from dpmodels.authoring.written import check_written
 from dpmodels.codec.encode import Codec
 from dpmodels.codec.flat import tables_of
+from dpmodels.contract.text_forms.written import forms_of, with_forms
 from dpmodels.errors import DataError, InvalidArgument
 from dpmodels.methods.registry import method_for, synthesized, system_of
 from dpmodels.reading.data_files import find_files, is_uri
@@ -46,10 +47,11 @@ def check_paths(config: SynthesizeConfig, has_data: bool) -> None:
 def prepare(config: SynthesizeConfig, partition: str = "") -> Prepared:
     """Plan the release, and the report's charged scores if they were asked for."""
     contract = load_for_run(config.table_schema)
-    unlisted = dict[str, int]()
+    unlisted, forms = dict[str, int](), forms_of(contract)
     if contract.kind == "tree" and contract.public:
         check_public(filled := load_public_files(contract, config.data))
         contract, unlisted = filled, count_unlisted(contract, config.data)
+    contract = with_forms(contract, {})  # what is planned, paid for and handed over is the same in any form
     check_written(contract)
     if contract.is_table and partition:
         contract = contract.of_partition(partition)
@@ -80,7 +82,8 @@ def prepare(config: SynthesizeConfig, partition: str = "") -> Prepared:
     of_users = contract.users if contract.is_table else None
     is_flat = of_users is not None and bool(of_users.columns) and not config.parents  # each user has a row then
     training = {"training": {"each_has_rows": True} | config.model.training} if is_flat else {}
-    return Prepared(contract, lines, settings={**places_of(config), "unlisted": unlisted, **training})
+    settings = {**places_of(config), "text": forms, "unlisted": unlisted, **training}
+    return Prepared(contract, lines, settings=settings)
 
 
 def places_of(config: SynthesizeConfig) -> dict[str, str]:
@@ -93,7 +96,7 @@ def places_of(config: SynthesizeConfig) -> dict[str, str]:
 
 def check_data(config: SynthesizeConfig, prepared: Prepared) -> None:
     """Hold the columns of files to the schema; of a query their names, where no row is read for them."""
-    contract = prepared.contract
+    contract = with_forms(prepared.contract, prepared.settings.get("text", {}))
     if not config.query:
         try:
             kind_of_line(prepared.lines[0]).check_columns(contract, config.data, config.parents)

@@ -7,6 +7,7 @@ from typing import Any
 
 from dpmodels.codec.encode import Codec
 from dpmodels.contract.schema import Schema
+from dpmodels.contract.text_forms.written import with_forms
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate
 from dpmodels.reading.ingest import faults_in, transform_check, transform_encode, with_others
@@ -32,7 +33,8 @@ def check_columns(contract: Schema, data: str, parents: str) -> None:
 
 def encode(run: Run, folder: Path) -> None:
     """Encode the rows, and leave the gate's results in the sensitive zone."""
-    schema, settings = run.plan.release.table, run.settings
+    settings = run.settings
+    schema = with_forms(run.plan.release.table, settings.text)
     source, gate = settings.source.rows, Gate(schema, raw=True)
     dask = run.dask if are_apart(source, schema) else None
     if dask != run.dask:

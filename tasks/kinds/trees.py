@@ -17,6 +17,7 @@ from dpmodels.codec.public import schema_of
 from dpmodels.codec.stacked import matched
 from dpmodels.codec.tree import TreeCodec
 from dpmodels.contract.schema import Schema
+from dpmodels.contract.text_forms.written import with_forms
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate, Verdicts
@@ -70,7 +71,8 @@ def transform_tables(tree: Tree, data: str, folder: Path) -> Sensitive[EncodedTa
 
 def encode(run: Run, folder: Path) -> None:
     """Read all tables, join and encode them, and leave the gates' results in the sensitive zone."""
-    tree, settings = tree_of(run.plan.release.contract), run.settings
+    settings = run.settings
+    tree = with_forms(tree_of(run.plan.release.contract), settings.text)
     gates, rules = {name: Gate(tree.schema_of(name), raw=True) for name in tree.tables}, TreeRules(tree, raw=True)
     try:
         tables = _opened(tree, settings.data, settings.batch_rows)

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from dpmodels.codec.encode import Codec
 from dpmodels.codec.flat import join, split, tables_of, units_in, weights_of
 from dpmodels.contract.schema import Schema
+from dpmodels.contract.text_forms.written import with_forms
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate, Verdicts
 from dpmodels.gate.family_gate import FamilyGate
@@ -44,7 +45,8 @@ def check_columns(contract: Schema, data: str, parents: str) -> None:
 
 def encode(run: Run, folder: Path) -> None:
     """Read both tables, join and encode them, and leave the gates' results in the sensitive zone."""
-    schema, settings = table_of(run.plan.release.contract), run.settings
+    settings = run.settings
+    schema = with_forms(table_of(run.plan.release.contract), settings.text)
     parts = [(schema.children if settings.parents else schema.joined, settings.source.rows)]
     if settings.parents:
         parts.append((schema.parents, settings.parents))

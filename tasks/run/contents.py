@@ -35,6 +35,7 @@ from dpmodels.codec.fingerprint import Fingerprint, digest_of_documents
 from dpmodels.codec.tree_fingerprint import TreeFingerprint
 from dpmodels.contract.discovery import Discovery
 from dpmodels.contract.schema import Schema
+from dpmodels.contract.text_forms.written import with_form
 from dpmodels.errors import ContentCharged, DataError, LedgerError
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.methods.kinds import TABLES
@@ -240,11 +241,16 @@ def _raw_rows(settings: Settings, contract: Discovery, secret: bytes) -> Iterato
     """Hash all values of the columns that a discovery reads, table by table, whatever order rows are in; all rows."""
     every_row = contract.reading(settings.decimals).model_copy(update={"unit": PrivacyUnit()})
     parts: list[tuple[str | Query, Schema, Iterable[str]]] = [
-        (place_of(settings.data, name), contract.reading_of(name, settings.decimals), contract.wanted_of(name))
+        (
+            place_of(settings.data, name),
+            with_form(contract.reading_of(name, settings.decimals), settings.text.get(name)),
+            contract.wanted_of(name),
+        )
         for name in contract.tables
         if contract.wanted_of(name)
     ]
-    for rows, reading, wanted in parts or [(settings.source.rows, every_row, contract.wanted)]:
+    whole = (settings.source.rows, with_form(every_row, settings.text.get("")), contract.wanted)
+    for rows, reading, wanted in parts or [whole]:
         fingerprint = Fingerprint(None, secret)
         for batch in RawRows(rows, reading, settings.batch_rows):
             fingerprint.add_raw(batch, wanted)

@@ -13,6 +13,7 @@ from dpmodels.codec.encode import Codec
 from dpmodels.codec.text_values import written_as_text
 from dpmodels.contract.columns import computed
 from dpmodels.contract.schema import Schema
+from dpmodels.contract.text_forms.written import with_form
 from dpmodels.errors import DataError
 from dpmodels.gate.suite import columns_of_table, dropped_from
 from dpmodels.privacy import PrivacyUnit
@@ -20,10 +21,8 @@ from dpmodels.reading.addresses import LOG, address_of
 from dpmodels.reading.data_files import FAILURES, DataFile, find_files, is_uri
 from dpmodels.reading.ingest import faults_in
 from dpmodels.reading.load import RawRows
-from dpmodels.reading.open_tables import types_of
+from dpmodels.reading.named_columns import names_of
 from dpmodels.reading.pictures import is_pictures
-from dpmodels.reading.text_files import csv_names, first_object
-from dpmodels.reading.workbook import sheet_names
 
 BATCH_ROWS = 65_536
 
@@ -72,17 +71,7 @@ def is_raw(data: str, schema: Schema) -> bool:
 
 def _names_in(file: DataFile, schema: Schema) -> Collection[str]:
     """Read the names of a file's columns, and no row."""
-    if file.format == "csv":
-        return csv_names(file, schema.columns)
-    if file.format == "excel":
-        return sheet_names(file)
-    if file.format == "json":
-        return first_object(file)
-    if file.format not in ("parquet", "arrow"):
-        return list(types_of(file).names)
-    with file.open() as source:
-        types = pq.read_schema(source) if file.format == "parquet" else pa.ipc.open_file(source).schema
-    return [*types.names, *file.columns]
+    return [*names_of(file, schema.columns), *file.columns]
 
 
 def _reading(data: str, schema: Schema) -> Schema:
@@ -92,14 +81,14 @@ def _reading(data: str, schema: Schema) -> Schema:
         if file.format in ("csv", "excel", "parquet"):
             there = {*_names_in(file, schema), *dict(file.keys)}
     columns = columns_of_table(schema.columns, there)
-    named: dict[str, Any] = {"name": schema.name, "target": schema.target, "constraints": schema.constraints}
+    named: dict[str, Any] = {key: getattr(schema, key) for key in ("name", "target", "constraints", "text")}
     return schema.model_construct(unit=PrivacyUnit(), columns=columns, **named)
 
 
 def faults_of(data: str, contract: Any) -> Iterator[str]:
     """Yield all that is wrong with a table, each of whose values must lie within its schema."""
     if contract.kind == "table":
-        yield from faults_in(data, _reading(data, contract).refusing(), BATCH_ROWS)
+        yield from faults_in(data, with_form(_reading(data, contract).refusing(), contract.text), BATCH_ROWS)
 
 
 def typed_rows(data: str, schema: Schema, types: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -13,6 +13,7 @@ from dpmodels.comparison.frame import ParquetBatches, of_table
 from dpmodels.comparison.report import QUICK, Options, evaluate_run, write_report
 from dpmodels.comparison.trees import compare_trees, evaluate_tree
 from dpmodels.contract.schema import Schema
+from dpmodels.contract.text_forms.written import forms_of, with_forms
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.hand_off.manifest import MANIFEST
@@ -57,7 +58,7 @@ def evaluate(
     with (
         progress_bar("evaluate"),
         receive(run).here() as folder,
-        as_parquet(test or folder, schema, run.sensitive) as rows,
+        as_parquet(test or folder, with_forms(schema, settings.text) if test else schema, run.sensitive) as rows,
     ):
         test_rows = None if test is None else Sensitive(ParquetBatches(rows, schema, settings.batch_rows))
         synthetic_rows = ParquetBatches(folder, schema, settings.batch_rows)
@@ -76,7 +77,7 @@ def _evaluate_tree(run: Run, ingested: Handle, test: str | None, options: Option
         TemporaryDirectory(dir=run.sensitive) as scratch,
     ):
         synthetic = SyntheticRows(folder, tree, settings.batch_rows)
-        fresh = test and transform_tables(tree, test, Path(scratch) / "held-out")
+        fresh = test and transform_tables(with_forms(tree, settings.text), test, Path(scratch) / "held-out")
         report = evaluate_tree(tree, real, synthetic, options, Threads(settings.threads or cores()).map, fresh or None)
         return write_report(report, run.sensitive)
 
@@ -114,9 +115,10 @@ def compare(
         tick = lend(progress_bar("compare"))
         all_names = _all_called(place, given, real, test)
         paths = []
-        for data, name in zip((*tables, real, *filter(None, [test])), all_names, strict=True):
+        for at, (data, name) in enumerate(zip((*tables, real, *filter(None, [test])), all_names, strict=True)):
             with of_table(name):
-                paths.append(lend(as_parquet(data, schema, place.sensitive)))
+                forms = {} if at < len(tables) else forms_of(schema)  # what is synthetic is written in the usual form
+                paths.append(lend(as_parquet(data, with_forms(schema, forms), place.sensitive)))
         parts, (real_rows, *rest) = paths[: len(tables)], paths[len(tables) :]
         by_name, map_ = dict(zip(names, parts, strict=True)), Threads(options.workers).map
         called, test_rows = dict(zip(paths, all_names, strict=True)), rest[0] if rest else None
@@ -151,7 +153,8 @@ def _compare_trees(
         all_units: list[Any] = []
         for each, name in zip((*data, real, *filter(None, [test])), _all_called(place, data, real, test), strict=True):
             with of_table(name):
-                all_units.append(transform_tables(tree, _rows_in(each), Path(folder) / str(len(all_units))))
+                written = with_forms(tree, {} if len(all_units) < len(data) else forms_of(tree))
+                all_units.append(transform_tables(written, _rows_in(each), Path(folder) / str(len(all_units))))
         encoded, (real_units, *fresh) = all_units[: len(data)], all_units[len(data) :]
         units, map_ = dict(zip(names, encoded, strict=True)), Threads(options.workers).map
         held_out = fresh[0] if fresh else None

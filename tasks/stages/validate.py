@@ -9,6 +9,7 @@ from typing import Any
 
 from dpmodels.authoring.lint import load_contract, load_to_check
 from dpmodels.codec.embedded import codec_of
+from dpmodels.contract.text_forms.written import with_forms
 from dpmodels.errors import ArtifactError, DataError, FileMissing, Unsuitable
 from dpmodels.gate.expectations import Verdicts
 from dpmodels.gate.suite import names_tell
@@ -169,6 +170,7 @@ def check_hand_off(data: str | Path, schema_file: Path | None, raw: bool | None 
         if contract.is_table and not contract.users and raw:
             return check_raw(str(data), contract, BATCH_ROWS)
         try:
+            contract = with_forms(contract, {}) if contract.is_table and not (raw or contract.users) else contract
             with as_parquet(data, contract) as table:
                 return _checked(table, contract, None)
         except DataError as fault:

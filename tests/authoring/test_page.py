@@ -13,6 +13,7 @@ from dpmodels.authoring.lint import KINDS, lint, parse
 from dpmodels.contract.family import Users
 from dpmodels.contract.partition import Partition
 from dpmodels.contract.schema import RowCount, Schema
+from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.contract.workload import Tables
 from dpmodels.privacy import PrivacyUnit
 from tests.kit.every_kind import EVERY_KIND, make
@@ -49,6 +50,7 @@ PARTS: dict[str, type[BaseModel]] = {
     "rows": RowCount,
     "workload": Tables,
     "partition": Partition,
+    "text": TextForm,
 }
 
 

@@ -1,0 +1,1 @@
+"""How numbers and dates are written where raw data are text."""
