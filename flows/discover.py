@@ -171,7 +171,7 @@ def _prepared(run: Run, config: SynthesizeConfig, given: Sensitive[Any] | None) 
         transform_write_tables(tables, place) if names else transform_write(tables[""], place)
         source = {"data": str(place), "query": ""}
     draft = read_yaml(load_draft(config.table_schema)[0])
-    written = {"decimals": with_decimals(draft), "text": forms_in(draft)}
+    written = {"decimals": with_decimals(draft), "text_forms": forms_in(draft)}
     run.settle(run.settings.model_copy(update={**source, **written}))
     return run
 

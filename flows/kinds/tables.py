@@ -82,7 +82,7 @@ def prepare(config: SynthesizeConfig, partition: str = "") -> Prepared:
     of_users = contract.users if contract.is_table else None
     is_flat = of_users is not None and bool(of_users.columns) and not config.parents  # each user has a row then
     training = {"training": {"each_has_rows": True} | config.model.training} if is_flat else {}
-    settings = {**places_of(config), "text": forms, "unlisted": unlisted, **training}
+    settings = {**places_of(config), "text_forms": forms, "unlisted": unlisted, **training}
     return Prepared(contract, lines, settings=settings)
 
 
@@ -96,7 +96,7 @@ def places_of(config: SynthesizeConfig) -> dict[str, str]:
 
 def check_data(config: SynthesizeConfig, prepared: Prepared) -> None:
     """Hold the columns of files to the schema; of a query their names, where no row is read for them."""
-    contract = with_forms(prepared.contract, prepared.settings.get("text", {}))
+    contract = with_forms(prepared.contract, prepared.settings.get("text_forms", {}))
     if not config.query:
         try:
             kind_of_line(prepared.lines[0]).check_columns(contract, config.data, config.parents)

@@ -25,8 +25,8 @@ def records(run: Run, encoded: Path | None, engine: Engine) -> Sensitive[Any]:
     """Return the rows of a table whose columns have the names that the draft says; of a tree one of each unit."""
     line, settings = run.plan.release, run.settings
     if line.contract.kind == "discovery" and line.contract.tables:
-        return load_unit_rows(line.contract, settings.data, settings.batch_rows, settings.decimals, settings.text)
+        return load_unit_rows(line.contract, settings.data, settings.batch_rows, settings.decimals, settings.text_forms)
     reading = line.contract.reading(settings.decimals) if line.contract.kind == "discovery" else line.table
-    rows = RawRows(settings.source.rows, with_forms(reading, settings.text), settings.batch_rows)
+    rows = RawRows(settings.source.rows, with_forms(reading, settings.text_forms), settings.batch_rows)
     rows.check()
     return Sensitive(rows)

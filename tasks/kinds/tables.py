@@ -34,7 +34,7 @@ def check_columns(contract: Schema, data: str, parents: str) -> None:
 def encode(run: Run, folder: Path) -> None:
     """Encode the rows, and leave the gate's results in the sensitive zone."""
     settings = run.settings
-    schema = with_forms(run.plan.release.table, settings.text)
+    schema = with_forms(run.plan.release.table, settings.text_forms)
     source, gate = settings.source.rows, Gate(schema, raw=True)
     dask = run.dask if are_apart(source, schema) else None
     if dask != run.dask:

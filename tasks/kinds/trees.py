@@ -72,7 +72,7 @@ def transform_tables(tree: Tree, data: str, folder: Path) -> Sensitive[EncodedTa
 def encode(run: Run, folder: Path) -> None:
     """Read all tables, join and encode them, and leave the gates' results in the sensitive zone."""
     settings = run.settings
-    tree = with_forms(tree_of(run.plan.release.contract), settings.text)
+    tree = with_forms(tree_of(run.plan.release.contract), settings.text_forms)
     gates, rules = {name: Gate(tree.schema_of(name), raw=True) for name in tree.tables}, TreeRules(tree, raw=True)
     try:
         tables = _opened(tree, settings.data, settings.batch_rows)

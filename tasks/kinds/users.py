@@ -46,7 +46,7 @@ def check_columns(contract: Schema, data: str, parents: str) -> None:
 def encode(run: Run, folder: Path) -> None:
     """Read both tables, join and encode them, and leave the gates' results in the sensitive zone."""
     settings = run.settings
-    schema = with_forms(table_of(run.plan.release.contract), settings.text)
+    schema = with_forms(table_of(run.plan.release.contract), settings.text_forms)
     parts = [(schema.children if settings.parents else schema.joined, settings.source.rows)]
     if settings.parents:
         parts.append((schema.parents, settings.parents))

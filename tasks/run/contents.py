@@ -243,13 +243,13 @@ def _raw_rows(settings: Settings, contract: Discovery, secret: bytes) -> Iterato
     parts: list[tuple[str | Query, Schema, Iterable[str]]] = [
         (
             place_of(settings.data, name),
-            with_form(contract.reading_of(name, settings.decimals), settings.text.get(name)),
+            with_form(contract.reading_of(name, settings.decimals), settings.text_forms.get(name)),
             contract.wanted_of(name),
         )
         for name in contract.tables
         if contract.wanted_of(name)
     ]
-    whole = (settings.source.rows, with_form(every_row, settings.text.get("")), contract.wanted)
+    whole = (settings.source.rows, with_form(every_row, settings.text_forms.get("")), contract.wanted)
     for rows, reading, wanted in parts or [whole]:
         fingerprint = Fingerprint(None, secret)
         for batch in RawRows(rows, reading, settings.batch_rows):

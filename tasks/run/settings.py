@@ -44,7 +44,7 @@ class Settings(Declaration):
         fits: the charge in the footer of the release that this run fits again, or that it samples from such a fit of.
         public_sha256: of the files of public documents; none of them may be a file of the data.
         decimals: columns of a discovery whose draft says that three decimals or more stand behind a point.
-        text: by table of a tree, or by the empty name, how the raw text is written, as the schema's file says it.
+        text_forms: by table of a tree, or by the empty name, how the raw text is written, as the schema's file says it.
         unlisted: by public table of a tree, how many columns of its file the schema does not list, and are left out.
         format: in which the hand-off has its table in one file too, beside the Parquet; empty for none.
         clients: of a federation, in the order of the plan's lines; each has a run of its own, with its own data.
@@ -75,7 +75,7 @@ class Settings(Declaration):
     fits: str = ""
     public_sha256: tuple[str, ...] = ()
     decimals: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
-    text: dict[str, TextForm] = Field(default={}, exclude_if=lambda forms: not forms)
+    text_forms: dict[str, TextForm] = Field(default={}, exclude_if=lambda forms: not forms)
     unlisted: dict[str, int] = Field(default={}, exclude_if=lambda counts: not counts)
     clients: tuple[str, ...] = ()
     federation: str = ""

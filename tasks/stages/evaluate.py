@@ -58,7 +58,7 @@ def evaluate(
     with (
         progress_bar("evaluate"),
         receive(run).here() as folder,
-        as_parquet(test or folder, with_forms(schema, settings.text) if test else schema, run.sensitive) as rows,
+        as_parquet(test or folder, with_forms(schema, settings.text_forms) if test else schema, run.sensitive) as rows,
     ):
         test_rows = None if test is None else Sensitive(ParquetBatches(rows, schema, settings.batch_rows))
         synthetic_rows = ParquetBatches(folder, schema, settings.batch_rows)
@@ -77,7 +77,7 @@ def _evaluate_tree(run: Run, ingested: Handle, test: str | None, options: Option
         TemporaryDirectory(dir=run.sensitive) as scratch,
     ):
         synthetic = SyntheticRows(folder, tree, settings.batch_rows)
-        fresh = test and transform_tables(with_forms(tree, settings.text), test, Path(scratch) / "held-out")
+        fresh = test and transform_tables(with_forms(tree, settings.text_forms), test, Path(scratch) / "held-out")
         report = evaluate_tree(tree, real, synthetic, options, Threads(settings.threads or cores()).map, fresh or None)
         return write_report(report, run.sensitive)
 
