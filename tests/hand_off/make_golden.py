@@ -80,6 +80,8 @@ def declared(folder: Path) -> Path:
     said["recipient_retention"] = "A year."
     said["special_categories"], said["release_retention"] = "sick, dose: health", "As long as the study."
     said["signer"] = "A. Peeters, data steward"
+    said["compatibility"], said["minors"] = "Research, Art. 89(1)", "None: patients are adults"
+    said["information"], said["processor"] = "A leaflet at admission", "None: the clinic runs it itself"
     return approved(folder, said)
 
 
@@ -235,6 +237,7 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
     "FORMAT-8": {"discovered": discovered},
     "FORMAT-10": {"approved-clients": approved_clients},
     "FORMAT-11": {"contract": declared, "contract-users": of_users},
+    "FORMAT-16": {"declared": declared},
     "FORMAT-15": {"declared": declared},
     "FORMAT-14": {"declared": declared},
     "FORMAT-13": {"declared": declared},
@@ -310,6 +313,15 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
         "derived": derived,
     },
     "LAYOUT-18": {
+        "laid-out": declared,
+        "users": of_users,
+        "embedded": embedded,
+        "federation": federation,
+        "discovered": discovered,
+        "targeted": targeted,
+        "derived": derived,
+    },
+    "LAYOUT-19": {
         "laid-out": declared,
         "users": of_users,
         "embedded": embedded,
