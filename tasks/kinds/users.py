@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
@@ -65,6 +66,26 @@ def _of_both(schema: Schema, gates: Sequence[Gate]) -> Verdicts:
     both = Verdicts(schema, [], raw=True)
     both.outcomes = tuple(outcome for gate in gates for outcome in gate.outcomes)
     return both
+
+
+def check_raw_rows(data: str, schema: Schema, batch_rows: int) -> Gate:
+    """Check raw rows of users, which hold the columns of their user as well, as a run does that is given them.
+
+    Privacy: exact counts of the rows, for whoever has them at hand; the joined table lasts as long as the check does.
+
+    Raises:
+        DataError: the table has other columns, cannot be read, breaks a rule, or what is a user's own differs among
+            the user's rows.
+    """
+    rows, key = schema.joined, str(schema.unit.user)
+    gate = Gate(rows, raw=True)
+    try:
+        with TemporaryDirectory() as folder:
+            parts = load_parts(data, rows, batch_rows, [key])
+            transform_join(schema, parts, None, [gate], Path(folder), batch_rows)
+    except DataError as fault:
+        raise with_others(fault, faults_in(data, rows, batch_rows, [key], of_users=True)) from None
+    return gate
 
 
 @dataclass(frozen=True)

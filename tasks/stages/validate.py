@@ -19,7 +19,7 @@ from dpmodels.methods.registry import METHODS
 from dpmodels.pages.checks import render_checks
 from dpmodels.pages.report import render
 from dpmodels.reading.ingest import with_others
-from dpmodels.releases.contract import Contract
+from dpmodels.releases.contract import Contract, table_of
 from dpmodels.releases.plan import REPORT
 from dpmodels.releases.release import read_release
 from dpmodels.report.bins import CellTally
@@ -32,7 +32,7 @@ from tasks.engine.progress import progress_bar
 from tasks.kinds.protocol import FileCheck, direct_kind_of, kind_of
 from tasks.kinds.tables import check_raw
 from tasks.kinds.trees import check_tree
-from tasks.kinds.users import check_tables
+from tasks.kinds.users import check_raw_rows, check_tables
 from tasks.run.accounts import desk_of
 from tasks.run.bucket import Bucket, Fetched
 from tasks.run.parquet import parquet_files, read_batches
@@ -167,6 +167,8 @@ def check_hand_off(data: str | Path, schema_file: Path | None, raw: bool | None 
         if contract is None:
             raise Unsuitable(f"{data} is no hand-off with a schema of its own; name a schema with --schema")
         raw = _seems_raw(str(data), contract) if raw is None else raw
+        if contract.is_table and contract.users and not (folder / "children").is_dir():
+            return check_raw_rows(str(data), table_of(contract), BATCH_ROWS)
         if contract.is_table and not contract.users and raw:
             return check_raw(str(data), contract, BATCH_ROWS)
         try:
