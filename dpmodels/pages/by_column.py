@@ -34,8 +34,8 @@ UNKNOWN = "not known"
 UNSTATED = PartOff(math.inf, math.inf)
 ALONE = ("by itself", "of all rows")
 OF_ITSELF = "of itself, or of its spread"
-HIDDEN = " *"
-"""What is written behind rates by a column on which noise hides that the target depends."""
+PALE, HIDDEN = " \N{DAGGER}", " *"
+"""What stands behind rates of which those of some groups are left out, and of which noise hides that they differ."""
 AT_ONCE, FEW = 16, 4
 """Columns that are seen at once; and so few more, that they are too."""
 MOST = 1000
@@ -63,9 +63,10 @@ class ByColumn:
     at_once: int
 
     @property
-    def has_hidden(self) -> bool:
-        """Tell whether noise hides of a column that rates differ by it."""
-        return any(one.words.endswith(HIDDEN) for _, cells in self.lines for cell in cells for one in cell)
+    def marks(self) -> str:
+        """The marks that stand behind judgements."""
+        said = {mark for _, cells in self.lines for cell in cells for one in cell for mark in one.words}
+        return "".join(mark.strip() for mark in (PALE, HIDDEN) if mark.strip() in said)
 
 
 def by_column(report: Facts) -> ByColumn | None:
@@ -76,8 +77,7 @@ def by_column(report: Facts) -> ByColumn | None:
     known = known_of(report)
     if known is None:
         return None
-    unit = "in points, pale groups left out" if with_few(report) else "in points"
-    kinds = {ALONE: _alone(known), **_figures(known), (f"rate of {_of_rates(report)}", unit): _rates(known)}
+    kinds = {ALONE: _alone(known), **_figures(known), (f"rate of {_of_rates(report)}", "in points"): _rates(known)}
     kinds = {title: cells for title, cells in kinds.items() if cells}
     columns = [*report["columns"], *report.get("derived", ())][:MOST]
     lines = tuple((one["name"], tuple(cells.get(one["name"], ()) for cells in kinds.values())) for one in columns)
@@ -143,5 +143,6 @@ def _rates(known: Known) -> Cells:
     if not known.report.get("rates"):
         return {}
     parts, worst, hidden = parts_of_rates(known)
-    points = {name: percent_up(error)[:-1].strip() + HIDDEN * (name in hidden) for name, error in worst.items()}
+    marks = {name: PALE * (name in with_few(known.report)) + HIDDEN * (name in hidden) for name in worst}
+    points = {name: percent_up(error)[:-1].strip() + marks[name] for name, error in worst.items()}
     return {name: (_judged(part, points[name], NEAR, MIDDLE),) for name, part in parts.items()}

@@ -31,7 +31,7 @@ SKEWED = 20.0
 MOST_RELATIVE = 10.0
 """Errors of a mean or a quantile, by itself, beyond which it is called unknown."""
 EXPECTED = "in nineteen releases of twenty, where values thin out towards the bounds as their counts do"
-AS_A_RULE = "as a rule a fifth to six tenths of it"
+AS_A_RULE = "as a rule a fifth to six tenths of what is stated"
 """What errors are beside those that are stated, at the median of tables whose truth is known: benchmarks.coverage."""
 DISTANCE = f"distance from the real table, by noise and fit; farther in one release of twenty, {AS_A_RULE}"
 MOST_CLIPPED = 5

@@ -132,7 +132,9 @@ def _in_brief(column: Facts, bars: int) -> str:
         cells = zip(labels, axis["edges"], axis["edges"][1:], strict=False)
         drawn = [label for label, begin, end in cells if end > 0 and begin < 1]
         span = f"{_bound(column, drawn[0], 0)} to {_bound(column, drawn[-1], -1)}" if drawn else ""
-        return ", ".join(filter(None, [span, "logarithmic" * ("logarithmic" in axis["note"])]))
+        apart = " and ".join(label.removeprefix("exactly ") for label in labels[column["values"] :])
+        logarithmic = "logarithmic" * ("logarithmic" in axis["note"])
+        return ", ".join(filter(None, [span, f"and {apart}" * bool(apart), logarithmic]))
     share, place = max(((share, -place) for place, share in enumerate(column["synthetic"])), default=(0.0, 0))
     of = f"{bars - 1} of {len(labels)}, " if bars < len(labels) else ""
     return f"{of}{labels[-place]} {percent(share)}" if labels else ""

@@ -96,7 +96,8 @@ def histogram(
         steps = (f"V{number(y(share))}H{number(right)}" for share, right in zip(over.values, x[1:], strict=True))
         parts.append(path("mark", (f"M{LEFT} {FLOOR}", *steps, f"V{FLOOR}")))
     if spike is not None:
-        share = (drawn or over).values[spike]  # type: ignore[union-attr]  # one of them is there
+        dense = (drawn or over).values[spike]  # type: ignore[union-attr]  # one of them is there
+        share = dense * axis["bars"] * float(np.diff(cuts)[spike])  # of all rows that the bar stands for
         place = min(max((x[spike] + x[spike + 1]) / 2, LEFT + 16.0), WIDTH - 16.0)
         parts.append(words(place, TOP - 2, f"\N{UPWARDS ARROW} {percent(share)}", "middle", "label"))
     edges = [edge for edge in zip((LEFT, WIDTH), ("start", "end"), beyond, strict=True) if edge[2]]

@@ -8,7 +8,7 @@ from dpmodels.pages.by_column import ALONE, BAD, CARE, GOOD, ByColumn, Cell
 from dpmodels.pages.glance import likely_of_pair
 from dpmodels.pages.means import CLOSE
 from dpmodels.pages.page import percent
-from dpmodels.pages.relations import relations
+from dpmodels.pages.relations import KEPT, relations
 from dpmodels.pages.uses import FAR
 
 MOST, HALF = 0.8, 0.5
@@ -36,8 +36,16 @@ def tiles(report: Mapping[str, Any], by_column: ByColumn | None) -> list[Tile]:
     certain = [one for one in relations(report).values() if one.is_certain]
     counted = [
         ("column", f"within {percent(CLOSE)}, each by itself", _kinds(cells.pop(ALONE))),
-        ("pair", f"of columns within {percent(CLOSE)}", [_kind(one <= CLOSE, one > FAR) for one in pairs]),
-        ("relation", "above noise, as strong as released", [_kind(one.is_kept, one.is_weakened) for one in certain]),
+        (
+            "pair",
+            f"of columns within {percent(CLOSE)}, in broad groups",
+            [_kind(one <= CLOSE, one > FAR) for one in pairs],
+        ),
+        (
+            "relation",
+            f"above noise, kept to {percent(KEPT)} or more",
+            [_kind(one.is_kept, one.is_weakened) for one in certain],
+        ),
     ]
     for (title, _), column in cells.items():
         if not title.startswith(QUANTILES):
