@@ -91,13 +91,13 @@ class Report:
           categories and nulls;
         - ``released``, the rate as it was counted with noise; ``synthetic``, that of the synthetic rows; ``within``,
           what the synthetic rate is off by at most;
-        - ``share``, the part of all rows that is in the group, as released.
+        - ``share``, the part of all rows that is in the group, as released; a group of none is left out;
         - ``pale``, whether the page sets it back: a group of few rows, or known worst.
 
         Units: parts, 0 to 1, of all rows of a group, also where the target is null. Reports of layouts before 13, and
         of schemas without a target, have no rates.
         """
-        from dpmodels.pages.rates import counting
+        from dpmodels.pages.rates import counting, with_rows
 
         rates = self.facts.get("rates") or {"columns": ()}
         names = [column["name"] for column in self.facts.get("columns", ())]
@@ -107,7 +107,7 @@ class Report:
             groups = [_group(labels, self.facts["columns"][one["column"]]) for labels in one["labels"]]
             pale = [index not in counting(one) for index in range(len(groups))]
             figures = zip(*zip(*groups, strict=True), *(one[figure] for figure in OF_RATES[5:-1]), pale, strict=True)
-            rows += [[rate_of, name, *row] for row in figures]
+            rows += [[rate_of, name, *row] for place, row in enumerate(figures) if place in with_rows(one)]
         return _frame(rows, OF_RATES)
 
     @property

@@ -15,6 +15,7 @@ from dpmodels.pages.uses import (
     NEAR,
     Known,
     amounts_of,
+    error_by_itself,
     error_of_values,
     has_first_rows,
     is_mostly_empty,
@@ -109,7 +110,8 @@ def _of_column(known: Known, column: Facts) -> Cell:
         return (Judgement(BAD, "not resolved" if "released" in column else UNKNOWN),)
     if not is_mostly_empty(column):
         error = known.errors[column["name"]]
-        return (_judged(error, percent_up(error)),)
+        least = "at least " if column.get("discovered_bounds") else ""
+        return (_judged(error, least + percent_up(error_by_itself(column))),)
     share, values = likely_error(column), error_of_values(column)
     empty = " or ".join(states_of([column], [column["name"]]))
     return _judged(share, f"{percent_up(share)} for {empty}"), _judged(values, f"{percent_up(values)} of others")
@@ -131,7 +133,8 @@ def _of_figure(error: PartOff) -> Judgement:
     """Judge a figure by what it is within as its values thin out, and say how far off it is at the farthest."""
     if error.counted > MOST_RELATIVE:
         return Judgement(BAD, UNKNOWN)
-    words = percent_up(max(error.counted, LEAST), MOST_RELATIVE)
+    least, stated = ("at least ", error.within) if error.is_cut else ("", error.counted)
+    words = least + percent_up(max(stated, LEAST), MOST_RELATIVE)
     may_be = (
         f", up to {percent_up(error.farthest, MOST_RELATIVE)}" if error.farthest > max(error.counted, LEAST) else ""
     )

@@ -23,18 +23,26 @@ class PartOff:
 
     within: float
     farthest: float
+    is_cut: bool = False
+    """Whether values were set to a discovered bound, so that it says what was left, and is to be used with care."""
 
     @property
     def counted(self) -> float:
         """Return what it counts as."""
-        return self.farthest if self.farthest <= CLOSE else max(self.within, math.nextafter(CLOSE, 1))
+        is_close = self.farthest <= CLOSE and not self.is_cut
+        return self.farthest if is_close else max(self.within, math.nextafter(CLOSE, 1))
 
 
 def errors_of(report: Facts, figure: str) -> dict[str, PartOff]:
     """Return by column within what its mean, or its large quantile, is, where an error of it is known."""
     stated = [one for one in report["columns"] if _is_known(one, figure)]
     likely = {one["name"]: NORMAL_95 * relative_error(one, figure) for one in stated}
-    return {one["name"]: PartOff(within := likely[one["name"]], max(within, _hidden(one, figure))) for one in stated}
+    return {
+        one["name"]: PartOff(
+            within := likely[one["name"]], max(within, _hidden(one, figure)), bool(one.get("discovered_bounds"))
+        )
+        for one in stated
+    }
 
 
 def _hidden(column: Facts, figure: str) -> float:

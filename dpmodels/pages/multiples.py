@@ -15,7 +15,7 @@ from dpmodels.pages.glance import likely_of_pair
 from dpmodels.pages.maps import beside, stairs, steps
 from dpmodels.pages.page import percent, percent_up
 from dpmodels.pages.plots import DEVIATIONS, TWO, Shares, bars, histogram
-from dpmodels.pages.rates import counting, whole_rate, worst_rate
+from dpmodels.pages.rates import counting, whole_rate, with_rows, worst_rate
 from dpmodels.pages.relations import Relation, chance_of_rates, likely_relations, relations
 from dpmodels.pages.uses import MOST_ABSENT, listed
 from dpmodels.pages.words import is_of_years
@@ -274,6 +274,7 @@ def _common_end(largest: Sequence[float]) -> float:
 
 def _rate(column: Facts, rates: Facts, scale: tuple[float, float]) -> Figure:
     """Draw the rate of the target in each group of a column, as released and in the synthetic rows."""
+    rates = {key: [one[at] for at in with_rows(rates)] if isinstance(one, list) else one for key, one in rates.items()}
     labels = [(OF_VALUES if column["ordered"] else OF_CATEGORIES).join(group) for group in rates["labels"]]
     released = Shares("released", rates["released"], rates["stddev"])
     said = f"within {percent_up(worst_rate(rates))[:-1].strip()} points"

@@ -37,6 +37,11 @@ def counting(rates: Facts) -> list[int]:
     return count
 
 
+def with_rows(rates: Facts) -> list[int]:
+    """Return the places of the groups that have rows, as released: of no rows there is no rate."""
+    return [index for index, share in enumerate(rates["share"]) if share > 0]
+
+
 def spread_of(rates: Facts) -> float:
     """Return by how much the rates of the groups that count differ, as released or in the synthetic rows: the less."""
     spreads = [[one[index] for index in counting(rates)] for one in (rates["released"], rates["synthetic"])]

@@ -87,7 +87,8 @@ def likely_relations(report: Mapping[str, Any]) -> dict[tuple[int, int], Relatio
 
     How often a class of the target occurs in the groups of a column is looked at besides, where a report states it: it
     is fewer figures than a whole table, so that less noise hides it. The rule is Benjamini and Hochberg's (1995), of
-    the pairs that are not certain alone, so that no certain one makes room for noise.
+    the pairs that are not certain alone, so that no certain one makes room for noise; those with the target, which a
+    reader asks for first, are held to it by themselves, and so are the others.
     """
     every, rates = relations(report), report.get("rates") or {"columns": ()}
     chances = {columns: one.chance for columns, one in every.items() if not one.is_certain}
@@ -95,9 +96,16 @@ def likely_relations(report: Mapping[str, Any]) -> dict[tuple[int, int], Relatio
         pair = (min(one["column"], rates["target"]), max(one["column"], rates["target"]))
         if pair in chances:
             chances[pair] = min(1.0, 2 * min(chances[pair], chance_of_rates(one, report["released_records"])))
+    target = (report.get("pairs") or {}).get("target")
+    families = [{pair: one for pair, one in chances.items() if (target in pair) is so} for so in (True, False)]
+    return {pair: every[pair] for family in families for pair in _discoveries(family)}
+
+
+def _discoveries(chances: Mapping[tuple[int, int], float]) -> list[tuple[int, int]]:
+    """Return the pairs of which ``FALSE`` at most are noise on average, by how probable it is that each is."""
     order = sorted(chances, key=chances.__getitem__)
     last = max((rank for rank, pair in enumerate(order, 1) if chances[pair] <= FALSE * rank / len(order)), default=0)
-    return {pair: every[pair] for pair in order[:last]}
+    return order[:last]
 
 
 def chance_of_rates(rates: Mapping[str, Any], records: float) -> float:

@@ -126,12 +126,16 @@ def _abridged(brief: Uses, whole: Uses) -> Uses | None:
 
 
 def _error(column: Facts) -> float:
-    """Return what a column is within: the larger of its quantiles and its shares.
+    """Return what a column counts as within.
 
     Of values that were set to a discovered bound it says what was left, so such a column is to be used with care.
     """
-    least = math.nextafter(CLOSE, 1) if column.get("discovered_bounds") else 0.0
-    return max(likely_error(column), rank_error(column) if column["ordered"] else 0.0, least)
+    return max(error_by_itself(column), math.nextafter(CLOSE, 1) if column.get("discovered_bounds") else 0.0)
+
+
+def error_by_itself(column: Facts) -> float:
+    """Return the larger of what the quantiles and the shares of a column are within."""
+    return max(likely_error(column), rank_error(column) if column["ordered"] else 0.0)
 
 
 def _with_derived(errors: Mapping[str, float], derived: Sequence[Facts]) -> dict[str, float]:
@@ -238,7 +242,7 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
         named = f" ({known.strongest(hidden)})" if len(hidden) <= MOST_PAIRS else ""
         pairs_of_all = f"{which} {counted(len(every), 'pair')}{named}"
         hidden_in = f"whether two columns depend on each other, in {pairs_of_all}"
-        yield f"{hidden_in}: noise hides it, so what these rows show of it may be noise"
+        yield f"{hidden_in}: noise and chance make as much, so what these rows show of it may be nothing else"
     if pairs_of_dates := list(filter(None, map(dates_of, report.get("cautions", ())))):
         yield f"how far apart {known.named([' and '.join(dates) for dates in pairs_of_dates])} are"
     if several := joined(report):

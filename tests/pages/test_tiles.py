@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from dpmodels.pages.by_column import by_column
-from dpmodels.pages.multiples import pair_tables
+from dpmodels.pages.multiples import pair_tables, rate_figures
+from dpmodels.pages.relations import likely_relations, relations
 from dpmodels.pages.tiles import tiles
+from nacre.reporting import Report
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -55,3 +57,38 @@ def test_pairs_of_which_noise_hides_that_they_depend_are_not_drawn_but_for_the_f
         pair[5] = 0.05 if (*pair[:2],) == first else 0.04
     (farthest,) = pair_tables(facts)
     assert "the farthest off" in farthest.note
+
+
+def test_pairs_with_the_target_are_held_to_noise_by_themselves(facts: dict[str, Any]) -> None:
+    """Of 21 pairs one that chance makes in 1 of 60 is hidden; of 6 with the target it is likely."""
+    target, chance = facts["pairs"]["target"], 1 / 60
+    for pair in facts["pairs"]["distances"]:
+        pair[6:] = [0.01, 0.01, 0.01, 0.02]
+    facts["rates"] = None
+    first = next(pair for pair in facts["pairs"]["distances"] if target in pair[:2])
+    other = next(pair for pair in facts["pairs"]["distances"] if target not in pair[:2])
+    for pair in (first, other):
+        while relations(facts)[pair[0], pair[1]].chance > chance:
+            pair[6] += 0.0005
+    assert [*likely_relations(facts)] == [(first[0], first[1])]
+
+
+def test_what_is_left_of_values_that_were_cut_is_said_to_be_within_at_least(facts: dict[str, Any]) -> None:
+    age = facts["columns"][0]
+    age["discovered_bounds"], age["mean"]["expected_error"] = ["max"], 0.01
+    table = by_column(facts)
+    assert table is not None
+    alone, mean = (cell[0] for cell in table.lines[0][1][:2])
+    assert (alone.kind, alone.words) == ("care", "at least 1\N{NO-BREAK SPACE}%") and mean.kind == "care"
+    assert mean.words.startswith("at least 0.")
+
+
+def test_a_group_of_no_rows_has_no_rate(tmp_path: Path) -> None:
+    facts = json.loads((ROOT / "docs" / "example" / "report.json").read_text())
+    ethnicity = next(one for one in facts["rates"]["columns"] if len(one["labels"]) == 3)
+    name = facts["columns"][ethnicity["column"]]["name"]
+    ethnicity["share"][0], ethnicity["released"][0] = 0.0, 0.917
+    drawn = {figure.title: figure for figure in rate_figures(facts)[1]}
+    assert len(drawn[name].rows) == 2 and "91.7" not in str(drawn[name].svg)
+    (tmp_path / "report.json").write_text(json.dumps(facts))
+    assert len(Report(tmp_path).rates.query("column == @name")) == 2
