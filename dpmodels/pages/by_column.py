@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dpmodels.pages.glance import likely_error, unresolved
+from dpmodels.pages.glance import has_few_values, likely_error, unresolved
 from dpmodels.pages.means import CLOSE, FIGURES, PartOff, errors_of
 from dpmodels.pages.page import percent_up
 from dpmodels.pages.rates import with_few
@@ -122,7 +122,8 @@ def _figures(known: Known) -> dict[tuple[str, str], Cells]:
     kinds = dict[tuple[str, str], Cells]()
     for figure, words in FIGURES.items():
         errors = errors_of(known.report, figure)
-        stated = [one["name"] for one in known.report["columns"] if figure in one]
+        few = set() if figure == "mean" else {one["name"] for one in known.report["columns"] if has_few_values(one)}
+        stated = [one["name"] for one in known.report["columns"] if figure in one and one["name"] not in few]
         kinds[words[0] if has_first_rows(known.report) else ", ".join(words), OF_ITSELF] = {
             name: (_of_figure(errors.get(name, UNSTATED)),) for name in stated
         } | {one["name"]: (Judgement(BAD, UNKNOWN),) for one in amounts_of(known.report)}

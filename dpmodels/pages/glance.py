@@ -24,6 +24,8 @@ TOLERANCE = 1.1
 """A fit is called close up to this multiple of what noise and drawing explain."""
 WORST = 3
 """Columns that are named."""
+FEW_VALUES = 10
+"""Values of a column of numbers up to which nobody asks for its 99 % quantile."""
 WEAKEST = 5
 """Columns that a data sheet names."""
 SKEWED = 20.0
@@ -58,8 +60,8 @@ def glance(report: Facts) -> dict[str, str]:
         lines["worst columns"] = _worst(report)
         worst = worst_means(report)
         for words, figure, errors in (("means", "mean", EXPECTED), ("99 % quantiles", "p99", "in as many")):
-            if worst:
-                lines[words] = f"{', '.join(one['name'] + ' ' + _off(one, figure) for one in worst)} ({errors})"
+            if of := [one for one in worst if figure == "mean" or not has_few_values(one)]:
+                lines[words] = f"{', '.join(one['name'] + ' ' + _off(one, figure) for one in of)} ({errors})"
         if cut := clipped(report["columns"], MOST_CLIPPED):
             lines["at the bounds"] = cut
     return lines
@@ -102,6 +104,12 @@ def _range(column: Facts) -> str:
     """Write the bounds that values of a column were set to."""
     low, high = (f"{one:.10g}" if is_of_years(column) else f"{one:,.10g}" for one in column["clipped"])
     return f"{low} to {high}"
+
+
+def has_few_values(column: Facts) -> bool:
+    """Tell whether a number column has so few values, each a label, that its 99 % quantile says next to nothing."""
+    labels = column.get("labels", ())
+    return bool(column.get("ordered")) and 0 < len(labels) <= FEW_VALUES and not any(" to " in one for one in labels)
 
 
 def worst_means(report: Facts) -> list[Facts]:

@@ -92,3 +92,13 @@ def test_a_group_of_no_rows_has_no_rate(tmp_path: Path) -> None:
     assert len(drawn[name].rows) == 2 and "91.7" not in str(drawn[name].svg)
     (tmp_path / "report.json").write_text(json.dumps(facts))
     assert len(Report(tmp_path).rates.query("column == @name")) == 2
+
+
+def test_a_number_of_few_values_has_no_quantile_to_judge(facts: dict[str, Any]) -> None:
+    years = next(one for one in facts["columns"] if one["name"] == "school_years")
+    table = by_column(facts)
+    assert table is not None and table.kinds[2][0] == "99 % quantiles"
+    assert table.lines[facts["columns"].index(years)][1][2] != ()
+    years |= {key: years[key][:10] for key in ("labels", "synthetic", "released", "released_stddev")}
+    table = by_column(facts)
+    assert table is not None and table.lines[facts["columns"].index(years)][1][2] == ()
