@@ -13,7 +13,7 @@ from dpmodels.authoring.completion import ReleasedKeys, complete
 from dpmodels.authoring.lint import load_draft
 from dpmodels.contract.discovery import Discovery, MarkedKeys, columns_of, marks, with_decimals
 from dpmodels.contract.text_forms.written import forms_in
-from dpmodels.errors import InvalidArgument, LedgerError
+from dpmodels.errors import InvalidArgument, LedgerError, Unsuitable
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.methods.tables.thresholded_counts import DiscoverySystem
 from dpmodels.plain_yaml import read_yaml
@@ -36,6 +36,12 @@ from tasks.run.source import Source
 from tasks.run.store import Run
 from tasks.stages.discover import discover as discover_stage
 from tasks.stages.discover import paid_for, read_found
+
+OTHER_TEXT = (
+    "run {} was charged for these columns before, and counted them by another `text`, for which alone it holds: "
+    "write that `text` again, or name another epsilon or delta, which is a charge of its own; nothing was charged"
+)
+"""What is said where how text is written has changed since a discovery was paid."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,8 @@ def discover(config: SynthesizeConfig, given: Sensitive[Any] | None = None) -> D
     run = _run_of(config, line)
     release = run.finished("sanitize")
     charged = release is None
+    if release is not None and run.settings.text_forms != forms_in(read_yaml(text)):
+        raise Unsuitable(OTHER_TEXT.format(run.name))
     if release is None:
         with at_work(run):
             try:

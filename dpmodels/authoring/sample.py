@@ -12,8 +12,7 @@ import pyarrow.json as pc_json
 import pyarrow.parquet as pq
 
 from dpmodels.authoring.facts import Bound, Facts, Tables, joined, listed
-from dpmodels.codec.plain_text import plain_text
-from dpmodels.codec.text_values import MISSING
+from dpmodels.codec.plain_text import MISSING, plain_text
 from dpmodels.contract.base import is_text
 from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.errors import Unsuitable

@@ -11,12 +11,14 @@ from functools import cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpmodels.codec.convert import plain
+from dpmodels.codec.convert import is_whole, plain
 from dpmodels.contract.base import is_text
 from dpmodels.contract.columns import Column
 from dpmodels.contract.text_forms.plain_columns import PlainColumn
 from dpmodels.contract.text_forms.text_form import DIGITS, TextForm, pieces
 
+MISSING = pa.array(["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None"])
+"""What text writes for no value."""
 UNREAD = "?"
 """Stands for what is not of the declared form: no value of any type but text is written so."""
 ISO_DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
@@ -42,8 +44,27 @@ def with_plain_text(batch: pa.RecordBatch, columns: Mapping[str, Column], form: 
         column = columns.get(field.name)
         if isinstance(column, PlainColumn) and is_text((array := plain(arrays[index])).type):
             kind = pa.float64() if column.holds == "numbers" else pa.timestamp("us")
-            arrays[index] = plain_text(pc.utf8_trim_whitespace(array), kind, form)
+            arrays[index] = plain_text(there(pc.utf8_trim_whitespace(whole_text(array).cast(pa.string()))), kind, form)
     return pa.RecordBatch.from_arrays(arrays, batch.schema.names)
+
+
+def there(texts: pa.Array) -> pa.Array:
+    """Return trimmed text with null for what writes no value. Shapes: string."""
+    return pc.if_else(pc.is_in(texts, MISSING), pa.scalar(None, pa.string()), texts)
+
+
+def whole_text(array: pa.Array) -> pa.Array:
+    """Put what nothing can be read as in the place of text that is no UTF-8, as a damaged file may hold it."""
+    if not is_text(array.type) or is_whole(array):
+        return array
+    return pa.array([None if raw is None else _decoded(raw) for raw in array.cast(pa.large_binary()).to_pylist()])
+
+
+def _decoded(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return "\0"
 
 
 def _numbers(texts: pa.Array, form: TextForm) -> pa.Array:

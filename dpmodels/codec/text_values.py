@@ -7,12 +7,11 @@ import pyarrow.compute as pc
 
 from dpmodels.codec.convert import plain
 from dpmodels.codec.faults import all_faults
-from dpmodels.codec.plain_text import plain_text
+from dpmodels.codec.plain_text import plain_text, there
 from dpmodels.contract.base import is_text
 from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.errors import DataError
 
-MISSING = pa.array(["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None"])
 TRUTH = {"yes": "true", "y": "true", "t": "true", "no": "false", "n": "false", "f": "false"}
 """Words for true and false, besides these and 1 and 0; in any case of letters."""
 NUMBERS = '`text: {decimal: ",", thousands: "."}`'
@@ -75,8 +74,7 @@ def _values(text: pa.Array, kind: pa.DataType, form: TextForm | None) -> pa.Arra
     """Return the values of a type that a text writes; None where a row holds no such value."""
     if kind == pa.string():
         return text
-    trimmed = pc.utf8_trim_whitespace(text)
-    texts = pc.if_else(pc.is_in(trimmed, MISSING), pa.scalar(None, pa.string()), trimmed)
+    texts = there(pc.utf8_trim_whitespace(text))
     if kind == pa.bool_():
         place = pc.index_in(pc.utf8_lower(texts), pa.array(list(TRUTH)))
         texts = pc.coalesce(pa.array(list(TRUTH.values())).take(place), texts)

@@ -100,13 +100,13 @@ def percent_up(share: float, most: float = 1.0) -> str:
     return percent(min(most, math.ceil(share / unit * (1 - ROUNDED)) * unit))
 
 
-SMALLEST = 1e-300
-"""An error so small that its second figure is none of float64's."""
+SMALLEST, LARGEST = 1e-300, 1e300
+"""Errors so small, or so large, that their second figure is none of float64's."""
 
 
 def short_up(error: float) -> str:
     """Write an error with two figures, rounded up; one that is of two figures stays as it is."""
-    if not SMALLEST < error < math.inf:
+    if not SMALLEST < error < LARGEST:
         return short(error)
     unit = 10.0 ** (math.floor(math.log10(error)) - 1)
     return short(float(f"{math.ceil(error / unit * (1 - ROUNDED)) * unit:.3g}"))

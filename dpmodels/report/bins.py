@@ -147,4 +147,4 @@ def written(column: Continuous, x: float) -> str:
         return str(moment).replace("T", " ")
     if column.decimals is None:
         return f"{x:.4g}" if abs(x) < 10_000 or abs(x) >= 1e15 else f"{x:.0f}"
-    return f"{x:.{min(column.decimals, 4)}f}"
+    return f"{x:.{column.decimals}f}" if column.decimals <= 4 or abs(x) >= 1e6 else f"{x:.6g}"

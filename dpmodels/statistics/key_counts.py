@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpmodels.arrays import Whole
-from dpmodels.codec.convert import is_whole, plain, to_floats
-from dpmodels.codec.text_values import MISSING
+from dpmodels.codec.convert import plain, to_floats
+from dpmodels.codec.plain_text import MISSING, whole_text
 from dpmodels.contract.base import is_text
 from dpmodels.contract.columns import EXACT
 from dpmodels.mechanisms.threshold import KeyCounts
@@ -109,7 +109,7 @@ def transform_key_counts(batches: Sensitive[Iterable[pa.RecordBatch]], what: Coo
     for batch in batches.reveal():
         rows += batch.num_rows
         for name, counts in what.columns.items():
-            array = _whole_text(plain(batch.column(name)))
+            array = whole_text(plain(batch.column(name)))
             if counts == "values":
                 public[name] += tallies[name].add(array, what.longest)
             else:
@@ -120,20 +120,6 @@ def transform_key_counts(batches: Sensitive[Iterable[pa.RecordBatch]], what: Coo
     times = np.concatenate([np.zeros(0, np.int64), *(table["n"].to_numpy() for table in each)]) * what.steps_per_row
     whole = np.concatenate([[rows], *public.values()]).astype(np.int64) * what.steps_per_row
     return Sensitive(KeyCounts(whole, keys, column_numbers, times))
-
-
-def _whole_text(array: pa.Array) -> pa.Array:
-    """Put what nothing can be read as in the place of text that is no UTF-8, as a damaged file may hold it."""
-    if not is_text(array.type) or is_whole(array):
-        return array
-    return pa.array([None if raw is None else _decoded(raw) for raw in array.cast(pa.large_binary()).to_pylist()])
-
-
-def _decoded(raw: bytes) -> str:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return "\0"
 
 
 class _Tally:

@@ -23,7 +23,7 @@ What an ingest read is hashed once, and named beside its rows: a place elsewhere
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_bytes
@@ -35,7 +35,6 @@ from dpmodels.codec.fingerprint import Fingerprint, digest_of_documents
 from dpmodels.codec.tree_fingerprint import TreeFingerprint
 from dpmodels.contract.discovery import Discovery
 from dpmodels.contract.schema import Schema
-from dpmodels.contract.text_forms.written import with_form
 from dpmodels.errors import ContentCharged, DataError, LedgerError
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.methods.kinds import TABLES
@@ -238,23 +237,27 @@ def _tables(data: str, query: str, secret: bytes) -> set[str]:
 
 
 def _raw_rows(settings: Settings, contract: Discovery, secret: bytes) -> Iterator[str]:
-    """Hash all values of the columns that a discovery reads, table by table, whatever order rows are in; all rows."""
-    every_row = contract.reading(settings.decimals).model_copy(update={"unit": PrivacyUnit()})
+    """Hash all values of the columns that a discovery reads, table by table, whatever order rows are in; all rows.
+
+    They are hashed as the file has them, however a schema says that they are written: the rows are the same.
+    """
+    every_row = contract.reading(_of_any_marks(settings, "", contract.wanted))
     parts: list[tuple[str | Query, Schema, Iterable[str]]] = [
-        (
-            place_of(settings.data, name),
-            with_form(contract.reading_of(name, settings.decimals), settings.text_forms.get(name)),
-            contract.wanted_of(name),
-        )
+        (place_of(settings.data, name), contract.reading_of(name, _of_any_marks(settings, name, columns)), columns)
         for name in contract.tables
-        if contract.wanted_of(name)
+        if (columns := contract.wanted_of(name))
     ]
-    whole = (settings.source.rows, with_form(every_row, settings.text_forms.get("")), contract.wanted)
+    whole = (settings.source.rows, every_row.model_copy(update={"unit": PrivacyUnit()}), contract.wanted)
     for rows, reading, wanted in parts or [whole]:
         fingerprint = Fingerprint(None, secret)
         for batch in RawRows(rows, reading, settings.batch_rows):
             fingerprint.add_raw(batch, wanted)
         yield fingerprint.digest
+
+
+def _of_any_marks(settings: Settings, table: str, wanted: Iterable[str]) -> Collection[str]:
+    """Return the columns whose numbers are held to no marks: of a table that says how they are written, all."""
+    return [*wanted] if table in settings.text_forms else settings.decimals
 
 
 def _rows(run: Run, encoded: Path, secret: bytes) -> list[str]:

@@ -161,7 +161,7 @@ def check_hand_off(data: str | Path, schema_file: Path | None, raw: bool | None 
     if not is_one or not (folder / MANIFEST).is_file():
         contract = None if schema_file is None else load_to_check(schema_file)
         if contract is not None and contract.kind == "tree":
-            return check_tree(data, contract, None)
+            return check_tree(data, contract if raw is not False else with_forms(contract, {}), None)
         if is_one and not folder.exists():
             raise FileMissing(f"{folder} does not exist")
         if contract is None:
@@ -172,7 +172,7 @@ def check_hand_off(data: str | Path, schema_file: Path | None, raw: bool | None 
         if contract.is_table and not contract.users and raw:
             return check_raw(str(data), contract, BATCH_ROWS)
         try:
-            contract = with_forms(contract, {}) if contract.is_table and not (raw or contract.users) else contract
+            contract = with_forms(contract, {}) if contract.is_table and (contract.users or not raw) else contract
             with as_parquet(data, contract) as table:
                 return _checked(table, contract, None)
         except DataError as fault:

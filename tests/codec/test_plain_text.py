@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
-from dpmodels.codec.plain_text import UNREAD, plain_text
+from dpmodels.codec.plain_text import UNREAD, plain_text, with_plain_text
 from dpmodels.codec.text_values import cast_columns, cast_text
+from dpmodels.contract.text_forms.plain_columns import PlainMoment, PlainNumber
 from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.errors import DataError
 from tests.kit.errors import refused
@@ -129,9 +130,26 @@ def test_each_field_is_read_by_itself_whatever_stands_beside_it() -> None:
         ({"date_format": ""}, "must have %d"),
         ({"datetime_format": "%d.%m.%Y"}, "must have %H and %M"),
         ({"datetime_format": "%d.%m.%Y %H:%M.%f"}, "%f behind %S"),
+        ({"datetime_format": "%d.%m.%Y %H:%M:%S%f"}, "with a mark between them"),
+        ({"datetime_format": "%d.%m.%Y %H:%M:%f%S"}, "%f behind %S"),
+        ({"date_format": "%d.%m.%Y "}, "must not begin or end with a blank"),
         ({"decimals": ","}, "Extra inputs"),
     ],
 )
 def test_a_form_that_could_be_read_in_two_ways_is_refused(content: dict[str, Any], fault: str) -> None:
     with pytest.raises(ValidationError, match=re.escape(fault)):
         TextForm.model_validate(content)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_a_discovery_reads_missing_words_as_null_and_one_damaged_field_as_unread(kind: pa.DataType) -> None:
+    """Otherwise the nulls that it counts would depend on the form, and one record on whether it counts at all."""
+    raw = [b"31.12.2021", b"NA", b"\xff\xfe", b"1.2.2022", None, b" "]
+    plain = pa.array(raw, pa.binary() if kind == pa.string() else pa.large_binary())
+    damaged = pa.Array.from_buffers(kind, len(raw), plain.buffers())
+    form = TextForm(decimal=",", date_format="%d.%m.%Y")
+    columns = {"d": PlainMoment(type="identifier"), "n": PlainNumber(type="identifier")}
+    batch = pa.RecordBatch.from_arrays([damaged, damaged], ["d", "n"])
+    read = with_plain_text(batch, columns, form).to_pydict()
+    assert read["d"] == ["2021-12-31", None, UNREAD, "2022-02-01", None, None]
+    assert read["n"] == [UNREAD, None, UNREAD, UNREAD, None, None]

@@ -214,6 +214,33 @@ def test_a_discovery_counts_what_the_form_writes(tmp_path: Path) -> None:
     assert int(high) > 10_000 and nacre.validate(data, made)["success"].all()
 
 
+DISCOVERED = """name: {}
+unit: record
+columns:
+  admitted: {{type: datetime, min: 2021-01-01, max: 2023-12-31, nullable: true}}
+  fee: {{type: number, min: discover, max: discover, nullable: true}}
+"""
+
+
+def test_a_discovery_of_one_form_is_none_of_another_and_the_same_rows_are_no_second_data_set(tmp_path: Path) -> None:
+    first, again = tmp_path / "a.csv", tmp_path / "b.csv"
+    lines = ["admitted;fee", *(f"31.12.2022;{n % 900 + 100},5" for n in range(2000))]
+    first.write_text("\n".join(lines) + "\n")
+    again.write_text("\n".join([lines[0], *lines[:0:-1]]) + "\n")
+    home, terms = tmp_path / "home", {"epsilon": 4, "delta": 1e-6, "home": tmp_path / "home"}
+    for name in ("one", "two"):
+        nacre.ledger(home).open_account(DISCOVERED.format(name), epsilon=9, delta=1e-5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", nacre.ReleaseWarning)
+        nacre.discover(first, DISCOVERED.format("one"), **terms)
+    paid = charges(home)
+    with pytest.raises(nacre.NacreError, match="counted them by another `text`"):
+        nacre.discover(first, DISCOVERED.format("one") + TEXT, **terms)
+    with pytest.raises(nacre.NacreError, match="has the content of"):
+        nacre.discover(again, DISCOVERED.format("two") + TEXT, **terms)
+    assert charges(home) == paid and "commit" in paid
+
+
 def test_a_draft_takes_the_form_and_reads_a_public_sample_by_it(tmp_path: Path) -> None:
     (data := tmp_path / "visits.csv").write_text(visits(50, 3))
     (tmp_path / "public").mkdir()

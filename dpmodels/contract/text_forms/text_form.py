@@ -113,6 +113,12 @@ def pieces(written: str) -> list[tuple[str, str]]:
     return [(match[1] or "", match[2] or "") for match in PIECE.finditer(written)]
 
 
+def _has_parted_seconds(parts: Sequence[tuple[str, str]]) -> bool:
+    """Tell whether parts of seconds, if there are any, stand behind the seconds and a mark."""
+    names = [directive for directive, _ in parts]
+    return "f" not in names or ("S" in names and names.index("f") == names.index("S") + 2)
+
+
 def _checked(written: str, needs: Sequence[str], may: Sequence[str]) -> str:
     """Hold a format to the directives that can be read in one way alone."""
     parts = pieces(written)
@@ -126,6 +132,8 @@ def _checked(written: str, needs: Sequence[str], may: Sequence[str]) -> str:
         raise ValueError(f"must have no digits and no single % between its directives, which are {known}")
     if missing := [f"%{one}" for one in needs if one not in directives]:
         raise ValueError(f"must have {' and '.join(missing)}, as {'%d.%m.%Y %H:%M' if may else '%d.%m.%Y'} has")
-    if len({*directives}) < len(directives) or ("f" in directives and "S" not in directives):
-        raise ValueError("must have each directive once, and %f behind %S")
+    if len({*directives}) < len(directives) or not _has_parted_seconds(parts):
+        raise ValueError("must have each directive once, and %f behind %S with a mark between them, as %S.%f")
+    if written != written.strip():
+        raise ValueError("must not begin or end with a blank: fields are read without those")
     return written

@@ -30,7 +30,8 @@ FIGURES |= {"noise_distance_95", "noise_rank_distance_95", "rank_distance_in_a_c
 WITHIN = {"shares_within", "quantiles_within"}
 FIGURES |= WITHIN
 REQUIRED = {"name", "type", "labels", "values", "ordered", "synthetic", "verdict"}
-ERRORS = {"estimate", "expected_error", "expected_error_if_thinning_out", "synthetic", "synthetic_stddev"}
+ERRORS = {"estimate", "expected_error", "expected_error_if_thinning_out"}
+OF_MEAN = ERRORS | {"synthetic", "synthetic_stddev"}
 UNSEEN = {"records", "share", "means", "open", "far", "quantile", "quantiles"}
 WORDS = {"axis", "largest_cell", "counted_together", "mean", "p99", "unseen", "warning", "avoid", "discovered_bounds"}
 WORDS |= {"table", "ranges"}
@@ -59,7 +60,8 @@ def _is_column(facts: Facts, name: str, column: Modelled, contract: Contract, la
         REQUIRED <= facts.keys() <= REQUIRED | FIGURES | WORDS
         and (facts["name"], facts["type"]) == (name, getattr(column, "type", ""))
         and all(are_figures(facts[key]) for key in facts.keys() & FIGURES)
-        and all(are_figures(facts[key], ERRORS) for key in facts.keys() & {"mean", "p99"})
+        and are_figures(facts.get("mean", {}), OF_MEAN)
+        and are_figures(facts.get("p99", {}), ERRORS)
         and are_figures(facts.get("unseen"), UNSEEN)
         and _are_labels(facts["labels"], column)
         and all(LABEL.fullmatch(one) for each in facts.get("ranges", ()) for one in each.split(" or "))

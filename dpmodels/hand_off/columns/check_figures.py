@@ -180,9 +180,10 @@ def _is_figure(fact: Facts, column: Modelled) -> bool:
         return False
     low, high = float(min(column.low, 0)), float(max(column.high, 0))
     slack = ROUNDED * max(abs(low), abs(high))
-    errors = (fact.get(key) for key in ("expected_error", "expected_error_if_thinning_out", "synthetic_stddev"))
-    values = (fact["estimate"], fact.get("synthetic"))
-    return _are_between(errors, 0) and _are_between(values, low - slack, high + slack)
+    errors = (fact.get(key) for key in ("expected_error", "expected_error_if_thinning_out"))
+    values, stddev = (fact["estimate"], fact.get("synthetic")), fact.get("synthetic_stddev")
+    is_spread = type(stddev) is not bool and _are_between([stddev], 0, 0.51 * (high - low) + slack)
+    return _are_between(errors, 0) and _are_between(values, low - slack, high + slack) and is_spread
 
 
 def _are_scores(charged: Facts | None) -> bool:
