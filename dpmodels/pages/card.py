@@ -46,8 +46,8 @@ PARTS = {
 """What a hand-off was charged for, by the names that its card has."""
 MOST_SOURCES = 3
 """So many documents are named on the sheet; schema.yaml has all."""
-MOST_DECLARED = 2700
-"""Letters of operators' words for which a statement has room; manifest.json has all."""
+MOST_DECLARED = 1600
+"""Letters of operators' words for which a statement has room; model-card.html has all."""
 MOST_PALE = 260
 """Letters of names of groups for which a data sheet has room."""
 FEW_CLIENTS = 2
@@ -116,6 +116,7 @@ def render_statement(facts: Mapping[str, Any]) -> str:
         patient=patient_words(facts),
         chances=chances(words_of(facts)),
         obtain=to_obtain(facts),
+        kept={name: cut(facts["given"].get(name, "")) for name in ("retention", "release_retention", "again")},
         below=_below(facts["given"]),
         accounts=accounts[:FEW_CLIENTS],
         signed=sum(bool(one["approved"]) for one in accounts),

@@ -5,7 +5,7 @@ from typing import Any
 
 from dpmodels.pages.card_words import NEARLY_ANY, at_most, by_factor
 
-QUOTE = "To be quoted: the largest of what one person may fear. "
+QUOTE = "To be quoted, as the largest. "
 DRAWS = "draws of the noise"
 Words = Mapping[str, Any]
 
@@ -19,13 +19,13 @@ def risks(words: Words, *others: Words) -> list[tuple[str, ...]]:
     """
     there, of_values = words["there"], bool(words["factor_of_values"])
     step = "with it or without it" if of_values else "with it or with any other in its place"
-    alone = f"ε and δ alone, without this noise, would allow {words['guesses_of_budget']}"
+    alone = f"ε and δ alone would allow {words['guesses_of_budget']}"
     one_step = f"ε: {step}, one step apart. Odds rise by {by_factor(words['factor'])}"
     rows = [
         (
             "cases",
             f"an even bet on {there} is won in",
-            f"Bets of the best attacker against this noise; a coin wins 50 %. {alone}",
+            f"Best attacker against this noise; a coin wins 50 %, {alone}",
         ),
         ("example", f"a guess of 10 % on {there} becomes", one_step if of_values else f"{QUOTE}{one_step}"),
     ]

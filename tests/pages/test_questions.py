@@ -176,7 +176,7 @@ def test_what_all_releases_tell_of_a_value_stands_beside_what_these_files_do() -
         said,
     )
     assert re.search(r"such as in column sick, becomes [\d.]+ % at most, but for 1 draw in [\d,]+ 85.9 % at", said)
-    assert said.count("To be quoted: ") == 1 and "To be quoted: the largest of what one person may fear. 2ε" in said
+    assert said.count("To be quoted") == 1 and "To be quoted, as the largest. 2ε" in said
     assert "by all the account" not in alone and "if its whole cap is spent" in alone
 
 
