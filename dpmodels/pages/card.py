@@ -7,10 +7,10 @@ from dpmodels.keys import fingerprint
 from dpmodels.pages import embedded, federated, report
 from dpmodels.pages.account_words import above_words, accounts_of
 from dpmodels.pages.advice import meanings_of
+from dpmodels.pages.asked.open_points import BEGINS_WITH_NONE, counts_of, lines
 from dpmodels.pages.card_words import MOST_WORDS, brief, cut, delta_warning, patient_words, words_of
 from dpmodels.pages.glance import AS_A_RULE, fits
 from dpmodels.pages.leaving import AT_MAKING, FILES, NOT_YET, SINCE, names_of, read_off_in_words, to_obtain
-from dpmodels.pages.open_points import BEGINS_WITH_NONE, counts_of, lines
 from dpmodels.pages.page import coded, render_page, short
 from dpmodels.pages.questions import ANSWERED, UNSIGNED, answers
 from dpmodels.pages.risk import chances
@@ -56,7 +56,7 @@ FEW_CLIENTS = 2
 
 MOST_NAMES = 600
 """Letters of columns' names for which a data sheet has room."""
-SCHEMA_IN_LIMITS = ("the public schema", "schema.yaml")
+PUBLIC_SCHEMA = "the public schema"
 """What a limit calls the schema, and what pages do, which say beside it where bounds are from."""
 MADE_ANEW = {
     "regenerate": "numbers from 1 on",
@@ -179,7 +179,7 @@ def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
         "declared": [(title, facts["given"][name]) for name, title in DECLARED.items() if facts["given"].get(name)],
         "said": hand_off,
         "cautions": meanings_of(hand_off["cautions"]),
-        "limits": [one.replace(*SCHEMA_IN_LIMITS) for one in meanings_of(facts["limits"])],
+        "limits": [one.replace(PUBLIC_SCHEMA, "schema.yaml") for one in meanings_of(facts["limits"])],
         "at_making": coded(AT_MAKING),
         "read_off": read_off_in_words(facts["content"].get("sources", ()), names_of(facts["content"])),
         "large_delta": delta_warning(facts),

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from dpmodels.pages.asked.open_points import open_in_words
 from dpmodels.pages.card_words import cut, delta_warning, is_record
-from dpmodels.pages.open_points import open_in_words
 from dpmodels.plural import counted
 
 FILES = "files may leave"

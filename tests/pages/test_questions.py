@@ -16,10 +16,10 @@ from dpmodels.accounting.events import GaussianEvent
 from dpmodels.accounting.meaning import probability_beyond
 from dpmodels.hand_off.manifest import CARD
 from dpmodels.hand_off.pages import render_pages
+from dpmodels.pages.asked.open_points import counts_of, open_in_words
 from dpmodels.pages.card import render_card, render_sheet, render_statement
 from dpmodels.pages.card_words import beyond_of_values, cut
 from dpmodels.pages.excluded import pale_groups, weaker_pairs
-from dpmodels.pages.open_points import counts_of, open_in_words
 from dpmodels.pages.page import unlinked
 from dpmodels.pages.report import render as render_report
 from flows.demo import STATEMENT
