@@ -60,7 +60,8 @@ def has_contract(contract: Any) -> TypeGuard[Schema | Tree]:
 def render_contract(manifest: Manifest, contract: Schema | Tree) -> str:
     """Return the text of ``contract.odcs.yaml``; it repeats nothing that only another file or the ledger knows."""
     path = f"synthetic/{'{model}/' if tables_of(contract) else ''}{PARTS}"
-    read_off = read_off_in_words(contract.sources)
+    columns = contract.columns if contract.is_table else contract.handed_over_columns
+    read_off = read_off_in_words(contract.sources, columns)
     cautions = " ".join(filter(None, [SYNTHETIC, read_off, *(manifest.cautions or ())]))
     said, stated = manifest.operator_says, {"approval": PROPOSED, **price_of(manifest)}
     content = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from dpmodels import amounts
 from dpmodels.accounting.meaning import MOST_EPSILON, guesses_of_budget, in_words
-from dpmodels.pages.card_words import after_one_to_nine_at_worst, by_factor, cut, odds_factor, tells, there
+from dpmodels.pages.card_words import after_at_worst, by_factor, cases, cut, odds_factor, tells, there
 from dpmodels.pages.page import short
 
 
@@ -36,6 +36,7 @@ def _account(
         "after": amounts.spent(one["after"]),
         "remaining": amounts.remaining(one["remaining"]),
         "all": _of_all(one, hand_off),
+        "of_cap": _of_cap(one),
         "losses": _losses(one, there(hand_off)),
         "why": amounts.composes(one["cap"], one["after"], one["remaining"]),
         "approved": one["approved"],
@@ -54,12 +55,13 @@ def _of_all(one: Mapping[str, Any], hand_off: Mapping[str, Any]) -> dict[str, An
     of_noise = "right_guesses" in one
     guesses = one["right_guesses"] if of_noise else guesses_of_budget(epsilon, delta)
     beyond = one["beyond"] if of_noise else None
-    return tells(hand_off, _factor(epsilon), delta, in_words(guesses), beyond=beyond) | {"of_noise": of_noise}
+    told = tells(hand_off, _factor(epsilon), delta, in_words(guesses), beyond=beyond)
+    return {**told, **({} if of_noise else _but(delta)), "of_noise": of_noise}
 
 
 def _losses(one: Mapping[str, Any], of_what: str) -> str:
-    """Say by how much all that an account paid for moves odds: before this, with it, and if all of it is ever spent."""
-    before, after, cap = (by_factor(odds_factor(_factor(float(one[name])))) for name in ("before", "after", "cap"))
+    """Say by how much all that an account paid for moves odds: before this, and with it."""
+    before, after = (by_factor(odds_factor(_factor(float(one[name])))) for name in ("before", "after"))
     aside = ", δ aside," if Decimal(one["delta"]) else ""
     if Decimal(one["before"]):
         said = "For whoever was in the data each time, what the releases tell adds up: odds on "
@@ -69,10 +71,26 @@ def _losses(one: Mapping[str, Any], of_what: str) -> str:
         said = f"By this release odds on {of_what} move{aside} by {after}."
     if not Decimal(one["remaining"]):
         return f"{said} The account is spent, so nothing is added to that while its cap stays."
-    at_worst = f"(ε = {amounts.written(one['cap'])}, its cap), they move by {cap}"
-    guess = after_one_to_nine_at_worst(_factor(float(one["cap"])))
-    said += f" In the worst case, in which further releases spend all of the account {at_worst}"
-    return f"{said}: a guess of 10 % on that {guess}."
+    return said
+
+
+def _of_cap(one: Mapping[str, Any]) -> dict[str, str] | None:
+    """Say what everything would mean together if all of an account is ever spent; None where nothing further fits."""
+    if not Decimal(one["remaining"]):
+        return None
+    cap, delta = float(one["cap"]), float(one["delta"])
+    factor = _factor(cap)
+    figures = {
+        "cases": cases(in_words(guesses_of_budget(cap, delta))),
+        "example": after_at_worst(factor),
+        "example_of_values": after_at_worst(factor and factor**2),
+    }
+    return {**figures, "factor": by_factor(odds_factor(factor)), **_but(delta)}
+
+
+def _but(delta: float) -> dict[str, str]:
+    """Say what a bound on odds leaves aside where only epsilon and delta are known."""
+    return dict.fromkeys(("beyond", "beyond_of_values"), "δ" if delta else "")
 
 
 def _factor(epsilon: float) -> float | None:

@@ -7,12 +7,13 @@ from dpmodels.keys import fingerprint
 from dpmodels.pages import embedded, federated, report
 from dpmodels.pages.account_words import above_words, accounts_of
 from dpmodels.pages.advice import meanings_of
-from dpmodels.pages.card_words import MOST_WORDS, brief, cut, patient_words, words_of
+from dpmodels.pages.asked.open_points import BEGINS_WITH_NONE, counts_of, lines
+from dpmodels.pages.card_words import MOST_WORDS, brief, cut, delta_warning, patient_words, words_of
 from dpmodels.pages.glance import AS_A_RULE, fits
-from dpmodels.pages.leaving import AT_MAKING, FILES, NOT_YET, SINCE, from_the_data, read_off_in_words, to_obtain
-from dpmodels.pages.open_points import BEGINS_WITH_NONE, OF_ASSESSMENT, condition_declared, field_counts
+from dpmodels.pages.leaving import AT_MAKING, FILES, NOT_YET, SINCE, names_of, read_off_in_words, to_obtain
 from dpmodels.pages.page import coded, render_page, short
-from dpmodels.pages.questions import ANSWERED, answers
+from dpmodels.pages.questions import ANSWERED, UNSIGNED, answers
+from dpmodels.pages.risk import chances
 from dpmodels.pages.weak import joined, listed, weaknesses
 from dpmodels.pages.words import look_in_words
 from dpmodels.plural import counted
@@ -45,45 +46,8 @@ PARTS = {
 """What a hand-off was charged for, by the names that its card has."""
 MOST_SOURCES = 3
 """So many documents are named on the sheet; schema.yaml has all."""
-OPTIONS = [
-    "`--controller`",
-    "`--contact`",
-    "`--purpose`",
-    "`--legal-basis` (with the condition of Art. 9)",
-    "`--compatibility`",
-    "`--information`",
-    "`--minors`",
-    "`--processor`",
-    "`--recipient` (with the country)",
-    "`--recipient-retention` (with a day)",
-    "`--retention` and `--release-retention` (with a day each)",
-    "`--license` (terms of re-use)",
-    "`--again` (other releases)",
-    "`--why` (with the DPIA)",
-    "`--signer` (who decided)",
-]
-"""What a run may be given of what law asks of a person."""
-ASKED = (
-    ("Controller (GDPR, Art. 4(7))", "the operator"),
-    ("Contact, who answers questions about these files", "the controller"),
-    ("Purpose", "the controller"),
-    ("Legal basis (GDPR, Art. 6(1))", "the controller"),
-    ("Condition for special categories of data (GDPR, Art. 9(2))", "the controller"),
-    ("Why this use fits what the data was collected for (GDPR, Art. 6(4))", "the controller"),
-    ("How the people were informed, or why not (GDPR, Art. 13, 14)", "the controller"),
-    ("Children among the people, and what is done for them", "whoever collected the data"),
-    ("Processor, and its contract (GDPR, Art. 28)", "the controller"),
-    ("Recipient", "the controller"),
-    ("Transfer to a third country, or to an international organization (GDPR, Art. 44 to 49)", "the controller"),
-    ("Terms of re-use: may it be passed on?", "the controller"),
-    ("Valid until, or to be looked at again on", "the controller"),
-    ("Raw data and release are deleted on", "the operator"),
-    ("Why this unit and this budget", "whoever chose them"),
-    ("Reference of the DPIA (GDPR, Art. 35), or why none is needed", "the controller"),
-)
-"""What law asks of a person, each with who says it."""
-MOST_DECLARED = 2700
-"""Letters of operators' words for which a statement has room; manifest.json has all."""
+MOST_DECLARED = 1600
+"""Letters of operators' words for which a statement has room; model-card.html has all."""
 MOST_PALE = 260
 """Letters of names of groups for which a data sheet has room."""
 FEW_CLIENTS = 2
@@ -92,6 +56,8 @@ FEW_CLIENTS = 2
 
 MOST_NAMES = 600
 """Letters of columns' names for which a data sheet has room."""
+PUBLIC_SCHEMA = "the public schema"
+"""What a limit calls the schema, and what pages do, which say beside it where bounds are from."""
 MADE_ANEW = {
     "regenerate": "numbers from 1 on",
     "pattern": "made after a pattern",
@@ -114,47 +80,17 @@ def render_card(facts: Mapping[str, Any]) -> str:
         columns=[(one["name"], one["type"]) for one in facts["content"].get("columns", ())],
         scores=scores,
         accounts=(accounts := accounts_of(facts)),
-        by_hand=_by_hand(facts, accounts),
-        options=coded(joined(OPTIONS)),
+        by_hand=lines(facts["given"]),
+        others=_others(accounts) if accounts else "",
         fit=_fit(quality),
         looks=[{**one, "look": look_in_words(one["look"])} for one in quality.get("fit", ())],
     )
 
 
-def _by_hand(facts: Mapping[str, Any], accounts: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
-    """Return what law asks of a person, who says it, and what is declared or in the ledger of it; the rest is blank."""
-    given, charges = facts["given"], sum(one["charges"] for one in accounts)
-    here = f"{counted(charges, 'charge')} before, to this account; to other accounts, and by other tools: "
-    rows = [
-        (title, who, f"as declared: {words}" if words else "")
-        for (title, who), words in zip(ASKED, _answered(given), strict=True)
-    ]
-    others = ("Other releases of the same people", "the controller", here if accounts else "")
-    return [*rows, others, ("Decided by, on which day", "the controller", "")]
-
-
-def _answered(given: Mapping[str, str]) -> list[str]:
-    """Return what is declared of each of what law asks of a person; empty where nothing is."""
-    why, kept = given.get("why", ""), {"retention": "raw data", "release_retention": "release"}
-    return [
-        given.get("controller", ""),
-        given.get("contact", ""),
-        given.get("purpose", ""),
-        given.get("legal_basis", ""),
-        condition_declared(given),
-        *(given.get(name, "") for name in ("compatibility", "information", "minors", "processor", "recipient")),
-        "",
-        given.get("license", ""),
-        _each(given, {"recipient_retention": "to be kept"}),
-        _each(given, kept),
-        why,
-        why if OF_ASSESSMENT.search(why) else "",
-    ]
-
-
-def _each(given: Mapping[str, str], fields: Mapping[str, str]) -> str:
-    """Write what is declared of some fields, each with what it is of."""
-    return "; ".join(f"{what}: {given[name]}" for name, what in fields.items() if given.get(name))
+def _others(accounts: Sequence[Mapping[str, Any]]) -> str:
+    """Say what is known here of other releases of the same people; empty where no ledger is."""
+    charges = sum(one["charges"] for one in accounts)
+    return f"{counted(charges, 'charge')} before, to this account; to other accounts, and by other tools: "
 
 
 def _fit(quality: Mapping[str, Any]) -> str:
@@ -178,9 +114,9 @@ def render_statement(facts: Mapping[str, Any]) -> str:
         questions=answers(facts, accounts),
         leave={"files": FILES, "not_yet": NOT_YET, "since": SINCE},
         patient=patient_words(facts),
-        unchecked=from_the_data(facts["content"].get("sources", ())),
+        chances=chances(words_of(facts)),
         obtain=to_obtain(facts),
-        fields=field_counts(facts["given"]),
+        kept={name: cut(facts["given"].get(name, "")) for name in ("retention", "release_retention", "again")},
         below=_below(facts["given"]),
         accounts=accounts[:FEW_CLIENTS],
         signed=sum(bool(one["approved"]) for one in accounts),
@@ -211,6 +147,7 @@ def render_sheet(facts: Mapping[str, Any]) -> str:
         **_told(facts),
         names=_names(content.get("columns", ())),
         classes=listed(content.get("classes", ())),
+        ask="the contact" if facts["given"].get("contact") else "whoever gave it to you",
         no_terms=BEGINS_WITH_NONE.match(facts["given"].get("license", "")),
         as_a_rule=AS_A_RULE,
         weak=weaknesses(facts["quality"]),
@@ -242,9 +179,12 @@ def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
         "declared": [(title, facts["given"][name]) for name, title in DECLARED.items() if facts["given"].get(name)],
         "said": hand_off,
         "cautions": meanings_of(hand_off["cautions"]),
-        "limits": meanings_of(facts["limits"]),
+        "limits": [one.replace(PUBLIC_SCHEMA, "schema.yaml") for one in meanings_of(facts["limits"])],
         "at_making": coded(AT_MAKING),
-        "read_off": read_off_in_words(facts["content"].get("sources", ())),
+        "read_off": read_off_in_words(facts["content"].get("sources", ()), names_of(facts["content"])),
+        "large_delta": delta_warning(facts),
+        "fields": counts_of(facts["given"]),
+        "unsigned": UNSIGNED,
         "words": words_of(facts),
         "left_out": listed(facts["content"].get("left_out", ())),
         "made_anew": [

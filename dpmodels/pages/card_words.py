@@ -30,6 +30,7 @@ def words_of(facts: Mapping[str, Any]) -> dict[str, Any]:
         "made": _made(content),
         **_unit(hand_off),
         "there": there(hand_off),
+        "of_persons": "not proved to be one person" if is_record(hand_off) else "",
         "epsilon": amounts.spent(hand_off["epsilon"]),
         **tells(
             hand_off,
@@ -40,33 +41,53 @@ def words_of(facts: Mapping[str, Any]) -> dict[str, Any]:
             value=value_of(content),
         ),
         "delta": once_in(hand_off["delta"]),
+        "share": _share(content.get("counted"), hand_off),
         "guesses_of_budget": in_words(meant["right_guesses_of_budget"]),
-        "counted": _counted(content.get("counted"), hand_off["delta"], hand_off["unit"].startswith("user")),
+        "counted": _counted(content.get("counted"), hand_off["unit"].startswith("user")),
     }
 
 
-def _counted(records: float | None, delta: float | None, users: bool) -> str:
-    """Say how many records there are, and what delta comes to over all; of rows of users, that they are no persons."""
+def _counted(records: float | None, users: bool) -> str:
+    """Say how many records there are; of rows of users, that they are no persons."""
     if records is None:
         return ""
     said = f"A noisy count has about {thousands(round(records))}"
     if users:
         return f"{said} rows in use; how many persons these are was not released."
-    return delta_over_records(records, delta) if delta else f"{said} records."
+    return f"{said} records; how many rows were made is another number, and no count of records."
+
+
+def is_record(hand_off: Mapping[str, Any]) -> bool:
+    """Tell whether the unit is a record, of which one person may have several."""
+    return not hand_off["unit"].startswith(("user", "sentence", "document"))
+
+
+def _share(records: float | None, hand_off: Mapping[str, Any]) -> str:
+    """Write delta times a noisy number of records; nothing where none was released, or of rows of users."""
+    product = hand_off["delta"] * (records or 0.0)
+    return f"{short(product)} records" if product and not hand_off["unit"].startswith("user") else ""
 
 
 def delta_over_records(records: float, delta: float) -> str:
-    """Say what delta comes to over a noisy number of records, and what it should be."""
+    """Say what delta comes to over a noisy number of records, and what rule of thumb that keeps or breaks."""
     expected = delta * records
-    if expected <= SMALL:
-        verdict = "is far below 1, as it should be"
-    elif expected < 1:
-        verdict = f"is below 1, and should be far below: a δ of {_one_digit(SMALL / records)} or less would make it so"
-    else:
-        verdict = "is not below 1, as it should be"
+    least = "" if expected <= SMALL else f"; a δ of {_one_digit(SMALL / records)} or less keeps it"
     return (
         f"A noisy count has about {thousands(round(records))} records. Times δ that is {short(expected)}, the records "
-        f"to expect in the open if all of δ went wrong: it {verdict}."
+        f"to expect in the open if all of δ went wrong: a rule of thumb is {SMALL:g} at most{least or ', which it is'}."
+    )
+
+
+def delta_warning(facts: Mapping[str, Any]) -> str:
+    """Warn of a delta that is large for so many records, and say who decides; empty where it is not, or of users."""
+    hand_off, records = facts["hand_off"], facts["content"].get("counted")
+    delta = hand_off["delta"]
+    if not records or hand_off["unit"].startswith("user") or delta * records <= SMALL:
+        return ""
+    return (
+        f"δ = {short(delta)} is large for about {thousands(round(records))} records: their product is "
+        f"{short(delta * records)}, and a rule of thumb is {SMALL:g} at most, which a δ of "
+        f"{_one_digit(SMALL / records)} or less keeps. The controller decides whether it may stay."
     )
 
 
@@ -184,8 +205,7 @@ def tells(
     but = more
     if figures["factor_of_values"]:
         guess, after, but = f"a guess of 10 % on {value}", example_of_values, more_of_values
-    aside = f" (one of more in {but})" if after and but else ""
-    becomes = f"becomes one of {after} at most{aside}" if after else NEARLY_ANY
+    becomes = f"becomes one of {at_most(after, but)}" if after else NEARLY_ANY
     return {
         "factor": odds_factor(factor),
         **figures,
@@ -199,6 +219,7 @@ def tells(
         "value_guess": f"{guess} {becomes}",
         "value": value,
         "after_ten": after,
+        "but": but,
     }
 
 
@@ -215,7 +236,7 @@ def value_of(content: Mapping[str, Any]) -> str:
 
 
 def oftener(beyond: float | None) -> str:
-    """Say in how many cases a bound on odds fails, by the chance of the noise; nothing where it never does.
+    """Say after how many draws of the noise a bound on odds may fail; nothing where it never does.
 
     That is the probability that the privacy loss is above epsilon (``accounting.meaning``), and no delta. The loss is
     the logarithm of the factor by which odds on what is true rise; odds on what is not true rise so far more seldom.
@@ -223,7 +244,12 @@ def oftener(beyond: float | None) -> str:
     if not beyond:
         return ""
     written = once_in(beyond)
-    return f"at most {written} of cases" if "%" in written else f"at most {written.replace('1 in', '1 of')} cases"
+    return f"{written} of draws" if "%" in written else f"{written.replace('1 in', '1 draw in')}"
+
+
+def at_most(figure: str, beyond: str) -> str:
+    """Write a figure as a bound, with how often it may fail."""
+    return f"{figure} at most{f', but for {beyond}' if beyond else ''}"
 
 
 def _oftener_by_steps(factor: float | None, beyond: float | None, of_values: bool) -> tuple[str, str]:
@@ -279,15 +305,15 @@ def after_one_to_nine(factor: float | None) -> str:
     return "" if factor is None or factor > 1000 else f"{math.ceil(1000 * factor / (factor + 9)) / 10:g} %"
 
 
-def after_one_to_nine_at_worst(factor: float | None) -> str:
-    """Say what a belief of 10 % may become, rounded up, with so many digits that it is not all."""
+def after_at_worst(factor: float | None) -> str:
+    """Return what a belief of 10 % may become, rounded up, with so many digits that it is not all; else nothing."""
     if factor is None or factor >= NO_LIMIT:
-        return NEARLY_ANY
+        return ""
     if after := after_one_to_nine(factor):
-        return f"becomes one of {after} at most"
+        return after
     rest = 900 / (factor + 9)
     digits = -math.floor(math.log10(rest))
-    return f"becomes one of {100 - math.floor(rest * 10**digits) / 10**digits:.{digits}f} % at most"
+    return f"{100 - math.floor(rest * 10**digits) / 10**digits:.{digits}f} %"
 
 
 def once_in(probability: float) -> str:
@@ -308,4 +334,4 @@ def cut(text: str) -> str:
 
 def brief(text: str) -> str:
     """Repeat words of an operator in an answer: whole where there is room, and else how they begin."""
-    return text if len(text) <= MOST_WORDS else f"{text[: FIRST_WORDS - 1]}… (whole below)"
+    return text if len(text) <= MOST_WORDS else f"{text[: FIRST_WORDS - 1]}…"

@@ -1,16 +1,16 @@
 """Whether the files of a hand-off may leave: in the same words on the statement and in a check of the folder."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dpmodels.pages.card_words import cut
-from dpmodels.pages.open_points import open_in_words
+from dpmodels.pages.asked.open_points import open_in_words
+from dpmodels.pages.card_words import cut, delta_warning, is_record
 from dpmodels.plural import counted
 
 FILES = "files may leave"
-NOT_YET = "not yet"
-SINCE = "before an officer signs; verify says if one did"
+NOT_YET = "no"
+SINCE = "unless officer.sig is here: nacre verify FOLDER checks it"
 """What a page says, which is part of what an officer signs, so that no page can know it."""
 AT_MAKING = (
     "When this page was made, no officer had signed that these files may leave. One signs afterwards, in `officer.sig` "
@@ -39,8 +39,15 @@ OF_THE_DATA = re.compile(
     re.IGNORECASE,
 )
 """Words of a source that is the data set, or rows of it, and no document about it."""
-MOST_CITED = 2
-"""So many of these sources are cited; schema.yaml has all."""
+READ_OFF, TAKEN = (
+    "Bounds or lists of values",
+    "are said to be taken from the data: exact, unprotected and in no budget.",
+)
+INSTEAD = "Ask for a law or a form that sets them, or for a new release that discovers them."
+OF_PERSONS = "from whoever collected the data, proof that nobody has several records, or a new release of users"
+"""What an officer asks where the unit is a record: nacre sees no persons in records."""
+MOST_CITED, MOST_NAMED = 2, 9
+"""So many of these sources are cited, and of their columns named; schema.yaml has all."""
 
 
 def leaving(is_signed: bool, officer_named: bool) -> str:
@@ -58,38 +65,54 @@ def from_the_data(sources: Sequence[str]) -> list[str]:
     return [one for one in sources if OF_THE_DATA.search(one)]
 
 
-def read_off_in_words(sources: Sequence[str]) -> str:
-    """Warn of sources of a schema that by their words are the data themselves; empty where none is."""
+def read_off_in_words(sources: Sequence[str], columns: Iterable[str]) -> str:
+    """Name the columns whose bounds or lists are, by the sources of a schema, the data; empty where none is.
+
+    A source names a column by its name. Sources that name none are cited.
+    """
     if not (suspect := from_the_data(sources)):
         return ""
-    cited = ", ".join(f"“{cut(one)}”" for one in suspect[:MOST_CITED])
-    more = f" and {len(suspect) - MOST_CITED} more" if len(suspect) > MOST_CITED else ""
-    return (
-        f"Of the sources that schema.yaml names for its bounds and lists of values, {cited}{more} is by its words the "
-        "data themselves. What was read off real rows is exact: no noise hides it, and no budget or promise covers it."
-    )
+    told = {source: [name for name in columns if _names(source, name)] for source in suspect}
+    named = list(dict.fromkeys(name for names in told.values() for name in names))
+    cited = [f"“{cut(source)}”" for source, names in told.items() if not names]
+    more = f" and {len(cited) - MOST_CITED} more" if len(cited) > MOST_CITED else ""
+    whose = f" of {_some(named)}" if named else ""
+    if cited:
+        whose += f"{', and others' if named else ''} (no column is named by {', '.join(cited[:MOST_CITED])}{more})"
+    return f"{READ_OFF}{whose} {TAKEN}"
 
 
-def uncovered_in_words(sources: Sequence[str]) -> str:
-    """Say in a line of such sources what no promise covers; empty where none is."""
-    if not (number := len(from_the_data(sources))):
-        return ""
-    return f"Bounds from {counted(number, 'source')} of schema.yaml come from real rows: no promise covers them."
+def _some(names: Sequence[str]) -> str:
+    """Join names of columns, as far as there is room."""
+    shown = [cut(name) for name in names[:MOST_NAMED]]
+    last = f"{len(names) - MOST_NAMED} more" if names[MOST_NAMED:] else shown.pop()
+    return f"{', '.join(shown)} and {last}" if shown else last
+
+
+def _names(source: str, column: str) -> bool:
+    """Tell whether a source names a column, apart from the words by which it is the data."""
+    return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", OF_THE_DATA.sub("", source)) is not None
 
 
 def bounds_to_obtain(content: Mapping[str, Any]) -> str:
-    """Ask where bounds and lists of values are from, which nobody can check, and say what to do if it is real rows."""
+    """Ask where bounds and lists of values are from, which nobody can check."""
     number, sources = len(content["columns"]), content.get("sources", ())
     named = f"the schema names {counted(len(sources), 'source')}" if sources else "the schema names no source"
-    if suspect := from_the_data(sources):
-        cited = ", ".join(f"“{cut(one)}”" for one in suspect[:MOST_CITED])
-        are = "one is by its" if len(suspect) == 1 else f"{len(suspect)} are by their"
-        named += f", of which {are} words the data themselves: {cited}"
-    return (
-        f"where the bounds and lists of values of the {counted(number, 'column')} come from: {named}. Those that were "
-        "read off real rows are exact, unprotected and in no budget: if there are any, ask for a law or a form that "
-        "sets them, or for a new release that discovers them"
-    )
+    others = "other " if from_the_data(sources) else ""
+    of_all = f"the {counted(number, 'column')}" if not others else "other columns"
+    return f"from whoever wrote the schema, that no bound or list of values of {of_all} was read off real rows: {named}"
+
+
+def warnings(facts: Mapping[str, Any]) -> list[str]:
+    """Return what an officer weighs first: bounds that are the data, and a delta that is large for so many records."""
+    content, delta = facts["content"], delta_warning(facts)
+    read_off = read_off_in_words(content.get("sources", ()), names_of(content))
+    return [*([f"{read_off} {INSTEAD}"] if read_off else []), *([delta] if delta else [])]
+
+
+def names_of(content: Mapping[str, Any]) -> list[str]:
+    """Return the names of the columns that are handed over; none where there are none."""
+    return [one["name"] for one in content.get("columns", ())]
 
 
 def to_obtain(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -97,10 +120,11 @@ def to_obtain(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     content = facts["content"]
     others = [
         *([bounds_to_obtain(content)] if "columns" in content else []),
+        *([OF_PERSONS] if is_record(facts["hand_off"]) else []),
+        "which file was read, of which version, and which rows or columns were taken out of it before",
         "whether every declared word is true",
         "what other ledgers and tools released of the same people",
-        "the signer's key, from the signer"
-        if facts["given"].get("signer")
-        else "the key that signed it, if one did, from whoever made it, since nobody is named as signer",
+        "the signer's key, from the signer" if facts["given"].get("signer") else "from the maker, which key is theirs",
     ]
-    return [*open_in_words(facts["given"]), *(("", one) for one in others)]
+    warned = [("Warning", one) for one in warnings(facts)]
+    return [*warned, *open_in_words(facts["given"]), *(("", one) for one in others)]

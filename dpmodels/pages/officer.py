@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpmodels.pages.account_words import accounts_of
-from dpmodels.pages.leaving import AT_MAKING, read_off_in_words
+from dpmodels.pages.leaving import AT_MAKING, warnings
 from dpmodels.pages.page import coded
 from dpmodels.pages.questions import CARD, SHEET, STATEMENT, charge_approved
 
@@ -26,6 +26,6 @@ def for_officer(card: Mapping[str, Any] | None) -> dict[str, Any]:
     return {
         "at_making": coded(AT_MAKING),
         "charge": charge_approved(card, accounts_of(card)),
-        "read_off": read_off_in_words(card["content"].get("sources", ())),
+        "warnings": warnings(card),
         "beside": BESIDE,
     }

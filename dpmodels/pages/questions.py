@@ -7,11 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpmodels.pages.card_words import brief, cut, examples_of, words_of
-from dpmodels.pages.leaving import uncovered_in_words
+from dpmodels.pages.card_words import at_most, brief, cut, examples_of, there, words_of
+from dpmodels.pages.leaving import names_of, read_off_in_words
 from dpmodels.pages.risk import risks
 
 AT_MOST = "For whoever knows all else, rounded up"
+THIS_ACCOUNT = "by all the account paid for"
+UNSIGNED = (
+    "to compare sha256sum of each file with manifest.json proves nothing unless manifest.json is signed, or you got "
+    "its own sha256 elsewhere: whoever alters a file can alter it too."
+)
 STATEMENT, SHEET, CARD = "statement.html", "data-sheet.html", "model-card.html"
 ANSWERED = (
     "purpose", "subjects", "special_categories", "legal_basis", "recipient", "recipient_retention", "license", "signer",
@@ -57,39 +62,58 @@ def _protected(facts: Facts, words: Mapping[str, str]) -> Answer:
     if hand_off["clients"]:
         trusted = "each client's operator, with that client's own records"
     if "trust" in hand_off:
-        trusted += ", and whoever runs the aggregator"
-    text = f"{_capital(words['one'])}, from everybody who gets these files, whatever else they know. "
-    more = ("What was protected", f"{STATEMENT}#protected"), ("From whom", f"{STATEMENT}#whom")
+        trusted += ", and whoever runs the aggregator, which read the exact sums of every client"
+    one = ", ".join(filter(None, (words["one"], words["of_persons"])))
+    but = "; not against what bounds off real rows give away (answer 3)" if _read_off(facts["content"]) else ""
+    text = f"{_capital(one)}: from everybody who gets these files, whatever else they know{but}. "
+    more = (("What was protected", f"{STATEMENT}#protected"),)
     return Answer("Who is protected, and from whom?", f"{text}Trusted, and so not guarded against: {trusted}.", more)
 
 
 def _at_worst(words: Mapping[str, Any], accounts: Accounts) -> Answer:
-    of_all = accounts[0]["all"] if accounts and accounts[0]["charges"] else None
-    header = (AT_MOST, "by these files", *(["by all the account paid for"] if of_all else []), "What it rests on")
-    places = {"In guesses": "guesses", "Of values": "assessment", "All releases": "budget"}
+    first = accounts[0] if accounts else {}
+    of_all = first.get("all") if first.get("charges") else None
+    of_cap = first.get("of_cap")
+    header = [AT_MOST, "by these files", *([THIS_ACCOUNT] if of_all else [])]
+    if of_cap:
+        header.append(f"if its whole cap is spent (ε = {first['cap']})")
+    sides = [one for one in (of_all, of_cap) if one]
+    places = {"Small chances": "guesses", "Of values": "assessment", "Budget": "budget"}
     more = tuple((name, f"{STATEMENT}#{place}") for name, place in places.items())
-    return Answer("What could somebody learn at worst?", "", more, (header, *risks(words, of_all)))
+    rows = (*header, "What it counts"), *risks(words, *sides)
+    return Answer("What could somebody learn at worst?", "", more, rows)
 
 
 def _unprotected(facts: Facts) -> Answer:
     hand_off, content = facts["hand_off"], facts["content"]
-    public = "what schema.yaml declares"
+    public = "schema.yaml"
     if "columns" in content:
-        public += ", which is columns, bounds and lists of values"
+        public += ": columns, bounds and lists of values"
     if content.get("public"):
         public += f", and the tables {cut(', '.join(content['public']))}"
     several = (
         "" if hand_off["unit"].startswith("user") else " Whoever has several records is hidden less than with one."
     )
-    text = f"What is true of everybody in the data{_such_as(content)}; what is public beforehand ({public}); and what "
+    text = f"What is true of everybody in the data{_such_as(content)}; what is declared ({public}); and what "
     text += f"another ledger or tool released of the same people.{several}"
-    if uncovered := uncovered_in_words(content.get("sources", ())):
-        text += f" {uncovered}"
+    if read_off := _read_off(content):
+        text += f" {read_off}"
     more = [("What was protected", f"{STATEMENT}#protected"), ("Not promised", f"{STATEMENT}#limits")]
     if hand_off["cautions"]:
         text += " There are cautions."
         more.append(("Cautions", f"{STATEMENT}#cautions"))
     return Answer("What is not protected?", text, tuple(more))
+
+
+def _read_off(content: Facts) -> str:
+    return read_off_in_words(content.get("sources", ()), names_of(content))
+
+
+def _said(words: str | None) -> str:
+    """Repeat words of the operator between marks, which tell them from nacre's; or say that there are none."""
+    if not words:
+        return "not stated by the operator."
+    return f"“{brief(words)}”{' (whole below)' * (brief(words) != words)}."
 
 
 def _such_as(content: Facts) -> str:
@@ -106,7 +130,7 @@ def _special(facts: Facts) -> Answer:
         text += "sheet names the columns"
     text += f"{_ask(facts)}."
     if declared:
-        text = f"In the operator's words, which nacre does not check: {_sentence(brief(declared))}"
+        text = _capital(_said(declared))
     more = ("What is in it", f"{SHEET}#content"), ("What the files are", f"{STATEMENT}#made")
     return Answer("Are there special categories of data (GDPR, Art. 9)?", text, more)
 
@@ -114,7 +138,7 @@ def _special(facts: Facts) -> Answer:
 def _ground(facts: Facts) -> Answer:
     given = facts["given"]
     parts = [
-        f"{title}: {_sentence(brief(given[name])) if given.get(name) else 'not stated by the operator.'}"
+        f"{title}: {_said(given.get(name))}"
         for name, title in (("purpose", "Purpose"), ("legal_basis", "Legal basis"), ("subjects", "Whose data"))
     ]
     return Answer("For what purpose, and on what legal basis?", " ".join(parts), (_MADE,))
@@ -140,9 +164,8 @@ def charge_approved(facts: Facts, accounts: Accounts) -> str:
 
 def _approval(facts: Facts, accounts: Accounts) -> Answer:
     text = f"{charge_approved(facts, accounts)}. That these files may leave is approved apart, in officer.sig beside "
-    text += "them, which “nacre verify FOLDER” reads with its day; without that file, nobody did. Who made and signed "
-    signer = facts["given"].get("signer")
-    text += f"them: {_sentence(brief(signer))}" if signer else "them: not stated by the operator."
+    text += "them, which nacre verify FOLDER reads with its day; without that file, nobody did. Who made and signed "
+    text += f"them: {_said(facts['given'].get('signer'))}"
     return Answer("Who approved it, and when?", text, (("Approved", f"{STATEMENT}#approved"), _MADE))
 
 
@@ -154,13 +177,19 @@ def _budget(facts: Facts, accounts: Accounts) -> Answer:
     one = accounts[0]
     left = "nothing further fits"
     if one["remaining"] != "0":
-        left = f"one further release of ε = {one['remaining']} at most would fit"
-        left += ", since releases together cost less than their sum" if one["why"] else ""
+        left = f"one further release of noisy numbers with ε = {one['remaining']} at most would fit"
+        left += f" ({one['why']})" if one["why"] else ""
     whose = f" of {one['client']}, which spent the most," if one["client"] and len(accounts) > 1 else ""
     text = f"Account {cut(one['name'])}{whose} has spent ε = {one['after']} of {one['cap']} with this; {left}"
     text += f", until {one['expires']}." if one["expires"] else "."
-    if one["owner"]:
-        text += f" {_sentence('It is answered for by ' + one['owner'])}"
+    if cap := one["of_cap"]:
+        becomes = at_most(cap["example"], cap["beyond"]) if cap["example"] else "nearly any"
+        text += (
+            f" If all of it is ever spent, odds on {there(facts['hand_off'])} move by {cap['factor']}, and a guess of "
+        )
+        text += f"10 % becomes {becomes}."
+    text += f" The cap of {one['cap']} was set by whoever opened the account"
+    text += f"; {_sentence('it is answered for by ' + one['owner'])}" if one["owner"] else ", who named no owner: ask."
     if one["earlier"]:
         more.append(("Charges before this", f"{CARD}#charges"))
     return Answer("What remains of the budget?", text, tuple(more))
@@ -177,11 +206,13 @@ def _traced(facts: Facts, words: Mapping[str, str]) -> Answer:
     else:
         text = "Rows are drawn from a model of noisy sums: none is anybody's, and one that equals a real one by chance "
         text += f"proves nothing. That they are so drawn rests on {vouched_for_by(facts)}."
-    text += " Whether the files are anonymous in law (GDPR, recital 26), the controller decides by answer 2."
+    text += " Whether the files are anonymous in law (GDPR, recital 26), the controller decides: by answer 2, by what "
+    text += "recipients have and can do, by other releases and the whole cap (7), by bounds off real rows (3), and by "
+    text += "whether the maker is trusted (10). A person with many records, or such a bound, tips it towards no."
     if content.get("left_out"):
         text += f" Left out, because they name somebody or are free text: {cut(', '.join(content['left_out']))}."
     elif "left_out" in content:
-        text += " No column was left out."
+        text += " No column of schema.yaml was left out; what else the raw file had is not known here."
     if content.get("made_anew"):
         anew = ", ".join(name for names in content["made_anew"].values() for name in names)
         text += f" Made anew, of nobody: {cut(anew)}."
@@ -193,22 +224,21 @@ def _traced(facts: Facts, words: Mapping[str, str]) -> Answer:
 def _recipients(facts: Facts) -> Answer:
     given = facts["given"]
     named = (("recipient", "For"), ("license", "Terms"), ("recipient_retention", "May be kept"))
-    parts = [
-        f"{title}: {_sentence(brief(given[name])) if given.get(name) else 'not stated by the operator.'}"
-        for name, title in named
-    ]
+    parts = [f"{title}: {_said(given.get(name))}" for name, title in named]
     text = " ".join(parts) + " Never for a decision about a single person, or to look for one."
     more = ("What it must not be used for", f"{SHEET}#not-for"), ("If you pass it on", f"{SHEET}#pass-on")
     return Answer("What may recipients do, and when must they delete it?", text, more)
 
 
 def _checks(facts: Facts) -> Answer:
-    text = "By “nacre verify FOLDER --public-key KEY --officer-key KEY”, with keys that you got elsewhere. "
-    text += "Without nacre, compare “sha256sum” of each file with manifest.json. Nothing "
-    text += (
-        "can check that the noise was added and rows were drawn from it, what is declared, days, names, and what had "
+    text = (
+        "By nacre verify FOLDER --public-key KEY --officer-key KEY, with keys that you got elsewhere. Without nacre, "
     )
-    text += f"been spent before this: these rest on {vouched_for_by(facts)}. Nobody but its makers reviewed nacre."
+    text += (
+        f"{UNSIGNED} Nothing can check that the noise was added and rows were drawn from it, what is declared, days, "
+    )
+    text += f"names, and what had been spent before this: these rest on {vouched_for_by(facts)}. Nobody but its makers "
+    text += "reviewed nacre."
     more = (("To check", f"{STATEMENT}#check"),)
     return Answer("How is it checked that nothing was changed, and what is not?", text, more)
 

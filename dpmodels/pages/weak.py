@@ -7,7 +7,7 @@ from dpmodels.pages import report
 from dpmodels.pages.advice import meaning_of
 from dpmodels.pages.card_words import cut
 from dpmodels.pages.glance import MOST_CLIPPED, clipped, worst_means
-from dpmodels.pages.page import capital, percent
+from dpmodels.pages.page import capital, percent_up
 
 FIGURES = {"mean": "mean", "total": "total", "p99": "99 % quantile"}
 MINDED = 0.01
@@ -27,7 +27,7 @@ def weaknesses(quality: Mapping[str, Any]) -> list[Row]:
     warnings = [one for one in quality["warnings"] if not _is_told(one.partition(": ")[0], avoid, numbers)]
     warned = list(_fitting(warnings))
     columns = [{"name": name, "avoid": avoid.get(name, ()), **one} for name, one in numbers.items()]
-    shares = [f"{name} {percent(error)}" for name, error in _weak(quality["weakest"]).items()]
+    shares = [f"{name} {percent_up(error)}" for name, error in _weak(quality["weakest"]).items()]
     means, cut_values = _means(columns), clipped(columns, MOST_CLIPPED)
     rows = [
         *([("Shares, the farthest columns", f"{', '.join(shares)}: {OF_SHARES}", NO_SHARE)] if shares else []),
@@ -77,7 +77,7 @@ def _mean(
 ) -> str:
     """Say of a number column what the report says in its table of means, in the same figures."""
     rows = f", {synthetic} in these rows" if synthetic else ""
-    could = f" (by noise alone it could be from {low} to {high})" if low else ""
+    could = f", or {low} to {high} if a few values that noise hides lie far off" if low else ""
     known = f"{quantile} within {within_of_quantile}" if within_of_quantile != "unknown" else "is not known"
     return f"{name} {estimate} as released{rows}, within {within}{could}, its 99 % quantile {known}"
 

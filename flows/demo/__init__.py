@@ -22,14 +22,19 @@ STATEMENT = {
     "special_categories": "ethnicity: ethnic origin. No condition of Art. 9 is claimed; who uses it under the GDPR "
     "must find one",
     "legal_basis": "None claimed: a US public-use file, as an example; who uses it under the GDPR must find their own",
+    "compatibility": "Not weighed: the file was published for research, and shows a method here",
+    "information": "None by this demo: it shows a public survey of 1976 that names nobody",
+    "minors": "Minors of 16 and 17 are among the men; nothing is done for them, since the survey is public",
+    "processor": "None: whoever runs the demo does so for themselves",
+    "contact": "A. Example, demo@nacre.example (made up: a demo has no contact)",
     "recipient": "Anybody who runs the demo, or reads it as an example",
     "recipient_retention": "No day is set, since the data are a public file",
     "license": "None claimed: a public-use survey file of the United States, shown as an example",
-    "why": "A row is a man; epsilon and delta are the defaults of this example, which nobody chose for a purpose",
+    "why": "A row is a man; epsilon, delta and the cap of 10 are an example's, which nobody chose for a purpose",
     "retention": "No day is set, since the data are a public file: as long as the folder of the demo is kept",
     "release_retention": "No day is set, since the data are a public file: as long as the folder of the demo is kept",
 }
-"""What an operator would say of a hand-off; the demo has no controller, contact or signer, so it names none."""
+"""What an operator would say of a hand-off; the demo has no controller or signer, so it names none."""
 
 
 def run_demo(folder: Path) -> Run:

@@ -69,18 +69,14 @@ def test_the_sheet_says_what_the_account_spent_before_and_what_remains(site: Pat
     assert "release and charged report together" in said
     of_all, of_budget = own["right_guesses"], guesses_of_budget(float(own["after"]), 1e-5)
     assert second["meaning"]["right_guesses"] < of_all < of_budget - 0.05
-    assert "Whoever has all that it paid for, this included, raises odds by more in at most 1 of" in said
+    assert "by all the account paid for" in said
     adds = "For whoever was in the data each time, what the releases tell adds up: odds on whether one record is there"
     assert adds in said and adds in text_of(site / "second" / "model-card.html")
-    assert (
-        "In the worst case, in which further releases spend all of the account (ε = 5, its cap), they move by" in said
-    )
-    assert (
-        f"wins an even bet in at most {in_words(of_all)} of cases" in said and "by ε and δ alone, whatever" not in said
-    )
+    assert "If all of it is ever spent, odds on whether one record is there move by a factor of at most 149" in said
+    assert f"at most {in_words(of_all)} of cases" in said and "are reckoned by ε and δ alone" not in said
     alone = text_of(site / "out" / "statement.html")
     assert "1 charge was made before:" in said and "made before:" not in alone
-    assert "Whoever has all that it paid for" not in alone
+    assert "by all the account paid for" not in alone
     (earlier,) = own["earlier"]
     assert own["charges"] == 1 and earlier["run"] == read_manifest(site / "out").run and earlier["epsilon"] == "1.0"
     (book,) = second["books"]
@@ -95,7 +91,7 @@ def test_the_sheet_says_who_signed_with_which_key_or_that_nobody_had_to(site: Pa
     said = text_of(site / "second" / "statement.html")
     assert "by Dana: so the account calls the holder of the key (ed25519) below; the signature has neither" in said
     assert "Signed were this plan, its unit, noise and price, and all that the operator declares here; not what" in said
-    assert "files may leavenot yet before an officer signs; verify says if one did" in said
+    assert "files may leaveno unless officer.sig is here: nacre verify FOLDER checks it" in said
     assert "To obtain before the files leave, since no file here can know it" in said
     assert fingerprint(approved.public_key) in said
     assert "was approved by nobody, since the account named no officer" in text_of(site / "out" / "statement.html")
@@ -103,8 +99,12 @@ def test_the_sheet_says_who_signed_with_which_key_or_that_nobody_had_to(site: Pa
 
 def test_the_pages_say_what_the_operator_said_and_nothing_where_nothing_was_said(site: Path) -> None:
     for page in set(PAGES) - {"model-card.html"}:  # which repeats neither of the others
-        assert f"{'Recipient' if page == 'data-sheet.html' else 'For'}: Ward 7" in text_of(site / "second" / page)
-        assert "Contact: Dana Roe" in text_of(site / "second" / page)
+        assert ("Recipient: Ward 7" if page == "data-sheet.html" else "For: “Ward 7”") in text_of(
+            site / "second" / page
+        )
+        assert ("Contact: Dana Roe" if page == "data-sheet.html" else "Contact: “Dana Roe”") in text_of(
+            site / "second" / page
+        )
         assert PURPOSE in text_of(site / "second" / page) and "<wards>" not in (site / "second" / page).read_text()
         assert "Purpose, in the" not in text_of(site / "out" / page)
         assert "License:" not in text_of(site / "second" / page)
@@ -112,10 +112,10 @@ def test_the_pages_say_what_the_operator_said_and_nothing_where_nothing_was_said
     missing = (
         "Not stated: the purpose; whose data it is; which columns hold special categories of data (Art. 9(1)), or "
     )
-    assert f"{missing}that none does; the legal basis (Art. 6); from the controller, why" in text_of(
+    assert f"{missing}that none does; the legal basis (Art. 6); the condition" in text_of(
         site / "out" / "statement.html"
     )
-    assert "or that none does; the legal basis (Art. 6); from" in text_of(site / "second" / "statement.html")
+    assert "or that none does; the legal basis (Art. 6); the" in text_of(site / "second" / "statement.html")
     assert json.loads((site / "out" / CARD).read_text())["given"] == {}
     code, _, err = run_cli(*synthesize_words(site, out=site / "third", purpose="one\nline"))
     assert code == 1 and "purpose" in err and not (site / "third").exists()
@@ -174,7 +174,7 @@ def test_guesses_and_odds_are_those_of_gaussian_noise(site: Path) -> None:
     assert card["meaning"]["beyond"] == pytest.approx(norm.cdf(mu / 2 - 1 / mu), rel=1e-4)
     said = text_of(site / "out" / "statement.html")
     assert "in at most 55.4 % of cases" in said and "factor of at most 2.72" in said
-    assert "reckoned for this noise; ε and δ alone would allow 73.2 %" in said
+    assert "a coin wins 50 %, ε and δ alone would allow 73.2 %" in said
 
 
 def test_plan_report_card_and_sheet_say_one_share_of_right_guesses(site: Path) -> None:
@@ -190,7 +190,7 @@ def test_plan_report_card_and_sheet_say_one_share_of_right_guesses(site: Path) -
         )
         assert f"in at most {share} of cases" in text_of(site / folder / "statement.html")
         card, sheet = (text_of(site / folder / f"{name}.html") for name in ("model-card", "data-sheet"))
-        assert f"best bet on whether one record is there{share} of even bets won" in card
+        assert f"even bets on whether one record is there{share} are won at most" in card
         bet = f"an even bet on whether one record is there is won in at most {share} of cases"
         assert bet in sheet
     assert f"together, delta=1e-05; {share} of even bets are won at most" in plan and share > "55.4 %"

@@ -16,10 +16,10 @@ from dpmodels.accounting.events import GaussianEvent
 from dpmodels.accounting.meaning import probability_beyond
 from dpmodels.hand_off.manifest import CARD
 from dpmodels.hand_off.pages import render_pages
+from dpmodels.pages.asked.open_points import counts_of, open_in_words
 from dpmodels.pages.card import render_card, render_sheet, render_statement
 from dpmodels.pages.card_words import beyond_of_values, cut
 from dpmodels.pages.excluded import pale_groups, weaker_pairs
-from dpmodels.pages.open_points import field_counts, open_in_words
 from dpmodels.pages.page import unlinked
 from dpmodels.pages.report import render as render_report
 from flows.demo import STATEMENT
@@ -68,7 +68,7 @@ def test_cards_of_earlier_versions_are_answered_as_far_as_they_tell(folder: Path
 def test_special_categories_are_the_operator_s_words_or_said_to_be_undeclared() -> None:
     card = facts()
     card["given"]["special_categories"] = "sick, dose: health"
-    assert answer(render_statement(card), 4).endswith("which nacre does not check: sick, dose: health.")
+    assert answer(render_statement(card), 4) == "“sick, dose: health”."
     assert "Special categories of data (GDPR, Art. 9): sick, dose: health" in text_of(render_sheet(card))
     del card["given"]["special_categories"]
     assert answer(render_statement(card), 4).startswith("Not declared: neither which columns hold any, nor that none")
@@ -96,13 +96,13 @@ def test_how_long_the_release_is_kept_and_what_deleting_it_means_is_said() -> No
     card = facts()
     card["given"]["release_retention"] = "Until 2031."
     said = text_of(render_statement(card))
-    assert "in the operator's words, “Until 2031.”. It may be deleted; then nobody can draw further rows" in said
+    assert "and is kept: “Until 2031.”. It may be deleted; then nobody can draw further rows" in said
     assert "its entries must stay for as long as the data can be measured again" in said
-    assert "In the operator's words, of the sensitive zone: “A month.”" in said
+    assert "The sensitive zone is kept: “A month.”" in said
     del card["given"]["release_retention"], card["given"]["retention"]
     said = text_of(render_statement(card))
     assert "how long, the operator did not state. It may be deleted" in said
-    assert "How long the sensitive zone is kept, the operator did not state." in said
+    assert "The sensitive zone is kept: for how long, the operator did not state." in said
 
 
 def with_earlier(**changes: str) -> dict[str, Any]:
@@ -121,7 +121,10 @@ def test_each_charge_before_stands_with_what_the_account_had_spent_after_it() ->
     assert "2026-11-01 ε = 1 (spent after it: 0.9999); 2026-11-02 ε = 1," in page
     assert "(of Ward <7>)" in page and "until 2099-12-31, the account's last day" in page
     assert "spent after it" in card and "and no plain sum of their epsilons. With this one it is 2 of 5;" in card
-    assert answer(render_statement(with_earlier()), 7).endswith("It is answered for by Ward <7>.")
+    assert answer(render_statement(with_earlier()), 7).endswith(
+        "The cap of 5 was set by whoever opened the account; it is answered for by Ward <7>."
+    )
+    assert answer(render_statement(facts()), 7).endswith("opened the account, who named no owner: ask.")
     assert "no plain sum" not in text_of(render_card(with_earlier(delta="0")))
 
 
@@ -129,16 +132,13 @@ def test_odds_stand_beside_the_probability_that_they_fail() -> None:
     """Where neighbors are replaced, values are one step apart, and not two."""
     card = with_earlier()
     said = text_of(render_statement(card))
-    assert "tells values apart by 54.6 at most, plus 1 in 11,000 ((1 + eε)·δ), and wins" in said
-    assert (
-        "In the worst case, in which further releases spend all of the account (ε = 5, its cap), they move by" in said
-    )
-    assert re.search(r"raises odds by more in at most 1 of [\d,]+ cases, tells values", said)
-    assert re.search(
-        r"In at most 1 of [\d,]+ cases \(draws of the noise\) odds rise by more than that factor; δ is", said
-    )
+    table = r"at most, but for 1 draw in [\d,]+ 45.1 % at most, but for 1 draw in 10,000 94.3 % at most, but for δ ε:"
+    assert re.search(table, said)
+    assert re.search(r"1 in [\d,]+ draws of the noise odds on whether one record is there rise by more than", said)
+    assert "((1 + e^ε)·δ) chance is added to it where values are asked" in said
     card["hand_off"]["adjacency"] = "replace_one"
-    assert "tells values apart" not in text_of(render_statement(card))
+    said = text_of(render_statement(card))
+    assert "where values are asked" not in said and "odds on a value" not in said and "(δ) chance is added" in said
 
 
 def test_an_approval_is_no_later_than_the_charge_which_it_was_needed_for() -> None:
@@ -161,22 +161,23 @@ def test_the_data_sheet_says_what_the_report_says_rows_are_for_and_not_for() -> 
     said = {"good": ["shares of age (within 5 %)"], "care": ["shares of dose"], "never": ["questions about ward"]}
     card["quality"]["uses"] = said
     sheet = text_of(render_sheet(card))
-    assert "What it is good for Shares of age (within 5 %). With care: shares of dose." in sheet
-    assert "Nor: questions about ward. No last word" in sheet
+    assert "What it is good for Shares of age (within 5 %). With careShares of dose." in sheet
+    assert "Nor:questions about ward.No last word" in sheet
     del card["quality"]["uses"]
     assert "Questions about the population: shares, means" in text_of(render_sheet(card))
 
 
 def test_what_all_releases_tell_of_a_value_stands_beside_what_these_files_do() -> None:
     said, alone = (untagged(answer(render_statement(card), 2)) for card in (with_earlier(), facts()))
-    assert said.startswith(
-        "For whoever knows all else, rounded up by these files by all the account paid for What it rests on"
-    )
+    heads = "rounded up by these files by all the account paid for if its whole cap is spent (ε = 5) What it counts"
+    assert said.startswith(f"For whoever knows all else, {heads}")
     assert re.search(
-        r"one record is there is won in at most [\d.]+ % of cases at most [\d.]+ % of cases the best", said
+        r"one record is there is won in at most [\d.]+ % of cases at most [\d.]+ % of cases at most 99.4 % of cases",
+        said,
     )
-    assert re.search(r"such as in column sick, becomes one of [\d.]+ % at most 85.9 % at most 2ε: two steps", said)
-    assert "by all the account" not in alone and "becomes one of" in alone
+    assert re.search(r"such as in column sick, becomes [\d.]+ % at most, but for 1 draw in [\d,]+ 85.9 % at", said)
+    assert said.count("To be quoted") == 1 and "To be quoted, as the largest. 2ε" in said
+    assert "by all the account" not in alone and "if its whole cap is spent" in alone
 
 
 def untagged(text: str) -> str:
@@ -186,25 +187,20 @@ def untagged(text: str) -> str:
 
 def test_bounds_that_are_the_data_by_their_sources_are_unchecked() -> None:
     card = facts()
-    asked = (
-        f"where the bounds and lists of values of the {len(card['content']['columns'])} columns come from: the schema"
-    )
+    asked = f"that no bound or list of values of the {len(card['content']['columns'])} columns was read off real rows"
     box = text_of(render_statement(card)).partition("To obtain before the files leave")[2].partition("Ten questions")[0]
-    assert (
-        f"{asked} names no source. Those that were read off real rows are exact, unprotected and in no budget:" in box
-    )
-    assert "ask for a law or a form that sets them, or for a new release that discovers them" in box
+    assert f"{asked}: the schema names no source" in box and "Warning: Bounds" not in box
     card["content"]["sources"] = ["codebook of 2019, page 4", "the data file itself: ages", "minimum of our table"]
     said = text_of(render_statement(card))
-    assert (
-        f"{asked} names 3 sources, of which 2 are by their words the data themselves: “the data file itself: ages”, "
-        "“minimum of our table”. Those that were" in said
-    )
-    assert said.count("read off real rows") == 1
-    assert "Warning: not all are documents, see what to obtain." in untagged(render_statement(card))
+    told = "(no column is named by “the data file itself: ages”, “minimum of our table”) are said to be taken from the"
+    assert f"Warning: Bounds or lists of values {told} data: exact, unprotected and in no budget. Ask for a law" in said
+    assert "of other columns was read off real rows: the schema names 3 sources" in said
+    card["content"]["sources"] = ["the data file itself: maxima of age, ward and dose", "minimum of our table"]
+    for page in (render_statement, render_sheet, render_card):
+        assert "Bounds or lists of values of age, ward and dose, and others (no column is" in text_of(page(card))
     card["content"]["sources"] = ["codebook of 2019, page 4", "questionnaire of the survey, design of its sample"]
     said = text_of(render_statement(card))
-    assert f"{asked} names 2 sources. Those that" in said and "Warning" not in said
+    assert f"{asked}: the schema names 2 sources" in said and "Warning" not in said
 
 
 DECLARED = {
@@ -260,7 +256,7 @@ TRANSFER = ("Not stated", "whether it goes to a third country, and on what groun
     ],
 )
 def test_each_field_that_is_open_by_its_form_is_to_be_obtained(name: str, words: str, state: str, asked: str) -> None:
-    assert open_in_words(DECLARED) == [TRANSFER] and field_counts(DECLARED)["closed"] == 17
+    assert open_in_words(DECLARED) == [TRANSFER] and counts_of(DECLARED)["closed"] == 19
     card = facts()
     card["given"] = {**DECLARED, name: words}
     (line,) = [what for lack, what in open_in_words(card["given"]) if lack == state]
@@ -271,8 +267,35 @@ def test_each_field_that_is_open_by_its_form_is_to_be_obtained(name: str, words:
 def test_no_special_categories_need_no_condition_and_a_blank_field_is_no_answer() -> None:
     none = {**DECLARED, "special_categories": "None", "legal_basis": "GDPR, Art. 6(1)(e)"}
     assert open_in_words(none) == [TRANSFER]
-    counts = field_counts({**DECLARED, "license": "", "recipient": "Anybody", "legal_basis": "None"})
-    assert counts == {"all": 17, "blank": 1, "open": 2, "closed": 14}
+    counts = counts_of({**DECLARED, "license": "", "recipient": "Anybody", "legal_basis": "None"})
+    assert counts == {"all": 20, "blank": 3, "open": 2, "closed": 15}
+    abroad = {**DECLARED, "recipient": "A university in a third country, by an adequacy decision"}
+    assert open_in_words(abroad) == []
+
+
+def test_children_whom_another_answer_names_are_not_said_to_be_unstated() -> None:
+    """The box said that nobody stated whether children are among the people, while answer 5 named minors."""
+    for subjects, asked in (
+        ("Men, minors among them", "what is done for the children"),
+        ("Men", "whether children are"),
+    ):
+        card = facts()
+        card["given"] = {**DECLARED, "minors": "", "subjects": subjects}
+        (line,) = [what for lack, what in open_in_words(card["given"]) if lack == "Not stated"]
+        assert f"from whoever collected the data, {asked}" in line
+        assert ("Not stated: “Men, minors" in text_of(render_card(card))) == ("minors" in subjects)
+
+
+def test_box_and_card_have_the_same_lines_and_counts_and_mark_what_says_none() -> None:
+    card = facts()
+    card["given"] = {**DECLARED, "license": "None claimed", "controller": "", "retention": "Three months"}
+    statement, page = text_of(render_statement(card)), text_of(render_card(card))
+    assert "17 of 20 that are asked have the form of an answer; 2 say none" not in statement  # one more is blank
+    assert "16 of 20 that are asked have the form of an answer; 2 say none, nobody, no day" in statement
+    assert (
+        "Of 20 answers 16 have the form of one; 2 say none" in page and "2 are blank" in page and "2 are" in statement
+    )
+    assert "Answered with none: “None claimed”" in page and "Without a day: “Three months”" in page
 
 
 def test_the_condition_of_article_9_is_not_the_legal_basis_in_general() -> None:
@@ -280,14 +303,14 @@ def test_the_condition_of_article_9_is_not_the_legal_basis_in_general() -> None:
     for given, expected in (
         ({"legal_basis": "None claimed: public"}, "\u2003"),
         ({"legal_basis": "GDPR, Art. 6(1)(e)"}, "\u2003"),
-        ({"legal_basis": "Art. 6(1)(e), 9(2)(j)"}, "as declared: Art. 6(1)(e), 9(2)(j)"),
-        ({"special_categories": "a: health. No condition is claimed"}, "as declared: a: health. No condition is"),
+        ({"legal_basis": "Art. 6(1)(e), 9(2)(j)"}, "“Art. 6(1)(e), 9(2)(j)"),
+        ({"special_categories": "a: health. No condition is claimed"}, "Answered with none: “a: health. No condition"),
     ):
         card["given"] = given
-        (cell,) = re.findall(r"Art. 9\(2\)\)</th><td>the controller</td><td>([^<]*)</td>", render_card(card))
-        assert cell.startswith(expected)
-        (basis,) = re.findall(r"Art. 6\(1\)\)</th><td>the controller</td><td>([^<]*)</td>", render_card(card))
-        assert basis == (f"as declared: {given['legal_basis']}" if "legal_basis" in given else "\u2003")
+        (cell,) = re.findall(r"Art. 9\(2\)\)</th><td>the controller</td><td>(.*?)</td>", render_card(card))
+        assert untagged(cell).startswith(expected.strip())
+        (basis,) = re.findall(r"Art. 6\(1\)\)</th><td>the controller</td><td>(.*?)</td>", render_card(card))
+        assert untagged(basis).endswith(f"“{given['legal_basis']}”" if "legal_basis" in given else "")
 
 
 def test_pages_for_recipients_say_that_nobody_had_approved_and_which_bounds_are_the_data() -> None:
@@ -297,14 +320,15 @@ def test_pages_for_recipients_say_that_nobody_had_approved_and_which_bounds_are_
         said = text_of(render(card))
         assert "When this page was made, no officer had signed that these files may leave." in said
         assert (
-            "“the data itself: ages” is by its words the data themselves. What was read off real rows is exact:" in said
+            "(no column is named by “the data itself: ages”) are said to be taken from the data: exact, unpro" in said
         )
-    assert "Bounds from 1 source of schema.yaml come from real rows: no promise covers" in answer(
-        render_statement(card), 3
-    )
+    statement = render_statement(card)
+    assert "are said to be taken from the data" in answer(statement, 3) and "but for what bounds off" in statement
+    assert "not against what bounds off real rows give away (answer 3)" in answer(statement, 1)
     card["content"]["sources"] = ["the codebook"]
-    assert "read off real rows" not in text_of(render_sheet(card)) + text_of(render_card(card))
-    assert "no promise covers" not in answer(render_statement(card), 3)
+    assert "taken from the data" not in text_of(render_sheet(card)) + text_of(render_card(card))
+    statement = render_statement(card)
+    assert "taken from the data" not in statement and "bounds off real rows give away" not in statement
 
 
 def test_a_retention_without_a_date_is_to_be_obtained() -> None:
@@ -319,15 +343,18 @@ def test_delta_times_the_records_is_said_beside_what_it_should_be() -> None:
     card = facts()
     card["content"]["counted"] = 16_032
     card["hand_off"]["delta"] = 1e-5
-    said = text_of(render_statement(card))
-    assert (
-        "Times δ that is 0.1603, the records to expect in the open if all of δ went wrong: it is below 1, and" in said
+    warned = (
+        "Warning: δ = 1e-5 is large for about 16,032 records: their product is 0.1603, and a rule of thumb is 0.1 at"
     )
-    assert "should be far below: a δ of 6e-6 or less would make it so." in said
-    card["hand_off"]["delta"] = 1e-3
-    assert "Times δ that is 16.03" in (said := text_of(render_statement(card))) and "it is not below 1, as it" in said
+    decides = "most, which a δ of 6e-6 or less keeps. The controller decides whether it may stay."
+    report = json.loads((GOLDEN / NEWEST / "laid-out" / "report.json").read_text())
+    for page in (render_statement(card), re.sub("</th>", ": ", render_sheet(card)), render_card(card)):
+        assert re.search(rf"{warned.replace('Warning: ', 'Warning:? ?:? ')} {decides}", text_of(page))
+    assert f"{warned} {decides}" in text_of(render_report(report, card))
+    assert "0.1603 records are to be expected in the open if all of δ went wrong" in text_of(render_statement(card))
     card["hand_off"]["delta"] = 6e-6
-    assert "wrong: it is far below 1, as it should be." in text_of(render_statement(card))
+    said = text_of(render_statement(card))
+    assert "Warning: δ" not in said and "0.09619 records are to be expected" in said
 
 
 def test_the_statement_says_what_key_signs() -> None:
@@ -340,14 +367,13 @@ def test_sheet_and_card_say_of_presence_and_of_values_what_the_statement_does() 
     card["meaning"] |= {"odds_factor": 2.718282, "right_guesses": 0.5534}
     statement, *others = (text_of(render(card)) for render in (render_statement, render_sheet, render_card))
     bet = "even bet on whether one record is there is won in at most 55.4 % of cases"
-    guess = (
-        "guess of 10 % on a value of somebody who is known to be there, such as in column sick, becomes one of 45.1 %"
-    )
-    assert all(bet in said and guess in said for said in (statement, others[0])) and "is won in" not in others[1]
-    tiles = re.findall(r"<dd>([^<]+) <small>", render_card(card))
-    assert tiles[:2] == ["55.4 %", "45.1 %"]
+    guess = "guess of 10 % on a value of somebody who is known to be there, such as in column sick, becomes"
+    assert bet in others[0] and f"{guess} one of 45.1 %" in others[0]
+    assert bet in statement and f"{guess} 45.1 %" in statement and "is won in" not in others[1]
+    tiles = re.findall(r"<dd>([\d.]+ %) <small>(?:are won )?at most", render_card(card))
+    assert tiles == ["55.4 %", "23.2 %", "45.1 %"] and "at most, but for 1 draw in" in others[1]
     card["meaning"]["odds_factor"] = None
-    assert "such as in column sick, may become nearly any." in text_of(render_sheet(card))
+    assert "such as in column sick, may become nearly any, and" in text_of(render_sheet(card))
     assert (
         "2ε: two steps apart. Odds rise by a factor of more than a million, which is next to no limit More:"
         in text_of(render_statement(card))
@@ -361,16 +387,17 @@ def test_before_and_after_and_the_worst_case_of_an_account_are_one_sentence_each
     said, alone = text_of(render_statement(with_earlier())), text_of(render_statement(facts()))
     adds = "what the releases tell adds up: odds on whether one record is there moved, δ aside, by a factor of"
     assert f"{adds} at most 4.33 by all before this (ε = 1.4652), and move by a factor of at most 7.39 with it" in said
-    worst = (
-        "In the worst case, in which further releases spend all of the account (ε = 5, its cap), they move by a factor"
-    )
-    guess = "a guess of 10 % on that becomes one of"
-    assert f"{worst} of at most 149: {guess} 94.3 % at most." in said and said.count("In the worst case") == 1
-    for cap, after in (("10", f"{guess} 99.96 % at most."), ("14", "a guess of 10 % on that may become nearly any.")):
-        assert after in text_of(render_statement(with_earlier(cap=cap)))
+    worst = "If all of it is ever spent, odds on whether one record is there move by a factor of at most"
+    assert f"{worst} 149, and a guess of 10 % becomes 94.3 % at most, but for δ." in said and said.count(worst) == 1
+    for cap, after in (("10", "99.96 % at most, but for δ."), ("14", "nearly any.")):
+        assert f"and a guess of 10 % becomes {after}" in text_of(render_statement(with_earlier(cap=cap)))
     assert "adds up: odds" not in alone and "By this release odds on whether one record is there move, δ" in alone
     spent = text_of(render_statement(with_earlier(remaining="0")))
-    assert "The account is spent, so nothing is added to that" in spent and "In the worst case" not in spent
+    assert (
+        "The account is spent, so nothing is added to that" in spent
+        and "ever spent" not in spent
+        and "its whole cap" not in spent
+    )
     assert ", δ aside," not in text_of(render_statement(with_earlier(delta="0")))
 
 
@@ -378,12 +405,12 @@ def test_who_made_and_signed_it_is_the_operator_s_word_or_said_to_be_undeclared(
     card = facts()
     card["given"]["signer"] = "A. Peeters, data steward"
     said = text_of(render_statement(card))
-    assert answer(render_statement(card), 6).endswith("Who made and signed them: A. Peeters, data steward.")
+    assert answer(render_statement(card), 6).endswith("Who made and signed them: “A. Peeters, data steward”.")
     assert "Made and signed by" not in said and "no key proves a name" in said
     card["given"]["signer"] = "A. Peeters, data steward" * 5
     said = text_of(render_statement(card))
-    assert "them: A. Peeters, data steward" in said and "… (whole below)." in said
-    assert f"Made and signed by: {card['given']['signer']}." in said
+    assert "them: “A. Peeters, data steward" in said and "…” (whole below)." in said
+    assert f"Made and signed by: “{card['given']['signer']}”" in said
     card["given"]["signer"] = "A. Peeters, data steward"
     assert "Made and signed by: A. Peeters" in text_of(render_sheet(card))
     del card["given"]["signer"]
@@ -392,7 +419,7 @@ def test_who_made_and_signed_it_is_the_operator_s_word_or_said_to_be_undeclared(
     assert "who signs it" in said and "no key proves a name" not in said
     nobody = "rests on whoever made it; nobody is named as signer."
     assert nobody in answer(render_statement(card), 8) and nobody.replace("rests", "rest") in said
-    assert "whoever signed" not in said and "from whoever made it, since nobody is named as signer" in said
+    assert "whoever signed" not in said and "from the maker, which key is theirs" in said
     card["given"]["signer"] = "A. Peeters"
     said = text_of(render_statement(card))
     assert said.count("on whoever signed.") == 2 and "nobody is named" not in said and "key, from the signer" in said
@@ -403,12 +430,12 @@ def test_how_often_odds_on_values_rise_by_more_is_said_of_two_steps_and_is_no_de
     card = facts()
     card["meaning"] |= {"odds_factor": 2.718282, "beyond": 1 / 6200}
     answered = answer(render_statement(card), 2)
-    assert "factor of at most 2.72; by more in at most 1 of 6,200 cases" in answered
-    assert "factor of at most 7.39; by more in at most 1 of 1,600 cases" in answered
-    assert "(one of more in at most 1 of 1,600 cases)" in text_of(render_sheet(card))
+    assert "23.2 % at most, but for 1 draw in 6,200</td>" in answered
+    assert "45.1 % at most, but for 1 draw in 1,600</td>" in answered
+    assert "one of 45.1 % at most, but for 1 draw in 1,600" in text_of(render_sheet(card))
+    assert "1 in 6,200 draws of the noise odds on whether one record" in text_of(render_statement(card))
     card["meaning"]["beyond"] = 0.0
-    assert "of more in" not in text_of(render_sheet(card)) and "by more" not in answer(render_statement(card), 2)
-    assert "odds rise by more" not in text_of(render_statement(card))
+    assert not any("draw in" in text_of(render(card)) for render in (render_sheet, render_card, render_statement))
 
 
 @pytest.mark.parametrize("multiplier", [1.2, 4.0, 20.0])
@@ -429,10 +456,10 @@ def test_what_stays_inside_is_said_with_who_reads_it_and_what_erasure_reaches() 
     card = facts()
     said = text_of(render_statement(card))
     assert said.count("apart from whoever administers the machine, and backups") == 1
-    assert "The next release is made without that person." in said
-    assert "Some of its numbers are printed in report.html, at no further cost." in said
-    assert "Rows handed over cannot be called back; rows drawn later from this release still rest on" in said
-    assert "all releases that are charged to the same account" in said
+    assert "That a new release is made without that person, the controller must see to; nothing" in said
+    assert "Some of its numbers are printed in report.html." in said
+    assert "Rows handed over cannot be called back; rows drawn later from the same release still rest" in said
+    assert "all that is charged to the same account" in said
     del card["quality"]["farthest_column"]
     assert "printed in report.html" not in text_of(render_statement(card))
 
@@ -459,9 +486,11 @@ def test_the_terms_of_a_license_are_the_operator_s_words_and_allow_nothing_by_th
     passed_on = "What the operator says of a license is above; no text of one is in this folder. All files go together."
     assert passed_on in text_of(render_sheet(card))
     card["given"]["license"] = "None claimed: an example"
-    assert "in this folder, and by its words it is none: ask first. All files" in text_of(render_sheet(card))
+    assert "by its words there is none: ask the contact first. All files" in text_of(render_sheet(card))
     del card["given"]["license"]
-    assert "The operator stated no license: ask first. All files go together." in text_of(render_sheet(card))
+    assert "The operator stated no license: ask the contact first. All files go together." in text_of(
+        render_sheet(card)
+    )
 
 
 def test_the_demo_leaves_out_what_has_no_answer() -> None:
@@ -487,12 +516,19 @@ def test_the_first_lines_of_a_statement_say_what_was_promised_who_approved_and_w
     whole = tiles(card)
     assert whole["promised"].startswith("ε = ") and "δ = " in whole["promised"] and whole["hidden"]
     assert whole["spending approved"] == ("yes by an officer's key" if card["hand_off"]["approved"] else "no")
-    words = "13 of 17 have the form of an answer; 4 say none, nobody, no day or no article; nobody checked them"
-    assert whole["operator's words"] == words and whole["budget left"].endswith(f"of ε = {cap_of(card)}")
+    words = (
+        "14 of 20 that are asked have the form of an answer; 4 say none, nobody, no day or no article; 2 are blank; "
+    )
+    assert (
+        whole["operator's words"] == f"{words}nobody checked them" and f"of ε = {cap_of(card)}" in whole["budget left"]
+    )
+    assert whole["files may leave"] == "no unless officer.sig is here: nacre verify FOLDER checks it"
+    assert whole["hidden"] == "one record not proved to be one person"
     card["given"], card["accounts"] = {}, []
     nothing = tiles(card)
     assert (
-        nothing["operator's words"] == "0 of 17 have the form of an answer; 17 are blank; nobody checked them"
+        nothing["operator's words"]
+        == "0 of 20 that are asked have the form of an answer; 20 are blank; nobody checked them"
         and nothing["budget left"] == "not known here"
     )
     card["hand_off"]["approved"] = None
@@ -510,7 +546,7 @@ def test_what_a_report_in_a_hand_off_says_to_an_officer_and_one_alone_does_not()
     page, alone = render_report(report, card), render_report(report)
     said = text_of(page).partition("For an officer")[2].partition("The budget, in plain words")[0]
     assert "no officer had signed that these files may leave" in said and "approved by Dana, no later than 2026" in said
-    assert "Warning: Of the sources that schema.yaml names for its bounds and lists of values, “the data itself" in said
+    assert "Warning: Bounds or lists of values (no column is named by “the data itself: ages”) are said to be" in said
     links = re.findall(r'href="([^"#]+)"', page.partition("</style>")[2])
     assert links == ["statement.html", "data-sheet.html", "model-card.html"]
     assert "For an officer" not in alone and not re.findall(r'href="[^"#]+"', alone.partition("</style>")[2])

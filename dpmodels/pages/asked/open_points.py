@@ -1,0 +1,195 @@
+"""What is asked of a person, what an operator declared of it, and what is still open: blank, or no answer by its form.
+
+No software can judge what words mean. What can be seen is that a field says none, names nobody, has no day or no
+article of the law; and that law asks of a person what no field has.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+UNSTATED, NONE, NAMELESS = "Not stated", "Answered with none", "Without a name"
+DATELESS, WITHOUT_ARTICLE = "Without a day", "Without an article of the GDPR"
+STATES = (UNSTATED, NONE, WITHOUT_ARTICLE, NAMELESS, DATELESS)
+MAY_BE_NONE = ("special_categories", "compatibility", "information", "minors", "processor")
+"""Fields of which none, with or without a reason, is an answer."""
+BEGINS_WITH_NONE = re.compile(r"\W*(none|no|not|nobody|nothing|unknown|n/?a|tbd|todo)\b", re.IGNORECASE)
+NO_ANSWER = re.compile(r"\W*(unknown|n/?a|tbd|todo)\b", re.IGNORECASE)
+NOBODY = re.compile(r"\b(whoever|anybody|anyone|everybody|everyone|nobody|somebody|someone|no one)\b", re.IGNORECASE)
+NO_CONDITION = re.compile(r"\bno (condition|ground|basis)\b", re.IGNORECASE)
+DAY = re.compile(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
+OF_ASSESSMENT = re.compile(r"\b(DPIA|impact assessment|Art(icle|\.) ?35)\b", re.IGNORECASE)
+OF_TRANSFER = re.compile(r"\b(third countr(y|ies)|adequacy|international organi[sz]ation|Art(icle|\.) ?4[4-9])\b", re.I)
+OF_CHILDREN = re.compile(
+    r"(?<!no )(?<!without )\b(minors?|child(ren)?|pupils?|infants?|newborns?|adolescents?)\b", re.I
+)
+NEVER_EXPIRES = " (no day such as 2027-03-01, so `nacre remove --expired` deletes nothing)"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a person: its title, who says it, what is to be obtained, and what to write into the field."""
+
+    title: str
+    who: str
+    what: str
+    within: str = ""
+
+
+CONTROLLER, OPERATOR, COLLECTOR = "the controller", "the operator", "whoever collected the data"
+ASKED = {
+    "purpose": Asked("Purpose", CONTROLLER, "the purpose"),
+    "subjects": Asked("Whose data it is", COLLECTOR, "whose data it is"),
+    "special_categories": Asked(
+        "Special categories of data (GDPR, Art. 9(1))",
+        CONTROLLER,
+        "which columns hold special categories of data (Art. 9(1)), or that none does",
+    ),
+    "legal_basis": Asked("Legal basis (GDPR, Art. 6(1))", CONTROLLER, "the legal basis (Art. 6)", "with its article"),
+    "condition": Asked(
+        "Condition for special categories of data (GDPR, Art. 9(2))",
+        CONTROLLER,
+        "the condition for special categories of data (Art. 9(2))",
+        "`--legal-basis`, with its article",
+    ),
+    "compatibility": Asked(
+        "Why this use fits what the data was collected for (GDPR, Art. 6(4))",
+        CONTROLLER,
+        "from the controller, why this use fits what the data was collected for (Art. 6(4))",
+    ),
+    "information": Asked(
+        "How the people were informed, or why not (GDPR, Art. 13, 14)",
+        CONTROLLER,
+        "from the controller, how the people were informed, or why not (Art. 13, 14)",
+    ),
+    "minors": Asked(
+        "Children among the people, and what is done for them",
+        COLLECTOR,
+        "from whoever collected the data, whether children are among the people, and what is done for them",
+    ),
+    "processor": Asked(
+        "Processor, and its contract (GDPR, Art. 28)",
+        CONTROLLER,
+        "from the controller, who processes the data on its behalf, by which contract (Art. 28)",
+    ),
+    "recipient": Asked("Recipient", CONTROLLER, "the recipient"),
+    "transfer": Asked(
+        "Transfer to a third country, or to an international organization (GDPR, Art. 44 to 49)",
+        CONTROLLER,
+        "whether it goes to a third country, and on what ground (Art. 44 to 49)",
+        "`--recipient`, with the ground",
+    ),
+    "recipient_retention": Asked(
+        "The recipient may keep it until", CONTROLLER, "until when recipients may keep it", "with a day"
+    ),
+    "license": Asked("Terms of re-use: may it be passed on?", CONTROLLER, "the terms of re-use (may it be passed on?)"),
+    "controller": Asked("Controller (GDPR, Art. 4(7))", OPERATOR, "the controller (Art. 4(7))"),
+    "contact": Asked("Contact, who answers questions about these files", CONTROLLER, "the contact"),
+    "signer": Asked("Made and signed by", OPERATOR, "who signs it"),
+    "why": Asked("Why this unit and this budget", "whoever chose them", "why this unit and this budget"),
+    "assessment": Asked(
+        "Reference of the DPIA (GDPR, Art. 35), or why none is needed",
+        CONTROLLER,
+        "the impact assessment (DPIA), or why none is needed (Art. 35)",
+        "`--why`, with the DPIA",
+    ),
+    "retention": Asked("Raw data are deleted on", OPERATOR, "until when raw data are kept", "with a day"),
+    "release_retention": Asked(
+        "The release (noisy numbers) is deleted on", OPERATOR, "until when the release is kept", "with a day"
+    ),
+}
+"""What is asked of a person, by the field of a declaration that has it; some stand in the words of another field."""
+CARED_FOR = "from whoever collected the data, what is done for the children who by answer 5 are among the people"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One thing that is asked of a person, with what is declared of it, and what that lacks; empty where it is whole.
+
+    ``option`` is how it is stated to a run.
+    """
+
+    title: str
+    who: str
+    option: str
+    answer: str
+    state: str
+    what: str
+
+
+def lines(given: Mapping[str, str]) -> list[Line]:
+    """Return all that is asked of a person, each with what is declared of it and what that lacks."""
+    return [_line(name, asked, given) for name, asked in ASKED.items()]
+
+
+def open_in_words(given: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Write what is open, each state with all that is in it."""
+    every = lines(given)
+    by_state = {state: [one.what for one in every if one.state == state] for state in STATES}
+    return [(state, "; ".join(parts)) for state, parts in by_state.items() if parts]
+
+
+def counts_of(given: Mapping[str, str]) -> dict[str, int]:
+    """Count what is asked of a person: all, what is blank, and what is answered and still open by its form."""
+    states = [one.state for one in lines(given)]
+    blank, closed = states.count(UNSTATED), states.count("")
+    return {"all": len(states), "blank": blank, "open": len(states) - blank - closed, "closed": closed}
+
+
+def names_article(text: str, article: int) -> bool:
+    """Tell whether words name an article of the GDPR by its number."""
+    return re.search(rf"(?<![\d.]){article}(?![\d.]*\d)", text) is not None
+
+
+def _line(name: str, asked: Asked, given: Mapping[str, str]) -> Line:
+    option = asked.within if asked.within.startswith("`") else f"`--{name.replace('_', '-')}` {asked.within}".strip()
+    answer, state, what = _answer(name, given), _state(name, given), asked.what
+    if name == "retention" and state not in ("", UNSTATED):
+        what += NEVER_EXPIRES
+    if name == "minors" and answer and not given.get(name):
+        what = CARED_FOR
+    return Line(asked.title, asked.who, option, answer, state, what)
+
+
+def _answer(name: str, given: Mapping[str, str]) -> str:
+    """Return what is declared, in its own field or in the words of another; empty where nothing is."""
+    special, subjects = given.get("special_categories", ""), given.get("subjects", "")
+    if name == "condition":
+        return _condition(given) or (special if BEGINS_WITH_NONE.match(special) else "")
+    if name == "assessment":
+        return given.get("why", "") if OF_ASSESSMENT.search(given.get("why", "")) else ""
+    if name == "transfer":
+        return given.get("recipient", "") if OF_TRANSFER.search(given.get("recipient", "")) else ""
+    if name == "minors" and not given.get(name):
+        return subjects if OF_CHILDREN.search(subjects) else ""
+    return given.get(name, "")
+
+
+def _condition(given: Mapping[str, str]) -> str:
+    """Return what is declared of the condition for special categories; empty where nothing is."""
+    special, basis = given.get("special_categories", ""), given.get("legal_basis", "")
+    of_basis = basis if names_article(basis, 9) and not BEGINS_WITH_NONE.match(basis) else ""
+    of_columns = special if re.search(r"9\s*\(2\)", special) or NO_CONDITION.search(special) else ""
+    return "; ".join(filter(None, (of_columns, of_basis)))
+
+
+def _state(name: str, given: Mapping[str, str]) -> str:
+    """Say what an answer lacks by the form of its words; empty where that tells nothing."""
+    text = given.get(name, "")
+    if name == "condition":
+        no_condition = NO_CONDITION.search(given.get("special_categories", ""))
+        return NONE if no_condition else "" if _answer(name, given) else UNSTATED
+    if name in ("assessment", "transfer"):
+        return "" if _answer(name, given) else UNSTATED
+    if not text:
+        return UNSTATED
+    if "retention" in name:  # of raw data nacre itself obeys a day of the calendar, and no other words
+        dated = DAY.search(text) if name == "retention" else re.search(r"\d", text)
+        return "" if dated else DATELESS
+    if (NO_ANSWER if name in MAY_BE_NONE else BEGINS_WITH_NONE).match(text):
+        return NONE
+    if name == "why":
+        return NONE if NOBODY.search(text) else ""
+    if name in ("recipient", "controller", "contact", "signer"):
+        return NAMELESS if NOBODY.search(text) else ""
+    return WITHOUT_ARTICLE if name == "legal_basis" and not names_article(text, 6) else ""
