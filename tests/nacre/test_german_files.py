@@ -233,11 +233,11 @@ def test_a_discovery_of_one_form_is_none_of_another_and_the_same_rows_are_no_sec
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", nacre.ReleaseWarning)
         nacre.discover(first, DISCOVERED.format("one"), **terms)
-    paid = charges(home)
-    with pytest.raises(nacre.NacreError, match="counted them by another `text`"):
-        nacre.discover(first, DISCOVERED.format("one") + TEXT, **terms)
-    with pytest.raises(nacre.NacreError, match="has the content of"):
-        nacre.discover(again, DISCOVERED.format("two") + TEXT, **terms)
+        paid = charges(home)
+        with pytest.raises(nacre.NacreError, match="counted them by another `text`"):
+            nacre.discover(first, DISCOVERED.format("one") + TEXT, **terms)
+        with pytest.raises(nacre.NacreError, match="has the content of"):
+            nacre.discover(again, DISCOVERED.format("two") + TEXT, **terms)
     assert charges(home) == paid and "commit" in paid
 
 
