@@ -36,7 +36,11 @@ HEADINGS = ("account", "data set", "unit", "delta", "cap", "spent", "remaining",
 
 
 class Ledger(ledgers.Ledger):
-    """The ledger in one SQLite file (or at a PostgreSQL URL), which shows its accounts and what each has left."""
+    """The ledger in one SQLite file (or at a PostgreSQL URL), which shows its accounts and what each has left.
+
+    Look with ``accounts``, ``account``, ``balance``, ``entries``, ``history``, ``plan`` and ``verify``, which make
+    nothing. ``open_account`` and ``change_cap`` write. The other methods are those that runs call for their charges.
+    """
 
     def __init__(self, path_or_url: str | Path) -> None:
         self.address = str(path_or_url)

@@ -73,6 +73,12 @@ def test_a_terminal_shows_how_many_warnings_there_are_and_the_first(
 
     assert lines("one\nmore", "another") == ["  warnings 2; `warnings` has all; the first: one"]
     assert lines("one") == ["  warnings 1; the first: one"] and lines() == []
+    (cut,) = lines("a long word " * 60)
+    assert len(cut) < 300 and "`warnings` has all" in cut and cut.endswith(" …")
+    with pytest.raises(AttributeError, match="no attribute 'tabel'; did you mean `table`"):
+        made.tabel  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no attribute 'absent'$"):
+        made.absent  # noqa: B018
 
 
 def test_a_run_that_opened_its_account_says_how_more_is_allowed(made: nacre.Result) -> None:
