@@ -203,7 +203,8 @@ def suggestion(name: str, keys: Mapping[str, Any]) -> Suggestion | None:
 def is_no_answer(name: str) -> bool:
     """Tell whether a column is called as what is no answer to a question of yes or no."""
     words = _words(name)
-    return next((offer["type"] != "boolean" for pattern, offer, _ in BY_NAME if re.fullmatch(pattern, words)), False)
+    kind = next((offer["type"] for pattern, offer, _ in BY_NAME if re.fullmatch(pattern, words)), "")
+    return kind in ("categorical", "identifier")
 
 
 def names_a_person(name: str) -> bool:

@@ -77,8 +77,8 @@ def test_a_terminal_shows_how_many_warnings_there_are_and_the_first(
     assert len(cut) < 300 and "`warnings` has all" in cut and cut.endswith(" …")
     with pytest.raises(AttributeError, match="no attribute 'tabel'; did you mean `table`"):
         made.tabel  # noqa: B018
-    with pytest.raises(AttributeError, match=r"no attribute 'absent'$"):
-        made.absent  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no attribute 'qqqqqq'$"):
+        made.qqqqqq  # noqa: B018
 
 
 def test_a_run_that_opened_its_account_says_how_more_is_allowed(made: nacre.Result) -> None:
