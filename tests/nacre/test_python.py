@@ -368,7 +368,7 @@ def test_arguments_that_are_missing_are_answered_with_what_to_write(frame) -> No
         (lambda: nacre.synthesize(frame, "a.yaml", epsilon=1), "synthesize.. missing .*'delta': write delta=1e-5$"),
         (lambda: nacre.plan("a.yaml"), "plan.. missing .*'epsilon': write epsilon=1, delta=1e-5$"),
         (lambda: nacre.discover(frame, "a.yaml", epsilon=1), "discover.. missing .*'delta': write delta=1e-5$"),
-        (lambda: nacre.synthesize(frame, epsilon=1), "missing a required argument: 'schema'$"),
+        (lambda: nacre.synthesize(frame, epsilon=1), "'schema': write schema='schema.yaml', delta=1e-5$"),
     ):
         with pytest.raises(TypeError, match=says):
             call()
