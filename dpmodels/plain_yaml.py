@@ -12,6 +12,7 @@ Source: YAML 1.2.2, section 10.3 (core schema); YAML 1.1, types int, float, bool
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, time
 from typing import Any
 
 import yaml
@@ -42,14 +43,48 @@ _PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Dumper(yaml.SafeDumper):
-    """Puts a text with a line end other than the line feed in double quotes, where YAML writes it out."""
+    """Puts a text with a line end other than the line feed in double quotes, where YAML writes it out.
+
+    Numbers, texts, dates and arrays of NumPy and pandas are written as those of Python that they stand for.
+    """
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
         """Write a text."""
         return self.represent_scalar(f"{TAG}str", text, style='"' if FOLDED.search(text) else None)
 
+    def represent_other(self, value: Any) -> yaml.Node:
+        """Write a value of another library.
+
+        Raises:
+            YAMLError: nothing of Python stands for it.
+        """
+        plain = _plain(value)
+        return self.represent_undefined(value) if type(plain) is type(value) else self.represent_data(plain)
+
 
 _Dumper.add_representer(str, _Dumper.represent_text)
+_Dumper.add_representer(None, _Dumper.represent_other)  # type: ignore[arg-type]  # None stands for whatever else
+
+
+def _plain(value: Any) -> Any:
+    """Return what Python calls a value of NumPy or pandas, and a moment at midnight as its day; others as they are."""
+    if getattr(getattr(value, "dtype", None), "kind", "") == "M":
+        value = value.astype("datetime64[us]")  # in nanoseconds NumPy gives whole numbers
+    for name in ("to_pydatetime", "tolist"):
+        value = getattr(value, name)() if hasattr(value, name) else value
+    is_day = type(value) is datetime and value.tzinfo is None and value.time() == time()
+    return value.date() if is_day else value
+
+
+def unwritable(content: Mapping[Any, Any]) -> str:
+    """Return the keys that lead to the first value of a mapping that no YAML holds, joined by points; empty of none."""
+    for key, value in content.items():
+        try:
+            write_yaml({key: value})
+        except yaml.YAMLError:
+            below = unwritable(value) if isinstance(value, Mapping) else ""
+            return f"{key}.{below}" if below else str(key)
+    return ""
 
 
 def write_yaml(content: Any, **options: Any) -> str:

@@ -21,7 +21,9 @@ from dpmodels import errors
 from dpmodels.errors import NacreError, near
 from nacre.words import ReleaseWarning, in_python
 
+__version__: str
 if TYPE_CHECKING:
+    from nacre.approving import approve
     from nacre.discovery import discover
     from nacre.documents import embed_documents
     from nacre.federations import federate
@@ -47,6 +49,7 @@ __all__ = [
     "Result",
     "Schema",
     "Spent",
+    "approve",
     "compare",
     "discover",
     "draft_schema",
@@ -68,6 +71,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "approving": ("approve",),
     "discovery": ("discover",),
     "documents": ("embed_documents",),
     "federations": ("federate",),
@@ -93,6 +97,8 @@ for _error in (*_ERRORS.values(), ReleaseWarning):
 def __getattr__(name: str) -> Any:
     if name in _ERRORS:
         return _ERRORS[name]
+    if name == "__version__":
+        return import_module("importlib.metadata").version("nacre")
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{near(name, __all__)}", name=name)
     attribute = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

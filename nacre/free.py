@@ -131,7 +131,7 @@ def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place 
 
 
 def means(
-    run: "str | Result", column: str, *, by: "str | Sequence[str]" = (), home: Place | None = None
+    run: "str | Result", column: str, *, by: "str | Sequence[str] | None" = (), home: Place | None = None
 ) -> "pd.DataFrame":
     """Return means of a column of numbers or dates, with their errors, from released counts; charges nothing.
 
@@ -156,7 +156,7 @@ def means(
     Args:
         run: the run's name, or what ``nacre.synthesize`` returned.
         column: a column of numbers or dates, or a boolean.
-        by: the column, or the columns, whose values make the groups.
+        by: the column, or the columns, whose values make the groups; None makes none.
         home: where state lies; by default that of the result, ``NACRE_HOME``, or ``.nacre``.
 
     Raises:
@@ -164,7 +164,7 @@ def means(
     """
     from tasks.stages.noisy_tables import apart
 
-    names = _names_in([by] if isinstance(by, str) else list(by))
+    names = _names_in([by] if isinstance(by, str) else list(by or ()))
     if not names and (whole := _of_report(run_of(run, home), column)) is not None:
         return whole
     columns = [*names, *_names_in([column])]

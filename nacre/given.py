@@ -8,8 +8,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from dpmodels.authoring import draft, lint, tree_draft
 from dpmodels.authoring.facts import TODO
 from dpmodels.authoring.header import DoubtfulNames
@@ -17,7 +15,7 @@ from dpmodels.codec.names import RULE
 from dpmodels.contract.schema import Schema as Schema
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import NacreError, SchemaError, Unsuitable
-from dpmodels.plain_yaml import write_yaml
+from dpmodels.plain_yaml import unwritable, write_yaml
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.frames import are_tables, write_all_names
 from dpmodels.reading.public import load_public_frames
@@ -161,7 +159,6 @@ def _yaml(schema: SchemaLike) -> str:
         return schema.to_yaml()
     if not isinstance(schema, Mapping):
         raise Unsuitable(f"a schema is a path, YAML text, a dictionary or a Schema, not {type(schema).__name__}")
-    try:
-        return write_yaml(dict(schema))
-    except yaml.YAMLError:
-        raise Unsuitable("YAML cannot write a value of the schema; use text, numbers, lists and dictionaries") from None
+    if key := unwritable(schema):
+        raise Unsuitable(f"YAML cannot write {key} of the schema; use text, numbers, dates, lists and dictionaries")
+    return write_yaml(dict(schema))

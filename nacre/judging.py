@@ -98,14 +98,14 @@ def compare(
         real: the rows that they were made from.
         schema: as everywhere.
         test: rows that nothing was made from, which models are scored on.
-        home: where the page lies; by default ``NACRE_HOME``, or ``.nacre``.
+        home: where the page lies; by default that of the first result among the tables, ``NACRE_HOME``, or ``.nacre``.
 
     Raises:
         NacreError: a table cannot be read, or has other columns than the schema.
     """
     from nacre.compared import scores_of
 
-    labels, given, whole = *_labelled(tables), _taken(tables)
+    labels, given, whole, known = *_labelled(tables), _taken(tables), _home_among(tables)
     rows, held_out = _taken(real), None if test is None else _taken(test)
     for name, each in (("real", rows), ("test", held_out)):
         if isinstance(each, str) and (Path(each) / MANIFEST).is_file():
@@ -115,7 +115,7 @@ def compare(
     if contract.kind == "tree" and set(contract.tables) <= set(labels):  # the tables of one tree
         labels, given = [], [whole]
     _check_labels(labels, given)
-    page = _compared(labels, given, rows, held_out, contract, home_of(home))
+    page = _compared(labels, given, rows, held_out, contract, home_of(home or known))
     facts = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))
     return scores_of(facts, str(page))
 
@@ -126,6 +126,13 @@ def _labelled(tables: Any) -> tuple[list[Any], list[Taken]]:
         return list(tables), [_taken(table) for table in tables.values()]
     several = isinstance(tables, Sequence | ValuesView | Generator) and path_of(tables) is None
     return [], [_taken(table) for table in (tables if several else [tables])]
+
+
+def _home_among(tables: Any) -> Path | None:
+    """Return the home of the first result among tables, where one is known."""
+    listed = tables.values() if isinstance(tables, Mapping) else tables
+    several = listed if isinstance(listed, list | tuple | ValuesView) else [listed]
+    return next((one.home for one in several if isinstance(one, Result) and one.home), None)
 
 
 def _check_labels(labels: Sequence[Any], given: Sequence[Taken]) -> None:

@@ -1,6 +1,7 @@
 """Find the ledger of a home."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,11 @@ from dpmodels import amounts
 from dpmodels.authoring.lint import load_named
 from dpmodels.errors import NacreError, Unsuitable, near
 from dpmodels.ledger import ledger as ledgers
+from dpmodels.ledger.database import Database, check_there, is_there
 from dpmodels.ledger.records import Account
 from dpmodels.plural import counted
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
+from flows.forecast import forecast
 from flows.planning import check_delta, make_budget
 from nacre.given import SchemaLike, schema_file
 from nacre.notebook import rows_as_html, rows_as_text
@@ -27,17 +30,28 @@ KEY = ("key", "passphrase")
 TERMS = ("owner", "note", "parent", "run_cap", "expires", "composition", "partition", "officer", *KEY)
 CHANGES = ("epsilon", "delta", "run_cap", "expires", "officer", *KEY)
 """Keywords of an account that is opened, and of one whose cap is changed, beside those that are written out."""
-SPOKEN = ("account", "accounts", "balance", "change_cap", "entries", "history", "open_account", "verify")
+SPOKEN = ("account", "accounts", "balance", "change_cap", "entries", "history", "open_account", "plan", "verify")
 """Calls whose errors name arguments, as those of every function do."""
 HEADINGS = ("account", "data set", "unit", "delta", "cap", "spent", "remaining", "charges")
 
 
 class Ledger(ledgers.Ledger):
-    """The ledger in one SQLite file (or at a PostgreSQL URL), which shows its accounts and what each has left."""
+    """The ledger in one SQLite file (or at a PostgreSQL URL), which shows its accounts and what each has left.
+
+    Look with ``accounts``, ``account``, ``balance``, ``entries``, ``history``, ``plan`` and ``verify``, which make
+    nothing. ``open_account`` and ``change_cap`` write. The other methods are those that runs call for their charges.
+    """
 
     def __init__(self, path_or_url: str | Path) -> None:
         self.address = str(path_or_url)
-        super().__init__(path_or_url)
+        if is_there(self.address):
+            super().__init__(self.address)
+
+    @cached_property
+    def _database(self) -> Database:  # type: ignore[override]  # an attribute, where the ledger was there at first
+        """The database of a ledger that was not there at first: a look never makes it, opening an account does."""
+        check_there(self.address)
+        return Database(self.address)
 
     def open_account(
         self,
@@ -62,6 +76,7 @@ class Ledger(ledgers.Ledger):
         """
         check_terms("open_account", terms, ("epsilon", "delta", "account", "dataset", "budget_cap", *TERMS))
         if isinstance(name, str) and dataset is not None and budget_cap is not None and (epsilon, delta) == NO_CAP:
+            self._make()
             return super().open_account(name, dataset=dataset, budget_cap=budget_cap, **terms)
         if (dataset, budget_cap) == NO_TERMS and (epsilon is None) != (delta is None):
             lacking, written = (
@@ -76,7 +91,24 @@ class Ledger(ledgers.Ledger):
             contract = load_named(file)
             check_delta(delta, allow_large_delta)
             cap = make_budget(epsilon, delta, contract.unit, adjacency=contract.adjacency)
+        self._make()
         return super().open_account(account or contract.name, dataset=contract.name, budget_cap=cap, **terms)
+
+    def _make(self) -> None:
+        """Make the ledger if it is not there."""
+        if not is_there(self.address):
+            self._database = Database(self.address)
+
+    def plan(self, name: str, *, epsilon: float, delta: float, times: int = 1) -> dict[str, Any]:
+        """Say what ``times`` releases would cost an account together, and whether they fit; writes nothing.
+
+        Each is Gaussian, or pure at delta 0. The figures are those of ``nacre ledger plan``: ``spent_before`` and
+        ``spent_after``, ``cap``, ``remaining_before`` in one release, ``noise_multiplier`` of each, and ``fits``.
+
+        Raises:
+            NacreError: no such account is open, or an amount is impossible.
+        """
+        return forecast(self, name, epsilon, delta, times)
 
     def change_cap(self, name: str, *, reason: str, **changes: Any) -> Account:
         check_terms("change_cap", changes, CHANGES)
@@ -128,6 +160,6 @@ def ledger(home: Place | None = None, url: str | None = None) -> Ledger:
     """Return the ledger that ``synthesize`` charges: at a PostgreSQL URL, or the file in the home.
 
     Without arguments it is the ledger of ``NACRE_LEDGER`` or else of ``NACRE_HOME``, as for every other function.
-    Reading a ledger costs nothing; ``open_account`` and ``change_cap`` write entries that stay for ever.
+    Reading a ledger costs nothing and makes none; ``open_account`` and ``change_cap`` write entries that stay for ever.
     """
     return Ledger(url_of(url) or home_of(home) / "ledger.sqlite")

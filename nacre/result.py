@@ -6,10 +6,11 @@ from contextlib import suppress
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from textwrap import shorten
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
 
 from dpmodels import amounts
-from dpmodels.errors import ArtifactError, NacreError, Unsuitable
+from dpmodels.errors import ArtifactError, NacreError, Unsuitable, near
 from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from nacre.notebook import facts_as_html, first_rows_as_html
 from nacre.places import Place, home_of
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 EXAMPLE = "demo/home"
+LONGEST_LINE = 240
+"""Letters of a warning that a terminal shows of a result; ``warnings`` has all of them."""
 
 
 class Spent(NamedTuple):
@@ -167,14 +170,14 @@ class Result:
         """What says that the whole release hardly stands out of its noise, and what to do; empty where it does."""
         from dpmodels.pages.advice import drowned_in_words
 
-        return drowned_in_words(self.report.facts)
+        return _plain(drowned_in_words(self.report.facts))
 
     @property
     def warnings(self) -> list[str]:
         """What the report warns of, as a terminal prints it: the release, clients, worst columns and rows."""
         from flows.description import warnings_in
 
-        return [*filter(None, [self.drowned]), *warnings_in(self.report.facts)]
+        return [*filter(None, [self.drowned]), *map(_plain, warnings_in(self.report.facts))]
 
     @property
     def _others(self) -> list[str]:
@@ -204,12 +207,20 @@ class Result:
         """Check every file, the budget, the pages and the signature; see ``nacre.verify``."""
         return verify(self.folder, public_key, officer_key)
 
+    if not TYPE_CHECKING:  # a type checker knows the attributes, and is to refuse others itself
+
+        def __getattr__(self, name: str) -> NoReturn:
+            known = [each for each in dir(type(self)) if not each.startswith("_")]
+            hint = "" if name.startswith("_") else near(name, known)
+            raise AttributeError(f"a Result has no attribute {name!r}{hint}", name=name)
+
     def __repr__(self) -> str:
-        warning = f"  WARNING {self.drowned}\n" if self.drowned else ""
+        warning = f"  WARNING {_cut(self.drowned)}\n" if self.drowned else ""
         headline = self.report.facts.get("headline")
         facts = ({"in short": headline} if headline else {}) | self._in_short()
         if others := self._others:
-            first, more = others[0].split("\n")[0], "; `warnings` has all" if len(others) > 1 else ""
+            first = _cut(others[0].split("\n")[0])
+            more = "; `warnings` has all" if len(others) > 1 or first != others[0] else ""
             facts["warnings"] = f"{len(others)}{more}; the first: {first}"
         facts["report"] = str(self.report.path)
         lines = "\n".join(f"  {name:8} {text}" for name, text in facts.items())
@@ -256,6 +267,16 @@ class Result:
             "hides": manifest.adjacency.of(manifest.unit),
             "folder": str(self.folder),
         }
+
+
+def _plain(text: str) -> str:
+    """Return a sentence of a page with spaces that may be searched for."""
+    return text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def _cut(text: str) -> str:
+    """Return the words of a warning that one reads in a line."""
+    return shorten(text, LONGEST_LINE, placeholder=" …")
 
 
 def run_of(run: str | Result, home: Place | None) -> "Run":

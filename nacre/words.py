@@ -22,6 +22,7 @@ from dpmodels.errors import (
     in_words,
     in_words_of,
     near,
+    without_commas,
 )
 
 P = ParamSpec("P")
@@ -33,10 +34,10 @@ MAPPING = ((Mapping,), "must be a dictionary")
 SWITCHES = {"open", "header", "accept_suggestions", "allow_large_delta", "internal_report", "png", "replace", "refit"}
 """Arguments that are true or false."""
 KINDS: dict[str, tuple[tuple[type, ...], str]] = {
-    **dict.fromkeys(("home", "out", "to", "folder", "release", "document", "sample"), PATH),
+    **dict.fromkeys(("home", "out", "to", "folder", "release", "document", "sample", "key"), PATH),
     **dict.fromkeys(("public_key", "officer_key", "signing_key"), PATH),
     **dict.fromkeys(("ledger", "url"), URL),
-    **dict.fromkeys(("rows", "seed", "after", "batch_rows", "threads", "max_rows"), WHOLE),
+    **dict.fromkeys(("rows", "seed", "after", "batch_rows", "threads", "max_rows", "times"), WHOLE),
     **dict.fromkeys(("epsilon", "delta", "report_epsilon", "run_cap"), NUMBER),
     **dict.fromkeys(("measurement", "training", "recipe", "report"), MAPPING),
     **dict.fromkeys(SWITCHES, ((bool,), "must be True or False")),
@@ -50,12 +51,14 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
 CALLS = {
     "ledger open": "nacre.ledger(HOME).open_account(SCHEMA, epsilon=EPSILON, delta=DELTA)",
     "ledger open NAME": "nacre.ledger(HOME).open_account(SCHEMA, account=NAME, epsilon=EPSILON, delta=DELTA)",
-    "ledger cap": "nacre.ledger().change_cap(NAME, epsilon=EPSILON, reason=REASON)",
-    "ledger entries": "nacre.ledger().entries()",
-    "ledger verify": "nacre.ledger().verify()",
+    "ledger cap": "nacre.ledger(HOME).change_cap(NAME, epsilon=EPSILON, reason=REASON)",
+    "ledger entries": "nacre.ledger(HOME).entries()",
+    "ledger verify": "nacre.ledger(HOME).verify()",
     "schema init": "nacre.draft_schema(DATA)",
     "schema lint": "nacre.lint(SCHEMA)",
     "schema discover": "nacre.discover(DATA, DRAFT, epsilon=EPSILON, delta=DELTA)",
+    "ledger plan": "nacre.ledger(HOME).plan(NAME, epsilon=EPSILON, delta=DELTA)",
+    "approve": "nacre.approve(RUN, KEY)",
     "resume": "nacre.resume(RUN)",
     "fit": "nacre.fit(RELEASE)",
     "runs": "nacre.runs()",
@@ -67,7 +70,7 @@ CALLS = {
 """What does in Python the same as a command that a message names, by the command's words."""
 OF_FRAMES = "nacre.synthesize(frame, schema, epsilon=EPSILON, delta=DELTA)"
 """What makes a copy of a frame, which others call a fit."""
-EXAMPLES = {"epsilon": "1", "delta": "1e-5", "rows": "1000", "reason": "'WHY'"}
+EXAMPLES = {"schema": "'schema.yaml'", "epsilon": "1", "delta": "1e-5", "rows": "1000", "reason": "'WHY'"}
 """What may stand for arguments that have no default."""
 SEEN = (
     "; what it calls them may be values and is not printed: of a frame "
@@ -125,11 +128,14 @@ def in_python(function: Callable[P, R]) -> Callable[P, R]:
         if fault:
             call.clear()
             raise fault
-        with _with_similar(words), in_words_of(argument, CALLS), _in_sentences(places[0], places[1], indexes):
-            answer = function(*call.pop(0), **call.pop())
-            if drowned := _drowned(answer):
-                warnings.warn(drowned, ReleaseWarning, stacklevel=2)
-            return answer
+        try:
+            with _with_similar(words), in_words_of(argument, CALLS), _in_sentences(places[0], places[1], indexes):
+                answer = function(*call.pop(0), **call.pop())
+        except NacreError as refusal:
+            raise refusal.with_traceback(None) from None  # whoever called sees the line of the call, and what to do
+        if drowned := _drowned(answer):
+            warnings.warn(drowned, ReleaseWarning, stacklevel=2)
+        return answer
 
     return spoken
 
@@ -275,7 +281,8 @@ def _meant(name: str, value: object) -> str:
     whole, number = KINDS[name] == WHOLE, KINDS[name] == NUMBER
     pattern = r"[+-]?\d{1,20}" if whole else r"[+-]?(\d{1,20}\.?\d{0,20}|\.\d{1,20})([eE][+-]?\d{1,3})?"
     is_meant = (whole or number) and re.fullmatch(pattern, value.strip())
-    return f": write {name}={value.strip()}, without quotation marks" if is_meant else ""
+    meant = value.strip() if is_meant else without_commas(value.strip(), whole) if whole or number else ""
+    return f": write {name}={meant}, without quotation marks" if meant else ""
 
 
 def _unexpected(declared: Signature, keywords: Mapping[str, Any]) -> str:

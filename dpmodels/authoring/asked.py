@@ -12,6 +12,8 @@ from dpmodels.contract.text_forms.text_form import TextForm, as_written
 from dpmodels.errors import InvalidArgument, near
 from dpmodels.plain_yaml import YamlFault, read_yaml, write_yaml
 
+MOST_NAMED = 20
+"""Columns of a draft that a refusal names."""
 OF_SEVERAL = "be left out, as `max_rows`: of several tables, the units are the rows of the one without a parent"
 
 
@@ -29,7 +31,8 @@ def with_target(text: str, target: str) -> str:
         return text
     columns = columns_of(read_yaml(text))
     if target not in columns:
-        raise InvalidArgument("target", target, f"be a column of the data{near(target, columns)}")
+        meant = near(target, columns) or f": {', '.join(list(columns)[:MOST_NAMED])}"
+        raise InvalidArgument("target", target, f"be a column of the data{meant}")
     line = write_yaml({"target": target}).rstrip()
     if "# target: COLUMN" in text:
         return text.replace("# target: COLUMN", line, 1)

@@ -1,10 +1,22 @@
 """What a lint says of a schema: its faults, and, where there is none, what is to be looked at before a charge."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from dpmodels.authoring.lint import lint, read
+from dpmodels.contract.columns import Continuous
 from dpmodels.contract.remarks import before_a_charge
 from dpmodels.errors import SchemaFault
+
+OF_NUMBERS = (
+    "target {} has no classes: the report states no rates of it by other columns, as it does of a boolean or a "
+    "categorical target"
+)
+CUT = (
+    "values beyond a discovered bound are cut to it where `outside: clip` stands, as for {}: `outside: reject-row` "
+    "leaves their rows out, and a bound from a public document cuts none that it allows"
+)
 
 
 def faults_and_cautions(path: str | Path) -> tuple[list[SchemaFault], list[str]]:
@@ -12,4 +24,14 @@ def faults_and_cautions(path: str | Path) -> tuple[list[SchemaFault], list[str]]
     if faults := lint(path):
         return faults, []
     contract = read(path)[0]
-    return [], [*getattr(contract, "remarks", ()), *before_a_charge(contract)]
+    return [], [*getattr(contract, "remarks", ()), *before_a_charge(contract), *_of_continuous(contract)]
+
+
+def _of_continuous(contract: Any) -> Iterator[str]:
+    """Say what a column of numbers or dates is not asked for as a target, and where a discovered bound cuts it."""
+    columns = {name: one for name, one in getattr(contract, "columns", {}).items() if isinstance(one, Continuous)}
+    if (target := getattr(contract, "target", None)) in columns:
+        yield OF_NUMBERS.format(target)
+    cut = [name for name, column in columns.items() if column.outside == "clip"]
+    if cut and getattr(contract, "discovered", None):
+        yield CUT.format(", ".join(cut))

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from dpmodels.authoring.facts import TODO, Bound, Facts
 from dpmodels.authoring.file_types import NUMBERS, TYPES, Keys, beside_given, inner_type, of_type
-from dpmodels.authoring.suggest import ADVICE, Suggestion, suggestion
+from dpmodels.authoring.suggest import ADVICE, Suggestion, is_no_answer, suggestion
 from dpmodels.contract.base import APART, ColumnFaults, described, is_text
 from dpmodels.contract.columns import Column
 from dpmodels.contract.discovery import MARKABLE, WORD
@@ -65,7 +65,7 @@ def drafted(
     keys, seconds = _in_seconds(keys) if facts.from_person else (keys, [])
     keys, faults = _settled(keys)
     remarks += seconds
-    faults += [MAY_BE_ANSWERS] if stated == keys == of_type(pa.string()) else []
+    faults += [MAY_BE_ANSWERS] if stated == keys == of_type(pa.string()) and not is_no_answer(name) else []
     remarks = [*filter(None, [facts.description]), *reversed_range, *remarks, *faults]
     remarks += [*_unused(keys, facts), *(f"not read: {words}" for words in dict.fromkeys(facts.unread))]
     if keys["type"] == TODO and dtype is not None and pa.types.is_nested(dtype):

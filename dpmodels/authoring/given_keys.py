@@ -3,15 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
 from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.authoring.file_types import TYPES
 from dpmodels.authoring.lint import KINDS, parse
 from dpmodels.authoring.type_words import kind_of
 from dpmodels.contract.discovery import WORD
 from dpmodels.errors import Unsuitable
-from dpmodels.plain_yaml import read_yaml, write_yaml
+from dpmodels.plain_yaml import read_yaml, unwritable, write_yaml
 
 KIND_OF = {
     "categorical": "category",
@@ -30,7 +28,7 @@ OPEN = {
     "image": ("height", "width"),
 }
 """The keys that a schema asks for, and that a person may leave open."""
-UNWRITABLE = "types: column {}: YAML cannot write a value of it; use text, numbers, dates, lists and dictionaries"
+UNWRITABLE = "types: column {}: YAML cannot write {} of it; use text, numbers, dates, lists and dictionaries"
 
 
 def is_made(written: object) -> bool:
@@ -44,10 +42,9 @@ def facts_of_keys(name: str, written: Mapping[str, Any]) -> Facts:
     Raises:
         Unsuitable: a key is none of a schema, or its value breaks a rule.
     """
-    try:
-        keys: dict[str, Any] = read_yaml(write_yaml(dict(written)))
-    except yaml.YAMLError:
-        raise Unsuitable(UNWRITABLE.format(name)) from None
+    if key := unwritable(written):
+        raise Unsuitable(UNWRITABLE.format(name, key))
+    keys: dict[str, Any] = read_yaml(write_yaml(dict(written)))
     word = str(keys.get("type", ""))
     kind = KIND_OF.get(word) or (None if word in KINDS else kind_of(word))
     if kind is not None:

@@ -13,6 +13,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from dpmodels.authoring.meant import meant_by
 from dpmodels.authoring.outline import MOST_KEPT, Outline
 from dpmodels.authoring.rules_lint import rule_faults
 from dpmodels.authoring.unclear import unclear_numbers
@@ -30,7 +31,7 @@ from dpmodels.contract.schema import RowCount, Schema, name_faults
 from dpmodels.contract.sizes import size_fault
 from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.contract.tree import Tree
-from dpmodels.errors import ArtifactError, SchemaError, SchemaFault, Unsuitable, near, taken_for_text, without_commas
+from dpmodels.errors import ArtifactError, SchemaError, SchemaFault, Unsuitable, near, taken_for_text
 from dpmodels.files import read_at_most
 from dpmodels.limits import LARGEST_YAML
 from dpmodels.plain_yaml import DEEPEST, Place, YamlFault, read_yaml
@@ -340,8 +341,7 @@ def _sentence(error: ErrorDetails, key_path: Place, data: Mapping[str, Any]) -> 
     if kind == "value_error":
         return str(context["error"])
     sentence = PHRASES.get(kind, error["msg"]).format(**context) + taken_for_text(error["input"])
-    number = without_commas(str(error["input"]), kind == "int_type") if kind in ("int_type", "float_type") else ""
-    return sentence + (f"; write {number}" if number else "")
+    return sentence + meant_by(kind, key_path, error["input"])
 
 
 def _keys(key_path: Place, data: Mapping[str, Any]) -> list[str]:

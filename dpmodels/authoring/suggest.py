@@ -149,6 +149,12 @@ BY_NAME: tuple[tuple[str, Mapping[str, Any], str], ...] = (
         _number(0, 100),
         "a rate in percent, or a share: then the max is 1",
     ),
+    (r"(.* )?days (per|a|each) week", _integer(0, 7), "days of a week"),
+    (
+        r"(.* )?(remote|home|office|work|working|sick|leave|vacation|holiday|training|absence|absent) days",
+        _integer(0, 366, scale="log"),
+        "days of a year; of a week the max is 7",
+    ),
     (
         rf"{_span('days')}|(.* )?(length of stay|los)",
         _integer(0, DAYS_OF_A_CENTURY, scale="log"),
@@ -192,6 +198,13 @@ def suggestion(name: str, keys: Mapping[str, Any]) -> Suggestion | None:
         offer = {"min": size[0], "max": size[1]}
         return Suggestion(_open(keys, offer), f"all that a file's {keys['dtype']} can hold")
     return None
+
+
+def is_no_answer(name: str) -> bool:
+    """Tell whether a column is called as what is no answer to a question of yes or no."""
+    words = _words(name)
+    kind = next((offer["type"] for pattern, offer, _ in BY_NAME if re.fullmatch(pattern, words)), "")
+    return kind in ("categorical", "identifier")
 
 
 def names_a_person(name: str) -> bool:

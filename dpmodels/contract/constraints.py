@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpmodels.arrays import Mask
 from dpmodels.contract.columns import Continuous, Datetime, Derived, Integer
+from dpmodels.contract.derivation.shares import in_place_of
 from dpmodels.contract.implications import Implication, is_implication
 from dpmodels.errors import Unsuitable, near
 
@@ -105,7 +106,8 @@ def name_fault(constraint: Constraint, columns: Mapping[str, Any]) -> str:
             continue
         column = columns.get(other)
         if other not in columns or not VALUE.fullmatch(name) or not isinstance(column, Continuous | Derived | None):
-            return f"names `{name}`, which is no column{near(name, columns)}"
+            instead = in_place_of(name, other, key == "max", columns) or near(name, columns)
+            return f"names `{name}`, which is no column{instead}"
         is_next = constraint.strict and isinstance(column, Integer) and name.lstrip("-").isdigit()
         bound, too = str(int(name) + step) if is_next else name, f", which {name} keeps too"
         return f"compares `{other}` with a value: write `{key}: {bound}` of that column instead" + too * (

@@ -40,7 +40,7 @@ ONE_ROW_EACH = (
 OF_DATES = "` keeps the order of two dates, but not how far apart they are"
 APART = (
     f"`{{rule}}{OF_DATES}, where that is less than a cell of either. Two columns keep it in place of this rule and of "
-    "{lower} (docs/validation.md): {name}: {{type: integer, min: {least}, "
+    "{lower} (docs/schema.md#a-stay-between-two-dates): {name}: {{type: integer, min: {least}, "
     'max: {most}, computed: "{unit}s_between({lower}, {upper})"}}, and {lower}: '
     '{{type: derived, formula: "add_{unit}s({upper}, -{name})", min: {first}}}, or the other way round where many rows '
     'share one {lower}: derive {upper} by "add_{unit}s({lower}, {name})"'
@@ -48,7 +48,8 @@ APART = (
 OF_PARTS = "` keeps the order of two numbers, but not which share of one the other is"
 PART = (
     f"`{{rule}}{OF_PARTS}, nor that it is often the whole. If {{lower}} is a part of {{upper}}, such as a refund of an "
-    "amount, write two columns in place of this rule and of {lower} (docs/validation.md): {lower}_share: "
+    "amount, write two columns in place of this rule and of {lower} (docs/schema.md#a-part-of-an-amount): "
+    "{lower}_share: "
     '{{type: number, min: 0, max: 1, zero_inflated: true{nullable}, computed: "{lower} / {whole}"}}, and {lower}: '
     '{{type: derived, formula: "{lower}_share * {upper}"{form}}}{zeros}'
 )

@@ -5,12 +5,11 @@ Privacy: what a condition holds was written by whoever asks, and the examples ar
 
 import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from datetime import date
 from typing import Any
 
 from dpmodels.contract.columns import Datetime, Discrete, Integer, Number, names_of
 from dpmodels.contract.conditions import EQUAL, NULL, SIGNS, Condition, is_boolean, parse
+from dpmodels.contract.text_forms.days import days_meant
 from dpmodels.errors import Unsuitable, without_commas
 
 SIGN = "==|<=|>=|!=|=|<|>"
@@ -165,16 +164,11 @@ def _comma(text: str, columns: Mapping[str, Any]) -> str:
 
 def _day(text: str, columns: Mapping[str, Any]) -> str:
     """Advise on a day as other languages write it, of which a slash leaves open which number is the month."""
-    match = re.fullmatch(rf"(.+?)\s*(?:{SIGN})\s*['\"]?(\d\d?)([./])(\d\d?)\3(\d{{4}})['\"]?", text)
+    match = re.fullmatch(rf"(.+?)\s*(?:{SIGN})\s*['\"]?([\d./]+)['\"]?", text)
     name = _named(match[1], columns) if match else None
     if match is None or not isinstance(columns.get(name or ""), Datetime):
         return ""
-    pairs = [(match[4], match[2]), (match[2], match[4])][: 1 if match[3] == "." else 2]
-    days = list[str]()
-    for month, day in pairs:
-        with suppress(ValueError):
-            days.append(str(date(int(match[5]), int(month), int(day))))
-    days = list(dict.fromkeys(days))
+    days = days_meant(match[2])
     return f"a day is written with its year first; write {' or '.join(days)}" if days else ""
 
 

@@ -246,6 +246,23 @@ def _make_or_migrate(connection: Connection) -> None:
     upgrade(connection, version, head)
 
 
+def is_there(path_or_url: str | Path) -> bool:
+    """Tell whether a ledger is at a place already; a URL's is taken to be, since a server answers for it."""
+    return "://" in str(path_or_url) or Path(path_or_url).exists()
+
+
+def check_there(path_or_url: str | Path) -> None:
+    """Refuse to look at a ledger that is not there, since a home that was misspelled would be a second budget.
+
+    Raises:
+        LedgerError: there is none.
+    """
+    if not is_there(path_or_url):
+        raise LedgerError(
+            f"there is no ledger at {path_or_url}; name its home with --home, or have `nacre ledger open` make one"
+        )
+
+
 def url_of(name: str) -> URL:
     """Return the URL of a ledger that is named by a path or by a URL.
 

@@ -19,8 +19,10 @@ from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
 
 KINDS = "a pandas DataFrame, one of polars or Dask, a pyarrow Table, other Arrow batches"
-MIXED = "{} cannot be read as a table: {}; give every column one type, that of the schema, as pandas.to_numeric does"
-UNNAMED = "a column mixes types, or two columns have one name"
+MIXED = "{} cannot be read as a table: {}"
+ONE_TYPE = "give every column one type, that of the schema, as pandas.to_numeric does"
+DROP_ONE = "leave one out, as in frame.loc[:, ~frame.columns.duplicated()]"
+UNNAMED = f"a column mixes types, or two columns have one name; {ONE_TYPE}"
 ONE_COLUMN = "{} is one column ({}) and no table: {} makes a table of it, with NAME as the schema calls the column"
 FAILING = "the tables cannot be read: the dictionary fails when it is asked for them"
 Rows = Sensitive[pa.RecordBatchReader]
@@ -111,15 +113,15 @@ def _converted(data: Any, name: str, columns: Collection[str] = ()) -> tuple[pa.
 
 
 def _at_fault(data: Any, columns: Collection[str]) -> str:
-    """Say which of some columns of a pandas DataFrame is there twice, or mixes types; nothing where that is unknown."""
+    """Say which column of a pandas DataFrame is there twice or mixes types, and the cure; nothing if it is unknown."""
     if "pandas" not in _libraries(data) or not hasattr(data, "columns"):
         return ""
     names = [name if isinstance(name, str) else None for name in data.columns]
     for name in columns:
         if names.count(name) > 1:
-            return f"it has column {name} more than once"
+            return f"it has column {name} more than once; {DROP_ONE}"
         if name in names and _mixes(data.iloc[:, names.index(name)]):
-            return f"column {name} mixes types"
+            return f"column {name} mixes types; {ONE_TYPE}"
     return ""
 
 

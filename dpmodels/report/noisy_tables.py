@@ -104,7 +104,9 @@ def _uncounted(name: str, counted: Sequence[str], contract: Any) -> str:
     if isinstance(column, Derived):
         operands = " and ".join(column.operands)
         not_counted = "not counted (the report draws it, and says within what it is where that is known)"
-        return f"column {name} is derived from {operands}, and {not_counted}: the release counts {', '.join(counted)}"
+        instead = f"ask for {operands}, or take {name} of the synthetic rows, whose error is not known"
+        counts = f"the release counts {', '.join(counted)}"
+        return f"column {name} is derived from {operands}, and {not_counted}: {instead}; {counts}"
     if column is not None:
         return f"column {name} is not modeled, so not counted: the release counts {', '.join(counted)}"
     return f"the release counts no column {name}, but {', '.join(counted)}{near(name, counted)}"

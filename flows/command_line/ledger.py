@@ -369,11 +369,10 @@ def _signing(key: Path | None) -> dict[str, Any]:
 
 def existing_ledger(home: Path | None, url: str | None = None) -> "Ledger":
     """Open a ledger that must be there already."""
+    from dpmodels.ledger.database import check_there
     from dpmodels.ledger.ledger import Ledger
 
-    address = _place(home, url)
-    if isinstance(address, Path) and not address.exists():
-        raise NacreError(f"there is no ledger at {address}; name its home with --home")
+    check_there(address := _place(home, url))
     return Ledger(address)
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from dpmodels.ledger.store import Entry
 from flows.charge_words import charge_in_words, one_of
 from flows.command_line.console import note, print_facts, print_json, print_table
 from flows.command_line.printing import echo
+from flows.forecast import forecast
 from flows.planning import beside
 
 
@@ -100,44 +102,21 @@ def show_entries(entries: list[Entry], as_json: bool) -> None:
 
 def show_forecast(ledger: Ledger, name: str, epsilon: float, delta: float, times: int, as_json: bool) -> bool:
     """Print what ``times`` releases (Gaussian, or pure at delta 0) would cost together; return whether they fit."""
-    from dpmodels.accounting.calibration import gaussian_noise_multiplier
-    from dpmodels.accounting.events import ComposedEvent, GaussianEvent, PureEvent
-    from dpmodels.ledger.ledger import Charge
-    from flows.planning import make_budget
-
-    account, before = ledger.account(name), ledger.balance(name)
-    single = make_budget(epsilon, delta, account.cap.unit, adjacency=account.cap.adjacency)
-    z = gaussian_noise_multiplier(single) if delta else None
-    each = GaussianEvent(noise_multiplier=z) if z else PureEvent(epsilon=epsilon)
-    event = ComposedEvent(events=(each,) * times)
-    whole = single.model_copy(update={"epsilon": min(1000.0, epsilon * times), "delta": min(0.5, delta * times)})
-    charge = Charge(
-        account=name, dataset=account.dataset, mechanism="plan", event=event, budget=whole,
-        plan_hash="plan", schema_hash="plan", run="plan",
-    )  # fmt: skip
-    quote = ledger.quote(charge)
-    facts = {
-        "account": quote.account,
-        "releases": times,
-        "noise_multiplier": z,
-        "spent_before": str(before.spent_epsilon),
-        "spent_after": str(quote.spent_after),
-        "cap": str(quote.cap),
-        "remaining_before": str(before.remaining_epsilon),
-        "fits": quote.accepted,
-    }
+    foreseen, before = forecast(ledger, name, epsilon, delta, times), ledger.balance(name)
+    facts = {key: str(value) if isinstance(value, Decimal) else value for key, value in foreseen.items()}
+    fits: bool = foreseen["fits"]
     if as_json:
         print_json(facts)
-        return quote.accepted
+        return fits
     why = amounts.composes(before.cap, before.spent_epsilon, before.remaining_epsilon)
     facts |= {
         "spent_before": amounts.spent(before.spent_epsilon),
-        "spent_after": amounts.spent(quote.spent_after),
-        "cap": amounts.written(quote.cap),
+        "spent_after": amounts.spent(foreseen["spent_after"]),
+        "cap": amounts.written(foreseen["cap"]),
         "remaining_before": amounts.remaining(before.remaining_epsilon) + (f", in one release; {why}" if why else ""),
     }
     print_facts("plan", {key: str(value) for key, value in facts.items()})
-    return quote.accepted
+    return fits
 
 
 def show_recovered(rows: list[dict[str, str]], as_json: bool) -> None:

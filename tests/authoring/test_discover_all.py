@@ -305,7 +305,7 @@ def test_columns_of_several_tables_may_be_derived(tmp_path: Path) -> None:
         ({"type": "number", "min": 9, "max": 3}, "column age: min 9.0 is not below max 3.0"),
         ({"min": 9}, "column age: has no type; write one of categorical, .*derived$"),
         ({"type": "derived", "formula": "2 +* 3"}, "column age: formula `2 [+][*] 3` is no formula"),
-        ({"type": "number", "min": object()}, "column age: YAML cannot write a value of it"),
+        ({"type": "number", "min": object()}, "column age: YAML cannot write min of it"),
     ],
 )
 def test_keys_that_no_schema_has_are_refused_by_their_column(tmp_path: Path, keys: Any, says: str) -> None:

@@ -54,8 +54,9 @@ def test_dates_as_text_are_those_that_yaml_makes(text: str, moment: date) -> Non
 @pytest.mark.parametrize("text", ["01.02.2020", "2020-02-30", "2020-1-1", "20200101", "2020-01-01T10:30Z", "TODO"])
 def test_other_text_is_no_date(text: str) -> None:
     _, faults = parse(TOP + f"  x: {{type: datetime, min: '{text}', max: 2030-01-01}}\n")
+    meant = "; write 2020-02-01" if text == "01.02.2020" else ""
     assert [(fault.where, fault.message) for fault in faults] == [
-        ("columns.x.min", "must be a date such as 2020-01-31")
+        ("columns.x.min", f"must be a date such as 2020-01-31{meant}")
     ]
 
 

@@ -12,12 +12,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 import nacre
+from dpmodels.errors import InvalidArgument
 from dpmodels.hand_off.manifest import read_manifest
 from dpmodels.hand_off.signature import NOBODY_AGREED, OFFICER_SIGNATURE, SIGNATURE, agree, sign_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from flows.command_line.show import NOT_TO_LEAVE
 from tests.hand_off.make_golden import GOLDEN
 from tests.hand_off.make_golden import approved as make_approved
+from tests.kit.errors import refused
 from tests.kit.support import run_cli, write_key
 
 
@@ -50,6 +52,21 @@ def test_an_officer_signs_that_a_hand_off_may_leave_and_whoever_verifies_it_sees
     agreed = json.loads(run_cli("verify", hand_off, "--json")[1])["may_leave"]
     assert agreed.startswith(f"{said}a key whose SHA-256 is") and agreed.endswith("with --officer-key")
     assert verify_hand_off(hand_off).files == before
+
+
+def test_python_signs_as_the_command_does(tmp_path: Path, hand_off: Path) -> None:
+    key, public = write_key(tmp_path / "dana.pem")
+    with refused(InvalidArgument, name="reason"):
+        nacre.approve("no-such-run", key, reason="DPIA 2026-17", home=tmp_path)
+    with refused(nacre.ArtifactError, "no-such-run"):
+        nacre.approve("no-such-run", key, home=tmp_path)
+    signed = nacre.approve(nacre.Result(hand_off), key, reason="DPIA 2026-17")
+    assert signed["file"] == str(hand_off / OFFICER_SIGNATURE) and len(signed["key"]) == 64
+    agreed = verify_hand_off(hand_off, officer_key=public).agreed
+    assert "“DPIA 2026-17”, by the officer's key you named" in agreed
+    (hand_off / "schema.yaml").write_text("name: other")
+    with refused(nacre.ArtifactError, "is not to leave as it is"):
+        nacre.approve(hand_off, key)
 
 
 def test_neither_another_key_nor_another_manifest_nor_another_day_passes(tmp_path: Path, hand_off: Path) -> None:

@@ -1,6 +1,8 @@
 """In Python an account is opened by its schema, as on the command line, or by its name and terms."""
 
+import json
 import re
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +62,45 @@ def test_terms_of_both_ways_or_of_neither_are_answered_with_both(terms: dict[str
     ledger = nacre.ledger(tmp_path)
     with pytest.raises(Unsuitable, match=r"open_account\(SCHEMA, epsilon=3, delta=1e-5\).*open_account\(NAME, dataset"):
         ledger.open_account(VISITS, **terms)
-    assert ledger.accounts() == []
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_look_makes_no_ledger_and_an_account_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ledger = nacre.ledger(tmp_path / "hom")
+    looks = (
+        lambda: ledger.balance("visits"),
+        lambda: ledger.account("visits"),
+        lambda: ledger.plan("visits", epsilon=1, delta=1e-5),
+        lambda: ledger.change_cap("visits", epsilon=5, reason="a typing error"),
+        *(ledger.accounts, ledger.entries, ledger.verify, ledger.head),
+        *(nacre.ledger().accounts, lambda: nacre.Ledger(tmp_path / "ledger.sqlite").accounts()),
+    )
+    for look in looks:
+        with refused(LedgerError, "there is no ledger at .*name its home"):
+            look()
+    assert "there is no ledger at" in repr(ledger) and "there is no ledger at" in ledger._repr_html_()
+    assert not list(tmp_path.iterdir())
+    ledger.open_account(VISITS, epsilon=3, delta=1e-5)
+    assert stat.S_IMODE((tmp_path / "hom").stat().st_mode) == 0o700
+    assert [one.name for one in ledger.accounts()] == [one.name for one in nacre.ledger("hom").accounts()] == ["visits"]
+    assert not (tmp_path / ".nacre").exists()
+
+
+def test_releases_to_come_are_foreseen_as_on_the_command_line(tmp_path: Path) -> None:
+    ledger = nacre.ledger(tmp_path)
+    ledger.open_account(VISITS, epsilon=3, delta=1e-5)
+    for times, fits in ((2, True), (9, False)):
+        foreseen = ledger.plan("visits", epsilon=1, delta=1e-5, times=times)
+        words = ["ledger", "plan", "visits", "--epsilon", 1, "--delta", 1e-5, "--times", times, "--json"]
+        code, out, _ = run_cli(*words, "--home", tmp_path)
+        assert {key: str(value) for key, value in json.loads(out).items()} == {
+            key: str(value) for key, value in foreseen.items()
+        }
+        assert (code == 0) == foreseen["fits"] == fits
+    with refused(InvalidArgument, name="times"):
+        ledger.plan("visits", epsilon=1, delta=1e-5, times=0)
+    assert len(ledger.entries()) == 1
 
 
 def test_faults_are_said_in_words_of_python(tmp_path: Path) -> None:
@@ -90,7 +130,7 @@ def test_a_term_that_is_missing_or_no_number_is_named(
     ledger = nacre.ledger(tmp_path)
     with pytest.raises(error, match=says):
         ledger.open_account(VISITS, **terms)
-    assert ledger.accounts() == []
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_cap_is_changed_by_numbers_for_a_reason(tmp_path: Path) -> None:
@@ -108,11 +148,13 @@ def test_a_cap_is_changed_by_numbers_for_a_reason(tmp_path: Path) -> None:
 def test_sentences_of_the_ledger_name_the_call_that_does_the_same(tmp_path: Path) -> None:
     ledger = nacre.ledger(tmp_path)
     opens = r"in Python: nacre.ledger\(HOME\).open_account\(SCHEMA, epsilon=EPSILON, delta=DELTA\)$"
+    ledger.open_account(VISITS, epsilon=3, delta=1e-5)
     for call in (ledger.balance, ledger.account, lambda name: ledger.change_cap(name, epsilon=1, reason="x")):
         with refused(LedgerError, rf"account absent is not open; `nacre ledger open` opens one; {opens}"):
             call("absent")
-    ledger.open_account(VISITS, epsilon=3, delta=1e-5)
-    with refused(LedgerError, r"changes a cap; in Python: nacre.ledger\(\).change_cap\(NAME, epsilon=EPSILON, reason="):
+    with refused(
+        LedgerError, r"changes a cap; in Python: nacre.ledger\(HOME\).change_cap\(NAME, epsilon=EPSILON, reason="
+    ):
         ledger.open_account(VISITS, epsilon=4, delta=1e-5)
 
 

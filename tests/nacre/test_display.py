@@ -73,6 +73,12 @@ def test_a_terminal_shows_how_many_warnings_there_are_and_the_first(
 
     assert lines("one\nmore", "another") == ["  warnings 2; `warnings` has all; the first: one"]
     assert lines("one") == ["  warnings 1; the first: one"] and lines() == []
+    (cut,) = lines("a long word " * 60)
+    assert len(cut) < 300 and "`warnings` has all" in cut and cut.endswith(" …")
+    with pytest.raises(AttributeError, match="no attribute 'tabel'; did you mean `table`"):
+        made.tabel  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no attribute 'qqqqqq'$"):
+        made.qqqqqq  # noqa: B018
 
 
 def test_a_run_that_opened_its_account_says_how_more_is_allowed(made: nacre.Result) -> None:
@@ -202,7 +208,6 @@ def test_a_ledger_shows_accounts_and_what_each_has_left(made: nacre.Result) -> N
 def test_of_many_accounts_the_first_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nacre.ledgers.MOST_SHOWN", 2)
     ledger = nacre.ledger(tmp_path)
-    assert repr(ledger) == f"<nacre ledger at {tmp_path / 'ledger.sqlite'}, 0 accounts>"
     for name in ("one", "two", "three"):
         ledger.open_account(name, dataset=name, budget_cap=nacre.PrivacyBudget(epsilon=3, delta=1e-5))
     shown = repr(ledger)

@@ -98,7 +98,7 @@ def test_rows_that_break_a_rule_are_counted_as_on_the_terminal(made: nacre.Resul
 
 def test_tables_stand_side_by_side_and_the_page_stays_inside(made: nacre.Result) -> None:
     real, worse = make_table(300).to_pandas(), made.table.assign(age=made.table["age"].iloc[0])
-    scores = nacre.compare([made, worse], real, make_schema(), test=make_table(80), home=made.home)
+    scores = nacre.compare([made, worse], real, make_schema(), test=make_table(80))  # beside the run of the first
     page = Path(scores.attrs["page"])
     assert page.is_relative_to(made.home / "sensitive") and page.exists()
     assert list(scores)[:3] == ["score", "better", "real rows"] and list(scores)[5:] == ["best"] and len(scores) > 3

@@ -1,11 +1,16 @@
 """In Python a lint says what the command says."""
 
+from datetime import date, datetime
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 import yaml
 
 import nacre
+from tests.kit.errors import refused
 from tests.kit.support import run_cli
 
 CLEAN = "name: visits\ncolumns: {age: {type: integer, min: 0, max: 120}}\n"
@@ -47,6 +52,59 @@ def test_cautions_are_shown_beneath_and_a_page_obeys_no_name() -> None:
         nacre.lint("absent.yaml")
     (fault,) = nacre.lint("name: a\nunit record\ncolumns: {x: {type: boolean}}\n").faults
     assert "has no colon" in fault or "is not valid YAML" in fault
+
+
+def test_values_of_numpy_and_pandas_are_what_they_stand_for() -> None:
+    low, day = np.float64(0), pd.Timestamp("2024-02-29")
+    columns = {
+        "fee": {"type": "number", "min": low, "max": np.float32(80), "round": np.int8(2), "nullable": np.bool_(True)},
+        "dose": {"type": "number", "min": low, "max": np.uint16(9)},
+        "rooms": {"type": "categorical", "values": list(np.arange(3))},
+        "wing": {"type": "categorical", "values": np.array(["a", "b"])},
+        "day": {"type": "datetime", "min": day, "max": np.datetime64("2025-01-01", "ns")},
+        "hour": {"type": "datetime", "min": day, "max": pd.Timestamp("2025-01-01 10:00"), "resolution": "hour"},
+    }
+    schema: Any = nacre.load_schema({"name": "stay", "columns": columns})
+    assert schema.columns["rooms"].values == (0, 1, 2) and schema.columns["wing"].values == ("a", "b")
+    assert (schema.columns["fee"].max, schema.columns["fee"].nullable, schema.columns["dose"].max) == (80, True, 9)
+    assert (schema.columns["day"].min, schema.columns["day"].max) == (date(2024, 2, 29), date(2025, 1, 1))
+    assert schema.columns["hour"].max == datetime(2025, 1, 1, 10)
+    draft = nacre.draft_schema(pd.DataFrame({"fee": [1.5]}), types={"fee": columns["fee"]})
+    assert "fee: {type: number, min: 0.0, max: 80.0, round: 2, nullable: true" in draft
+    for value in (object(), pd.NaT, 1j):
+        with refused(nacre.Unsuitable, "^YAML cannot write columns.fee.min of the schema; use"):
+            nacre.load_schema({"name": "stay", "columns": {"fee": {"type": "number", "min": value, "max": 1}}})
+
+
+def test_what_a_value_is_to_be_written_as_is_said() -> None:
+    columns = "name: a\ncolumns: {ward: {type: boolean}, day: {type: datetime, min: 2020-01-01, max: MAX}}\n"
+    for text, says in (
+        (columns.replace("MAX", "29.11.2026"), "must be a date such as 2020-01-31; write 2026-11-29"),
+        (columns.replace("MAX", "03/04/2026"), "write 2026-04-03 or 2026-03-04"),
+        (columns.replace("MAX", "31.02.2026"), "2020-01-31"),
+        (columns.replace("MAX", "2026-11-29") + "workload: {by: ward}", "begins with a dash, as `- {by: COLUMN}`"),
+        (columns.replace("MAX", "2026-11-29") + "workload: [ward]", "lines, as `{by: COLUMN}`"),
+    ):
+        (fault,) = nacre.lint(text).faults
+        assert says in fault and ("write 2026" in fault) == ("write 2026" in says)
+
+
+def test_a_target_of_numbers_and_a_discovered_bound_that_cuts_are_cautioned_of() -> None:
+    columns = "columns: {age: {type: integer, min: 0, max: 9, outside: clip}, sick: {type: boolean}}\n"
+    of_numbers, of_classes = (nacre.lint(f"name: a\ntarget: {name}\n{columns}").cautions for name in ("age", "sick"))
+    assert len(of_numbers) == 1 and "target age has no classes" in of_numbers[0] and not of_classes
+    found = {
+        "charge": "0" * 64, "account": "a", "run": "r", "unit": "record", "epsilon": 1.0, "delta": 1e-5,
+        "events": [{"kind": "gaussian", "noise_multiplier": 2.0}], "plan_sha256": "1" * 64, "release_sha256": "2" * 64,
+    }  # fmt: skip
+    (cut,) = nacre.lint({**yaml.safe_load(f"name: a\n{columns}"), "discovered": [found]}).cautions
+    assert "discovered bound" in cut and "for age:" in cut and "`outside: reject-row`" in cut
+
+
+def test_a_draft_suggests_days_of_a_year_and_asks_of_answers_where_a_name_may_be_one() -> None:
+    draft = nacre.draft_schema(pd.DataFrame({"remote_days": [1], "department": ["x"], "said": ["y"]}), name="a")
+    assert "remote_days: {type: integer, min: 0, max: 366, scale: log" in draft
+    assert draft.count("alone if it holds yes and no only") == 1
 
 
 def test_a_formula_of_the_other_table_of_users_is_computed_in_a_frame(tmp_path: Path) -> None:

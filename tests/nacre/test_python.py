@@ -6,6 +6,7 @@ import shutil
 import traceback
 from decimal import Decimal
 from html.parser import HTMLParser
+from importlib.metadata import version
 from pathlib import Path
 from typing import get_type_hints
 
@@ -319,7 +320,7 @@ def test_what_is_promised_is_there_and_documented():
     for name in nacre.__all__:
         found = getattr(nacre, name)
         assert inspect.getdoc(found), name
-    assert set(nacre.__all__) == set(dir(nacre))
+    assert set(nacre.__all__) == set(dir(nacre)) and nacre.__version__ == version("nacre")
     with pytest.raises(AttributeError, match=r"no attribute 'absent'$"):
         nacre.absent  # noqa: B018
     with pytest.raises(AttributeError, match=r"no attribute 'synthesise'; did you mean `synthesize`\?$"):
@@ -367,7 +368,7 @@ def test_arguments_that_are_missing_are_answered_with_what_to_write(frame) -> No
         (lambda: nacre.synthesize(frame, "a.yaml", epsilon=1), "synthesize.. missing .*'delta': write delta=1e-5$"),
         (lambda: nacre.plan("a.yaml"), "plan.. missing .*'epsilon': write epsilon=1, delta=1e-5$"),
         (lambda: nacre.discover(frame, "a.yaml", epsilon=1), "discover.. missing .*'delta': write delta=1e-5$"),
-        (lambda: nacre.synthesize(frame, epsilon=1), "missing a required argument: 'schema'$"),
+        (lambda: nacre.synthesize(frame, epsilon=1), "'schema': write schema='schema.yaml', delta=1e-5$"),
     ):
         with pytest.raises(TypeError, match=says):
             call()
@@ -440,6 +441,7 @@ def test_a_keyword_that_was_misspelled_is_said_before_the_one_that_is_missing(as
         ({"rows": "100"}, "rows must be a whole number, not str: write rows=100, without quotation marks"),
         ({"rows": "1.5"}, "rows must be a whole number, not str"),
         ({"epsilon": "one"}, "epsilon must be a number, not str"),
+        ({"epsilon": "0,3"}, "epsilon must be a number, not str: write epsilon=0.3, without quotation marks"),
         ({"threads": True}, "threads must be a whole number, not bool"),
         ({"training": [1]}, "training must be a dictionary, not list"),
         ({"open": "yes"}, "open must be True or False, not str"),

@@ -1,0 +1,29 @@
+"""What a value of a schema is to be written as that is none of its key."""
+
+from typing import Any
+
+from dpmodels.contract.text_forms.days import days_meant
+from dpmodels.errors import without_commas
+
+OF_TABLES = {
+    "tuple_type": ": each of its lines begins with a dash, as `- {by: COLUMN}` or `- {columns: [COLUMN, COLUMN]}`",
+    "model_type": ", as `{by: COLUMN}` or `{columns: [COLUMN, COLUMN]}`",
+}
+"""How a workload is written, by what pydantic finds wrong with it."""
+
+
+def meant_by(kind: str, key_path: tuple[str, ...], value: Any) -> str:
+    """Say what to write for a value, as the tail of a sentence; empty where that is not known.
+
+    Args:
+        kind: what pydantic calls the fault.
+        key_path: where the value stands.
+        value: what stands there, which is of a schema and so public.
+    """
+    if key_path[0] == "workload" and len(key_path) < 3:
+        return OF_TABLES.get(kind, "")
+    if kind in ("int_type", "float_type"):
+        meant = without_commas(str(value), kind == "int_type")
+    else:
+        meant = " or ".join(days_meant(str(value))) if kind == "date_type" else ""
+    return f"; write {meant}" if meant else ""
