@@ -28,7 +28,7 @@ def validate(
 
     Example: nacre validate hand-off
     """
-    from flows.command_line.show import show_gate
+    from flows.command_line.checks import show_gate
     from tasks.stages.validate import check_hand_off
 
     gate = check_hand_off(folder, schema, raw)
