@@ -341,7 +341,7 @@ def _sentence(error: ErrorDetails, key_path: Place, data: Mapping[str, Any]) -> 
         return str(context["error"])
     sentence = PHRASES.get(kind, error["msg"]).format(**context) + taken_for_text(error["input"])
     number = without_commas(str(error["input"]), kind == "int_type") if kind in ("int_type", "float_type") else ""
-    return sentence + (f"; write {number}" if number else "")
+    return sentence + (f"; write {number} (a point stands before decimals)" if number else "")
 
 
 def _keys(key_path: Place, data: Mapping[str, Any]) -> list[str]:
