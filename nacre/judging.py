@@ -46,7 +46,7 @@ def validate(data: "Table", schema: SchemaLike | None = None, *, raw: bool | Non
     """Hold a table, of whatever tool, against the rules of a schema: a row for each rule, and whether it holds.
 
     ``failing_rows`` of ``rows`` break it; both are null for a rule about the table as a whole. What fails alone is
-    ``rules[~rules["success"]]``.
+    ``rules[~rules["success"]]``. Of raw rows, the last lines say what ``outside`` leaves out or changes.
 
     Args:
         data: a hand-off, a path or a URI of files, or rows in memory; of a tree of tables a dictionary of frames.
@@ -67,9 +67,11 @@ def validate(data: "Table", schema: SchemaLike | None = None, *, raw: bool | Non
     if schema is None and not isinstance(given, str):
         raise Unsuitable("rows in memory bring no schema: name theirs, as in validate(frame, schema)")
     with _as_schema(schema, given) as (file, rows), _as_files(rows, contract=_contract_of(file, rows)) as place:
-        outcomes = check_hand_off(place, file, raw).by_severity
+        gate = check_hand_off(place, file, raw)
+    outcomes = gate.by_severity
     counts = [(one.failed, one.checked) if one.rule.columns else (None, None) for one in outcomes]
     facts = [(one.rule.column or None, one.text, one.passed, *each) for one, each in zip(outcomes, counts, strict=True)]
+    facts += [(policy.name, policy.text, True, None, None) for policy in gate.policies]
     frame = Listing(facts, columns=["column", "rule", "success", "failing_rows", "rows"])
     return frame.astype({"failing_rows": "Int64", "rows": "Int64"})
 

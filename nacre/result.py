@@ -1,7 +1,7 @@
 """The result of a run: the synthetic table, the report, and what was spent."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from functools import cached_property
@@ -190,18 +190,26 @@ class Result:
         return read_page(self.folder / "statement.html")
 
     @in_python
-    def export(self, to: Place, by: str | Sequence[str] = (), png: bool = False, replace: bool = False) -> str:
+    def export(
+        self,
+        to: Place,
+        by: str | Sequence[str] = (),
+        png: bool = False,
+        replace: bool = False,
+        text: str | Mapping[str, str] = "",
+    ) -> str:
         """Copy the synthetic table to a file, a folder, a URI or an open table, whole or not at all.
 
         A file is of the format that its ending says: .parquet, .csv, .arrow, .jsonl, .xlsx or .duckdb. A folder has one
         for each value of ``by``. A table is ``delta:FOLDER`` or ``iceberg:CATALOG.db#NAMESPACE.TABLE``; with
         ``replace`` the rows are the next snapshot of one that was exported before. Return where the rows are read.
 
-        With ``png``, write its images as PNG files, in a folder for each label.
+        With ``png``, write its images as PNG files, in a folder for each label. ``text`` says how numbers and dates of
+        a .csv file are written, as the key of a schema does: ``{"decimal": ",", "date_format": "%d.%m.%Y"}``.
         """
         from tasks.stages.export import export
 
-        return export(self.folder, str(to), (by,) if isinstance(by, str) else by, png, replace)
+        return export(self.folder, str(to), (by,) if isinstance(by, str) else by, png, replace, text)
 
     def verify(self, public_key: Place | None = None, officer_key: Place | None = None) -> Verified:
         """Check every file, the budget, the pages and the signature; see ``nacre.verify``."""

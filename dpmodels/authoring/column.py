@@ -17,7 +17,7 @@ from dpmodels.contract.base import APART, ColumnFaults, described, is_text
 from dpmodels.contract.columns import Column
 from dpmodels.contract.discovery import MARKABLE, WORD
 from dpmodels.contract.remarks import is_open_amount
-from dpmodels.contract.written_conditions import ANSWERS
+from dpmodels.contract.text_forms.written_conditions import ANSWERS
 
 COLUMN: TypeAdapter[Any] = TypeAdapter(Column)
 CENTS = 2  # decimals of money

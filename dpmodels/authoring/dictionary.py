@@ -27,6 +27,7 @@ from dpmodels.authoring.headings import IGNORED, MEANT, SECOND, folded
 from dpmodels.authoring.marks import Marks, two_numbers
 from dpmodels.authoring.type_words import is_primary, kind_of
 from dpmodels.contract.formula import FUNCTIONS, Misread, names_in
+from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.errors import Unsuitable
 
 YES, NO = (
@@ -65,8 +66,8 @@ FEWEST_PARTED = 3  # by slashes; two may be one word, such as N/A
 MOST_WORDS = 6  # of a category; a longer one is a sentence about the values
 
 
-def read_dictionary(text: str) -> Tables:
-    """Read a data dictionary.
+def read_dictionary(text: str, form: TextForm | None = None) -> Tables:
+    """Read a data dictionary, whose numbers and dates are written in a form, if a person says so.
 
     Raises:
         Unsuitable: none of the headings is one for the names of columns, a row has more cells than headings, or a
@@ -74,14 +75,29 @@ def read_dictionary(text: str) -> Tables:
     """
     rows, meanings, delimiter = _rows(text)
     _check_quotes(text, delimiter)
-    if long := next((number for number, row in enumerate(rows) if len(row) > len(meanings)), None):
-        raise Unsuitable(f"row {long} of the data dictionary has more cells than headings; put its text in quotes")
+    _check_lengths(text, delimiter, len(meanings))
     cells = [_cells(meanings, row) for row in rows[1:]]
     named_rows = {name: row for row in cells if (name := row.get("name", "").strip())}
     keys = [name for name, row in named_rows.items() if is_primary(row.get("type", ""))]
-    marks = Marks.of((end for row in cells for end in _ends(row)), delimiter)
+    marks = Marks.of((end for row in cells for end in _ends(row)), delimiter, form)
     facts = {name: _facts(row, named_rows, marks) for name, row in named_rows.items()}
     return {"": {name: replace(one, unique=one.unique or keys == [name]) for name, one in facts.items()}}
+
+
+def _check_lengths(text: str, delimiter: str, headings: int) -> None:
+    """Refuse a row with more cells than there are headings, by the line in which it begins and its first cell.
+
+    Raises:
+        Unsuitable: there is one.
+    """
+    reader, line = csv.reader(StringIO(text, newline=""), delimiter=delimiter), 1
+    for row in reader:
+        if any(row) and len(row) > headings:
+            raise Unsuitable(
+                f"line {line} of the data dictionary, which begins with `{shorten(row[0], LONGEST_HEADING)}`, has more "
+                f"cells ({len(row)}) than headings ({headings}); put its text in quotes"
+            )
+        line = reader.line_num + 1
 
 
 def _check_quotes(text: str, delimiter: str) -> None:
@@ -176,6 +192,7 @@ def _cells(meanings: list[str], row: list[str]) -> dict[str, str]:
 
 def _facts(row: dict[str, str], names: Collection[str], marks: Marks) -> Facts:
     row = {heading: cell.strip() for heading, cell in row.items()}
+    row |= {heading: marks.without_blanks(row[heading]) for heading in ("min", "max", "range") if heading in row}
     facts = [_derived(row, names), _typed(row.get("type", ""), row.get("values", ""))]
     kind = facts[1].kind
     facts += [_between(kind, marks, _bare(row.get("min", "")) or None, _bare(row.get("max", "")) or None)]
@@ -302,7 +319,7 @@ def _values(cell: str, kind: str | None, marks: Marks) -> Facts:
         values = [_bare(value) for value in values]
         if any((re.search(r"\d", one) and bound(one) is None) or marks.is_doubtful(one, kind) for one in values):
             return unread  # such as `up to 80000`: words around numbers list nothing
-        values = [str(bound(marks.plain(one, kind))) if "," in one else one for one in values]
+        values = [str(bound(marks.plain(one, kind))) if "," in one or marks.form else one for one in values]
     return listed([False, True] if kind == "boolean" and _are_answers(values) else scalars(values, kind))
 
 

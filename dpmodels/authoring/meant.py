@@ -24,6 +24,7 @@ def meant_by(kind: str, key_path: tuple[str, ...], value: Any) -> str:
         return OF_TABLES.get(kind, "")
     if kind in ("int_type", "float_type"):
         meant = without_commas(str(value), kind == "int_type")
+        meant += " (a point stands before decimals)" * bool(meant)
     else:
         meant = " or ".join(days_meant(str(value))) if kind == "date_type" else ""
     return f"; write {meant}" if meant else ""

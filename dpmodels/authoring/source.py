@@ -43,8 +43,8 @@ KINDS = (
 dbt schema, a JSON Schema, a pandera schema or a Great Expectations suite"
 )
 UNREADABLE = (
-    f"{{}} cannot be read as text in UTF-8 of at most {LARGEST_YAML // 2**20} MiB; save the table of a document, or "
-    "the sheet of a workbook other than .xlsx, as CSV"
+    f"{{}} cannot be read as text in UTF-8 of at most {LARGEST_YAML // 2**20} MiB: save it as UTF-8 (in Excel as CSV "
+    "UTF-8), and so the table of a document, or the sheet of a workbook other than .xlsx"
 )
 
 
@@ -136,6 +136,8 @@ def file_of(path: Path) -> Path:
 def read_source(path: Path, sample: bool = False, form: TextForm | None = None) -> Source:
     """Read a public document, or a public sample of the data, whose text is written in a form.
 
+    Of documents a data dictionary alone has numbers and dates in the ways of a country.
+
     Raises:
         NacreError: it cannot be read, or is none of the kinds of documents that are known.
     """
@@ -151,7 +153,7 @@ def read_source(path: Path, sample: bool = False, form: TextForm | None = None) 
     except (OSError, UnicodeDecodeError, ArtifactError, Damaged):
         raise Unsuitable(UNREADABLE.format(path)) from None
     try:
-        kind, tables = _read(text, path)
+        kind, tables = _read(text, path, form)
         remarks = _remarks(text, path) if kind == DICTIONARY else ()
     except NacreError:
         raise
@@ -175,10 +177,10 @@ def _remarks(text: str, path: Path) -> tuple[str, ...]:
     return (*remarks, twice) if repeated else tuple(remarks)
 
 
-def _read(text: str, path: Path) -> tuple[str, Tables]:
+def _read(text: str, path: Path, form: TextForm | None) -> tuple[str, Tables]:
     suffix = path.suffix.lower()
     if suffix in (".csv", ".tsv", ".txt") or _is_sheet(path):
-        return DICTIONARY, read_dictionary(text)
+        return DICTIONARY, read_dictionary(text, form)
     if suffix in (".sql", ".ddl"):
         return "SQL", read_ddl(text)
     document = json.loads(text) if suffix == ".json" else read_yaml(text)

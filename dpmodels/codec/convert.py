@@ -291,6 +291,12 @@ def _find(column: Any, array: pa.Array) -> tuple[NDArray[np.int32], Mask]:
     return state, null
 
 
+def unlisted(column: Discrete, array: pa.Array) -> tuple[Mask, Mask]:
+    """Return which values are not among the listed ones, whatever the schema says of these, and which are null."""
+    state, null = _find(column.model_copy(update={"outside": "refuse"}), array)
+    return (state < 0) & ~null, null
+
+
 def _nearest_of(keys: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the place of the listed number that is nearest to each, of two the lower one. Shapes: [k], [n] -> [n]."""
     order = np.argsort(keys)

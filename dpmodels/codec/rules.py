@@ -18,7 +18,7 @@ from dpmodels.contract.continuous import decode_numbers
 from dpmodels.contract.derivation.bounds import DerivedBound, handed_over, reckoned
 from dpmodels.contract.implications import Implication
 from dpmodels.contract.schema import Schema
-from dpmodels.contract.written_conditions import read_condition
+from dpmodels.contract.text_forms.written_conditions import read_condition
 from dpmodels.errors import DataError, Unsuitable
 
 

@@ -205,9 +205,10 @@ def _computed_fault(column: Integer | Number, raw: Mapping[str, Any]) -> str:
         return f"{message} of the file" if message.endswith("is no column") else message
     if moment_of(formula, raw):
         return "gives a datetime, and this column is of numbers; such as `days_between(start, end)`"
-    return "" if isinstance(column, Number) or is_whole(formula, raw) else "gives numbers that are not whole"
+    return "" if isinstance(column, Number) or is_whole(formula, raw) else NOT_WHOLE
 
 
+NOT_WHOLE = "gives numbers that are not whole: use `//`, or write `type: number`"
 Column = Annotated[
     Categorical | Boolean | Integer | Number | Datetime | Identifier | Image | Derived,
     Field(discriminator="type"),

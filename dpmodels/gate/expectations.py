@@ -23,6 +23,7 @@ from dpmodels.contract.implications import HELD
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
+from dpmodels.gate.policies import Policies, Policy
 from dpmodels.gate.repeats import Repeats
 from dpmodels.gate.suite import NOT_NULL, ROW_COUNT, UNIQUE, Rule, judged_by_row, suite_for
 from dpmodels.gate.witnesses import Witnesses, gap
@@ -83,6 +84,11 @@ class Verdicts:
             mine.lacking = mine.lacking or theirs.lacking
 
     @property
+    def policies(self) -> list[Policy]:
+        """List what columns' policies leave out or change, where that is counted."""
+        return []
+
+    @property
     def broken(self) -> tuple[Rule, ...]:
         """List the rules that the table breaks; ask once every batch was checked."""
         return tuple(outcome.rule for outcome in self.outcomes if not outcome.passed)
@@ -106,18 +112,34 @@ class Verdicts:
 
 
 class Gate(Verdicts):
-    """A suite that a stream of batches must pass as one table; it remembers how often, never by which values."""
+    """A suite that a stream of batches must pass as one table; it remembers how often, never by which values.
 
-    def __init__(self, schema: Schema, raw: bool, rows: int | None = None, secret: bytes = b"") -> None:
+    ``tells`` has it count what the policies of columns leave out or change, for whoever has the rows at hand.
+    """
+
+    def __init__(
+        self, schema: Schema, raw: bool, rows: int | None = None, secret: bytes = b"", tells: bool = False
+    ) -> None:
         super().__init__(schema, suite_for(schema, raw=raw, rows=rows), raw)
         self.schema = schema
         self._witnesses, self._waiting = Witnesses(schema), dict[str, list[pa.RecordBatch]]()
         unique = (one.rule.column for one in self.outcomes if one.rule.expectation == UNIQUE)
         self._repeats = Repeats(unique, secret)
+        self._policies = Policies(schema) if tells else None
 
     def beside(self) -> "Gate":
         """Return a gate for other rows of the same raw table, which is to be added to this one."""
-        return Gate(self.schema, self.raw, secret=self._repeats.secret)
+        return Gate(self.schema, self.raw, secret=self._repeats.secret, tells=self._policies is not None)
+
+    @property
+    def policies(self) -> list[Policy]:
+        """List what columns' policies leave out or change, where that is counted."""
+        return [] if self._policies is None else self._policies.used
+
+    def see_outside(self, batch: pa.RecordBatch) -> None:
+        """Count what the policies of columns do in one more batch, where that is counted."""
+        if self._policies is not None:
+            self._policies.count(batch)
 
     def check(self, batch: pa.RecordBatch | pa.Table) -> bool:
         """Check one more batch against the whole suite; tell whether every single row so far fits the schema.
@@ -195,6 +217,8 @@ class Gate(Verdicts):
             self._waiting.setdefault(types, []).extend(waiting)
         if isinstance(other, Gate):
             self._repeats.add(other._repeats)
+            if self._policies is not None and other._policies is not None:
+                self._policies.add(other._policies)
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel without the suite, which is built again where it is needed."""

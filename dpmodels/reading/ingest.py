@@ -61,7 +61,7 @@ def transform_check(parts: Sequence[Sensitive[Batches]], schema: Schema, run: Ca
     Raises:
         DataError: a part cannot be read, or the table holds no row that the schema admits.
     """
-    gate, some = Gate(schema, raw=True), False
+    gate, some = Gate(schema, raw=True, tells=True), False
 
     def check(part: Sensitive[Batches]) -> tuple[Gate, bool]:
         found = gate.beside()
@@ -131,9 +131,11 @@ def encode_checked(batches: Batches, gate: Gate) -> Iterator[tuple[pa.RecordBatc
         try:
             records = codec.encode(batch)
         except DataError:
-            if not gate.check(batch):
-                continue  # keep checking, so that one run names every fault
-            raise
+            if gate.check(batch):
+                raise
+            gate.see_outside(batch)
+            continue  # keep checking, so that one run names every fault
+        gate.see_outside(batch)
         if gate.check_encoded(batch) and (len(records) if codec.columns else batch.num_rows):
             yield batch, records
 

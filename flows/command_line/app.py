@@ -48,9 +48,12 @@ INTERRUPTED = 130
 
 def _say_version(asked: bool) -> None:
     if asked:
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        echo(f"nacre {version('nacre')}")
+        try:
+            echo(f"nacre {version('nacre')}")
+        except PackageNotFoundError:
+            echo("nacre, from a folder that is not installed: no package says its version")
         raise typer.Exit
 
 

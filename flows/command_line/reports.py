@@ -11,6 +11,7 @@ from flows.command_line.printing import echo
 from flows.sections import HOME
 
 RAW = "Which rules it is held to. (default: by its columns; where these do not tell, those for raw tables)"
+TEXT = 'How a .csv file writes numbers and dates: {decimal: ",", date_format: "%d.%m.%Y"}.'
 app = typer.Typer()
 
 
@@ -28,7 +29,7 @@ def validate(
 
     Example: nacre validate hand-off
     """
-    from flows.command_line.show import show_gate
+    from flows.command_line.checks import show_gate
     from tasks.stages.validate import check_hand_off
 
     gate = check_hand_off(folder, schema, raw)
@@ -55,6 +56,7 @@ def export(
     replace: Annotated[
         bool, typer.Option("--replace", help="Make the next snapshot of a Delta or Iceberg table.")
     ] = False,
+    text: Annotated[str, typer.Option(help=TEXT)] = "",
 ) -> None:
     """Copy the synthetic table of a hand-off, once it was verified, to a file, a folder, a store or an open table.
 
@@ -63,7 +65,7 @@ def export(
     from flows.command_line.console import say
     from tasks.stages.export import export as copy
 
-    rows = copy(hand_off, to, by or (), png, replace)
+    rows = copy(hand_off, to, by or (), png, replace, text)
     facts = {"hand-off": str(hand_off), "to": to, "by": by or [], "rows": rows}
     say(f"the synthetic table of {hand_off} is in {rows}", facts, as_json)
 

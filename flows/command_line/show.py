@@ -13,11 +13,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from dpmodels.authoring.lint import load_contract
-from dpmodels.contract.implications import HELD
 from dpmodels.contract.remarks import in_short, is_declared, is_of_dates
 from dpmodels.errors import ArtifactError, NacreError, Unsuitable
-from dpmodels.gate.expectations import Gate, Verdicts
-from dpmodels.gate.suite import dropped_from, names_tell
 from dpmodels.hand_off.signature import NOBODY_AGREED
 from dpmodels.hand_off.verification import VERIFIED
 from dpmodels.ledger.approval import Approval, ApprovalRequest
@@ -337,40 +334,6 @@ def _in_blocks(facts: Mapping[str, str]) -> dict[str, list[str]]:
     declared = [name for name in facts if name not in (*CHECKED, UNSEEN)]
     blocks = {"checked": [name for name in CHECKED if name in facts], "declared, and not checked": declared}
     return {**blocks, "beyond any check of files": [UNSEEN]}
-
-
-def held_to(gate: Verdicts) -> str:
-    """Say which rules a table was held to, and how that was decided where its columns decided it."""
-    if gate.raw:
-        are_known = not isinstance(gate, Gate) or names_tell(gate.schema)
-        why = ": it has every column of the schema" if are_known else "; --synthetic is for synthetic ones"
-        return f"held to the rules for raw tables, as a run's data is{why}"
-    names = sorted(dropped_from(gate.schema)) if isinstance(gate, Gate) else ()
-    return "held to the rules for synthetic tables" + (
-        f", which have no {', '.join(names)}" if names else "; --raw is for raw ones"
-    )
-
-
-def show_gate(gate: Verdicts, as_json: bool = False) -> None:
-    """Print the result of every expectation, broken ones first, and whether they are those of a raw table."""
-    echo(held_to(gate), err=True)
-    if as_json:
-        return print_json(gate.results())
-    table = Table(title=f"{gate.contract.name}: expectations", title_justify="left")
-    for heading in ("about", "rule", "rows that fail", "verdict"):
-        table.add_column(heading, justify="right" if heading == "rows that fail" else "left", overflow="fold")
-    for outcome in gate.by_severity:
-        rule = outcome.rule
-        names = " and ".join(name for name in rule.columns if not name.startswith(HELD))
-        about = names or ("each row" if rule.columns else "the table")
-        failed = f"{outcome.failed} of {outcome.checked}" if rule.columns else ""
-        table.add_row(
-            escape(about),
-            escape(outcome.text),
-            failed,
-            "holds" if outcome.passed else "[red]broken[/red]",
-        )
-    print_table(table)
 
 
 @contextmanager

@@ -78,7 +78,7 @@ def check_raw_rows(data: str, schema: Schema, batch_rows: int) -> Gate:
             the user's rows.
     """
     rows, key = schema.joined, str(schema.unit.user)
-    gate = Gate(rows, raw=True)
+    gate = Gate(rows, raw=True, tells=True)
     try:
         with TemporaryDirectory() as folder:
             parts = load_parts(data, rows, batch_rows, [key])

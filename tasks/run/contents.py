@@ -23,7 +23,7 @@ What an ingest read is hashed once, and named beside its rows: a place elsewhere
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_bytes
@@ -239,11 +239,12 @@ def _tables(data: str, query: str, secret: bytes) -> set[str]:
 def _raw_rows(settings: Settings, contract: Discovery, secret: bytes) -> Iterator[str]:
     """Hash all values of the columns that a discovery reads, table by table, whatever order rows are in; all rows.
 
-    They are hashed as the file has them, however a schema says that they are written: the rows are the same.
+    They are hashed as the file has them, however a schema says that they are written, and held to no marks then.
     """
-    every_row = contract.reading(_of_any_marks(settings, "", contract.wanted))
+    held_to = None if settings.text_forms else settings.decimals
+    every_row = contract.reading(contract.wanted if held_to is None else held_to)
     parts: list[tuple[str | Query, Schema, Iterable[str]]] = [
-        (place_of(settings.data, name), contract.reading_of(name, _of_any_marks(settings, name, columns)), columns)
+        (place_of(settings.data, name), contract.reading_of(name, columns if held_to is None else held_to), columns)
         for name in contract.tables
         if (columns := contract.wanted_of(name))
     ]
@@ -253,11 +254,6 @@ def _raw_rows(settings: Settings, contract: Discovery, secret: bytes) -> Iterato
         for batch in RawRows(rows, reading, settings.batch_rows):
             fingerprint.add_raw(batch, wanted)
         yield fingerprint.digest
-
-
-def _of_any_marks(settings: Settings, table: str, wanted: Iterable[str]) -> Collection[str]:
-    """Return the columns whose numbers are held to no marks: of a table that says how they are written, all."""
-    return [*wanted] if table in settings.text_forms else settings.decimals
 
 
 def _rows(run: Run, encoded: Path, secret: bytes) -> list[str]:

@@ -16,9 +16,11 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from dpmodels.artifact import aside, left_by, settle, sha256_of, sweep, write_whole
+from dpmodels.authoring.asked import form_of
 from dpmodels.authoring.lint import load_schema, read
-from dpmodels.contract.columns import Discrete
+from dpmodels.contract.columns import Column, Discrete
 from dpmodels.contract.schema import Schema
+from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.errors import ArtifactError, DataError, InvalidArgument, Unsuitable
 from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from dpmodels.hand_off.odcs import price_of
@@ -35,6 +37,7 @@ from tasks.run.snapshots import EXPORT, write_delta, write_iceberg
 from tasks.run.store import MADE
 from tasks.run.table_file import ENDINGS, write_table
 from tasks.run.workbook_file import check_size, sheet_title, write_workbook
+from tasks.stages.csv_forms import write_form
 
 STORES = [scheme for scheme in SCHEMES if scheme not in ("https", "file")]
 TARGETS = (
@@ -43,18 +46,26 @@ TARGETS = (
 )
 """What a table is exported to."""
 PICTURES, BATCH_ROWS = 1024, 65_536
+CSV = ".csv"
 DONE = "_SUCCESS"
 """The file that an object store gets last: without it, the rest is not whole."""
 
 
-def export(hand_off: Path, to: str, by: Sequence[str] = (), png: bool = False, replace: bool = False) -> str:
+def export(
+    hand_off: Path,
+    to: str,
+    by: Sequence[str] = (),
+    png: bool = False,
+    replace: bool = False,
+    text: str | Mapping[str, Any] = "",
+) -> str:
     """Write the synthetic table of a hand-off to one file, in the format of its ending, or as Parquet to a folder.
 
     A place ``delta:…`` or ``iceberg:…`` is a table in that format, of which the rows become one snapshot; with
     ``replace`` the next one of a table that an export made before. Return where the rows are read.
 
     With columns ``by``, the folder has one for each of their values. With ``png``, write images as PNG files on this
-    machine, in a folder for each label.
+    machine, in a folder for each label. ``text`` says how a CSV file writes numbers and dates, as a schema's key does.
 
     A file or a folder on this machine appears at once. In an object store, ``_SUCCESS`` is written last, and what was
     written before a failure is removed.
@@ -69,6 +80,9 @@ def export(hand_off: Path, to: str, by: Sequence[str] = (), png: bool = False, r
         raise ArtifactError(
             f"the hand-off {hand_off} has {counted(len(faults), 'fault')}, and is not exported: {faults[0]}"
         )
+    form = form_of(text)
+    if form is not None and (Path(to).suffix.lower() != CSV or to.endswith("/")):
+        raise InvalidArgument("text", text, f"go with a file that ends in {CSV}")
     contract, _ = read(hand_off / "schema.yaml")
     address = address_of(to)
     is_versioned = address.kind in ("delta", "catalog")
@@ -79,7 +93,7 @@ def export(hand_off: Path, to: str, by: Sequence[str] = (), png: bool = False, r
     elif address.kind:
         return _to_open_table(hand_off, table, address, bool(by or png), replace)
     else:
-        _export_table(hand_off, table, to, by, png)
+        _export_table(hand_off, table, to, by, png, form)
     return to
 
 
@@ -132,7 +146,7 @@ def _to_open_table(hand_off: Path, table: Path, address: Address, is_apart: bool
     return f"{address.base}#{name}"
 
 
-def _export_table(hand_off: Path, table: Path, to: str, by: Sequence[str], png: bool) -> None:
+def _export_table(hand_off: Path, table: Path, to: str, by: Sequence[str], png: bool, form: TextForm | None) -> None:
     """Write one table, once its hand-off was verified."""
     schema = _schema_of(hand_off, table)
     if png and not schema.image:
@@ -148,7 +162,9 @@ def _export_table(hand_off: Path, table: Path, to: str, by: Sequence[str], png: 
     if is_file(to):
         if by or png or is_uri(to):
             raise InvalidArgument("to", to, "be without that ending: it is a folder of several files")
-        _to_file(_batches(table, schema), Path(settled(to)))
+        if form is not None and schema.image:
+            raise Unsuitable(f"{table} holds images, which are no text; export to .parquet instead")
+        _to_file(_batches(table, schema), Path(settled(to)), schema.columns, form)
         return
     if is_uri(to):
         written = _to_store(_batches(table, schema), to, by)
@@ -195,8 +211,11 @@ def _batches(table: Path, schema: Schema) -> Iterator[pa.RecordBatch]:
         yield from read_batches(file, PICTURES, schema)
 
 
-def _to_file(batches: Iterator[pa.RecordBatch], to: Path) -> None:
+def _to_file(batches: Iterator[pa.RecordBatch], to: Path, columns: Mapping[str, Column], form: TextForm | None) -> None:
     check_new_file(to)
+    if form is not None:
+        write_whole(to, lambda path: write_form(batches, columns, form, path))
+        return
     write_whole(
         to, lambda path: write_table((pa.Table.from_batches([each]) for each in batches), path, to.suffix.lower())
     )

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from dpmodels.authoring.facts import Bound, Facts, typed
 from dpmodels.authoring.headings import HEADINGS, MEANT, folded
 from dpmodels.authoring.source import Source, read_source
 from dpmodels.authoring.type_words import KIND_OF, TYPE_WORDS
+from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.errors import DataError, Unsuitable
 from tests.kit.errors import refused
 from tests.kit.expectations import WRITTEN
@@ -278,7 +279,7 @@ def test_a_dictionary_is_read_from_a_sheet(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["d.xls", "d.docx", "d.csv"])
 def test_a_document_that_is_no_text_is_to_be_saved_as_csv(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"\xd0\xcf\x11\xe0" * 9)
-    with pytest.raises(Unsuitable, match=r"in UTF-8 of at most 2 MiB; save .*as CSV$"):
+    with pytest.raises(Unsuitable, match=r"in UTF-8 of at most 2 MiB: save it as UTF-8 \(in Excel as CSV UTF-8\)"):
         read_source(tmp_path / name)
 
 
@@ -395,7 +396,7 @@ def test_the_table_that_is_meant_is_found_or_asked_for(tmp_path: Path) -> None:
         ("a.csv", "age,min\n3,4\n", "such as `type`, .*; its first line is `age`, `min`, of which is known: `min`$"),
         ("a.csv", "Nummer;Sorte\n3,4\n", "for the names of columns, .*is `Nummer`, `Sorte`, of which is known: none$"),
         ("a.csv", "", "headings.* its first line is empty"),
-        ("a.csv", "name,max,notes\nx,3,one, two\n", "row 1 of the data dictionary has more cells"),
+        ("a.csv", "name,max,notes\nx,3,one, two\n", "line 2 of the data dictionary, which begins with `x`, has more"),
         ("a.sql", "SELECT 1", "no CREATE TABLE"),
         ("a.sql", "CREATE TABLE a (x int", "not closed"),
         ("a.sql", "CREATE TABLE a (x int DEFAULT 'x)", "not closed"),
@@ -609,3 +610,41 @@ def test_a_quotation_mark_that_swallows_rows_is_refused_with_its_line(tmp_path: 
 def test_slashes_between_blanks_part_values(tmp_path: Path, kind: str, cell: str, values: tuple[object] | None) -> None:
     text = f"name;type;values\nstate;{kind};{cell}\nfee;number;\n"
     assert documented(tmp_path, "d.csv", text).columns(("state", "fee"))["state"].values == values
+
+
+HALF_PAST, NINE = datetime(2021, 1, 2, 8, 30), datetime(2021, 1, 3, 9)
+GERMAN = {"decimal": ",", "thousands": ".", "date_format": "%d.%m.%Y", "datetime_format": "%d.%m.%Y %H:%M"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "low", "high", "form", "ends"),
+    [
+        ("number", "0", "200.000", GERMAN, (0, 200_000)),
+        ("number", "-1.234,5", "1.234.567", GERMAN, (-1234.5, 1_234_567)),
+        ("number", "0,125", "1,500", GERMAN, (0.125, 1.5)),
+        ("EUR", "0", "1,500", {"decimal": "."}, (0, 1500)),
+        ("number", "0", "200 000,5", {"decimal": ",", "thousands": " "}, (0, 200_000.5)),
+        ("integer", "0", "200.000", GERMAN, (0, 200_000)),
+        ("date", "02.01.2021", "03.04.2021", GERMAN, (date(2021, 1, 2), date(2021, 4, 3))),
+        ("date", "02/01/2021", "03/04/2021", {"date_format": "%m/%d/%Y"}, (date(2021, 2, 1), date(2021, 3, 4))),
+        ("date", "2021-01-02", "2021-04-03", GERMAN, (date(2021, 1, 2), date(2021, 4, 3))),
+        ("datetime", "02.01.2021 08:30", "03.01.2021 09:00", GERMAN, (HALF_PAST, NINE)),
+    ],
+)
+def test_a_dictionary_is_read_by_the_marks_that_a_person_says(
+    tmp_path: Path, kind: str, low: str, high: str, form: dict[str, str], ends: tuple[object, object]
+) -> None:
+    ways = (f"name;type;min;max\nx;{kind};{low};{high}\n", f"name;type;range\nx;{kind};{low} bis {high}\n")
+    for text in ways[: 1 if ":" in low else 2]:
+        (path := tmp_path / "d.csv").write_text(text)
+        facts = read_source(path, form=TextForm.model_validate(form)).columns(["x"])["x"]
+        assert (facts.low and facts.low.value, facts.high and facts.high.value) == ends and not facts.unread, text
+
+
+def test_a_dictionary_of_another_encoding_and_a_row_that_is_too_long_say_where_and_what_to_do(tmp_path: Path) -> None:
+    (path := tmp_path / "d.csv").write_bytes("name;type\nGröße;Zahl\n".encode("latin-1"))
+    with pytest.raises(Unsuitable, match=r"save it as UTF-8 \(in Excel as CSV UTF-8\)"):
+        read_source(path)
+    path.write_text('name;type;notes\n\na;Zahl;"two\nlines"\nb;Zahl;one;two\n')
+    with pytest.raises(Unsuitable, match=r"line 5 of .* begins with `b`, has more cells \(4\) than headings \(3\)"):
+        read_source(path)

@@ -21,7 +21,7 @@ from dpmodels.codec.encode import Codec
 from dpmodels.codec.rules import Conditions
 from dpmodels.contract.documents import Documents, Encoder
 from dpmodels.contract.schema import Schema
-from dpmodels.contract.written_conditions import read_condition
+from dpmodels.contract.text_forms.written_conditions import read_condition
 from dpmodels.errors import DataError, NacreError, SchemaError, Unsuitable
 from dpmodels.gate.suite import suite_for
 from dpmodels.privacy import Sensitive

@@ -97,6 +97,11 @@ def test_dates_that_no_rule_holds_in_order_are_named() -> None:
     further = {**DATES, "birth": DATES["start"]}
     (asked,) = before_a_charge(SimpleNamespace(columns=further, rules=(rule,)))
     assert "birth, start and end" in asked
+    stay = {"Verweildauer": Integer(type="integer", min=1, max=90)}
+    (asked,) = before_a_charge(SimpleNamespace(columns={**DATES, **stay}, rules=()))
+    assert 'write `end: {type: derived, formula: "add_days(start, Verweildauer)"}`' in asked
+    (asked,) = before_a_charge(SimpleNamespace(columns={**DATES, "age": stay["Verweildauer"]}, rules=()))
+    assert "add_days" not in asked
     assert not before_a_charge(SimpleNamespace(columns={"start": DATES["start"]}))
 
 

@@ -2,8 +2,10 @@
 
 import json
 import logging
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pyarrow.parquet as pq
 import pytest
@@ -75,6 +77,9 @@ def test_the_version_and_the_completion_of_a_shell(monkeypatch):
     monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")  # no shell need be above a test
     code, out, _ = run_cli("--version")
     assert code == 0 and out.startswith("nacre ") and out.count("\n") == 1
+    monkeypatch.setattr("importlib.metadata.version", Mock(side_effect=PackageNotFoundError("nacre")))
+    code, out, err = run_cli("--version")
+    assert code == 0 and out.startswith("nacre, from a folder that is not installed") and "Traceback" not in err
     _, out = run_child("from flows.command_line.app import main; main()", "--show-completion", "bash")
     assert "complete" in out
 

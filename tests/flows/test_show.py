@@ -10,8 +10,9 @@ from rich.table import Table
 
 from flows.command_line import console, summary
 from flows.command_line.app import arranged
+from flows.command_line.checks import show_gate
 from flows.command_line.console import print_facts, print_table
-from flows.command_line.show import show_gate, warned
+from flows.command_line.show import warned
 from tasks.run.store import Run
 from tasks.stages.validate import check_hand_off
 from tests.kit.support import run_cli, synthesize_words, write_clinic

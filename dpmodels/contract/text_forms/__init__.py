@@ -1,1 +1,1 @@
-"""How numbers and dates are written where raw data are text."""
+"""How numbers, dates and conditions are written where they come as text."""

@@ -1,0 +1,87 @@
+"""How many rows of a raw table the policies of its columns, `outside` in the schema, leave out or change."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dpmodels.codec.convert import as_numbers, joined, unlisted
+from dpmodels.contract.columns import Continuous
+from dpmodels.contract.schema import Schema
+
+DONE = {
+    "reject-row": "{count:,} of {rows:,} rows are left out",
+    "clip": "{count:,} of {rows:,} values are set to the nearest bound",
+    "nearest": "{count:,} of {rows:,} values are set to the nearest one that is listed",
+    "other": "{count:,} of {rows:,} values are set to {other}",
+}
+
+
+@dataclass
+class Policy:
+    """What one column's policy has done so far.
+
+    Privacy: exact counts of raw rows, which no run keeps: they are for whoever has the rows at hand.
+    """
+
+    name: str
+    outside: str
+    other: Any = None
+    count: int = 0
+    rows: int = 0
+
+    @property
+    def text(self) -> str:
+        """Say how many rows it leaves out, or how many values it changes."""
+        return f"{DONE[self.outside].format(count=self.count, rows=self.rows, other=self.other)} ({self.key})"
+
+    @property
+    def key(self) -> str:
+        """The key of the schema that says so."""
+        return f"outside: {self.outside}"
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.text}"
+
+
+class Policies:
+    """The policies of a schema's columns, counted over a stream of batches."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        said = {name: getattr(column, "outside", "refuse") for name, column in schema.modelled.items()}
+        self._each = {
+            name: Policy(name, outside, getattr(schema.modelled[name], "other", None))
+            for name, outside in said.items()
+            if outside in DONE
+        }
+
+    @property
+    def used(self) -> list[Policy]:
+        """List those that leave out or change something."""
+        return [policy for policy in self._each.values() if policy.count]
+
+    def count(self, batch: pa.RecordBatch) -> None:
+        """Count what they do in one more batch, whose columns are of the types that the schema asks for."""
+        for name, policy in self._each.items():
+            column = self._schema.modelled[name]
+            if batch.schema.names.count(name) == 1:  # the suite says what is missing, or there twice
+                policy.count += _outside(column, joined(batch.column(name)), policy.outside == "reject-row")
+                policy.rows += batch.num_rows
+
+    def add(self, other: "Policies") -> None:
+        """Add what they do in other rows."""
+        for name, policy in self._each.items():
+            policy.count += other._each[name].count
+            policy.rows += other._each[name].rows
+
+
+def _outside(column: Any, array: pa.Array, rejects: bool) -> int:
+    """Count the values that a column lacks; nulls, too, where their rows are left out."""
+    if isinstance(column, Continuous):
+        x = as_numbers(column, array)
+        outside, null = (x < column.low) | (x > column.high), np.isnan(x)
+    else:
+        outside, null = unlisted(column, array)
+    return int((outside | null if rejects and not column.nullable else outside).sum())

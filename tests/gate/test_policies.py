@@ -1,0 +1,76 @@
+"""What the policies of columns leave out or change of raw rows is counted, for whoever has the rows at hand."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import nacre
+from tasks.kinds.tables import check_raw
+from tasks.stages.validate import check_hand_off
+from tests.kit.every_kind import make
+from tests.kit.support import run_cli
+
+SCHEMA = """
+name: visits
+text: {decimal: ",", date_format: "%d.%m.%Y"}
+columns:
+  seen: {type: datetime, min: 2021-01-01, max: 2021-12-31, resolution: day, outside: reject-row}
+  ward: {type: categorical, values: [a, b, rest], outside: other, other: rest, nullable: true}
+  sick: {type: boolean, outside: reject-row}
+  fee: {type: number, min: 0, max: 10, outside: clip, nullable: true}
+  grade: {type: categorical, values: [1, 3], outside: nearest}
+  age: {type: integer, min: 0, max: 120}
+  tens: {type: integer, min: 0, max: 5, computed: age // 10, outside: clip}
+"""
+ROWS = """seen;ward;sick;fee;grade;age
+01.02.2021;a;true;1,5;1;7
+01.02.2022;zz;;11,5;3;70
+31.12.2020;;true;-1;9;7
+;yy;false;;1;7
+01.03.2021;b;false;10;1;90
+"""
+SAID = [
+    "seen: 3 of 5 rows are left out (outside: reject-row)",
+    "ward: 2 of 5 values are set to rest (outside: other)",
+    "sick: 1 of 5 rows are left out (outside: reject-row)",
+    "fee: 2 of 5 values are set to the nearest bound (outside: clip)",
+    "grade: 1 of 5 values are set to the nearest one that is listed (outside: nearest)",
+    "tens: 2 of 5 values are set to the nearest bound (outside: clip)",
+]
+
+
+@pytest.mark.parametrize("batch_rows", [1, 2, 100])
+def test_a_line_says_what_each_policy_leaves_out_or_changes(tmp_path: Path, batch_rows: int) -> None:
+    (data := tmp_path / "visits.csv").write_text(ROWS)
+    gate = check_raw(str(data), make(SCHEMA), batch_rows)
+    assert not gate.broken and [str(one) for one in gate.policies] == SAID
+    assert not any("left out" in one["rule"] for one in gate.results())  # which reports and records are made of
+
+
+def test_a_terminal_json_and_a_frame_say_it_and_it_breaks_no_rule(tmp_path: Path) -> None:
+    (data := tmp_path / "visits.csv").write_text(ROWS)
+    (schema := tmp_path / "visits.yaml").write_text(SCHEMA)
+    words = ["validate", str(data), "--schema", str(schema), "--raw"]
+    assert run_cli(*words)[1].splitlines()[-len(SAID) :] == SAID
+    told = [one for one in json.loads(run_cli(*words, "--json")[1]) if one["expectation"] is None]
+    assert [f"{one['column']}: {one['rule']}" for one in told] == SAID and all(one["success"] for one in told)
+    frame = nacre.validate(data, schema, raw=True)
+    assert [f"{row.column}: {row.rule}" for row in frame.tail(len(SAID)).itertuples()] == SAID
+    assert frame["success"].all()
+
+
+def test_rows_of_users_are_counted_and_what_changes_nothing_is_not_said(tmp_path: Path) -> None:
+    schema = """
+name: stays
+unit: {user: who, max_rows: 3}
+users: {columns: [age]}
+columns:
+  who: {type: identifier, keep: regenerate}
+  age: {type: integer, min: 0, max: 90, outside: clip}
+  paid: {type: number, min: 0, max: 10, outside: clip}
+"""
+    (tmp_path / "stays.yaml").write_text(schema)
+    (tmp_path / "stays.csv").write_text("who,age,paid\na,95,1\na,95,2\nb,30,3\n")
+    gate = check_hand_off(tmp_path / "stays.csv", tmp_path / "stays.yaml")
+    assert [str(one) for one in gate.policies] == ["age: 2 of 3 values are set to the nearest bound (outside: clip)"]
