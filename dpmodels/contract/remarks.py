@@ -11,6 +11,7 @@ from dpmodels.contract.columns import Datetime, Derived, Identifier, Integer, Nu
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.continuous import DEFAULT_CELLS
 from dpmodels.contract.derivation.bounds import unseen_bounds
+from dpmodels.contract.derivation.stays import of_a_stay
 from dpmodels.contract.formula import names_in
 from dpmodels.contract.identifiers.identifier import uniques_of
 from dpmodels.namable import is_namable
@@ -57,13 +58,6 @@ IN_ORDER = (
     "no rule says in which order {names} come: if one is never before another, write so under `constraints`, as "
     "`{first} <= {second}`; otherwise synthetic rows may have them the other way round"
 )
-OF_A_STAY = (
-    "no rule says in which order {first} and {second} come: if {days} is the days between them, write "
-    '`{second}: {{type: derived, formula: "add_days({first}, {days})"}}`, which keeps both (docs/schema.md); otherwise'
-    ", if one is never before the other, write so under `constraints`, as `{first} <= {second}`"
-)
-STAYS = re.compile(r"days?|stay|los|length|duration|dauer|tage|jours|dur[ée]e|d[ií]as|estancia|s[ée]jour")
-"""What the name of a column of whole days between two dates has in it, in small letters."""
 WIDE = 1000
 """From which bound on whole numbers that begin at 0 are likely to be amounts."""
 AMOUNTS = (
@@ -199,20 +193,7 @@ def _of_order(columns: Mapping[str, Any], ruled: Collection[str]) -> str:
     if not alone or len(dates) < 2:
         return ""
     named = alone if alone[1:] else [*alone, *(name for name in dates if name in ruled)]
-    stays = (name for name, column in columns.items() if _may_be_stay(name, column))
-    if len(named) == 2 and (days := next(stays, None)) and all(map(is_namable, (*named, days))):
-        return OF_A_STAY.format(first=named[0], second=named[1], days=days)
-    return IN_ORDER.format(names=_list(named, "and"), first=named[0], second=named[1])
-
-
-def _may_be_stay(name: str, column: Any) -> bool:
-    """Tell whether a column of the file may hold the days between two dates."""
-    return (
-        isinstance(column, Integer)
-        and column.computed is None
-        and column.min >= 0
-        and bool(STAYS.search(name.casefold()))
-    )
+    return of_a_stay(named, columns) or IN_ORDER.format(names=_list(named, "and"), first=named[0], second=named[1])
 
 
 def _of_amounts(columns: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from dpmodels.errors import InvalidArgument
 from dpmodels.reading.load import load_parts
 from tasks.stages.csv_forms import write_form
 from tests.hand_off.make_golden import GOLDEN
+from tests.kit.errors import refused
 from tests.kit.every_kind import make
 from tests.kit.support import run_cli
 
@@ -115,10 +116,10 @@ def test_fields_are_written_as_a_spreadsheet_of_the_country_has_them(tmp_path: P
 def test_a_format_that_leaves_out_what_a_column_holds_is_refused(tmp_path: Path, written: str, rule: str) -> None:
     form = TextForm.model_validate({"datetime_format": written})
     batch = pa.record_batch({"at": pa.array([datetime(2021, 1, 2, 3, 4, 5, 6)])})
-    with pytest.raises(InvalidArgument, match=rf"{rule}, since at holds finer times"):
+    with refused(InvalidArgument, f"{rule}, since at holds finer times", name="text"):
         write_form([batch], {}, form, tmp_path / "back.csv")
     zoned = pa.record_batch({"at": pa.array([datetime(2021, 1, 2, tzinfo=UTC)])})
-    with pytest.raises(InvalidArgument, match="have %z"):
+    with refused(InvalidArgument, "have %z", name="text"):
         write_form([zoned], {}, form, tmp_path / "back.csv")
 
 
