@@ -125,7 +125,7 @@ def test_a_contract_is_proposed_for_an_officer_signs_later_and_names_sources_tha
     for sources, warned in ((("the data itself: ages",), True), (("the codebook",), False)):
         said = yaml.safe_load(contract_of(schema.model_copy(update={"sources": sources})))
         assert said["status"] == "proposed"
-        assert ("What was read off real rows is exact" in said["description"]["limitations"]) == warned
+        assert ("are said to be taken from the data: exact" in said["description"]["limitations"]) == warned
         (approval,) = [one["value"] for one in said["customProperties"] if one["property"] == "approval"]
         assert approval.startswith("when this file was made, no officer had signed that these files may leave")
 
