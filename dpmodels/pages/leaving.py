@@ -10,11 +10,11 @@ from dpmodels.plural import counted
 
 FILES = "files may leave"
 NOT_YET = "no"
-SINCE = "unless officer.sig is here: nacre verify FOLDER checks it"
+SINCE = "unless officer.sig is here, by the key of your officer: nacre verify FOLDER --officer-key KEY"
 """What a page says, which is part of what an officer signs, so that no page can know it."""
 AT_MAKING = (
     "When this page was made, no officer had signed that these files may leave. One signs afterwards, in `officer.sig` "
-    "beside them: `nacre verify FOLDER` says whether one did. Until then send and use nothing."
+    "beside them: `nacre verify FOLDER --officer-key KEY` says whether yours did. Until then send and use nothing."
 )
 """What pages for recipients say of that, which stays true whatever happens after."""
 PROPOSED = (
@@ -121,9 +121,10 @@ def to_obtain(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     others = [
         *([bounds_to_obtain(content)] if "columns" in content else []),
         *([OF_PERSONS] if is_record(facts["hand_off"]) else []),
-        "which file was read, of which version, and which rows or columns were taken out of it before",
-        "whether every declared word is true",
-        "what other ledgers and tools released of the same people",
+        "from whoever prepared the file, which version it is, what it was linked with, and which rows or columns were "
+        "taken out of it before",
+        "from the controller, whether every declared word is true",
+        "from the controller, what other ledgers and tools released of the same people",
         "the signer's key, from the signer" if facts["given"].get("signer") else "from the maker, which key is theirs",
     ]
     warned = [("Warning", one) for one in warnings(facts)]

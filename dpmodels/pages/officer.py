@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpmodels.pages.account_words import accounts_of
-from dpmodels.pages.leaving import AT_MAKING, warnings
+from dpmodels.pages.leaving import AT_MAKING, from_the_data, warnings
 from dpmodels.pages.page import coded
 from dpmodels.pages.questions import CARD, SHEET, STATEMENT, charge_approved
 
@@ -27,5 +27,6 @@ def for_officer(card: Mapping[str, Any] | None) -> dict[str, Any]:
         "at_making": coded(AT_MAKING),
         "charge": charge_approved(card, accounts_of(card)),
         "warnings": warnings(card),
+        "has_exact_bounds": bool(from_the_data(card["content"].get("sources", ()))),
         "beside": BESIDE,
     }

@@ -17,13 +17,12 @@ EPSILON, DELTA, CAP = 1.0, 1e-5, 10.0
 MODEL: dict[str, object] = {}  # the defaults
 STATEMENT = {
     "purpose": "To show what a hand-off is",
-    "subjects": "Men of 16 to 55 in the United States (Current Population Survey), minors among them: "
-    "earnings, 1974 to 1978",
+    "subjects": "US men of 16 to 55, minors among them: a survey of 1976 linked to Social Security earnings",
     "special_categories": "ethnicity: ethnic origin. No condition of Art. 9 is claimed; who uses it under the GDPR "
     "must find one",
     "legal_basis": "None claimed: a US public-use file, as an example; who uses it under the GDPR must find their own",
-    "compatibility": "Not weighed: the file was published for research, and shows a method here",
-    "information": "None by this demo: it shows a public survey of 1976 that names nobody",
+    "compatibility": "None weighed: the file was published for research, and shows a method here",
+    "information": "None given: the demo shows a public survey of 1976 that names nobody",
     "minors": "Minors of 16 and 17 are among the men; nothing is done for them, since the survey is public",
     "processor": "None: whoever runs the demo does so for themselves",
     "contact": "A. Example, demo@nacre.example (made up: a demo has no contact)",

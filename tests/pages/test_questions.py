@@ -246,6 +246,7 @@ TRANSFER = ("Not stated", "whether it goes to a third country, and on what groun
             "Not stated",
             "from the controller, how the people were informed, or why not (Art. 13, 14)",
         ),
+        ("compatibility", "None weighed", "Answered with none", "from the controller, why this use fits what the data"),
         ("minors", "Unknown", "Answered with none", "from whoever collected the data, whether children are among"),
         ("processor", "TBD", "Answered with none", "who processes the data on its behalf, by which contract (Art. 28)"),
         ("controller", "", "Not stated", "the controller (Art. 4(7))"),
@@ -522,7 +523,10 @@ def test_the_first_lines_of_a_statement_say_what_was_promised_who_approved_and_w
     assert (
         whole["operator's words"] == f"{words}nobody checked them" and f"of ε = {cap_of(card)}" in whole["budget left"]
     )
-    assert whole["files may leave"] == "no unless officer.sig is here: nacre verify FOLDER checks it"
+    assert (
+        whole["files may leave"]
+        == "no unless officer.sig is here, by the key of your officer: nacre verify FOLDER --officer-key KEY"
+    )
     assert whole["hidden"] == "one record not proved to be one person"
     card["given"], card["accounts"] = {}, []
     nothing = tiles(card)

@@ -14,7 +14,7 @@ STATES = (UNSTATED, NONE, WITHOUT_ARTICLE, NAMELESS, DATELESS)
 MAY_BE_NONE = ("special_categories", "compatibility", "information", "minors", "processor")
 """Fields of which none, with or without a reason, is an answer."""
 BEGINS_WITH_NONE = re.compile(r"\W*(none|no|not|nobody|nothing|unknown|n/?a|tbd|todo)\b", re.IGNORECASE)
-NO_ANSWER = re.compile(r"\W*(unknown|n/?a|tbd|todo)\b", re.IGNORECASE)
+NO_ANSWER = re.compile(r"\W*(unknown|n/?a|tbd|todo|(none|not) (claimed|given|stated|weighed))\b", re.IGNORECASE)
 NOBODY = re.compile(r"\b(whoever|anybody|anyone|everybody|everyone|nobody|somebody|someone|no one)\b", re.IGNORECASE)
 NO_CONDITION = re.compile(r"\bno (condition|ground|basis)\b", re.IGNORECASE)
 DAY = re.compile(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
