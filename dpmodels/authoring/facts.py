@@ -146,7 +146,7 @@ def between(low: Any, high: Any, low_open: bool = False, high_open: bool = False
 def _meant(limit: Any) -> str:
     """Say how the days are written that a date may mean; nothing of what is no date."""
     days = _days(limit.strip()) if isinstance(limit, str) else []
-    return f", which may be two days: write {' or '.join(map(str, days))}" if days else ""
+    return f", which may be two days: write {' or '.join(map(str, days))}, or say --text" if days else ""
 
 
 def _days(text: str) -> list[date]:

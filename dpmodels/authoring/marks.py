@@ -16,7 +16,7 @@ from dpmodels.contract.text_forms.text_form import TextForm
 DECIMAL_POINT = re.compile(r"[-+]?(\d*\.(\d\d?|\d{4,})|0\.\d+|\d{1,3}(,\d{3})+\.\d+|[1-9]\d{0,2}(,\d{3}){2,})")
 """A number that can have no other meaning than that a point stands before its decimals, a comma between thousands."""
 POINTED, COMMA = (re.compile(rf"[-+]?[1-9]\d{{0,2}}{mark}\d{{3}}") for mark in (r"\.", ","))
-TWO_NUMBERS = "bound {}, which may be two numbers: write {} or {}"
+TWO_NUMBERS = "bound {}, which may be two numbers: write {} or {}, or say --text"
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,8 @@ TOLERANCE = 1.1
 """A fit is called close up to this multiple of what noise and drawing explain."""
 WORST = 3
 """Columns that are named."""
+ONE_VALUE = re.compile(r"[-+]?[\d.]+(e[-+]?\d+)?|exactly 0|null")
+"""What a cell of one value, or of none, is called."""
 FEW_VALUES = 10
 """Values of a column of numbers up to which nobody asks for its 99 % quantile."""
 WEAKEST = 5
@@ -109,7 +111,7 @@ def _range(column: Facts) -> str:
 def has_few_values(column: Facts) -> bool:
     """Tell whether a number column has so few values, each a label, that its 99 % quantile says next to nothing."""
     labels = column.get("labels", ())
-    return bool(column.get("ordered")) and 0 < len(labels) <= FEW_VALUES and not any(" to " in one for one in labels)
+    return bool(column.get("ordered")) and 0 < len(labels) <= FEW_VALUES and all(map(ONE_VALUE.fullmatch, labels))
 
 
 def worst_means(report: Facts) -> list[Facts]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dpmodels.pages.glance import error_of, relative_error, unresolved
+from dpmodels.pages.glance import error_of, has_few_values, relative_error, unresolved
 from dpmodels.statistics.normal import NORMAL_95
 
 Facts = Mapping[str, Any]
@@ -35,7 +35,8 @@ class PartOff:
 
 def errors_of(report: Facts, figure: str) -> dict[str, PartOff]:
     """Return by column within what its mean, or its large quantile, is, where an error of it is known."""
-    stated = [one for one in report["columns"] if _is_known(one, figure)]
+    judged = (one for one in report["columns"] if figure == "mean" or not has_few_values(one))
+    stated = [one for one in judged if _is_known(one, figure)]
     likely = {one["name"]: NORMAL_95 * relative_error(one, figure) for one in stated}
     return {
         one["name"]: PartOff(

@@ -18,6 +18,7 @@ from dpmodels.pages.glance import (
     clipped,
     example,
     fits,
+    has_few_values,
     sentences_in_short,
     warned_columns,
     within_of,
@@ -155,8 +156,7 @@ def number_row(one: Mapping[str, Any]) -> tuple[str, ...]:
         short(one["mean"]["estimate"], years),
         "" if synthetic is None else short(synthetic, years),
         _within(one, "mean"),
-        short(one["p99"]["estimate"], years),
-        _within(one, "p99"),
+        *(("", "") if has_few_values(one) else (short(one["p99"]["estimate"], years), _within(one, "p99"))),
         *(ends(*means, of_years=years) if means else ("", "")),
     )
 

@@ -31,11 +31,16 @@ def tiles(report: Mapping[str, Any], by_column: ByColumn | None) -> list[Tile]:
     if by_column is None:
         return []
     cells = dict(zip(by_column.kinds, zip(*(cells for _, cells in by_column.lines), strict=True), strict=True))
+    alone = _kinds(cells.pop(ALONE))
     listed = (report.get("pairs") or {}).get("distances", ())
     pairs = [likely_of_pair(figures) for _, _, *figures in listed]
     certain = [one for one in relations(report).values() if one.is_certain]
     counted = [
-        ("column", f"within {percent(CLOSE)}, each by itself", _kinds(cells.pop(ALONE))),
+        (
+            "column",
+            f"within {percent(CLOSE)}, each by itself{', derived ones too' * bool(report.get('derived'))}",
+            alone,
+        ),
         (
             "pair",
             f"of columns within {percent(CLOSE)}, in broad groups",

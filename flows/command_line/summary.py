@@ -38,6 +38,8 @@ def _next(run: Run) -> list[str]:
         f"open {out / 'report.html'}": "how far off it may be, column by column" if sampled else "what is promised",
         f"nacre verify {run.settings.bucket or out}": "what a recipient checks",
     }
+    if not run.settings.bucket:
+        steps[f"nacre approve {out} --key KEY.pem"] = "whoever may decide signs that it may leave"
     if sampled:
         more = "more" if tables_of(run.plan.release.contract) else "more.parquet"
         steps[f"nacre sample {run.name} --rows 1000 --out {more} --home {run.home}"] = "more rows, free"

@@ -80,6 +80,7 @@ def export(
         raise ArtifactError(
             f"the hand-off {hand_off} has {counted(len(faults), 'fault')}, and is not exported: {faults[0]}"
         )
+    _check_outside(hand_off, to)
     form = form_of(text)
     if form is not None and (Path(to).suffix.lower() != CSV or to.endswith("/")):
         raise InvalidArgument("text", text, f"go with a file that ends in {CSV}")
@@ -95,6 +96,12 @@ def export(
     else:
         _export_table(hand_off, table, to, by, png, form)
     return to
+
+
+def _check_outside(hand_off: Path, to: str) -> None:
+    """Refuse a place within a hand-off, which was signed as it is."""
+    if "://" not in to and Path(to.partition(":")[2] or to).resolve().is_relative_to(hand_off.resolve()):
+        raise InvalidArgument("to", to, "lie outside of the hand-off, which any file in it would make a faulty one")
 
 
 def _about(hand_off: Path) -> dict[str, str]:

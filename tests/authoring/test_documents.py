@@ -30,8 +30,8 @@ COLUMNS = ("age", "state", "fee", "born")
 
 AMOUNT = Facts(kind="number", money=True)
 LAST = Bound(date(2023, 12, 31))
-TWO_DAYS = "bound 1.2.2025, which may be two days: write 2025-02-01 or 2025-01-02"
-TWO_NUMBERS = "bound 60.000, which may be two numbers: write 60 or 60000"
+TWO_DAYS = "bound 1.2.2025, which may be two days: write 2025-02-01 or 2025-01-02, or say --text"
+TWO_NUMBERS = "bound 60.000, which may be two numbers: write 60 or 60000, or say --text"
 NO_DAY = "bound 31.13.2023"
 
 

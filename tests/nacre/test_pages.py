@@ -76,7 +76,7 @@ def test_the_commands_for_a_table_of_ones_own_run_as_the_readme_has_them(demo: P
     assert not re.search(r"^    (?!nacre |export PATH=\S+ NACRE_HOME=)", text, re.MULTILINE)
     typed = commands(demo / "own.md")
     assert [words[:2] for words in typed[:2]] == [["schema", "init"], ["schema", "lint"]]
-    assert [words[0] for words in typed[2:]] == ["validate", "ledger", "plan", "synthesize", "ledger"]
+    assert [words[0] for words in typed[2:]] == ["validate", "ledger", "ledger", "plan", "synthesize", "ledger"]
     for words in typed:
         code, _, err = run_cli(*words)
         assert code == 0, (words, err)

@@ -45,6 +45,15 @@ def test_a_folder_holds_the_rows_of_the_hand_off(tmp_path, by):
     assert all(name.startswith("ward=" if by else "part-") for name in folders)
 
 
+@pytest.mark.parametrize("place", ["{}/rows.csv", "{}/synthetic/more", "delta:{}/table", "{}/../card/rows.parquet"])
+def test_nothing_is_written_into_a_hand_off(tmp_path: Path, place: str) -> None:
+    """Any further file makes it a faulty one, which was signed as it was."""
+    folder = Path(shutil.copytree(HAND_OFF, tmp_path / "card"))
+    with refused(InvalidArgument, name="to"):
+        export(folder, place.format(folder))
+    assert verify_hand_off(folder).faults == []
+
+
 def fail_late(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     """Have writing fail after all files were written, as on a disk that is full."""
     write = ds.write_dataset
