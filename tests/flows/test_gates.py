@@ -191,7 +191,10 @@ def test_a_report_is_laid_out_again_from_its_facts(hand_off, tmp_path):
     (run,) = (path.name for path in (home / "released").iterdir())
     code, out, err = run_cli("report", run, "--home", home, "--out", tmp_path / "again.html")
     assert code == 0, out + err
-    assert (tmp_path / "again.html").read_text() == (hand_off / "report.html").read_text()
+    whole = (hand_off / "report.html").read_text()
+    alone = re.sub(r'<section id="officer">.*?</section>', "", whole, flags=re.DOTALL)  # which links pages beside it
+    alone = alone.replace('<li><a href="#officer">Officer</a></li>', "")
+    assert (tmp_path / "again.html").read_text().split() == alone.split() != whole.split()
     assert run_cli("verify", hand_off)[0] == 3
 
 
