@@ -46,7 +46,7 @@ def theirs(events: list[Event], grid: float = 1e-4) -> float:
     return float(accountant.get_epsilon(float(DELTA)))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=10)
 @given(mixes.filter(lambda events: any(not isinstance(event, GaussianEvent) for event in events)))
 def test_a_mix_agrees_with_dp_accounting_and_is_not_below_it(events: list[Event]) -> None:

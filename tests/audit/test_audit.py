@@ -102,6 +102,7 @@ def test_the_page_shows_claims_intervals_checks_and_what_is_not_covered():
     assert not broken.holds and an_audit().recovered[0].share == 0.96
 
 
+@pytest.mark.nightly
 def test_the_command_prints_a_table_writes_a_page_and_gives_json(tmp_path):
     code, said, err = run_cli("audit", "--method", "document-sketch", "--out", tmp_path / "page.html")
     assert code == 0, err

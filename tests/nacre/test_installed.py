@@ -60,6 +60,7 @@ def test_python_makes_a_table_beside_the_projects_own_packages(installed: Path, 
     assert run(installed, project, "-c", code) == "flows tasks\n"
 
 
+@pytest.mark.nightly  # half a minute
 def test_the_command_runs_in_the_projects_folder(installed: Path, project: Path) -> None:
     data, schema, config = write_clinic(project)
     words = [data, "--schema", schema, "--config", config, "--target-epsilon", 1, "--delta", 1e-5, "--out", "out"]

@@ -306,6 +306,7 @@ def refusals() -> list[list[str]]:
     return [line.split() for line in lines]
 
 
+@pytest.mark.nightly  # half a minute of commands
 def test_the_errors_of_the_page_are_printed_as_they_stand_there(demo: Path) -> None:
     page = (ROOT / "docs" / "how-do-i.md").read_text().split("## When it refuses")[1]
     told = re.findall(r"^\| `(.*?)` \|", page, re.MULTILINE)

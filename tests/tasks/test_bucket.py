@@ -56,6 +56,7 @@ def runs_of(home: Path) -> list[Run]:
     return [Run.find(home, path.parent.name) for path in found]
 
 
+@pytest.mark.nightly
 def test_workers_write_the_hand_off_that_a_folder_would_hold(tmp_path, store):
     place, system, bucket = store
     write_clinic(tmp_path)
