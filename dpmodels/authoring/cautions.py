@@ -14,7 +14,7 @@ OF_NUMBERS = (
     "categorical target"
 )
 CUT = (
-    "values beyond a discovered bound are cut to it where `outside: clip` stands, as for {}: `outside: reject-row` "
+    "`outside: clip` of {} sets values beyond a bound to it, a discovered bound too: `outside: reject-row` "
     "leaves their rows out, and a bound from a public document cuts none that it allows"
 )
 

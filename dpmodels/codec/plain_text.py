@@ -44,11 +44,12 @@ def with_plain_text(batch: pa.RecordBatch, columns: Mapping[str, Column], form: 
         column = columns.get(field.name)
         if isinstance(column, PlainColumn) and is_text((array := plain(arrays[index])).type):
             kind = pa.float64() if column.holds == "numbers" else pa.timestamp("us")
-            arrays[index] = plain_text(there(pc.utf8_trim_whitespace(whole_text(array).cast(pa.string()))), kind, form)
+            text = pc.utf8_trim_whitespace(whole_text(array).cast(pa.string()))
+            arrays[index] = plain_text(without_missing(text), kind, form)
     return pa.RecordBatch.from_arrays(arrays, batch.schema.names)
 
 
-def there(texts: pa.Array) -> pa.Array:
+def without_missing(texts: pa.Array) -> pa.Array:
     """Return trimmed text with null for what writes no value. Shapes: string."""
     return pc.if_else(pc.is_in(texts, MISSING), pa.scalar(None, pa.string()), texts)
 

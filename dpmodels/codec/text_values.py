@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from dpmodels.codec.convert import plain
 from dpmodels.codec.faults import all_faults
-from dpmodels.codec.plain_text import plain_text, there
+from dpmodels.codec.plain_text import plain_text, without_missing
 from dpmodels.contract.base import is_text
 from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.errors import DataError
@@ -74,7 +74,7 @@ def _values(text: pa.Array, kind: pa.DataType, form: TextForm | None) -> pa.Arra
     """Return the values of a type that a text writes; None where a row holds no such value."""
     if kind == pa.string():
         return text
-    texts = there(pc.utf8_trim_whitespace(text))
+    texts = without_missing(pc.utf8_trim_whitespace(text))
     if kind == pa.bool_():
         place = pc.index_in(pc.utf8_lower(texts), pa.array(list(TRUTH)))
         texts = pc.coalesce(pa.array(list(TRUTH.values())).take(place), texts)

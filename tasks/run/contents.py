@@ -241,10 +241,10 @@ def _raw_rows(settings: Settings, contract: Discovery, secret: bytes) -> Iterato
 
     They are hashed as the file has them, however a schema says that they are written, and held to no marks then.
     """
-    held_to = None if settings.text_forms else settings.decimals
-    every_row = contract.reading(contract.wanted if held_to is None else held_to)
+    decimals = None if settings.text_forms else settings.decimals
+    every_row = contract.reading(contract.wanted if decimals is None else decimals)
     parts: list[tuple[str | Query, Schema, Iterable[str]]] = [
-        (place_of(settings.data, name), contract.reading_of(name, columns if held_to is None else held_to), columns)
+        (place_of(settings.data, name), contract.reading_of(name, columns if decimals is None else decimals), columns)
         for name in contract.tables
         if (columns := contract.wanted_of(name))
     ]

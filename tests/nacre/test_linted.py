@@ -98,7 +98,7 @@ def test_a_target_of_numbers_and_a_discovered_bound_that_cuts_are_cautioned_of()
         "events": [{"kind": "gaussian", "noise_multiplier": 2.0}], "plan_sha256": "1" * 64, "release_sha256": "2" * 64,
     }  # fmt: skip
     (cut,) = nacre.lint({**yaml.safe_load(f"name: a\n{columns}"), "discovered": [found]}).cautions
-    assert "discovered bound" in cut and "for age:" in cut and "`outside: reject-row`" in cut
+    assert "discovered bound" in cut and "of age sets" in cut and "`outside: reject-row`" in cut
 
 
 def test_a_draft_suggests_days_of_a_year_and_asks_of_answers_where_a_name_may_be_one() -> None:
