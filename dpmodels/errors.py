@@ -1,11 +1,10 @@
 """Errors a person can act on. A message names the rule that was broken and never a private value."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dpmodels import amounts
@@ -29,31 +28,30 @@ class NacreError(Exception):
 _OPTION = re.compile(
     r"(?P<command>nacre [a-z-]+[^,;`]*)|(?<![^\s(`'])--(?P<option>[a-z]+(?:-[a-z]+)*)(?: (?P<word>[A-Z]{2,})\b)?"
 )
+_COMMAND = re.compile(r"`(nacre [^`\n]+)`")
 
 
-def in_words(text: str, caller: Callable[[str], str], calls: Mapping[str, str] = MappingProxyType({})) -> str:
+def in_words(text: str, caller: Callable[[str], str], call: Callable[[str], str] = str) -> str:
     """Name settings as a caller knows them, and not as options of the command line.
 
-    Whole commands stay as they are, for they may be typed in a shell; behind them stand the calls that do the same, by
-    the commands' words.
+    ``call`` returns what does the same as a whole command, or nothing where nothing does. Such a command stays as it
+    is, for it may be typed in a shell.
     """
 
     def named(match: re.Match[str]) -> str:
         return match["command"] or f"`{caller(match['option'])}{'=' + match['word'] if match['word'] else ''}`"
 
-    spoken = re.sub(r"``(\w+(?:=\w+)?)``", r"`\1`", _OPTION.sub(named, text))
-    several = [words for words in calls if re.search(rf"\bnacre {words}\b", spoken)]
-    meant = [calls[one] for one in several if not any(other.startswith(f"{one} ") for other in several)]
-    return f"{spoken}; in Python: {', '.join(meant)}" if meant and "; in Python: " not in spoken else spoken
+    spoken = _COMMAND.sub(lambda match: f"`{call(match[1]) or match[1]}`", text)
+    return re.sub(r"``(\w+(?:=\w+)?)``", r"`\1`", _OPTION.sub(named, spoken))
 
 
 @contextmanager
-def in_words_of(caller: Callable[[str], str], calls: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
+def in_words_of(caller: Callable[[str], str], call: Callable[[str], str] = str) -> Iterator[None]:
     """Have errors of the block say what ``in_words`` makes of them."""
     try:
         yield
     except NacreError as error:
-        text = in_words(str(error), caller, calls)
+        text = in_words(str(error), caller, call)
         name = getattr(error, "name", "")
         if name.isidentifier() and text.startswith(f"{name}="):
             text = caller(name).partition("=")[0] + text.removeprefix(name)
@@ -326,6 +324,10 @@ class NotSigned(LedgerError):
     def __init__(self, account: str, fact: str, officer: str = "") -> None:
         super().__init__(fact)
         self.account, self.officer = account, officer
+
+
+class AwaitsOfficer(NotSigned):
+    """A run stopped, before it read any row, until an officer signs for it: nothing is wrong with it."""
 
 
 class ChargeState(LedgerError):

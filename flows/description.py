@@ -24,6 +24,7 @@ from dpmodels.escapes import escaped
 from dpmodels.ledger.records import Quote
 from dpmodels.methods.parts.pair_noise import measure_of
 from dpmodels.methods.registry import of_kind, system_of
+from dpmodels.pages.asked.open_points import lines as asked_of
 from dpmodels.pages.glance import warnings_of
 from dpmodels.plural import counted
 from dpmodels.privacy import PrivacyBudget
@@ -84,7 +85,7 @@ def describe_config(
     by_rows = noise_by_max_rows(prepared.lines[0], noise_of)
     facts |= as_fact("max_rows", table_of(by_rows, str(prepared.contract.unit.user)))
     beside = {"other accountants": other_accountants(prepared.lines)} if explain else {}
-    return facts | beside | config.statement.said, quote
+    return facts | beside | _declared(config.statement.said, bool(signer)), quote
 
 
 def other_accountants(lines: Sequence[Line]) -> str:
@@ -129,7 +130,7 @@ def describe_run(run: Run) -> dict[str, str]:
         system = kind_of_line(run.plan.release).system(run)
     facts = describe(lines, quote(run), signer[0].name if signer else "", where, system)
     facts |= as_fact("becomes public", rows_made_public(run.plan.contract, settings.unlisted))
-    return facts | settings.declared.said
+    return facts | _declared(settings.declared.said, signer is not None)
 
 
 def describe(
@@ -172,6 +173,15 @@ def describe(
     if where and not plan.family and plan.contract.kind != "discovery":
         facts["training"] = f"from the release alone, so it costs nothing more; {where}"
     return facts
+
+
+def _declared(said: Mapping[str, str], signed: bool) -> dict[str, str]:
+    """Repeat what is declared and, where an officer is to sign, list what law asks beside it."""
+    missing = [f"{one.title}: {one.option}".replace("`", "") for one in asked_of(said) if one.state]
+    if not missing or not signed:
+        return dict(said)
+    of_all = f"{len(missing)} of {len(asked_of(said))} answers that the pages ask for; `nacre fit` adds more later"
+    return {**said, "not declared": "\n".join([of_all, *missing])}
 
 
 def describe_uncharged(contract: Any) -> dict[str, str]:

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from dpmodels.authoring.cautions import faults_and_cautions
 from dpmodels.errors import in_words
+from nacre.calls import call_of
 from nacre.given import SchemaLike, load_schema, schema_file
 from nacre.notebook import facts_as_html
-from nacre.words import CALLS, argument, of_frames
+from nacre.words import argument, of_frames
 
 
 class Linted:
@@ -48,5 +49,5 @@ def lint(schema: SchemaLike) -> Linted:
     if not isinstance(schema, str | os.PathLike):  # whose lines nobody has seen
         faults = [replace(fault, line=0) for fault in faults]
     return Linted(
-        *([in_words(of_frames(str(one)), argument, CALLS) for one in several] for several in (faults, cautions))
+        *([in_words(of_frames(str(one)), argument, call_of) for one in several] for several in (faults, cautions))
     )

@@ -9,9 +9,10 @@ from dpmodels.hand_off.verification import Verification
 from dpmodels.pages.leaving import FILES, leaving
 from dpmodels.plural import counted
 from dpmodels.privacy import Adjacency
+from nacre.calls import call_of
 from nacre.notebook import facts_as_html
 from nacre.places import Place
-from nacre.words import CALLS, argument
+from nacre.words import argument
 
 
 class Verified(Verification):
@@ -25,7 +26,7 @@ class Verified(Verification):
         return facts_as_html(self._headline(), self._facts())
 
     def _headline(self) -> str:
-        return f"nacre hand-off: {in_words(self.headline, argument, CALLS)}"
+        return f"nacre hand-off: {in_words(self.headline, argument, call_of)}"
 
     def _facts(self) -> dict[str, str]:
         """Return what there is to say by its name; each fault, caution and note is a line."""
@@ -37,7 +38,7 @@ class Verified(Verification):
             **self.facts,
             "unit": _in_words(self.unit),
         }
-        return {name.replace("_", " "): in_words(text, argument, CALLS) for name, text in facts.items() if text}
+        return {name.replace("_", " "): in_words(text, argument, call_of) for name, text in facts.items() if text}
 
 
 def _in_words(unit: str) -> str:

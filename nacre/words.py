@@ -5,9 +5,9 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from decimal import Decimal
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeVar
@@ -24,6 +24,7 @@ from dpmodels.errors import (
     near,
     without_commas,
 )
+from nacre.calls import call_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -48,26 +49,6 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
 """What arguments must be that no configuration checks, by the names that they have in every function."""
 
 
-CALLS = {
-    "ledger open": "nacre.ledger(HOME).open_account(SCHEMA, epsilon=EPSILON, delta=DELTA)",
-    "ledger open NAME": "nacre.ledger(HOME).open_account(SCHEMA, account=NAME, epsilon=EPSILON, delta=DELTA)",
-    "ledger cap": "nacre.ledger(HOME).change_cap(NAME, epsilon=EPSILON, reason=REASON)",
-    "ledger entries": "nacre.ledger(HOME).entries()",
-    "ledger verify": "nacre.ledger(HOME).verify()",
-    "schema init": "nacre.draft_schema(DATA)",
-    "schema lint": "nacre.lint(SCHEMA)",
-    "schema discover": "nacre.discover(DATA, DRAFT, epsilon=EPSILON, delta=DELTA)",
-    "ledger plan": "nacre.ledger(HOME).plan(NAME, epsilon=EPSILON, delta=DELTA)",
-    "approve": "nacre.approve(RUN, KEY)",
-    "resume": "nacre.resume(RUN)",
-    "fit": "nacre.fit(RELEASE)",
-    "runs": "nacre.runs()",
-    "marginals": "nacre.marginals(RUN)",
-    "sample": "nacre.sample(RUN, ROWS)",
-    "validate": "nacre.validate(DATA, SCHEMA)",
-    "verify": "nacre.verify(FOLDER)",
-}
-"""What does in Python the same as a command that a message names, by the command's words."""
 OF_FRAMES = "nacre.synthesize(frame, schema, epsilon=EPSILON, delta=DELTA)"
 """What makes a copy of a frame, which others call a fit."""
 EXAMPLES = {"schema": "'schema.yaml'", "epsilon": "1", "delta": "1e-5", "rows": "1000", "reason": "'WHY'"}
@@ -100,7 +81,7 @@ def argument(option: str) -> str:
 
 def warn_of_release(text: str) -> None:
     """Warn of a release where it was asked for; before a charge, a filter that makes it an error stops the run."""
-    warnings.warn(in_words(text, argument, CALLS), ReleaseWarning, stacklevel=_depth())
+    warnings.warn(in_words(text, argument, call_of), ReleaseWarning, stacklevel=_depth())
 
 
 def _depth() -> int:
@@ -129,7 +110,7 @@ def in_python(function: Callable[P, R]) -> Callable[P, R]:
             call.clear()
             raise fault
         try:
-            with _with_similar(words), in_words_of(argument, CALLS), _in_sentences(places[0], places[1], indexes):
+            with _with_similar(words), _in_words(places[0]), _in_sentences(places[0], places[1], indexes):
                 answer = function(*call.pop(0), **call.pop())
         except NacreError as refusal:
             raise refusal.with_traceback(None) from None  # whoever called sees the line of the call, and what to do
@@ -138,6 +119,10 @@ def in_python(function: Callable[P, R]) -> Callable[P, R]:
         return answer
 
     return spoken
+
+
+def _in_words(home: object) -> AbstractContextManager[None]:
+    return in_words_of(argument, partial(call_of, home=home))
 
 
 @contextmanager
@@ -220,7 +205,7 @@ def in_a_sentence(refusal: NacreError, home: Any, url: Any) -> str:
     """Say in Python's words what a call would be refused with; the others are as for ``_in_sentences``."""
     if isinstance(refusal, BudgetExhausted):
         return " ".join(_of_refusal(refusal, home, url))
-    return in_words(str(refusal), argument, CALLS)
+    return in_words(str(refusal), argument, partial(call_of, home=home))
 
 
 def _of_refusal(refusal: BudgetExhausted, home: Any, url: Any) -> Iterator[str]:

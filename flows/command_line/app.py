@@ -12,7 +12,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from dpmodels.errors import DataError, NacreError, SchemaError
+from dpmodels.errors import AwaitsOfficer, DataError, NacreError, SchemaError
 from dpmodels.escapes import escaped
 from flows.command_line import audits, deployments, disclosure, free, ledger, removal, reports, runs, schemas
 from flows.command_line.options import WIDE
@@ -40,6 +40,8 @@ LOADING = (
     *("resume", "fit", "schema"),
 )
 """Commands that load for seconds before they begin anything. A Ctrl-C ends them at once: libraries may swallow it."""
+AWAITS_OFFICER = 5
+"""The exit code of a run that stopped until an officer signs for it, which is no error."""
 LOUDNESS = ("-q", "--quiet", "-v", "--verbose")
 AS_JSON = "--json"
 INTERRUPTED = 130
@@ -102,7 +104,9 @@ def _said(error: Exception) -> int:
         echo(f"interrupted: {error if isinstance(error, Interrupted) else UNCHARGED}", err=True)
         return INTERRUPTED
     fault = unwritten(error)
-    if isinstance(error, NacreError):
+    if isinstance(error, AwaitsOfficer):
+        echo(f"waiting: {error}", err=True)
+    elif isinstance(error, NacreError):
         _say(error)
     elif fault is not None:
         echo(f"error: {fault}", err=True)
@@ -110,7 +114,7 @@ def _said(error: Exception) -> int:
         raise error
     for sentence in getattr(error, "__notes__", ()):
         echo(sentence, err=True)
-    return 1
+    return AWAITS_OFFICER if isinstance(error, AwaitsOfficer) else 1
 
 
 def _is_interrupted(error: BaseException | None) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from dpmodels.errors import NacreError, NotSigned
+from dpmodels.errors import AwaitsOfficer, NacreError
 from dpmodels.pages.advice import drowned_in_words
 from dpmodels.pages.glance import notes_of, warnings_of
 from flows.command_line.console import print_json
@@ -60,7 +60,7 @@ def failing(run: Run, as_json: bool) -> Iterator[None]:
         yield
     except NacreError as error:
         if as_json and run.exists:
-            state = WAITING if isinstance(error, NotSigned) else FAILED
+            state = WAITING if isinstance(error, AwaitsOfficer) else FAILED
             facts = {"run": run.name, "state": state, "hand_off": None, "charged": is_paid(run)}
             print_json({**facts, "error": str(error), "next": resume_command(run)})
         raise

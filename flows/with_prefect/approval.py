@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dpmodels.errors import NacreError, NotSigned
+from dpmodels.errors import AwaitsOfficer, NacreError
 from dpmodels.ledger.approval import ApprovalRequest, Officer
 from flows.description import as_markdown, describe_run
 from tasks.engine.progress import is_deployed
@@ -29,8 +29,8 @@ def ask_approver(run: Run, lasting_server: bool) -> None:
     officer, request = signing
     approval = read_approval(run)
     if approval is None and not lasting_server:
-        how = f"by `nacre approve {run.name} --key KEY.pem`; then resume it"
-        raise NotSigned(run.settings.account, f"{officer.name} is to approve run {run.name} {how}", officer.name)
+        how = f"by `nacre approve {run.name} --key KEY.pem --home {run.home}`; then resume it"
+        raise AwaitsOfficer(run.settings.account, f"{officer.name} is to approve run {run.name} {how}", officer.name)
     if approval is None and (signature := _ask_in_prefect(run, officer, request)):
         approval = request.signed(officer, signature)
     # `nacre approve` may have written an approval while the run waited

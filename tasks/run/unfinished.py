@@ -57,7 +57,7 @@ def released_before(run: Run, ledger: Ledger, settings: Settings, lines: Sequenc
             other = Run(home=run.home, name=name, ledger_url=run.ledger_url)
             (before,) = _identity(run.home, [(other.settings, other.plan.lines)])
             if before == same or (GIVEN in (before[1], same[1]) and before[-1] == same[-1]):
-                free = f"nacre sample {name} --rows ROWS --out FILE --home {run.home}"
+                free = f"`nacre sample {name} --rows ROWS --out FILE --home {run.home}`"
                 more = "" if charges[0].part else f"; to draw more rows from it, for nothing: {free}"
                 paid = f"run {name} of account {charges[0].account} has released the same plan"
                 return f"{paid}; a second charge {_adding(ledger.quote(*charges))}{more}"

@@ -67,7 +67,7 @@ def test_a_plan_says_what_the_account_answers_and_who_signs(tmp_path: Path) -> N
     assert (code, figures["accepted"], figures["epsilon"]) == (1, False, 2.0)
     code, out, err = run_cli(*synthesize_words(tmp_path), "--json")
     waiting = json.loads(out)
-    assert code == 1 and (waiting["state"], waiting["hand_off"], waiting["charged"]) == ("waiting", None, False), err
+    assert code == 5 and (waiting["state"], waiting["hand_off"], waiting["charged"]) == ("waiting", None, False), err
 
 
 def test_a_plan_is_refused_as_the_run_would_be(tmp_path: Path) -> None:

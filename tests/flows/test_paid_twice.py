@@ -70,7 +70,7 @@ def test_what_was_released_before_is_named_before_it_is_charged_again(tmp_path: 
     )
     code, _, err = run_cli(*words, "--out", tmp_path / "second")
     assert code == 0 and f"{said}, and adds up: epsilon=1 is spent, with it epsilon=1.4" in err
-    free = f"nacre sample {run} --rows ROWS --out FILE --home {home}"
+    free = f"`nacre sample {run} --rows ROWS --out FILE --home {home}`"
     assert f"of the cap of 9; to draw more rows from it, for nothing: {free}" in err
     for other in ("--target-epsilon", 2), ("--data-set-again", ""), ("--again", "for another team"):
         if other[0].startswith("--data"):
@@ -130,7 +130,7 @@ def test_python_warns_of_it_before_the_charge(tmp_path: Path, capfd, rows: int) 
     (warning,) = again(warned)
     assert issubclass(nacre.ReleaseWarning, UserWarning) and warning.category is nacre.ReleaseWarning
     assert nacre.ReleaseWarning.__module__ == "nacre"  # as a filter and a script name it
-    assert warning.filename == __file__ and "in Python: nacre.sample(RUN, ROWS)" in str(warning.message)
+    assert warning.filename == __file__ and f"`nacre.sample({run!r}, ROWS, home='" in str(warning.message)
     assert "has released the same plan" not in capfd.readouterr().err and charges(home) == [*before, *before]
 
 

@@ -48,7 +48,7 @@ def test_cautions_are_shown_beneath_and_a_page_obeys_no_name() -> None:
     assert "<script" not in nacre.Linted(["<script>"], [])._repr_html_()
     with pytest.raises(nacre.NacreError, match="a schema is a path"):
         nacre.lint(3)
-    with pytest.raises(nacre.NacreError, match=r"absent.yaml does not exist.*in Python: nacre.draft_schema\(DATA\)"):
+    with pytest.raises(nacre.NacreError, match=r"absent.yaml does not exist; `nacre.draft_schema\(DATA\)`"):
         nacre.lint("absent.yaml")
     (fault,) = nacre.lint("name: a\nunit record\ncolumns: {x: {type: boolean}}\n").faults
     assert "has no colon" in fault or "is not valid YAML" in fault

@@ -16,7 +16,7 @@ from benchmarks.first import PATIENTS, patients
 from dpmodels.errors import SchemaError
 from dpmodels.hand_off.verify import verify_hand_off
 from flows.demo import CODEBOOK, SCHEMA, TABLE
-from tests.kit.support import charges, run_cli
+from tests.kit.support import charges, run_cli, write_key
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "docs" / "example"
@@ -50,15 +50,16 @@ def sections(hand_off: Path) -> tuple[list[str], list[str]]:
 
 def test_the_tutorial_can_be_typed_from_top_to_bottom(demo: Path) -> None:
     typed = commands(ROOT / "docs" / "tutorial.md")
-    assert typed.pop(0)[0] == "demo" and len(typed) == 12
+    assert typed.pop(0)[0] == "demo" and len(typed) == 13
     Path("longer.yaml").write_text("model: {training: {steps: 310}}")
+    write_key(Path("own.pem"))
     for words in typed:
         if Path("hand-off").exists():
             run = json.loads(Path("hand-off", "manifest.json").read_text())["run"]
             words = [word.replace("RUN", run) for word in words]
         words, into = (words[: words.index(">")], words[-1]) if ">" in words else (words, "")
-        code, out, err = run_cli(*words)
-        assert code == (3 if words[0] == "verify" else 0), (words, err)  # nobody signed
+        code, out, err = run_cli(*words, *(["--yes"] if words[0] == "approve" else []))
+        assert code == (3 if words[0] == "verify" else 0), (words, err)  # nobody signed the manifest
         if into:
             Path(into).write_text(out)
     with pytest.raises(SchemaError, match=r"age\.confirm: is still TODO"):

@@ -405,12 +405,13 @@ def test_an_error_that_names_a_command_or_an_option_names_what_python_has_for_it
             nacre.synthesize(frame, schema, **{**given, **more})
         return str(caught.value)
 
-    opens = "told to (`open=True`); in Python: nacre.ledger(HOME).open_account(SCHEMA, epsilon=EPSILON, delta=DELTA)"
-    assert "nacre ledger open clinic --schema SCHEMA" in says(opens)
+    terms = "SCHEMA, account='clinic', epsilon=EPSILON, delta=DELTA"
+    opens = f"`nacre.ledger({str(tmp_path / 'home')!r}).open_account({terms})`"
+    assert "told to (`open=True`)" in says(opens)
     says("for more, give `allow_large_delta=True`", delta=0.1)
     ledger.open_account("clinic", dataset="clinic", budget_cap=nacre.PrivacyBudget(epsilon=0.5, delta=1e-5))
     says(f"`nacre.ledger({str(tmp_path / 'home')!r}).change_cap('clinic', epsilon=EPSILON, reason=REASON)`")
-    says("`nacre schema init DATA` drafts one; in Python: nacre.draft_schema(DATA)", schema="absent.yaml")
+    says("`nacre.draft_schema(DATA)` drafts one", schema="absent.yaml")
     assert says("already holds files; name a new folder by `out`", epsilon=0.1, out="out").endswith("`out`")
     todo = SCHEMA_TEXT.replace("max: 99", "max: TODO")
     assert "in Python" not in says("columns.age.max: is still TODO: write it from public documentation", schema=todo)
