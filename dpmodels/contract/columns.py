@@ -171,6 +171,11 @@ def computed(columns: Mapping[str, Any]) -> dict[str, str]:
     return {name: one.computed for name, one in columns.items() if isinstance(one, Integer | Number) and one.computed}
 
 
+def helpers(columns: Mapping[str, Any]) -> frozenset[str]:
+    """Name the columns that are computed and modeled for the sake of others alone, and not handed over."""
+    return frozenset(name for name in computed(columns) if columns[name].keep)
+
+
 def derived_faults(columns: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Name what is wrong with derived and computed columns of a schema, as (place in the file, message)."""
     raw: dict[str, Any] | None = None
@@ -194,6 +199,11 @@ def derived_faults(columns: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"columns.{name}.of", f"`{column.of}` must be a categorical or boolean column"
         elif missing := [one for one in names_of(other) if one not in (column.values or {})]:
             yield f"columns.{name}.values", f"must say what `{missing[0]}` of `{column.of}` stands for"
+
+
+def helper_faults(columns: Mapping[str, Any], target: str | None) -> list[tuple[str, str]]:
+    """Refuse a target that nobody is handed."""
+    return [("target", f"`{target}` has `keep: drop`: it is not handed over")] if target in helpers(columns) else []
 
 
 def _computed_fault(column: Integer | Number, raw: Mapping[str, Any]) -> str:
