@@ -51,8 +51,8 @@ PART = (
     f"`{{rule}}{OF_PARTS}, nor that it is often the whole. If {{lower}} is a part of {{upper}}, such as a refund of an "
     "amount, write two columns in place of this rule and of {lower} (docs/schema.md#a-part-of-an-amount): "
     "{lower}_share: "
-    '{{type: number, min: 0, max: 1, zero_inflated: true{nullable}, computed: "{lower} / {whole}"}}, and {lower}: '
-    '{{type: derived, formula: "{lower}_share * {upper}"{form}}}{zeros}'
+    '{{type: number, min: 0, max: 1, zero_inflated: true{nullable}, computed: "{lower} / {whole}", keep: drop}}, and '
+    '{lower}: {{type: derived, formula: "{lower}_share * {upper}"{form}}}{zeros}'
 )
 IN_ORDER = (
     "no rule says in which order {names} come: if one is never before another, write so under `constraints`, as "
