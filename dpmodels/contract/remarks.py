@@ -242,11 +242,14 @@ def _of_persons(contract: Any, columns: Mapping[str, Any]) -> str:
 def is_open_amount(column: object) -> bool:
     """Tell whether a column is an amount from 0 on, of whose zeros nothing is said.
 
-    Of few whole numbers, and of those whose ranges grow, zero has a range of its own as it is.
+    Of few numbers, and of whole ones whose ranges grow, zero has a range of its own as it is; midnight is no zero.
     """
-    if not isinstance(column, Integer | Number) or "zero_inflated" in column.model_fields_set:
+    if not isinstance(column, Integer | Number) or "zero_inflated" in column.model_fields_set or column.low != 0:
         return False
-    return column.low == 0 and (isinstance(column, Number) or (column.high >= WIDE and not column.log))
+    points = column.interval.points  # None where values have no lattice
+    if (points is not None and points <= column.cells) or column.resolved_dtype.startswith("time"):
+        return False
+    return column.decimals != 0 or (column.high >= WIDE and (isinstance(column, Number) or not column.log))
 
 
 def is_declared(remark: str, bound: bool = False) -> bool:
