@@ -12,7 +12,7 @@ from dpmodels.contract.continuous import Continuous
 from dpmodels.contract.datetimes import Datetime
 from dpmodels.contract.derivation.bounds import bound_faults
 from dpmodels.contract.derivation.derived import Derived
-from dpmodels.contract.derivation.nested import names_derived, nested_fault
+from dpmodels.contract.derivation.nested import computed_in_computed, names_derived, nested_fault
 from dpmodels.contract.formula import faults_of, is_whole, moment_of
 from dpmodels.contract.identifiers.identifier import Identifier
 from dpmodels.contract.image import Image
@@ -182,7 +182,7 @@ def derived_faults(columns: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, column in columns.items():
         if isinstance(column, Integer | Number) and column.computed is not None:
             raw = raw or raw_columns(columns)
-            if message := _computed_fault(column, raw):
+            if message := _computed_fault(column, columns, raw):
                 yield f"columns.{name}.computed", f"`{column.computed}` {message}"
         if not isinstance(column, Derived):
             continue
@@ -206,13 +206,15 @@ def helper_faults(columns: Mapping[str, Any], target: str | None) -> list[tuple[
     return [("target", f"`{target}` has `keep: drop`: it is not handed over")] if target in helpers(columns) else []
 
 
-def _computed_fault(column: Integer | Number, raw: Mapping[str, Any]) -> str:
+def _computed_fault(column: Integer | Number, columns: Mapping[str, Any], raw: Mapping[str, Any]) -> str:
     """Say why the rows of a raw table do not tell a computed column, or return an empty text."""
     formula = str(column.computed)
     if message := faults_of(formula, raw):
         if names_derived(formula, raw):
             return ""  # the fault is that column's, and stands there
-        return f"{message} of the file" if message.endswith("is no column") else message
+        return computed_in_computed(formula, computed(columns), raw) or (
+            f"{message} of the file" if message.endswith("is no column") else message
+        )
     if moment_of(formula, raw):
         return "gives a datetime, and this column is of numbers; such as `days_between(start, end)`"
     return "" if isinstance(column, Number) or is_whole(formula, raw) else NOT_WHOLE
