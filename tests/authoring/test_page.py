@@ -157,7 +157,7 @@ columns:
 
 
 def test_the_lint_asks_for_a_rule_of_a_table_without_any_and_the_one_on_the_page_holds(tmp_path: Path) -> None:
-    [(words, last)] = re.findall(r"`values: \[(.+?)\]`, write `(when ward = \w+\s+then age < 18)`", PAGE)
+    [(words, last)] = re.findall(r"`values: \[(.+?)\]`, write `(when ward = \w+ then age <\s18)`", PAGE)
     ruled = WARDS.replace("columns:", f"constraints: [{' '.join(last.split())}]\ncolumns:")
     schema = parse(ruled)[0]
     assert isinstance(schema, Schema) and words in WARDS
