@@ -162,7 +162,7 @@ def _with(suggested: Suggestion, keys: Keys) -> tuple[Keys, list[str]]:
 
 def _offer(suggested: Suggestion, keys: Keys, accept: bool) -> str:
     """Say what a name suggests, and what makes it count."""
-    advice = f"; {advice_on(keys | suggested.keys)}" if suggested.keys.get("max") == TODO else ""
+    advice = f"; {advice_on({**keys, **suggested.keys})}" if suggested.keys.get("max") == TODO else ""
     if accept:
         return f"a suggestion that was accepted: {suggested.because}{advice}"
     mark = "" if TODO in keys.values() else "; to take it, delete `, confirm: TODO`"
