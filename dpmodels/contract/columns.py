@@ -12,7 +12,7 @@ from dpmodels.contract.continuous import Continuous
 from dpmodels.contract.datetimes import Datetime
 from dpmodels.contract.derivation.bounds import bound_faults
 from dpmodels.contract.derivation.derived import Derived
-from dpmodels.contract.derivation.nested import computed_in_computed, names_derived, nested_fault
+from dpmodels.contract.derivation.nested import not_of_file, names_derived, nested_fault
 from dpmodels.contract.formula import faults_of, is_whole, moment_of
 from dpmodels.contract.identifiers.identifier import Identifier
 from dpmodels.contract.image import Image
@@ -212,7 +212,7 @@ def _computed_fault(column: Integer | Number, columns: Mapping[str, Any], raw: M
     if message := faults_of(formula, raw):
         if names_derived(formula, raw):
             return ""  # the fault is that column's, and stands there
-        return computed_in_computed(formula, computed(columns), raw) or (
+        return not_of_file(formula, computed(columns), raw) or (
             f"{message} of the file" if message.endswith("is no column") else message
         )
     if moment_of(formula, raw):

@@ -43,8 +43,8 @@ def nested_fault(formula: str, columns: Mapping[str, Any]) -> str:
     return NESTED.format(name, name, f", as in `{written}`" if written else "")
 
 
-def computed_in_computed(formula: str, formulas: Mapping[str, str], raw: Mapping[str, Any]) -> str:
-    """Say which computed column the formula of another names, and what to write instead; or return an empty text.
+def not_of_file(formula: str, formulas: Mapping[str, str], raw: Mapping[str, Any]) -> str:
+    """Say what the formula of a computed column names that no file has so, and what to write; or return an empty text.
 
     Args:
         formula: of the computed column.
