@@ -12,7 +12,7 @@ from dpmodels.contract.continuous import Continuous
 from dpmodels.contract.datetimes import Datetime
 from dpmodels.contract.derivation.bounds import bound_faults
 from dpmodels.contract.derivation.derived import Derived
-from dpmodels.contract.derivation.nested import not_of_file, names_derived, nested_fault
+from dpmodels.contract.derivation.nested import names_derived, nested_fault, not_of_file
 from dpmodels.contract.formula import faults_of, is_whole, moment_of
 from dpmodels.contract.identifiers.identifier import Identifier
 from dpmodels.contract.image import Image
