@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from dpmodels.authoring.facts import TODO
 from dpmodels.contract.discovery import columns_of
@@ -14,6 +15,9 @@ from dpmodels.plain_yaml import YamlFault, read_yaml, write_yaml
 
 MOST_NAMED = 20
 """Columns of a draft that a refusal names."""
+NO_MAPPING = "it has no key, such as decimal, with a colon behind it"
+KEYS = tuple(TextForm.model_fields)
+LISTED = ", ".join(KEYS)
 OF_SEVERAL = "be left out, as `max_rows`: of several tables, the units are the rows of the one without a parent"
 
 
@@ -44,13 +48,34 @@ def form_of(text: str | Mapping[str, Any]) -> TextForm | None:
     if not text:
         return None
     try:
-        return TextForm.model_validate(read_yaml(text) if isinstance(text, str) else dict(text))
+        content = read_yaml(text) if isinstance(text, str) else dict(text)
+        empty = [key for key, value in content.items() if value is None] if isinstance(content, Mapping) else []
+        if isinstance(content, Mapping) and not empty:
+            return TextForm.model_validate(content)
+        said = f"{empty[0]} is empty; put its value in quotes" if empty else NO_MAPPING
     except YamlFault:
-        said = "it is no YAML"
+        said = _no_yaml(str(text))
     except ValidationError as error:
-        fault = error.errors()[0]
-        said = f"{'.'.join(map(str, fault['loc']))} {fault['msg'].removeprefix('Value error, ')}".strip()
+        said = _fault(error.errors()[0])
     raise InvalidArgument("text", text, f'be a mapping such as {{decimal: ",", date_format: "%d.%m.%Y"}}: {said}')
+
+
+def _no_yaml(text: str) -> str:
+    """Say what is wrong with text that cannot be read, most often a brace or a blank that is not there."""
+    for opening, closing in ("{}", "[]"):
+        if text.count(opening) != text.count(closing):
+            return f"it has {text.count(opening)} of `{opening}` and {text.count(closing)} of `{closing}`"
+    return "it is no YAML, in which a colon and a blank stand between a key and its value, which is in quotes"
+
+
+def _fault(error: ErrorDetails) -> str:
+    """Say what is wrong with a key, as of any key of a schema."""
+    key, kind = ".".join(map(str, error["loc"])), error["type"]
+    if kind == "extra_forbidden":
+        return f"{key} is no key here{near(key, KEYS) or f'; the keys are {LISTED}'}"
+    if kind == "literal_error":
+        return f"{key} must be {error['ctx']['expected']}"
+    return f"{key} {error['msg'].removeprefix('Value error, ')}".strip()
 
 
 def with_text(text: str, form: TextForm | None) -> str:

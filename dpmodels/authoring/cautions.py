@@ -5,13 +5,17 @@ from pathlib import Path
 from typing import Any
 
 from dpmodels.authoring.lint import lint, read
-from dpmodels.contract.columns import Continuous
+from dpmodels.contract.columns import Continuous, Datetime, computed
 from dpmodels.contract.remarks import before_a_charge
 from dpmodels.errors import SchemaFault
 
 OF_NUMBERS = (
     "target {} has no classes: the report states no rates of it by other columns, as it does of a boolean or a "
     "categorical target"
+)
+NO_RULE = (
+    "no rule between columns is declared: where two values cannot stand in one row, as a ward for children and an age "
+    "of 40, synthetic rows may have both; write so under `constraints`, as in `when ward = paediatrics then age < 18`"
 )
 CUT = (
     "`outside: clip` of {} sets values beyond a bound to it, a discovered bound too: `outside: reject-row` "
@@ -24,7 +28,21 @@ def faults_and_cautions(path: str | Path) -> tuple[list[SchemaFault], list[str]]
     if faults := lint(path):
         return faults, []
     contract = read(path)[0]
-    return [], [*getattr(contract, "remarks", ()), *before_a_charge(contract), *_of_continuous(contract)]
+    further = (*before_a_charge(contract), *_of_continuous(contract), *_of_rules(contract))
+    return [], [*getattr(contract, "remarks", ()), *further]
+
+
+def _of_rules(contract: Any) -> Iterator[str]:
+    """Ask for a rule of a table that has none, where values that are listed stand beside several numbers or dates.
+
+    Of two dates it is said in which order they may be.
+    """
+    columns = list(contract.modelled.values()) if contract.is_table and not contract.image else []
+    intervals = [one for one in columns if isinstance(one, Continuous)]
+    related = contract.constraints or contract.derived or computed(contract.columns) if columns else True
+    dates = sum(isinstance(one, Datetime) for one in intervals)
+    if not related and dates < 2 <= len(intervals) < len(columns):
+        yield NO_RULE
 
 
 def _of_continuous(contract: Any) -> Iterator[str]:

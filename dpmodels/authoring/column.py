@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from dpmodels.authoring.facts import TODO, Bound, Facts
 from dpmodels.authoring.file_types import NUMBERS, TYPES, Keys, beside_given, inner_type, of_type
-from dpmodels.authoring.suggest import ADVICE, Suggestion, is_no_answer, suggestion
+from dpmodels.authoring.suggest import ADVICE, Suggestion, advice_on, is_no_answer, suggestion
 from dpmodels.contract.base import APART, ColumnFaults, described, is_text
 from dpmodels.contract.columns import Column
 from dpmodels.contract.discovery import MARKABLE, WORD
@@ -162,7 +162,7 @@ def _with(suggested: Suggestion, keys: Keys) -> tuple[Keys, list[str]]:
 
 def _offer(suggested: Suggestion, keys: Keys, accept: bool) -> str:
     """Say what a name suggests, and what makes it count."""
-    advice = f"; {ADVICE}" if suggested.keys.get("max") == TODO else ""
+    advice = f"; {advice_on({**keys, **suggested.keys})}" if suggested.keys.get("max") == TODO else ""
     if accept:
         return f"a suggestion that was accepted: {suggested.because}{advice}"
     mark = "" if TODO in keys.values() else "; to take it, delete `, confirm: TODO`"

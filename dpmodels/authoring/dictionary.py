@@ -25,6 +25,7 @@ from dpmodels.authoring.facts import (
 )
 from dpmodels.authoring.headings import IGNORED, MEANT, SECOND, folded
 from dpmodels.authoring.marks import Marks, two_numbers
+from dpmodels.authoring.phrases import with_phrases
 from dpmodels.authoring.type_words import is_primary, kind_of
 from dpmodels.contract.formula import FUNCTIONS, Misread, names_in
 from dpmodels.contract.text_forms.text_form import TextForm
@@ -202,7 +203,7 @@ def _facts(row: dict[str, str], names: Collection[str], marks: Marks) -> Facts:
     facts += [_decimals(word) for heading in ("decimals", "scale") if (word := row.get(heading, "").lower())]
     if word := row.get("resolution", "").lower():
         facts += [Facts(resolution=word) if word in RESOLUTIONS else Facts(unread=(f"resolution {word}",))]
-    return joined([*facts, Facts(description=row.get("description", ""))])
+    return with_phrases(joined([*facts, Facts(description=row.get("description", ""))]))
 
 
 def _typed(words: str, values: str) -> Facts:

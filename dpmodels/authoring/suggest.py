@@ -174,8 +174,9 @@ EITHER = r"(last|first|next|previous) (payment|purchase|order|donation|deposit|c
 DAY_OR_AMOUNT = "its name may mean a day or an amount, so nothing is suggested: write the type that it has"
 ADVICE = (
     "no bound is suggested: take the largest value that a public document allows, such as a tariff or a contract, "
-    "with `outside: clip`; write `zero_inflated: true` if any can be 0, and `round: DECIMALS`"
+    "with `outside: clip`; write "
 )
+ZEROS, DECIMALS = "`zero_inflated: true` if any can be 0, and ", "`round: DECIMALS`"
 SIZES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1), "uint16": (0, 2**16 - 1)}
 ALIKE = {("integer", "number"), ("number", "integer")}
 
@@ -190,7 +191,7 @@ def suggestion(name: str, keys: Mapping[str, Any]) -> Suggestion | None:
             return Suggestion(fitted, re.split("[;,]", because)[0] if _documented(keys) else because)
     numeric = kind in ("integer", "number") and TODO in (keys.get("min"), keys.get("max"))
     if re.fullmatch(MEASURED, words) and (numeric or kind == TODO):
-        return Suggestion({}, ADVICE if numeric else f"if it holds numbers, {ADVICE}")
+        return Suggestion({}, f"{'' if numeric else 'if it holds numbers, '}{advice_on(keys)}")
     if kind == "datetime":
         moment = _days(FIRST_DAY, LAST_DAY, "second")
         return Suggestion(_open(keys, moment), "a moment of these years, generously")
@@ -198,6 +199,12 @@ def suggestion(name: str, keys: Mapping[str, Any]) -> Suggestion | None:
         offer = {"min": size[0], "max": size[1]}
         return Suggestion(_open(keys, offer), f"all that a file's {keys['dtype']} can hold")
     return None
+
+
+def advice_on(keys: Mapping[str, Any]) -> str:
+    """Say how to choose the bounds of an amount; of its zeros nothing where all of it is known to be above 0."""
+    least = keys.get("min", TODO)
+    return f"{ADVICE}{ZEROS if isinstance(least, str) or least <= 0 else ''}{DECIMALS}"
 
 
 def is_no_answer(name: str) -> bool:

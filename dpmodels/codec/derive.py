@@ -22,7 +22,7 @@ from dpmodels.codec.convert import (
     to_floats,
 )
 from dpmodels.contract.base import described, is_text
-from dpmodels.contract.columns import Categorical, computed, names_of
+from dpmodels.contract.columns import Categorical, computed, helpers, names_of
 from dpmodels.contract.derivation.bounds import handed_over
 from dpmodels.contract.derivation.derived import CLOSE, CLOSE_FLOAT, Derived
 from dpmodels.contract.formula import SECONDS, is_whole, moment_of, names_in, reckon
@@ -83,6 +83,19 @@ def with_computed(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterable
     """
     formulas, operands = computed(schema.columns), operands_of(schema)
     return (_with(batch, formulas, operands) for batch in batches) if formulas else batches
+
+
+def within_bounds(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
+    """Take what was computed anew of rows without it to its bounds, which what follows from it left by rounding.
+
+    Where its formula has no result, as a share of nothing, any value gives the same row.
+    """
+    for name in helpers(schema.columns):
+        column: Any = schema.columns[name]
+        at = batch.schema.get_field_index(name)
+        least = pc.max_element_wise(batch.column(at), column.low, skip_nulls=not column.nullable)
+        batch = batch.set_column(at, name, pc.min_element_wise(least, column.high, skip_nulls=False))
+    return batch
 
 
 def operands_of(schema: Schema) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from dpmodels.codec.public import public_table
 from dpmodels.codec.stacked import unstack
 from dpmodels.contract.columns import Identifier
 from dpmodels.contract.family import CHILDREN, POSITION, Users
+from dpmodels.contract.helpers import helpers_of
 from dpmodels.contract.schema import Schema
 
 TABLES = ("parents", "children")
@@ -72,6 +73,16 @@ class FlatCodec(Codec):
             return identifier.make(first_row, users).take(pa.array(user))
         indices = pa.array(user * most + position - 1, mask=position == 0)
         return identifier.make(first_row * most, users * most).take(indices)
+
+
+def is_cut(contract: Any) -> bool:
+    """Tell whether rows are cut into tables, or columns left out of them, between their check and their hand-off."""
+    return bool(tables_of(contract) or helpers_of(contract))
+
+
+def handed_over(contract: Any, rows: pa.Table) -> pa.Table:
+    """Return rows as they were drawn without the columns that are not handed over."""
+    return rows.drop_columns(sorted(helpers_of(contract) & {*rows.column_names}))
 
 
 def split(contract: Any, flat: pa.Table) -> dict[str, pa.Table]:

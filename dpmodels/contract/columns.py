@@ -12,7 +12,7 @@ from dpmodels.contract.continuous import Continuous
 from dpmodels.contract.datetimes import Datetime
 from dpmodels.contract.derivation.bounds import bound_faults
 from dpmodels.contract.derivation.derived import Derived
-from dpmodels.contract.derivation.nested import names_derived, nested_fault
+from dpmodels.contract.derivation.nested import names_derived, nested_fault, not_of_file
 from dpmodels.contract.formula import faults_of, is_whole, moment_of
 from dpmodels.contract.identifiers.identifier import Identifier
 from dpmodels.contract.image import Image
@@ -171,13 +171,18 @@ def computed(columns: Mapping[str, Any]) -> dict[str, str]:
     return {name: one.computed for name, one in columns.items() if isinstance(one, Integer | Number) and one.computed}
 
 
+def helpers(columns: Mapping[str, Any]) -> frozenset[str]:
+    """Name the columns that are computed and modeled for the sake of others alone, and not handed over."""
+    return frozenset(name for name in computed(columns) if columns[name].keep)
+
+
 def derived_faults(columns: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Name what is wrong with derived and computed columns of a schema, as (place in the file, message)."""
     raw: dict[str, Any] | None = None
     for name, column in columns.items():
         if isinstance(column, Integer | Number) and column.computed is not None:
             raw = raw or raw_columns(columns)
-            if message := _computed_fault(column, raw):
+            if message := _computed_fault(column, columns, raw):
                 yield f"columns.{name}.computed", f"`{column.computed}` {message}"
         if not isinstance(column, Derived):
             continue
@@ -196,13 +201,20 @@ def derived_faults(columns: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"columns.{name}.values", f"must say what `{missing[0]}` of `{column.of}` stands for"
 
 
-def _computed_fault(column: Integer | Number, raw: Mapping[str, Any]) -> str:
+def helper_faults(columns: Mapping[str, Any], target: str | None) -> list[tuple[str, str]]:
+    """Refuse a target that nobody is handed."""
+    return [("target", f"`{target}` has `keep: drop`: it is not handed over")] if target in helpers(columns) else []
+
+
+def _computed_fault(column: Integer | Number, columns: Mapping[str, Any], raw: Mapping[str, Any]) -> str:
     """Say why the rows of a raw table do not tell a computed column, or return an empty text."""
     formula = str(column.computed)
     if message := faults_of(formula, raw):
         if names_derived(formula, raw):
             return ""  # the fault is that column's, and stands there
-        return f"{message} of the file" if message.endswith("is no column") else message
+        return not_of_file(formula, computed(columns), raw) or (
+            f"{message} of the file" if message.endswith("is no column") else message
+        )
     if moment_of(formula, raw):
         return "gives a datetime, and this column is of numbers; such as `days_between(start, end)`"
     return "" if isinstance(column, Number) or is_whole(formula, raw) else NOT_WHOLE

@@ -38,6 +38,13 @@ class Scaled(Continuous):
             description="What it is of the file's columns, where the file does not have it.",
         ),
     ] = None
+    keep: Annotated[  # left out likewise
+        Literal["drop"] | None,
+        Field(
+            exclude_if=lambda given: given is None,
+            description="Whether a computed column is modeled and yet not handed over.",
+        ),
+    ] = None
 
     @property
     def log(self) -> bool:
@@ -52,7 +59,9 @@ class Scaled(Continuous):
         low, high = (f"{bound!r}".removesuffix(".0") for bound in (float(self.low), float(self.high)))
         return f"must lie between {low} and {high}" + f" (it is `{self.computed}`)" * bool(self.computed)
 
-    def _zero_faults(self) -> Sequence[tuple[str, str]]:
+    def _joint_faults(self) -> Sequence[tuple[str, str]]:
+        if self.keep and self.computed is None:
+            return [("keep", "goes with `computed`; to leave out a column of the file, write `type: identifier`")]
         if self.zero_inflated and not (self.low <= 0 <= self.high and self.low < self.high):
             return [("zero_inflated", "needs bounds that include zero and something besides")]
         return []
@@ -85,7 +94,7 @@ class Integer(Scaled):
             return [("max", "is too far from min for an exact round trip; an identifier is no integer column")]
         if message := overflow(self.resolved_dtype, self.min, self.max):
             return [("dtype", message)]
-        return self._zero_faults() or self._settle()
+        return self._joint_faults() or self._settle()
 
 
 class Number(Scaled):
@@ -125,7 +134,7 @@ class Number(Scaled):
             return [("max", f"and min must be at most {limit:g} in size")]
         if not self.low < self.high:
             return [("dtype", "float32 cannot tell min from max")]
-        return self._round_faults() or self._decimal_faults() or self._zero_faults() or self._settle()
+        return self._round_faults() or self._decimal_faults() or self._joint_faults() or self._settle()
 
     def _decimal_faults(self) -> Sequence[tuple[str, str]]:
         if (precision := decimal_digits(self.resolved_dtype)) is None:

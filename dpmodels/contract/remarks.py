@@ -51,8 +51,8 @@ PART = (
     f"`{{rule}}{OF_PARTS}, nor that it is often the whole. If {{lower}} is a part of {{upper}}, such as a refund of an "
     "amount, write two columns in place of this rule and of {lower} (docs/schema.md#a-part-of-an-amount): "
     "{lower}_share: "
-    '{{type: number, min: 0, max: 1, zero_inflated: true{nullable}, computed: "{lower} / {whole}"}}, and {lower}: '
-    '{{type: derived, formula: "{lower}_share * {upper}"{form}}}{zeros}'
+    '{{type: number, min: 0, max: 1, zero_inflated: true{nullable}, computed: "{lower} / {whole}", keep: drop}}, and '
+    '{lower}: {{type: derived, formula: "{lower}_share * {upper}"{form}}}{zeros}'
 )
 IN_ORDER = (
     "no rule says in which order {names} come: if one is never before another, write so under `constraints`, as "
@@ -79,6 +79,9 @@ FALLS_APART = (
     "In the schema, derive one of them: `type: derived` with a formula of {name}"
 )
 MOST_NAMES = 5
+NOT_HANDED_OVER = (
+    "column {name}: not handed over (`keep: drop`); what is said of it is of the rows before it was left out of them"
+)
 COARSE_AT_ZERO = (
     "column {name}: `scale: log` tells values apart best beside its `min`, {low}, and worst near zero and beyond. "
     "In the schema, leave it out, or write amounts that are all negative as positive ones"
@@ -107,6 +110,7 @@ def remarks_of(
         user, which = (names[0], "") if len(names) == 1 else ("COLUMN", OF_PERSONS)
         yield MAY_REPEAT.format(names=_list(names, "or"), user=user, which=which)
     yield from _further(columns, unit)
+    yield from (NOT_HANDED_OVER.format(name=name) for name in formulas if columns[name].keep)
     for name, column in columns.items():
         if name in formulas and not any(name in one.operands for one in columns.values() if isinstance(one, Derived)):
             yield FALLS_APART.format(name=name, others=_list(names_in(formulas[name]), "and"))
@@ -238,19 +242,23 @@ def _of_persons(contract: Any, columns: Mapping[str, Any]) -> str:
 def is_open_amount(column: object) -> bool:
     """Tell whether a column is an amount from 0 on, of whose zeros nothing is said.
 
-    Of few whole numbers, and of those whose ranges grow, zero has a range of its own as it is.
+    Of few numbers, and of whole ones whose ranges grow, zero has a range of its own as it is; midnight is no zero.
     """
-    if not isinstance(column, Integer | Number) or "zero_inflated" in column.model_fields_set:
+    if not isinstance(column, Integer | Number) or "zero_inflated" in column.model_fields_set or column.low != 0:
         return False
-    return column.low == 0 and (isinstance(column, Number) or (column.high >= WIDE and not column.log))
+    points = column.interval.points  # None where values have no lattice
+    if (points is not None and points <= column.cells) or column.resolved_dtype.startswith("time"):
+        return False
+    return column.decimals != 0 or (column.high >= WIDE and (isinstance(column, Number) or not column.log))
 
 
 def is_declared(remark: str, bound: bool = False) -> bool:
-    """Tell whether a remark repeats what a schema declares: how many rows of each user are used.
+    """Tell whether a remark repeats what a schema declares: how many rows of each user are used, or what is left out.
 
     ``bound``: the schema says so itself; it says nothing where one row is used since nothing is written.
     """
-    return remark.endswith(MORE_ROWS.partition("}")[2]) or (bound and remark == FIRST_ROWS)
+    ends = tuple(text.partition("}")[2] for text in (MORE_ROWS, NOT_HANDED_OVER))
+    return remark.endswith(ends) or (bound and remark == FIRST_ROWS)
 
 
 def of_figures(remark: str) -> str:

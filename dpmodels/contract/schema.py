@@ -19,6 +19,7 @@ from dpmodels.contract.columns import (
     Modelled,
     computed,
     derived_faults,
+    helper_faults,
     raw_columns,
 )
 from dpmodels.contract.constraints import Constraint, constraint_faults
@@ -232,7 +233,7 @@ class Schema(Strict):
         unread = {*names, *(name for name, one in self.derived.items() if {*one.operands} & {*names})}
         unread |= (gone := {name for name, one in computed(self.columns).items() if {*names_in(one)} & unread})
         columns = {n: LEFT_OUT if n in unread else one for n, one in self.columns.items() if n not in gone}
-        rules = tuple(text for text in self.constraints if not unread & _columns_in(text, self.columns))
+        rules = tuple(text for text in self.constraints if not unread & columns_in(text, self.columns))
         part = None if self.partition is None or self.partition.column in unread else self.partition
         return Schema.model_construct(
             name=self.name, unit=self.unit, columns=columns, constraints=rules, rows=self.rows, partition=part
@@ -325,7 +326,7 @@ class Schema(Strict):
         kinds = {name: column.type for name, column in self.columns.items()}
         faults = [*name_faults(kinds, self.target, self.unit.user), *one_row_faults(self.unit, self.columns)]
         faults += constraint_faults(self.constraints, self.columns)
-        faults = faults or list(derived_faults(self.columns))
+        faults = faults or [*derived_faults(self.columns), *helper_faults(self.columns, self.target)]
         faults += workload_faults(self.workload, self.modelled, self.target, kinds)
         if self.partition is not None and not faults:
             faults = partition_faults(self.partition, self.columns, self.target, self.unit.user)
@@ -384,7 +385,7 @@ def _image_faults(kinds: Mapping[str, str], target: str | None) -> list[tuple[st
     return []
 
 
-def _columns_in(rule: str, columns: Mapping[str, Any]) -> set[str]:
+def columns_in(rule: str, columns: Mapping[str, Any]) -> set[str]:
     """Name the columns that a rule of a schema, which was checked with it, is about."""
     if is_implication(rule):
         return {*Implication.parse(rule, columns).columns}

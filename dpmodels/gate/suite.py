@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpmodels.contract.base import Modelled
-from dpmodels.contract.columns import Continuous, Datetime, Discrete, Identifier, Integer, computed
+from dpmodels.contract.columns import Continuous, Datetime, Discrete, Identifier, Integer, computed, helpers
 from dpmodels.contract.derivation.bounds import DerivedBound
 from dpmodels.contract.formula import names_in
 from dpmodels.contract.identifiers.identifier import uniques_of
@@ -107,9 +107,14 @@ def dropped_from(schema: Schema) -> frozenset[str]:
     return frozenset(name for name, column in columns if isinstance(column, Identifier) and column.keep == "drop")
 
 
+def lacking_from(schema: Schema) -> frozenset[str]:
+    """Name the columns of a schema that a table which was handed over lacks."""
+    return dropped_from(schema) | helpers(schema.columns)
+
+
 def names_tell(schema: Schema) -> bool:
     """Tell whether the names of a table's columns say that it is raw: some are dropped from it, or computed."""
-    return bool(dropped_from(schema) or computed(schema.columns))
+    return bool(dropped_from(schema) or computed(schema.columns).keys() - helpers(schema.columns))
 
 
 def judged_by_row(schema: Schema) -> tuple[Implication | DerivedBound, ...]:

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter
 
 from dpmodels.accounting.meaning import Meaning
+from dpmodels.contract.helpers import without_helpers
 from dpmodels.contract.identifiers.identifier import Identifier, uniques_of
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
@@ -302,14 +303,15 @@ def _content(contract: Contract, report: Mapping[str, Any]) -> dict[str, Any]:
         }
     if not contract.is_table:
         raise ArtifactError(f"the contract {contract.name} is of a kind that no model card is written for")
-    columns = {name: one for name, one in contract.columns.items() if not _is_dropped(one)}
+    rows = without_helpers(contract)
+    columns = {name: contract.columns[name] for name, one in rows.columns.items() if not _is_dropped(one)}
     return {
         "about": contract.kind,
         "rows": report["synthetic_rows"],
         **_counted(report),
         "target": contract.target,
         "columns": [{"name": name, "type": column.type} for name, column in columns.items()],
-        "left_out": [name for name in contract.columns if name not in columns],
+        "left_out": [name for name, one in contract.columns.items() if _is_dropped(one)],
         **({"unique": unique} if (unique := uniques_of(contract.columns)) else {}),
         **_made_anew(columns),
         **_sources(contract),

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpmodels.codec.embedded import codec_of
-from dpmodels.codec.flat import split, tables_of
+from dpmodels.codec.flat import handed_over, split, tables_of
 from dpmodels.codec.public import public_types
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
@@ -80,7 +80,7 @@ def _stated(folder: Path) -> int:
 
 def _types_of(contract: Contract) -> dict[str, Types]:
     """Return the columns of each table of a product, as Parquet itself tells them."""
-    rows = codec_of(contract).output_schema.empty_table()
+    rows = handed_over(contract, codec_of(contract).output_schema.empty_table())
     tables = split(contract, rows) if tables_of(contract) else {"": rows}
     for name, public in contract.public.items() if contract.kind == "tree" else ():
         tables[name] = public_types(name, public).empty_table()

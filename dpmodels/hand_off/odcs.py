@@ -20,6 +20,7 @@ from dpmodels.codec.public import public_types, schema_of
 from dpmodels.codec.tree import TreeCodec
 from dpmodels.contract.base import Modelled, zone_of
 from dpmodels.contract.columns import Boolean, Categorical, Continuous, Datetime, Derived, Identifier, Image
+from dpmodels.contract.helpers import helpers_of, without_helpers
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree import Tree
 from dpmodels.gate.sql import STAND_IN, TABLE, compared, counting, quoted
@@ -123,13 +124,14 @@ def price_of(manifest: Manifest) -> Facts:
 
 def _table(name: str, table: Schema, types: pa.Schema) -> Facts:
     """State one table: its columns as they are handed over, and the rules of several of them."""
-    columns = {key: column for key, column in table.columns.items() if key in types.names}
-    properties = [_column(key, column, types.field(key).type) for key, column in columns.items()]
+    helpers = helpers_of(table)
+    columns = {key: column for key, column in table.columns.items() if key in types.names and key not in helpers}
+    properties = [_column(key, column, types.field(key).type, helpers) for key, column in columns.items()]
     said, rules = {"name": name, "physicalType": "table", "properties": properties}, list(_rules(table))
     return said | ({"quality": rules} if rules else {})
 
 
-def _column(name: str, column: Any, kind: pa.DataType) -> Facts:
+def _column(name: str, column: Any, kind: pa.DataType, helpers: frozenset[str]) -> Facts:
     said: Facts = {"name": name, "logicalType": _logical(kind), "physicalType": _physical(kind)}
     if isinstance(column, Modelled):
         options = dict(_options(column, kind))
@@ -147,6 +149,8 @@ def _column(name: str, column: Any, kind: pa.DataType) -> Facts:
         }
         said |= {"logicalTypeOptions": options, "items": inner}
     elif isinstance(column, Derived):
+        if helpers & {*column.operands}:  # nobody who has the table can reckon it
+            return said | ({"logicalTypeOptions": bounds_as(column, kind)} if column.is_bounded else {})
         said |= _derived(column, kind)
     quality = list(_quality(column))
     return said | ({"quality": quality} if quality else {})
@@ -218,7 +222,7 @@ def _quality(column: Any) -> Iterator[Facts]:
 
 
 def _rules(table: Schema) -> Iterator[Facts]:
-    for rule in compared(table):
+    for rule in compared(without_helpers(table)):
         query, words = counting(rule, table.columns), f"`{str(rule).strip()}` must hold in every row"
         yield {"type": "sql", "query": query, "mustBe": 0, "description": words} if query else _words(words)
 

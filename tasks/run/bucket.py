@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from dpmodels.artifact import sha256_of
-from dpmodels.codec.flat import tables_of
+from dpmodels.codec.flat import is_cut
 from dpmodels.errors import ArtifactError, FileMissing, InvalidArgument, NacreError, Unsuitable
 from dpmodels.files import read_at_most
 from dpmodels.hand_off.check_files import is_handed_over
@@ -316,13 +316,13 @@ def keep_place(run: Run, engine: Engine) -> Bucket | None:
     """Keep the place in an object store for a run's hand-off; return it if the table is drawn into it.
 
     It is not where the table is drawn by the train worker, from which it is received first, nor for users and
-    their rows, which are cut apart first: one machine writes these.
+    their rows, which are cut apart first, or where columns are left out: one machine writes these.
     """
     settings = run.settings
     if not settings.bucket:
         return None
     bucket = Bucket(settings.bucket)
-    apart = settings.train_on != "here" or tables_of(run.plan.release.contract)
+    apart = settings.train_on != "here" or is_cut(run.plan.release.contract)
     if not apart:
         engine.everywhere(bucket.check)
     bucket.claim(run.name)

@@ -19,7 +19,7 @@ from dpmodels.codec.names import count_unknown, missing_from
 from dpmodels.codec.stacked import whole_units
 from dpmodels.contract.base import described, is_text
 from dpmodels.errors import DataError
-from dpmodels.gate.suite import dropped_from
+from dpmodels.gate.suite import lacking_from
 from dpmodels.parquet_pages import LETTERS, PACKED, check_file
 from dpmodels.plural import counted
 
@@ -119,7 +119,7 @@ def _needed(contract: Any) -> list[str]:
     """Name the columns that every table of a contract has; none where it has several, or is no table."""
     if not contract.is_table or contract.users:
         return []
-    return [name for name in contract.columns if name not in dropped_from(contract)]
+    return [name for name in contract.columns if name not in lacking_from(contract)]
 
 
 def _batches(source: pa.NativeFile, batch_rows: int, contract: Any, rows: int | None) -> Iterator[pa.RecordBatch]:

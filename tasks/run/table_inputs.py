@@ -9,9 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dpmodels.codec.derive import within_bounds
 from dpmodels.codec.encode import Codec
 from dpmodels.codec.text_values import written_as_text
-from dpmodels.contract.columns import computed
+from dpmodels.contract.columns import computed, helpers
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.text_forms.written import with_form
 from dpmodels.errors import DataError
@@ -61,7 +62,7 @@ def is_raw(data: str, schema: Schema) -> bool:
 
     Of a schema that drops no column the names tell nothing, and what cannot be read is told by whoever reads it.
     """
-    made, names = computed(schema.columns).keys(), set[str]()
+    made, names = computed(schema.columns).keys() - helpers(schema.columns), set[str]()
     if (dropped_from(schema) or made) and (is_uri(data) or not is_pictures(Path(data))):
         with suppress(DataError, *FAILURES):
             file = find_files(data)[0]
@@ -97,8 +98,9 @@ def typed_rows(data: str, schema: Schema, types: pa.Schema) -> Iterator[pa.Recor
     Raises:
         DataError: as for ``load_parts``; columns that are not modeled may be missing.
     """
-    for batch in RawRows(data, _reading(data, schema), BATCH_ROWS):
-        yield _typed(batch, {field.name: field.type for field in types})
+    reading = _reading(data, schema)
+    for batch in RawRows(data, reading, BATCH_ROWS):
+        yield _typed(within_bounds(batch, reading), {field.name: field.type for field in types})
 
 
 def _copied(data: str, schema: Schema, target: Path) -> Path:

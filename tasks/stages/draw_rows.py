@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from dpmodels.artifact import aside, replace_folder, write_whole
 from dpmodels.codec.embedded import codec_of
-from dpmodels.codec.flat import public_tables, tables_of, units_in
+from dpmodels.codec.flat import handed_over, public_tables, tables_of, units_in
 from dpmodels.codec.rules import conditions_of
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.generators.conditional import sample_where
@@ -78,7 +78,7 @@ def draw_rows(
         first = rows_of(run, model) if after is None else after
         facts = Drawn(run.name, model.release_entry, run.plan.release.method, seed, tuple(where), after=first)
         for records, share in _batches(model, rows, where, seed, device, tick):
-            table = codec.decode(records, first + total)
+            table = handed_over(model.schema, codec.decode(records, first + total))
             total += units_in(model.schema, records)
             yield (
                 table,

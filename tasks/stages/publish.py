@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from dpmodels.artifact import sha256_of, write_text
-from dpmodels.codec.flat import public_tables, tables_of
+from dpmodels.codec.flat import handed_over, public_tables, tables_of
+from dpmodels.contract.helpers import helpers_of
 from dpmodels.errors import ArtifactError
 from dpmodels.files import copy_plain
 from dpmodels.hand_off.lines import ClientLine
@@ -59,6 +60,9 @@ def copy_table(run: Run, folder: Path) -> dict[str, str]:
             flat = (pa.Table.from_batches([batch]) for batch in read_batches(file, size, contract))
             write_split(contract, flat, place, file.name, public=public)
             public = {}
+        elif helpers_of(contract):
+            rows = (pa.Table.from_batches([batch]) for batch in read_batches(file, size, contract))
+            write_table((handed_over(contract, each) for each in rows), place / file.name)
         else:
             copy_plain(file.parents[1], file, place / file.name)
     if kind := run.settings.format:

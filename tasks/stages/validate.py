@@ -9,6 +9,7 @@ from typing import Any
 
 from dpmodels.authoring.lint import load_contract, load_to_check
 from dpmodels.codec.embedded import codec_of
+from dpmodels.contract.helpers import without_helpers
 from dpmodels.contract.text_forms.written import with_forms
 from dpmodels.errors import ArtifactError, DataError, FileMissing, Unsuitable
 from dpmodels.gate.expectations import Verdicts
@@ -173,6 +174,7 @@ def check_hand_off(data: str | Path, schema_file: Path | None, raw: bool | None 
             return check_raw(str(data), contract, BATCH_ROWS)
         try:
             contract = with_forms(contract, {}) if contract.is_table and (contract.users or not raw) else contract
+            contract = without_helpers(contract)
             with as_parquet(data, contract) as table:
                 return _checked(table, contract, None)
         except DataError as fault:
@@ -186,7 +188,7 @@ def check_hand_off(data: str | Path, schema_file: Path | None, raw: bool | None 
         rows = int(json.loads((folder / "report.json").read_text(encoding="utf-8"))["synthetic_rows"])
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError("", f"{folder} has no report.json that can be read") from None
-    return _checked(folder / MADE["sample"], contract, rows)
+    return _checked(folder / MADE["sample"], without_helpers(contract), rows)
 
 
 def _seems_raw(data: str, contract: Contract) -> bool:

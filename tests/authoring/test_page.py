@@ -5,11 +5,14 @@ import re
 from pathlib import Path
 
 import jsonschema
+import pyarrow as pa
 import pytest
 import yaml
 from pydantic import BaseModel
 
+from dpmodels.authoring.cautions import NO_RULE, faults_and_cautions
 from dpmodels.authoring.lint import KINDS, lint, parse
+from dpmodels.codec.rules import keeping
 from dpmodels.contract.family import Users
 from dpmodels.contract.partition import Partition
 from dpmodels.contract.schema import RowCount, Schema
@@ -142,3 +145,29 @@ def test_an_editor_takes_what_the_lint_takes_and_explains_every_key(schemas: lis
         key: one.get("description") for model in models for key, one in model["properties"].items() if key != "kind"
     }
     assert all(explained.values()), explained
+
+
+WARDS = """
+name: visits
+columns:
+  ward: {type: categorical, values: [general, paediatrics]}
+  age: {type: integer, min: 0, max: 120}
+  weight: {type: number, min: 0, max: 300, round: 1, zero_inflated: false}
+"""
+
+
+def test_the_lint_asks_for_a_rule_of_a_table_without_any_and_the_one_on_the_page_holds(tmp_path: Path) -> None:
+    [(words, last)] = re.findall(r"`values: \[(.+?)\]`, write `(when ward = \w+ then age <\s18)`", PAGE)
+    ruled = WARDS.replace("columns:", f"constraints: [{' '.join(last.split())}]\ncolumns:")
+    schema = parse(ruled)[0]
+    assert isinstance(schema, Schema) and words in WARDS
+    rows = {"ward": ["paediatrics", "paediatrics", "general"], "age": [17, 40, 40], "weight": [60.0] * 3}
+    batch = pa.RecordBatch.from_pydict(rows)
+    assert keeping(schema.implications[0], schema.columns, batch).tolist() == [True, False, True]
+    (file := tmp_path / "visits.yaml").write_text(WARDS)
+    assert faults_and_cautions(file) == ([], [NO_RULE])
+    derived = "\n  pounds: {type: derived, formula: weight * 2.2, round: 1}\n"
+    without = "\n".join(line for line in WARDS.splitlines() if "weight" not in line)
+    for other in (ruled, WARDS.rstrip() + derived, without):
+        file.write_text(other)
+        assert faults_and_cautions(file) == ([], []), other

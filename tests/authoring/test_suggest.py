@@ -80,6 +80,7 @@ def test_no_bound_is_suggested_of_what_is_paid_or_measured_but_how_to_choose_one
         assert IF_ZEROS not in made.remarks  # the advice speaks of zeros itself
     half = drafted(name, NUMBER, Facts(low=Bound(5)), accept=accept)
     assert half.keys == {"type": "number", "min": 5.0, "max": "TODO"}
+    assert "zero_inflated" not in "".join(half.remarks)  # none of them is 0
     whole = drafted(name, NUMBER, Facts(low=Bound(5), high=Bound(10)), accept=accept)
     assert whole.remarks == (OF_DECIMALS,)
 

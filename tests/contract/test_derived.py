@@ -375,7 +375,7 @@ def test_times_are_added_in_their_resolution_and_beyond_the_years_there_are_none
     ("computed", "says"),
     [
         ("days_between(admitted, left)", "names `left`, which is no column of the file"),
-        ("days_between(admitted, stay)", "names `stay`, which is no column of the file"),
+        ("days_between(admitted, stay)", "names `stay`, which is computed itself, and `computed` names columns of the"),
         ("days_between(admitted, 3)", "something other than a datetime column"),
         ("add_days(admitted, 3)", "gives a datetime, and this column is of numbers"),
         ("1 + add_days(admitted, 3)", "it must be the whole formula"),
@@ -389,6 +389,34 @@ def test_times_are_added_in_their_resolution_and_beyond_the_years_there_are_none
 def test_a_column_is_computed_from_columns_of_the_file(computed, says) -> None:
     schema, faults = parse(STAYS.replace("days_between(admitted, discharged)", computed))
     assert schema is None and len(faults) == 1 and says in str(faults[0])
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        (
+            "type: integer, min: 0, max: 9, computed: twice + 1",
+            "what `twice` is computed from in its place, as in `age * 2 + 1`",
+        ),
+        ("type: integer, min: 0, max: 9, computed: twice + last", "what a `formula` derives"),
+        ("type: integer, min: 0, max: 9, computed: last + 1", ""),
+        ("type: integer, min: 0, max: 9, computed: fee + 1", "`fee`, which is looked up by `values`, and `computed`"),
+        ("type: derived, formula: last + 1", "what `last` follows from in its place, as in `twice + 1 + 1`"),
+        ("type: derived, formula: fee + 1", "let this one be looked up likewise, by `of: ward` and `values`"),
+    ],
+)
+def test_what_a_formula_may_not_name_is_said_with_what_to_write(keys: str, says: str) -> None:
+    schema, faults = parse(f"""
+name: visits
+columns:
+  age: {{type: integer, min: 0, max: 120}}
+  ward: {{type: categorical, values: [a, b]}}
+  twice: {{type: integer, min: 0, max: 240, computed: age * 2}}
+  last: {{type: derived, formula: twice + 1}}
+  fee: {{type: derived, of: ward, values: {{a: 1, b: 2}}}}
+  new: {{{keys}}}
+""")
+    assert (schema is not None) if not says else ([says in one.message for one in faults] == [True]), faults
 
 
 @pytest.mark.parametrize(

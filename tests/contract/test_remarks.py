@@ -45,10 +45,15 @@ def test_the_zeros_of_an_amount_are_advised_a_value_of_their_own_until_the_schem
         "visits": Integer(type="integer", min=0, max=999),
         "steps": Integer(type="integer", min=0, max=1000),
         "year": Number(type="number", min=1900, max=2100, round=1),
+        "children": Number(type="number", min=0, max=20, round=0),
+        "grade": Number(type="number", min=0, max=3, round=1),
+        "clock": Integer(type="integer", min=0, max=86_399, dtype="time32[s]"),
+        "each": Integer(type="integer", min=0, max=1000, cells=1001),
+        "age": Number(type="number", min=0, max=120, round=0),
     }
     (asked, _) = before_a_charge(SimpleNamespace(columns=columns))
     assert asked.startswith("paid, cost, share and steps can be 0: ") and "`zero_inflated: true`" in asked
-    for name in ("paid", "cost", "share", "steps"):
+    for name in ("paid", "cost", "share", "steps", "clock"):
         del columns[name]
     assert not before_a_charge(SimpleNamespace(columns=columns))
 
@@ -116,7 +121,7 @@ def _of_refunds(part: Any, whole: Any, strict: bool = False) -> list[str]:
 def test_a_part_of_an_amount_is_said_to_lose_its_share_under_a_rule() -> None:
     (remark,) = _of_refunds(Number(**AMOUNT), Number(**AMOUNT))
     assert "`refunded <= amount` keeps the order" in remark
-    assert 'zero_inflated: true, computed: "refunded / max(amount, 0.01)"}' in remark
+    assert 'zero_inflated: true, computed: "refunded / max(amount, 0.01)", keep: drop}' in remark
     assert 'refunded: {type: derived, formula: "refunded_share * amount", round: 2}' in remark
     (remark,) = _of_refunds(Number(**AMOUNT), Number(**{**AMOUNT, "min": 1, "zero_inflated": False}))
     assert '"refunded / amount"' in remark and "null" not in remark

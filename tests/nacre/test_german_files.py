@@ -237,7 +237,16 @@ def test_a_draft_takes_the_form_and_reads_a_public_sample_by_it(tmp_path: Path) 
     assert columns["ward"]["type"] == "categorical" and columns["age"]["type"] == "integer"
     code, out, _ = run_cli("schema", "init", data, "--text", "{decimal: ',', date_format: '%d.%m.%Y'}")
     assert code == 0 and yaml.safe_load(out)["text"] == {"decimal": ",", "date_format": "%d.%m.%Y"}
-    for wrong, why in (("{decimal: x", "it is no YAML"), ("{date_format: '%d.%m.%y'}", "must not have %y")):
+    for wrong, why in (
+        ("{decimal: x", "it has 1 of `{` and 0 of `}`"),
+        ("{decimal:','}", "a colon and a blank stand between a key and its value"),
+        ("{decimal: ,}", "decimal is empty; put its value in quotes"),
+        ("german", "it has no key, such as decimal, with a colon behind it"),
+        ("{date_format: '%d.%m.%y'}", "must not have %y"),
+        ("{dateformat: '%d.%m.%Y'}", "dateformat is no key here; did you mean `date_format`?"),
+        ("{zone: UTC}", "the keys are decimal, thousands, date_format, datetime_format"),
+        ("{decimal: ';'}", "decimal must be '.' or ','"),
+    ):
         code, _, err = run_cli("schema", "init", data, "--text", wrong)
         assert code == 1 and why in err
 

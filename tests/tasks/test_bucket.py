@@ -4,11 +4,13 @@ The store speaks S3 on loopback, and the workers are processes.
 """
 
 import os
+import re
 import time
 from functools import partial
 from pathlib import Path
 
 import pyarrow.fs as pafs
+import pyarrow.parquet as pq
 import pytest
 
 from dpmodels.errors import ArtifactError, InvalidArgument
@@ -253,3 +255,17 @@ def test_a_listing_that_somebody_else_wrote_is_refused(tmp_path, parts):
     assert read_listing(tmp_path, "s3://made/visits") == {"part-00000.parquet": "0" * 64}
     with pytest.raises(ArtifactError, match="no file of a run whose hand-off goes to a folder"):
         read_listing(tmp_path, "")
+
+
+@pytest.mark.nightly  # beside the same in a folder, in tests/contract/test_helpers.py
+def test_columns_that_are_not_handed_over_lie_in_no_object(tmp_path, store):
+    place, system, bucket = store
+    write_clinic(tmp_path)
+    schema = tmp_path / "clinic.yaml"
+    age = "{type: integer, min: 0, max: 12, computed: age // 10, keep: drop}"
+    schema.write_text(re.sub(r"(?m)^(\s+)age:", rf"\1tens: {age}\n\1age:", schema.read_text(), count=1))
+    code, _, err = run_cli(*synthesize_words(tmp_path, out=place.format(PLACE)))
+    assert code == 0, err
+    there = copied(system, f"{bucket}/{PLACE}", tmp_path / "there")
+    columns = pq.read_table(there / "synthetic").column_names
+    assert "age" in columns and "tens" not in columns and not verify_hand_off(there).faults

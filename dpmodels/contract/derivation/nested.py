@@ -13,6 +13,14 @@ NESTED = (
     "names `{}`, which is derived itself, and a formula names no derived column: write what `{}` follows from in its "
     "place{}"
 )
+LOOKED_UP = (
+    "names `{}`, which is derived itself, and a formula names no derived column: let this one be looked up likewise, "
+    "by `of: {}` and `values`"
+)
+IN_COMPUTED = (
+    "names `{}`, which is {}, and `computed` names columns of the file alone: numbers, datetimes, and what "
+    "a `formula` derives{}"
+)
 DEEPEST = 8
 """Derived columns, one behind the other, that are replaced for an example."""
 
@@ -29,8 +37,30 @@ def nested_fault(formula: str, columns: Mapping[str, Any]) -> str:
     """Say which derived column a formula names, and the formula to write instead; or return an empty text."""
     if not (name := _derived_name(formula, columns)):
         return ""
+    if columns[name].formula is None:
+        return LOOKED_UP.format(name, columns[name].of)
     written = _written_out(formula, columns)
     return NESTED.format(name, name, f", as in `{written}`" if written else "")
+
+
+def not_of_file(formula: str, formulas: Mapping[str, str], raw: Mapping[str, Any]) -> str:
+    """Say what the formula of a computed column names that no file has so, and what to write; or return an empty text.
+
+    Args:
+        formula: of the computed column.
+        formulas: those of all computed columns.
+        raw: the columns of the file.
+    """
+    looked_up = {name for name, one in raw.items() if isinstance(one, Derived) and one.formula is None}
+    try:
+        name = next((one for one in names_in(formula) if one in formulas or one in looked_up), "")
+        if name in looked_up:
+            return IN_COMPUTED.format(name, "looked up by `values`", "")
+        written = name and ast.unparse(_Written(name, parsed(formulas[name])).visit(deepcopy(parsed(formula))))
+    except Misread:
+        return ""  # which stands where it is
+    in_place = f"; write what `{name}` is computed from in its place, as in `{written}`"
+    return IN_COMPUTED.format(name, "computed itself", "" if faults_of(written, raw) else in_place) if name else ""
 
 
 def names_derived(formula: str, columns: Mapping[str, Any]) -> bool:

@@ -13,7 +13,7 @@ FORMULA = (
 )
 SHARE = (
     ", but a formula. In place of the rule and of {name} write two columns (docs/schema.md#a-part-of-an-amount): "
-    '{name}_share: {{type: number, min: {least}, max: {most}, computed: "{name} / {divisor}"}}, and '
+    '{name}_share: {{type: number, min: {least}, max: {most}, computed: "{name} / {divisor}", keep: drop}}, and '
     '{name}: {{type: derived, formula: "{name}_share * {whole}"}}'
 )
 

@@ -1,0 +1,63 @@
+"""What the free words of a data dictionary say of a column beside its headings: a phrase that stands by itself.
+
+A phrase is what stands between commas, semicolons, brackets or the ends of sentences. One that says more than it is
+known for, such as `unique patients seen per day`, says nothing: a person reads it in the comment of the draft.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from dpmodels.authoring.facts import Facts
+
+COUNTS = {
+    "one": 1, "two": 2, "three": 3, "four": 4,
+    "eine": 1, "einer": 1, "zwei": 2, "drei": 3, "vier": 4,
+    "un": 1, "une": 1, "una": 1, "deux": 2, "dos": 2, "trois": 3, "tres": 3, "quatre": 4, "cuatro": 4,
+}  # fmt: skip
+COUNT = rf"(?:(?:rounded )?(?:to|with) |mit |auf |avec |con )?(?P<count>\d|{'|'.join(COUNTS)})"
+SOMETIMES = r"sometimes|often|partly|occasionally|manchmal|teilweise|gelegentlich|oft|mitunter"
+ROW = r"row|record|case|zeile|datensatz|fall|ligne|cas|fila|caso"
+CONDITION = r"(?: (?:if|when|where|for|before|until|wenn|falls|bei) .+)?"
+PHRASES = {
+    "decimals": (
+        rf"{COUNT} decimals?(?: places?| digits?)?",
+        rf"{COUNT} digits? after the (?:decimal )?point",
+        rf"{COUNT} (?:dezimalen?|(?:dezimal|nachkomma)stellen?)(?: gerundet)?",
+        rf"{COUNT} (?:décimales?|decimal(?:es)?)",
+    ),
+    "nullable": (
+        "optional|nullable|facultatif|facultative|opcional",
+        rf"(?:values? )?(?:may|can) be (?:left )?(?:missing|empty|blank|null){CONDITION}",
+        rf"(?:is |are )?(?:{SOMETIMES}) (?:missing|empty|blank|null|leer){CONDITION}",
+        rf"(?:kann|können|darf|dürfen) (?:auch )?(?:fehlen|leer sein|leer bleiben){CONDITION}",
+        rf"fehlt (?:{SOMETIMES}){CONDITION}",
+        "peut (?:manquer|être vide)|puede (?:faltar|estar vací[oa])",
+    ),
+    "unique": (
+        rf"(?:is |ist )?(?:unique|eindeutig|único|única)(?: (?:for each|per|je|pro) (?:{ROW}))?",
+        rf"(?:one (?:per|for each)|eine[rs]? (?:je|pro)|une? par|una? por) (?:{ROW})",
+    ),
+}
+"""What is read, by the whole phrases for it in English, German, French and Spanish."""
+END = re.compile(r"[;,()\[\]\n]|[.!](?:\s|$)|\s[-–—]\s")
+NEVER = ("nullable", False)  # a heading says that no value is missing
+WITHOUT_DECIMALS = ("integer", "boolean", "date", "moment", "category", "text", "identifier")
+
+
+def with_phrases(facts: Facts) -> Facts:
+    """Add what the phrases of a description say and no heading does."""
+    said = dict(_phrases(facts.description))
+    unsaid = {name for name in said if getattr(facts, name) in (None, False) and (name, facts.nullable) != NEVER}
+    unsaid -= {"decimals"} if facts.kind in WITHOUT_DECIMALS else set()
+    return replace(facts, **{name: said[name] for name in unsaid})
+
+
+def _phrases(description: str) -> Iterator[tuple[str, Any]]:
+    """Yield what each phrase says, as an attribute of the facts and its value."""
+    for phrase in (" ".join(part.split()).casefold() for part in END.split(description)):
+        for name, form in ((name, form) for name, forms in PHRASES.items() for form in forms):
+            if match := re.fullmatch(form, phrase):
+                count = match.groupdict().get("count", "")
+                yield name, int(COUNTS.get(count, count)) if count else True
