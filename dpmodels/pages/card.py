@@ -10,9 +10,9 @@ from dpmodels.pages.advice import meanings_of
 from dpmodels.pages.asked.open_points import BEGINS_WITH_NONE, counts_of, lines
 from dpmodels.pages.card_words import MOST_WORDS, brief, cut, delta_warning, patient_words, words_of
 from dpmodels.pages.glance import AS_A_RULE, fits
-from dpmodels.pages.leaving import AT_MAKING, FILES, NOT_YET, SINCE, names_of, read_off_in_words, to_obtain
+from dpmodels.pages.leaving import AT_MAKING, names_of, read_off_in_words, to_obtain
 from dpmodels.pages.page import coded, render_page, short
-from dpmodels.pages.questions import ANSWERED, UNSIGNED, answers
+from dpmodels.pages.questions import ANSWERED, ROLES, UNSIGNED, answers
 from dpmodels.pages.risk import chances
 from dpmodels.pages.weak import joined, listed, weaknesses
 from dpmodels.pages.words import look_in_words
@@ -46,7 +46,7 @@ PARTS = {
 """What a hand-off was charged for, by the names that its card has."""
 MOST_SOURCES = 3
 """So many documents are named on the sheet; schema.yaml has all."""
-MOST_DECLARED = 1600
+MOST_DECLARED = 1100
 """Letters of operators' words for which a statement has room; model-card.html has all."""
 MOST_PALE = 260
 """Letters of names of groups for which a data sheet has room."""
@@ -112,7 +112,7 @@ def render_statement(facts: Mapping[str, Any]) -> str:
         "statement.html",
         **_told(facts),
         questions=answers(facts, accounts),
-        leave={"files": FILES, "not_yet": NOT_YET, "since": SINCE},
+        roles=ROLES,
         patient=patient_words(facts),
         chances=chances(words_of(facts)),
         obtain=to_obtain(facts),
