@@ -9,7 +9,7 @@ from dpmodels.pages.account_words import above_words, accounts_of
 from dpmodels.pages.advice import meanings_of
 from dpmodels.pages.asked.open_points import BEGINS_WITH_NONE, counts_of, lines
 from dpmodels.pages.card_words import MOST_WORDS, brief, cut, delta_warning, patient_words, words_of
-from dpmodels.pages.glance import AS_A_RULE, fits
+from dpmodels.pages.glance import AS_A_RULE, SENTENCE, fits
 from dpmodels.pages.leaving import AT_MAKING, names_of, read_off_in_words, to_obtain
 from dpmodels.pages.page import coded, render_page, short
 from dpmodels.pages.questions import ANSWERED, ROLES, UNSIGNED, answers
@@ -58,6 +58,10 @@ MOST_NAMES = 600
 """Letters of columns' names for which a data sheet has room."""
 PUBLIC_SCHEMA = "the public schema"
 """What a limit calls the schema, and what pages do, which say beside it where bounds are from."""
+NO_USE = "Use no "
+"""How a headline's sentences begin on figures that are not to be used."""
+UNCOUNTED = ("identifier", "derived")
+"""Types of columns that no count of columns has, here and in a report's headline and tiles."""
 MADE_ANEW = {
     "regenerate": "numbers from 1 on",
     "pattern": "made after a pattern",
@@ -152,7 +156,16 @@ def render_sheet(facts: Mapping[str, Any]) -> str:
         as_a_rule=AS_A_RULE,
         weak=weaknesses(facts["quality"]),
         pale=_pale(facts["quality"].get("pale", {})),
+        headline=_headline(facts["quality"].get("headline", "")),
+        uncounted=" and ".join(
+            kind for kind in UNCOUNTED if kind in {one["type"] for one in content.get("columns", ())}
+        ),
     )
+
+
+def _headline(words: str) -> str:
+    """Leave out of a headline which figures are not to be used: a data sheet says it once, in its table."""
+    return " ".join(one for one in SENTENCE.split(words) if not one.startswith(NO_USE))
 
 
 def _pale(groups: Mapping[str, Sequence[str]]) -> str:

@@ -20,7 +20,10 @@ UNSIGNED = (
 ROLES = (
     ("Operator", "runs nacre where the real data lie, and declares what stands here in “ ”"),
     ("Maker", "made these files from the noisy numbers, and may sign them; mostly the operator"),
-    ("Whoever opened the account", "set the most that may be spent on these data, and may name an owner and an officer"),
+    (
+        "Whoever opened the account",
+        "set the most that may be spent on these data, and may name an owner and an officer",
+    ),
     ("Controller", "decides why and how the data are used (GDPR, Art. 4(7)), and answers for it"),
     ("Officer", "signs by a key what may be spent, if the account names one, and that these files may leave"),
 )
@@ -245,7 +248,9 @@ def _checks(facts: Facts) -> Answer:
     text += (
         f"{UNSIGNED} Nothing can check that the noise was added and rows were drawn from it, what is declared, days, "
     )
-    text += f"names, and what had been spent before this: these rest on {vouched_for_by(facts)}. Nobody but its authors "
+    text += (
+        f"names, and what had been spent before this: these rest on {vouched_for_by(facts)}. Nobody but its authors "
+    )
     text += "reviewed nacre."
     more = (("To check", f"{STATEMENT}#check"),)
     return Answer("How is it checked that nothing was changed, and what is not?", text, more)
