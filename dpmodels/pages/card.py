@@ -8,11 +8,11 @@ from dpmodels.pages import embedded, federated, report
 from dpmodels.pages.account_words import above_words, accounts_of
 from dpmodels.pages.advice import meanings_of
 from dpmodels.pages.asked.open_points import BEGINS_WITH_NONE, counts_of, lines
+from dpmodels.pages.asked.questions import ANSWERED, ROLES, UNSIGNED, answers
 from dpmodels.pages.card_words import MOST_WORDS, brief, cut, delta_warning, patient_words, words_of
 from dpmodels.pages.glance import AS_A_RULE, SENTENCE, fits
 from dpmodels.pages.leaving import AT_MAKING, names_of, read_off_in_words, to_obtain
 from dpmodels.pages.page import coded, render_page, short
-from dpmodels.pages.questions import ANSWERED, ROLES, UNSIGNED, answers
 from dpmodels.pages.risk import chances
 from dpmodels.pages.weak import joined, listed, weaknesses
 from dpmodels.pages.words import look_in_words
