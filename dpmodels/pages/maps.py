@@ -25,6 +25,8 @@ GROUPS = 4
 """Rows of a square that stands beside another."""
 TWO_LINES, LINE, LETTER = 11, 12.0, 7.4
 """Letters of such a label in a line, the height of a line, and the width of a letter."""
+SMALL_LETTER = 5.6
+"""Width of a letter of the names on a diagonal, at most."""
 ROUNDED = 1e-7
 """Part of a percentage that is no reason to round it up."""
 SHADES = 8
@@ -108,8 +110,10 @@ def stairs(
     parts = _shaded(shades) + parts
     small, most = ("cell", TEXT + 6) if side >= ROOM else ("tiny", 2 * TEXT)
     for index, name in enumerate(names if len(names) <= WIDE else ()):
-        written = words(index * side + 3, top + (index - 0.4) * side, cut(name, most), "start", small)
-        parts.append(titled(name, written) if len(name) > most else written)
+        left = index * side + 3
+        room = max(most, int((WIDTH - left) / SMALL_LETTER)) if side >= ROOM else most
+        written = words(left, top + (index - 0.4) * side, cut(name, room), "start", small)
+        parts.append(titled(name, written) if len(name) > room else written)
     bottom = top + side * (len(names) - 1)
     parts += [path(_kind(shade), (_cell(8 + 12 * shade, bottom + 8, 12, 12),)) for shade in range(1, SHADES + 1)]
     for x, y, anchor, text in ((14, 18, "end", scale[0]), (68, 34, "middle", scale[1]), (122, 18, "start", scale[2])):
@@ -161,8 +165,8 @@ def beside(
                 parts.append(words(x + wide / 2, y + high / 2 + 4, str(round(100 * share)), "middle", "label"))
     deepest = max((len(line) for lines in beneath for line in lines), default=0)
     end = bottom + 10 + LETTER * deepest
-    parts.append(fitted((BESIDE + WIDTH) / 2, end + 10, names[1], NAMED, "middle"))
-    return svg(end + 16, title, description, _shaded(shades) + parts)
+    parts.append(fitted((BESIDE + WIDTH) / 2, end + 12, names[1], NAMED, "middle", lines=2))
+    return svg(end + 20, title, description, _shaded(shades) + parts)
 
 
 def _lines(x: float, y: float, lines: Sequence[str], upright: bool) -> list[Markup]:
