@@ -28,7 +28,7 @@ from dpmodels.releases.contract import Contract
 REPORT = "report.json"
 REPORT_PAGE = "report.html"
 CHECKS = "checks.html"
-COUNT = re.compile(r'(?<=<td class="number">)[0-9,\u202f]+(?=</td>)')
+COUNT = re.compile(r'(?<= class="number">)[0-9,\u202f]+(?=</td>)')
 """How many rows were checked against a rule, and how many failed, which no other file says."""
 PICTURE = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=]*")
 OWN_WORDS = ("meaning", "accounts", "above", "books")

@@ -35,6 +35,7 @@ UNKNOWN = "not known"
 UNSTATED = PartOff(math.inf, math.inf)
 ALONE = ("by itself", "of all rows")
 OF_ITSELF = "of itself, or of its spread"
+OF_RATES = "in points"
 PALE, HIDDEN = " \N{DAGGER}", " *"
 """What stands behind rates of which those of some groups are left out, and of which noise hides that they differ."""
 AT_ONCE, FEW = 16, 4
@@ -78,7 +79,7 @@ def by_column(report: Facts) -> ByColumn | None:
     known = known_of(report)
     if known is None:
         return None
-    kinds = {ALONE: _alone(known), **_figures(known), (f"rate of {_of_rates(report)}", "in points"): _rates(known)}
+    kinds = {ALONE: _alone(known), **_figures(known), (f"rate of {_of_rates(report)}", OF_RATES): _rates(known)}
     kinds = {title: cells for title, cells in kinds.items() if cells}
     columns = [*report["columns"], *report.get("derived", ())][:MOST]
     lines = tuple((one["name"], tuple(cells.get(one["name"], ()) for cells in kinds.values())) for one in columns)

@@ -8,11 +8,11 @@ from dpmodels.pages import embedded, federated, report
 from dpmodels.pages.account_words import above_words, accounts_of
 from dpmodels.pages.advice import meanings_of
 from dpmodels.pages.asked.open_points import BEGINS_WITH_NONE, counts_of, lines
+from dpmodels.pages.asked.questions import ANSWERED, ROLES, UNSIGNED, answers
 from dpmodels.pages.card_words import MOST_WORDS, brief, cut, delta_warning, patient_words, words_of
-from dpmodels.pages.glance import AS_A_RULE, fits
-from dpmodels.pages.leaving import AT_MAKING, FILES, NOT_YET, SINCE, names_of, read_off_in_words, to_obtain
+from dpmodels.pages.glance import AS_A_RULE, SENTENCE, fits
+from dpmodels.pages.leaving import AT_MAKING, names_of, read_off_in_words, to_obtain
 from dpmodels.pages.page import coded, render_page, short
-from dpmodels.pages.questions import ANSWERED, UNSIGNED, answers
 from dpmodels.pages.risk import chances
 from dpmodels.pages.weak import joined, listed, weaknesses
 from dpmodels.pages.words import look_in_words
@@ -46,7 +46,7 @@ PARTS = {
 """What a hand-off was charged for, by the names that its card has."""
 MOST_SOURCES = 3
 """So many documents are named on the sheet; schema.yaml has all."""
-MOST_DECLARED = 1600
+MOST_DECLARED = 1100
 """Letters of operators' words for which a statement has room; model-card.html has all."""
 MOST_PALE = 260
 """Letters of names of groups for which a data sheet has room."""
@@ -58,6 +58,10 @@ MOST_NAMES = 600
 """Letters of columns' names for which a data sheet has room."""
 PUBLIC_SCHEMA = "the public schema"
 """What a limit calls the schema, and what pages do, which say beside it where bounds are from."""
+NO_USE = "Use no "
+"""How a headline's sentences begin on figures that are not to be used."""
+UNCOUNTED = ("identifier", "derived")
+"""Types of columns that no count of columns has, here and in a report's headline and tiles."""
 MADE_ANEW = {
     "regenerate": "numbers from 1 on",
     "pattern": "made after a pattern",
@@ -112,7 +116,7 @@ def render_statement(facts: Mapping[str, Any]) -> str:
         "statement.html",
         **_told(facts),
         questions=answers(facts, accounts),
-        leave={"files": FILES, "not_yet": NOT_YET, "since": SINCE},
+        roles=ROLES,
         patient=patient_words(facts),
         chances=chances(words_of(facts)),
         obtain=to_obtain(facts),
@@ -152,7 +156,16 @@ def render_sheet(facts: Mapping[str, Any]) -> str:
         as_a_rule=AS_A_RULE,
         weak=weaknesses(facts["quality"]),
         pale=_pale(facts["quality"].get("pale", {})),
+        headline=_headline(facts["quality"].get("headline", "")),
+        uncounted=" and ".join(
+            kind for kind in UNCOUNTED if kind in {one["type"] for one in content.get("columns", ())}
+        ),
     )
+
+
+def _headline(words: str) -> str:
+    """Leave out of a headline which figures are not to be used: a data sheet says it once, in its table."""
+    return " ".join(one for one in SENTENCE.split(words) if not one.startswith(NO_USE))
 
 
 def _pale(groups: Mapping[str, Sequence[str]]) -> str:

@@ -17,6 +17,8 @@ from dpmodels.escapes import escaped
 
 WIDTH = 320
 GAP = 2
+SMALL_LINE = 9.0
+"""Height of a line of small letters."""
 """Pixels between the images of a sheet."""
 
 
@@ -47,7 +49,8 @@ def svg(height: float, title: str, description: str, parts: Sequence[Markup]) ->
 
 def standalone(figure: Figure) -> str:
     """Return a drawing as a picture of its own, in a data URI: with its colors inside, on white, whatever is around."""
-    style = "text{font:11px sans-serif;fill:#444}.label{fill:#111}.bar{fill:#8ac0c8}.rest{fill-opacity:.5}"
+    style = "text{font:11px sans-serif;fill:#444}.narrow{font-size:8px}"
+    style += ".label{fill:#111}.bar{fill:#8ac0c8}.rest{fill-opacity:.5}"
     style += ".heat,.point{fill:#4a929d}.track{fill:#f3f1ec}.grid{stroke:#e2ded6}.axis{stroke:#bbb}"
     style += ".mark{stroke:#a8481f;stroke-width:2}.dot,.second{fill:#a8481f}.whisker{stroke:#111}"
     style += ".mark,.whisker,.axis,.grid{fill:none}"
@@ -104,14 +107,37 @@ def words(x: float, y: float, text: str, anchor: str, kind: str = "", upright: b
     return Markup('<text x="{}" y="{}" text-anchor="{}"{}>{}</text>').format(number(x), number(y), anchor, more, text)
 
 
+def fitted(x: float, y: float, text: str, most: int, anchor: str, kind: str = "", lines: int = 1) -> Markup:
+    """Write a name for which there is room of ``most`` letters: a longer one small, then on several lines, then cut.
+
+    Small letters are three quarters as wide. What is cut has its whole name as a title.
+    """
+    if len(text) <= most:
+        return words(x, y, text, anchor, kind)
+    narrow = most * 4 // 3
+    shown = two_lines(text, narrow) if lines > 1 else [cut(text, narrow)]
+    parts = [
+        words(x, y + (n - (len(shown) - 1) / 2) * SMALL_LINE, line, anchor, f"{kind} narrow".strip())
+        for n, line in enumerate(shown)
+    ]
+    is_cut = any(line.endswith("…") for line in shown)
+    return titled(text, Markup("").join(parts)) if is_cut else Markup("").join(parts)
+
+
+def titled(name: str, written: Markup) -> Markup:
+    """Give what is written in short the whole name as a title."""
+    return Markup("<g><title>{}</title>{}</g>").format(name, written)
+
+
 def two_lines(text: str, most: int) -> list[str]:
     """Break a label that is longer than ``most`` letters in two: behind the last separator that is early enough, or
     else behind the first one, and a single word anywhere.
     """
     if len(text) <= most:
         return [text]
-    marks = (" to ", " or ", ", ", "\N{EN DASH}", " ")
-    early = [text.rfind(mark, 0, most + 1) + len(mark.rstrip()) for mark in marks if mark in text[: most + 1]]
+    marks = (" to ", " or ", ", ", "\N{EN DASH}", " ", "_")
+    ends = {mark: most + mark.endswith(" ") for mark in marks}  # a space at the end of a line needs no room
+    early = [text.rfind(mark, 0, end) + len(mark.rstrip()) for mark, end in ends.items() if mark in text[:end]]
     late = [text.find(mark) + len(mark.rstrip()) for mark in marks if mark in text]
     begin = early[0] if early else min(late, default=most)
     return [cut(text[:begin], most), cut(text[begin:].strip(), most)]

@@ -4,19 +4,17 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dpmodels.pages.asked.open_points import open_in_words
+from dpmodels.pages.asked.open_points import BESIDE_OPTIONS, open_in_words
 from dpmodels.pages.card_words import cut, delta_warning, is_record
 from dpmodels.plural import counted
 
 FILES = "files may leave"
-NOT_YET = "no"
-SINCE = "unless officer.sig is here, by the key of your officer: nacre verify FOLDER --officer-key KEY"
-"""What a page says, which is part of what an officer signs, so that no page can know it."""
 AT_MAKING = (
-    "When this page was made, no officer had signed that these files may leave. One signs afterwards, in `officer.sig` "
-    "beside them: `nacre verify FOLDER --officer-key KEY` says whether yours did. Until then send and use nothing."
+    "When this page was made, no officer had signed that these files may leave. If `officer.sig` lies beside it, one "
+    "has since: `nacre verify FOLDER --officer-key KEY` says whether yours did. Until then send and use nothing."
 )
-"""What pages for recipients say of that, which stays true whatever happens after."""
+"""What every page says of that near its top. Pages are part of what an officer signs, so none of them can know it;
+these words stay true whatever happens after."""
 PROPOSED = (
     "when this file was made, no officer had signed that these files may leave; officer.sig beside them, if there is "
     "one, says so since: nacre verify FOLDER --officer-key KEY"
@@ -125,6 +123,7 @@ def to_obtain(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         "taken out of it before",
         "from the controller, whether every declared word is true",
         "from the controller, what other ledgers and tools released of the same people",
+        *BESIDE_OPTIONS,
         "the signer's key, from the signer" if facts["given"].get("signer") else "from the maker, which key is theirs",
     ]
     warned = [("Warning", one) for one in warnings(facts)]

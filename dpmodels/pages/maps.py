@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from markupsafe import Markup
 
-from dpmodels.pages.drawing import WIDTH, Figure, cut, number, path, svg, two_lines, words
+from dpmodels.pages.drawing import WIDTH, Figure, cut, fitted, number, path, svg, titled, two_lines, words
 
 NAMED = 20
 """Columns of a square whose names fit beside it."""
@@ -25,6 +25,8 @@ GROUPS = 4
 """Rows of a square that stands beside another."""
 TWO_LINES, LINE, LETTER = 11, 12.0, 7.4
 """Letters of such a label in a line, the height of a line, and the width of a letter."""
+SMALL_LETTER = 5.6
+"""Width of a letter of the names on a diagonal, at most."""
 ROUNDED = 1e-7
 """Part of a percentage that is no reason to round it up."""
 SHADES = 8
@@ -73,7 +75,8 @@ def square(
     small, most = ("", TEXT) if side >= ROOM else ("tiny", 2 * TEXT)
     for index, name in enumerate(names if left else ()):
         middle, named = (index + 0.5) * side, f"{index + 1} {cut(name, most)}"
-        parts.append(words(left - 4, top + middle + side / 6, named, "end", small or "label"))
+        written = words(left - 4, top + middle + side / 6, named, "end", small or "label")
+        parts.append(titled(name, written) if len(name) > most else written)
         if not small or index % 5 == 4:
             parts.append(words(left + middle, top - 4, str(index + 1), "middle", small))
     parts.append(_frame(left, top, WIDTH - left, WIDTH - left))
@@ -107,7 +110,10 @@ def stairs(
     parts = _shaded(shades) + parts
     small, most = ("cell", TEXT + 6) if side >= ROOM else ("tiny", 2 * TEXT)
     for index, name in enumerate(names if len(names) <= WIDE else ()):
-        parts.append(words(index * side + 3, top + (index - 0.4) * side, cut(name, most), "start", small))
+        left = index * side + 3
+        room = max(most, int((WIDTH - left) / SMALL_LETTER)) if side >= ROOM else most
+        written = words(left, top + (index - 0.4) * side, cut(name, room), "start", small)
+        parts.append(titled(name, written) if len(name) > room else written)
     bottom = top + side * (len(names) - 1)
     parts += [path(_kind(shade), (_cell(8 + 12 * shade, bottom + 8, 12, 12),)) for shade in range(1, SHADES + 1)]
     for x, y, anchor, text in ((14, 18, "end", scale[0]), (68, 34, "middle", scale[1]), (122, 18, "start", scale[2])):
@@ -142,7 +148,7 @@ def beside(
     high, wide, top, bottom = width / GROUPS, width / columns, 18.0, 18.0 + width / GROUPS * rows
     beneath = [two_lines(label, TWO_LINES) if wide >= 2 * LINE else [cut(label, NAMED)] for label in labels[1]]
     full = max((share for table in tables.values() for line in table for share in line), default=0) or 1.0
-    shades, parts = dict[int, list[str]](), [words(0, 12, cut(names[0], TWO_LINES), "start")]
+    shades, parts = dict[int, list[str]](), [fitted(0, 12, names[0], TWO_LINES, "start", lines=2)]
     for row, label in enumerate(labels[0]):
         parts += _lines(BESIDE - 5, top + high * (row + 0.5) + 4, two_lines(label, TWO_LINES), upright=False)
     for index, (name, table) in enumerate(tables.items()):
@@ -159,8 +165,8 @@ def beside(
                 parts.append(words(x + wide / 2, y + high / 2 + 4, str(round(100 * share)), "middle", "label"))
     deepest = max((len(line) for lines in beneath for line in lines), default=0)
     end = bottom + 10 + LETTER * deepest
-    parts.append(words((BESIDE + WIDTH) / 2, end + 10, cut(names[1], NAMED), "middle"))
-    return svg(end + 16, title, description, _shaded(shades) + parts)
+    parts.append(fitted((BESIDE + WIDTH) / 2, end + 12, names[1], NAMED, "middle", lines=2))
+    return svg(end + 20, title, description, _shaded(shades) + parts)
 
 
 def _lines(x: float, y: float, lines: Sequence[str], upright: bool) -> list[Markup]:

@@ -44,6 +44,10 @@ SPAN = re.compile(r"(\d{4})-(\d\d)-(\d\d) to \1-(?:\2-(\d\d)|(\d\d-\d\d))(?![\d 
 """A day, which is longer than a drawing has room for."""
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 """A number as a label has it."""
+WHOLE_NUMBER, WHOLE_TYPES = re.compile(r"-?\d+"), ("integer", "derived")
+"""The same of whole numbers, and the types of columns that may have such values alone."""
+MORE = re.compile(r"(\d[\d,]*) more")
+"""What stands for the categories of a group beyond those that are named."""
 WHOLE = 1000
 """Size from which on it is written without decimals at the end of an axis."""
 LEAST = 0.0001
@@ -99,7 +103,8 @@ def column_figure(column: Facts) -> Figure:
     """Draw one column: its released counts as bars with whiskers, where there are any, and its synthetic shares."""
     labels, notes = column["labels"], list[str]()
     groups: list[tuple[int, ...]] = [(index,) for index in range(len(labels))]
-    if column["ordered"]:
+    has_axis = column["ordered"] and not _is_of_two(column)
+    if has_axis:
         groups = groups[: column["values"]]
         notes += [f"{labels[index]}: {_share(column, index)}" for index in range(column["values"], len(labels))]
         if axis := column.get("axis"):
@@ -107,6 +112,8 @@ def column_figure(column: Facts) -> Figure:
     elif len(groups) > MOST_CATEGORIES:
         order = sorted(range(len(labels)), key=lambda index: -column["synthetic"][index])
         groups = [*((index,) for index in order[: MOST_CATEGORIES - 1]), tuple(order[MOST_CATEGORIES - 1 :])]
+    if len(groups) < len(labels) and not column["ordered"]:
+        notes.append(f"{len(groups[-1])} of {len(labels)} categories are one bar")
     if names := absent(column):
         notes.append(f"no synthetic row has {listed(names, MOST_ABSENT)}")
     synthetic = Shares("synthetic", [_together(column, group)[1] for group in groups])
@@ -116,7 +123,7 @@ def column_figure(column: Facts) -> Figure:
         released = Shares("released", [one[0] for one in both], [one[2] for one in both])
     named = [_name(labels, group) for group in groups]
     told = column["name"], " · ".join(filter(None, (column["type"], column.get("verdict"))))
-    if column["ordered"]:
+    if has_axis:
         figure = histogram(*told, named, released, synthetic, column.get("axis"), _beyond(column))
     else:
         figure = bars(*told, named, released, synthetic, pale=[len(groups) - 1] * (len(groups) < len(labels)))
@@ -125,10 +132,16 @@ def column_figure(column: Facts) -> Figure:
     return replace(figure, foot=" · ".join(notes), more=ranges, brief=_in_brief(column, len(groups)))
 
 
+def _is_of_two(column: Facts) -> bool:
+    """Tell whether a column of whole numbers has two values alone, such as 0 and 1: drawn as categories are."""
+    values = column["labels"][: column["values"]] if column["ordered"] and column["type"] in WHOLE_TYPES else ()
+    return len(values) == 2 and all(map(WHOLE_NUMBER.fullmatch, values))
+
+
 def _in_brief(column: Facts, bars: int) -> str:
     """Say from where to where an axis is drawn, or how many categories are, and which of them most rows have."""
     labels, axis = column["labels"], column.get("axis") or {"edges": (), "note": ""}
-    if column["ordered"]:
+    if column["ordered"] and not _is_of_two(column):
         cells = zip(labels, axis["edges"], axis["edges"][1:], strict=False)
         drawn = [label for label, begin, end in cells if end > 0 and begin < 1]
         span = f"{_bound(column, drawn[0], 0)} to {_bound(column, drawn[-1], -1)}" if drawn else ""
@@ -286,7 +299,7 @@ def _rate(column: Facts, rates: Facts, scale: tuple[float, float]) -> Figure:
         for index, label in enumerate(labels)
     )
     header = ("rows with", "rate, released", TWO, "synthetic", "of all rows")
-    return replace(drawn, header=header, rows=rows, foot="")
+    return replace(drawn, header=header, rows=rows, foot=_joined(column, rates["labels"]))
 
 
 def _pair_table(facts: Facts, table: Facts, within: float, farthest: float) -> Figure:
@@ -310,7 +323,19 @@ def _pair_table(facts: Facts, table: Facts, within: float, farthest: float) -> F
         for j, other in enumerate(groups[1])
     )
     header = (f"{first}; {second}", "released", TWO, "synthetic")
-    return Figure(title, said + ", the farthest off" * (within == farthest), drawn, header, rows, foot)
+    both = zip(table["columns"], table["labels"], strict=True)
+    feet = filter(None, [foot, *(_joined(columns[place], of_one) for place, of_one in both)])
+    return Figure(title, said + ", the farthest off" * (within == farthest), drawn, header, rows, " · ".join(feet))
+
+
+def _joined(column: Facts, groups: Sequence[Sequence[str]]) -> str:
+    """Say how many categories of a column are drawn joined to groups of several; empty where none is."""
+    counts = [[MORE.fullmatch(label) for label in labels] for labels in groups]
+    joined = [sum(int(more[1].replace(",", "")) if more else 1 for more in some) for some in counts if len(some) > 1]
+    if column["ordered"] or not joined:
+        return ""
+    into = "one group" if len(joined) == 1 else f"{len(joined)} groups"
+    return f"{sum(joined)} categories of {column['name']} are joined to {into}"
 
 
 def _of_relation(relation: Relation | None, shown: float) -> str:

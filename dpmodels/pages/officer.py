@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpmodels.pages.account_words import accounts_of
+from dpmodels.pages.asked.questions import CARD, SHEET, STATEMENT, charge_approved
 from dpmodels.pages.leaving import AT_MAKING, from_the_data, warnings
 from dpmodels.pages.page import coded
-from dpmodels.pages.questions import CARD, SHEET, STATEMENT, charge_approved
 
 BESIDE = {
     STATEMENT: "what protects whom, who may do what, and what is still to be obtained",

@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from dpmodels.pages.drawing import WIDTH, Figure, box, cut, number, path, svg, words
+from dpmodels.pages.drawing import WIDTH, Figure, box, cut, fitted, number, path, svg, words
 from dpmodels.pages.page import PERCENT, percent
 
 HEIGHT = 132
@@ -221,7 +221,7 @@ def bars(
     parts += [box(0, line, x(1.0), THICK, "track") for line in lines if top == 1]
     parts.append(path("grid", (f"M{number(x(at))} {number(y)}v{THICK:g}" for y in lines for at in _rounds(top))))
     for index, (label, line) in enumerate(zip(labels, lines, strict=True)):
-        parts.append(words(0, line - 5, cut(label, most), "start", "label"))
+        parts.append(fitted(0, line - 5, label, most, "start", "label"))
         if shares:
             parts.append(box(0, line, x(shares.values[index]), THICK, "bar rest" if index in pale else "bar"))
         reach = [each.reach[index] for each in series if each.stddev]

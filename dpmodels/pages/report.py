@@ -28,7 +28,7 @@ from dpmodels.pages.maps import scatter
 from dpmodels.pages.multiples import RATES, TABLES, multiples, pair_tables, pairs_figure, rate_figures
 from dpmodels.pages.officer import for_officer
 from dpmodels.pages.page import ends, percent, render_page, short, short_up
-from dpmodels.pages.strip import FEW, strip
+from dpmodels.pages.strip import across, strip
 from dpmodels.pages.tiles import tiles
 from dpmodels.pages.uses import farther, uses
 from dpmodels.pages.words import MEANINGS, is_of_years, look_in_words, quantity_in_words
@@ -109,7 +109,7 @@ def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
         tables=tables,
         pairs=pairs,
         small=small,
-        few=FEW,
+        across=across(len(small)),
         pair_tables=pair_tables(facts),
         rates=rate_figures(facts),
         at_once={"rates": RATES, "tables": TABLES},

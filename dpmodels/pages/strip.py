@@ -17,6 +17,17 @@ FEW = 16
 """Small pictures that have room to be larger on a first screen."""
 
 
+ACROSS_FEW, ACROSS, ACROSS_PHONE = (4, 5, 3), (9, 10, 8, 7), (3, 4)
+"""Small pictures in a row: of few on a wide screen, of many there, and on a phone; the first that leaves none alone."""
+
+
+def across(number: int) -> str:
+    """Return the classes that say how many of so many small pictures stand in a row, on a wide screen and a phone."""
+    every = (ACROSS_FEW, ACROSS, ACROSS_PHONE)
+    few, many, narrow = (next((one for one in choices if number % one != 1), choices[0]) for choices in every)
+    return f"few across-{few} narrow-{narrow}" if number <= FEW else f"across-{many} narrow-{narrow}"
+
+
 @dataclass(frozen=True)
 class Small:
     """A small picture: the place of the large one, its name, what is said of it, what it shows, and the drawing.

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpmodels.pages.by_column import ALONE, BAD, CARE, GOOD, ByColumn, Cell
+from dpmodels.pages.by_column import ALONE, BAD, CARE, GOOD, OF_RATES, ByColumn, Cell
 from dpmodels.pages.glance import likely_of_pair
 from dpmodels.pages.means import CLOSE
 from dpmodels.pages.page import percent
@@ -19,42 +19,42 @@ QUANTILES = "99 %"
 
 @dataclass(frozen=True)
 class Tile:
-    """How many of so many are good, what they are, and whether that is good, to be taken with care, or bad."""
+    """How many are good, and to be taken with care, of what; and which of these the tile as a whole is, or bad."""
 
     kind: str
-    number: str
+    good: int
+    care: int
     words: str
 
 
 def tiles(report: Mapping[str, Any], by_column: ByColumn | None) -> list[Tile]:
-    """Count what is good: single columns, means and rates by the table of uses, pairs, and relations that are kept."""
+    """Count what is good: single columns, means and rates by the table of uses, pairs, and relations that are kept.
+
+    Columns are those of the schema, as in the headline, and derived ones aside.
+    """
     if by_column is None:
         return []
-    cells = dict(zip(by_column.kinds, zip(*(cells for _, cells in by_column.lines), strict=True), strict=True))
+    of_schema = {one["name"] for one in report["columns"]}
+    lines = [cells for name, cells in by_column.lines if name in of_schema]
+    cells = dict(zip(by_column.kinds, zip(*lines, strict=True), strict=True))
     alone = _kinds(cells.pop(ALONE))
     listed = (report.get("pairs") or {}).get("distances", ())
     pairs = [likely_of_pair(figures) for _, _, *figures in listed]
     certain = [one for one in relations(report).values() if one.is_certain]
+    within, aside = f"(good: within {percent(CLOSE)})", ", derived ones aside" * bool(report.get("derived"))
     counted = [
-        (
-            "column",
-            f"within {percent(CLOSE)}, each by itself{', derived ones too' * bool(report.get('derived'))}",
-            alone,
-        ),
-        (
-            "pair",
-            f"of columns within {percent(CLOSE)}, in broad groups",
-            [_kind(one <= CLOSE, one > FAR) for one in pairs],
-        ),
+        ("column", f", each by itself {within}{aside}", alone),
+        ("pair", f" of columns, in broad groups {within}", [_kind(one <= CLOSE, one > FAR) for one in pairs]),
         (
             "relation",
-            f"above noise, kept to {percent(KEPT)} or more",
+            f" above noise (good: kept to {percent(KEPT)} or more)",
             [_kind(one.is_kept, one.is_weakened) for one in certain],
         ),
     ]
-    for (title, _), column in cells.items():
+    for (title, unit), column in cells.items():
         if not title.startswith(QUANTILES):
-            counted.append(("column", f"good for {' and '.join(title.rsplit(', ', 1))}", _kinds(column)))
+            noun, what = ("other column", ", for the") if unit == OF_RATES else ("column", " with a mean, for")
+            counted.append((noun, f"{what} {' and '.join(title.rsplit(', ', 1))}", _kinds(column)))
     return [_tile(noun, words, kinds) for noun, words, kinds in counted if kinds]
 
 
@@ -70,4 +70,4 @@ def _kinds(cells: Iterable[Cell]) -> list[str]:
 def _tile(noun: str, words: str, kinds: Sequence[str]) -> Tile:
     good = kinds.count(GOOD)
     kind = _kind(good >= MOST * len(kinds), kinds.count(BAD) > HALF * len(kinds))
-    return Tile(kind, f"{good:,} of {len(kinds):,}", f"{noun}{'s' * (len(kinds) > 1)} {words}")
+    return Tile(kind, good, kinds.count(CARE), f"of {len(kinds):,} {noun}{'s' * (len(kinds) > 1)}{words}")

@@ -214,14 +214,11 @@ def _of_columns(known: Known, above: float, most: float) -> Iterator[str]:
 
 
 def _lost(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
-    """Name the columns that say nothing by themselves, and those whose mean or large quantile nobody is to use."""
+    """Name the columns that say nothing by themselves."""
     lost = [one["name"] for one in columns if unresolved(one)]
     if far := [*lost, *(name for name, error in known.errors.items() if error > FAR)]:
         yield f"questions about {known.named(far)}" + " by itself" * (len(far) == 1)
     yield from _amounts(known, FAR, math.inf)
-    for figure, words in FIGURES.items():
-        if avoided := [one["name"] for one in columns if figure in one.get("avoid", ()) and one["name"] not in lost]:
-            yield f"{known.named(words)} of {known.named(avoided)}"
 
 
 def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
@@ -264,17 +261,27 @@ def _figures(known: Known, above: float, most: float) -> Iterator[str]:
     """Say of which columns means, and large quantiles, are known to be within so much of themselves."""
     if known.is_tabled:
         return
-    words, worst, farther = dict[tuple[str, ...], list[str]](), dict[tuple[str, ...], float](), set[str]()
+    words, worst = dict[tuple[str, ...], list[str]](), dict[tuple[str, ...], float]()
+    farther, why = set[str](), dict[tuple[str, ...], list[str]]()
     for figure in FIGURES:
         errors = errors_of(known.report, figure)
-        names = tuple(name for name, error in errors.items() if above < error.counted <= most)
-        farther |= {name for name in names if errors[name].farthest > errors[name].counted}
+        within = [name for name, error in errors.items() if above < error.counted <= most]
+        farther |= {name for name in within if errors[name].farthest > errors[name].counted}
+        avoided = _avoided(known, figure) if most == math.inf else []
+        names = (*within, *avoided)
+        why[names] = [f"beyond {percent(above)}"] * bool(within) + ["not known"] * bool(avoided)
         words.setdefault(names, []).extend(FIGURES[figure][: 1 if has_first_rows(known.report) else None])
-        worst[names] = max([worst.get(names, 0.0), *(errors[name].counted for name in names)])
+        worst[names] = max([worst.get(names, 0.0), *(errors[name].counted for name in within)])
     for names in filter(None, words):
-        bound = f"within {percent_up(worst[names], 10.0)}" if most < math.inf else f"beyond {percent(above)}"
+        bound = f"within {percent_up(worst[names], 10.0)}" if most < math.inf else ", or ".join(why[names])
         may_hide = ", and farther off if noise hides large values" if farther & {*names} else ""
         yield f"{known.named(words[names])} of {known.named(names)} ({bound}{may_hide})"
+
+
+def _avoided(known: Known, figure: str) -> list[str]:
+    """Name the columns of whose means, or large quantiles, nobody is to use any, since noise leaves these open."""
+    columns = [one for one in known.report["columns"] if not unresolved(one)]
+    return [one["name"] for one in columns if figure in one.get("avoid", ())]
 
 
 def amounts_of(report: Facts) -> list[Facts]:

@@ -109,6 +109,15 @@ def test_a_page_opens_without_a_word_or_a_request_and_fills_its_screen(browser, 
     assert len(np.unique(seen @ [1, 256, 65536])) > 50
 
 
+@pytest.mark.parametrize("name", ["every kind", "card", "checks"])
+def test_no_table_of_words_is_wider_than_a_phone(browser, pages, name):
+    browser.open(pages[name], PHONE)
+    browser.run("document.querySelectorAll('details').forEach(each => each.open = true)")
+    wide = """return [...document.querySelectorAll('table.stack, table.judged')].filter(
+      each => each.scrollWidth > each.parentNode.clientWidth).map(each => each.textContent.slice(0, 80))"""
+    assert browser.run("return document.querySelectorAll('table.stack').length") > 0 and browser.run(wide) == []
+
+
 def test_the_numbers_of_a_plot_are_a_table_beneath_it(browser, pages):
     browser.open(pages["table"], PHONE)
     rows = browser.run("""
@@ -136,6 +145,9 @@ def test_large_drawings_are_there_on_a_wide_screen_and_on_a_phone_where_somebody
     lines = browser.run("""return [...document.querySelectorAll('.judged tr')].map(
       each => [...each.children].every(cell => cell.getBoundingClientRect().right <= innerWidth))""")
     assert len(lines) > PLOTS["table"] / 2 and all(lines)
+    fits = """const head = [...document.querySelectorAll('.judged thead th')].pop();
+      head.textContent = 'rate of Entlassungsgrundverlegung'; return head.scrollWidth <= head.clientWidth"""
+    assert browser.run(fits) is True
     browser.run("document.querySelector('.strip a[href=\"#column-0\"]').click()")
     assert browser.run(seen) is True
 

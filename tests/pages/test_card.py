@@ -130,19 +130,25 @@ def test_a_card_has_blanks_for_what_law_asks_of_a_person_and_repeats_neither_she
     page, statement = (" ".join(one(card).split()) for one in (render_card, render_statement))
     blanks = page.partition('id="by-hand"')[2].partition("</section>")[0]
     assert (
-        "(GDPR, Art. 44 to 49)</th><td>the controller</td><td> </td>" in blanks
+        '(GDPR, Art. 44 to 49)</th><td data-of="Who says it">the controller</td><td data-of="Answer"> </td>' in blanks
         and "DPIA (GDPR, Art. 35), or why" in blanks
     )
-    assert "Art. 9(2))</th><td>the controller</td><td> </td>" in blanks and "A printout is bound to no file" in blanks
+    assert (
+        'Art. 9(2))</th><td data-of="Who says it">the controller</td><td data-of="Answer"> </td>' in blanks
+        and "A printout is bound to no file, nor is a signature on it" in blanks
+    )
     for title, who in (
         ("Contact", "the controller"),
         ("Recipient", "the controller"),
         ("Children", "whoever collected"),
     ):
-        assert re.search(rf"<th scope=.row.>{title}[^<]*</th><td>{who}[^<]*</td><td>\s</td>", blanks)
-    assert "Purpose</th><td>the controller</td><td>“Teaching”</td><td><code>--purpose</code></td>" in blanks
-    assert "<td>“Until 2031”</td><td><code>--recipient-retention</code> with a day</td>" in blanks
-    assert " before, to this account; to other" in blanks and blanks.index("Signature") > blanks.index("Date")
+        assert re.search(
+            rf"<th scope=.row.>{title}[^<]*</th><td data-of=.Who says it.>{who}[^<]*</td><td data-of=.Answer.>\s</td>",
+            blanks,
+        )
+    assert '<td data-of="Answer">“Teaching”</td><td data-of="Option"><code>--purpose</code></td>' in blanks
+    assert '“Until 2031”</td><td data-of="Option"><code>--recipient-retention</code> with a day</td>' in blanks
+    assert " before, to this account; to other" in blanks and ">Signature<" not in page and ">Date<" not in page
     assert "model-card.html#by-hand" in statement and "Nurses of Ghent" in statement
     assert page.count("Nurses of Ghent") == 1 and "is won in" not in page
     assert not any(limit in page for limit in card["limits"])
@@ -157,3 +163,11 @@ def test_a_sheet_says_in_a_table_where_it_is_weak_and_what_not_to_do() -> None:
     card = newest()
     card["quality"] |= {"weakest": {}, "warnings": [], "numbers": {}, "avoid": {}}
     assert "How far single columns are off is not known from what was released." in render_sheet(card)
+
+
+def test_a_sheet_says_once_of_what_no_figure_is_to_be_used_and_which_columns_are_in_no_count() -> None:
+    card = newest()
+    card["quality"]["headline"] = "Shares within 5 % in all 3 category columns. Use no 99 % quantiles of dose."
+    page = render_sheet(card)
+    assert "in all 3 category columns." in page and "Use no 99 % quantiles" not in page
+    assert "Where columns are counted below, and in the report, identifier ones are not." in page

@@ -9,7 +9,7 @@ import pytest
 
 from dpmodels.comparison.beside import _shares
 from dpmodels.contract.columns import Continuous
-from dpmodels.pages.drawing import two_lines
+from dpmodels.pages.drawing import fitted, two_lines
 from dpmodels.pages.internal import _column as internal_figure
 from dpmodels.pages.multiples import (
     FEW,
@@ -110,10 +110,34 @@ def test_labels_of_an_axis_do_not_overlap_in_either_report(column: str, edges: N
 
 
 def test_no_value_is_written_beneath_an_axis_that_the_column_cannot_have() -> None:
-    assert [words for *_, words in labels_of(drawn("{type: integer, min: 0, max: 1}", [0, 1, 2], [0.9, 0.1]))] == [
-        "0",
-        "1",
-    ]
+    figure = drawn("{type: integer, min: 0, max: 2}", [0, 1, 2, 3], [0.8, 0.1, 0.1])
+    assert [words for *_, words in labels_of(figure)] == ["0", "1", "2"]
+
+
+def test_whole_numbers_of_two_values_are_drawn_as_two_bars() -> None:
+    for column, edges in (
+        ("{type: integer, min: 0, max: 1}", [0, 1, 2]),
+        ("{type: integer, min: 4, max: 5}", [4, 5, 6]),
+    ):
+        figure = drawn(column, edges, [0.9, 0.1])
+        assert (
+            figure.svg.count('class="mark"') == figure.small.count("M") == 2 and "share of rows per" not in figure.foot
+        )
+        assert figure.brief == f"{edges[0]} 90\N{NO-BREAK SPACE}%"
+    facts = {"name": "x", "type": "integer", "labels": ["0", "1", "null"], "values": 2, "ordered": True}
+    assert [row[0] for row in column_figure(facts | {"synthetic": [0.2, 0.3, 0.5]}).rows] == ["0", "1", "null"]
+
+
+def test_a_long_name_is_written_small_then_on_two_lines_then_cut_with_a_title() -> None:
+    assert "narrow" not in fitted(0, 12, "Verweildaue", 11, "start", lines=2)
+    small = fitted(0, 12, "Verweildauer", 11, "start", lines=2)
+    assert small.count("<text") == 1 and 'class="narrow"' in small and ">Verweildauer<" in small
+    two = fitted(0, 12, "length_of_stay_in_days", 11, "start", lines=2)
+    assert re.findall(">([^<]+)</text>", two) == ["length_of_", "stay_in_days"] and "<title>" not in two
+    name = "pneumonoultramicroscopicsilicovolcanoconiosis"
+    assert f"<title>{name}</title>" in fitted(
+        0, 12, name, 11, "start", lines=2
+    ) and f"<title>{2 * name}</title>" in str(bars("x", "", [2 * name], Shares("synthetic", [1.0])).svg)
 
 
 def test_a_report_of_an_earlier_version_is_still_drawn() -> None:
@@ -197,7 +221,8 @@ def test_a_pair_is_drawn_as_released_beside_the_synthetic_rows_with_its_dependen
     )
     assert (
         figure.foot.replace("\N{NO-BREAK SPACE}", " ")
-        == "dependence: 51 % released (up to 2.16 % by noise alone), 0 % synthetic: weakened"
+        == "dependence: 51 % released (up to 2.16 % by noise alone), 0 % synthetic: weakened · "
+        "9 categories of ward are joined to one group"
     )
     assert [row[0] for row in figure.rows] == [
         "1 to 40 or null; a, b, 7 more",
@@ -239,6 +264,7 @@ def test_the_numbers_of_a_column_have_every_category_also_those_that_are_not_dra
     facts = {"name": "x", "type": "categorical", "labels": names, "values": 30, "ordered": False, "synthetic": share}
     figure = column_figure(facts | {"released": share, "released_stddev": [0.01] * 30})
     assert [row[0] for row in figure.rows] == names and len(figure.header) == len(figure.rows[0])
+    assert figure.foot == "23 of 30 categories are one bar"
     assert "23 others together" in figure.svg and figure.svg.count('class="bar rest"') == 1
     assert figure.brief == "7 of 30, c0 3.33\N{NO-BREAK SPACE}%" and figure.small.count("M") == 2 * 8
     together = {"released": 23 / 30, "deviation": 0.01 * 23**0.5}

@@ -4,11 +4,12 @@ import json
 import re
 
 from dpmodels.pages.report import render
+from dpmodels.pages.strip import across
 from tests.hand_off.make_golden import GOLDEN
 
 
 def page_of(*changes: str) -> str:
-    facts = json.loads((GOLDEN / "LAYOUT-19" / "targeted" / "report.json").read_text())
+    facts = json.loads((GOLDEN / "LAYOUT-20" / "targeted" / "report.json").read_text())
     for name in changes:
         facts[name] = None
     return render(facts)
@@ -16,13 +17,13 @@ def page_of(*changes: str) -> str:
 
 def test_every_small_picture_is_one_of_a_large_one_of_the_same_name() -> None:
     page = page_of()
-    small = re.findall(r'<a href="#([\w-]+)"><svg[^>]*aria-hidden="true">(.*?)</svg>([^<]+)<', page)
+    small = re.findall(r'<a href="#([\w-]+)"><svg[^>]*aria-hidden="true">(.*?)</svg><span title="[^"]+">([^<]+)<', page)
     large = dict(re.findall(r'<figcaption>([^<]+)(?:<span>[^<]*</span>)?</figcaption>\s*<svg id="([\w-]+)"', page))
     assert len(small) == len(large) > 3 and page.count('id="map-of-pairs"') == 1
     for link, drawing, name in small:
         assert link == large["Within how much" if name == "all pairs" else name]
         assert f'<use href="#{link}"' in drawing or ('class="bar"' in drawing and "<text" not in drawing)
-    begin, strip = page.index('class="strip few"'), page.index("<nav")
+    begin, strip = page.index('class="strip few across-4 narrow-3"'), page.index("<nav")
     assert begin < strip < page.index('id="use"')
 
 
@@ -41,3 +42,11 @@ def test_the_small_picture_of_all_pairs_fills_its_box_with_the_squares_alone() -
 def test_a_report_without_pairs_has_small_pictures_of_its_columns_alone() -> None:
     page = page_of("pairs", "rates")
     assert 'href="#map-of-pairs"' not in page and 'href="#column-0"' in page
+
+
+def test_no_small_picture_stands_alone_in_a_row_where_another_width_of_rows_has_room_for_it() -> None:
+    assert across(8) == "few across-4 narrow-3" and across(9) == "few across-5 narrow-3"
+    assert across(7) == "few across-4 narrow-4" and across(28) == "across-10 narrow-4"
+    for number in range(2, 60):
+        wide, *_ = [int(one.removeprefix("across-")) for one in across(number).split() if one.startswith("across")]
+        assert number % wide != 1

@@ -9,6 +9,7 @@ import pytest
 from dpmodels.pages.by_column import by_column
 from dpmodels.pages.multiples import pair_tables, rate_figures
 from dpmodels.pages.relations import likely_relations, relations
+from dpmodels.pages.report import render
 from dpmodels.pages.tiles import tiles
 from nacre.reporting import Report
 
@@ -25,26 +26,48 @@ def facts() -> dict[str, Any]:
     return report
 
 
-def numbers(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(one.kind, one.number) for one in tiles(facts, by_column(facts))]
+def numbers(facts: dict[str, Any]) -> list[tuple[str, int, int, str]]:
+    return [(one.kind, one.good, one.care, " ".join(one.words.split()[:2])) for one in tiles(facts, by_column(facts))]
 
 
 def test_tiles_count_what_is_good(facts: dict[str, Any]) -> None:
-    assert numbers(facts)[:3] == [("good", "7 of 7"), ("good", "21 of 21"), ("good", "21 of 21")]
+    assert numbers(facts)[:3] == [("good", 7, 0, "of 7"), ("good", 21, 0, "of 21"), ("good", 21, 0, "of 21")]
     for pair in facts["pairs"]["distances"][:8]:
         pair[5], pair[7] = 0.06, 0.1
     for one in facts["columns"][:4]:
         one["shares_within"] = 0.3
-    assert numbers(facts)[:3] == [("bad", "3 of 7"), ("care", "13 of 21"), ("care", "13 of 21")]
+    assert numbers(facts)[:3] == [("bad", 3, 0, "of 7"), ("care", 13, 8, "of 21"), ("care", 13, 0, "of 21")]
     for pair in facts["pairs"]["distances"]:
         pair[5] = 0.21
-    assert numbers(facts)[1] == ("bad", "0 of 21")
+    assert numbers(facts)[1] == ("bad", 0, 0, "of 21")
+
+
+def test_what_is_of_use_with_care_does_not_look_like_nothing_and_derived_columns_are_counted_apart(
+    facts: dict[str, Any],
+) -> None:
+    for one in facts["columns"]:
+        one["shares_within"] = 0.1
+    derived = {
+        "name": "decade",
+        "ordered": True,
+        "type": "derived",
+        "values": 1,
+        "labels": ["1 to 2"],
+        "follows": ["age"],
+    }
+    facts["derived"] = [derived | {"synthetic": [1.0], "verdict": "", "shares_within": 0.5}]
+    assert numbers(facts)[0] == ("care", 0, 7, "of 7")
+    assert tiles(facts, by_column(facts))[0].words.endswith(
+        "each by itself (good: within 5\N{NO-BREAK SPACE}%), derived ones aside"
+    )
+    page = render(facts)
+    assert '<strong class="care">0 good, <span class="care">7 with care</span></strong> of 7 columns' in page
 
 
 def test_a_report_without_errors_has_no_tiles_and_none_of_what_is_not_there(facts: dict[str, Any]) -> None:
     assert tiles(facts | {"drowned": "it is lost"}, by_column(facts | {"drowned": "it is lost"})) == []
     facts["pairs"], facts["rates"] = None, None
-    assert [one.words.split()[0] for one in tiles(facts, by_column(facts))] == ["columns", "columns"]
+    assert [one.words.split()[2] for one in tiles(facts, by_column(facts))] == ["columns,", "columns"]
 
 
 def test_pairs_of_which_noise_hides_that_they_depend_are_not_drawn_but_for_the_farthest(facts: dict[str, Any]) -> None:

@@ -1,1 +1,1 @@
-"""What is asked of a person before files leave."""
+"""What is asked of a person before files leave, and what an officer asks of the files."""

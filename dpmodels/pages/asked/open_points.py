@@ -99,6 +99,12 @@ ASKED = {
     ),
 }
 """What is asked of a person, by the field of a declaration that has it; some stand in the words of another field."""
+BESIDE_OPTIONS = (
+    "from the controller, whether professional secrecy (medical, legal; in Germany § 203 StGB) allows this",
+    "from the controller, the vote of an ethics board, or why none is needed",
+    "from the controller, that nobody is in the data who objected (Art. 21), or opted out of it",
+)
+"""What law asks of the controller, and no field of a declaration has."""
 CARED_FOR = "from whoever collected the data, what is done for the children who by answer 5 are among the people"
 
 

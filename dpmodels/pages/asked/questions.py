@@ -17,6 +17,17 @@ UNSIGNED = (
     "to compare sha256sum of each file with manifest.json proves nothing unless manifest.json is signed, or you got "
     "its own sha256 elsewhere: whoever alters a file can alter it too."
 )
+ROLES = (
+    ("Operator", "runs nacre where the real data lie, and declares what stands here in “ ”"),
+    ("Maker", "made these files from the noisy numbers, and may sign them; mostly the operator"),
+    (
+        "Whoever opened the account",
+        "set the most that may be spent on these data, and may name an owner and an officer",
+    ),
+    ("Controller", "decides why and how the data are used (GDPR, Art. 4(7)), and answers for it"),
+    ("Officer", "signs by a key what may be spent, if the account names one, and that these files may leave"),
+)
+"""Who is who on all pages."""
 STATEMENT, SHEET, CARD = "statement.html", "data-sheet.html", "model-card.html"
 ANSWERED = (
     "purpose", "subjects", "special_categories", "legal_basis", "recipient", "recipient_retention", "license", "signer",
@@ -237,7 +248,9 @@ def _checks(facts: Facts) -> Answer:
     text += (
         f"{UNSIGNED} Nothing can check that the noise was added and rows were drawn from it, what is declared, days, "
     )
-    text += f"names, and what had been spent before this: these rest on {vouched_for_by(facts)}. Nobody but its makers "
+    text += (
+        f"names, and what had been spent before this: these rest on {vouched_for_by(facts)}. Nobody but its authors "
+    )
     text += "reviewed nacre."
     more = (("To check", f"{STATEMENT}#check"),)
     return Answer("How is it checked that nothing was changed, and what is not?", text, more)
@@ -248,7 +261,7 @@ _MADE = ("What the files are", f"{STATEMENT}#made")
 
 def vouched_for_by(facts: Facts) -> str:
     """Name whose word it is that nobody can check."""
-    return "whoever signed" if facts["given"].get("signer") else "whoever made it; nobody is named as signer"
+    return "whoever signed" if facts["given"].get("signer") else "the maker; nobody is named as signer"
 
 
 def _ask(facts: Facts) -> str:
