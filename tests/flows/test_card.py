@@ -45,7 +45,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     named = ("--name", "Dana", "--key", public, "--reason", "the board asked for it")
     assert run_cli("ledger", "officer", "clinic", *named, *home)[0] == 0
     paid = {"out": folder / "second", "report_epsilon": 0.5}
-    assert run_cli(*synthesize_words(folder, rows=40, **SAID, **paid))[0] == 1
+    assert run_cli(*synthesize_words(folder, rows=40, **SAID, **paid))[0] == 5
     waiting = next(
         one.parent.name
         for one in (folder / "home" / "control").glob("*/settings.json")

@@ -96,7 +96,7 @@ def embedded(folder: Path) -> Path:
     named = ("--name", "Dana", "--key", public, "--reason", "the board asked for it")
     assert run_cli("ledger", "open", "letters", *terms, *home)[0] == 0
     assert run_cli("ledger", "officer", "letters", *named, *home)[0] == 0
-    assert run_cli(*embed_words(folder, contract=contract, encoder=None, dim=None))[0] == 1
+    assert run_cli(*embed_words(folder, contract=contract, encoder=None, dim=None))[0] == 5
     (settings,) = (folder / "home" / "control").glob("*/settings.json")
     run = Run.find(folder / "home", settings.parent.name)
     sign_run(run, key)
