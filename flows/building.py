@@ -11,6 +11,7 @@ from dpmodels.errors import InvalidArgument, Unsuitable, rule_of
 from dpmodels.files import read_at_most
 from dpmodels.limits import LARGEST_YAML
 from dpmodels.plain_yaml import YamlFault, read_yaml
+from dpmodels.similar import near
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -84,8 +85,14 @@ def _rule(model: type[BaseModel], fault: Any) -> str:
         return NOTHING_LEAVES
     for name in fault["loc"][:-1]:
         model = cast(type[BaseModel], model.model_fields[str(name)].annotation)
+    key = str(fault["loc"][-1])
+    sections = [
+        name for name, field in model.model_fields.items() if key in getattr(field.annotation, "model_fields", ())
+    ]
+    if sections:
+        return f"stand under `{sections[0]}`, as in `{sections[0]}: {{{key}: ...}}`"
     names = [field.alias or name for name, field in model.model_fields.items()]
-    return f"{rule_of(fault)} here; there are {', '.join(names)}"
+    return f"{rule_of(fault)} here; there are {', '.join(names)}{near(key, names)}"
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -1,15 +1,21 @@
 """What a value of a schema is to be written as that is none of its key."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from dpmodels.contract.text_forms.days import days_meant
 from dpmodels.errors import without_commas
+from dpmodels.similar import close_match
 
 OF_TABLES = {
     "tuple_type": ": each of its lines begins with a dash, as `- {by: COLUMN}` or `- {columns: [COLUMN, COLUMN]}`",
     "model_type": ", as `{by: COLUMN}` or `{columns: [COLUMN, COLUMN]}`",
 }
 """How a workload is written, by what pydantic finds wrong with it."""
+OF_HUNDREDS = (
+    ": for values in whole hundreds write `{name}: {{type: derived, formula: 100 * hundreds}}`, and beside it "
+    '`hundreds: {{type: integer, min: 0, max: MAX / 100, computed: "floor({name} / 100)", keep: drop}}`'
+)
 
 
 def meant_by(kind: str, key_path: tuple[str, ...], value: Any) -> str:
@@ -22,6 +28,11 @@ def meant_by(kind: str, key_path: tuple[str, ...], value: Any) -> str:
     """
     if key_path[0] == "workload" and len(key_path) < 3:
         return OF_TABLES.get(kind, "")
+    if kind == "union_tag_not_found" and isinstance(value, Mapping):
+        key = close_match("type", [str(one) for one in value])
+        return f"; did you mean `type` by `{key}`?" if key else ""
+    if kind == "greater_than_equal" and key_path[-1] == "round":
+        return OF_HUNDREDS.format(name=key_path[1])
     if kind in ("int_type", "float_type"):
         meant = without_commas(str(value), kind == "int_type")
         meant += " (a point stands before decimals)" * bool(meant)

@@ -112,7 +112,9 @@ def check_type(name: str, column: Modelled, dtype: pa.DataType) -> None:
     elif isinstance(column, Discrete) and column.kind == "text":
         kinds, fits = "text", is_text(inner)
     if not (fits or pa.types.is_null(inner)):
-        rule = f"must hold {kinds}, as its type {type(column).__name__.lower()} in the schema says"
+        of_values = isinstance(column, Discrete) and column.kind != "boolean"
+        kind = f"its type {type(column).__name__.lower()} in the schema says"
+        rule = f"must hold {kinds}, as {'its values in the schema are' if of_values else kind}"
         raise DataError(name, f"{rule}; it holds {described(dtype)}{_way_out(column, inner)}")
 
 
@@ -134,6 +136,10 @@ def _way_out(column: Modelled, dtype: pa.DataType) -> str:
         if isinstance(column, Datetime):
             return "; turn it into dates, as pandas.to_datetime does"
         return f"; turn it into numbers, as pandas.to_numeric does, or {COMMAS}"
+    if isinstance(column, Discrete) and is_text(dtype):
+        return "; if these are words, or codes such as '0', write its `values` in quotes"
+    if isinstance(column, Discrete) and column.kind == "text":
+        return "; if these are numbers, write its `values` without quotes"
     if isinstance(column, Datetime) and pa.types.is_timestamp(dtype) and dtype.tz is not None:
         return '; say so, as in `dtype: "timestamp[us, tz=UTC]"`, with a `resolution` and with bounds in UTC'
     return ""

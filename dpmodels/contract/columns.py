@@ -1,5 +1,6 @@
 """The kinds of column a schema may declare: categorical, boolean, identifier, image, derived, and on an interval."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, cast
@@ -212,15 +213,15 @@ def _computed_fault(column: Integer | Number, columns: Mapping[str, Any], raw: M
     if message := faults_of(formula, raw):
         if names_derived(formula, raw):
             return ""  # the fault is that column's, and stands there
-        return not_of_file(formula, computed(columns), raw) or (
-            f"{message} of the file" if message.endswith("is no column") else message
+        return not_of_file(formula, computed(columns), raw) or re.sub(
+            r"is no column(?=$|; did)", "is no column of the file", message
         )
     if moment_of(formula, raw):
         return "gives a datetime, and this column is of numbers; such as `days_between(start, end)`"
-    return "" if isinstance(column, Number) or is_whole(formula, raw) else NOT_WHOLE
+    return "" if isinstance(column, Number) or is_whole(formula, raw) else NOT_WHOLE.format(formula)
 
 
-NOT_WHOLE = "gives numbers that are not whole: use `//`, or write `type: number`"
+NOT_WHOLE = "gives numbers that are not whole: write `floor({})`, or `type: number`"
 Column = Annotated[
     Categorical | Boolean | Integer | Number | Datetime | Identifier | Image | Derived,
     Field(discriminator="type"),

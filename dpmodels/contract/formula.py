@@ -18,7 +18,8 @@ from dpmodels.contract.base import Modelled
 from dpmodels.contract.continuous import Continuous
 from dpmodels.contract.datetimes import Datetime
 from dpmodels.contract.numbers import Integer
-from dpmodels.namable import NAMES, meant_by
+from dpmodels.namable import NAMES, is_namable, meant_by
+from dpmodels.similar import near
 
 Operands = Mapping[str, Floats]
 ONLY = "may hold only numbers, names of columns, + - * / // %, parentheses and functions"
@@ -206,7 +207,8 @@ def _check_moment(operand: ast.expr, columns: Mapping[str, object]) -> None:
 def _column(node: ast.Name, columns: Mapping[str, object]) -> object:
     column = columns.get(node.id)
     if column is None:
-        raise Misread(f"names `{node.id}`, which is no column{meant_by(node.id, columns)}")
+        meant = meant_by(node.id, columns) or near(node.id, filter(is_namable, columns))
+        raise Misread(f"names `{node.id}`, which is no column{meant}")
     if not isinstance(column, Continuous) and not _listed(column):
         raise Misread(f"needs numbers, listed or between bounds, or datetimes, and `{node.id}` is none of them")
     return column

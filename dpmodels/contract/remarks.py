@@ -56,7 +56,8 @@ PART = (
 )
 IN_ORDER = (
     "no rule says in which order {names} come: if one is never before another, write so under `constraints`, as "
-    "`{first} <= {second}`; otherwise synthetic rows may have them the other way round"
+    "`{first} <= {second}`; otherwise synthetic rows may have them the other way round. If they are days and not years "
+    "apart, write the days between them instead (docs/schema.md#a-stay-between-two-dates)"
 )
 WIDE = 1000
 """From which bound on whole numbers that begin at 0 are likely to be amounts."""

@@ -305,7 +305,8 @@ def test_lint_notices_a_table_that_no_run_takes(tmp_path: Path) -> None:
 
 
 def test_types_are_named_in_words() -> None:
-    with refused(DataError, r"it holds whole numbers$", column="ward"):
+    says = r"its values in the schema are; it holds whole numbers; .* `values` without quotes$"
+    with refused(DataError, says, column="ward"):
         Codec(SCHEMA).check_types(pa.schema({"ward": pa.int64(), "dose": pa.float64(), "seen": pa.date32()}))
 
 
@@ -324,6 +325,8 @@ def test_types_are_named_in_words() -> None:
         ("{type: number, min: 0, max: 1.000.000}", "must be a number; write 1000000"),
         ("{type: number, min: 0, max: '1.234,50'}", "must be a number; write 1234.50"),
         ("{type: number, min: 0, max: '12,345'}", "must be a number; write 12345, or 12.345"),
+        ("{typ: number, min: 0, max: 20}", "image, derived; did you mean `type` by `typ`"),
+        ("{type: number, min: 0, max: 900, round: -2}", 'computed: "floor(a / 100)", keep: drop'),
         ("{type: derived, formula: '0,19 * net'}", "decimals have a point, as in 0.19"),
         ("{type: derived, formula: 0,19 * net}", "and 0.19 for 0,19"),
         ("{type: derived, formula: 'round(net * 0.19, 2)'}", "write `round: 2` beside the formula"),

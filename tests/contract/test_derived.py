@@ -375,11 +375,12 @@ def test_times_are_added_in_their_resolution_and_beyond_the_years_there_are_none
     ("computed", "says"),
     [
         ("days_between(admitted, left)", "names `left`, which is no column of the file"),
+        ("days_between(admited, 1)", "names `admited`, which is no column of the file; did you mean `admitted`?"),
         ("days_between(admitted, stay)", "names `stay`, which is computed itself, and `computed` names columns of the"),
         ("days_between(admitted, 3)", "something other than a datetime column"),
         ("add_days(admitted, 3)", "gives a datetime, and this column is of numbers"),
         ("1 + add_days(admitted, 3)", "it must be the whole formula"),
-        ("year(discharged) / 2", "gives numbers that are not whole"),
+        ("year(discharged) / 2", "gives numbers that are not whole: write `floor(year(discharged) / 2)`"),
         ("discharged - admitted", "reckons with `discharged`, a datetime, as with a number; write `days_between(adm"),
         ("max(discharged - admitted, 0)", "write `days_between(admitted, discharged)`"),
         ("discharged / 2", "take year(discharged) or the like"),

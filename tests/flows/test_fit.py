@@ -218,6 +218,9 @@ def test_what_cannot_be_fitted_is_refused_in_one_sentence(tmp_path: Path) -> Non
     assert "device" in refused(run_cli(*words, "--device", "abacus"))
     (tmp_path / "own.yaml").write_text("model: {method: pearl}")
     assert "there are training" in refused(run_cli(*words, "--config", tmp_path / "own.yaml"))
+    for text, says in (("purpose: x", "under `statement`, as in `statement: {purpose"), ("modl: {}", "mean `model`?")):
+        (tmp_path / "own.yaml").write_text(text)
+        assert says in refused(run_cli(*words, "--config", tmp_path / "own.yaml"))
     assert "--out is missing" in refused(run_cli("fit", golden))
     assert not (tmp_path / "fitted").exists() and not list((tmp_path / "home").glob("*/*"))
 
