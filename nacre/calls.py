@@ -25,7 +25,7 @@ CALLS = {
 OF_ACCOUNT = "nacre.ledger(HOME).open_account(SCHEMA, account=NAME, epsilon=EPSILON, delta=DELTA)"
 UNNAMED = ("RUN", "RELEASE", "DATA", "FOLDER", "NAME", "SCHEMA")
 """What stands in a command without an option."""
-FURTHER = ("home", "officer_key", "public_key", "refit")
+FURTHER = ("home", "ledger", "officer_key", "public_key", "refit")
 """Options that a call takes too, where a command has them."""
 NUMBERS = ("EPSILON", "DELTA", "ROWS")
 BLANK = re.compile(r"\b[A-Z]{3,}\b")

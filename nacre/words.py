@@ -102,6 +102,7 @@ def in_python(function: Callable[P, R]) -> Callable[P, R]:
     def spoken(*args: P.args, **keywords: P.kwargs) -> R:
         call: list[Any] = [args, keywords]
         places = [keywords.get(name) for name in ("home", "ledger")]
+        home = places[0] or _home_of(args)
         indexes = _index_names([*args, *keywords.values()])
         words = [str(os.fspath(one)) for one in (*args, *keywords.values()) if isinstance(one, str | os.PathLike)]
         fault = _unfit(function, args, keywords)
@@ -110,7 +111,7 @@ def in_python(function: Callable[P, R]) -> Callable[P, R]:
             call.clear()
             raise fault
         try:
-            with _with_similar(words), _in_words(places[0]), _in_sentences(places[0], places[1], indexes):
+            with _with_similar(words), _in_words(home), _in_sentences(places[0], places[1], indexes):
                 answer = function(*call.pop(0), **call.pop())
         except NacreError as refusal:
             raise refusal.with_traceback(None) from None  # whoever called sees the line of the call, and what to do
@@ -119,6 +120,14 @@ def in_python(function: Callable[P, R]) -> Callable[P, R]:
         return answer
 
     return spoken
+
+
+def _home_of(args: Sequence[object]) -> str:
+    """Return the home of the ledger whose method was called; empty for other calls, and for one in a database."""
+    from nacre.ledgers import Ledger
+
+    address = args[0].address if args and isinstance(args[0], Ledger) else ""
+    return "" if "://" in address else os.path.dirname(address)
 
 
 def _in_words(home: object) -> AbstractContextManager[None]:

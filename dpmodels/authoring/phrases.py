@@ -1,7 +1,8 @@
 """What the free words of a data dictionary say of a column beside its headings: a phrase that stands by itself.
 
 A phrase is what stands between commas, semicolons, brackets or the ends of sentences. One that says more than it is
-known for, such as `unique patients seen per day`, says nothing: a person reads it in the comment of the draft.
+known for, such as `unique patients seen per day`, says nothing: a person reads it in the comment of the draft. So does
+one beside words that qualify it, as in `unique, within one hospital`, and where two say different things.
 """
 
 import re
@@ -42,22 +43,45 @@ PHRASES = {
 }
 """What is read, by the whole phrases for it in English, German, French and Spanish."""
 END = re.compile(r"[;,()\[\]\n]|[.!](?:\s|$)|\s[-–—]\s")
+QUALIFYING = re.compile(
+    r"\b(not|no|never|only|but|except|per|within|among|across|before|since|until|from|internally|usually|required|"
+    r"mandatory|unclear|nicht|nie|kein\w*|nur|aber|außer|je|pro|innerhalb|vor|seit|bis|ab|intern|meist|pflicht\w*|"
+    r"ne|pas|sauf|avant|depuis|mais|sin|excepto|antes|desde|pero)\b"
+)
+"""Words of the phrases beside one that may take back or narrow what it says."""
+CONDITIONAL = re.compile(r"(if|when|where|wenn|falls|bei)\b")
 NEVER = ("nullable", False)  # a heading says that no value is missing
 WITHOUT_DECIMALS = ("integer", "boolean", "date", "moment", "category", "text", "identifier")
 
 
 def with_phrases(facts: Facts) -> Facts:
     """Add what the phrases of a description say and no heading does."""
-    said = dict(_phrases(facts.description))
+    said = _said(facts.description)
     unsaid = {name for name in said if getattr(facts, name) in (None, False) and (name, facts.nullable) != NEVER}
     unsaid -= {"decimals"} if facts.kind in WITHOUT_DECIMALS else set()
     return replace(facts, **{name: said[name] for name in unsaid})
 
 
-def _phrases(description: str) -> Iterator[tuple[str, Any]]:
-    """Yield what each phrase says, as an attribute of the facts and its value."""
+def _said(description: str) -> dict[str, Any]:
+    """Return what the phrases say, as attributes of the facts; nothing where others beside them qualify it.
+
+    A condition, such as `if not measured`, qualifies all but that a value may be missing.
+    """
+    said, qualifying = dict[str, Any](), list[str]()
     for phrase in (" ".join(part.split()).casefold() for part in END.split(description)):
-        for name, form in ((name, form) for name, forms in PHRASES.items() for form in forms):
-            if match := re.fullmatch(form, phrase):
-                count = match.groupdict().get("count", "")
-                yield name, int(COUNTS.get(count, count)) if count else True
+        read = dict(_read(phrase))
+        if any(said.setdefault(name, value) != value for name, value in read.items()):
+            return {}
+        if not read and QUALIFYING.search(phrase):
+            qualifying.append(phrase)
+    if not all(CONDITIONAL.match(phrase) for phrase in qualifying):
+        return {}
+    return {name: value for name, value in said.items() if name == "nullable" or not qualifying}
+
+
+def _read(phrase: str) -> Iterator[tuple[str, Any]]:
+    """Yield what a phrase says, as an attribute of the facts and its value."""
+    for name, form in ((name, form) for name, forms in PHRASES.items() for form in forms):
+        if match := re.fullmatch(form, phrase):
+            count = match.groupdict().get("count", "")
+            yield name, int(COUNTS.get(count, count)) if count else True

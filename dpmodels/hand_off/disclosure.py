@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from dpmodels.accounting.events import Event
+from dpmodels.contract.helpers import helpers_of
 from dpmodels.hand_off.lines import ManifestError
 from dpmodels.hand_off.manifest import Manifest
 from dpmodels.ledger.records import Standing
@@ -93,14 +94,16 @@ def as_yaml(record: Facts) -> str:
 
 
 def _described(manifest: Manifest, contract: Contract) -> str:
-    columns = f" of {len(contract.columns)} columns" if contract.is_table else ""
+    columns = f" of {len(contract.columns.keys() - helpers_of(contract))} columns" if contract.is_table else ""
     return f"{PRODUCTS.get(contract.kind, 'Synthetic data')} made from data set {manifest.data_set}{columns} by nacre."
 
 
 def _variant(manifest: Manifest, contract: Contract) -> Facts:
     domain = "All data sets that follow schema.yaml, which is public"
     if contract.is_table:
-        domain += ": rows with the columns " + ", ".join(contract.columns)
+        domain += ": rows with the columns " + ", ".join(
+            name for name in contract.columns if name not in helpers_of(contract)
+        )
     said = {
         "variant_name": "Approximate DP" if manifest.whole_cost.delta else "Pure DP",
         "data_domain": f"{domain}.",

@@ -32,6 +32,16 @@ from dpmodels.authoring.phrases import with_phrases
         ("one decimal classification code", {}),
         ("one per case and day", {}),
         ("optional extras, in EUR", {}),
+        ("Unique, within one hospital", {}),
+        ("unique - per hospital only", {}),
+        ("eindeutig (nur innerhalb der Klinik)", {}),
+        ("Not (necessarily) unique", {}),
+        ("is unique (no)", {}),
+        ("required, optional", {}),
+        ("muss nicht; kann fehlen", {}),
+        ("before 2010: two decimals; since then, one decimal", {}),
+        ("one decimal (internally two decimals)", {}),
+        ("one decimal; two decimals", {}),
     ],
 )
 def test_a_phrase_that_stands_alone_is_read_and_no_sentence(words: str, said: dict[str, object]) -> None:

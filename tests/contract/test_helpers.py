@@ -34,6 +34,7 @@ QUICK = {"steps": 6, "batch_size": 32, "frequencies_per_step": 16, "network": {"
         (REFUNDS.replace('computed: "refunded / max(amount, 1)", ', ""), "columns.share.keep", "goes with `computed`"),
         (REFUNDS.replace("keep: drop", "keep: regenerate"), "columns.share.keep", "must be 'drop'"),
         (REFUNDS.replace("constraints", "target: share\nconstraints"), "target", "is not handed over"),
+        (REFUNDS.replace("share * amount", "amount - 1"), "columns.share.keep", "no `derived` column follows from it"),
     ],
 )
 def test_only_what_is_computed_and_no_target_is_left_out(wrong: str, where: str, says: str) -> None:

@@ -147,13 +147,14 @@ def test_a_cap_is_changed_by_numbers_for_a_reason(tmp_path: Path) -> None:
 
 def test_sentences_of_the_ledger_name_the_call_that_does_the_same(tmp_path: Path) -> None:
     ledger = nacre.ledger(tmp_path)
-    opens = r"`nacre.ledger\(HOME\).open_account\(SCHEMA, epsilon=EPSILON, delta=DELTA\)` opens one$"
+    opens = rf"`nacre.ledger\('{tmp_path}'\).open_account\(SCHEMA, epsilon=EPSILON, delta=DELTA\)` opens one$"
     ledger.open_account(VISITS, epsilon=3, delta=1e-5)
     for call in (ledger.balance, ledger.account, lambda name: ledger.change_cap(name, epsilon=1, reason="x")):
         with refused(LedgerError, rf"account absent is not open; {opens}"):
             call("absent")
     with refused(
-        LedgerError, r"`nacre.ledger\(HOME\).change_cap\('visits', epsilon=EPSILON, reason=REASON\)` changes a cap$"
+        LedgerError,
+        rf"`nacre.ledger\('{tmp_path}'\).change_cap\('visits', epsilon=EPSILON, reason=REASON\)` changes a cap$",
     ):
         ledger.open_account(VISITS, epsilon=4, delta=1e-5)
 
@@ -162,7 +163,7 @@ def test_an_account_by_another_unit_is_answered_with_the_whole_way(tmp_path: Pat
     ledger, record = nacre.ledger(tmp_path / "home"), VISITS.replace("{user: patient, max_rows: 3}", "record")
     ledger.open_account(record, epsilon=3, delta=1e-5)
     way = r"\).open_account\(SCHEMA, account=NAME, epsilon=EPSILON, delta=DELTA\)`.*`account=NAME`"
-    with refused(LedgerError, rf"unit=record, and unit=user .*`nacre.ledger\(HOME{way}.*`again=REASON`"):
+    with refused(LedgerError, rf"unit=record, and unit=user .*`nacre.ledger\('.*/home'{way}.*`again=REASON`"):
         ledger.open_account(VISITS, epsilon=3, delta=1e-5)
     answer = nacre.plan(VISITS, 1, 1e-5, home=tmp_path / "home").facts["answer"]
     assert re.search(
