@@ -29,7 +29,7 @@ from flows.command_line.printing import echo
 from flows.command_line.summary import show_outcome
 from flows.config import Charged, SynthesizeConfig
 from flows.description import few_rows, rows_made_public, warnings_in
-from flows.planning import cautions_about, cautions_of
+from flows.planning import cautions_about, cautions_of, delta_over_rows
 from flows.sections import ClientPrivacyConfig, PrivacyConfig, PureConfig
 from tasks.run.refit import Changes
 from tasks.run.remove import charged_for, folders_of
@@ -69,7 +69,8 @@ def caution_of(plan: Plan, config: Charged) -> list[str]:
 
     How many rows of each user are used is a note where the schema says so.
     """
-    sentences = [*cautions_about(plan.whole), *filter(None, map(few_rows, plan.lines[:1]))]
+    of_rows = (say(line) for line in plan.lines[:1] for say in (few_rows, delta_over_rows))
+    sentences = [*cautions_about(plan.whole), *filter(None, of_rows)]
     unit = load_contract(config.table_schema).unit if isinstance(config, SynthesizeConfig) else None
     bound = unit is not None and "max_rows" in unit.model_fields_set
     for sentence in sentences:
