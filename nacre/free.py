@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from dpmodels.errors import InvalidArgument, Unsuitable
 from nacre.places import Place
 from nacre.result import Result, run_of
+from nacre.words import warn_of_release
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +46,10 @@ def sample(
 
     Of a tree of tables, units are drawn with all their rows: a dictionary with a frame for each table.
 
+    ``attrs`` of each frame say how rare such rows are: ``share``, the part of a plain sample that meets the conditions,
+    and ``records``, how many records of the data set do by the release; also the ``run`` and its ``method``. A
+    ``nacre.ReleaseWarning`` is given where that is fewer than one record.
+
     Args:
         run: the run's name, or what ``nacre.synthesize`` returned.
         rows: rows to draw, or units of a tree.
@@ -64,17 +69,26 @@ def sample(
 
     from dpmodels.codec.flat import public_tables, split
     from nacre.listing import to_pandas
-    from tasks.stages.draw_rows import draw_rows
+    from tasks.stages.draw_rows import RARE, draw_rows
 
     stored_run = run_of(run, home)
     if after is not None and not 0 <= after <= MOST_BEFORE:
         raise InvalidArgument("after", after, f"lie between 0 and {MOST_BEFORE}")
-    drawn = pa.concat_tables(table for table, _ in draw_rows(stored_run, rows, _conditions(where), seed, device, after))
+    batches = list(draw_rows(stored_run, rows, _conditions(where), seed, device, after))
+    drawn, facts = pa.concat_tables(table for table, _ in batches), batches[-1][1]
+    if facts.records < 1:
+        warn_of_release(RARE)
+    about = {"run": facts.run, "method": facts.method, "share": facts.share, "records": facts.records}
     contract = stored_run.plan.release.contract
     if contract.kind == "tree":
         tables = {**public_tables(contract), **split(contract, drawn)}
-        return {name: to_pandas(table) for name, table in tables.items()}
-    return to_pandas(drawn)
+        return {name: _with_facts(to_pandas(table), about) for name, table in tables.items()}
+    return _with_facts(to_pandas(drawn), about)
+
+
+def _with_facts(frame: "pd.DataFrame", facts: Mapping[str, Any]) -> "pd.DataFrame":
+    frame.attrs |= facts
+    return frame
 
 
 def _conditions(where: "str | Sequence[str] | Mapping[str, object]") -> tuple[str, ...]:

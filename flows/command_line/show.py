@@ -35,7 +35,7 @@ from tasks.run.refit import Changes
 from tasks.run.remove import charged_for, folders_of
 from tasks.run.runs import UNFINISHED_PAID, Listed, inside, is_handed_over, listed, resume_command, stays_inside
 from tasks.run.store import Run
-from tasks.stages.draw_rows import Drawn
+from tasks.stages.draw_rows import RARE, Drawn
 from tasks.stages.noisy_tables import Written
 
 PRODUCTS = {
@@ -225,7 +225,7 @@ def show_drawn(draw: Drawn, out: Path, as_json: bool) -> None:
         facts |= {"where": " and ".join(draw.where), "share": sentence}
     print_facts("drawn", facts)
     if draw.records < 1:
-        echo("warning: fewer than one record meets this by the release: the rows tell of its noise", err=True)
+        echo(f"warning: {RARE}", err=True)
 
 
 def show_written(written: Written, out: Path, as_json: bool) -> None:

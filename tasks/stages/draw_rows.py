@@ -29,6 +29,8 @@ from tasks.run.table_file import check_ending, write_table
 from tasks.stages.sample import read_generator, rows_of
 
 FOOTER = b"nacre.sample"
+RARE = "fewer than one record meets this by the release: the rows tell of its noise"
+"""What drawn rows are warned of that stand for fewer than one record."""
 
 
 @dataclass(frozen=True)
