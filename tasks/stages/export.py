@@ -37,7 +37,7 @@ from tasks.run.snapshots import EXPORT, write_delta, write_iceberg
 from tasks.run.store import MADE
 from tasks.run.table_file import ENDINGS, write_table
 from tasks.run.workbook_file import check_size, sheet_title, write_workbook
-from tasks.stages.csv_forms import write_form
+from tasks.stages.csv_forms import in_days, write_form
 
 STORES = [scheme for scheme in SCHEMES if scheme not in ("https", "file")]
 TARGETS = (
@@ -223,9 +223,9 @@ def _to_file(batches: Iterator[pa.RecordBatch], to: Path, columns: Mapping[str, 
     if form is not None:
         write_whole(to, lambda path: write_form(batches, columns, form, path))
         return
-    write_whole(
-        to, lambda path: write_table((pa.Table.from_batches([each]) for each in batches), path, to.suffix.lower())
-    )
+    ending = to.suffix.lower()
+    tables = in_days((pa.Table.from_batches([each]) for each in batches), columns, ending)
+    write_whole(to, lambda path: write_table(tables, path, ending))
 
 
 def _to_folder(batches: Iterator[pa.RecordBatch], to: Path, by: Sequence[str], pictures: Schema | None) -> bool:
