@@ -87,7 +87,7 @@ def sample(
 
 
 def _with_facts(frame: "pd.DataFrame", facts: Mapping[str, Any]) -> "pd.DataFrame":
-    frame.attrs |= facts
+    frame.attrs.update(facts)
     return frame
 
 

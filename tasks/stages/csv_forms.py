@@ -18,11 +18,12 @@ from dpmodels.errors import InvalidArgument
 Fields: TypeAlias = pa.Array | pa.Scalar
 
 
-def in_days(tables: Iterable[pa.Table], columns: Mapping[str, Column], ending: str) -> Iterator[pa.Table]:
+def in_days(tables: Iterable[pa.Table], contract: Any, ending: str) -> Iterator[pa.Table]:
     """Yield tables whose moments that a schema cuts to days are dates, where the file is to be CSV.
 
     Their type is that of the raw table, which may hold days as moments: only text would show the midnights.
     """
+    columns = getattr(contract, "columns", {})
     for table in tables:
         for place, field in enumerate(table.schema):
             if ending == ".csv" and _is_of_days(field.type, columns.get(field.name)):

@@ -145,7 +145,7 @@ def write_rows(
         _write_two(run.plan.release.contract, tables(), out, footer)
     else:
         ending = out.suffix.lower()
-        made = in_days(tables(), run.plan.release.contract.columns, ending)
+        made = in_days(tables(), run.plan.release.contract, ending)
         write_whole(out, lambda path: write_table(made, path, ending, footer))
     return facts[-1]
 

@@ -69,7 +69,7 @@ def copy_table(run: Run, folder: Path) -> dict[str, str]:
     if kind := run.settings.format:
         batches = (each for file in sorted(place.iterdir()) for each in read_batches(file, size, contract))
         tables = map(pa.Table.from_batches, ([batch] for batch in batches))
-        write_table(in_days(tables, contract.columns, f".{kind}"), folder / f"synthetic.{kind}")
+        write_table(in_days(tables, contract, f".{kind}"), folder / f"synthetic.{kind}")
     return {}
 
 
