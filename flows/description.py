@@ -25,9 +25,9 @@ from dpmodels.ledger.records import Quote
 from dpmodels.methods.parts.pair_noise import measure_of
 from dpmodels.methods.registry import of_kind, system_of
 from dpmodels.pages.asked.open_points import lines as asked_of
+from dpmodels.pages.card_words import SMALL
 from dpmodels.pages.glance import warnings_of
 from dpmodels.plural import counted
-from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.contract import Contract
 from dpmodels.releases.discoveries import joint_cost
 from dpmodels.releases.plan import Line
@@ -37,7 +37,7 @@ from dpmodels.report.terms import cautions
 from flows.charge_words import charge_in_words, hidden, one_of
 from flows.config import Charged
 from flows.kinds.prepared import Prepared
-from flows.planning import cautions_about, whole_budget
+from flows.planning import cautions_about, delta_over_rows, whole_budget
 from flows.rows_of_users import COUNTS, noise_by_max_rows, table_of
 from flows.start import pays_not, preparation_of, quote_of
 from tasks.kinds.protocol import kind_of_line
@@ -153,7 +153,7 @@ def describe(
     if plan.family:
         facts["parts"] = f"each {plan.family} is charged on its own, in parallel, so together they cost what one costs"
         facts["caution"] = "\n".join(cautions(plan))
-    elif warnings := list(cautions_about(contract, of_dates=False)):
+    elif warnings := [*cautions_about(contract, of_dates=False), *filter(None, [delta_over_rows(plan)])]:
         facts["caution"] = "\n".join(warnings)
     if contract is not plan.contract:
         facts["clients"] = "\n".join(line.contract.name for line in lines)
@@ -317,16 +317,21 @@ def _priced(line: Line, noise: Mapping[str, float]) -> dict[str, str]:
     facts = {
         "target": f"epsilon={budget.epsilon}, delta={budget.delta}",
         "in words": f"whoever sees this wins {right} of even bets on one {one} at most, and 50 % by tossing a coin; "
-        f"{_rarely(budget)}",
+        f"{_rarely(line)}",
         "charge": charge_in_words(priced(line.event, line.family), one),
     }
     return facts | {f"noise_stddev of the {name}": "; ".join(_felt(name, noise)) for name in noise}
 
 
-def _rarely(budget: PrivacyBudget) -> str:
+def _rarely(line: Line) -> str:
+    """Say what delta adds and, where a schema does not say how many records there are at most, how many it fits."""
+    budget, contract = line.budget, line.contract.whole
     if not budget.delta:
         return "delta is 0, so epsilon holds without exception"
-    return f"what is seen is e^epsilon times as likely at most as without it, plus 1 in {1 / budget.delta:,.0f} (delta)"
+    known = contract.is_table and contract.rows is not None and contract.rows.max is not None
+    fits = f", which fits up to {SMALL / budget.delta:,.0f} {budget.unit.kind}s" * (not known)
+    once = f"plus 1 in {1 / budget.delta:,.0f} (delta){fits}"
+    return f"what is seen is e^epsilon times as likely at most as without it, {once}"
 
 
 def _felt(name: str, noise: Mapping[str, float]) -> Iterator[str]:

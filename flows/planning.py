@@ -1,7 +1,7 @@
 """Planning: what a run would charge, decided from public inputs alone, and the account that would pay."""
 
 from collections.abc import Iterator, Sequence
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,10 @@ from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Account
 from dpmodels.limits import LONGEST_NAME
 from dpmodels.methods.tables.thresholded_counts import DiscoverySystem
+from dpmodels.pages.card_words import SMALL
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
 from dpmodels.releases.contract import Contract
-from dpmodels.releases.discoveries import check_discovery
+from dpmodels.releases.discoveries import check_discovery, joint_delta
 from dpmodels.releases.plan import Line
 from dpmodels.report.terms import ROWS_ALONE
 from flows.charge_words import one_of
@@ -138,6 +139,27 @@ def cautions_about(contract: Contract, of_dates: bool = True) -> Iterator[str]:
     yield from (remark for remark in contract.remarks if of_dates or not is_of_dates(remark))
     if contract.makes_rows_alone:
         yield ROWS_ALONE
+
+
+def delta_over_rows(plan: Line) -> str:
+    """Warn of a delta that is large for the rows that a schema declares, as the report does for those it counts.
+
+    Empty where it is not, where no rows are declared, and of users, of whom rows are no count.
+    """
+    contract = plan.contract.whole
+    rows = contract.rows if contract.is_table else None
+    if rows is None or plan.budget.unit.user:
+        return ""
+    delta = joint_delta([plan.budget.delta, *(one.delta for one in plan.contract.discovered)])
+    most = rows.min if rows.max is None else rows.max
+    if delta * most <= SMALL:
+        return ""
+    fits = Context(prec=1, rounding=ROUND_FLOOR).divide(Decimal(str(SMALL)), Decimal(most))
+    whom = f"{most:,} records or more" if rows.max is None else f"up to {most:,} records"
+    return (
+        f"delta={amounts.written(delta)} is large for {whom}: {amounts.written(fits)} or less keeps to the rule of "
+        f"thumb that delta times the number of records is at most {SMALL:g}"
+    )
 
 
 def whole_budget(plans: Sequence[Line]) -> PrivacyBudget:

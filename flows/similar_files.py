@@ -24,8 +24,9 @@ def similar_file(words: Iterable[str], error: str) -> str:
         with suppress(OSError, ValueError):
             if f"{path} does not exist" in error and path.parent.is_dir():
                 names = [Path(name) for name in os.listdir(path.parent) if name[0] not in "._"]
-                if f"{path}{OF_SCHEMA}" in error:
-                    names = [name for name in names if name.suffix.lower() in SCHEMAS]
+                is_schema = f"{path}{OF_SCHEMA}" in error or path.suffix.lower() in SCHEMAS
+                if is_schema or (path.suffix and not get_close_matches(path.suffix.lower(), SCHEMAS)):
+                    names = [name for name in names if (name.suffix.lower() in SCHEMAS) == is_schema]
                 names.sort(key=lambda one: (one.suffix == path.suffix, one.name))
                 stems = {one.stem: one.name for one in names}  # of several endings that of the word
                 if match := get_close_matches(path.stem[:LONGEST_NAME], stems, n=1, cutoff=LIKENESS):

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 from dpmodels.errors import InvalidArgument, Unsuitable
 from nacre.places import Place
 from nacre.result import Result, run_of
+from nacre.words import warn_of_release
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
     from tasks.run.store import Run
+    from tasks.stages.draw_rows import Drawn
 
 MOST_BEFORE = 2**40
 """Rows that identifiers may come after: those of trees are numbered by products of it."""
@@ -45,6 +48,10 @@ def sample(
 
     Of a tree of tables, units are drawn with all their rows: a dictionary with a frame for each table.
 
+    ``attrs`` of each frame say how rare such rows are: ``share``, the part of a plain sample that meets the conditions,
+    and ``records``, how many records of the data set do by the release; also the ``run`` and its ``method``. A
+    ``nacre.ReleaseWarning`` is given where that is fewer than one record.
+
     Args:
         run: the run's name, or what ``nacre.synthesize`` returned.
         rows: rows to draw, or units of a tree.
@@ -60,21 +67,31 @@ def sample(
     Raises:
         NacreError: a condition is none, a value is not in the schema, or no row, or too few, meet the conditions.
     """
-    import pyarrow as pa
-
-    from dpmodels.codec.flat import public_tables, split
-    from nacre.listing import to_pandas
-    from tasks.stages.draw_rows import draw_rows
+    from tasks.stages.draw_rows import RARE, draw_rows
 
     stored_run = run_of(run, home)
     if after is not None and not 0 <= after <= MOST_BEFORE:
         raise InvalidArgument("after", after, f"lie between 0 and {MOST_BEFORE}")
-    drawn = pa.concat_tables(table for table, _ in draw_rows(stored_run, rows, _conditions(where), seed, device, after))
-    contract = stored_run.plan.release.contract
-    if contract.kind == "tree":
-        tables = {**public_tables(contract), **split(contract, drawn)}
-        return {name: to_pandas(table) for name, table in tables.items()}
-    return to_pandas(drawn)
+    batches = list(draw_rows(stored_run, rows, _conditions(where), seed, device, after))
+    if batches[-1][1].records < 1:
+        warn_of_release(RARE)
+    return _as_frames(stored_run.plan.release.contract, batches)
+
+
+def _as_frames(contract: Any, batches: "Sequence[tuple[pa.Table, Drawn]]") -> "pd.DataFrame | dict[str, pd.DataFrame]":
+    """Return drawn rows as one frame, or as one for each table of a tree, with what is known of them."""
+    import pyarrow as pa
+
+    from dpmodels.codec.flat import public_tables, split
+    from nacre.listing import to_pandas
+
+    drawn, facts = pa.concat_tables(table for table, _ in batches), batches[-1][1]
+    is_tree = contract.kind == "tree"
+    tables = {**public_tables(contract), **split(contract, drawn)} if is_tree else {"": drawn}
+    frames = {name: to_pandas(table) for name, table in tables.items()}
+    for frame in frames.values():
+        frame.attrs.update(run=facts.run, method=facts.method, share=facts.share, records=facts.records)
+    return frames if is_tree else frames[""]
 
 
 def _conditions(where: "str | Sequence[str] | Mapping[str, object]") -> tuple[str, ...]:

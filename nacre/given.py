@@ -64,11 +64,11 @@ def draft_schema(
     With ``header`` you say that you have seen that the first row holds names. Without it, names that may be values of
     the data are not written. ``document`` is public documentation of the columns (docs/schema.md), of ``table`` where
     it describes several; ``sample`` is a file of rows that are public. ``types`` are those that you know, ``{"age":
-    "integer:0:120", "ward": "categorical:north|south", "income": "number?"}``, where ``?`` stands for nulls; or keys of
-    a schema, ``{"temp": {"type": "number", "min": 30, "max": 45}}``. With ``discover_all``, what a discovery releases
-    is marked. ``name`` is that of the data set, else a TODO for frames; ``target`` is to be predicted, of a tree
-    ``table.column``; ``unit`` tells persons apart, of whose rows ``max_rows`` are used. ``query`` asks the database at
-    ``data``; with ``tables`` each file of a folder is a table. ``text`` is a schema's key, ``{"decimal": ","}``.
+    "integer:0:120", "ward": "categorical:north|south", "day": "date:2000-01-01:2020-12-31", "income": "number?"}``,
+    where ``?`` stands for nulls; or keys of a schema, ``{"temp": {"type": "number", "min": 30, "max": 45}}``. With
+    ``discover_all``, what a discovery releases is marked. ``name`` is that of the data set, or a TODO; ``target`` is to
+    be predicted, of a tree ``table.column``; ``unit`` tells persons apart, of whose rows ``max_rows`` are used.
+    ``query`` asks the database at ``data``; with ``tables`` each file is a table. ``text`` is ``{"decimal": ","}``.
 
     Privacy: reads names and types of the data alone. Fill the TODOs in from what is public, never from the data.
 

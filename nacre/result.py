@@ -180,6 +180,16 @@ class Result:
         return [*filter(None, [self.drowned]), *map(_plain, warnings_in(self.report.facts))]
 
     @property
+    def notes(self) -> list[str]:
+        """What the page lists among its warnings although the schema declares it, as a terminal's notes say it.
+
+        That is how many rows of each user are used, and which columns are not handed over.
+        """
+        from dpmodels.pages.glance import notes_of
+
+        return list(map(_plain, notes_of(self.report.facts)))
+
+    @property
     def _others(self) -> list[str]:
         """What the report warns of beside what is said of the whole release."""
         return [warning for warning in self.warnings if warning != self.drowned]
@@ -230,17 +240,19 @@ class Result:
             first = _cut(others[0].split("\n")[0])
             more = "; `warnings` has all" if len(others) > 1 or first != others[0] else ""
             facts["warnings"] = f"{len(others)}{more}; the first: {first}"
+        if self.notes:
+            facts["notes"] = "; ".join(map(_cut, self.notes))
         facts["report"] = str(self.report.path)
         lines = "\n".join(f"  {name:8} {text}" for name, text in facts.items())
         return f"<nacre hand-off of {self.manifest.data_set}\n{warning}{lines}>"
 
     def _repr_html_(self) -> str:
         """Say what came of the run and what it cost, as a terminal does, above the first rows."""
-        from dpmodels.pages.glance import IN_SHORT, glance, notes_of
+        from dpmodels.pages.glance import IN_SHORT, glance
 
         seen = {**glance(self.report.facts), "WARNING": self.drowned, **self._in_short()}
         others = "\n".join(self._others)
-        files = {"report": str(self.report.path), "warnings": others, "notes": "\n".join(notes_of(self.report.facts))}
+        files = {"report": str(self.report.path), "warnings": others, "notes": "\n".join(self.notes)}
         what = ("WARNING", IN_SHORT, "made", "spent", "account", "hides", "checks")
         names = (*what, "warnings", "notes", "folder", "report")
         facts = {name: text for name in names if (text := {**seen, **files}.get(name))}

@@ -101,7 +101,9 @@ def resume(
 
 @takes_settings(FitConfig, "release", opens=False)
 def fit(release: Place, **settings: Unpack[SampledSettings]) -> Result:
-    """Fit a release that is paid for again, with this version's fitter, as a run of its own; it costs nothing.
+    """Make another generator from a release, which is paid for, as a run of its own: nothing is charged.
+
+    This version's fitter makes it.
 
     The release is any ``release.parquet`` that a run of any version left. If the ledger at hand paid for it, the
     hand-off names account and run; otherwise it names the charge as the release does, and says that the rest is left

@@ -6,6 +6,7 @@ from typing import Any
 
 from dpmodels.authoring.lint import lint, read
 from dpmodels.contract.columns import Continuous, Datetime, computed
+from dpmodels.contract.identifiers.identifier import Identifier
 from dpmodels.contract.remarks import before_a_charge
 from dpmodels.errors import SchemaFault
 
@@ -22,13 +23,18 @@ CUT = (
     "leaves their rows out, and a bound from a public document cuts none that it allows"
 )
 
+MADE_LIKE_REAL = (
+    "keys that are made after a pattern (`keep: pattern:…` of {}) may by chance be those of real persons, where real "
+    "keys have this form: choose a pattern that no real key has, such as another first letter"
+)
+
 
 def faults_and_cautions(path: str | Path) -> tuple[list[SchemaFault], list[str]]:
     """Return the faults of a contract's file, by line, and sentences on what is no fault of one that has none."""
     if faults := lint(path):
         return faults, []
     contract = read(path)[0]
-    further = (*before_a_charge(contract), *_of_continuous(contract), *_of_rules(contract))
+    further = (*before_a_charge(contract), *_of_continuous(contract), *_of_rules(contract), *_of_keys(contract))
     return [], [*getattr(contract, "remarks", ()), *further]
 
 
@@ -43,6 +49,15 @@ def _of_rules(contract: Any) -> Iterator[str]:
     dates = sum(isinstance(one, Datetime) for one in intervals)
     if not related and dates < 2 <= len(intervals) < len(columns):
         yield NO_RULE
+
+
+def _of_keys(contract: Any) -> Iterator[str]:
+    """Say of identifiers that are made after a pattern that real ones may have the same form."""
+    tables = contract.tables.values() if contract.kind == "tree" else [contract]
+    columns = [one for table in tables for one in getattr(table, "columns", {}).items()]
+    made = [name for name, column in columns if isinstance(column, Identifier) and column.pattern is not None]
+    if made:
+        yield MADE_LIKE_REAL.format(", ".join(made))
 
 
 def _of_continuous(contract: Any) -> Iterator[str]:

@@ -196,6 +196,7 @@ def _facts(row: dict[str, str], names: Collection[str], marks: Marks) -> Facts:
     row |= {heading: marks.without_blanks(row[heading]) for heading in ("min", "max", "range") if heading in row}
     facts = [_derived(row, names), _typed(row.get("type", ""), row.get("values", ""))]
     kind = facts[1].kind
+    marks = replace(marks, has_cents=_has_cents(row, facts[1]))
     facts += [_between(kind, marks, _bare(row.get("min", "")) or None, _bare(row.get("max", "")) or None)]
     facts += [_range(row["range"], kind, marks)] if row.get("range") else []
     facts += [_values(row["values"], kind, marks)] if row.get("values") else []
@@ -204,6 +205,16 @@ def _facts(row: dict[str, str], names: Collection[str], marks: Marks) -> Facts:
     if word := row.get("resolution", "").lower():
         facts += [Facts(resolution=word) if word in RESOLUTIONS else Facts(unread=(f"resolution {word}",))]
     return with_phrases(joined([*facts, Facts(description=row.get("description", ""))]))
+
+
+def _has_cents(row: dict[str, str], typed: Facts) -> bool:
+    """Tell whether the numbers of a row are money, whole, or of one or two decimals, by its type, signs or decimals."""
+    decimals = [
+        typed.decimals,
+        *(_decimals(row[key].lower()).decimals for key in ("decimals", "scale") if row.get(key)),
+    ]
+    in_signs = any(_bare(row.get(heading, "")) != row.get(heading, "") for heading in ("min", "max", "range", "values"))
+    return typed.money or typed.kind == "integer" or in_signs or any(one is not None and one <= 2 for one in decimals)
 
 
 def _typed(words: str, values: str) -> Facts:

@@ -31,13 +31,16 @@ FORM = (
     "bounds or values if known (in quotes if they have spaces), and a ? where values may be missing"
 )
 BY_NAME = (
-    'be words by the names of columns, such as {"age": "integer:0:120", "ward": "categorical:north|south"}, with a ? '
-    'behind them where values may be missing, or the same in one text; or keys of a schema, such as {"dose": '
-    '{"type": "number", "min": 0, "max": 9, "round": 1}}'
+    'be words by the names of columns, such as {"age": "integer:0:120", "ward": "categorical:north|south", "day": '
+    '"date:2000-01-01:2020-12-31"}, with a ? behind them where values may be missing, or the same in one text; or keys '
+    'of a schema, such as {"dose": {"type": "number", "min": 0, "max": 9, "round": 1}}'
 )
 UNKNOWN = "name columns as the data does; {} is none of them"
 MEANT = "; did you mean {}?"
-NO_TYPE = f"have one of these types: {', '.join(KIND_OF)}; that of {{}} is none{{}}"
+NO_TYPE = (
+    f"have one of these types: {', '.join(KIND_OF)}, or date, which is a datetime of whole days; that of {{}} is "
+    "none{}"
+)
 BARRED = "have a bar between values: {} is one value; write {}"
 LABELED = "list values without what they stand for: write {}"
 LABEL = re.compile(r"\s*(\w+)\s*=\s*[^=|]+")

@@ -27,11 +27,13 @@ class Marks:
         decimal: the mark before decimals, or empty where its numbers do not say.
         is_abroad: whether its cells are not parted by commas, as where commas stand in numbers.
         form: how its numbers and dates are written, where a person says so.
+        has_cents: whether the numbers of the column at hand are money, whole, or of one or two decimals.
     """
 
     decimal: str = ""
     is_abroad: bool = False
     form: TextForm | None = None
+    has_cents: bool = False
 
     @classmethod
     def of(cls, ends: Iterable[str], delimiter: str, form: TextForm | None = None) -> "Marks":
@@ -46,7 +48,12 @@ class Marks:
         return cls(marks.pop() if len(marks) == 1 else "", delimiter != ",", form)
 
     def is_doubtful(self, end: str, kind: str | None) -> bool:
-        """Tell whether an end may be two numbers; nobody writes three decimals of whole numbers behind a comma."""
+        """Tell whether an end may be two numbers; nobody writes three decimals of whole numbers behind a comma.
+
+        Nor of money: the form that a person says is that of the table, and a document beside it may have another.
+        """
+        if self.form is not None and self.form.is_of_numbers and self.has_cents:
+            return bool((COMMA if self.form.point == "," else POINTED).fullmatch(end))
         if COMMA.fullmatch(end):
             return self.is_abroad and not self.decimal and kind != "integer"
         if not POINTED.fullmatch(end):

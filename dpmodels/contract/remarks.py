@@ -11,6 +11,7 @@ from dpmodels.contract.columns import Datetime, Derived, Identifier, Integer, Nu
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.continuous import DEFAULT_CELLS
 from dpmodels.contract.derivation.bounds import unseen_bounds
+from dpmodels.contract.derivation.shares import EXACT, form_of
 from dpmodels.contract.derivation.stays import of_a_stay
 from dpmodels.contract.formula import names_in
 from dpmodels.contract.identifiers.identifier import uniques_of
@@ -52,7 +53,7 @@ PART = (
     "amount, write two columns in place of this rule and of {lower} (docs/schema.md#a-part-of-an-amount): "
     "{lower}_share: "
     '{{type: number, min: 0, max: 1, zero_inflated: true{nullable}, computed: "{lower} / {whole}", keep: drop}}, and '
-    '{lower}: {{type: derived, formula: "{lower}_share * {upper}"{form}}}{zeros}'
+    '{lower}: {{type: derived, formula: "{lower}_share * {upper}"{form}}}{zeros}. ' + EXACT[0].upper() + EXACT[1:]
 )
 IN_ORDER = (
     "no rule says in which order {names} come: if one is never before another, write so under `constraints`, as "
@@ -174,14 +175,13 @@ def _of_part(rule: Constraint, columns: Mapping[str, Any]) -> str:
         return f"`{rule}{OF_PARTS}; a share that is `computed` from both keeps it, under names without spaces"
     least = "" if whole.decimals is None else f"{10.0**-whole.decimals:.{whole.decimals}f}"
     may_be_null = part.nullable or whole.nullable or (whole.low == 0 and not least)
-    form = ", dtype: int64" if isinstance(part, Integer) else f", round: {part.decimals}"
     return PART.format(
         rule=rule,
         lower=rule.lower,
         upper=rule.upper,
         whole=f"max({rule.upper}, {least})" if whole.low == 0 and least else rule.upper,
         nullable=", nullable: true" * may_be_null,
-        form="" if part.decimals is None else form,
+        form=form_of(part),
         zeros=f"; both are null where {rule.upper} is 0" * (whole.low == 0 and not least),
     )
 

@@ -248,7 +248,7 @@ def resume(
 @app.command()
 @partial(takes_settings, model=FitConfig)
 def fit(config: FitConfig, as_json: AsJson = False, fail_on_checks: FailOnChecks = False) -> None:
-    """Fit a release that is paid for again, with this version's fitter, and hand it over as a run of its own; free.
+    """Make another generator from a release, which is paid for: nothing is charged. It is handed over as its own run.
 
     Example: nacre fit .nacre/released/RUN/release.parquet --out again
     """

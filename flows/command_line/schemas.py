@@ -29,8 +29,9 @@ SAMPLE = (
 )
 ACCEPT = "Take the suggestions by name and type, such as 0 to 120 for an age, for what is not documented."
 TYPES = (
-    "Types of columns, with bounds, or with all values: 'age=integer:0:120 ward=categorical:north|south'; ? behind one "
-    "says that values may be missing: 'income=number:0:100000?'. Of several tables TABLE.COLUMN=TYPE."
+    "Types of columns, with bounds, or with all values: 'age=integer:0:120 day=date:2000-01-01:2020-12-31 "
+    "ward=categorical:north|south'; ? behind one says that values may be missing: 'income=number:0:100000?'. Of "
+    "several tables TABLE.COLUMN=TYPE."
 )
 DISCOVER = "Leave what `nacre schema discover` can release to it, and take the types that names suggest."
 NAME = "Name of the data set and of its account. (default: that of the file or folder)"

@@ -29,13 +29,13 @@ from flows.command_line.printing import echo
 from flows.command_line.summary import show_outcome
 from flows.config import Charged, SynthesizeConfig
 from flows.description import few_rows, rows_made_public, warnings_in
-from flows.planning import cautions_about, cautions_of
+from flows.planning import cautions_about, cautions_of, delta_over_rows
 from flows.sections import ClientPrivacyConfig, PrivacyConfig, PureConfig
 from tasks.run.refit import Changes
 from tasks.run.remove import charged_for, folders_of
 from tasks.run.runs import UNFINISHED_PAID, Listed, inside, is_handed_over, listed, resume_command, stays_inside
 from tasks.run.store import Run
-from tasks.stages.draw_rows import Drawn
+from tasks.stages.draw_rows import RARE, Drawn
 from tasks.stages.noisy_tables import Written
 
 PRODUCTS = {
@@ -69,7 +69,8 @@ def caution_of(plan: Plan, config: Charged) -> list[str]:
 
     How many rows of each user are used is a note where the schema says so.
     """
-    sentences = [*cautions_about(plan.whole), *filter(None, map(few_rows, plan.lines[:1]))]
+    of_rows = (say(line) for line in plan.lines[:1] for say in (few_rows, delta_over_rows))
+    sentences = [*cautions_about(plan.whole), *filter(None, of_rows)]
     unit = load_contract(config.table_schema).unit if isinstance(config, SynthesizeConfig) else None
     bound = unit is not None and "max_rows" in unit.model_fields_set
     for sentence in sentences:
@@ -224,7 +225,7 @@ def show_drawn(draw: Drawn, out: Path, as_json: bool) -> None:
         facts |= {"where": " and ".join(draw.where), "share": sentence}
     print_facts("drawn", facts)
     if draw.records < 1:
-        echo("warning: fewer than one record meets this by the release: the rows tell of its noise", err=True)
+        echo(f"warning: {RARE}", err=True)
 
 
 def show_written(written: Written, out: Path, as_json: bool) -> None:

@@ -4,18 +4,37 @@ Privacy: post-processing.
 """
 
 import codecs
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpmodels.contract.columns import Column, Identifier
+from dpmodels.contract.columns import Column, Datetime, Identifier
 from dpmodels.contract.text_forms.text_form import TextForm, pieces
 from dpmodels.errors import InvalidArgument
 
 Fields: TypeAlias = pa.Array | pa.Scalar
+
+
+def in_days(tables: Iterable[pa.Table], contract: Any, ending: str) -> Iterator[pa.Table]:
+    """Yield tables whose moments that a schema cuts to days are dates, where the file is to be CSV.
+
+    Their type is that of the raw table, which may hold days as moments: only text would show the midnights.
+    """
+    columns = getattr(contract, "columns", {})
+    for table in tables:
+        for place, field in enumerate(table.schema):
+            if ending == ".csv" and _is_of_days(field.type, columns.get(field.name)):
+                table = table.set_column(place, field.name, table[field.name].cast(pa.date32()))
+        yield table
+
+
+def _is_of_days(kind: Any, column: Column | None) -> bool:
+    """Tell whether a column of moments without a zone, which a date could not name, is cut to days."""
+    is_cut = isinstance(column, Datetime) and column.resolution == "day"
+    return is_cut and pa.types.is_timestamp(kind) and kind.tz is None
 
 
 def write_form(batches: Iterable[pa.RecordBatch], columns: Mapping[str, Column], form: TextForm, path: Path) -> None:
@@ -49,6 +68,8 @@ def _written(name: str, array: pa.Array, column: Column | None, form: TextForm) 
     kind: Any = array.type
     if pa.types.is_timestamp(kind) and form.datetime_format:
         return _moments(name, array, form.datetime_format)
+    if _is_of_days(kind, column):
+        array, kind = array.cast(pa.date32()), pa.date32()
     if pa.types.is_date(kind) and form.date_format:
         return pc.strftime(array.cast(pa.timestamp("s")), format=form.date_format, locale="C").cast(pa.large_string())
     array = array.cast(pa.int64()) if pa.types.is_duration(kind) else array

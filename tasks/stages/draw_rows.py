@@ -26,9 +26,12 @@ from tasks.run.ready import check_new_file, pick_device
 from tasks.run.receive import check_received
 from tasks.run.store import Run
 from tasks.run.table_file import check_ending, write_table
+from tasks.stages.csv_forms import in_days
 from tasks.stages.sample import read_generator, rows_of
 
 FOOTER = b"nacre.sample"
+RARE = "fewer than one record meets this by the release: the rows tell of its noise"
+"""What drawn rows are warned of that stand for fewer than one record."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,9 @@ def write_rows(
     if two_tables:
         _write_two(run.plan.release.contract, tables(), out, footer)
     else:
-        write_whole(out, lambda path: write_table(tables(), path, out.suffix.lower(), footer))
+        ending = out.suffix.lower()
+        made = in_days(tables(), run.plan.release.contract, ending)
+        write_whole(out, lambda path: write_table(made, path, ending, footer))
     return facts[-1]
 
 

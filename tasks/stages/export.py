@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from dpmodels.artifact import aside, left_by, settle, sha256_of, sweep, write_whole
 from dpmodels.authoring.asked import form_of
 from dpmodels.authoring.lint import load_schema, read
-from dpmodels.contract.columns import Column, Discrete
+from dpmodels.contract.columns import Discrete
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.errors import ArtifactError, DataError, InvalidArgument, Unsuitable
@@ -37,7 +37,7 @@ from tasks.run.snapshots import EXPORT, write_delta, write_iceberg
 from tasks.run.store import MADE
 from tasks.run.table_file import ENDINGS, write_table
 from tasks.run.workbook_file import check_size, sheet_title, write_workbook
-from tasks.stages.csv_forms import write_form
+from tasks.stages.csv_forms import in_days, write_form
 
 STORES = [scheme for scheme in SCHEMES if scheme not in ("https", "file")]
 TARGETS = (
@@ -171,7 +171,7 @@ def _export_table(hand_off: Path, table: Path, to: str, by: Sequence[str], png: 
             raise InvalidArgument("to", to, "be without that ending: it is a folder of several files")
         if form is not None and schema.image:
             raise Unsuitable(f"{table} holds images, which are no text; export to .parquet instead")
-        _to_file(_batches(table, schema), Path(settled(to)), schema.columns, form)
+        _to_file(_batches(table, schema), Path(settled(to)), schema, form)
         return
     if is_uri(to):
         written = _to_store(_batches(table, schema), to, by)
@@ -218,14 +218,14 @@ def _batches(table: Path, schema: Schema) -> Iterator[pa.RecordBatch]:
         yield from read_batches(file, PICTURES, schema)
 
 
-def _to_file(batches: Iterator[pa.RecordBatch], to: Path, columns: Mapping[str, Column], form: TextForm | None) -> None:
+def _to_file(batches: Iterator[pa.RecordBatch], to: Path, schema: Schema, form: TextForm | None) -> None:
     check_new_file(to)
     if form is not None:
-        write_whole(to, lambda path: write_form(batches, columns, form, path))
+        write_whole(to, lambda path: write_form(batches, schema.columns, form, path))
         return
-    write_whole(
-        to, lambda path: write_table((pa.Table.from_batches([each]) for each in batches), path, to.suffix.lower())
-    )
+    ending = to.suffix.lower()
+    tables = in_days((pa.Table.from_batches([each]) for each in batches), schema, ending)
+    write_whole(to, lambda path: write_table(tables, path, ending))
 
 
 def _to_folder(batches: Iterator[pa.RecordBatch], to: Path, by: Sequence[str], pictures: Schema | None) -> bool:

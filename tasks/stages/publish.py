@@ -33,6 +33,7 @@ from tasks.run.runs import is_in_place, mark_finished
 from tasks.run.signing import passphrase_of
 from tasks.run.store import BEGUN, MADE, Handle, Run, members
 from tasks.run.table_file import write_table
+from tasks.stages.csv_forms import in_days
 from tasks.stages.stage import stage
 
 
@@ -67,7 +68,8 @@ def copy_table(run: Run, folder: Path) -> dict[str, str]:
             copy_plain(file.parents[1], file, place / file.name)
     if kind := run.settings.format:
         batches = (each for file in sorted(place.iterdir()) for each in read_batches(file, size, contract))
-        write_table(map(pa.Table.from_batches, ([batch] for batch in batches)), folder / f"synthetic.{kind}")
+        tables = map(pa.Table.from_batches, ([batch] for batch in batches))
+        write_table(in_days(tables, contract, f".{kind}"), folder / f"synthetic.{kind}")
     return {}
 
 

@@ -190,7 +190,7 @@ def test_documented_bounds_stay_where_the_word_for_the_type_is_not_read(tmp_path
         ("bull=integer", "bull is none of them; did you mean bill?"),
         (
             "age=intt",
-            r"^types=age=intt must have one of these types: categorical, .* of age is none; did you mean integer\?$",
+            r"^types=age=intt must have one of these types: .*, or date, .* of age is none; did you mean integer\?$",
         ),
         ("age=flot", r"did you mean number\?$"),
         ("age=zzzzz", "that of age is none$"),

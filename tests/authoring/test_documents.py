@@ -641,6 +641,31 @@ def test_a_dictionary_is_read_by_the_marks_that_a_person_says(
         assert (facts.low and facts.low.value, facts.high and facts.high.value) == ends and not facts.unread, text
 
 
+@pytest.mark.parametrize(
+    ("row", "form", "low"),
+    [
+        ("EUR;25,000 to 250,000;", GERMAN, None),
+        ("number;EUR 25,000 to 250,000;", {"decimal": ","}, None),
+        ("number;25,000 to 250,000;2", GERMAN, None),
+        ("decimal(10,2);25,000 to 250,000;", GERMAN, None),
+        ("integer;25,000 to 250,000;", GERMAN, None),
+        ("EUR;25.000 to 250.000;", {"decimal": "."}, None),
+        ("EUR;25.000 to 250.000;", GERMAN, 25_000),
+        ("EUR;25,00 to 250,00;", GERMAN, 25),
+        ("number;25,000 to 250,000;3", GERMAN, 25),
+    ],
+)
+def test_money_has_no_three_decimals_where_a_form_is_that_of_the_table(
+    tmp_path: Path, row: str, form: dict[str, str], low: float | None
+) -> None:
+    (path := tmp_path / "d.csv").write_text(f"name;type;range;decimals\nx;{row}\n")
+    facts = read_source(path, form=TextForm.model_validate(form)).columns(["x"])["x"]
+    assert (facts.low and facts.low.value) == low
+    mark = row[row.index("25") + 2]
+    said = [f"bound 25{mark}000, which may be two numbers: write 25 or 25000, or say --text"] * (low is None)
+    assert [one for one in facts.unread if one.startswith(f"bound 25{mark}")] == said
+
+
 def test_a_dictionary_of_another_encoding_and_a_row_that_is_too_long_say_where_and_what_to_do(tmp_path: Path) -> None:
     (path := tmp_path / "d.csv").write_bytes("name;type\nGröße;Zahl\n".encode("latin-1"))
     with pytest.raises(Unsuitable, match=r"save it as UTF-8 \(in Excel as CSV UTF-8\)"):

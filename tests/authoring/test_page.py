@@ -10,7 +10,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from dpmodels.authoring.cautions import NO_RULE, faults_and_cautions
+from dpmodels.authoring.cautions import MADE_LIKE_REAL, NO_RULE, faults_and_cautions
 from dpmodels.authoring.lint import KINDS, lint, parse
 from dpmodels.codec.rules import keeping
 from dpmodels.contract.family import Users
@@ -171,3 +171,7 @@ def test_the_lint_asks_for_a_rule_of_a_table_without_any_and_the_one_on_the_page
     for other in (ruled, WARDS.rstrip() + derived, without):
         file.write_text(other)
         assert faults_and_cautions(file) == ([], []), other
+    key = "\n  key: {type: identifier, keep: 'pattern:E[0-9]{6}'}\n"
+    for line, said in ((key, [MADE_LIKE_REAL.format("key")]), (key.replace("pattern:E[0-9]{6}", "regenerate"), [])):
+        file.write_text(ruled.rstrip() + line)
+        assert faults_and_cautions(file) == ([], said)

@@ -56,6 +56,8 @@ def test_a_constraint_reads_the_same_either_way_round(rule: str) -> None:
             "low <= 0.5*high",
             '{type: number, min: 0, max: 0.5, zero_inflated: true, computed: "low / max(high, 0.01)", keep: drop}',
         ),
+        ("low <= 0.5*high", '"low_share * high", dtype: int64}. The rule, and that one is the whole'),
+        ("high <= 0.5 * low", '"high_share * low", round: 1}. The rule, and that one is the whole'),
         ("high * 2 <= low", "min: 2, max: MOST"),
         ("low <= 0.5*hig", "names `0.5*hig`, which is no column"),
         ("low >= 1", "compares `low` with a value: write `min: 1` of that column instead"),

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+import nacre
 from dpmodels.authoring.lint import parse
 from dpmodels.contract.helpers import without_helpers
 from dpmodels.contract.remarks import NOT_HANDED_OVER, is_declared
@@ -89,7 +90,10 @@ def test_a_hand_off_has_none_in_any_file_and_holds(tmp_path: Path) -> None:
     assert "share" not in json.dumps(contract) and verify_hand_off(out).faults == []
     report = json.loads((out / "report.json").read_text())
     assert [one["name"] for one in report["columns"]] == ["amount", "share"]
-    assert NOT_HANDED_OVER.format(name="share") in report["cautions"]
+    note, result = NOT_HANDED_OVER.format(name="share"), nacre.Result(out)
+    assert note in report["cautions"] and note in result.notes and note not in result.warnings
+    assert f"notes    {note[:60]}" in repr(result) and "of the rows before it was left out" in result._repr_html_()
+    assert f"note: {note}" in " ".join(run_cli("report", result.run, *home)[2].split())
     assert any("then share < 0.5" in one["rule"] for one in report["gate"])  # it held before share was left out
     run = json.loads((out / "manifest.json").read_text())["run"]
     assert run_cli("sample", run, "--rows", 50, "--out", made, *home)[0] == 0

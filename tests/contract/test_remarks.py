@@ -122,7 +122,8 @@ def test_a_part_of_an_amount_is_said_to_lose_its_share_under_a_rule() -> None:
     (remark,) = _of_refunds(Number(**AMOUNT), Number(**AMOUNT))
     assert "`refunded <= amount` keeps the order" in remark
     assert 'zero_inflated: true, computed: "refunded / max(amount, 0.01)", keep: drop}' in remark
-    assert 'refunded: {type: derived, formula: "refunded_share * amount", round: 2}' in remark
+    assert 'refunded: {type: derived, formula: "refunded_share * amount", round: 2}. The rule, and that' in remark
+    assert "the report states no error of the mean of refunded, and what it has to do with other columns" in remark
     (remark,) = _of_refunds(Number(**AMOUNT), Number(**{**AMOUNT, "min": 1, "zero_inflated": False}))
     assert '"refunded / amount"' in remark and "null" not in remark
 

@@ -33,6 +33,7 @@ from flows.description import (
     plain,
 )
 from flows.kinds.tables import prepare
+from flows.planning import delta_over_rows
 from flows.settings import placed
 from flows.synthesize import start
 from flows.with_prefect.approval import plan_text
@@ -173,8 +174,35 @@ def test_a_bet_is_won_as_often_as_the_noise_allows(tmp_path: Path, epsilon: floa
     (plan,) = prepare(config_of(tmp_path, target_epsilon=epsilon, method="moments")).lines
     said = _priced(plan, {})["in words"]
     assert f"whoever sees this wins {wins} of even bets on one record at most" in said and "plus 1 in 100,000" in said
+    assert said.endswith("plus 1 in 100,000 (delta), which fits up to 10,000 records")
     pure = plan.model_copy(update={"budget": plan.budget.model_copy(update={"delta": 0.0})})
     assert "epsilon holds without exception" in _priced(pure, {})["in words"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("{max: 20000}", "delta=1e-5 is large for up to 20,000 records: 5e-6 or less keeps to the rule of thumb"),
+        ("{min: 30000}", "delta=1e-5 is large for 30,000 records or more: 3e-6 or less keeps to the rule of thumb"),
+        ("{max: 10000}", ""),
+        ("{min: 100}", ""),
+    ],
+)
+def test_a_delta_that_is_large_for_the_declared_rows_is_warned_of_before_a_charge(
+    tmp_path: Path, rows: str, said: str
+) -> None:
+    _, schema, _ = write_clinic(tmp_path)
+    with schema.open("a") as file:
+        file.write(f"rows: {rows}\n")
+    facts = nacre.plan(schema, 8.0, 1e-5, home=tmp_path / "home").facts
+    assert [line for line in facts.get("caution", "").splitlines() if line.startswith("delta=")] == (
+        [f"{said} that delta times the number of records is at most 0.1"] if said else []
+    )
+    assert facts["in words"].endswith("which fits up to 10,000 records") == ("max" not in rows)
+    config = config_of(tmp_path)
+    (plan,) = prepare(config).lines
+    of_users = {"budget": plan.budget.model_copy(update={"unit": PrivacyUnit(user="patient")})}
+    assert not delta_over_rows(plan.model_copy(update=of_users))
 
 
 def test_markdown_shows_signs_as_they_are() -> None:

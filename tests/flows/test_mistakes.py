@@ -368,6 +368,9 @@ def test_a_file_that_does_not_exist_is_answered_with_a_similar_name_beside_it(tm
     assert "did you mean" not in run_cli("schema", "init", tmp_path / "nothing-like-it")[2]
     (tmp_path / "orders.parquet").write_bytes(b"")
     assert "did you mean `orders.parquet`" in run_cli("schema", "init", tmp_path / "order.parquet")[2]
+    (tmp_path / "staff.yaml").write_text(schema.read_text())
+    for file, hinted in (("staff.parqet", False), ("staff.yml", True), ("staff.ymal", True)):  # nor is a schema one
+        assert ("did you mean `staff.yaml`" in run_cli("schema", "init", tmp_path / file)[2]) == hinted, file
     plan = ("plan", tmp_path / "visits.csv", f"--schema={tmp_path / 'order.yaml'}", "--epsilon", 1, "--delta", 1e-5)
     for words in (("schema", "lint", tmp_path / "order.yaml"), plan):  # no table is a schema
         code, _, err = run_cli(*words)

@@ -3,14 +3,17 @@
 import base64
 import re
 from pathlib import Path
+from unittest.mock import patch
 
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import nacre
 from dpmodels.audit.made import firm
 from dpmodels.errors import DataError, Unsuitable
+from tasks.stages.draw_rows import Drawn
 from tests.kit.errors import refused, shown
 from tests.kit.support import SCHEMA_TEXT, make_schema, make_table, run_cli
 
@@ -46,6 +49,17 @@ def test_rules_hold_of_what_was_made_and_break_where_rows_break_them(made: nacre
 def test_rows_are_drawn_under_conditions_in_each_of_their_forms(made: nacre.Result) -> None:
     for where in ("ward=north", ["ward=north"], {"ward": "north"}, {"ward": ["north"]}):
         assert set(nacre.sample(made, 5, where=where)["ward"]) == {"north"}
+    facts = nacre.sample(made, 5, where="ward=north").attrs
+    assert (facts["run"], facts["method"]) == (made.run, made.manifest.method)
+    assert 0 < facts["share"] < 1 == nacre.sample(made, 5).attrs["share"]
+    assert facts["records"] == facts["share"] * nacre.sample(made, 5).attrs["records"]
+    drawn = Drawn("run", "release", "pearl", 0, (), rows=1, share=1e-4, records=0.4)
+    with (
+        patch("tasks.stages.draw_rows.draw_rows", lambda *_: iter([(pa.table({"age": [1]}), drawn)])),
+        pytest.warns(nacre.ReleaseWarning, match="^fewer than one record meets this by the release") as caught,
+    ):
+        assert nacre.sample(made, 1, where="age>1").attrs["records"] == 0.4
+    assert caught[0].filename == __file__
     with refused(
         Unsuitable, "^where must be a condition, a list of them, or a dictionary of columns and values, not int"
     ):

@@ -1,7 +1,9 @@
 """The synthetic table elsewhere: whole or not at all, in folders if asked, and read again as the same rows."""
 
 import json
+import re
 import shutil
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -196,6 +198,37 @@ def test_a_hand_off_may_hold_its_table_in_another_format_too_and_verify_checks_i
     assert settings.read_bytes() == kept
     file.write_text(file.read_text().replace("north", "south"))
     assert verify_hand_off(tmp_path / "out").faults == ["synthetic.csv was changed"]
+
+
+def test_days_that_the_raw_table_holds_as_moments_are_written_as_days(tmp_path: Path) -> None:
+    """A schema keeps the raw type; text alone shows that a moment is a midnight."""
+    moments = pa.array([datetime(2019, 12, day % 28 + 1, day % 24) for day in range(60)], pa.timestamp("us"))
+    pq.write_table(pa.table({"hired": moments, "seen": moments}), tmp_path / "staff.parquet")
+    (schema := tmp_path / "staff.yaml").write_text(
+        "name: staff\nunit: record\ncolumns:\n"
+        "  hired: {type: datetime, min: 2019-01-01, max: 2019-12-31, resolution: day, dtype: 'timestamp[us]'}\n"
+        "  seen: {type: datetime, min: 2019-01-01, max: 2019-12-31, resolution: hour, dtype: 'timestamp[us]'}\n"
+    )
+    (config := tmp_path / "config.yaml").write_text("model: {method: moments, training: {components: 2, steps: 3}}\n")
+    home, out = ("--home", tmp_path / "home"), tmp_path / "out"
+    words = ("--schema", schema, "--config", config, "--epsilon", 1, "--delta", 1e-5, "--rows", 9, "--no-prefect")
+    words += ("--format", "csv", "--no-internal-report", "--out", out)
+    assert run_cli("synthesize", tmp_path / "staff.parquet", *words, *home)[0] == 0
+    run = json.loads((out / "manifest.json").read_text())["run"]
+    assert run_cli("export", out, tmp_path / "a.csv")[0] == run_cli("export", out, tmp_path / "b.arrow")[0] == 0
+    assert run_cli("export", out, tmp_path / "c.csv", "--text", "{decimal: ',', date_format: '%d.%m.%Y'}")[0] == 0
+    assert run_cli("sample", run, "--rows", 9, "--out", tmp_path / "d.csv", *home)[0] == 0
+    for file, day in (
+        (out / "synthetic.csv", r"2019-\d\d-\d\d"),
+        (tmp_path / "a.csv", r"2019-\d\d-\d\d"),
+        (tmp_path / "c.csv", r"\d\d\.\d\d\.2019"),
+        (tmp_path / "d.csv", r"2019-\d\d-\d\d"),
+    ):
+        _, *lines = file.read_text().splitlines()
+        assert len(lines) == 9 and all(re.fullmatch(day + r"[,;]2019-\d\d-\d\d \d\d:00:00.*", line) for line in lines)
+    assert run_cli("validate", tmp_path / "a.csv", "--schema", schema)[0] == 0
+    with pa.ipc.open_file(tmp_path / "b.arrow") as file:
+        assert file.schema.field("hired").type == pa.timestamp("us")
 
 
 def test_a_format_that_cannot_be_written_is_refused_before_anything_is_charged(tmp_path):

@@ -11,10 +11,17 @@ FORMULA = (
     ", but a formula: let a column be `computed` that says how the two are related, such as their difference, and "
     "derive one of them by it (docs/schema.md#columns-that-depend-on-each-other)"
 )
+EXACT = (
+    "the rule, and that one is the whole of the other, then hold in every row; in return, the report states no error "
+    "of the mean of {lower}, and what it has to do with other columns is kept by the share alone, so less of it"
+)
+"""What is won and lost where a part of an amount is derived by its share."""
 SHARE = (
     ", but a formula. In place of the rule and of {name} write two columns (docs/schema.md#a-part-of-an-amount): "
     '{name}_share: {{type: number, min: {least}, max: {most}, computed: "{name} / {divisor}", keep: drop}}, and '
-    '{name}: {{type: derived, formula: "{name}_share * {whole}"}}'
+    '{name}: {{type: derived, formula: "{name}_share * {whole}"{form}}}. '
+    + EXACT[0].upper()
+    + EXACT[1:].replace("lower", "name")
 )
 
 
@@ -37,4 +44,13 @@ def in_place_of(side: str, name: str, is_most: bool, columns: Mapping[str, Any])
     factor = match["before"] or match["after"]
     least, most = ("0", f"{factor}, zero_inflated: true") if is_most else (factor, "MOST")
     divisor = f"max({whole}, 0.01)" if getattr(columns[whole], "low", 0) == 0 else whole
-    return SHARE.format(name=name, least=least, most=most, divisor=divisor, whole=whole)
+    form = form_of(columns[name])
+    return SHARE.format(name=name, least=least, most=most, divisor=divisor, whole=whole, form=form)
+
+
+def form_of(column: Any) -> str:
+    """Return the keys by which a derived column has the values of one that it stands for: its decimals, or integers."""
+    decimals = getattr(column, "decimals", None)
+    if decimals is None:
+        return ""
+    return ", dtype: int64" if getattr(column, "type", "") == "integer" else f", round: {decimals}"
