@@ -55,7 +55,8 @@ OF_DATES = """\
 OF_AMOUNTS = """\
 # A rule refunded <= amount keeps the order of two amounts, not which share one is of the other, such as a full refund.
 # In place of the rule and of refunded write (0.01: the least amount above 0; without it the share of 0 would be null)
-#   share: {type: number, min: 0, max: 1, zero_inflated: true, computed: "refunded / max(amount, 0.01)", keep: drop}
+#   share: {type: number, min: 0, max: 1, round: 4, zero_inflated: true, keep: drop,
+#           computed: "refunded / max(amount, 0.01)"}
 #   refunded: {type: derived, formula: "share * amount", round: 2}
 """
 UNREAD = "# WARNING: "

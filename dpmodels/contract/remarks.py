@@ -11,7 +11,7 @@ from dpmodels.contract.columns import Datetime, Derived, Identifier, Integer, Nu
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.continuous import DEFAULT_CELLS
 from dpmodels.contract.derivation.bounds import unseen_bounds
-from dpmodels.contract.derivation.shares import EXACT, form_of
+from dpmodels.contract.derivation.shares import as_share
 from dpmodels.contract.derivation.stays import of_a_stay
 from dpmodels.contract.formula import names_in
 from dpmodels.contract.identifiers.identifier import uniques_of
@@ -50,10 +50,7 @@ APART = (
 OF_PARTS = "` keeps the order of two numbers, but not which share of one the other is"
 PART = (
     f"`{{rule}}{OF_PARTS}, nor that it is often the whole. If {{lower}} is a part of {{upper}}, such as a refund of an "
-    "amount, write two columns in place of this rule and of {lower} (docs/schema.md#a-part-of-an-amount): "
-    "{lower}_share: "
-    '{{type: number, min: 0, max: 1, zero_inflated: true{nullable}, computed: "{lower} / {whole}", keep: drop}}, and '
-    '{lower}: {{type: derived, formula: "{lower}_share * {upper}"{form}}}{zeros}. ' + EXACT[0].upper() + EXACT[1:]
+    "amount, keep its share{shared}"
 )
 IN_ORDER = (
     "no rule says in which order {names} come: if one is never before another, write so under `constraints`, as "
@@ -163,8 +160,7 @@ def before_a_charge(contract: Any) -> list[str]:
 def _of_part(rule: Constraint, columns: Mapping[str, Any]) -> str:
     """Say how a schema keeps which share of an amount another one is; nothing of a rule that may not be between two.
 
-    Whole numbers that have a range each are told apart as they are. A share of nothing would be null, which the least
-    amount above 0 in its place prevents, where decimals say what that is.
+    Whole numbers that have a range each are told apart as they are.
     """
     part, whole = columns.get(rule.lower), columns.get(rule.upper)
     if not isinstance(part, Integer | Number) or not isinstance(whole, Integer | Number):
@@ -173,17 +169,8 @@ def _of_part(rule: Constraint, columns: Mapping[str, Any]) -> str:
         return ""
     if not all(map(is_namable, (rule.lower, rule.upper))):
         return f"`{rule}{OF_PARTS}; a share that is `computed` from both keeps it, under names without spaces"
-    least = "" if whole.decimals is None else f"{10.0**-whole.decimals:.{whole.decimals}f}"
-    may_be_null = part.nullable or whole.nullable or (whole.low == 0 and not least)
-    return PART.format(
-        rule=rule,
-        lower=rule.lower,
-        upper=rule.upper,
-        whole=f"max({rule.upper}, {least})" if whole.low == 0 and least else rule.upper,
-        nullable=", nullable: true" * may_be_null,
-        form=form_of(part),
-        zeros=f"; both are null where {rule.upper} is 0" * (whole.low == 0 and not least),
-    )
+    shared = as_share(rule.lower, rule.upper, columns)
+    return PART.format(rule=rule, lower=rule.lower, upper=rule.upper, shared=shared)
 
 
 def _is_blurred(column: Integer | Number) -> bool:

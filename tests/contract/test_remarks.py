@@ -121,9 +121,11 @@ def _of_refunds(part: Any, whole: Any, strict: bool = False) -> list[str]:
 def test_a_part_of_an_amount_is_said_to_lose_its_share_under_a_rule() -> None:
     (remark,) = _of_refunds(Number(**AMOUNT), Number(**AMOUNT))
     assert "`refunded <= amount` keeps the order" in remark
-    assert 'zero_inflated: true, computed: "refunded / max(amount, 0.01)", keep: drop}' in remark
-    assert 'refunded: {type: derived, formula: "refunded_share * amount", round: 2}. The rule, and that' in remark
+    assert 'round: 4, zero_inflated: true, computed: "refunded / max(amount, 0.01)", keep: drop}' in remark
+    assert 'refunded: {type: derived, formula: "refunded_share * amount", round: 2}. The rule, and how' in remark
     assert "the report states no error of the mean of refunded, and what it has to do with other columns" in remark
+    remarks = _of_refunds(Number(**{**AMOUNT, "round": 0}), Number(**AMOUNT))  # whole ones could lie beyond the amount
+    assert any('"refunded_share * amount", round: 2}' in one for one in remarks)
     (remark,) = _of_refunds(Number(**AMOUNT), Number(**{**AMOUNT, "min": 1, "zero_inflated": False}))
     assert '"refunded / amount"' in remark and "null" not in remark
 

@@ -11,18 +11,15 @@ FORMULA = (
     ", but a formula: let a column be `computed` that says how the two are related, such as their difference, and "
     "derive one of them by it (docs/schema.md#columns-that-depend-on-each-other)"
 )
-EXACT = (
-    "the rule, and that one is the whole of the other, then hold in every row; in return, the report states no error "
-    "of the mean of {lower}, and what it has to do with other columns is kept by the share alone, so less of it"
-)
-"""What is won and lost where a part of an amount is derived by its share."""
 SHARE = (
-    ", but a formula. In place of the rule and of {name} write two columns (docs/schema.md#a-part-of-an-amount): "
-    '{name}_share: {{type: number, min: {least}, max: {most}, computed: "{name} / {divisor}", keep: drop}}, and '
-    '{name}: {{type: derived, formula: "{name}_share * {whole}"{form}}}. '
-    + EXACT[0].upper()
-    + EXACT[1:].replace("lower", "name")
+    ". In place of the rule and of {name} write two columns (docs/schema.md#a-part-of-an-amount): {name}_share: "
+    '{{type: number, min: {least}, max: {most}{keys}, computed: "{name} / {divisor}", keep: drop}}, and {name}: '
+    '{{type: derived, formula: "{name}_share * {whole}"{form}}}{zeros}. The rule, and how often one is all of the '
+    "other, are then kept; in return, the report states no error of the mean of {name}, and what it has to do with "
+    "other columns is kept by the share alone, so less of it"
 )
+DECIMALS = 4
+"""Of a share: so many that few rows have the same by chance, and so few that a share many rows have is found."""
 
 
 def in_place_of(side: str, name: str, is_most: bool, columns: Mapping[str, Any]) -> str:
@@ -42,15 +39,40 @@ def in_place_of(side: str, name: str, is_most: bool, columns: Mapping[str, Any])
     if match is None or whole not in columns or name not in columns or not is_namable(name):
         return FORMULA
     factor = match["before"] or match["after"]
-    least, most = ("0", f"{factor}, zero_inflated: true") if is_most else (factor, "MOST")
-    divisor = f"max({whole}, 0.01)" if getattr(columns[whole], "low", 0) == 0 else whole
-    form = form_of(columns[name])
-    return SHARE.format(name=name, least=least, most=most, divisor=divisor, whole=whole, form=form)
+    least, most = ("0", factor) if is_most else (factor, "MOST")
+    return f", but a formula{as_share(name, whole, columns, least, most)}"
 
 
-def form_of(column: Any) -> str:
+def as_share(name: str, whole: str, columns: Mapping[str, Any], least: str = "0", most: str = "1") -> str:
+    """Say how a column is derived by its share of another one, in place of a rule between them.
+
+    A share of nothing would be null, which the least amount above 0 in its place prevents, where decimals say what that
+    is. A part with fewer decimals than the whole is given as many, since rounding could carry it beyond.
+    """
+    part, amount = columns[name], columns[whole]
+    decimals, from_zero = getattr(amount, "decimals", None), getattr(amount, "low", 0) == 0
+    smallest = "" if decimals is None else f"{10.0**-decimals:.{decimals}f}"
+    is_null = from_zero and not smallest
+    may_be_null = is_null or any(getattr(one, "nullable", False) for one in (part, amount))
+    keys = [f"round: {DECIMALS}"] * all(len(bound.partition(".")[2]) <= DECIMALS for bound in (least, most))
+    keys += ["zero_inflated: true"] * (least == "0") + ["nullable: true"] * may_be_null
+    return SHARE.format(
+        name=name,
+        whole=whole,
+        least=least,
+        most=most,
+        keys="".join(f", {key}" for key in keys),
+        divisor=f"max({whole}, {smallest})" if from_zero and smallest else whole,
+        form=_form(part, amount),
+        zeros=f"; both are null where {whole} is 0" * is_null,
+    )
+
+
+def _form(part: Any, whole: Any) -> str:
     """Return the keys by which a derived column has the values of one that it stands for: its decimals, or integers."""
-    decimals = getattr(column, "decimals", None)
+    decimals, of_whole = (getattr(one, "decimals", None) for one in (part, whole))
     if decimals is None:
         return ""
-    return ", dtype: int64" if getattr(column, "type", "") == "integer" else f", round: {decimals}"
+    if of_whole is not None and of_whole > decimals:
+        return f", round: {of_whole}"
+    return ", dtype: int64" if getattr(part, "type", "") == "integer" else f", round: {decimals}"
