@@ -86,9 +86,9 @@ class Known:
         """Return the same of what is handed over alone."""
         columns = self.report["columns"]
         places = {place for place, one in enumerate(columns) if one["name"] not in self.dropped}
-        within, every, likely = (
-            {pair: one for pair, one in of_pairs.items() if places >= {*pair}}
-            for of_pairs in (self.within, self.relations, self.likely)
+        within = {pair: one for pair, one in self.within.items() if places >= {*pair}}
+        every, likely = (
+            {pair: one for pair, one in some.items() if places >= {*pair}} for some in (self.relations, self.likely)
         )
         errors = {name: error for name, error in self.errors.items() if name not in self.dropped}
         return replace(self, errors=errors, within=within, relations=every, likely=likely)
@@ -288,11 +288,10 @@ def _figures(known: Known, above: float, most: float) -> Iterator[str]:
         by_measure = {of: [name for name, one in within.items() if one.of == of] for of in ("", SPREAD, OF_LARGE)}
         if most == math.inf:
             by_measure[UNKNOWN] = _avoided(known, figure)
-        for measure, names in by_measure.items():
-            words.setdefault(((*names,), measure), []).extend(
-                FIGURES[figure][: 1 if has_first_rows(known.report) else None]
-            )
-            bounds.setdefault(((*names,), measure), []).extend(within[name] for name in names if name in within)
+        for measure, some in by_measure.items():
+            group = (*some,), measure
+            words.setdefault(group, []).extend(FIGURES[figure][: 1 if has_first_rows(known.report) else None])
+            bounds.setdefault(group, []).extend(within[name] for name in some if name in within)
     for (names, measure), figures in words.items():
         if names:
             bound = _bound_of_figures(bounds[names, measure], measure, above, most, len(names) == 1)
