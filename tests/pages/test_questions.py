@@ -436,7 +436,7 @@ def test_who_made_and_signed_it_is_the_operator_s_word_or_said_to_be_undeclared(
     card["given"]["signer"] = "A. Peeters, data steward"
     said = text_of(render_statement(card))
     assert answer(render_statement(card), 6).endswith(
-        "Whether they are signed, nacre verify says too. Made by, as declared: “A. Peeters, data steward”."
+        "Whether the files are signed, nacre verify says too. Made by, as declared: “A. Peeters, data steward”."
     )
     assert (
         said.count("Made by, as declared") == 1

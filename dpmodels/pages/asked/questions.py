@@ -180,8 +180,8 @@ def charge_approved(facts: Facts, accounts: Accounts) -> str:
 
 def _approval(facts: Facts, accounts: Accounts) -> Answer:
     text = f"{charge_approved(facts, accounts)}. That these files may leave is approved apart, in officer.sig beside "
-    text += "them, which nacre verify FOLDER reads with its day; without that file, nobody did. Whether they are "
-    text += f"signed, nacre verify says too. Made by, as declared: {_said(facts['given'].get('signer'))}"
+    text += "them, which nacre verify FOLDER reads with its day; without that file, nobody did. Whether the files "
+    text += f"are signed, nacre verify says too. Made by, as declared: {_said(facts['given'].get('signer'))}"
     return Answer("Who approved it, and when?", text, (("Approved", f"{STATEMENT}#approved"), _MADE))
 
 
