@@ -29,7 +29,8 @@ from dpmodels.ledger.records import MOST_EARLIER, Balance, Standing
 from dpmodels.ledger.store import digest
 from dpmodels.limits import LARGEST_CARD, read_json
 from dpmodels.pages.excluded import pale_groups, weaker_pairs
-from dpmodels.pages.uses import uses
+from dpmodels.pages.means import far_figures
+from dpmodels.pages.uses import EVERY_ROW, known_of, uses
 from dpmodels.releases.contract import Contract
 
 CLOSE = 1e-3
@@ -368,4 +369,14 @@ def _quality(report: Mapping[str, Any]) -> dict[str, Any]:
         figures["pale"] = pale
     if weaker := weaker_pairs(report):
         figures["weaker"] = weaker
-    return figures
+    return figures | _judged(report)
+
+
+def _judged(report: Mapping[str, Any]) -> dict[str, Any]:
+    """Take what the report warns of as a whole, which figures are too far off, and the rules that each row keeps."""
+    parts = {
+        "cautions": list(report.get("cautions", ())),
+        "far": far_figures(report) if known_of(report) else {},
+    }
+    rules = [one["rule"].partition(f" {EVERY_ROW}")[0] for one in report.get("gate", ()) if EVERY_ROW in one["rule"]]
+    return {name: part for name, part in parts.items() if part} | ({"rules": rules} if "gate" in report else {})

@@ -8,7 +8,7 @@ from typing import Any
 
 from dpmodels import amounts
 from dpmodels.accounting.meaning import MOST_EPSILON, guesses_of_budget, in_words
-from dpmodels.pages.card_words import after_at_worst, by_factor, cases, cut, odds_factor, tells, there
+from dpmodels.pages.card_words import after_at_worst, by_factor, cut, odds_factor, tells, there
 from dpmodels.pages.page import short
 
 
@@ -53,10 +53,12 @@ def _of_all(one: Mapping[str, Any], hand_off: Mapping[str, Any]) -> dict[str, An
         return None
     epsilon, delta = float(one["after"]), float(one["delta"])
     of_noise = "right_guesses" in one
-    guesses = one["right_guesses"] if of_noise else guesses_of_budget(epsilon, delta)
+    of_budget = guesses_of_budget(epsilon, delta)
+    guesses = one["right_guesses"] if of_noise else of_budget
     beyond = one["beyond"] if of_noise else None
     told = tells(hand_off, _factor(epsilon), delta, in_words(guesses), beyond=beyond)
-    return {**told, **({} if of_noise else _but(delta)), "of_noise": of_noise}
+    alone = {"guesses_of_budget": in_words(of_budget), "of_noise": of_noise}
+    return {**told, **({} if of_noise else _but(delta)), **alone}
 
 
 def _losses(one: Mapping[str, Any], of_what: str) -> str:
@@ -74,14 +76,15 @@ def _losses(one: Mapping[str, Any], of_what: str) -> str:
     return said
 
 
-def _of_cap(one: Mapping[str, Any]) -> dict[str, str] | None:
+def _of_cap(one: Mapping[str, Any]) -> dict[str, Any] | None:
     """Say what everything would mean together if all of an account is ever spent; None where nothing further fits."""
     if not Decimal(one["remaining"]):
         return None
     cap, delta = float(one["cap"]), float(one["delta"])
     factor = _factor(cap)
     figures = {
-        "cases": cases(in_words(guesses_of_budget(cap, delta))),
+        "guesses_of_budget": in_words(guesses_of_budget(cap, delta)),
+        "of_noise": False,
         "example": after_at_worst(factor),
         "example_of_values": after_at_worst(factor and factor**2),
     }

@@ -1,40 +1,36 @@
 """What each column of a report may be used for, a line each: by itself, as a mean, and with the target."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dpmodels.pages.empty import error_of_values, is_mostly_empty, states_of
 from dpmodels.pages.glance import has_few_values, likely_error, unresolved
-from dpmodels.pages.means import CLOSE, FIGURES, PartOff, errors_of
+from dpmodels.pages.means import CLOSE, FAR, FIGURES, PartOff, errors_of
 from dpmodels.pages.page import percent_up
-from dpmodels.pages.rates import with_few
+from dpmodels.pages.rates import MIDDLE, NEAR, parts_of_rates, with_few
 from dpmodels.pages.uses import (
-    FAR,
-    MIDDLE,
-    NEAR,
+    UNKNOWN,
     Known,
     amounts_of,
     error_by_itself,
-    error_of_values,
     has_first_rows,
-    is_mostly_empty,
     known_of,
-    parts_of_rates,
-    states_of,
+    listed,
 )
 
 Facts = Mapping[str, Any]
 GOOD, CARE, BAD = "good", "care", "bad"
+NO_USE = "Use no "
+"""How a headline's sentences begin on figures that are not to be used."""
 MOST_RELATIVE = 10.0
 """Times a mean or a quantile beyond which no number is written of what it is within."""
 LEAST = 0.0001
 """What a mean or a quantile is said to be within at least: nobody needs more decimals."""
-UNKNOWN = "not known"
-"""What is written of a figure that noise leaves open, and of one of which no error can be derived."""
 UNSTATED = PartOff(math.inf, math.inf)
 ALONE = ("by itself", "of all rows")
-OF_ITSELF = "of itself, or of its spread"
+OF_ITSELF = "of itself, if nothing else is said"
 OF_RATES = "in points"
 PALE, HIDDEN = " \N{DAGGER}", " *"
 """What stands behind rates of which those of some groups are left out, and of which noise hides that they differ."""
@@ -46,10 +42,14 @@ MOST = 1000
 
 @dataclass(frozen=True)
 class Judgement:
-    """Within what a figure is, in words, and whether it is good, to be used with care, or bad."""
+    """Within what a figure is, in words, and whether it is good, to be used with care, or bad.
+
+    ``of`` is what that is a part of, where it is not what the heading says.
+    """
 
     kind: str
     words: str
+    of: str = ""
 
 
 Cell = tuple[Judgement, ...]
@@ -58,11 +58,20 @@ Cells = Mapping[str, Cell]
 
 @dataclass(frozen=True)
 class ByColumn:
-    """A table of judgements: what is judged and in what unit, a line for each column, and how many are seen at once."""
+    """A table of judgements: what is judged and in what unit, a line for each column, and how many are seen at once.
+
+    ``dropped``: columns that nobody receives.
+    """
 
     kinds: tuple[tuple[str, str], ...]
     lines: tuple[tuple[str, tuple[Cell, ...]], ...]
     at_once: int
+    dropped: frozenset[str] = frozenset()
+
+    @property
+    def received(self) -> list[tuple[str, tuple[Cell, ...]]]:
+        """Return the lines of the columns that are handed over."""
+        return [line for line in self.lines if line[0] not in self.dropped]
 
     @property
     def marks(self) -> str:
@@ -83,7 +92,21 @@ def by_column(report: Facts) -> ByColumn | None:
     kinds = {title: cells for title, cells in kinds.items() if cells}
     columns = [*report["columns"], *report.get("derived", ())][:MOST]
     lines = tuple((one["name"], tuple(cells.get(one["name"], ()) for cells in kinds.values())) for one in columns)
-    return ByColumn((*kinds,), lines, AT_ONCE if len(lines) > AT_ONCE + FEW else len(lines))
+    at_once = AT_ONCE if len(lines) > AT_ONCE + FEW else len(lines)
+    return ByColumn((*kinds,), lines, at_once, known.dropped)
+
+
+def lead(sentences: Sequence[str], by_column: ByColumn | None) -> list[str]:
+    """Return the sentences of a headline, with what the table says no figure of is to be used in place of theirs."""
+    if by_column is None:
+        return [*sentences]
+    said = [one for one in sentences if not one.startswith(NO_USE)]
+    for place, (title, unit) in enumerate(by_column.kinds):
+        cells = {name: line[place] for name, line in by_column.received}
+        bad = [name for name, cell in cells.items() if any(one.kind == BAD for one in cell)]
+        if bad and unit == OF_ITSELF:
+            said.append(f"Not for {' and '.join(title.rsplit(', ', 1))}: {listed(bad)}.")
+    return said
 
 
 def _of_rates(report: Facts) -> str:
@@ -92,8 +115,8 @@ def _of_rates(report: Facts) -> str:
     return f"{report['columns'][rates['target']]['name']} = {rates['class']}" if rates else ""
 
 
-def _judged(error: float, words: str, close: float = CLOSE, far: float = FAR) -> Judgement:
-    return Judgement(GOOD if error <= close else CARE if error <= far else BAD, words)
+def _judged(error: float, words: str, close: float = CLOSE, far: float = FAR, of: str = "") -> Judgement:
+    return Judgement(GOOD if error <= close else CARE if error <= far else BAD, words, of)
 
 
 def _alone(known: Known) -> Cells:
@@ -135,19 +158,16 @@ def _of_figure(error: PartOff) -> Judgement:
     """Judge a figure by what it is within as its values thin out, and say how far off it is at the farthest."""
     if error.counted > MOST_RELATIVE:
         return Judgement(BAD, UNKNOWN)
-    least, stated = ("at least ", error.within) if error.is_cut else ("", error.counted)
-    words = least + percent_up(max(stated, LEAST), MOST_RELATIVE)
-    may_be = (
-        f", up to {percent_up(error.farthest, MOST_RELATIVE)}" if error.farthest > max(error.counted, LEAST) else ""
-    )
-    return _judged(error.counted, words + may_be)
+    words = "at least " * error.is_cut + percent_up(max(error.stated, LEAST), MOST_RELATIVE)
+    may_be = f", up to {percent_up(error.farthest, MOST_RELATIVE)}" * (error.farthest > max(error.stated, LEAST))
+    return _judged(error.counted, words + may_be, of=f"of {error.of}" if error.of else "")
 
 
 def _rates(known: Known) -> Cells:
     """Judge the rates of the target by each column, in points, and say where noise hides that they differ."""
     if not known.report.get("rates"):
         return {}
-    parts, worst, hidden = parts_of_rates(known)
+    parts, worst, hidden = parts_of_rates(known.report, known.relations, known.likely)
     marks = {name: PALE * (name in with_few(known.report)) + HIDDEN * (name in hidden) for name in worst}
     points = {name: percent_up(error)[:-1].strip() + marks[name] for name, error in worst.items()}
     return {name: (_judged(part, points[name], NEAR, MIDDLE),) for name, part in parts.items()}

@@ -9,7 +9,17 @@ from dpmodels.pages.account_words import above_words, accounts_of
 from dpmodels.pages.advice import meanings_of
 from dpmodels.pages.asked.open_points import BEGINS_WITH_NONE, counts_of, lines
 from dpmodels.pages.asked.questions import ANSWERED, ROLES, UNSIGNED, answers
-from dpmodels.pages.card_words import MOST_WORDS, brief, cut, delta_warning, patient_words, words_of
+from dpmodels.pages.by_column import NO_USE
+from dpmodels.pages.card_words import (
+    MOST_WORDS,
+    brief,
+    cautions_of,
+    cut,
+    delta_warning,
+    patient_words,
+    several_records,
+    words_of,
+)
 from dpmodels.pages.glance import AS_A_RULE, SENTENCE, fits
 from dpmodels.pages.leaving import AT_MAKING, names_of, read_off_in_words, to_obtain
 from dpmodels.pages.page import coded, render_page, short
@@ -33,7 +43,7 @@ DECLARED = {
     "license": "License",
     "controller": "Controller",
     "contact": "Contact",
-    "signer": "Made and signed by",
+    "signer": "Made by, as declared",
     "why": "Why this unit and this budget, in the operator's words",
 }
 """What an operator may declare, and its titles on the pages; retention and charging again have places of their own."""
@@ -44,6 +54,8 @@ PARTS = {
     "discovery": "what the schema was discovered with",
 }
 """What a hand-off was charged for, by the names that its card has."""
+MOST_RULES = 3
+"""So many rules between columns are named on a data sheet; schema.yaml has all."""
 MOST_SOURCES = 3
 """So many documents are named on the sheet; schema.yaml has all."""
 MOST_DECLARED = 1100
@@ -58,8 +70,6 @@ MOST_NAMES = 600
 """Letters of columns' names for which a data sheet has room."""
 PUBLIC_SCHEMA = "the public schema"
 """What a limit calls the schema, and what pages do, which say beside it where bounds are from."""
-NO_USE = "Use no "
-"""How a headline's sentences begin on figures that are not to be used."""
 UNCOUNTED = ("identifier", "derived")
 """Types of columns that no count of columns has, here and in a report's headline and tiles."""
 MADE_ANEW = {
@@ -94,7 +104,8 @@ def render_card(facts: Mapping[str, Any]) -> str:
 def _others(accounts: Sequence[Mapping[str, Any]]) -> str:
     """Say what is known here of other releases of the same people; empty where no ledger is."""
     charges = sum(one["charges"] for one in accounts)
-    return f"{counted(charges, 'charge')} before, to this account; to other accounts, and by other tools: "
+    before = f"{counted(charges, 'charge')} before, to this account"
+    return f"{before}; to other accounts, and by other tools: not known to nacre, ask"
 
 
 def _fit(quality: Mapping[str, Any]) -> str:
@@ -118,6 +129,7 @@ def render_statement(facts: Mapping[str, Any]) -> str:
         questions=answers(facts, accounts),
         roles=ROLES,
         patient=patient_words(facts),
+        several=several_records(facts),
         chances=chances(words_of(facts)),
         obtain=to_obtain(facts),
         kept={name: cut(facts["given"].get(name, "")) for name in ("retention", "release_retention", "again")},
@@ -156,6 +168,7 @@ def render_sheet(facts: Mapping[str, Any]) -> str:
         as_a_rule=AS_A_RULE,
         weak=weaknesses(facts["quality"]),
         pale=_pale(facts["quality"].get("pale", {})),
+        single_rows=_single_rows(facts["quality"]) if "columns" in content else "",
         headline=_headline(facts["quality"].get("headline", "")),
         uncounted=" and ".join(
             kind for kind in UNCOUNTED if kind in {one["type"] for one in content.get("columns", ())}
@@ -191,7 +204,7 @@ def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
         "given": NOTHING | facts["given"],
         "declared": [(title, facts["given"][name]) for name, title in DECLARED.items() if facts["given"].get(name)],
         "said": hand_off,
-        "cautions": meanings_of(hand_off["cautions"]),
+        "cautions": meanings_of(cautions_of(facts)),
         "limits": [one.replace(PUBLIC_SCHEMA, "schema.yaml") for one in meanings_of(facts["limits"])],
         "at_making": coded(AT_MAKING),
         "read_off": read_off_in_words(facts["content"].get("sources", ()), names_of(facts["content"])),
@@ -207,6 +220,18 @@ def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
         "together": joined([PARTS[name] for name in dict.fromkeys(charges)]) if len(charges) > 1 else "",
         "discovered": "discovery" in charges,
     }
+
+
+def _single_rows(quality: Mapping[str, Any]) -> str:
+    """Say that the values of one row may not go together, but for the declared rules; empty where none are known."""
+    if "rules" not in quality:
+        return ""
+    rules = quality["rules"]
+    said = "single rows: values of one row may be impossible together, since a model of few columns at a time drew them"
+    if not rules:
+        return f"{said}; no rule between columns is declared"
+    more = f", and {len(rules) - MOST_RULES} more" if rules[MOST_RULES:] else ""
+    return f"{said}, but for {counted(len(rules), 'declared rule')}: {', '.join(map(cut, rules[:MOST_RULES]))}{more}"
 
 
 def _names(columns: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:

@@ -1,11 +1,13 @@
 """What a hand-off's card says in plain words: what was handed over, what was protected, and what the budget means."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dpmodels import amounts
-from dpmodels.accounting.meaning import in_words
+from dpmodels.accounting.events import EVENT
+from dpmodels.accounting.meaning import in_words, only_gaussians, right_guesses_of_records
+from dpmodels.contract.remarks import is_declared
 from dpmodels.pages.page import percent, short, thousands
 
 REPLACED = "replace_one"
@@ -19,6 +21,8 @@ KNOWN_TO_BE_THERE = "a value of somebody who is known to be there"
 VALUE = f"{KNOWN_TO_BE_THERE}, such as a diagnosis,"
 MOST_WORDS = 110
 """Letters of one name or foreign word for which a sheet has room."""
+RECORDS = (2, 3, 5)
+"""Records of one person of which a statement says what they mean."""
 FIRST_WORDS = 60
 """Letters of an operator's words that an answer has where they are longer, and stand whole below."""
 
@@ -55,6 +59,35 @@ def _counted(records: float | None, users: bool) -> str:
     if users:
         return f"{said} rows in use; how many persons these are was not released."
     return f"{said} records; how many rows were made is another number, and no count of records."
+
+
+def cautions_of(facts: Mapping[str, Any]) -> list[str]:
+    """Return the cautions of a hand-off, and those of its report as a whole, each once; notes on what is declared not.
+
+    Cards up to page layout 19 have the first alone.
+    """
+    of_report = [one for one in facts["quality"].get("cautions", ()) if not is_declared(one)]
+    return list(dict.fromkeys([*facts["hand_off"]["cautions"], *of_report]))
+
+
+def several_records(facts: Mapping[str, Any]) -> str:
+    """Say how often the best attacker is right on somebody with a few records; empty where a unit is no record."""
+    hand_off = facts["hand_off"]
+    if not is_record(hand_off) or hand_off["clients"] or not hand_off["charges"]:
+        return ""
+    events = [EVENT.validate_python(one) for charge in hand_off["charges"] for one in charge["events"]]
+    epsilon, delta = float(hand_off["epsilon"]), hand_off["delta"]
+    shares = [in_words(right_guesses_of_records(events, epsilon, delta, number)) for number in RECORDS]
+    by = "by this noise" if only_gaussians(events) else "by so many times ε alone"
+    return (
+        f"If one person has {_either(map(str, RECORDS))} records, an even bet on whether these are there is won in at "
+        f"most {_either(shares)} of cases, {by}."
+    )
+
+
+def _either(words: Iterable[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} or {last}"
 
 
 def is_record(hand_off: Mapping[str, Any]) -> bool:

@@ -3,14 +3,30 @@
 Privacy: post-processing of a publishable report.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
+from dpmodels.contract.remarks import NOT_HANDED_OVER
 from dpmodels.pages.rates import counting
 from dpmodels.pages.relations import relations
 from dpmodels.plural import OF_CATEGORIES, OF_VALUES
 
 Facts = Mapping[str, Any]
+DROPPED = "not handed over"
+"""How pages mark a column that nobody receives."""
+OF_DROPPED = re.compile(re.escape(NOT_HANDED_OVER).replace(re.escape("{name}"), "(.*)"), re.DOTALL)
+
+
+def not_handed_over(facts: Facts) -> frozenset[str]:
+    """Name the columns of a report, or of a card's figures, that nobody receives, by the cautions that say so."""
+    return frozenset(match[1] for one in facts.get("cautions", ()) if (match := OF_DROPPED.fullmatch(one)))
+
+
+def received_columns(report: Facts) -> list[dict[str, Any]]:
+    """Return the columns of a report, derived ones last; those that nobody receives are marked."""
+    dropped, columns = not_handed_over(report), [*report["columns"], *report.get("derived", ())]
+    return [{**one, "mark": DROPPED} if one["name"] in dropped else one for one in columns]
 
 
 def pale_groups(report: Facts) -> dict[str, list[str]]:

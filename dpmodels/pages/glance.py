@@ -6,6 +6,7 @@ Privacy: post-processing of a publishable report, so every line may be shown to 
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dpmodels.contract.remarks import is_declared
@@ -32,6 +33,8 @@ WEAKEST = 5
 """Columns that a data sheet names."""
 SKEWED = 20.0
 """Times the mean that the 99 % quantile may be for an error to be written in percent of the mean: else it is near 0."""
+SPREAD, OF_LARGE = "spread", "99 % quantile / 20"
+"""What errors are parts of where the figure itself is larger, or near 0 beside large values."""
 MOST_RELATIVE = 10.0
 """Errors of a mean or a quantile, by itself, beyond which it is called unknown."""
 EXPECTED = "in nineteen releases of twenty, where values thin out towards the bounds as their counts do"
@@ -143,7 +146,7 @@ def within_of(column: Facts, figure: str) -> float | None:
 def _off(column: Facts, figure: str) -> str:
     least, relative = "at least " if column.get("discovered_bounds") else "", relative_error(column, figure)
     within, estimate = within_of(column, figure), column[figure]["estimate"]
-    if within is not None and _size(column, figure) != abs(estimate):
+    if within is not None and yardstick(column, figure).size != abs(estimate):
         return (
             f"{short(column[figure].get('synthetic', estimate), is_of_years(column))} within {least}{short_up(within)}"
         )
@@ -153,10 +156,18 @@ def _off(column: Facts, figure: str) -> str:
 def relative_error(column: Facts, figure: str) -> float:
     """Return the expected error of a number column's mean or quantile, as a part of it; infinite where it is open."""
     error, estimate = error_of(column, figure), column[figure]["estimate"]
-    return math.inf if error is None or not estimate else float(error / _size(column, figure))
+    return math.inf if error is None or not estimate else float(error / yardstick(column, figure).size)
 
 
-def _size(column: Facts, figure: str) -> float:
+@dataclass(frozen=True)
+class Yardstick:
+    """What an error is a part of: how large that is, and what it is called; nothing where it is the figure itself."""
+
+    size: float
+    name: str = ""
+
+
+def yardstick(column: Facts, figure: str) -> Yardstick:
     """Return what an error is large or small beside: the figure itself, or how far values lie apart where that is less.
 
     A mean near 0 is held against a part of large values, and a quantile of years against how far it is from the mean.
@@ -165,8 +176,11 @@ def _size(column: Facts, figure: str) -> float:
     mean, quantile = (float(column[key]["estimate"]) for key in ("mean", "p99"))
     apart = float(column["mean"].get("synthetic_stddev") or math.inf)
     if figure == "mean":
-        return min(max(abs(mean), abs(quantile) / SKEWED), apart)
-    return min(abs(quantile), max(apart, abs(quantile - mean)))
+        part = abs(quantile) / SKEWED
+        of_values = Yardstick(abs(mean)) if abs(mean) >= part else Yardstick(part, OF_LARGE)
+        return of_values if of_values.size <= apart else Yardstick(apart, SPREAD)
+    spread = max(apart, abs(quantile - mean))
+    return Yardstick(abs(quantile)) if abs(quantile) <= spread else Yardstick(spread, SPREAD)
 
 
 def fits(look: Facts) -> bool:

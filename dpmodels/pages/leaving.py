@@ -124,7 +124,7 @@ def to_obtain(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         "from the controller, whether every declared word is true",
         "from the controller, what other ledgers and tools released of the same people",
         *BESIDE_OPTIONS,
-        "the signer's key, from the signer" if facts["given"].get("signer") else "from the maker, which key is theirs",
+        "from the maker, which key is theirs: whether the files are signed, and by which keys, `nacre verify` says",
     ]
     warned = [("Warning", one) for one in warnings(facts)]
     return [*warned, *open_in_words(facts["given"]), *(("", one) for one in others)]

@@ -122,14 +122,16 @@ def column_figure(column: Facts) -> Figure:
         both = [_together(column, group) for group in groups]
         released = Shares("released", [one[0] for one in both], [one[2] for one in both])
     named = [_name(labels, group) for group in groups]
-    told = column["name"], " · ".join(filter(None, (column["type"], column.get("verdict"))))
+    told = column["name"], " · ".join(filter(None, (column["type"], column.get("mark"), column.get("verdict"))))
     if has_axis:
         figure = histogram(*told, named, released, synthetic, column.get("axis"), _beyond(column))
     else:
         figure = bars(*told, named, released, synthetic, pale=[len(groups) - 1] * (len(groups) < len(labels)))
         figure = replace(figure, rows=_all_of(column)) if len(groups) < len(labels) else figure
     ranges = f"Shares are judged in the ranges {'; '.join(column['ranges'])}." if "ranges" in column else ""
-    return replace(figure, foot=" · ".join(notes), more=ranges, brief=_in_brief(column, len(groups)))
+    return replace(
+        figure, foot=" · ".join(notes), more=ranges, brief=column.get("mark") or _in_brief(column, len(groups))
+    )
 
 
 def _is_of_two(column: Facts) -> bool:

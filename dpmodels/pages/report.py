@@ -6,11 +6,11 @@ from typing import Any
 from dpmodels.accounting.events import EVENT
 from dpmodels.accounting.meaning import factor_rounded_up, in_words, right_guesses
 from dpmodels.contract.remarks import of_figures
-from dpmodels.pages.by_column import by_column
+from dpmodels.pages.by_column import by_column, lead
 from dpmodels.pages.card_words import SMALL, delta_over_records
 from dpmodels.pages.drawing import Figure, meter
 from dpmodels.pages.embedded import render_embedded
-from dpmodels.pages.excluded import weaker_pairs
+from dpmodels.pages.excluded import DROPPED, received_columns, weaker_pairs
 from dpmodels.pages.facts import render_facts
 from dpmodels.pages.federated import render_federated
 from dpmodels.pages.glance import (
@@ -95,7 +95,7 @@ def render(facts: Mapping[str, Any], card: Mapping[str, Any] | None = None) -> s
 def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
     """Lay the facts of a run out that drew rows, of columns that have figures."""
     numbers = [number_row(one) for one in facts["columns"] if "mean" in one]
-    tables, pairs, small = strip(multiples([*facts["columns"], *facts.get("derived", ())]), pairs_figure(facts))
+    tables, pairs, small = strip(multiples(received_columns(facts)), pairs_figure(facts))
     return render_page(
         "report.html",
         report=facts,
@@ -114,10 +114,11 @@ def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
         rates=rate_figures(facts),
         at_once={"rates": RATES, "tables": TABLES},
         uses=uses(facts, is_tabled=True),
+        dropped=DROPPED,
         by_column=(judged := by_column(facts)),
         tiles=tiles(facts, judged),
         farther=farther(facts),
-        headline=sentences_in_short(facts),
+        headline=lead(sentences_in_short(facts), judged),
         warned=warned_columns(facts),
         errors=worst_first(facts["columns"]),
         numbers=numbers,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dpmodels.pages.card_words import NEARLY_ANY, at_most, by_factor
+from dpmodels.pages.card_words import NEARLY_ANY, at_most, by_factor, cases
 
 QUOTE = "To be quoted, as the largest. "
 DRAWS = "draws of the noise"
@@ -19,13 +19,12 @@ def risks(words: Words, *others: Words) -> list[tuple[str, ...]]:
     """
     there, of_values = words["there"], bool(words["factor_of_values"])
     step = "with it or without it" if of_values else "with it or with any other in its place"
-    alone = f"ε and δ alone would allow {words['guesses_of_budget']}"
     one_step = f"ε: {step}, one step apart. Odds rise by {by_factor(words['factor'])}"
     rows = [
         (
             "cases",
             f"an even bet on {there} is won in",
-            f"Best attacker against this noise; a coin wins 50 %, {alone}",
+            "Best attacker; a coin wins 50 %. By ε and δ alone: against any noise that keeps them, δ counted in",
         ),
         ("example", f"a guess of 10 % on {there} becomes", one_step if of_values else f"{QUOTE}{one_step}"),
     ]
@@ -38,7 +37,8 @@ def risks(words: Words, *others: Words) -> list[tuple[str, ...]]:
 def _written(name: str, words: Words) -> str:
     """Write a figure as a bound."""
     if name == "cases":
-        return str(words["cases"])
+        alone = f"{cases(words['guesses_of_budget'])} by ε and δ alone"
+        return f"{words['cases']} by this noise; {alone}" if words.get("of_noise", True) else alone
     but = words["beyond_of_values" if name == "example_of_values" else "beyond"]
     return at_most(words[name], but) if words[name] else NEARLY_ANY.removeprefix("may become ")
 
@@ -55,9 +55,8 @@ def chances(words: Words) -> list[tuple[str, str, str]]:
             rows.append(
                 (f"{words['delta_of_values']} ((1 + e^ε)·δ)", "chance", "is added to it where values are asked")
             )
-    rows.append(
-        (words["share"], "records", "are to be expected in the open if all of δ went wrong: δ times the records")
-    )
+    share = "would be given away on average, if each were with chance δ: δ times all records"
+    rows.append((words["share"], "records", share))
     return [(_plain(figure), of_what, said) for figure, of_what, said in rows if figure]
 
 

@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmodels.pages.by_column import ALONE, BAD, CARE, GOOD, OF_RATES, ByColumn, Cell
-from dpmodels.pages.glance import likely_of_pair
-from dpmodels.pages.means import CLOSE
+from dpmodels.pages.means import CLOSE, FAR
 from dpmodels.pages.page import percent
-from dpmodels.pages.relations import KEPT, relations
-from dpmodels.pages.uses import FAR
+from dpmodels.pages.uses import GOOD_ALL, known_of
 
 MOST, HALF = 0.8, 0.5
 """Part that is good at least where a tile says so, and part that is bad at most where it says to take care."""
@@ -28,28 +26,20 @@ class Tile:
 
 
 def tiles(report: Mapping[str, Any], by_column: ByColumn | None) -> list[Tile]:
-    """Count what is good: single columns, means and rates by the table of uses, pairs, and relations that are kept.
-
-    Columns are those of the schema, as in the headline, and derived ones aside.
-    """
-    if by_column is None:
+    """Count what is good, of what is handed over alone, as the table and the sentences of uses sort it."""
+    known = known_of(report)
+    if by_column is None or known is None:
         return []
-    of_schema = {one["name"] for one in report["columns"]}
-    lines = [cells for name, cells in by_column.lines if name in of_schema]
-    cells = dict(zip(by_column.kinds, zip(*lines, strict=True), strict=True))
-    alone = _kinds(cells.pop(ALONE))
-    listed = (report.get("pairs") or {}).get("distances", ())
-    pairs = [likely_of_pair(figures) for _, _, *figures in listed]
-    certain = [one for one in relations(report).values() if one.is_certain]
-    within, aside = f"(good: within {percent(CLOSE)})", ", derived ones aside" * bool(report.get("derived"))
+    lines = [line for _, line in by_column.received]
+    cells = dict(zip(by_column.kinds, zip(*lines, strict=True), strict=True)) if lines else {ALONE: ()}
+    alone, received = _kinds(cells.pop(ALONE)), known.received
+    certain = [GOOD if sort == GOOD_ALL else CARE for sort, some in received.certain().items() for _ in some]
+    within = f"(good: within {percent(CLOSE)})"
+    pairs = [_kind(one <= CLOSE, one > FAR) for one in received.within.values()]
     counted = [
-        ("column", f", each by itself {within}{aside}", alone),
-        ("pair", f" of columns, in broad groups {within}", [_kind(one <= CLOSE, one > FAR) for one in pairs]),
-        (
-            "relation",
-            f" above noise (good: kept to {percent(KEPT)} or more)",
-            [_kind(one.is_kept, one.is_weakened) for one in certain],
-        ),
+        ("column", f", each by itself {within}", alone),
+        ("pair", f" of columns, in broad groups {within}", pairs),
+        ("relation", " there for certain (good, or with care: as listed below)", certain),
     ]
     for (title, unit), column in cells.items():
         if not title.startswith(QUANTILES):

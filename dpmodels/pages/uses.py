@@ -8,31 +8,29 @@ from typing import Any
 
 from dpmodels.contract.remarks import FIRST_ROWS, dates_of
 from dpmodels.pages.categories import absent, joined, joined_in_rates, places_of_several
+from dpmodels.pages.empty import error_of_values, is_mostly_empty, states_of
+from dpmodels.pages.excluded import not_handed_over
 from dpmodels.pages.glance import (
+    OF_LARGE,
+    SPREAD,
     likely_error,
     likely_of_pair,
     rank_error,
     unresolved,
     worst_first,
 )
-from dpmodels.pages.means import CLOSE, FIGURES, errors_of
+from dpmodels.pages.means import CLOSE, FAR, FIGURES, PartOff, errors_of
 from dpmodels.pages.page import percent, percent_up
-from dpmodels.pages.rates import GIVEN, giving_away, spread_of, whole_rate, with_few, worst_rate
+from dpmodels.pages.rates import GIVEN, MIDDLE, NEAR, giving_away, parts_of_rates, whole_rate, with_few
 from dpmodels.pages.relations import FALSE, KEPT, Relation, likely_relations, relations
 from dpmodels.plural import counted
 
 Facts = Mapping[str, Any]
-FAR = 0.2
-"""Beyond what a figure is of no use."""
-NEAR, MIDDLE = 0.25, 0.5
-"""Parts of a rate of all rows within which the rates of groups are of use, and of some; beyond all of it, of none."""
 EVERY_ROW = "must hold in every row"
 """What the gate says of a rule of a row."""
-ZERO, STATES = "exactly 0", ("exactly 0", "null")
-"""How a report calls values that are none of an interval."""
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
-MOSTLY = 0.5
-"""Part of the rows that have another value than 0 below which these are looked at by themselves."""
+UNKNOWN = "not known"
+"""What is written of a figure that noise leaves open, and of one of which no error can be derived."""
 MOST_NAMED = 8
 """Names in a sentence."""
 MOST_PAIRS = 3
@@ -58,11 +56,20 @@ class Uses:
     whole: "Uses | None" = None
 
 
+GOOD_ALL = "which columns go together, and how in groups of many rows"
+BROAD = "relations that are kept as a whole, though not for every single category"
+VAGUE = "relations that are there for certain, though not how strong they are"
+BARE = "relations that show above all whether there is a value at all, or 0"
+WEAKER = "relations that are there for certain, and weaker in these rows than as released"
+"""Sorts of relations that are certain: the first is good, and the others are to be taken with care."""
+
+
 @dataclass(frozen=True)
 class Known:
     """A report, what its columns and pairs are within, how they depend, and whether sentences name all of them.
 
     ``is_tabled``: a table beside the sentences says of single columns what they are within.
+    ``dropped``: columns that nobody receives.
     """
 
     report: Facts
@@ -72,12 +79,36 @@ class Known:
     likely: Mapping[tuple[int, int], Relation]
     names_all: bool = False
     is_tabled: bool = False
+    dropped: frozenset[str] = frozenset()
 
     @property
-    def kept(self) -> list[Relation]:
-        """Return the relations that are kept, but for those of columns that mostly have no value, which show little."""
-        empty = {place for place, one in enumerate(self.report["columns"]) if is_mostly_empty(one)}
-        return [one for one in self.relations.values() if one.is_kept and not empty & {*one.columns}]
+    def received(self) -> "Known":
+        """Return the same of what is handed over alone."""
+        columns = self.report["columns"]
+        places = {place for place, one in enumerate(columns) if one["name"] not in self.dropped}
+        within = {pair: one for pair, one in self.within.items() if places >= {*pair}}
+        every, likely = (
+            {pair: one for pair, one in some.items() if places >= {*pair}} for some in (self.relations, self.likely)
+        )
+        errors = {name: error for name, error in self.errors.items() if name not in self.dropped}
+        return replace(self, errors=errors, within=within, relations=every, likely=likely)
+
+    @property
+    def columns(self) -> list[Facts]:
+        """Return the columns of the schema that are handed over."""
+        return [one for one in self.report["columns"] if one["name"] not in self.dropped]
+
+    def certain(self) -> dict[str, list[Relation]]:
+        """Sort the relations that are certain, each into one sort: those that are good, and four to take with care."""
+        columns, several = self.report["columns"], places_of_several(self.report)
+        empty = {place for place, one in enumerate(columns) if is_mostly_empty(one)}
+        sorts: dict[str, list[Relation]] = {sort: [] for sort in (GOOD_ALL, BROAD, VAGUE, BARE, WEAKER)}
+        for one in self.relations.values():
+            if one.is_certain:
+                vague, places = self.within[one.columns] > FAR, {*one.columns}
+                kept = BARE if empty & places else VAGUE if vague else BROAD if several & places else GOOD_ALL
+                sorts[kept if one.is_kept else WEAKER].append(one)
+        return sorts
 
     def named(self, names: Sequence[str], most: int = MOST_NAMED) -> str:
         """Name some, as many as a sentence has room for."""
@@ -98,8 +129,8 @@ def uses(report: Facts, is_tabled: bool = False) -> Uses | None:
     """
     if not (known := known_of(report)):
         return None
-    known = replace(known, is_tabled=is_tabled)
-    brief, whole = (_sorted(one, worst_first(report["columns"])) for one in (known, replace(known, names_all=True)))
+    known = replace(known.received, is_tabled=is_tabled)
+    brief, whole = (_sorted(one, worst_first(known.columns)) for one in (known, replace(known, names_all=True)))
     return replace(brief, whole=_abridged(brief, whole))
 
 
@@ -111,7 +142,8 @@ def known_of(report: Facts) -> Known | None:
     resolved = [one for one in reversed(columns) if not unresolved(one)]
     errors = {one["name"]: _error(one) for one in resolved if not is_mostly_empty(one)}
     errors = _with_derived(errors, report.get("derived", ()))
-    return Known(report, errors, _pairs(report), relations(report), likely_relations(report))
+    of_pairs = _pairs(report), relations(report), likely_relations(report)
+    return Known(report, errors, *of_pairs, dropped=not_handed_over(report))
 
 
 def _sorted(known: Known, columns: Sequence[Facts]) -> Uses:
@@ -159,12 +191,8 @@ def _columns(known: Known, above: float, most: float) -> Iterator[str]:
 
 def _close(known: Known) -> Iterator[str]:
     yield from _of_columns(known, -1.0, CLOSE)
-    kept, several = known.kept, places_of_several(known.report)
-    if near := [one for one in kept if known.within[one.columns] <= FAR and not several & {*one.columns}]:
-        said = (
-            f"which columns go together, and how in groups of many rows, at least {percent(KEPT)} as strong as released"
-        )
-        yield f"{said}: {known.strongest(near)}"
+    if near := known.certain()[GOOD_ALL]:
+        yield f"{GOOD_ALL}, at least {percent(KEPT)} as strong as released: {known.strongest(near)}"
     if close := sum(error <= CLOSE for error in known.within.values()):
         of_pairs = f"{close:,} of {counted(len(known.within), 'pair')}"
         yield f"tables of two columns in broad groups, in {of_pairs} (within {percent(CLOSE)} of all rows)"
@@ -177,30 +205,21 @@ def _with_care(known: Known) -> Iterator[str]:
     if number := sum(CLOSE < error <= FAR for error in known.within.values()):
         yield f"two columns together in {counted(number, 'more pair')} (within {percent(FAR)})"
     yield from _rates(known, NEAR, MIDDLE)
-    yield from _rates(known, MIDDLE, 1.0)
-    if giving := giving_away(known.report):
+    if giving := [name for name in giving_away(known.report) if name not in known.dropped]:
         target = known.report["columns"][known.report["rates"]["target"]]["name"]
         one = "which" if len(giving) == 1 else "each of which"
         settles = f"{one} settles {target} in {percent(GIVEN)} of the rows or more"
         yield f"models of {target} that see {known.named(giving)}, {settles}"
-    kept, several = known.kept, places_of_several(known.report)
-    if broad := [one for one in kept if known.within[one.columns] <= FAR and several & {*one.columns}]:
-        said = "relations that are kept as a whole, though not for every single category"
-        yield f"{said}: {known.strongest(broad)}"
-    if vague := [one for one in kept if known.within[one.columns] > FAR]:
-        yield f"relations that are there for certain, though not how strong they are: {known.strongest(vague)}"
+    certain = known.certain()
+    yield from (f"{sort}: {known.strongest(certain[sort])}" for sort in (BROAD, VAGUE) if certain[sort])
     if known.likely:
         said = f"relations that stand out of the noise less clearly, of which one in {1 / FALSE:.0f} may be noise"
         yield f"{said}: {known.strongest([*known.likely.values()])}"
-    if bare := [one for one in known.relations.values() if one.is_kept and one not in kept]:
-        yield f"relations that show above all whether there is a value at all, or 0: {known.strongest(bare)}"
-    if weaker := [one for one in known.relations.values() if one.is_certain and not one.is_kept]:
-        said = "relations that are there for certain, and weaker in these rows than as released"
-        yield f"{said}: {known.strongest(weaker)}"
+    yield from (f"{sort}: {known.strongest(certain[sort])}" for sort in (BARE, WEAKER) if certain[sort])
     derived = known.report.get("derived", ())
     if reckoned := [one["name"] for one in derived if one["name"] not in known.errors]:
         yield f"questions about {known.named(reckoned)}, which follow from other columns: no error of them is known"
-    if moved := farther(known.report, MOVED):
+    if moved := [name for name in farther(known.report, MOVED) if name not in known.dropped]:
         has_rules = any(EVERY_ROW in one["rule"] for one in known.report.get("gate", ()))
         by = "rules of the schema have" if has_rules else "the fit has"
         yield f"shares of {known.named(moved)}, which {by} moved from what was released"
@@ -230,8 +249,8 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
     yield from _figures(known, FAR, math.inf)
     if number := sum(error > FAR for error in known.within.values()):
         yield f"tables of two columns in {counted(number, 'pair')} (beyond {percent(FAR)})"
-    yield from _rates(known, 1.0, math.inf)
-    if few := with_few(report):
+    yield from _rates(known, MIDDLE, math.inf)
+    if few := [name for name in with_few(report) if name not in known.dropped]:
         yield f"rates in the pale groups, which have few rows or are known worst (some of {known.named(few)})"
     every = known.relations.values()
     if hidden := [one for one in every if not one.is_certain and one.columns not in known.likely]:
@@ -242,7 +261,7 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
         yield f"{hidden_in}: noise and chance make as much, so what these rows show of it may be nothing else"
     if pairs_of_dates := list(filter(None, map(dates_of, report.get("cautions", ())))):
         yield f"how far apart {known.named([' and '.join(dates) for dates in pairs_of_dates])} are"
-    if several := joined(report):
+    if several := [name for name in joined(report) if name not in known.dropped]:
         but = ", but in rates of the target" if report.get("rates") and not joined_in_rates(report) else ""
         of = known.named(several)
         yield f"how single categories of {of} differ in another column{but}: they are judged all together, or in groups"
@@ -261,26 +280,40 @@ def _figures(known: Known, above: float, most: float) -> Iterator[str]:
     """Say of which columns means, and large quantiles, are known to be within so much of themselves."""
     if known.is_tabled:
         return
-    words, worst = dict[tuple[str, ...], list[str]](), dict[tuple[str, ...], float]()
-    farther, why = set[str](), dict[tuple[str, ...], list[str]]()
+    words = dict[tuple[tuple[str, ...], str], list[str]]()
+    bounds = dict[tuple[tuple[str, ...], str], list[PartOff]]()
     for figure in FIGURES:
-        errors = errors_of(known.report, figure)
-        within = [name for name, error in errors.items() if above < error.counted <= most]
-        farther |= {name for name in within if errors[name].farthest > errors[name].counted}
-        avoided = _avoided(known, figure) if most == math.inf else []
-        names = (*within, *avoided)
-        why[names] = [f"beyond {percent(above)}"] * bool(within) + ["not known"] * bool(avoided)
-        words.setdefault(names, []).extend(FIGURES[figure][: 1 if has_first_rows(known.report) else None])
-        worst[names] = max([worst.get(names, 0.0), *(errors[name].counted for name in within)])
-    for names in filter(None, words):
-        bound = f"within {percent_up(worst[names], 10.0)}" if most < math.inf else ", or ".join(why[names])
-        may_hide = ", and farther off if noise hides large values" if farther & {*names} else ""
-        yield f"{known.named(words[names])} of {known.named(names)} ({bound}{may_hide})"
+        errors = {name: one for name, one in errors_of(known.report, figure).items() if name not in known.dropped}
+        within = {name: error for name, error in errors.items() if above < error.counted <= most}
+        by_measure = {of: [name for name, one in within.items() if one.of == of] for of in ("", SPREAD, OF_LARGE)}
+        if most == math.inf:
+            by_measure[UNKNOWN] = _avoided(known, figure)
+        for measure, some in by_measure.items():
+            group = (*some,), measure
+            words.setdefault(group, []).extend(FIGURES[figure][: 1 if has_first_rows(known.report) else None])
+            bounds.setdefault(group, []).extend(within[name] for name in some if name in within)
+    for (names, measure), figures in words.items():
+        if names:
+            bound = _bound_of_figures(bounds[names, measure], measure, above, most, len(names) == 1)
+            yield f"{known.named(figures)} of {known.named(names)} ({bound})"
+
+
+def _bound_of_figures(errors: Sequence[PartOff], measure: str, above: float, most: float, is_one: bool) -> str:
+    """Say within what, or beyond what, some figures are, and of what that is a part."""
+    if measure == UNKNOWN:
+        return UNKNOWN
+    of = f" of {'its' if is_one else 'their'} {measure}" if measure else ""
+    if most == math.inf:
+        return f"beyond {percent(above)}{of}"
+    least = "at least " * any(error.is_cut for error in errors)
+    may_hide = any(error.farthest > error.stated for error in errors)
+    worst = percent_up(max(error.stated for error in errors), 10.0)
+    return f"within {least}{worst}{of}{', and farther off if noise hides large values' * may_hide}"
 
 
 def _avoided(known: Known, figure: str) -> list[str]:
     """Name the columns of whose means, or large quantiles, nobody is to use any, since noise leaves these open."""
-    columns = [one for one in known.report["columns"] if not unresolved(one)]
+    columns = [one for one in known.columns if not unresolved(one)]
     return [one["name"] for one in columns if figure in one.get("avoid", ())]
 
 
@@ -301,7 +334,7 @@ def _amounts(known: Known, above: float, most: float) -> Iterator[str]:
     most. Of the other values (F - F0) / s lie up to x, which is off by |e(x) - e(0) (1 - F')| / s: by 2 e / s at most.
     Of nulls the same holds with the share of all values in the place of 1.
     """
-    mostly = [one for one in known.report["columns"] if is_mostly_empty(one) and not known.is_tabled]
+    mostly = [one for one in known.columns if is_mostly_empty(one) and not known.is_tabled]
     shares = {one["name"]: likely_error(one) for one in mostly}
     if names := [name for name, error in shares.items() if above < error <= most]:
         none = " or ".join(states_of(mostly, names))
@@ -313,69 +346,25 @@ def _amounts(known: Known, above: float, most: float) -> Iterator[str]:
         yield f"quantiles of {known.named(names)} {values} ({_bound(errors, names, above, most)} of these)"
 
 
-def error_of_values(column: Facts) -> float:
-    """Return what the quantiles of a column's values that are neither 0 nor null are within, of these values."""
-    return 2 * rank_error(column) / max(_part(column), 1e-9)
-
-
 def _bound(errors: Mapping[str, float], names: Sequence[str], above: float, most: float) -> str:
     return (
         f"within {percent_up(max(map(errors.__getitem__, names)))}" if most < math.inf else f"beyond {percent(above)}"
     )
 
 
-def is_mostly_empty(column: Facts) -> bool:
-    """Tell whether most values of a number column are exactly 0 or null, as far as is known."""
-    return bool(column["ordered"] and "released" in column and not unresolved(column) and _part(column) < MOSTLY)
-
-
-def _part(column: Facts) -> float:
-    """Return the share of synthetic rows that have a value other than 0, where zeros are counted by themselves."""
-    shares = zip(column["labels"], column["synthetic"], strict=True)
-    return float(sum(share for label, share in shares if label not in STATES))
-
-
-def states_of(columns: Sequence[Facts], names: Sequence[str]) -> list[str]:
-    """Name what values of some columns are that are none of an interval."""
-    there = {label for one in columns if one["name"] in names for label in one["labels"]}
-    return [words for label, words in zip(STATES, ("0", "null"), strict=True) if label in there]
-
-
-def parts_of_rates(known: Known) -> tuple[dict[str, float], dict[str, float], set[str]]:
-    """Return by column within what the target's rates are, as a part of what there is of its class, and as they are.
-
-    Last come the columns of which noise would hide that the target depends on them.
-
-    A rate of 4 % within 5 points says nothing, and one of 50 % much: parts of the lesser of the rate and what is left,
-    or of what the groups differ by, where that is more: 1, 14 and 24 % are told apart within 5 points.
-    Where noise would hide that the target depends on a column, its rates tell no group from another: they count as far.
-    """
-    rates, whole = known.report["rates"], whole_rate(known.report)
-    part, parts, worst, hidden = min(whole, 1 - whole), dict[str, float](), dict[str, float](), set[str]()
-    for one in rates["columns"]:
-        relation = known.relations.get((min(one["column"], rates["target"]), max(one["column"], rates["target"])))
-        is_seen = relation is None or relation.is_certain or relation.columns in known.likely
-        name = known.report["columns"][one["column"]]["name"]
-        hidden |= set() if is_seen else {name}
-        worst[name] = worst_rate(one)
-        least = 0.0 if is_seen else math.nextafter(NEAR, 1)
-        parts[name] = max(least, worst[name] / max(part, spread_of(one), 1e-300))
-    return parts, worst, hidden
-
-
 def _rates(known: Known, above: float, most: float) -> Iterator[str]:
     """Say by which columns the rates of the target are within so much of what there is of its class in all."""
     if known.is_tabled or not known.report.get("rates"):
         return
-    parts, worst, _ = parts_of_rates(known)
+    parts, worst, _ = parts_of_rates(known.report, known.relations, known.likely)
     report, whole = known.report, whole_rate(known.report)
-    target, part = report["columns"][report["rates"]["target"]], min(whole, 1 - whole)
-    if names := [name for name in sorted(parts, key=parts.__getitem__) if above < parts[name] <= most]:
+    target = report["columns"][report["rates"]["target"]]
+    received = [name for name in sorted(parts, key=parts.__getitem__) if name not in known.dropped]
+    if names := [name for name in received if above < parts[name] <= most]:
         bound = f"within {percent_up(max(map(worst.__getitem__, names)))[:-1].strip()} points"
         if most == math.inf:
-            points = percent_up(part)[:-1].strip()
-            bound = f"off by {points} points or more, as much as the rate {'is' if whole <= 0.5 else 'lacks'}"
-        said = f"rates of {target['name']} = {report['rates']['class']}, {percent(whole)} of all"
+            bound += ", more than half of the rate, or of what is left, and of what groups differ by"
+        said = f"rates of {target['name']} = {report['rates']['class']}, {percent(whole)} of the synthetic rows"
         yield f"{said}, by {known.named(names)} ({bound})"
 
 

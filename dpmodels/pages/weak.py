@@ -6,9 +6,14 @@ from typing import Any
 from dpmodels.pages import report
 from dpmodels.pages.advice import meaning_of
 from dpmodels.pages.card_words import cut
+from dpmodels.pages.excluded import not_handed_over
 from dpmodels.pages.glance import MOST_CLIPPED, clipped, worst_means
-from dpmodels.pages.page import capital, percent_up
+from dpmodels.pages.means import FAR
+from dpmodels.pages.page import capital, percent, percent_up
 
+FAR_WORDS = {"mean": "mean or total", "p99": "99 % quantile"}
+TOO_FAR = f"farther off than {percent(FAR)} of itself, or of its spread"
+"""What is said of figures that are stated, and of no use."""
 FIGURES = {"mean": "mean", "total": "total", "p99": "99 % quantile"}
 MINDED = 0.01
 """Distance from which on a column is named among those where a hand-off is weak."""
@@ -22,18 +27,27 @@ Row = tuple[str, str, str]
 
 
 def weaknesses(quality: Mapping[str, Any]) -> list[Row]:
-    """Return the rows: what is weak, how far it is off, and what not to do; none where nothing tells it."""
-    avoid, numbers = quality.get("avoid", {}), quality.get("numbers", {})
-    warnings = [one for one in quality["warnings"] if not _is_told(one.partition(": ")[0], avoid, numbers)]
+    """Return the rows: what is weak, how far it is off, and what not to do; none where nothing tells it.
+
+    Columns that nobody receives are left out.
+    """
+    dropped, far = not_handed_over(quality), quality.get("far", {})
+    avoid, numbers, weakest = (
+        {name: one for name, one in quality.get(part, {}).items() if name not in dropped}
+        for part in ("avoid", "numbers", "weakest")
+    )
+    warnings = [one for one in quality["warnings"] if one.partition(": ")[0] not in dropped]
+    warnings = [one for one in warnings if not _is_told(one.partition(": ")[0], avoid, numbers)]
     warned = list(_fitting(warnings))
     columns = [{"name": name, "avoid": avoid.get(name, ()), **one} for name, one in numbers.items()]
-    shares = [f"{name} {percent_up(error)}" for name, error in _weak(quality["weakest"]).items()]
-    means, cut_values = _means(columns), clipped(columns, MOST_CLIPPED)
+    shares = [f"{name} {percent_up(error)}" for name, error in _weak(weakest).items()]
+    means, cut_values = _means(columns, far), clipped(columns, MOST_CLIPPED)
     rows = [
         *([("Shares, the farthest columns", f"{', '.join(shares)}: {OF_SHARES}", NO_SHARE)] if shares else []),
         *([("Means, the farthest columns", f"{'; '.join(means)}; {OF_MEANS}", NO_MEAN)] if means else []),
         *([("Values beyond bounds", f"{capital(cut_values)}.", NO_EXTREME)] if cut_values else []),
         *_avoided(avoid, numbers),
+        *((listed(far[one]), TOO_FAR, f"Use no {words}.") for one, words in FAR_WORDS.items() if one in far),
         *((name, said, NO_USE) for name, _, said in (one.partition(": ") for one in warned)),
     ]
     if further := len(warnings) - len(warned):
@@ -64,21 +78,33 @@ def _fitting(warnings: Sequence[str]) -> Iterator[str]:
         yield whole
 
 
-def _means(columns: Sequence[Mapping[str, Any]]) -> list[str]:
+def _means(columns: Sequence[Mapping[str, Any]], far: Mapping[str, Sequence[str]]) -> list[str]:
     """Say of the columns whose means are known worst, and of one whose mean noise leaves open, what the report says."""
     worst = worst_means({"columns": columns})
     open_means = [one for one in columns if "means" in one.get("unseen", {}) and one not in worst]
     sound = [one for one in open_means if "mean" not in one["avoid"] and "far" not in one["unseen"]]
-    return [_mean(*report.number_row(one)) for one in [*worst, *sound[:1]]]
+    return [_mean(far, *report.number_row(one)) for one in [*worst, *sound[:1]]]
 
 
 def _mean(
-    name: str, estimate: str, synthetic: str, within: str, quantile: str, within_of_quantile: str, low: str, high: str
+    far: Mapping[str, Sequence[str]],
+    name: str,
+    estimate: str,
+    synthetic: str,
+    within: str,
+    quantile: str,
+    within_of_quantile: str,
+    low: str,
+    high: str,
 ) -> str:
-    """Say of a number column what the report says in its table of means, in the same figures."""
+    """Say of a number column what the report says in its table of means, in the same figures; none that is of no use.
+
+    ``far``: by figure, the columns of which it is of no use.
+    """
     rows = f", {synthetic} in these rows" if synthetic else ""
     could = f", or {low} to {high} if a few values that noise hides lie far off" if low else ""
     known = f"{quantile} within {within_of_quantile}" if within_of_quantile != "unknown" else "is not known"
+    known = "is too far off to be used" if name in far.get("p99", ()) else known
     return f"{name} {estimate} as released{rows}, within {within}{could}, its 99 % quantile {known}"
 
 

@@ -4,7 +4,9 @@ import json
 import re
 from typing import Any
 
+from dpmodels.contract.remarks import NOT_HANDED_OVER
 from dpmodels.pages.advice import drowned_in_words, meaning_of, meanings_of
+from dpmodels.pages.asked.open_points import counts_of
 from dpmodels.pages.card import render_card, render_sheet, render_statement
 from dpmodels.pages.page import coded
 from dpmodels.pages.report import number_row, render
@@ -71,6 +73,19 @@ def test_a_mean_is_what_the_report_says_of_it_with_what_noise_leaves_open() -> N
     assert [cell in page for cell in number_row({"name": "years", **opened})] == 8 * [True]
     lost = {**sure, "p99": {"estimate": 44.0, "expected_error": None}, "unseen": {"quantile": True}}
     assert "within 170, its 99 % quantile is not known" in sheet(pay=lost)
+
+
+def test_a_figure_that_the_report_says_is_of_no_use_is_not_given_and_nothing_is_said_of_what_nobody_gets() -> None:
+    fact = {"estimate": 56.0, "expected_error": 0.3, "synthetic": 55.9}
+    card = newest()
+    numbers = {name: {"mean": fact, "p99": {"estimate": 96.0, "expected_error": 5.44}} for name in ("age", "share")}
+    card["quality"] |= {"numbers": numbers, "weakest": {"age": 0.02, "share": 0.03}, "warnings": ["share: w"]}
+    assert "its 99 % quantile 96 within 11" in " ".join(render_sheet(card).split())
+    card["quality"] |= {"far": {"p99": ["age"]}, "cautions": [NOT_HANDED_OVER.format(name="share")]}
+    weak = " ".join(render_sheet(card).split()).partition('<tr id="weak">')[2].partition("report.html")[0]
+    row = '<th scope="row">age</th> <td>farther off than 20 % of itself, or of its spread</td> '
+    assert f"{row}<td>Use no 99 % quantile.</td>" in weak and not re.search(r"share \d|>share<", weak)
+    assert "its 99 % quantile is too far off to be used" in weak and "96 within 11" not in weak
 
 
 def test_what_an_operator_may_do_is_not_said_to_recipients() -> None:
@@ -148,7 +163,10 @@ def test_a_card_has_blanks_for_what_law_asks_of_a_person_and_repeats_neither_she
         )
     assert '<td data-of="Answer">“Teaching”</td><td data-of="Option"><code>--purpose</code></td>' in blanks
     assert '“Until 2031”</td><td data-of="Option"><code>--recipient-retention</code> with a day</td>' in blanks
-    assert " before, to this account; to other" in blanks and ">Signature<" not in page and ">Date<" not in page
+    others = " before, to this account; to other accounts, and by other tools: not known to nacre, ask</td>"
+    assert others in blanks and "are blank; the last line, on other releases, is not counted. What stands" in page
+    assert blanks.count('<tr><th scope="row">') == counts_of({})["all"] + 1
+    assert ">Signature<" not in page and ">Date<" not in page
     assert "model-card.html#by-hand" in statement and "Nurses of Ghent" in statement
     assert page.count("Nurses of Ghent") == 1 and "is won in" not in page
     assert not any(limit in page for limit in card["limits"])

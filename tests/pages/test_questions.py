@@ -12,13 +12,15 @@ import pytest
 from scipy.special import ndtr
 
 from dpmodels.accounting.calibration import gaussian_epsilon
-from dpmodels.accounting.events import GaussianEvent
-from dpmodels.accounting.meaning import probability_beyond
+from dpmodels.accounting.events import EVENT, GaussianEvent, leaves
+from dpmodels.accounting.meaning import guesses_of_budget, in_words, probability_beyond
+from dpmodels.contract.remarks import NOT_HANDED_OVER
+from dpmodels.hand_off.card import _quality
 from dpmodels.hand_off.manifest import CARD
 from dpmodels.hand_off.pages import render_pages
 from dpmodels.pages.asked.open_points import counts_of, open_in_words
 from dpmodels.pages.card import render_card, render_sheet, render_statement
-from dpmodels.pages.card_words import beyond_of_values, cut
+from dpmodels.pages.card_words import beyond_of_values, cautions_of, cut
 from dpmodels.pages.excluded import pale_groups, weaker_pairs
 from dpmodels.pages.page import unlinked
 from dpmodels.pages.report import render as render_report
@@ -96,13 +98,13 @@ def test_how_long_the_release_is_kept_and_what_deleting_it_means_is_said() -> No
     card = facts()
     card["given"]["release_retention"] = "Until 2031."
     said = text_of(render_statement(card))
-    assert "and is kept: “Until 2031.”. It may be deleted; then nobody can draw further rows" in said
+    kept = "Declared on how long the release is kept, the noisy numbers, which lie apart: “Until 2031.”."
+    assert f"{kept} The release may be deleted; then nobody can draw further rows" in said
     assert "its entries must stay for as long as the data can be measured again" in said
-    assert "The sensitive zone is kept: “A month.”" in said
+    assert "Declared on how long raw data are kept, in the sensitive zone: “A month.”" in said
     del card["given"]["release_retention"], card["given"]["retention"]
     said = text_of(render_statement(card))
-    assert "how long, the operator did not state. It may be deleted" in said
-    assert "The sensitive zone is kept: for how long, the operator did not state." in said
+    assert "which lie apart: nothing. The release may be deleted" in said and "sensitive zone: nothing." in said
 
 
 def with_earlier(**changes: str) -> dict[str, Any]:
@@ -169,10 +171,11 @@ def test_the_data_sheet_says_what_the_report_says_rows_are_for_and_not_for() -> 
 
 def test_what_all_releases_tell_of_a_value_stands_beside_what_these_files_do() -> None:
     said, alone = (untagged(answer(render_statement(card), 2)) for card in (with_earlier(), facts()))
+    both = r"at most [\d.]+ % of cases by this noise; at most [\d.]+ % of cases by ε and δ alone"
     heads = "rounded up by these files by all the account paid for if its whole cap is spent (ε = 5) What it counts"
     assert said.startswith(f"For whoever knows all else, {heads}")
     assert re.search(
-        r"one record is there is won in at most [\d.]+ % of cases at most [\d.]+ % of cases at most 99.4 % of cases",
+        rf"one record is there is won in {both} {both} at most 99.4 % of cases by ε and δ alone Best attacker; a coin",
         said,
     )
     assert re.search(r"such as in column sick, becomes [\d.]+ % at most, but for 1 draw in [\d,]+ 85.9 % at", said)
@@ -326,7 +329,8 @@ def test_every_page_says_once_near_its_top_that_nobody_had_approved_in_words_tha
 def test_each_role_has_a_line_and_no_page_calls_it_otherwise() -> None:
     pages = [text_of(render(facts())) for render in (render_statement, render_sheet, render_card)]
     said = pages[0].partition("Who is who")[2].partition("Ten questions")[0]
-    assert all(f"{role} " in said for role in ("Operator", "Maker", "Whoever opened the account", "Controller"))
+    roles = "Operator", "Maker", "Whoever opened the account", "Controller", "Recipient", "Whoever collected the data"
+    assert all(f"{role} " in said for role in roles)
     assert "Officer signs by a key what may be spent, if the account names one" in said
     assert not any("whoever made" in page or "its makers" in page for page in pages)
 
@@ -375,10 +379,12 @@ def test_delta_times_the_records_is_said_beside_what_it_should_be() -> None:
     for page in (render_statement(card), re.sub("</th>", ": ", render_sheet(card)), render_card(card)):
         assert re.search(rf"{warned.replace('Warning: ', 'Warning:? ?:? ')} {decides}", text_of(page))
     assert f"{warned} {decides}" in text_of(render_report(report, card))
-    assert "0.1603 records are to be expected in the open if all of δ went wrong" in text_of(render_statement(card))
+    assert "0.1603 records would be given away on average, if each were with chance δ" in text_of(
+        render_statement(card)
+    )
     card["hand_off"]["delta"] = 6e-6
     said = text_of(render_statement(card))
-    assert "Warning: δ" not in said and "0.09619 records are to be expected" in said
+    assert "Warning: δ" not in said and "0.09619 records would be given away on average" in said
 
 
 def test_the_statement_says_what_key_signs() -> None:
@@ -429,24 +435,32 @@ def test_who_made_and_signed_it_is_the_operator_s_word_or_said_to_be_undeclared(
     card = facts()
     card["given"]["signer"] = "A. Peeters, data steward"
     said = text_of(render_statement(card))
-    assert answer(render_statement(card), 6).endswith("Who made and signed them: “A. Peeters, data steward”.")
-    assert "Made and signed by" not in said and "no key proves a name" in said
+    assert answer(render_statement(card), 6).endswith(
+        "Whether the files are signed, nacre verify says too. Made by, as declared: “A. Peeters, data steward”."
+    )
+    assert (
+        said.count("Made by, as declared") == 1
+        and "and says whether the files are signed, and by" in said
+        and "no key proves a name" in said
+    )
     card["given"]["signer"] = "A. Peeters, data steward" * 5
     said = text_of(render_statement(card))
-    assert "them: “A. Peeters, data steward" in said and "…” (whole below)." in said
-    assert f"Made and signed by: “{card['given']['signer']}”" in said
+    assert "declared: “A. Peeters, data steward" in said and "…” (whole below)." in said
+    assert f"Made by, as declared: “{card['given']['signer']}”" in said
     card["given"]["signer"] = "A. Peeters, data steward"
-    assert "Made and signed by: A. Peeters" in text_of(render_sheet(card))
+    assert "Made by, as declared: A. Peeters" in text_of(render_sheet(card))
     del card["given"]["signer"]
     said = text_of(render_statement(card))
-    assert answer(render_statement(card), 6).endswith("Who made and signed them: not stated by the operator.")
-    assert "who signs it" in said and "no key proves a name" not in said
-    nobody = "rests on the maker; nobody is named as signer."
+    assert answer(render_statement(card), 6).endswith("Made by, as declared: not stated by the operator.")
+    assert "who made the files" in said and "no key proves a name" not in said
+    nobody = "rests on the maker, whom nobody named."
     assert nobody in answer(render_statement(card), 8) and nobody.replace("rests", "rest") in said
-    assert "whoever signed" not in said and "from the maker, which key is theirs" in said
+    asked = "from the maker, which key is theirs: whether the files are signed, and by which keys, nacre verify says"
+    assert asked in said
     card["given"]["signer"] = "A. Peeters"
     said = text_of(render_statement(card))
-    assert said.count("on whoever signed.") == 2 and "nobody is named" not in said and "key, from the signer" in said
+    assert said.count("on the maker, whom answer 6 names as declared.") == 2 and "nobody named" not in said
+    assert asked in said and not any("signed by:" in text_of(page(card)) for page in (render_sheet, render_card))
 
 
 def test_how_often_odds_on_values_rise_by_more_is_said_of_two_steps_and_is_no_delta() -> None:
@@ -507,14 +521,13 @@ def test_whether_the_unit_may_be_a_patient_is_said_of_each_unit() -> None:
 
 def test_the_terms_of_a_license_are_the_operator_s_words_and_allow_nothing_by_themselves() -> None:
     card = facts()
-    passed_on = "What the operator says of a license is above; no text of one is in this folder. All files go together."
+    passed_on = "If you pass it onWhere the terms allow that it is passed on, all files go together. What the operator "
+    passed_on += "says of a license is above; no text of one is in this folder. nacre verify"
     assert passed_on in text_of(render_sheet(card))
     card["given"]["license"] = "None claimed: an example"
-    assert "by its words there is none: ask the contact first. All files" in text_of(render_sheet(card))
+    assert "by its words there is none: ask the contact first. nacre verify" in text_of(render_sheet(card))
     del card["given"]["license"]
-    assert "The operator stated no license: ask the contact first. All files go together." in text_of(
-        render_sheet(card)
-    )
+    assert "The operator stated no license: ask the contact first. nacre verify" in text_of(render_sheet(card))
 
 
 def test_the_demo_leaves_out_what_has_no_answer() -> None:
@@ -607,3 +620,51 @@ def test_groups_that_no_rate_counts_are_named_on_the_data_sheet_and_weaker_pairs
     assert pair not in weaker_pairs(report)
     listed[0][6:] = [0.9, 0.1, 0.01, 0.02]
     assert f"weaker in these rows than as released: {pair}" in text_of(render_report(report))
+
+
+def test_a_statement_says_what_several_records_of_one_person_mean() -> None:
+    card = facts()
+    said = text_of(render_statement(card))
+    events = [EVENT.validate_python(one) for charge in card["hand_off"]["charges"] for one in charge["events"]]
+    mu = math.sqrt(sum(one.noise_multiplier**-2 for one in leaves(events)))
+    wins = [f"{math.ceil(1000 * ndtr(records * mu / 2)) / 10:g} %" for records in (2, 3, 5)]
+    asked = "If one person has 2, 3 or 5 records, an even bet on whether these are there is won in at most"
+    assert f"{asked} {wins[0]}, {wins[1]} or {wins[2]} of cases, by this noise." in said
+    card["hand_off"]["charges"][0]["events"].append({"kind": "pure", "epsilon": 0.1})
+    epsilon = float(card["hand_off"]["epsilon"])
+    assert f"{asked} {in_words(guesses_of_budget(2 * epsilon, 1e-4))[:3]}" in text_of(render_statement(card))
+    assert "of cases, by so many times ε alone." in text_of(render_statement(card))
+    card["hand_off"]["unit"] = "user (patient, at most 3 rows)"
+    assert "If one person has 2" not in text_of(render_statement(card))
+
+
+def test_the_card_warns_of_what_its_report_warns_of_and_pages_say_it_once() -> None:
+    """A report warned of several rows of a person, and the card beside it of nothing."""
+    card = facts()
+    warned, note = "the unit is one record, and so on", NOT_HANDED_OVER.format(name="share")
+    report = json.loads((GOLDEN / NEWEST / "laid-out" / "report.json").read_text())
+    assert "cautions" not in _quality(report)
+    quality = _quality({**report, "cautions": [warned, note]})
+    assert quality["cautions"] == [warned, note]
+    card["quality"]["cautions"], card["hand_off"]["cautions"] = quality["cautions"], [warned]
+    for page in (render_statement, render_sheet, render_card):
+        said = text_of(page(card)).partition("no officer had signed")[2]  # a card has one more notice above
+        assert said.count("The unit is one record, and so on") == 1 and note not in page(card)
+    card["hand_off"]["cautions"] = []
+    assert "There are cautions." in answer(render_statement(card), 3) and cautions_of(card) == [warned]
+
+
+def test_a_data_sheet_warns_of_single_rows_and_names_the_rules_that_hold() -> None:
+    card = facts()
+    card["quality"].pop("rules", None)
+    assert "single rows:" not in text_of(render_sheet(card))
+    for number, said in (
+        (0, "; no rule between columns is declared."),
+        (1, ", but for 1 declared rule: c0 <= d."),
+        (5, ", but for 5 declared rules: c0 <= d, c1 <= d, c2 <= d, and 2 more."),
+    ):
+        gate = [{"rule": f"`c{place} <= d` must hold in every row"} for place in range(number)]
+        card["quality"]["rules"] = _quality({"gate": [*gate, {"rule": "must not be null"}]})["rules"]
+        sheet = text_of(render_sheet(card)).partition("must not be used for")[2]
+        drew = "single rows: values of one row may be impossible together, since a model of few columns at a time drew"
+        assert f"{drew} them{said}" in sheet

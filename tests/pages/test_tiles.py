@@ -1,16 +1,21 @@
 """The tiles of a report: how many columns, pairs, relations and means are good."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dpmodels.pages.by_column import by_column
+from dpmodels.contract.remarks import NOT_HANDED_OVER
+from dpmodels.pages.by_column import by_column, lead
+from dpmodels.pages.excluded import not_handed_over
+from dpmodels.pages.means import far_figures
 from dpmodels.pages.multiples import pair_tables, rate_figures
 from dpmodels.pages.relations import likely_relations, relations
 from dpmodels.pages.report import render
 from dpmodels.pages.tiles import tiles
+from dpmodels.pages.uses import BROAD, GOOD_ALL, VAGUE, WEAKER, known_of, uses
 from nacre.reporting import Report
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,13 +41,13 @@ def test_tiles_count_what_is_good(facts: dict[str, Any]) -> None:
         pair[5], pair[7] = 0.06, 0.1
     for one in facts["columns"][:4]:
         one["shares_within"] = 0.3
-    assert numbers(facts)[:3] == [("bad", 3, 0, "of 7"), ("care", 13, 8, "of 21"), ("care", 13, 0, "of 21")]
+    assert numbers(facts)[:3] == [("bad", 3, 0, "of 7"), ("care", 13, 8, "of 21"), ("care", 13, 8, "of 21")]
     for pair in facts["pairs"]["distances"]:
         pair[5] = 0.21
     assert numbers(facts)[1] == ("bad", 0, 0, "of 21")
 
 
-def test_what_is_of_use_with_care_does_not_look_like_nothing_and_derived_columns_are_counted_apart(
+def test_what_is_of_use_with_care_does_not_look_like_nothing_and_derived_columns_are_counted_too(
     facts: dict[str, Any],
 ) -> None:
     for one in facts["columns"]:
@@ -56,12 +61,44 @@ def test_what_is_of_use_with_care_does_not_look_like_nothing_and_derived_columns
         "follows": ["age"],
     }
     facts["derived"] = [derived | {"synthetic": [1.0], "verdict": "", "shares_within": 0.5}]
-    assert numbers(facts)[0] == ("care", 0, 7, "of 7")
-    assert tiles(facts, by_column(facts))[0].words.endswith(
-        "each by itself (good: within 5\N{NO-BREAK SPACE}%), derived ones aside"
-    )
+    assert numbers(facts)[0] == ("care", 0, 7, "of 8")
+    assert tiles(facts, by_column(facts))[0].words.endswith("each by itself (good: within 5\N{NO-BREAK SPACE}%)")
     page = render(facts)
-    assert '<strong class="care">0 good, <span class="care">7 with care</span></strong> of 7 columns' in page
+    assert '<strong class="care">0 good, <span class="care">7 with care</span></strong> of 8 columns' in page
+
+
+def test_tiles_and_lists_count_the_same_relations(facts: dict[str, Any]) -> None:
+    """The tile counted relations as good that the list below has with care, since they are of many categories."""
+    many = next(one for one in facts["columns"] if not one["ordered"])
+    many |= {key: [*many[key], *[0.01] * 9] for key in ("synthetic", "released", "released_stddev")}
+    many["labels"] = [*many["labels"], *map(str, range(9))]
+    facts["pairs"]["distances"][0][7] = 0.1
+    facts["pairs"]["distances"][1][5] = 0.25
+    sorts = known_of(facts).received.certain()
+    assert all(sorts[sort] for sort in (GOOD_ALL, BROAD, VAGUE, WEAKER)) and sum(map(len, sorts.values())) == 21
+    assert numbers(facts)[2] == ("care", len(sorts[GOOD_ALL]), 21 - len(sorts[GOOD_ALL]), "of 21")
+    sentences = uses(facts, is_tabled=True).whole
+    (good,) = [line for line in sentences.good if line.startswith(GOOD_ALL)]
+    assert good.count(" with ") == len(sorts[GOOD_ALL])
+
+
+def test_a_column_that_nobody_receives_is_marked_and_in_no_tile_and_no_sentence(facts: dict[str, Any]) -> None:
+    name = facts["columns"][0]["name"]
+    facts["cautions"] = [NOT_HANDED_OVER.format(name=name)]
+    assert not_handed_over(facts) == {name} and not_handed_over({"cautions": ["column a: else"]}) == frozenset()
+    assert numbers(facts)[:3] == [("good", 6, 0, "of 6"), ("good", 15, 0, "of 15"), ("good", 15, 0, "of 15")]
+    page = render(facts)
+    assert f'<tr><th scope="row">{name} <small>not handed over</small></th>' in page
+    assert f'<span title="{name}">{name}</span><small>not handed over</small>' in page
+    assert re.search(rf"<figcaption>{name}<span>\w+ · not handed over · ", page)
+    every = uses(facts)
+    assert not any(name in line for line in (*every.good, *every.care, *every.never))
+    facts["columns"][0]["p99"]["expected_error"] = 1e9
+    assert name not in far_figures(facts).get("p99", ()) and not any(
+        "99 %" in one for one in lead([], by_column(facts))
+    )
+    del facts["cautions"]
+    assert name in far_figures(facts)["p99"] and f"Not for 99 % quantiles: {name}." in lead([], by_column(facts))[-1]
 
 
 def test_a_report_without_errors_has_no_tiles_and_none_of_what_is_not_there(facts: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from dpmodels.contract.remarks import FIRST_ROWS
+from dpmodels.pages.by_column import by_column
 from dpmodels.pages.categories import absent
 from dpmodels.pages.rates import counting, giving_away, worst_rate
 from dpmodels.pages.relations import chance_of_rates, likely_relations, most_by_noise, relations
@@ -205,12 +206,15 @@ def test_rates_are_sorted_by_what_they_are_within_of_the_rate_of_all_rows() -> N
     hidden = [[0, 5, 0, 0, 0, 0.01, *HIDDEN]]
     sorted_rates = uses({**report(*columns, distances=hidden), "rates": rates})
     assert sorted_rates is not None
-    assert "rates of a = true, 10 % of all, by b and e (within 2 points)" in said(sorted_rates.good)
-    assert "rates of a = true, 10 % of all, by f and c (within 5 points)" in said(sorted_rates.care)
-    assert "rates of a = true, 10 % of all, by h (within 7 points)" in said(sorted_rates.care)
-    assert "rates of a = true, 10 % of all, by d and g (off by 10 points or more, as much as the rate is)" in said(
-        sorted_rates.never
-    )
+    rows = "rates of a = true, 10 % of the synthetic rows, by"
+    assert f"{rows} b and e (within 2 points)" in said(sorted_rates.good)
+    assert f"{rows} f and c (within 5 points)" in said(sorted_rates.care)
+    far = "(within 90 points, more than half of the rate, or of what is left, and of what groups differ by)"
+    assert f"{rows} h, d and g {far}" in said(sorted_rates.never)
+    table = by_column({**report(*columns, distances=hidden), "rates": rates})
+    assert table is not None
+    kinds = {name: cells[-1][0].kind for name, cells in table.lines if cells[-1]}
+    assert kinds == dict(b="good", e="good", f="care", c="care", h="bad", d="bad", g="bad")
     assert "rates in the pale groups, which have few rows or are known worst (some of e)" in said(sorted_rates.never)
 
 
@@ -222,7 +226,7 @@ def test_rates_that_differ_by_far_more_than_they_are_within_are_of_use_whatever_
     columns[0].update(labels=["false", "true"], synthetic=[0.95, 0.05])
     sorted_rates = uses({**report(*columns), "rates": rates})
     assert sorted_rates is not None and "by b (within 4 points)" in said(sorted_rates.good)
-    assert "by c (within 4 points)" in said(sorted_rates.care)
+    assert "by c (within 4 points, more than half" in said(sorted_rates.never)
 
 
 def test_means_and_quantiles_whose_errors_are_large_beside_them_are_named() -> None:
@@ -235,9 +239,36 @@ def test_means_and_quantiles_whose_errors_are_large_beside_them_are_named() -> N
     sorted_columns = uses(report(*columns))
     assert sorted_columns is not None
     never = said(sorted_columns.never)
-    assert "means and totals of open and avoided (beyond 20 %, or not known)" in never
-    assert "99 % quantiles of value and avoided (beyond 20 %, or not known)" in never
-    assert never.count("99 % quantiles") == 1
+    assert "means and totals of open (beyond 20 %)" in never
+    assert "means, totals and 99 % quantiles of avoided (not known)" in never
+    assert "99 % quantiles of value (beyond 20 %)" in never and never.count("99 % quantiles") == 2
+
+
+def test_what_a_percentage_is_of_is_said_of_every_figure_that_is_no_part_of_itself() -> None:
+    """A mean is a part of its spread where that is less, whatever noise hides too; near 0, of large values."""
+    mean, p99 = {"estimate": 100.0, "expected_error": 1.0}, {"estimate": 110.0, "expected_error": 0.1}
+    number: dict[str, Any] = {"ordered": True, "quantiles_within": 0.01, "p99": p99}
+    columns = [
+        column("age", 0.01, mean=mean, **number),
+        column("bmi", 0.01, mean={**mean, "synthetic_stddev": 50.0}, **number),
+        column("pay", 0.01, mean={**mean, "synthetic_stddev": 50.0}, unseen={"means": [97.0, 102.0]}, **number),
+        column("gain", 0.01, mean={"estimate": 0.1, "expected_error": 0.1}, **number),
+    ]
+    facts = report(*columns)
+    sentences, table = uses(facts), by_column(facts)
+    assert sentences is not None and table is not None
+    assert "means and totals of age (within 2 %) |" in said(sentences.good)
+    assert "means and totals of bmi (within 4 % of its spread)" in said(sentences.good)
+    hidden = "means and totals of pay (within 4 % of its spread, and farther off if noise hides large values)"
+    assert hidden in said(sentences.care)
+    assert "means and totals of gain (within 3.6 % of its 99 % quantile / 20)" in said(sentences.good)
+    cells = {name: (cell[1][0].kind, cell[1][0].words, cell[1][0].of) for name, cell in table.lines}
+    assert {name: (kind, said((words,)), of) for name, (kind, words, of) in cells.items()} == {
+        "age": ("good", "2 %", ""),
+        "bmi": ("good", "4 %", "of spread"),
+        "pay": ("care", "4 %, up to 6 %", "of spread"),
+        "gain": ("good", "3.6 %", "of 99 % quantile / 20"),
+    }
 
 
 def test_means_whose_errors_are_small_beside_them_are_of_use() -> None:
@@ -267,7 +298,7 @@ def test_a_mean_is_known_no_better_than_values_that_noise_hides_leave_it() -> No
         and "means of days (within" in said(first.good)
         and "totals, and how many" in said(first.never)
     )
-    farther = "means and totals of days (within 5 %, and farther off if noise hides large values)"
+    farther = "means and totals of days (within 1.5 %, and farther off if noise hides large values)"
     assert hidden is not None and farther in said(hidden.care)
 
 

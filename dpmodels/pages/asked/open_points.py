@@ -85,7 +85,7 @@ ASKED = {
     "license": Asked("Terms of re-use: may it be passed on?", CONTROLLER, "the terms of re-use (may it be passed on?)"),
     "controller": Asked("Controller (GDPR, Art. 4(7))", OPERATOR, "the controller (Art. 4(7))"),
     "contact": Asked("Contact, who answers questions about these files", CONTROLLER, "the contact"),
-    "signer": Asked("Made and signed by", OPERATOR, "who signs it"),
+    "signer": Asked("Made by, as declared", OPERATOR, "who made the files"),
     "why": Asked("Why this unit and this budget", "whoever chose them", "why this unit and this budget"),
     "assessment": Asked(
         "Reference of the DPIA (GDPR, Art. 35), or why none is needed",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpmodels.pages.card_words import at_most, brief, cut, examples_of, there, words_of
+from dpmodels.pages.card_words import at_most, brief, cautions_of, cut, examples_of, there, words_of
 from dpmodels.pages.leaving import names_of, read_off_in_words
 from dpmodels.pages.risk import risks
 
@@ -25,6 +25,11 @@ ROLES = (
         "set the most that may be spent on these data, and may name an owner and an officer",
     ),
     ("Controller", "decides why and how the data are used (GDPR, Art. 4(7)), and answers for it"),
+    ("Recipient", "gets these files, keeps to their terms, and answers for what is done with them there"),
+    (
+        "Whoever collected the data",
+        "knows whose data they are, how they were told, and whether one has several records",
+    ),
     ("Officer", "signs by a key what may be spent, if the account names one, and that these files may leave"),
 )
 """Who is who on all pages."""
@@ -110,7 +115,7 @@ def _unprotected(facts: Facts) -> Answer:
     if read_off := _read_off(content):
         text += f" {read_off}"
     more = [("What was protected", f"{STATEMENT}#protected"), ("Not promised", f"{STATEMENT}#limits")]
-    if hand_off["cautions"]:
+    if cautions_of(facts):
         text += " There are cautions."
         more.append(("Cautions", f"{STATEMENT}#cautions"))
     return Answer("What is not protected?", text, tuple(more))
@@ -175,8 +180,8 @@ def charge_approved(facts: Facts, accounts: Accounts) -> str:
 
 def _approval(facts: Facts, accounts: Accounts) -> Answer:
     text = f"{charge_approved(facts, accounts)}. That these files may leave is approved apart, in officer.sig beside "
-    text += "them, which nacre verify FOLDER reads with its day; without that file, nobody did. Who made and signed "
-    text += f"them: {_said(facts['given'].get('signer'))}"
+    text += "them, which nacre verify FOLDER reads with its day; without that file, nobody did. Whether the files "
+    text += f"are signed, nacre verify says too. Made by, as declared: {_said(facts['given'].get('signer'))}"
     return Answer("Who approved it, and when?", text, (("Approved", f"{STATEMENT}#approved"), _MADE))
 
 
@@ -261,7 +266,8 @@ _MADE = ("What the files are", f"{STATEMENT}#made")
 
 def vouched_for_by(facts: Facts) -> str:
     """Name whose word it is that nobody can check."""
-    return "whoever signed" if facts["given"].get("signer") else "the maker; nobody is named as signer"
+    named = facts["given"].get("signer")
+    return "the maker, whom answer 6 names as declared" if named else "the maker, whom nobody named"
 
 
 def _ask(facts: Facts) -> str:
