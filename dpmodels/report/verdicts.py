@@ -3,9 +3,10 @@
 A verdict is a function of the other facts of a report, so whoever checks a hand-off makes it again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from dpmodels.pages.excluded import not_handed_over
 from dpmodels.pages.glance import fits, likely_error, likely_of_pair, rank_error, unresolved
 from dpmodels.pages.page import percent, percent_up
 from dpmodels.pages.relations import relations
@@ -63,16 +64,20 @@ def _verdict_of_derived(column: Facts) -> str:
 
 
 def headline(facts: Facts) -> str:
-    """Say in two or three sentences what may be expected of synthetic rows, and what is not to be trusted."""
+    """Say in two or three sentences what may be expected of synthetic rows, and what is not to be trusted.
+
+    Columns that nobody receives are left out.
+    """
     if "drowned" in facts:
         return LOST
-    columns = facts["columns"]
+    dropped = not_handed_over(facts)
+    columns = [one for one in facts["columns"] if one["name"] not in dropped]
     known = [one for one in columns if "released" in one and not unresolved(one)]
     numbers = {one["name"]: rank_error(one) for one in known if one["ordered"]}
     others = {one["name"]: likely_error(one) for one in known if not one["ordered"]}
     of_numbers = "number or time column" if any(one["type"] == "datetime" for one in known) else "number column"
     kinds = [one["ordered"] for one in columns if "released" in one]
-    pairs = _of_pairs(facts)
+    pairs = _of_pairs(facts, dropped)
     named = (
         ("10 to 90 % quantiles", numbers, of_numbers, sum(kinds)),
         ("shares", others, "category column", len(kinds) - sum(kinds)),
@@ -107,11 +112,12 @@ def _pairs_in_words(facts: Facts) -> str:
     return "two columns together, in broad groups," if distances and len(distances[0]) > 5 else "two columns together"
 
 
-def _of_pairs(facts: Facts) -> dict[str, float]:
+def _of_pairs(facts: Facts, dropped: Collection[str]) -> dict[str, float]:
     """Return the distance of every two columns that were counted together, not exceeded in nineteen of twenty."""
     names = [one["name"] for one in facts["columns"]]
     distances = (facts.get("pairs") or {}).get("distances", ())
-    return {f"{names[first]} with {names[second]}": likely_of_pair(figures) for first, second, *figures in distances}
+    pairs = [(names[first], names[second], likely_of_pair(figures)) for first, second, *figures in distances]
+    return {f"{one} with {other}": error for one, other, error in pairs if not {one, other} & {*dropped}}
 
 
 def _relations(facts: Facts) -> list[str]:

@@ -83,7 +83,9 @@ def test_every_example_of_a_key_of_a_column_is_right(row: list[str]) -> None:
     assert key in example and example["type"] in row[1].split(", ")
     beside = "  sick: {type: boolean}\n"
     beside += "  age: {type: integer, min: 0, max: 120}\n" if example["type"] != "image" else ""
-    beside += "  y: {type: derived, formula: x + 1}\n" if example.get("keep") == "drop" and "computed" in example else ""
+    beside += (
+        "  y: {type: derived, formula: x + 1}\n" if example.get("keep") == "drop" and "computed" in example else ""
+    )
     made = make(f"name: x\ntarget: sick\ncolumns:\n{beside}  x: {row[-1].strip('`')}\n")
     assert getattr(made.columns["x"], key) != type(made.columns["x"]).model_fields[key].get_default()
 
