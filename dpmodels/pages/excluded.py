@@ -3,11 +3,10 @@
 Privacy: post-processing of a publishable report.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from dpmodels.contract.remarks import NOT_HANDED_OVER
+from dpmodels.pages.glance import not_handed_over
 from dpmodels.pages.rates import counting
 from dpmodels.pages.relations import relations
 from dpmodels.plural import OF_CATEGORIES, OF_VALUES
@@ -15,12 +14,6 @@ from dpmodels.plural import OF_CATEGORIES, OF_VALUES
 Facts = Mapping[str, Any]
 DROPPED = "not handed over"
 """How pages mark a column that nobody receives."""
-OF_DROPPED = re.compile(re.escape(NOT_HANDED_OVER).replace(re.escape("{name}"), "(.*)"), re.DOTALL)
-
-
-def not_handed_over(facts: Facts) -> frozenset[str]:
-    """Name the columns of a report, or of a card's figures, that nobody receives, by the cautions that say so."""
-    return frozenset(match[1] for one in facts.get("cautions", ()) if (match := OF_DROPPED.fullmatch(one)))
 
 
 def received_columns(report: Facts) -> list[dict[str, Any]]:

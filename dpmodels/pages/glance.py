@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpmodels.contract.remarks import is_declared
+from dpmodels.contract.remarks import NOT_HANDED_OVER, is_declared
 from dpmodels.pages.page import percent, percent_up, short, short_up
 from dpmodels.pages.words import is_of_years, look_in_words
 from dpmodels.statistics.normal import NORMAL_95
@@ -31,6 +31,8 @@ FEW_VALUES = 10
 """Values of a column of numbers up to which nobody asks for its 99 % quantile."""
 WEAKEST = 5
 """Columns that a data sheet names."""
+OF_DROPPED = re.compile(re.escape(NOT_HANDED_OVER).replace(re.escape("{name}"), "(.*)"), re.DOTALL)
+"""What a report says of a column that nobody receives."""
 SKEWED = 20.0
 """Times the mean that the 99 % quantile may be for an error to be written in percent of the mean: else it is near 0."""
 SPREAD, OF_LARGE = "spread", "99 % quantile / 20"
@@ -84,9 +86,12 @@ def sentences_in_short(report: Facts) -> list[str]:
 
 def example(report: Facts) -> str:
     """Say of the column whose quantiles are farthest off what that means of its median; empty where there is none."""
-    columns = [one for one in report.get("columns", ()) if "released" in one and not unresolved(one)]
+    dropped = not_handed_over(report)
+    columns = [one for one in report.get("columns", ()) if "released" in one and one["name"] not in dropped]
     numbers = [
-        one for one in columns if one["ordered"] and rank_error(one) < 0.5 and "null" not in one.get("labels", ())
+        one
+        for one in columns
+        if not unresolved(one) and one["ordered"] and rank_error(one) < 0.5 and "null" not in one.get("labels", ())
     ]
     if not numbers:
         return ""
@@ -208,6 +213,11 @@ def warnings_of(report: Facts) -> list[str]:
         have = "column has" if left == 1 else "columns have"
         lines.append(f"{left:,} more {have} a warning, which the report shows beside each")
     return [*lines, *(one for one in report.get("cautions", ()) if not is_declared(one))]
+
+
+def not_handed_over(facts: Facts) -> frozenset[str]:
+    """Name the columns of a report, or of a card's figures, that nobody receives, by the cautions that say so."""
+    return frozenset(match[1] for one in facts.get("cautions", ()) if (match := OF_DROPPED.fullmatch(one)))
 
 
 def notes_of(report: Facts) -> list[str]:

@@ -5,8 +5,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dpmodels.pages.excluded import not_handed_over
-from dpmodels.pages.glance import Yardstick, error_of, has_few_values, relative_error, unresolved, yardstick
+from dpmodels.pages.glance import (
+    Yardstick,
+    error_of,
+    has_few_values,
+    not_handed_over,
+    relative_error,
+    unresolved,
+    yardstick,
+)
 from dpmodels.statistics.normal import NORMAL_95
 
 Facts = Mapping[str, Any]

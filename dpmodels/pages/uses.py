@@ -9,12 +9,12 @@ from typing import Any
 from dpmodels.contract.remarks import FIRST_ROWS, dates_of
 from dpmodels.pages.categories import absent, joined, joined_in_rates, places_of_several
 from dpmodels.pages.empty import error_of_values, is_mostly_empty, states_of
-from dpmodels.pages.excluded import not_handed_over
 from dpmodels.pages.glance import (
     OF_LARGE,
     SPREAD,
     likely_error,
     likely_of_pair,
+    not_handed_over,
     rank_error,
     unresolved,
     worst_first,

@@ -6,8 +6,7 @@ A verdict is a function of the other facts of a report, so whoever checks a hand
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from dpmodels.pages.excluded import not_handed_over
-from dpmodels.pages.glance import fits, likely_error, likely_of_pair, rank_error, unresolved
+from dpmodels.pages.glance import fits, likely_error, likely_of_pair, not_handed_over, rank_error, unresolved
 from dpmodels.pages.page import percent, percent_up
 from dpmodels.pages.relations import relations
 from dpmodels.pages.uses import listed
@@ -85,7 +84,7 @@ def headline(facts: Facts) -> str:
     )
     close = "; ".join(f"{words} {_within(errors, what, whole)}" for words, errors, what, whole in named if errors)
     sentences = [close[0].upper() + close[1:]] if close else []
-    sentences += _relations(facts)
+    sentences += _relations(facts, {place for place, one in enumerate(facts["columns"]) if one["name"] in dropped})
     silent = sum("released" not in one for one in columns)
     if silent:
         sentences.append(f"Of {_number(silent, len(columns), 'column')} nothing was released by itself")
@@ -120,9 +119,9 @@ def _of_pairs(facts: Facts, dropped: Collection[str]) -> dict[str, float]:
     return {f"{one} with {other}": error for one, other, error in pairs if not {one, other} & {*dropped}}
 
 
-def _relations(facts: Facts) -> list[str]:
+def _relations(facts: Facts, dropped: Collection[int]) -> list[str]:
     """Say in how many pairs the columns depend on each other beyond noise, and in how many of these rows lose of it."""
-    every = relations(facts).values()
+    every = [one for one in relations(facts).values() if not {*one.columns} & {*dropped}]
     certain = [one for one in every if one.is_certain]
     if not every:
         return []

@@ -91,6 +91,8 @@ def test_a_hand_off_has_none_in_any_file_and_holds(tmp_path: Path) -> None:
     report = json.loads((out / "report.json").read_text())
     assert [one["name"] for one in report["columns"]] == ["amount", "share"]
     note, result = NOT_HANDED_OVER.format(name="share"), nacre.Result(out)
+    assert "share" not in report["headline"].split()
+    assert "<strong>Note:</strong> Column share: not handed over" in (out / "report.html").read_text()
     assert note in report["cautions"] and note in result.notes and note not in result.warnings
     assert f"notes    {note[:60]}" in repr(result) and "of the rows before it was left out" in result._repr_html_()
     assert f"note: {note}" in " ".join(run_cli("report", result.run, *home)[2].split())

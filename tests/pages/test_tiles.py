@@ -9,7 +9,7 @@ import pytest
 
 from dpmodels.contract.remarks import NOT_HANDED_OVER
 from dpmodels.pages.by_column import by_column, lead
-from dpmodels.pages.excluded import not_handed_over
+from dpmodels.pages.glance import not_handed_over
 from dpmodels.pages.means import far_figures
 from dpmodels.pages.multiples import pair_tables, rate_figures
 from dpmodels.pages.relations import likely_relations, relations
