@@ -176,10 +176,12 @@ def describe(
 
 
 def _declared(said: Mapping[str, str], signed: bool) -> dict[str, str]:
-    """Repeat what is declared and, where an officer is to sign, list what law asks beside it."""
+    """Repeat what is declared, and say what the pages ask for beside it; to an officer each in its line."""
     missing = [f"{one.title}: {one.option}".replace("`", "") for one in asked_of(said) if one.state]
-    if not missing or not signed:
+    if not missing or not (signed or said):
         return dict(said)
+    if not signed:
+        return {**said, "not declared": ", ".join(dict.fromkeys(one.rpartition(": ")[2] for one in missing))}
     of_all = f"{len(missing)} of {len(asked_of(said))} answers that the pages ask for; `nacre fit` adds more later"
     return {**said, "not declared": "\n".join([of_all, *missing])}
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from nacre.reporting import Report
     from tasks.run.store import Run
     from tasks.stages.draw_rows import Drawn
 
@@ -26,6 +27,7 @@ WIDE = "its interval is as wide as all values of the column"
 LARGER = "its error exceeds the mean itself"
 ROUGH = 0.2
 """Part of a mean that its interval reaches either way, at most, for it to be relied on whatever other groups have."""
+DOUBTED = "the report says to use no mean of the column: noise hides values far out"
 ALIKE = "its error exceeds what groups surely differ by"
 """Why a mean of a group is not to be taken at face value."""
 OF_ALL = "column"
@@ -152,17 +154,17 @@ def means(
 ) -> "pd.DataFrame":
     """Return means of a column of numbers or dates, with their errors, from released counts; charges nothing.
 
-    ``means(run, "paid", by="cause")`` has a row for each cause, and ``means(run, "paid")`` one for all rows. The mean
-    of a boolean is the share of true, that of dates a moment, whose errors are durations.
+    ``by="cause"`` gives a row for each cause, nothing one for all rows. The mean of a boolean is the share of true,
+    that of dates a moment, whose errors are durations.
 
     - the group, in columns that are called as in the data, and of numbers and dates its bounds, as ``marginals`` has
       them; of all rows ``column`` names the column;
     - ``mean`` of the values that are not null, in units of the column, and what it is ``within`` in nineteen releases
       of twenty: 1.96 times its ``standard_error``;
-    - ``count`` of these values, as released with noise;
-    - ``reason`` to distrust a mean; empty where there is none. The mean is NaN where the group does not stand out of
-      its noise, where noise puts the mean beyond every value of the column, and where its interval is as wide as all
-      of these. Other reasons leave the figure: its error exceeds the mean itself, or what the groups surely differ by;
+    - ``count`` of these values, as released;
+    - ``reason`` to distrust a mean; empty if there is none. The mean is NaN where the group does not stand out of its
+      noise, where noise puts it beyond all values of the column, and where its interval is as wide as these. Others
+      leave the figure: its error exceeds it, or what groups surely differ by, or the report says to use none of these;
     - ``noise`` and ``inside``, what the standard error is made of: the noise of the counts, and that values of a group
       may lie elsewhere in a cell than those of all groups, by a standard deviation of them in every cell.
 
@@ -171,10 +173,10 @@ def means(
     A mean that noise puts a little beyond all values of the column is set to the nearest of them.
 
     Args:
-        run: the run's name, or what ``nacre.synthesize`` returned.
-        column: a column of numbers or dates, or a boolean.
+        run: the run's name, or its result.
+        column: of numbers or dates, or a boolean.
         by: the column, or the columns, whose values make the groups; None makes none.
-        home: where state lies; by default that of the result, ``NACRE_HOME``, or ``.nacre``.
+        home: where state lies; by default the result's, ``NACRE_HOME``, or ``.nacre``.
 
     Raises:
         NacreError: the column has categories, or the release counts none of these columns together.
@@ -187,11 +189,28 @@ def means(
     columns = [*names, *_names_in([column])]
     figures = tuple(apart(name, columns) for name in (f"{column}_mean", f"{column}_stddev", "count", "standard_error"))
     value, cells = figures[0], marginals(run, *columns, home=home)
-    if _is_boolean(run_of(run, home), column):
-        cells[value], cells[figures[1]] = cells[column].astype(str).map({"true": 1.0, "false": 0.0}), 0.0
+    cells = _with_true(cells, run_of(run, home), column, figures)
     _check_values(cells, value, column, names)
     counted = cells.dropna(subset=value).assign(**({} if names else {OF_ALL: column}))
-    return _beside(counted, _means_of(counted.set_index(names or [OF_ALL]), *figures), names or [OF_ALL])
+    groups = _means_of(counted.set_index(names or [OF_ALL]), *figures)
+    return _beside(counted, _doubted(groups, run_of(run, home), column), names or [OF_ALL])
+
+
+def _report_of(run: "Run") -> "Report | None":
+    """Return the report of a run; None before it has one."""
+    from nacre.reporting import Report
+
+    checked = run.finished("validate")
+    return None if checked is None else Report(checked.path)
+
+
+def _doubted(groups: "pd.DataFrame", run: "Run", column: str) -> "pd.DataFrame":
+    """Give each mean that has no reason the one of its column, where the report says to use no mean of it."""
+    report = _report_of(run)
+    columns = [] if report is None else report.facts.get("columns", ())
+    if any(one["name"] == column and "mean" in one.get("avoid", ()) for one in columns):
+        groups["reason"] = groups["reason"].where(groups["reason"] != "", DOUBTED)
+    return groups
 
 
 def _of_report(run: "Run", column: str) -> "pd.DataFrame | None":
@@ -199,12 +218,10 @@ def _of_report(run: "Run", column: str) -> "pd.DataFrame | None":
     import pandas as pd
 
     from nacre.listing import Listing
-    from nacre.reporting import Report
 
-    checked = run.finished("validate")
-    if checked is None:
+    report = _report_of(run)
+    if report is None:
         return None
-    report = Report(checked.path)
     stated_means = (one for one in report.facts.get("columns", ()) if "mean" in one)
     one = next((one for one in stated_means if one["name"] == column), None)
     if one is None or one["type"] == "datetime" or one["mean"]["expected_error"] is None:
@@ -238,6 +255,14 @@ def _beside(cells: "pd.DataFrame", means: "pd.DataFrame", groups: list[str]) -> 
     heads = cells[about].drop_duplicates(groups)
     means.columns = [apart(str(figure), groups) for figure in means]
     return Listing(heads.join(means, on=groups).reset_index(drop=True))
+
+
+def _with_true(cells: "pd.DataFrame", run: "Run", column: str, figures: "Sequence[str]") -> "pd.DataFrame":
+    """Give the cells of a boolean their mean, 1 of true and 0 of false, from which no value differs."""
+    if not _is_boolean(run, column):
+        return cells
+    cells[figures[0]], cells[figures[1]] = cells[column].astype(str).map({"true": 1.0, "false": 0.0}), 0.0
+    return cells
 
 
 def _is_boolean(run: "Run", column: str) -> bool:

@@ -15,7 +15,7 @@ from dpmodels.codec.names import RULE
 from dpmodels.contract.schema import Schema as Schema
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import NacreError, SchemaError, Unsuitable
-from dpmodels.plain_yaml import unwritable, write_yaml
+from dpmodels.plain_yaml import read_yaml, unwritable, write_yaml
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.frames import are_tables, write_all_names
 from dpmodels.reading.public import load_public_frames
@@ -152,11 +152,23 @@ def _path(schema: SchemaLike) -> Path | None:
     return Path(schema) if isinstance(schema, os.PathLike) else None
 
 
+def _with_zeros(schema: Any) -> str:
+    """Write a schema with each `zero_inflated: false` that was given, which keeps the lint from asking for it."""
+    columns = getattr(schema, "columns", {}).items()
+    said = [name for name, one in columns if "zero_inflated" in one.model_fields_set and not one.zero_inflated]
+    if not said:
+        return str(schema.to_yaml())
+    content = read_yaml(schema.to_yaml())
+    for name in said:
+        content["columns"][name]["zero_inflated"] = False
+    return write_yaml(content)
+
+
 def _yaml(schema: SchemaLike) -> str:
     if isinstance(schema, str):
         return schema
     if isinstance(schema, Schema | Tree):
-        return schema.to_yaml()
+        return _with_zeros(schema)
     if not isinstance(schema, Mapping):
         raise Unsuitable(f"a schema is a path, YAML text, a dictionary or a Schema, not {type(schema).__name__}")
     if key := unwritable(schema):

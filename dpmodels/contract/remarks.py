@@ -64,8 +64,8 @@ AMOUNTS = (
     "false where none is 0 (docs/schema.md)"
 )
 FEW = (
-    "{names} come back as any whole number between `min` and `max`: where a column has few values, such as 0, 150, 300 "
-    "and 500, write these, as `type: categorical, values: [0, 150, 300, 500]`"
+    "{names} {come} back as any whole number between `min` and `max`: where a column has few values, such as 0, 150, "
+    "300 and 500, write these, as `type: categorical, values: [0, 150, 300, 500]`"
 )
 ALL_DIGITS = (
     "{names} {come} back with all digits of a float, such as 36.61803398874989: `round: 1` keeps one decimal, "
@@ -197,7 +197,7 @@ def _of_amounts(columns: Mapping[str, Any]) -> str:
 def _of_few(columns: Mapping[str, Any]) -> str:
     """Say of wide intervals of whole numbers that a list of few values is no interval; empty without any."""
     names = [name for name, column in columns.items() if _may_be_few(column)]
-    return FEW.format(names=_list(names, "and")) if names else ""
+    return FEW.format(names=_list(names, "and"), come="comes" if len(names) == 1 else "come") if names else ""
 
 
 def _of_digits(columns: Mapping[str, Any]) -> str:

@@ -39,6 +39,8 @@ MOST_ABSENT = 4
 """Categories of a column that are named."""
 MOVED = 0.02
 """Part of the rows that rules have moved from which on it is said."""
+SLOPES = "slopes and correlations of numbers, which mostly come out weaker than they are, of skewed amounts most"
+"""What single cells of two columns do not show, and no figure of a report is about."""
 ALL, ALL_PAIRS = 1_000, 100
 """Names, and pairs, in a sentence that is not abridged: a page has no room for those of any table."""
 
@@ -205,6 +207,8 @@ def _with_care(known: Known) -> Iterator[str]:
     if number := sum(CLOSE < error <= FAR for error in known.within.values()):
         yield f"two columns together in {counted(number, 'more pair')} (within {percent(FAR)})"
     yield from _rates(known, NEAR, MIDDLE)
+    if sum(one["ordered"] and one["name"] not in known.dropped for one in known.report["columns"]) > 1:
+        yield SLOPES
     if giving := [name for name in giving_away(known.report) if name not in known.dropped]:
         target = known.report["columns"][known.report["rates"]["target"]]["name"]
         one = "which" if len(giving) == 1 else "each of which"
@@ -361,7 +365,8 @@ def _rates(known: Known, above: float, most: float) -> Iterator[str]:
     target = report["columns"][report["rates"]["target"]]
     received = [name for name in sorted(parts, key=parts.__getitem__) if name not in known.dropped]
     if names := [name for name in received if above < parts[name] <= most]:
-        bound = f"within {percent_up(max(map(worst.__getitem__, names)))[:-1].strip()} points"
+        least, farthest = (percent_up(pick(map(worst.__getitem__, names)))[:-1].strip() for pick in (min, max))
+        bound = f"within {least} to {farthest} points" if least != farthest else f"within {farthest} points"
         if most == math.inf:
             bound += ", more than half of the rate, or of what is left, and of what groups differ by"
         said = f"rates of {target['name']} = {report['rates']['class']}, {percent(whole)} of the synthetic rows"

@@ -21,7 +21,7 @@ MOST_NAMES, MOST_WARNED = 600, 440
 OF_SHARES = "the most that any share of the rows is off (total variation; in nineteen releases of twenty)"
 OF_MEANS = "within holds in nineteen releases of twenty, where values thin out towards the bounds"
 NO_SHARE, NO_MEAN = "Take no smaller difference of shares for real.", "Take no smaller difference of means for real."
-NO_EXTREME, NO_USE = "Take no largest or smallest value for real.", "Do not rely on it."
+NO_EXTREME, NO_USE = "Take no largest or smallest value for real.", "Rely on no more than this."
 Row = tuple[str, str, str]
 
 
@@ -115,7 +115,7 @@ def _avoided(avoid: Mapping[str, Sequence[str]], numbers: Mapping[str, Any]) -> 
         verdicts.setdefault((_either([FIGURES[one] for one in figures]), thin), []).append(name)
     for (figures, thin), names in verdicts.items():
         unless = ", unless you know that their values thin out towards the bounds" if thin else ""
-        yield listed(names), "not known from what was released", f"Use no {figures}{unless}."
+        yield listed(names), f"{figures}: not known from what was released", f"Use no {figures}{unless}."
 
 
 def _either(words: Sequence[str]) -> str:

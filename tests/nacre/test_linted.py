@@ -128,3 +128,12 @@ def test_a_formula_of_the_other_table_of_users_is_computed_in_a_frame(tmp_path: 
     (path := tmp_path / "visits.yaml").write_text(yaml.safe_dump(schema))
     err = " ".join(run_cli("schema", "lint", path)[2].split())
     assert "before, which `--query` can" in err and "frame.assign" not in err
+
+
+def test_a_schema_that_was_loaded_is_linted_as_its_file_is() -> None:
+    pay, sick = "{type: number, min: 0, max: 900000, round: 2}", "{type: boolean}"
+    text = f"name: c\nunit: record\ncolumns:\n  pay: {pay}\n  sick: {sick}\n"
+    for given in (text, text.replace("round: 2", "round: 2, zero_inflated: false")):
+        cautions = nacre.lint(given).cautions
+        assert nacre.lint(nacre.load_schema(given)).cautions == cautions
+        assert any("pay can be 0" in one for one in cautions) == (given == text)

@@ -164,7 +164,7 @@ def test_the_data_sheet_says_what_the_report_says_rows_are_for_and_not_for() -> 
     card["quality"]["uses"] = said
     sheet = text_of(render_sheet(card))
     assert "What it is good for Shares of age (within 5 %). With careShares of dose." in sheet
-    assert "Nor:questions about ward.No last word" in sheet
+    assert "Nor:questions about ward;single rows: values of one row may be impossible together" in sheet
     del card["quality"]["uses"]
     assert "Questions about the population: shares, means" in text_of(render_sheet(card))
 

@@ -208,8 +208,8 @@ def test_rates_are_sorted_by_what_they_are_within_of_the_rate_of_all_rows() -> N
     assert sorted_rates is not None
     rows = "rates of a = true, 10 % of the synthetic rows, by"
     assert f"{rows} b and e (within 2 points)" in said(sorted_rates.good)
-    assert f"{rows} f and c (within 5 points)" in said(sorted_rates.care)
-    far = "(within 90 points, more than half of the rate, or of what is left, and of what groups differ by)"
+    assert f"{rows} f and c (within 1 to 5 points)" in said(sorted_rates.care)
+    far = "(within 7 to 90 points, more than half of the rate, or of what is left, and of what groups differ by)"
     assert f"{rows} h, d and g {far}" in said(sorted_rates.never)
     table = by_column({**report(*columns, distances=hidden), "rates": rates})
     assert table is not None

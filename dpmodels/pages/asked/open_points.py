@@ -18,10 +18,17 @@ NO_ANSWER = re.compile(r"\W*(unknown|n/?a|tbd|todo|(none|not) (claimed|given|sta
 NOBODY = re.compile(r"\b(whoever|anybody|anyone|everybody|everyone|nobody|somebody|someone|no one)\b", re.IGNORECASE)
 NO_CONDITION = re.compile(r"\bno (condition|ground|basis)\b", re.IGNORECASE)
 DAY = re.compile(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
-OF_ASSESSMENT = re.compile(r"\b(DPIA|impact assessment|Art(icle|\.) ?35)\b", re.IGNORECASE)
-OF_TRANSFER = re.compile(r"\b(third countr(y|ies)|adequacy|international organi[sz]ation|Art(icle|\.) ?4[4-9])\b", re.I)
+OF_ASSESSMENT = re.compile(
+    r"\b(DPIA|impact assessment|DSFA|Datenschutz-?Folgenabschätzung|AIPD|Art(icle|\.|ikel) ?35)\b", re.IGNORECASE
+)
+OF_TRANSFER = re.compile(
+    r"\b(third countr(y|ies)|adequacy|international organi[sz]ation|Drittl(and|änder)|Drittstaat(en)?|pays tiers|"
+    r"Art(icle|\.|ikel) ?4[4-9])\b",
+    re.IGNORECASE,
+)
 OF_CHILDREN = re.compile(
-    r"(?<!no )(?<!without )\b(minors?|child(ren)?|pupils?|infants?|newborns?|adolescents?)\b", re.I
+    r"(?<!no )(?<!without )\b(minors?|child(ren)?|pupils?|infants?|newborns?|adolescents?|Kinder|Minderjährige)\b",
+    re.IGNORECASE,
 )
 NEVER_EXPIRES = " (no day such as 2027-03-01, so `nacre remove --expired` deletes nothing)"
 
@@ -93,9 +100,9 @@ ASKED = {
         "the impact assessment (DPIA), or why none is needed (Art. 35)",
         "`--why`, with the DPIA",
     ),
-    "retention": Asked("Raw data are deleted on", OPERATOR, "until when raw data are kept", "with a day"),
+    "retention": Asked("How long raw data are kept", OPERATOR, "until when raw data are kept", "with a day"),
     "release_retention": Asked(
-        "The release (noisy numbers) is deleted on", OPERATOR, "until when the release is kept", "with a day"
+        "How long the release (noisy numbers) is kept", OPERATOR, "until when the release is kept", "with a day"
     ),
 }
 """What is asked of a person, by the field of a declaration that has it; some stand in the words of another field."""
@@ -103,6 +110,8 @@ BESIDE_OPTIONS = (
     "from the controller, whether professional secrecy (medical, legal; in Germany § 203 StGB) allows this",
     "from the controller, the vote of an ethics board, or why none is needed",
     "from the controller, that nobody is in the data who objected (Art. 21), or opted out of it",
+    "from the controller, the national law where an article asks for one (Art. 6(3), 9(2), 89(1))",
+    "from the recipient, an agreement to look for nobody in the rows, and to link them with nothing about people",
 )
 """What law asks of the controller, and no field of a declaration has."""
 CARED_FOR = "from whoever collected the data, what is done for the children who by answer 5 are among the people"

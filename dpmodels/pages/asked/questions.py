@@ -30,7 +30,11 @@ ROLES = (
         "Whoever collected the data",
         "knows whose data they are, how they were told, and whether one has several records",
     ),
-    ("Officer", "signs by a key what may be spent, if the account names one, and that these files may leave"),
+    (
+        "Officer",
+        "signs by a key what may be spent, if the account names one, and that these files may leave; who may only "
+        "advise (Art. 39) leaves both to the controller",
+    ),
 )
 """Who is who on all pages."""
 STATEMENT, SHEET, CARD = "statement.html", "data-sheet.html", "model-card.html"
@@ -222,7 +226,7 @@ def _traced(facts: Facts, words: Mapping[str, str]) -> Answer:
     else:
         text = "Rows are drawn from a model of noisy sums: none is anybody's, and one that equals a real one by chance "
         text += f"proves nothing. That they are so drawn rests on {vouched_for_by(facts)}."
-    text += " Whether the files are anonymous in law (GDPR, recital 26), the controller decides: by answer 2, by what "
+    text += " Whether the files are anonymous in law (GDPR, recital 26), the controller assesses: by answer 2, by what "
     text += "recipients have and can do, by other releases and the whole cap (7), by bounds off real rows (3), and by "
     text += "whether the maker is trusted (10). A person with many records, or such a bound, tips it towards no."
     if content.get("left_out"):
