@@ -181,10 +181,7 @@ class Result:
 
     @property
     def notes(self) -> list[str]:
-        """What the page lists among its warnings although the schema declares it, as a terminal's notes say it.
-
-        That is how many rows of each user are used, and which columns are not handed over.
-        """
+        """What the page notes, since the schema declares it: how many rows of a user are used, and what is left out."""
         from dpmodels.pages.glance import notes_of
 
         return list(map(_plain, notes_of(self.report.facts)))
