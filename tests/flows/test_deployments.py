@@ -207,6 +207,7 @@ def assert_knows_nobody(worker: subprocess.Popen[bytes], home: Path) -> None:
     assert opened == []
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_one_process_serves_everything_and_takes_its_server_along(tmp_path: Path) -> None:
     port = postgres.free_port()

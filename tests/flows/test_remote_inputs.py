@@ -126,6 +126,7 @@ def test_a_file_that_a_site_lacks_is_refused(tmp_path, site):
 
 @pytest.mark.parametrize("name", ["visits.csv", "visits.csv.gz"])
 @pytest.mark.parametrize("scheme", ["s3", "https"])
+@pytest.mark.nightly_if("https-visits.csv", "s3-visits.csv.gz")
 def test_text_is_fetched_once_and_in_large_steps(tmp_path, monkeypatch, scheme, name):
     if scheme == "https":
         pytest.importorskip("aiohttp", reason="needs pip install 'nacre[https]'")

@@ -67,7 +67,13 @@ def own(tmp_path: Path, monkeypatch) -> Path:
     ],
 )
 @pytest.mark.nightly_if(
-    "dp-gan-layers-*", "dp-gan-attention-images", "dp-vae-*-table", "dp-gm-*-table", "p3gm-layers-*", "dpkg-*-table"
+    "dp-gan-layers-*",
+    "dp-gan-attention-images",
+    "dp-vae-*-table",
+    "dp-gm-*-table",
+    "p3gm-layers-*",
+    "dpkg-*-table",
+    "p3gm-convolution-table",
 )
 def test_it_is_planned_charged_once_trained_saved_and_sampled(tmp_path, method, alias, kind):
     schema, make = DATA[kind]

@@ -152,6 +152,7 @@ def test_bounds_find_the_quantile_of_each_layers_norms(quantile, strategy):
 
 
 @pytest.mark.parametrize(("groups", "bounds"), KINDS)
+@pytest.mark.nightly_if("layers-noised", "layers-biases-quantile", "density-fixed", "density-quantile")
 def test_nothing_but_what_was_released_is_in_groups_and_bounds(groups, bounds, monkeypatch):
     """Two trainings on data that share no record, made to release the same: their groups and bounds are the same."""
     spec = SgdSpec(steps=9, sampling_probability=0.3, groups=groups, bounds=bounds, form_every=3, density_points=1)

@@ -80,6 +80,7 @@ def test_looks_and_steps_are_one_plan_whose_epsilon_is_dp_accountings(method):
 
 
 @pytest.mark.parametrize("method", SMALL)
+@pytest.mark.nightly_if("dp-gm", "dp-vae")
 def test_it_charges_the_ledger_once_for_everything_and_samples_rows_of_the_schema(tmp_path, method):
     system, schema = small(method), make_schema()
     release, ledger = measured(tmp_path / "run", system, schema, make_records(300))
@@ -241,6 +242,7 @@ def test_with_the_steps_copied_every_public_output_of_a_run_is_the_same(tmp_path
     assert [one.says for one in flow_findings("dp-vae", tmp_path) if not one.holds] == []
 
 
+@pytest.mark.nightly
 def test_a_warm_start_is_charged_with_the_rest_and_reads_the_same_samples_again(tmp_path):
     changes = {"warm_share": 0.3, "components": 1, "iterations": 1, "vae": {**VAE, "pretraining_steps": 20}}
     system, schema = small("p3gm", **changes), make_schema()
@@ -259,6 +261,7 @@ def test_a_warm_start_is_charged_with_the_rest_and_reads_the_same_samples_again(
 
 
 @pytest.mark.parametrize(("method", "data"), [("dp-gan", support), ("dp-gan", pictures), ("dpkg", pictures)])
+@pytest.mark.nightly_if("dp-gan-tests*", "dpkg-*")
 def test_a_warm_start_that_learns_nothing_is_the_release_of_nacre_that_it_started_from(tmp_path, method, data):
     """Images to the bit, and of cells all but one in ten thousand; what it learns is added to that."""
     gan = {**GAN, "generator_rate": 1e-12, "pool": 300, "pretraining_steps": 5}

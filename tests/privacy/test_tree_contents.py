@@ -93,7 +93,7 @@ class OfRoot(Fingerprint):
 
 
 @pytest.mark.parametrize(("balances", "how"), [(1, "copied"), (200, "copied"), (200, "rewritten")])
-@pytest.mark.nightly_if("200-copied")
+@pytest.mark.nightly_if("200-*")
 def test_a_tree_that_an_earlier_version_read_is_no_second_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, balances: int, how: str
 ) -> None:

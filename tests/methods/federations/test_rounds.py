@@ -61,6 +61,7 @@ def pretrained() -> State:
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("plus", [False, True])
+@pytest.mark.nightly_if("True-fedbe", "True-feddf", "False-fedaux", "False-fedprox", "True-fedavg")
 def test_every_algorithm_trains_and_the_seed_decides(algorithm, plus, pretrained):
     spec = spec_of(algorithm)
     begin = rounds.start(["resnet8"], spec, 0, {"resnet8": pretrained} if plus else None)
