@@ -22,8 +22,10 @@ def failing(run: Run, folder: Path) -> set[str]:
     return {one.check for one in found if not one.holds}
 
 
-EACH = [one if n % 3 == 0 else pytest.param(one, marks=pytest.mark.nightly) for n, one in enumerate(FAULTS)]
-"""Every other fault is planted at night alone, since each takes seconds."""
+SLOWEST = ("a part charged once for two", "shuffled batches", "shared latent draws", "a part is summed twice")
+AT_NIGHT = {one.name for n, one in enumerate(FAULTS) if n % 2 or one.name in SLOWEST}
+"""Every other fault, and those that take longest, since each takes seconds."""
+EACH = [pytest.param(one, marks=[pytest.mark.nightly] * (one.name in AT_NIGHT)) for one in FAULTS]
 
 
 @pytest.mark.parametrize("fault", EACH, ids=lambda fault: fault.name)
