@@ -21,15 +21,15 @@ CALLS = {
     "validate": "nacre.validate(DATA, SCHEMA)",
     "verify": "nacre.verify(FOLDER)",
 }
-"""The calls by the words of a command; what is to be filled in has the name that its option has, in capitals."""
+"""The calls by the words of a command; what is to be written in has the name that its option has, in capitals."""
 OF_ACCOUNT = "nacre.ledger(HOME).open_account(SCHEMA, account=NAME, epsilon=EPSILON, delta=DELTA)"
-UNNAMED = ("RUN", "RELEASE", "DATA", "FOLDER", "NAME", "SCHEMA")
+POSITIONAL = ("RUN", "RELEASE", "DATA", "FOLDER", "NAME", "SCHEMA")
 """What stands in a command without an option."""
-FURTHER = ("home", "ledger", "officer_key", "public_key", "refit")
+KEYWORDS = ("home", "ledger", "officer_key", "public_key", "refit")
 """Options that a call takes too, where a command has them."""
 NUMBERS = ("EPSILON", "DELTA", "ROWS")
-BLANK = re.compile(r"\b[A-Z]{3,}\b")
-BLANKS = {*UNNAMED, *NUMBERS, "HOME", "KEY", "REASON"}
+PLACEHOLDER = re.compile(r"\b[A-Z]{3,}\b")
+PLACEHOLDERS = {*POSITIONAL, *NUMBERS, "HOME", "KEY", "REASON"}
 
 
 def call_of(command: str, home: object = None) -> str:
@@ -41,32 +41,32 @@ def call_of(command: str, home: object = None) -> str:
     name = next((one for one in (" ".join(words[:2]), " ".join(words[:1])) if one in CALLS), "")
     if not name:
         return ""
-    given, unnamed = _options(words[len(name.split()) :])
-    given = {"home": str(home), **given} if home and "HOME" in CALLS[name] else given
-    call = OF_ACCOUNT if name == "ledger open" and unnamed else CALLS[name]
-    first = next((blank for blank in BLANK.findall(call) if blank in UNNAMED and blank.lower() not in given), "")
-    if unnamed:
-        given.setdefault("name" if call == OF_ACCOUNT else first.lower(), unnamed[0])
-    filled = BLANK.sub(lambda blank: _written(given.pop(blank[0].lower(), blank[0]), blank[0]), call)
-    more = "".join(f", {one}={_written(given[one], '')}" for one in FURTHER if one in given)
-    more = more if more and not filled.endswith("()") else more.removeprefix(", ")
-    return f"{filled.removesuffix(')')}{more})"
+    options, positional = _options(words[len(name.split()) :])
+    options = {"home": str(home), **options} if home and "HOME" in CALLS[name] else options
+    call = OF_ACCOUNT if name == "ledger open" and positional else CALLS[name]
+    first = next((one for one in PLACEHOLDER.findall(call) if one in POSITIONAL and one.lower() not in options), "")
+    if positional:
+        options.setdefault("name" if call == OF_ACCOUNT else first.lower(), positional[0])
+    written = PLACEHOLDER.sub(lambda one: _as_python(options.pop(one[0].lower(), one[0]), one[0]), call)
+    keywords = "".join(f", {one}={_as_python(options[one], '')}" for one in KEYWORDS if one in options)
+    keywords = keywords if keywords and not written.endswith("()") else keywords.removeprefix(", ")
+    return f"{written.removesuffix(')')}{keywords})"
 
 
 def _options(words: list[str]) -> tuple[dict[str, str], list[str]]:
     """Return the options of a command with their values, True for a switch, and the words that are of none."""
-    given, unnamed, name = dict[str, str](), list[str](), ""
+    options, positional, name = dict[str, str](), list[str](), ""
     for word in words:
         if word.startswith("--"):
             name = word.removeprefix("--").replace("-", "_")
-            given[name] = "True"
+            options[name] = "True"
         elif name:
-            given[name], name = word, ""
+            options[name], name = word, ""
         else:
-            unnamed.append(word)
-    return given, unnamed
+            positional.append(word)
+    return options, positional
 
 
-def _written(value: str, blank: str) -> str:
-    """Write a value as Python does; what is to be filled in stays as it is."""
-    return value if value in BLANKS or value == "True" or blank in NUMBERS else repr(value)
+def _as_python(value: str, placeholder: str) -> str:
+    """Write a value as Python does; a placeholder stays as it is."""
+    return value if value in PLACEHOLDERS or value == "True" or placeholder in NUMBERS else repr(value)

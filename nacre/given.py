@@ -155,11 +155,11 @@ def _path(schema: SchemaLike) -> Path | None:
 def _with_zeros(schema: Any) -> str:
     """Write a schema with each `zero_inflated: false` that was given, which keeps the lint from asking for it."""
     columns = getattr(schema, "columns", {}).items()
-    said = [name for name, one in columns if "zero_inflated" in one.model_fields_set and not one.zero_inflated]
-    if not said:
+    names = [name for name, one in columns if "zero_inflated" in one.model_fields_set and not one.zero_inflated]
+    if not names:
         return str(schema.to_yaml())
     content = read_yaml(schema.to_yaml())
-    for name in said:
+    for name in names:
         content["columns"][name]["zero_inflated"] = False
     return write_yaml(content)
 

@@ -56,30 +56,30 @@ WITHOUT_DECIMALS = ("integer", "boolean", "date", "moment", "category", "text", 
 
 def with_phrases(facts: Facts) -> Facts:
     """Add what the phrases of a description say and no heading does."""
-    said = _said(facts.description)
-    unsaid = {name for name in said if getattr(facts, name) in (None, False) and (name, facts.nullable) != NEVER}
-    unsaid -= {"decimals"} if facts.kind in WITHOUT_DECIMALS else set()
-    return replace(facts, **{name: said[name] for name in unsaid})
+    attributes = _attributes(facts.description)
+    new = {name for name in attributes if getattr(facts, name) in (None, False) and (name, facts.nullable) != NEVER}
+    new -= {"decimals"} if facts.kind in WITHOUT_DECIMALS else set()
+    return replace(facts, **{name: attributes[name] for name in new})
 
 
-def _said(description: str) -> dict[str, Any]:
+def _attributes(description: str) -> dict[str, Any]:
     """Return what the phrases say, as attributes of the facts; nothing where others beside them qualify it.
 
     A condition, such as `if not measured`, qualifies all but that a value may be missing.
     """
-    said, qualifying = dict[str, Any](), list[str]()
+    attributes, qualifying = dict[str, Any](), list[str]()
     for phrase in (" ".join(part.split()).casefold() for part in END.split(description)):
-        read = dict(_read(phrase))
-        if any(said.setdefault(name, value) != value for name, value in read.items()):
+        one = dict(_attributes_of(phrase))
+        if any(attributes.setdefault(name, value) != value for name, value in one.items()):
             return {}
-        if not read and QUALIFYING.search(phrase):
+        if not one and QUALIFYING.search(phrase):
             qualifying.append(phrase)
     if not all(CONDITIONAL.match(phrase) for phrase in qualifying):
         return {}
-    return {name: value for name, value in said.items() if name == "nullable" or not qualifying}
+    return {name: value for name, value in attributes.items() if name == "nullable" or not qualifying}
 
 
-def _read(phrase: str) -> Iterator[tuple[str, Any]]:
+def _attributes_of(phrase: str) -> Iterator[tuple[str, Any]]:
     """Yield what a phrase says, as an attribute of the facts and its value."""
     for name, form in ((name, form) for name, forms in PHRASES.items() for form in forms):
         if match := re.fullmatch(form, phrase):
