@@ -11,7 +11,7 @@ from dpmodels.plural import counted
 FILES = "files may leave"
 AT_MAKING = (
     "When this page was made, no officer had signed that these files may leave. If `officer.sig` lies beside it, one "
-    "has since: `nacre verify FOLDER --officer-key KEY` says whether yours did. Until then send and use nothing."
+    "may have since: `nacre verify FOLDER --officer-key KEY` says whether yours did. Until then send and use nothing."
 )
 """What every page says of that near its top. Pages are part of what an officer signs, so none of them can know it;
 these words stay true whatever happens after."""

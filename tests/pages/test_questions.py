@@ -323,7 +323,7 @@ def test_every_page_says_once_near_its_top_that_nobody_had_approved_in_words_tha
         for name in ("report.html", "statement.html", "data-sheet.html", "model-card.html"):
             said = text_of(pages[name])
             assert said.count("no officer had signed") == 1 and said.index("no officer had signed") < 500, name
-            assert "files may leave. If officer.sig lies beside it, one has since: nacre verify" in said
+            assert "files may leave. If officer.sig lies beside it, one may have since: nacre verify" in said
 
 
 def test_each_role_has_a_line_and_no_page_calls_it_otherwise() -> None:
