@@ -112,22 +112,24 @@ class Partition:
         pairs = zip(self.runs, self.codes(records), strict=True)
         return np.stack([runs.cells(codes) for runs, codes in pairs], axis=1)
 
-    def merged(self, histograms: list[Whole], least: int | Sequence[int], runs: int, most_cells: int) -> "Partition":
+    def merged(
+        self, histograms: list[Whole], least: int | Sequence[int], runs: int | Sequence[int], most_cells: int
+    ) -> "Partition":
         """Merge thin cells of a fine partition, by released histograms over all classes.
 
         Args:
             histograms: one a column, in any unit; may be negative.
             least: what a cell should hold at least, in that unit; of all columns, or one number a column.
-            runs: cells that the values of an interval column should be cut into, if each can hold ``least``.
+            runs: cells that the values of an interval column should be cut into, if each can hold ``least``; likewise.
             most_cells: bound on the cells of all columns together, unless the fewest possible already exceed it.
         """
         most = _water_level(self.sizes, most_cells)
-        bounds = [least] * len(self.columns) if isinstance(least, int) else least
+        leasts, parts = ([each] * len(self.columns) if isinstance(each, int) else each for each in (least, runs))
         merge = tuple(
-            _merge_interval(counts, column.cells, bound, min(runs, most - (column.states - 1)))
+            _merge_interval(counts, column.cells, bound, min(part, most - (column.states - 1)))
             if isinstance(column, Continuous)
             else _merge_rare(counts, bound, most)
-            for column, counts, bound in zip(self.columns, histograms, bounds, strict=True)
+            for column, counts, bound, part in zip(self.columns, histograms, leasts, parts, strict=True)
         )
         return Partition(self.codec, merge, self.classes, self.class_column)
 

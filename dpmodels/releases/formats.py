@@ -90,7 +90,8 @@ def _with_rules(line: Line) -> Line:
     if measurement != line.measurement:
         return line.model_copy(update={"measurement": measurement})
     if line.method == "nacre":
-        measurement = {**NACRE_OF_2, **measurement}
+        asked = {"asked_cells": False} if line.contract.workload else {}
+        measurement = {**NACRE_OF_2, **asked, **measurement}
     elif isinstance(warm := measurement.get("warm"), dict) and "fine_cells" in warm:
         measurement = {**measurement, "warm": {**NACRE_OF_2, **warm}}
     if measurement == line.measurement:

@@ -14,7 +14,7 @@ from pydantic import Field
 from dpmodels.arrays import Whole
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.schema import Schema
-from dpmodels.contract.workload import joint_tables, pair_weights
+from dpmodels.contract.workload import cell_weights, joint_tables, pair_weights
 from dpmodels.embeddings.base import VALUE_BITS
 from dpmodels.embeddings.interactions import Interactions, JointTable
 from dpmodels.embeddings.moments import Moments, band, pairs_within
@@ -72,6 +72,8 @@ class NacreMeasurement(Frozen):
         product_share: share of the squared norm of the second look that products of halves take in a wider table, where
             tables of all its pairs would drown; None pairs its columns with the few that follow them.
         product_columns: number of columns from which on they are paired with the few that follow them all the same.
+        asked_cells: whether columns that a workload asks for are cut as finely as the noise of its pairs allows; by
+            default they are. None, where there is no workload, is not dumped.
     """
 
     zooms: Annotated[int, Field(ge=0, le=4)] = 3
@@ -95,6 +97,7 @@ class NacreMeasurement(Frozen):
     paired_columns: Annotated[int, Field(ge=2, le=4096)] = 64
     product_share: Annotated[float, Field(ge=0.01, le=0.99)] | None = 0.35
     product_columns: Annotated[int, Field(ge=2, le=512)] = 160
+    asked_cells: Annotated[bool | None, Field(exclude_if=lambda asked: asked is None)] = None
 
     def square(self, columns: int, paired: int) -> int:
         """Return the square of the number of cells, added up over the classes, that the limits leave room for."""
@@ -183,12 +186,17 @@ class Looks:
         """Return how much more closely each pair of columns is measured: as the workload asks. Shapes: [F, F]."""
         return pair_weights(self.schema.workload, self.fine.names)
 
-    usual_weight = 1
-    """Weight of the pairs whose noise decides how finely intervals are cut."""
+    @property
+    def cell_weights(self) -> tuple[list[int], list[int]]:
+        """Return for each column the weights of the pairs whose noise decides what a cell holds, and how many there are.
 
-    def leasts(self, least: float) -> int | list[int]:
-        """Return what a merged cell should hold at least, where a pair that weighs 1 asks for ``least``."""
-        return math.ceil(least)
+        They are those of columns that a workload names together. Those of all that it wants ``by`` one are not: cells
+        that are finer everywhere lose more in all other pairs than they gain.
+        """
+        names = self.fine.names
+        numbers = [name for name, each in zip(names, self.fine.columns, strict=True) if isinstance(each, Continuous)]
+        weights = cell_weights(self.schema.workload if self.spec.asked_cells else (), names, numbers)
+        return weights, weights
 
     @property
     def is_weighed(self) -> bool:
@@ -223,12 +231,14 @@ class Looks:
         counts = once.vector.reshape(fine.classes, -1)
         records = counts.sum(axis=1) / (len(fine.sizes) * self.first.one_way)
         one_way, two_way = self.weights(float(records.min()), noise_stddev / self.two_way)
-        runs = self.runs(float(records.sum()), noise_stddev / (two_way * self.usual_weight))
+        holds, number = self.cell_weights
+        runs = [self.runs(float(records.sum()), noise_stddev / (two_way * weight)) for weight in number]
         least = self.spec.least_noise * noise_stddev * self.first.one_way / two_way
+        leasts = [math.ceil(least / weight) for weight in holds]
         histograms = np.split(counts.sum(axis=0), fine.offsets[1:-1])
         if self.all_pairs and self.drowns(float(records.sum()), noise_stddev / two_way, self.spec.least_runs):
             return self.products_on(once, histograms)
-        return self.second_on(fine.merged(histograms, self.leasts(least), runs, self.most_cells), one_way, two_way)
+        return self.second_on(fine.merged(histograms, leasts, runs, self.most_cells), one_way, two_way)
 
     def interactions(self, once: NoisySum, partition: Partition) -> Interactions:
         """Return the interactions in the joint tables that the workload asks for, on groups of the second look's cells.

@@ -63,6 +63,12 @@ class Nacre(Synthesizer[Looks]):
     measurement: NacreMeasurement = field(default_factory=NacreMeasurement)
     training: MixtureSpec = field(default_factory=MixtureSpec)
 
+    def settled(self, contract: Schema) -> NacreMeasurement:
+        """Cut the columns of a workload by the noise of what it asks for, unless the setting was given."""
+        spec = self.measurement
+        is_set = spec.asked_cells is not None or not contract.workload
+        return spec if is_set else spec.model_copy(update={"asked_cells": True})
+
     def design(self, spec: NacreMeasurement, contract: Schema) -> Looks:
         """Cut the public cells and weigh the looks."""
         looks = UserLooks if contract.users else Looks
@@ -196,6 +202,7 @@ class Nacre(Synthesizer[Looks]):
         rules += [spec.zooms, spec.coarse_cells, spec.zoom_values, spec.zoom_noise] if design.zooms else []
         rules += [spec.product_share] if design.all_pairs else []
         rules += design.pair_weights.ravel().tolist() if design.is_weighed else []
+        rules += [spec.asked_cells] if spec.asked_cells is not None else []
         for columns, weight in design.joint:
             rules += [MOST_GROUPS, weight, *columns]
         return fingerprint_of(*cells, design.first.one_way, design.one_way, design.two_way, *rules)

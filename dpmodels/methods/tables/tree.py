@@ -73,9 +73,10 @@ class BranchLooks(Looks):
         self.drawn, self.steps = tree.attributes(table).keys(), {f"{table}.{each}" for each in tree.followed(table)}
         super().__init__(spec, tree.flat_of(table))
 
-    def leasts(self, least: float) -> int | list[int]:
-        """Return for each column what a cell should hold for the pairs of it that are measured most closely."""
-        return [math.ceil(least / weight) for weight in self.pair_weights.max(axis=0)]
+    @property
+    def cell_weights(self) -> tuple[list[int], list[int]]:
+        """Return the weights of the pairs that are measured most closely, and of the usual ones for all columns."""
+        return self.pair_weights.max(axis=0).tolist(), [self.usual_weight] * len(self.pair_weights)
 
     def weights_of_pairs(self) -> Whole:
         drawn = np.array([name in self.drawn for name in self.fine.names])
