@@ -12,7 +12,7 @@ from dpmodels.errors import ArtifactError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dpmodels.pages.relations import Relation
+    from dpmodels.pages.figures.relations import Relation
 
 FRAME = "width:100%;height:45rem;border:1px solid #8884"
 OF_COLUMNS = ("column", "quantiles_within", "shares_within", "distance_to_release", "expected_distance", "verdict")
@@ -97,7 +97,7 @@ class Report:
         Units: parts, 0 to 1, of all rows of a group, also where the target is null. Reports of layouts before 13, and
         of schemas without a target, have no rates.
         """
-        from dpmodels.pages.rates import counting, with_rows
+        from dpmodels.pages.figures.rates import counting, with_rows
 
         rates = self.facts.get("rates") or {"columns": ()}
         names = [column["name"] for column in self.facts.get("columns", ())]
@@ -134,7 +134,7 @@ class Report:
 
         Units: total variation, 0 to 1. Earlier layouts have fewer columns.
         """
-        from dpmodels.pages.relations import likely_relations, relations
+        from dpmodels.pages.figures.relations import likely_relations, relations
         from dpmodels.report.pair import FIGURES
 
         every, likely = relations(self.facts), likely_relations(self.facts)

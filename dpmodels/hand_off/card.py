@@ -29,7 +29,7 @@ from dpmodels.ledger.records import MOST_EARLIER, Balance, Standing
 from dpmodels.ledger.store import digest
 from dpmodels.limits import LARGEST_CARD, read_json
 from dpmodels.pages.excluded import pale_groups, weaker_pairs
-from dpmodels.pages.means import far_figures
+from dpmodels.pages.figures.means import far_figures
 from dpmodels.pages.uses import EVERY_ROW, known_of, uses
 from dpmodels.releases.contract import Contract
 

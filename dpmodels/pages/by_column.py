@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpmodels.pages.empty import error_of_values, is_mostly_empty, states_of
+from dpmodels.pages.figures.empty import error_of_values, is_mostly_empty, states_of
+from dpmodels.pages.figures.means import CLOSE, FAR, FIGURES, PartOff, errors_of
+from dpmodels.pages.figures.rates import MIDDLE, NEAR, parts_of_rates, with_few
 from dpmodels.pages.glance import has_few_values, likely_error, unresolved
-from dpmodels.pages.means import CLOSE, FAR, FIGURES, PartOff, errors_of
 from dpmodels.pages.page import percent_up
-from dpmodels.pages.rates import MIDDLE, NEAR, parts_of_rates, with_few
 from dpmodels.pages.uses import (
     UNKNOWN,
     Known,

@@ -6,9 +6,9 @@ Privacy: post-processing of a publishable report.
 from collections.abc import Mapping
 from typing import Any
 
+from dpmodels.pages.figures.rates import counting
+from dpmodels.pages.figures.relations import relations
 from dpmodels.pages.glance import not_handed_over
-from dpmodels.pages.rates import counting
-from dpmodels.pages.relations import relations
 from dpmodels.plural import OF_CATEGORIES, OF_VALUES
 
 Facts = Mapping[str, Any]

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from dpmodels.pages.categories import absent
 from dpmodels.pages.drawing import Figure
+from dpmodels.pages.figures.categories import absent
+from dpmodels.pages.figures.rates import counting, whole_rate, with_rows, worst_rate
+from dpmodels.pages.figures.relations import Relation, chance_of_rates, likely_relations, relations
 from dpmodels.pages.glance import likely_of_pair
 from dpmodels.pages.maps import beside, stairs, steps
 from dpmodels.pages.page import percent, percent_up
 from dpmodels.pages.plots import DEVIATIONS, TWO, Shares, bars, histogram
-from dpmodels.pages.rates import counting, whole_rate, with_rows, worst_rate
-from dpmodels.pages.relations import Relation, chance_of_rates, likely_relations, relations
 from dpmodels.pages.uses import MOST_ABSENT, listed
 from dpmodels.pages.words import is_of_years
 from dpmodels.plural import OF_CATEGORIES, OF_VALUES

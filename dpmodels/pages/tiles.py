@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmodels.pages.by_column import ALONE, BAD, CARE, GOOD, OF_RATES, ByColumn, Cell
-from dpmodels.pages.means import CLOSE, FAR
+from dpmodels.pages.figures.means import CLOSE, FAR
 from dpmodels.pages.page import percent
 from dpmodels.pages.uses import GOOD_ALL, known_of
 

@@ -7,8 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpmodels.contract.remarks import FIRST_ROWS, dates_of
-from dpmodels.pages.categories import absent, joined, joined_in_rates, places_of_several
-from dpmodels.pages.empty import error_of_values, is_mostly_empty, states_of
+from dpmodels.pages.figures.categories import absent, joined, joined_in_rates, places_of_several, range_of_all
+from dpmodels.pages.figures.empty import error_of_values, is_mostly_empty, states_of
+from dpmodels.pages.figures.means import CLOSE, FAR, FIGURES, PartOff, errors_of
+from dpmodels.pages.figures.rates import GIVEN, MIDDLE, NEAR, giving_away, parts_of_rates, whole_rate, with_few
+from dpmodels.pages.figures.relations import FALSE, KEPT, Relation, likely_relations, relations
 from dpmodels.pages.glance import (
     OF_LARGE,
     SPREAD,
@@ -19,10 +22,7 @@ from dpmodels.pages.glance import (
     unresolved,
     worst_first,
 )
-from dpmodels.pages.means import CLOSE, FAR, FIGURES, PartOff, errors_of
 from dpmodels.pages.page import percent, percent_up
-from dpmodels.pages.rates import GIVEN, MIDDLE, NEAR, giving_away, parts_of_rates, whole_rate, with_few
-from dpmodels.pages.relations import FALSE, KEPT, Relation, likely_relations, relations
 from dpmodels.plural import counted
 
 Facts = Mapping[str, Any]
@@ -269,6 +269,10 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
         but = ", but in rates of the target" if report.get("rates") and not joined_in_rates(report) else ""
         of = known.named(several)
         yield f"how single categories of {of} differ in another column{but}: they are judged all together, or in groups"
+    if one_range := range_of_all(report, known.dropped):
+        but = ", but for those of the target" if "target" in report["pairs"] else ""
+        alike = f"there the rows of every category are spread alike{but}"
+        yield f"which values within one range, such as {one_range}, go with which category: {alike}"
     if amounts := amounts_of(report):
         of = known.named([one["name"] for one in amounts])
         yield f"means, totals and 99 % quantiles of {of}, which follow from others: no error of these is known"

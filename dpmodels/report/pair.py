@@ -11,7 +11,7 @@ import numpy as np
 
 from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.columns import Modelled
-from dpmodels.pages.relations import chance_of
+from dpmodels.pages.figures.relations import chance_of
 from dpmodels.report.bins import group_labels
 from dpmodels.report.fidelity import absolute_95
 from dpmodels.report.within import DIGITS, pair_within

@@ -23,7 +23,7 @@ from dpmodels.embeddings.branch import BranchSum
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.products import Products
 from dpmodels.methods.parts.marginals import Marginals
-from dpmodels.pages.relations import GROUPS
+from dpmodels.pages.figures.relations import GROUPS
 from dpmodels.releases.steps import NoisySum
 from dpmodels.report.pair import Grouped, Pair
 from dpmodels.report.within import drawn

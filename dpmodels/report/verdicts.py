@@ -6,9 +6,9 @@ A verdict is a function of the other facts of a report, so whoever checks a hand
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from dpmodels.pages.figures.relations import relations
 from dpmodels.pages.glance import fits, likely_error, likely_of_pair, not_handed_over, rank_error, unresolved
 from dpmodels.pages.page import percent, percent_up
-from dpmodels.pages.relations import relations
 from dpmodels.pages.uses import listed
 
 Facts = Mapping[str, Any]

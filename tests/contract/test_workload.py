@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from dpmodels.contract.schema import Schema
-from dpmodels.contract.workload import joint_tables, pair_weights
+from dpmodels.contract.workload import cell_weights, joint_tables, pair_weights
 from tests.kit.support import make_schema
 
 NAMES = ["age", "ward", "dose", "smoker"]
@@ -20,6 +20,19 @@ def test_pairs_have_the_largest_weight_that_is_asked_for():
     expected = np.array([[1, 5, 1, 5], [5, 1, 2, 5], [1, 2, 1, 1], [5, 5, 1, 1]])
     assert np.array_equal(pair_weights(schema.workload, NAMES), expected)
     assert np.array_equal(pair_weights((), NAMES), np.ones((4, 4)))
+
+
+@pytest.mark.parametrize(
+    ("table", "weights"),
+    [
+        ({"columns": ["age", "ward"], "weight": 5}, [5, 5, 1, 1]),
+        ({"columns": ["age", "dose"], "weight": 5}, [1, 1, 1, 1]),
+        ({"columns": ["age", "dose", "smoker"]}, [3, 1, 3, 3]),
+        ({"by": "ward", "weight": 5}, [1, 1, 1, 1]),
+    ],
+)
+def test_columns_that_are_named_together_with_a_category_are_cut_by_the_weight_of_their_tables(table, weights):
+    assert cell_weights(asking(table).workload, NAMES, {"age", "dose"}) == weights
 
 
 def test_without_a_workload_a_schema_has_the_hash_and_the_text_that_it_had():

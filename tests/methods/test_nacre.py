@@ -371,6 +371,26 @@ def test_what_a_workload_asks_for_has_less_noise_at_the_same_price_and_the_plan_
     )
 
 
+def test_a_number_is_cut_more_finely_where_a_workload_names_it_with_a_category_and_not_by_everything():
+    """Of 20,000 records with about as many of each age, and noise that leaves eight ranges of a number."""
+    sizes = {}
+    for words, workload in {
+        "none": [],
+        "by": [{"by": "ward"}],
+        "numbers": [{"columns": ["age", "dose"]}],
+        "with ward": [{"columns": ["age", "ward"]}],
+    }.items():
+        looks = Looks(Nacre().settled(make_schema(workload=workload)), make_schema(workload=workload))
+        first = np.repeat(20_000 // np.array(looks.first.partition.sizes), looks.first.partition.sizes)
+        counts = np.tile(first // 2, looks.first.partition.classes) * looks.first.one_way
+        second = looks.second(seen(looks, counts, 60.0 * looks.two_way))
+        sizes[words] = dict(zip(looks.fine.names, second.partition.sizes, strict=True))
+        assert second.squared_norm <= looks.norm
+    assert sizes["none"] == sizes["by"] == sizes["numbers"]
+    assert sizes["with ward"]["age"] > 1.5 * sizes["none"]["age"]
+    assert sizes["with ward"] | {"age": 0} == sizes["none"] | {"age": 0}
+
+
 JOINT = {"workload": [{"columns": ["age", "dose", "smoker"], "joint": True, "weight": 4}]}
 
 

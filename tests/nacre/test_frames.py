@@ -11,7 +11,7 @@ import yaml
 
 import nacre
 from dpmodels.errors import ArtifactError, DataError, NacreError, SchemaError, Unsuitable
-from dpmodels.pages.relations import likely_relations, relations
+from dpmodels.pages.figures.relations import likely_relations, relations
 from nacre.free import ALIKE, BEYOND, DROWNED, LARGER, WIDE, _means_of, _reasons
 from nacre.reporting import Report, _group
 from tasks.run.store import Run

@@ -8,8 +8,8 @@ import pytest
 
 from dpmodels.contract.remarks import FIRST_ROWS
 from dpmodels.pages.by_column import AT_ONCE, ByColumn, by_column, lead
+from dpmodels.pages.figures.rates import with_few
 from dpmodels.pages.glance import IN_SHORT, glance, sentences_in_short
-from dpmodels.pages.rates import with_few
 from dpmodels.pages.uses import uses
 from dpmodels.pages.words import is_of_years
 from tests.kit.judged import column, report

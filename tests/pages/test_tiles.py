@@ -9,10 +9,10 @@ import pytest
 
 from dpmodels.contract.remarks import NOT_HANDED_OVER
 from dpmodels.pages.by_column import by_column, lead
+from dpmodels.pages.figures.means import far_figures
+from dpmodels.pages.figures.relations import likely_relations, relations
 from dpmodels.pages.glance import not_handed_over
-from dpmodels.pages.means import far_figures
 from dpmodels.pages.multiples import pair_tables, rate_figures
-from dpmodels.pages.relations import likely_relations, relations
 from dpmodels.pages.report import render
 from dpmodels.pages.tiles import tiles
 from dpmodels.pages.uses import BROAD, GOOD_ALL, VAGUE, WEAKER, known_of, uses

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from dpmodels.contract.remarks import FIRST_ROWS
+from dpmodels.contract.remarks import FIRST_ROWS, NOT_HANDED_OVER
 from dpmodels.pages.by_column import by_column
-from dpmodels.pages.categories import absent
-from dpmodels.pages.rates import counting, giving_away, worst_rate
-from dpmodels.pages.relations import chance_of_rates, likely_relations, most_by_noise, relations
+from dpmodels.pages.figures.categories import absent
+from dpmodels.pages.figures.rates import counting, giving_away, worst_rate
+from dpmodels.pages.figures.relations import chance_of_rates, likely_relations, most_by_noise, relations
 from dpmodels.pages.uses import farther, uses
 from dpmodels.statistics.dependence import dependence
 from tests.kit.every_kind import make
@@ -158,6 +158,25 @@ def test_columns_whose_categories_are_joined_to_groups_are_named() -> None:
     assert one_by_one is not None and "single categories" not in said(one_by_one.never)
     in_pairs = uses(report(*columns, tables=[{"columns": [0, 1], "labels": [[["a"], ["b"]], groups]}]))
     assert in_pairs is not None and "how single categories of ward differ in another" in said(in_pairs.never)
+
+
+def test_values_within_one_range_that_was_counted_with_other_columns_are_said_to_tell_no_category() -> None:
+    ranges = {"ordered": True, "quantiles_within": 0.01, "ranges": ["0 to 17", "18 to 110"]}
+    age, ward, smoker, distances = column("age", 0.01, **ranges), column("ward", 0.01), column("smoker", 0.01), [[0, 1]]
+    plain, dropped = column("age", 0.01, ordered=True, quantiles_within=0.01), NOT_HANDED_OVER.format(name="ward")
+    alike = "such as 0 to 17 of age, go with which category: there the rows of every category are spread alike"
+    for columns, more, cautions, end in (
+        ((age, ward), {}, [], " |"),
+        ((age, ward, smoker), {"target": 1}, [], ", but for those of the target |"),
+        ((age, ward), {"target": 1}, [], None),  # the classes of a target are counted within ranges
+        ((age, ward), {}, [dropped], None),
+        ((plain, ward), {}, [], None),
+        ((age, {**age, "name": "dose"}), {}, [], None),
+    ):
+        facts = report(*columns, distances=[[*one, *[0.0] * 4] for one in distances], **more)
+        sorted_uses = uses({**facts, "cautions": cautions})
+        assert sorted_uses is not None and ("within one range" in said(sorted_uses.never)) == (end is not None)
+        assert end is None or f"{alike}{end}" in said(sorted_uses.never)
 
 
 def test_a_relation_is_certain_beyond_noise_and_weakened_beyond_what_noise_added_to_it() -> None:

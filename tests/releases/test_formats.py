@@ -144,6 +144,18 @@ def test_a_line_that_was_planned_before_nacre_measured_residuals_is_of_counts_an
     assert type(system.sums(release.value)[-1].embedding) is Moments
 
 
+def test_a_line_of_a_workload_that_was_planned_before_it_cut_columns_keeps_cells_and_hash_and_is_still_drawn(tmp_path):
+    schema, budget = make_schema(workload=[{"columns": ["age", "ward"]}]), PrivacyBudget(epsilon=1.0, delta=1e-5)
+    planned = create("nacre", {**QUICK["nacre"].measurement, "asked_cells": False}, {}).plan(schema, budget)
+    assert planned.measurement.pop("asked_cells") is False
+    line = read_plan(Plan(lines=(planned,)).model_dump_json()).release
+    assert line.measurement["asked_cells"] is False and line.hash == planned.hash
+    assert create("nacre", QUICK["nacre"].measurement, {}).plan(schema, budget).measurement["asked_cells"] is True
+    assert "asked_cells" not in create("nacre", {}, {}).plan(make_schema(), budget).measurement
+    release, _ = measured(create("nacre", line.measurement, {}), tmp_path / "run", line, make_records(50))
+    assert release.value.line.hash == planned.hash
+
+
 def test_a_warm_start_that_was_planned_before_nacre_zoomed_has_no_zooms():
     system = create("p3gm", {**QUICK["p3gm"].measurement, "warm_share": 0.3}, {})
     line = system.plan(make_schema(), PrivacyBudget(epsilon=1.0, delta=1e-5))

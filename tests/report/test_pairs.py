@@ -11,7 +11,7 @@ from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.products import Products, halves_of
 from dpmodels.embeddings.residuals import Residuals, mix_of
-from dpmodels.pages.relations import GROUPS, relations
+from dpmodels.pages.figures.relations import GROUPS, relations
 from dpmodels.releases.steps import NoisySum
 from dpmodels.report.bins import group_labels
 from dpmodels.report.pairs import grouped, groups_of, pair_facts, pairs_of

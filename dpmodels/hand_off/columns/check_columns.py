@@ -8,7 +8,7 @@ from typing import Any
 from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.contract.schema import Schema
 from dpmodels.hand_off.columns.figures import are_figures, has_figures
-from dpmodels.pages.relations import GROUPS
+from dpmodels.pages.figures.relations import GROUPS
 from dpmodels.releases.contract import Contract
 from dpmodels.report.within import NAMED
 

@@ -188,7 +188,7 @@ class Looks:
 
     @property
     def cell_weights(self) -> tuple[list[int], list[int]]:
-        """Return for each column the weights of the pairs whose noise decides what a cell holds, and how many there are.
+        """Return for each column the weights of the pairs whose noise decides how full cells are, and how many.
 
         They are those of columns that a workload names together. Those of all that it wants ``by`` one are not: cells
         that are finer everywhere lose more in all other pairs than they gain.

@@ -202,7 +202,7 @@ class Nacre(Synthesizer[Looks]):
         rules += [spec.zooms, spec.coarse_cells, spec.zoom_values, spec.zoom_noise] if design.zooms else []
         rules += [spec.product_share] if design.all_pairs else []
         rules += design.pair_weights.ravel().tolist() if design.is_weighed else []
-        rules += [spec.asked_cells] if spec.asked_cells is not None else []
+        rules += [spec.asked_cells] if spec.asked_cells else []
         for columns, weight in design.joint:
             rules += [MOST_GROUPS, weight, *columns]
         return fingerprint_of(*cells, design.first.one_way, design.one_way, design.two_way, *rules)

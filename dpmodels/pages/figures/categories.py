@@ -1,9 +1,9 @@
 """What a report says of categories: of which columns several are judged as one group, and which no row has."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from dpmodels.pages.relations import GROUPS
+from dpmodels.pages.figures.relations import GROUPS
 
 Facts = Mapping[str, Any]
 
@@ -44,3 +44,18 @@ def absent(column: Facts) -> list[str]:
         return []
     shares = zip(column["labels"], column["synthetic"], strict=True)
     return [label for label, share in shares if share == 0 and label != "null"]
+
+
+def range_of_all(report: Facts, dropped: Collection[str]) -> str:
+    """Name a range of a number within which nothing tells the categories of another column apart, and its column.
+
+    Columns were counted together in such ranges, and the target alone within them. Empty where there is no such range,
+    or no column of categories that is handed over beside the target.
+    """
+    columns = [one for one in report["columns"] if one["name"] not in dropped]
+    target = (report.get("pairs") or {}).get("target")
+    others = [one for place, one in enumerate(report["columns"]) if place != target and not one["ordered"]]
+    if not (report.get("pairs") or {}).get("distances") or all(one["name"] in dropped for one in others):
+        return ""
+    ranges = ((label, one["name"]) for one in columns for label in one.get("ranges", ()) if " to " in label)
+    return next((f"{label} of {name}" for label, name in ranges), "")

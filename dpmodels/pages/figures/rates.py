@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from dpmodels.pages.relations import Relation
+from dpmodels.pages.figures.relations import Relation
 
 Facts = Mapping[str, Any]
 SMALL, REST = 0.05, 0.1
