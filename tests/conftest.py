@@ -41,6 +41,9 @@ os.environ["PREFECT_HOME"] = prefect_home.name
 # made during a test, that stream is pytest's own capture. The process's stderr it leaves alone.
 absl.logging.get_absl_handler().python_handler.setStream(sys.__stderr__)
 
+# The collector of garbage would walk through all modules and tests again and again while these are loaded.
+gc.disable()
+
 # How long one example takes says nothing on cores that are shared.
 settings.register_profile("shared-cores", deadline=None)
 settings.load_profile("shared-cores")
@@ -245,3 +248,4 @@ def pytest_collection_finish() -> None:
     """Spare the collector of garbage the modules and the thousands of tests, which stay to the end."""
     gc.collect()
     gc.freeze()
+    gc.enable()
