@@ -26,6 +26,9 @@ from tests.kit.noise import repeated_noise
 
 # Before torch and OpenBLAS are imported, whatever the shell that starts the tests asks for; workers of xdist too.
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", DO_NOT_TRACK="1")
+# Hundreds of tests start a process that imports us, which takes half as long again without what the first one compiled.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 for name in [name for name in os.environ if name.startswith(("PREFECT_", "NACRE_", "OPENLINEAGE_", "PG"))]:
     if name != "NACRE_DATA":
         del os.environ[name]

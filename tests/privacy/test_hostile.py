@@ -124,6 +124,7 @@ def test_each_delta_at_which_the_same_events_are_priced_counts() -> None:
 
 
 @pytest.mark.parametrize("method", ["p3gm", "dp-gan", "dpkg"])
+@pytest.mark.nightly_if("dp-gan", "dpkg")  # beside p3gm, which takes longest
 def test_the_events_of_a_plan_of_ours_are_priced_within_the_budget(method: str) -> None:
     """At the settings that a plan has by itself, the line alone and two of them together."""
     schema = make_schema()
