@@ -33,7 +33,7 @@ def documents(folder: Path) -> list[object]:
 def table(folder: Path) -> list[object]:
     pq.write_table(make_table(40), folder / "rows.parquet")
     (folder / "rows.yaml").write_text(make_schema().to_yaml())
-    (folder / "config.yaml").write_text("model: {method: nacre}\n")
+    (folder / "config.yaml").write_text("model: {method: nacre, training: {steps: 5}}\n")
     return synthesize_words(folder, data=folder / "rows.parquet", schema=folder / "rows.yaml")
 
 

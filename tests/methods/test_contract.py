@@ -228,6 +228,7 @@ def makes_rows(method: str, release: Released[Release], folder: Path) -> None:
 
 @pytest.mark.parametrize("rows", [0, 1, 40])
 @every_method
+@pytest.mark.nightly_if("dp-gm*", "dp-vae*", "p3gm-ae*", "moments*", "dp-merf*")  # beside methods of each other sort
 def test_hardly_any_rows_and_columns_of_one_value_go_through(tmp_path, method, rows):
     records = data_of(method).make_records(1).take([0] * rows)
     release, _ = measured(method, tmp_path / "run", quick_plan(method), records)

@@ -60,7 +60,8 @@ def costs(read: Callable[[], object]) -> tuple[float, float]:
     read()
     after = resource.getrusage(resource.RUSAGE_SELF)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return used / slowness(), (after.ru_maxrss - before.ru_maxrss) / 1024
+    seconds = used if used < SECONDS else used / slowness()  # which is at least 1, and takes a while to measure
+    return seconds, (after.ru_maxrss - before.ru_maxrss) / 1024
 
 
 @contextmanager

@@ -78,6 +78,7 @@ def patched(site: Site, deployment: str, **said: Any) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("field", ["command", "env", "working_dir", "image"])
+@pytest.mark.nightly_if("working_dir", "image")  # beside a command and an environment
 def test_job_variables_of_a_flow_run_are_refused(site: Site, canary: Path, field: str) -> None:
     said = {"command": f"touch {canary}", "env": {"PATH": "/x"}, "working_dir": "/tmp", "image": "evil"}[field]
     flow_run = site.ask_with(AD_HOC, parameters=honest(site), job_variables={field: said})
