@@ -26,6 +26,9 @@ from tests.kit.noise import repeated_noise
 
 # Before torch and OpenBLAS are imported, whatever the shell that starts the tests asks for; workers of xdist too.
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", DO_NOT_TRACK="1")
+# Hundreds of tests start a process that imports us, which takes half as long again without what the first one compiled.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 for name in [name for name in os.environ if name.startswith(("PREFECT_", "NACRE_", "OPENLINEAGE_", "PG"))]:
     if name != "NACRE_DATA":
         del os.environ[name]
@@ -40,6 +43,9 @@ os.environ["PREFECT_HOME"] = prefect_home.name
 # dp-accounting brings absl, whose log handler closes the stream it was made with when Prefect sets logging up anew;
 # made during a test, that stream is pytest's own capture. The process's stderr it leaves alone.
 absl.logging.get_absl_handler().python_handler.setStream(sys.__stderr__)
+
+# The collector of garbage would walk through all modules and tests again and again while these are loaded.
+gc.disable()
 
 # How long one example takes says nothing on cores that are shared.
 settings.register_profile("shared-cores", deadline=None)
@@ -245,3 +251,4 @@ def pytest_collection_finish() -> None:
     """Spare the collector of garbage the modules and the thousands of tests, which stay to the end."""
     gc.collect()
     gc.freeze()
+    gc.enable()

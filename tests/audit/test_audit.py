@@ -32,7 +32,13 @@ OTHERS = {name: 0.75 if name in WITH_OPTIMA else 0.9 for name in SUBJECTS if nam
 
 @pytest.mark.parametrize("method", OTHERS)
 @pytest.mark.nightly_if(
-    "two-tables-joined", "federated-both", "letters-of-users", "federated-moments", "document-sketch"
+    "two-tables",
+    "federated-scores",
+    "two-tables-joined",
+    "federated-both",
+    "letters-of-users",
+    "federated-moments",
+    "document-sketch",
 )
 def test_the_audit_holds_whatever_it_looks_at(tmp_path, method):
     found = audit(method, tmp_path)

@@ -23,6 +23,7 @@ def failing(run: Run, folder: Path) -> set[str]:
 
 
 SLOWEST = ("a part charged once for two", "shuffled batches", "shared latent draws", "a part is summed twice")
+SLOWEST += ("files with their times", "scores that are called monotonic", "a counter of rows that begins anew")
 AT_NIGHT = {one.name for n, one in enumerate(FAULTS) if n % 2 or one.name in SLOWEST}
 """Every other fault, and those that take longest, since each takes seconds."""
 EACH = [pytest.param(one, marks=[pytest.mark.nightly] * (one.name in AT_NIGHT)) for one in FAULTS]

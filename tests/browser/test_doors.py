@@ -102,6 +102,7 @@ def api(request: pytest.FixtureRequest, home: Path) -> Iterator[Api]:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", REBOUND])
+@pytest.mark.nightly_if("one run-*")  # beside the server that lasts
 def test_a_foreign_page_neither_reads_nor_writes(browser: Browser, api: Api, host: str) -> None:
     with foreign_page() as port:
         browser.driver.get(f"http://{host}:{port}/")

@@ -93,6 +93,21 @@ def test_a_sheet_of_images_is_shown_in_the_colors_that_they_have(browser, pages,
     ("width", "dark"), [(DESKTOP, False), (DESKTOP, True), (PHONE, False)], ids=["light", "dark", "phone"]
 )
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.nightly_if(
+    "every kind-dark",
+    "images*-dark",
+    "internal*-dark",
+    "documents-dark",
+    "rounds-dark",
+    "audit-dark",
+    "raw checks-dark",
+    "comparison-dark",
+    "statement of *-dark",
+    "data sheet*-dark",
+    "statement of *-phone",
+    "internal images*-phone",
+    "raw checks-phone",
+)  # beside one page of each sort
 def test_a_page_opens_without_a_word_or_a_request_and_fills_its_screen(browser, pages, name, width, dark):
     browser.open(pages[name], width, dark)
     assert browser.requests() == [pages[name].as_uri()]
@@ -154,7 +169,23 @@ def test_large_drawings_are_there_on_a_wide_screen_and_on_a_phone_where_somebody
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.nightly_if("statement of *-dark", "images in color-*", "documents-dark", "federation-dark")
+@pytest.mark.nightly_if(
+    "every kind-dark",
+    "internal-light",
+    "internal images*",
+    "raw checks-*",
+    "statement of *",
+    "data sheet of documents-*",
+    "card-dark",
+    "comparison-dark",
+    "rounds-dark",
+    "audit-dark",
+    "images-dark",
+    "statement of *-dark",
+    "images in color-*",
+    "documents-dark",
+    "federation-dark",
+)
 def test_axe_finds_no_serious_violation(browser, pages, axe, name, dark):
     browser.open(pages[name], DESKTOP if name != "table" else PHONE, dark)
     browser.run("document.querySelectorAll('details').forEach(each => each.open = true)")

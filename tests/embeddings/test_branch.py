@@ -30,6 +30,7 @@ def sums_of(tree: Tree) -> list[BranchSum]:
 
 
 @pytest.mark.parametrize("seed", range(60))
+@pytest.mark.nightly_if("[2-5]?")  # beside twenty other trees
 def test_a_unit_of_any_tree_moves_every_sum_as_one_record_does_wherever_it_is_put(seed):
     rng = np.random.default_rng(seed)
     tree = some_tree(rng)

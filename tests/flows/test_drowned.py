@@ -33,7 +33,7 @@ def documents(folder: Path) -> list[object]:
 def table(folder: Path) -> list[object]:
     pq.write_table(make_table(40), folder / "rows.parquet")
     (folder / "rows.yaml").write_text(make_schema().to_yaml())
-    (folder / "config.yaml").write_text("model: {method: nacre}\n")
+    (folder / "config.yaml").write_text("model: {method: nacre, training: {steps: 5}}\n")
     return synthesize_words(folder, data=folder / "rows.parquet", schema=folder / "rows.yaml")
 
 
@@ -122,6 +122,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("kind", OTHERS)
+@pytest.mark.nightly_if("choices for each document", "moments of clients")  # beside one of documents and one of clients
 def test_what_is_no_sum_of_all_data_says_it_too(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """30 records move a head by 0.2 times its noise at most; one noise in fifty would seem to be more than noise."""
     monkeypatch.setattr(gaussian, "_sampler", repeated_noise())

@@ -33,7 +33,9 @@ def write(folder: Path, method: str) -> list[object]:
 
 
 @pytest.mark.parametrize("method", of_kind("table"))
-@pytest.mark.nightly_if("p3gm", "dp-vae", "dp-gan", "moments")  # beside p3gm-ae, dp-gm, dpkg and nacre
+@pytest.mark.nightly_if(
+    "dp-merf", "dp-gm", "nacre-images", "p3gm", "dp-vae", "dp-gan", "moments"
+)  # beside p3gm-ae, dp-gm, dpkg and nacre
 def test_a_run_ends_in_a_hand_off_and_a_ledger_that_are_verified(tmp_path, method):
     code, _, err = run_cli(*write(tmp_path, method))
     assert code == 0, err

@@ -101,6 +101,7 @@ def test_the_same_settings_make_the_same_table(run: Run, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("method", OF_THE_FIRST)
+@pytest.mark.nightly_if("p3gm-ae", "dp-vae", "dp-gm", "dp-merf", "nacre-images")  # beside a method of each sort
 def test_a_release_of_the_first_format_is_fitted_from_its_file_alone(tmp_path: Path, method: str) -> None:
     """No run, no ledger and no data: what is not known is left out, and said to be."""
     release = GOLDEN / "FORMAT-1" / f"{method}.parquet"

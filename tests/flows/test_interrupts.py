@@ -66,6 +66,7 @@ def test_a_ctrl_c_in_the_first_seconds_says_that_nothing_was_charged(
 
 
 @pytest.mark.parametrize("command", ["embed-documents", "federate", "plan-federation"])
+@pytest.mark.nightly_if("plan-federation")  # beside the run that it plans
 def test_a_ctrl_c_that_a_library_swallows_ends_a_command_about_documents_or_clients(
     tmp_path: Path, command: str
 ) -> None:

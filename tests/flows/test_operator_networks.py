@@ -65,6 +65,7 @@ def test_it_is_planned_run_and_verified_and_the_manifest_binds_its_source(tmp_pa
 
 
 @pytest.mark.parametrize("schema", [make_schema(), pictures.make_schema()], ids=["table", "images"])
+@pytest.mark.nightly_if("images")  # beside a table
 def test_the_class_of_the_page_is_planned(module, monkeypatch, schema):
     page = (Path(__file__).parents[2] / "docs" / "operator-networks.md").read_text()
     module.write_text(page.partition("```python\n")[2].partition("```")[0])

@@ -149,7 +149,7 @@ def test_what_the_server_keeps_is_private(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("when", ["starting", "ready"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-@pytest.mark.nightly_if("15-*", "2-ready")
+@pytest.mark.nightly_if("2-starting", "15-*", "2-ready")
 def test_the_server_goes_with_its_parent(
     home: Path, holder: list[subprocess.Popen[str]], number: signal.Signals, when: str
 ) -> None:

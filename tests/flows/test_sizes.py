@@ -64,6 +64,9 @@ def test_a_hundred_thousand_values_and_five_thousand_columns_are_refused(size: t
 
 
 @pytest.mark.parametrize("method", [name for name in of_kind("table") if "image" not in name])
+@pytest.mark.nightly_if(
+    "dp-gan", "dp-vae", "p3gm", "dp-merf"
+)  # beside dp-gm, which takes longest, and methods without training
 def test_the_largest_table_is_planned_by_every_method_in_seconds_or_refused(method: str) -> None:
     schema = Schema.model_validate(table(MOST_COLUMNS, MOST_VALUES // MOST_COLUMNS))
     assert not size_fault(schema)

@@ -81,6 +81,9 @@ ASKED = [
 
 @pytest.mark.parametrize("made", [mixture, labelled], ids=["mixture", "labels drawn anew"])
 @pytest.mark.parametrize("texts", ASKED, ids=" ".join)
+@pytest.mark.nightly_if(
+    "income > 17*-labels*", "level >= 2*-labels*", "income = null-labels*", "dose = 0*-mixture", "dose != 0*-mixture"
+)  # beside each condition
 def test_the_mixture_given_conditions_is_its_plain_sample_without_the_other_rows(texts, made):
     model = made(wide())
     plain = Records.concat(list(model.sample(700_000, 1)))

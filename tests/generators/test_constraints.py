@@ -173,6 +173,7 @@ columns:
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.nightly_if("1", "2")  # beside one seed
 def test_chains_of_columns_on_different_lattices_pass_the_gate(seed: int) -> None:
     """What is kept in encoded form is kept by the table that is handed over, to the last digit."""
 

@@ -67,6 +67,9 @@ def own(tmp_path: Path, monkeypatch) -> Path:
     ],
 )
 @pytest.mark.nightly_if(
+    "dp-gan-convolution-table",
+    "dp-vae-recurrent-images",
+    "dp-gm-convolution-images",
     "dp-gan-layers-*",
     "dp-gan-attention-images",
     "dp-vae-*-table",

@@ -204,6 +204,7 @@ EARLY, LATE, NULL = (0, 0), (31, 31), (31, 32)
         ((*NULL, 0), (*NULL, 1)),
     ],
 )
+@pytest.mark.nightly_if("*-2")  # beside one row and many
 def test_rows_are_made_whatever_a_class_has_to_exchange(
     rows: int, of_all: tuple[int, int, int], of_first: tuple[int, int, int]
 ) -> None:

@@ -241,7 +241,7 @@ def ledgers(request: pytest.FixtureRequest) -> str:
     return request.getfixturevalue("postgres_server") if postgres.programs() else ""
 
 
-@pytest.mark.nightly_if("users", "images of pearl", "central trust", "federation", "tree")
+@pytest.mark.nightly_if("each document", "images", "users", "images of pearl", "central trust", "federation", "tree")
 def test_an_officer_signs_and_postgresql_keeps_the_ledger(ended: Ended, ledgers: str, tmp_path: Path) -> None:
     kind = ended.site.kind
     url = postgres.new_database(ledgers, "kind_" + kind.name.replace(" ", "_")) if ledgers else ""
@@ -278,7 +278,7 @@ def of_format(kind: Kind, form: str | Write, folder: Path, *more: object) -> tup
     return plan, b"".join(draw.values.tobytes() for draw in tap.draws)
 
 
-@pytest.mark.nightly_if("users", "central trust", "tree", "each document", "federation")
+@pytest.mark.nightly_if("images of pearl", "users", "central trust", "tree", "each document", "federation")
 def test_every_format_gives_the_same_plan_and_the_same_exact_records(
     kind: Kind, exact: tuple[str, bytes], tmp_path: Path
 ) -> None:
@@ -304,7 +304,7 @@ def in_database(path: Path, table: pa.Table) -> object:
     return f"sqlite:///{path.with_suffix('.db')}"
 
 
-@pytest.mark.nightly_if("tree", "central trust")
+@pytest.mark.nightly_if("users", "each document", "images of pearl", "discovery", "tree", "central trust")
 def test_an_object_store_gives_the_same_and_is_no_second_budget_and_its_key_stays_in_the_environment(
     kind: Kind, exact: tuple[str, bytes], bucket: Bucket, tmp_path: Path
 ) -> None:

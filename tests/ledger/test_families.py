@@ -280,6 +280,7 @@ def run(*words: object) -> dict[str, object]:
     return answer
 
 
+@pytest.mark.nightly_if("postgresql")
 def test_processes_that_charge_overlapping_families_never_overspend_and_leave_no_half(place: str) -> None:
     answer = run("families", place, 16)
     assert answer["failed"] == answer["faults"] == []

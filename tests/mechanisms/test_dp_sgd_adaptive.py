@@ -78,6 +78,13 @@ def squared(steps: np.ndarray) -> int:
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize(("groups", "bounds"), KINDS)
+@pytest.mark.nightly_if(
+    "layers-noised-*",
+    "layers-biases-fixed-*",
+    "layers-biases-noised-RecordGradients",
+    "density-noised-FormedGradients",
+    "density-fixed-*",
+)  # beside each of groups, bounds and strategies
 def test_the_worst_record_moves_gradient_and_counts_by_one_sensitivity(groups, bounds, strategy):
     """Counted on integers, at the start and after bounds and groups have moved; added first, in the middle or last."""
     sgd = training(strategy, groups, bounds)
@@ -182,7 +189,7 @@ def test_nothing_but_what_was_released_is_in_groups_and_bounds(groups, bounds, m
 
 @pytest.mark.parametrize("stop", [5, 6])
 @pytest.mark.parametrize(("groups", "bounds"), KINDS)
-@pytest.mark.nightly_if("*-5")
+@pytest.mark.nightly_if("layers-noised-*", "layers-fixed-*", "layers-biases-*", "density-fixed-*", "*-5")
 def test_a_training_that_is_killed_resumes_with_the_same_bits_groups_and_bounds(groups, bounds, stop, tmp_path):
     state = DrawState(tmp_path, "key", "hash")
     rows = Sensitive((crosses(120),))

@@ -53,6 +53,7 @@ def flat(levels: list[int], data=pictures) -> Records:
 
 
 @both
+@pytest.mark.nightly_if("dp-merf")  # beside the same sums in pearl
 def test_the_audit_holds_on_images(tmp_path, monkeypatch, method):
     """Neighbors that are wholly ink or blank come first, in the middle and last; noise, kills, order and seeds."""
     monkeypatch.setitem(DATA, method, pictures)

@@ -68,6 +68,7 @@ def fit(method, release):
 
 
 @pytest.mark.parametrize("method", SMALL)
+@pytest.mark.nightly_if("dp-gan", "dp-vae")  # beside methods of the same events
 def test_looks_and_steps_are_one_plan_whose_epsilon_is_dp_accountings(method):
     plan = create(method, {}, {}).plan(make_schema(), BUDGET)
     ours = float(spent_epsilon([plan.event], Decimal("1e-5")))
@@ -111,6 +112,7 @@ def test_groups_and_counted_quantiles_are_in_the_plan_and_change_nothing_that_is
 
 
 @pytest.mark.parametrize("method", SMALL)
+@pytest.mark.nightly_if("p3gm-ae", "dp-vae", "dp-gm")  # beside p3gm, dp-gan and dpkg
 def test_images_go_the_same_way(tmp_path, method):
     system, schema = small(method), pictures.make_schema()
     model = fit(system, measured(tmp_path / "run", system, schema, pictures.make_records(200))[0])
@@ -299,6 +301,7 @@ def test_a_warm_start_that_is_named_and_gets_no_share_is_refused(method):
 
 @pytest.mark.parametrize("target", [None, "age"])
 @pytest.mark.parametrize("numbers", ["cells", "values"])
+@pytest.mark.nightly_if("values-None", "cells-age")  # beside the two other pairs
 def test_a_table_without_classes_goes_the_same_way(tmp_path, target, numbers):
     schema = make_schema(target=target)
     records = Codec(schema).encode(make_table(200))

@@ -40,6 +40,7 @@ def test_the_audit_holds_whatever_it_looks_at(tmp_path):
 
 
 @pytest.mark.parametrize("measurement", [{}, {"paired_columns": 2}], ids=["tables of pairs", "products"])
+@pytest.mark.nightly_if("products")  # beside tables of pairs
 def test_with_the_release_copied_users_of_all_their_rows_leave_one_file_and_move_no_step_too_far(tmp_path, measurement):
     """Neighbors with a user of the most rows, alike or at the ends, inserted first, in the middle and last."""
     system = create("nacre", {**QUICK["nacre"].measurement, **measurement}, {})

@@ -248,6 +248,7 @@ def released(sgd: DpSgd, rows: tuple[Tensor, ...], monkeypatch, noisy: list[np.n
 
 @pytest.mark.parametrize("name", OBJECTIVES)
 @pytest.mark.parametrize("steps", [1, 12])
+@pytest.mark.nightly_if("1-*")  # the first of twelve steps is one
 def test_a_training_on_a_neighbour_released_alike_has_the_same_weights_and_noise_a_clip_norm_apart(
     name, steps, monkeypatch
 ):

@@ -132,6 +132,7 @@ def encoded(path: Path, schema: Schema, folder: Path) -> list[tuple[object, ...]
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 @pytest.mark.parametrize("place", [0, 25, 60])
+@pytest.mark.nightly_if("60-csv", "0-csv", "25-parquet")  # beside each place and each form
 def test_a_row_more_changes_one_partition_by_one_row(tmp_path: Path, place: int, kind: str):
     schema, table = clinic_schema(), make_table(61)
     whole = table.append_column("seen", pa.array([DAYS[row % 3] for row in range(61)]))

@@ -20,6 +20,7 @@ METHODS = ["pearl", "nacre", "nacre-images"]
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.nightly_if("nacre-images")  # beside a table by the same moments
 def test_with_the_release_copied_every_public_output_is_the_same(tmp_path, method):
     """Nor does a hash of sensitive bytes, or a canary, lie in the released zone, the ledger, the hand-off or a log."""
     found = flow_findings(method, tmp_path, report_epsilon=0.5)
@@ -34,7 +35,7 @@ def test_whole_runs_of_documents_and_federations_leave_the_same_for_other_data(t
     assert len(found) >= 5 and [one.says for one in found if not one.holds] == []
 
 
-@pytest.mark.nightly_if("pearl")
+@pytest.mark.nightly_if("nacre-images", "pearl")
 @pytest.mark.parametrize("method", METHODS)
 def test_with_the_noise_fixed_the_bundle_differs_through_the_released_vector_alone(tmp_path, monkeypatch, method):
     """Fed the same noise, neighbours release vectors a sensitivity apart; what is not made of them does not move."""

@@ -45,7 +45,8 @@ def asked(folder: Path, out: str, name: str) -> Run:
     """Start a run on a bank that may open its account."""
     given = {"data": folder / name, "schema": folder / f"{name}.yaml", "out": folder / out, "home": folder / "home"}
     given |= {"target_epsilon": 0.5, "delta": 1e-5, "prefect": False, "internal_report": False, "rows": 40}
-    return start(SynthesizeConfig.build(placed(given)), may_open=MayOpen.YES)
+    settings = {**placed(given), "model": {"training": {"components": 16, "steps": 5}}}
+    return start(SynthesizeConfig.build(settings), may_open=MayOpen.YES)
 
 
 def go(run: Run) -> None:

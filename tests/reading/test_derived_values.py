@@ -38,6 +38,9 @@ LATE = "`seen <= 2024-12-31` must hold in every row"
         ("2024-12-20", "soon", ""),
     ],
 )
+@pytest.mark.nightly_if(
+    "*soon--parquet", "*soon--csv", "*active)`-jsonl", "*active)`-parquet", "*None-*-jsonl", "*2025-*-csv"
+)  # beside each form and each fault
 def test_no_format_lets_a_raw_row_break_what_is_derived(
     tmp_path: Path, form: str, joined: str, seen: str | None, says: str
 ) -> None:

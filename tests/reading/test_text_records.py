@@ -87,6 +87,9 @@ def kept(with_it: list[tuple[object, ...]], others: list[tuple[object, ...]]) ->
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".csv.gz"])
 @pytest.mark.parametrize("name", READERS)
+@pytest.mark.nightly_if(
+    "table-.csv.gz", "records-.tsv", "documents-.csv", "table-.tsv"
+)  # beside each reader and each form
 def test_a_hostile_field_moves_no_other_record(tmp_path: Path, name: str, suffix: str) -> None:
     header, rows, read, columns = READERS[name]
     delimiter = "\t" if suffix == ".tsv" else ","

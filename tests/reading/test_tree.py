@@ -229,6 +229,7 @@ def test_parents_of_one_key_are_matched_by_the_first_and_nobody_by_none():
 
 @pytest.mark.parametrize("rows_at_once", [None], indirect=True)
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.nightly_if("[2-5]-*")  # beside one seed of each tree
 def test_however_few_rows_are_joined_at_a_time_the_records_are_the_same(tmp_path, monkeypatch, seed):
     """Rows without a parent, and rows below them; numbers of several widths, and text, for keys."""
     rng = np.random.default_rng(seed)

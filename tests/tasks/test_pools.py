@@ -85,6 +85,7 @@ def test_who_asks_for_more_threads_has_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("package", ["tasks", "flows", "flows.command_line.app"])
+@pytest.mark.nightly_if("flows")  # beside the package below it and a module in it
 def test_importing_us_limits_what_is_imported_later(package: str) -> None:
     code = f"import {package}, torch; print(torch.get_num_threads())"
     done = subprocess.run(
