@@ -13,7 +13,7 @@ from sqlalchemy import Connection, func, select
 
 from dpmodels.accounting.events import Event
 from dpmodels.accounting.tally import MAX_KINDS, Tally, heaviest
-from dpmodels.errors import ChainBroken, ChargeState, LedgerError
+from dpmodels.errors import ChainBroken, ChargeState, LedgerError, near
 from dpmodels.ledger import store
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.database import lock
@@ -142,9 +142,16 @@ def _instead(connection: Connection, name: str) -> str:
     """Say which account pays for the data set of a name that no account has, or else what opens one."""
     payers = connection.execute(select(store.accounts.c.name).where(store.accounts.c.dataset == name)).scalars().all()
     if not payers:
-        return "`nacre ledger open` opens one"
+        return meant_or_opened(name, connection.execute(select(store.accounts.c.name)).scalars())
     payer = " or ".join(sorted(payers))
     return f"account {payer} pays for data set {name}: give that name"
+
+
+def meant_or_opened(name: str, names: Iterable[str]) -> str:
+    """Say which of the open accounts was probably meant by a name that none has, and what opens one of this name."""
+    meant = near(name, sorted(names)).removeprefix("; ")
+    how = f"`nacre ledger open {name} --schema SCHEMA --epsilon EPSILON --delta DELTA` opens it"
+    return f"{meant} Otherwise {how}" if meant else how
 
 
 def _book(connection: Connection, row: dict[str, str], ends: dict[str, store.Entry]) -> Book:

@@ -168,7 +168,7 @@ def test_an_account_that_is_not_open_is_told_how_it_opens(spent: Path, tmp_path:
     words = [word for word in synthesize_words(spent, out=tmp_path / "new", account="tmp") if word != "--no-prefect"]
     opening = ["--open"] if command == "synthesize" else []
     code, _, err = run_cli(command, *words[1:], *opening)
-    assert code == 1 and "account tmp is not open: `nacre ledger open tmp --schema SCHEMA --epsilon" in err
+    assert code == 1 and "account tmp is not open; `nacre ledger open tmp --schema SCHEMA --epsilon" in err
     assert "without --account the data set's own account pays, which alone --open opens" in err
 
 
