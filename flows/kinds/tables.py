@@ -30,6 +30,9 @@ NAMED_WITHOUT_ROWS = ("sqlite", "duckdb", "postgresql")
 
 UNREAD = "; no value was looked at: `nacre validate` names whatever else is wrong"
 
+NOT_IN_A_STORE = "be left out: a hand-off in an object store has its table as Parquet; export it once it is there"
+OF_ONE_TABLE = "be left out: what is handed over are several tables"
+
 
 def check_paths(config: SynthesizeConfig, has_data: bool) -> None:
     """Refuse data that no run could read, by its place alone, and one file of a table in an object store.
@@ -38,8 +41,7 @@ def check_paths(config: SynthesizeConfig, has_data: bool) -> None:
         NacreError: there is no data, or a URI holds a secret.
     """
     if config.format and local(config.out) is None:
-        rule = "be left out: a hand-off in an object store has its table as Parquet; export it once it is there"
-        raise InvalidArgument("format", config.format, rule)
+        raise InvalidArgument("format", config.format, NOT_IN_A_STORE)
     if has_data:
         Source(config.data, config.query).check()
 
@@ -56,7 +58,7 @@ def prepare(config: SynthesizeConfig, partition: str = "") -> Prepared:
     if contract.is_table and partition:
         contract = contract.of_partition(partition)
     if config.format and tables_of(contract):
-        raise InvalidArgument("format", config.format, "be left out: what is handed over are several tables")
+        raise InvalidArgument("format", config.format, OF_ONE_TABLE)
     if config.query and contract.kind == "tree":
         raise InvalidArgument("query", config.query, "be left out: a tree of tables is read from files, a table each")
     name = method_for(contract, config.model.method)
