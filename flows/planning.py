@@ -13,9 +13,8 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.contract.remarks import is_of_dates
 from dpmodels.errors import AccountMissing, InvalidArgument, LedgerError
 from dpmodels.keys import is_on_token
-from dpmodels.ledger.books import meant_or_opened
 from dpmodels.ledger.ledger import Ledger
-from dpmodels.ledger.records import Account
+from dpmodels.ledger.records import Account, meant_or_opened
 from dpmodels.limits import LONGEST_NAME
 from dpmodels.methods.tables.thresholded_counts import DiscoverySystem
 from dpmodels.pages.card_words import SMALL

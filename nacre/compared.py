@@ -52,8 +52,11 @@ class Scores(pd.DataFrame):
         return scores + facts_as_html("how each table stands", {**verdicts, **named, **page})
 
 
-def scores_of(facts: Mapping[str, Any], page: str) -> Scores:
-    """Make the frame of a comparison's facts; a column ``best`` is there where there are several tables."""
+def scores_of(facts: Mapping[str, Any], page: str, are_numbered: bool = False) -> Scores:
+    """Make the frame of a comparison's facts; a column ``best`` is there where there are several tables.
+
+    ``are_numbered``: whether some tables are rows in memory of a list, which have no names.
+    """
     lines = [
         {
             **dict(zip(FIGURES, (one["score"], one["better"], one["real"]), strict=True)),
@@ -66,6 +69,7 @@ def scores_of(facts: Mapping[str, Any], page: str) -> Scores:
     checks = [{"table": name, **check} for name, table in facts["tables"].items() for check in table["checks"]]
     best = [one["best"] for one in facts["scores"]]
     scores.attrs |= {"page": page, "verdicts": facts["verdicts"], "checks": checks, "best": best}
+    scores.attrs["unnamed"] = are_numbered
     return scores
 
 

@@ -100,9 +100,8 @@ def compare(
     charged.
 
     Args:
-        tables: a hand-off, a path or a URI of files, or rows in memory; a list of them, which are numbered; or a
-            dictionary such as ``{"mine": frame, "theirs": other}``, whose keys then name the columns of the scores. All
-            are of one schema. Rows of a tree are a dictionary of frames.
+        tables: a hand-off, a path or a URI of files, or rows in memory; a list of them; or a dictionary, whose keys
+            then name the columns of the scores. All are of one schema. Rows of a tree are a dictionary of frames.
         real: the rows that they were made from.
         schema: as everywhere.
         test: rows that nothing was made from, which models are scored on.
@@ -125,9 +124,7 @@ def compare(
     _check_labels(labels, given)
     page = _compared(labels, given, rows, held_out, contract, home_of(home or known))
     facts = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))
-    scores = scores_of(facts, str(page))
-    scores.attrs["unnamed"] = len(given) > 1 and not labels and any(isinstance(one, Sensitive) for one in given)
-    return scores
+    return scores_of(facts, str(page), not labels and len(given) > 1 and Sensitive in map(type, given))
 
 
 def _labelled(tables: Any) -> tuple[list[Any], list[Taken]]:

@@ -170,18 +170,16 @@ def draft(
     doubted = are_doubted(location, unknown, 0 if facts else least - len(typed), affirmed)
     check_unit(public_facts.unit, public_facts.max_rows, types)
     given = with_types(facts, read_types(public_facts.given, types, form := form_of(public_facts.text)))
-    remarks = [OF_ALL_TEXT] if form is None and is_all_text(types) else []
-    types = dict(without_text(types, form))
+    remarks, types = [OF_ALL_TEXT] if form is None and is_all_text(types) else [], dict(without_text(types, form))
     facts = {name: _of_file(one, types) for name, one in given.items()}
     how = (public_facts.accept, public_facts.discover)
     columns = {
         name: drafted(name, types.get(name), facts.get(name, Facts()), *how)
         for name in [*types, *made_in(facts, types)]
     }
-    untyped = are_untyped(columns, types)
     remarks += [one for source in sources for one in (*source.remarks, source.absent(types, public_facts.table)) if one]
     unit = unit_line(public_facts.unit, public_facts.max_rows, _unit(columns))
-    lines = _lines(public_facts.name or title, columns, sources, editor, untyped, remarks, unit)
+    lines = _lines(public_facts.name or title, columns, sources, editor, are_untyped(columns, types), remarks, unit)
     return doubted_draft("\n".join(lines)) if doubted else "\n".join(lines)
 
 

@@ -13,11 +13,20 @@ from sqlalchemy import Connection, func, select
 
 from dpmodels.accounting.events import Event
 from dpmodels.accounting.tally import MAX_KINDS, Tally, heaviest
-from dpmodels.errors import ChainBroken, ChargeState, LedgerError, near
+from dpmodels.errors import ChainBroken, ChargeState, LedgerError
 from dpmodels.ledger import store
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.database import lock
-from dpmodels.ledger.records import MOST_EARLIER, Account, Earlier, Reservation, follow, lives, read_reserve
+from dpmodels.ledger.records import (
+    MOST_EARLIER,
+    Account,
+    Earlier,
+    Reservation,
+    follow,
+    lives,
+    meant_or_opened,
+    read_reserve,
+)
 from dpmodels.privacy import exact_decimal
 
 
@@ -145,13 +154,6 @@ def _instead(connection: Connection, name: str) -> str:
         return meant_or_opened(name, connection.execute(select(store.accounts.c.name)).scalars())
     payer = " or ".join(sorted(payers))
     return f"account {payer} pays for data set {name}: give that name"
-
-
-def meant_or_opened(name: str, names: Iterable[str]) -> str:
-    """Say which of the open accounts was probably meant by a name that none has, and what opens one of this name."""
-    meant = near(name, sorted(names)).removeprefix("; ")
-    how = f"`nacre ledger open {name} --schema SCHEMA --epsilon EPSILON --delta DELTA` opens it"
-    return f"{meant} Otherwise {how}" if meant else how
 
 
 def _book(connection: Connection, row: dict[str, str], ends: dict[str, store.Entry]) -> Book:
