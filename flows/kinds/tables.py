@@ -21,6 +21,7 @@ from flows.config import SynthesizeConfig
 from flows.kinds.prepared import Prepared
 from flows.planning import check_delta, make_budget
 from tasks.kinds.protocol import kind_of_line
+from tasks.kinds.tables import refuse_computed
 from tasks.run.bucket import local
 from tasks.run.source import PASSWORD, Source
 
@@ -108,6 +109,7 @@ def check_data(config: SynthesizeConfig, prepared: Prepared) -> None:
     elif contract.is_table and check_database(config.data).get_backend_name() in NAMED_WITHOUT_ROWS:
         answered = contract if contract.users is None else contract.children if config.parents else contract.joined
         names = names_of_query(without_rows(Source(config.data, config.query)))
+        refuse_computed(contract, names)
         if answered.raw.keys() - names:  # one too many may be one of two that have one name
             Codec(answered).check_names(names)
 

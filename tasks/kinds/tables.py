@@ -1,6 +1,6 @@
 """Tables in the stages: rows are read, held to their schema and encoded; a synthetic table is held to it again."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,10 +45,19 @@ def check_computed(contract: Schema, data: str) -> None:
     Raises:
         DataError: it has one.
     """
-    if (formulas := computed(contract.columns)) and contract.image is None:
-        names = names_in(find_files(data)[0], contract)
-        for name in (name for name in formulas if name in names):
-            raise DataError(name, COMPUTED_TOO.format(formulas[name]))
+    if computed(contract.columns) and contract.image is None:
+        refuse_computed(contract, names_in(find_files(data)[0], contract))
+
+
+def refuse_computed(contract: Schema, names: Collection[str]) -> None:
+    """Refuse the names of a raw table among which is one that its schema computes.
+
+    Raises:
+        DataError: there is one.
+    """
+    for name, formula in computed(contract.columns).items():
+        if name in names:
+            raise DataError(name, COMPUTED_TOO.format(formula))
 
 
 def encode(run: Run, folder: Path) -> None:

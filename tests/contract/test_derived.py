@@ -2,6 +2,7 @@
 
 import json
 import re
+import sqlite3
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from dpmodels.reading.load import load_parts
 from tasks.kinds.tables import check_columns, check_raw
 from tasks.run.table_inputs import faults_of, is_raw
 from tests.kit.errors import refused
+from tests.kit.support import run_cli
 
 FLIGHTS = """
 name: flights
@@ -442,6 +444,13 @@ def test_a_raw_table_with_a_column_that_is_computed_is_refused_and_another_type_
         with refused(DataError, r"^column was: is computed, as `back > 0`, and is in the data too, where its values"):
             check(schema, str(tmp_path / "there.csv"), "")
         check(schema, str(tmp_path / "without.csv"), "")
+    with sqlite3.connect(tmp_path / "clinic.db") as clinic:
+        clinic.execute("create table refunds (amount real, back real, was integer)")
+    (tmp_path / "refunds.yaml").write_text(schema.to_yaml())
+    words = ("--schema", tmp_path / "refunds.yaml", "--epsilon", 1, "--delta", 1e-5, "--home", tmp_path / "home")
+    url, out = f"sqlite:///{tmp_path / 'clinic.db'}", tmp_path / "out"
+    code, _, err = run_cli("synthesize", url, "--query", "refunds", *words, "--out", out, "--no-prefect")
+    assert code == 1 and "column was: is computed, as `back > 0`, and is in the data too" in err
     text = REFUNDS.replace("type: integer, min: 0, max: 1, nullable: true", "type: boolean")
     _, faults = parse(text.replace("COMPUTED", "back > 0"))
     assert 'write `was: {type: integer, min: 0, max: 1, computed: "back > 0"}`' in str(faults[0]) and len(faults) == 1
