@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dpmodels import amounts
 from dpmodels.similar import near as near
+from dpmodels.tracebacks import lines_of
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -23,6 +24,9 @@ LONGEST_SHOWN = 400
 
 class NacreError(Exception):
     """Base of every error whose message is written for the user and is safe to show and to store."""
+
+    def _render_traceback_(self) -> list[str]:
+        return lines_of(self)
 
 
 _OPTION = re.compile(

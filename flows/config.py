@@ -114,6 +114,9 @@ class FitConfig(SampledConfig):
     WITHOUT = frozenset({"again"})
 
     release: Path = Field(description="A release: a run's release.parquet, from this home or from elsewhere.")
+    format: Literal["", "csv", "arrow", "jsonl"] = Field(
+        default="", description="csv, arrow or jsonl: the table in one such file too, beside its Parquet."
+    )
     model: FitterConfig = FitterConfig()
 
 

@@ -1,11 +1,16 @@
 """The flow that fits a paid release again: train -> sample -> validate -> hand-off; always free."""
 
+from contextlib import suppress
 from pathlib import Path
 
-from dpmodels.errors import ArtifactError
+from dpmodels.codec.flat import tables_of
+from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.releases.release import read_release
 from flows.config import FitConfig
+from flows.kinds.tables import NOT_IN_A_STORE, OF_ONE_TABLE
 from flows.planning import bind
 from flows.synthesize import carry_out
+from tasks.run.bucket import local
 from tasks.run.refit import Changes, Outcome, forget_fit, start_fit
 from tasks.run.store import Run, new_name
 
@@ -13,10 +18,24 @@ from tasks.run.store import Run, new_name
 def fit(config: FitConfig, name: str = "") -> tuple[Run, Changes]:
     """Fit a release again as a run of its own, hand over what the run samples, and return what the fit changed."""
     runtime, release = config.runtime, config.release.absolute()
+    _check_format(config, release)
     home = runtime.home.absolute()
     run = Run(home=home, name=name or new_name(), ledger_url=runtime.ledger or "", dask=runtime.dask)
     before = start_fit(run, release, bind(config, data=release, account=""))
     return run, _changes(carry_out(run, runtime.prefect), before)
+
+
+def _check_format(config: FitConfig, release: Path) -> None:
+    """Refuse one file of what is handed over in an object store, or of several tables.
+
+    Raises:
+        InvalidArgument: it is asked for.
+    """
+    if config.format and local(config.out) is None:
+        raise InvalidArgument("format", config.format, NOT_IN_A_STORE)
+    with suppress(ArtifactError, OSError):  # whoever starts the run says what is wrong with the release
+        if config.format and tables_of(read_release(release.read_bytes()).value.line.contract):
+            raise InvalidArgument("format", config.format, OF_ONE_TABLE)
 
 
 def refit(run: Run, out: str | Path | None, prefect: bool) -> tuple[Run, Changes]:

@@ -14,7 +14,7 @@ from dpmodels.contract.remarks import is_of_dates
 from dpmodels.errors import AccountMissing, InvalidArgument, LedgerError
 from dpmodels.keys import is_on_token
 from dpmodels.ledger.ledger import Ledger
-from dpmodels.ledger.records import Account
+from dpmodels.ledger.records import Account, meant_or_opened
 from dpmodels.limits import LONGEST_NAME
 from dpmodels.methods.tables.thresholded_counts import DiscoverySystem
 from dpmodels.pages.card_words import SMALL
@@ -234,11 +234,10 @@ def open_account(ledger: Ledger, account: str | None, contract: Contract, budget
         LedgerError: the account that was asked for is not open.
     """
     scope, accounts = (contract.name, budget.unit.code, str(budget.adjacency)), ledger.accounts()
-    if account and account not in {one.name for one in accounts}:
-        raise LedgerError(
-            f"account {account} is not open: `nacre ledger open {account} --schema SCHEMA --epsilon EPSILON "
-            "--delta DELTA` opens it; without --account the data set's own account pays, which alone --open opens"
-        )
+    if account and account not in (names := [one.name for one in accounts]):
+        how = meant_or_opened(account, names)
+        alone = "without --account the data set's own account pays, which alone --open opens"
+        raise LedgerError(f"account {account} is not open; {how}; {alone}")
     return account or next((one.name for one in accounts if one.scope == scope), None)
 
 

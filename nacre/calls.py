@@ -27,9 +27,11 @@ POSITIONAL = ("RUN", "RELEASE", "DATA", "FOLDER", "NAME", "SCHEMA")
 """What stands in a command without an option."""
 KEYWORDS = ("home", "ledger", "officer_key", "public_key", "refit")
 """Options that a call takes too, where a command has them."""
+OF_RESUME = ("out",)
+"""Those that ``nacre.resume`` takes besides."""
 NUMBERS = ("EPSILON", "DELTA", "ROWS")
 PLACEHOLDER = re.compile(r"\b[A-Z]{3,}\b")
-PLACEHOLDERS = {*POSITIONAL, *NUMBERS, "HOME", "KEY", "REASON"}
+PLACEHOLDERS = {*POSITIONAL, *NUMBERS, "HOME", "KEY", "OUT", "REASON"}
 
 
 def call_of(command: str, home: object = None) -> str:
@@ -48,9 +50,16 @@ def call_of(command: str, home: object = None) -> str:
     if positional:
         options.setdefault("name" if call == OF_ACCOUNT else first.lower(), positional[0])
     written = PLACEHOLDER.sub(lambda one: _as_python(options.pop(one[0].lower(), one[0]), one[0]), call)
-    keywords = "".join(f", {one}={_as_python(options[one], '')}" for one in KEYWORDS if one in options)
+    taken = (*KEYWORDS, *(OF_RESUME if name == "resume" else ()))
+    keywords = "".join(f", {one}={_as_python(options[one], '')}" for one in taken if one in options)
     keywords = keywords if keywords and not written.endswith("()") else keywords.removeprefix(", ")
     return f"{written.removesuffix(')')}{keywords})"
+
+
+def called(text: str) -> str:
+    """Return a command with what is said behind a comma as a call; one that no call stands for as it is."""
+    command, comma, rest = text.partition(",")
+    return f"{call_of(command) or command}{comma}{rest}"
 
 
 def _options(words: list[str]) -> tuple[dict[str, str], list[str]]:

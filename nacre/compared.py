@@ -13,6 +13,8 @@ from nacre.notebook import cell, facts_as_html, line, table
 
 FIGURES = ("score", "better", "real rows")
 """Columns of a comparison before those of its tables."""
+NAMED = "tables are numbered as they were given; a dictionary, compare({'mine': frame, ...}, ...), names them"
+"""What is said of rows in memory that a list gave, which have no names."""
 BEST = "best"
 """Column of a comparison of several tables: the names of those that are best in a score."""
 LINE, BAR, LABELS, LETTERS = 16, 10, 110, 16
@@ -23,7 +25,8 @@ class Scores(pd.DataFrame):
     """The scores of tables beside the real rows, a row each; whatever is computed of it is a plain frame.
 
     ``attrs`` holds ``verdicts``, a sentence on each table by its name; ``checks``, a dictionary for each check of each
-    table; ``best``, the best tables of each score; and ``page``, where the page of all lies in the sensitive zone.
+    table; ``best``, the best tables of each score; ``page``, where the page of all lies in the sensitive zone; and
+    ``unnamed``, whether tables are numbered since a list gave them.
     """
 
     @property
@@ -34,7 +37,8 @@ class Scores(pd.DataFrame):
         return "\n".join([self.to_string(index=False, na_rep="–", float_format=show), *self._said()])
 
     def _said(self) -> list[str]:
-        return [f"{name}: {verdict}" for name, verdict in self.attrs.get("verdicts", {}).items()]
+        lines = [f"{name}: {verdict}" for name, verdict in self.attrs.get("verdicts", {}).items()]
+        return [*lines, *([NAMED] if self.attrs.get("unnamed") else [])]
 
     def _repr_html_(self) -> str:
         verdicts = self.attrs.get("verdicts", {})
@@ -43,11 +47,16 @@ class Scores(pd.DataFrame):
         rows = (_row(score, names, of_line) for score, of_line in zip(self.to_dict("records"), best, strict=True))
         head = line(cell(escape(str(name)), "col") for name in (*FIGURES, *names, "the line: real rows"))
         scores = table(BANNER, rows, head)
-        return scores + facts_as_html("how each table stands", {**verdicts, "page": str(self.attrs.get("page", ""))})
+        named = {"names": NAMED} if self.attrs.get("unnamed") else {}
+        page = {"page": str(self.attrs.get("page", ""))}
+        return scores + facts_as_html("how each table stands", {**verdicts, **named, **page})
 
 
-def scores_of(facts: Mapping[str, Any], page: str) -> Scores:
-    """Make the frame of a comparison's facts; a column ``best`` is there where there are several tables."""
+def scores_of(facts: Mapping[str, Any], page: str, are_numbered: bool = False) -> Scores:
+    """Make the frame of a comparison's facts; a column ``best`` is there where there are several tables.
+
+    ``are_numbered``: whether some tables are rows in memory of a list, which have no names.
+    """
     lines = [
         {
             **dict(zip(FIGURES, (one["score"], one["better"], one["real"]), strict=True)),
@@ -60,6 +69,7 @@ def scores_of(facts: Mapping[str, Any], page: str) -> Scores:
     checks = [{"table": name, **check} for name, table in facts["tables"].items() for check in table["checks"]]
     best = [one["best"] for one in facts["scores"]]
     scores.attrs |= {"page": page, "verdicts": facts["verdicts"], "checks": checks, "best": best}
+    scores.attrs["unnamed"] = are_numbered
     return scores
 
 

@@ -8,13 +8,15 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from dpmodels.authoring.lint import load_contract
-from dpmodels.errors import Unsuitable
+from dpmodels.errors import Unsuitable, in_words
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.public import load_public_frames
+from nacre.calls import call_of, called
 from nacre.given import SchemaLike, load_schema, path_of, schema_file, with_public_rows
 from nacre.places import Place, home_of
 from nacre.result import Result
+from nacre.words import argument
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,18 +30,21 @@ Taken = str | Sensitive[Any]
 def runs(home: Place | None = None) -> "pd.DataFrame":
     """List the runs of a home, the oldest first: what each was of, how far it is, and what goes on with it.
 
-    The column ``run`` has the names that ``nacre.resume`` and ``nacre.sample`` take.
+    The column ``run`` has the names that ``nacre.resume`` and ``nacre.sample`` take; ``next`` is the call that goes on,
+    or the command that removes a run, for which there is no call.
 
     Raises:
         NacreError: there is no such home.
     """
-    from dataclasses import astuple, fields
+    from dataclasses import astuple, fields, replace
 
     from nacre.listing import Listing
     from tasks.run.runs import Listed, list_runs
 
+    place = home_of(home)
     names = ["run" if field.name == "name" else field.name for field in fields(Listed)]
-    return Listing(map(astuple, list_runs(home_of(home))), columns=names)
+    listed = (replace(one, why=in_words(one.why, argument, call_of), next=called(one.next)) for one in list_runs(place))
+    return Listing(map(astuple, listed), columns=names)
 
 
 def validate(data: "Table", schema: SchemaLike | None = None, *, raw: bool | None = None) -> "pd.DataFrame":
@@ -119,7 +124,7 @@ def compare(
     _check_labels(labels, given)
     page = _compared(labels, given, rows, held_out, contract, home_of(home or known))
     facts = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))
-    return scores_of(facts, str(page))
+    return scores_of(facts, str(page), not labels and len(given) > 1 and Sensitive in map(type, given))
 
 
 def _labelled(tables: Any) -> tuple[list[Any], list[Taken]]:

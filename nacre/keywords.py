@@ -65,6 +65,12 @@ class SampledSettings(HandOverSettings, total=False):
     training: Mapping[str, Any] | None
 
 
+class FitSettings(SampledSettings, total=False):
+    """What ``fit`` takes."""
+
+    format: str
+
+
 class SynthesisSettings(SampledSettings, total=False):
     """What ``synthesize`` and ``plan`` take."""
 

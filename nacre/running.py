@@ -13,7 +13,7 @@ from flows.config import FitConfig, SynthesizeConfig
 from flows.settings import from_environment, placed
 from flows.synthesize import carry_out, find
 from nacre.given import SchemaLike, path_of, schema_file, with_public_rows
-from nacre.keywords import SampledSettings, SynthesisSettings, started, takes_settings, terms_of
+from nacre.keywords import FitSettings, SynthesisSettings, started, takes_settings, terms_of
 from nacre.ledgers import Ledger
 from nacre.places import Place, home_of, url_of
 from nacre.result import Result, home_known, name_of
@@ -100,7 +100,7 @@ def resume(
 
 
 @takes_settings(FitConfig, "release", opens=False)
-def fit(release: Place, **settings: Unpack[SampledSettings]) -> Result:
+def fit(release: Place, **settings: Unpack[FitSettings]) -> Result:
     """Make another generator from a release, which is paid for, as a run of its own: nothing is charged.
 
     This version's fitter makes it.

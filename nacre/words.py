@@ -109,11 +109,13 @@ def in_python(function: Callable[P, R]) -> Callable[P, R]:
         del args, keywords
         if fault:
             call.clear()
+            __tracebackhide__ = True  # of a refusal notebooks and pytest show the line of the call, and not this frame
             raise fault
         try:
             with _with_similar(words), _in_words(home), _in_sentences(places[0], places[1], indexes):
                 answer = function(*call.pop(0), **call.pop())
         except NacreError as refusal:
+            __tracebackhide__ = True
             raise refusal.with_traceback(None) from None  # whoever called sees the line of the call, and what to do
         if drowned := _drowned(answer):
             warnings.warn(drowned, ReleaseWarning, stacklevel=2)

@@ -13,6 +13,7 @@ import yaml
 from dpmodels.authoring.asked import check_unit, form_of, unit_line
 from dpmodels.authoring.column import REVERSED, ColumnDraft, drafted
 from dpmodels.authoring.facts import TODO, Facts
+from dpmodels.authoring.file_types import is_all_text, without_text
 from dpmodels.authoring.given_types import Given, by_name, read_types, with_types
 from dpmodels.authoring.header import DoubtfulNames, check_names, names_in
 from dpmodels.authoring.source import Source, file_of, read_source
@@ -59,6 +60,11 @@ OF_AMOUNTS = """\
 #           computed: "refunded / max(amount, 0.01)"}
 #   refunded: {type: derived, formula: "share * amount", round: 2}
 """
+OF_ALL_TEXT = (
+    "all columns are text, of which a run reads dates such as 2024-12-31, and no numbers, unless a line above columns "
+    'says how they are written, as text: {decimal: ",", thousands: ".", date_format: "%d.%m.%Y"}, or text: {decimal: '
+    '"."} for 1234.5; draft again with it in --text, or with types from pandas.to_numeric'
+)
 UNREAD = "# WARNING: "
 """Begins what a draft says of a document that was not read whole."""
 LONGEST_WARNING = 600
@@ -163,17 +169,17 @@ def draft(
     unknown = [name for name in types if name not in facts and name not in typed]
     doubted = are_doubted(location, unknown, 0 if facts else least - len(typed), affirmed)
     check_unit(public_facts.unit, public_facts.max_rows, types)
-    given = with_types(facts, read_types(public_facts.given, types))
+    given = with_types(facts, read_types(public_facts.given, types, form := form_of(public_facts.text)))
+    remarks, types = [OF_ALL_TEXT] if form is None and is_all_text(types) else [], dict(without_text(types, form))
     facts = {name: _of_file(one, types) for name, one in given.items()}
     how = (public_facts.accept, public_facts.discover)
     columns = {
         name: drafted(name, types.get(name), facts.get(name, Facts()), *how)
         for name in [*types, *made_in(facts, types)]
     }
-    untyped = are_untyped(columns, types)
-    unread = [one for source in sources for one in (*source.remarks, source.absent(types, public_facts.table)) if one]
+    remarks += [one for source in sources for one in (*source.remarks, source.absent(types, public_facts.table)) if one]
     unit = unit_line(public_facts.unit, public_facts.max_rows, _unit(columns))
-    lines = _lines(public_facts.name or title, columns, sources, editor, untyped, unread, unit)
+    lines = _lines(public_facts.name or title, columns, sources, editor, are_untyped(columns, types), remarks, unit)
     return doubted_draft("\n".join(lines)) if doubted else "\n".join(lines)
 
 

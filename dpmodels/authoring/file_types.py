@@ -1,11 +1,13 @@
 """What the type of a column in a file tells of it, beside a type that a person gives."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.contract.base import is_text
+from dpmodels.contract.text_forms.text_form import TextForm
 
 TYPES = {
     "integer": "integer",
@@ -20,6 +22,8 @@ TYPES = {
 """The kinds of column that documents tell apart, and a schema's types for them."""
 NUMBERS = ("integer", "number")
 Keys = dict[str, Any]
+Types = Mapping[str, pa.DataType | None]
+"""Columns with their types in the data; None where it says none."""
 
 
 def of_type(kind: pa.DataType | None) -> Keys:
@@ -55,6 +59,21 @@ def of_type(kind: pa.DataType | None) -> Keys:
 def inner_type(dtype: pa.DataType) -> pa.DataType:
     """Return the type of the values of a column, which a dictionary may hold."""
     return dtype.value_type if pa.types.is_dictionary(dtype) else dtype
+
+
+def is_all_text(types: Types) -> bool:
+    """Tell whether a table has several columns with types, all of text, as ``pandas.read_csv(dtype=str)`` reads any."""
+    return len(types) > 1 and all(dtype is not None and is_text(inner_type(dtype)) for dtype in types.values())
+
+
+def without_text(types: Types, form: TextForm | None) -> Types:
+    """Leave the types of text open, as of a text file, where all is text or a form says how it writes values.
+
+    Privacy: of the types of columns and the declared form alone.
+    """
+    if form is None and not is_all_text(types):
+        return types
+    return {name: None if dtype is None or is_text(inner_type(dtype)) else dtype for name, dtype in types.items()}
 
 
 def beside_given(dtype: pa.DataType, facts: Facts) -> Keys:

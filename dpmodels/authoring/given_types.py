@@ -9,12 +9,13 @@ from typing import Any
 import pyarrow as pa
 
 from dpmodels.authoring.facts import Bound, Facts, bound, joined, listed, scalars, typed
-from dpmodels.authoring.file_types import TYPES, inner_type, of_type
+from dpmodels.authoring.file_types import NUMBERS, TYPES, Types, inner_type, of_type
 from dpmodels.authoring.given_keys import KIND_OF, facts_of_keys, is_made
 from dpmodels.authoring.marks import Marks, two_numbers
 from dpmodels.authoring.type_words import KIND_OF as MEANINGS
 from dpmodels.codec.names import nearest
-from dpmodels.contract.base import described
+from dpmodels.contract.base import described, is_text
+from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.errors import InvalidArgument
 from dpmodels.similar import close_match
 
@@ -53,18 +54,24 @@ READABLE = {
     "boolean": ("boolean", "categorical", "identifier"),
     "datetime": ("datetime", "identifier"),
 }
-"""The types that a run reads of a column that a file has as one of these; of text it reads dates, but no numbers."""
+"""The types that a run reads of a column that a file has as one of these; of text dates, and numbers of a said form."""
+OF_TEXT = """say how it is written by --text '{decimal: ",", thousands: "."}', or '{decimal: "."}' for 1234.5"""
 UNREADABLE = "give {} another type: of {}, which its column holds, a run reads {}; or convert the column to {} first"
 NO_BOUNDS = "leave {} without bounds: only an integer, a number and a datetime have some, and a categorical has values"
+COLON = "have a colon between the smaller and the larger bound{}"
+END = r"\d{4}-\d\d-\d\d|-?\d+(?:\.\d+)?"
+ENDS = re.compile(rf"\s*[\[(]?\s*(?P<low>{END})\s*(?:-|–|to|\.\.\.?|;|,|/)\s*(?P<high>{END})\s*[\])]?\s*")
+"""Two bounds as people write them: 100-7000, 0..10, [0, 10]."""
 BOUNDS = "have bounds as in age=integer:0:120 or day=datetime:2020-01-01:2029-12-31, the smaller first; {} has not"
 
 
-def read_types(given: str | Mapping[str, Given], names: Mapping[str, pa.DataType | None]) -> dict[str, Facts]:
+def read_types(given: str | Mapping[str, Given], names: Types, form: TextForm | None = None) -> dict[str, Facts]:
     """Read the types, and bounds, that a person gives for columns: in a line, or by name.
 
     Args:
         given: the types, as they are written.
         names: of the columns, with the type of each in the data, or None where the data says none.
+        form: how the text of the data writes numbers, if that is said.
 
     Raises:
         InvalidArgument: it is no such list, names a column or a type that there is not, or a type that a run does not
@@ -81,8 +88,9 @@ def read_types(given: str | Mapping[str, Given], names: Mapping[str, pa.DataType
         type_name = one.keys["type"] if one.keys else TYPES[one.kind or ""]
         if (dtype := names.get(name)) is None or is_made(written):
             continue
-        if type_name in KIND_OF and type_name not in (types := _readable(dtype)):
-            rule = UNREADABLE.format(name, described(dtype), ", ".join(types), type_name)
+        if type_name in KIND_OF and type_name not in (types := _readable(dtype, form)):
+            way = _way_out(name, type_name, dtype)
+            rule = UNREADABLE.format(name, described(dtype), ", ".join(types), type_name) + way
             raise InvalidArgument("types", _pair(name, written), rule)
         if one.kind == "date" and _is_plain(written) and pa.types.is_timestamp(inner_type(dtype)):
             facts[name] = replace(one, kind="moment")
@@ -112,9 +120,18 @@ def _of_words(name: str, text: str) -> Facts:
     return facts if kind["rest"] is None else _with_rest(name, text, kind["rest"], facts)
 
 
-def _readable(dtype: pa.DataType) -> Sequence[str]:
+def _way_out(name: str, type_name: str, dtype: pa.DataType) -> str:
+    """Say what converts a column of text to numbers, or has it read as such."""
+    if type_name not in NUMBERS or not is_text(inner_type(dtype)):
+        return ""
+    return f", as `frame[{name!r}] = pandas.to_numeric(frame[{name!r}])` does, or {OF_TEXT}"
+
+
+def _readable(dtype: pa.DataType, form: TextForm | None = None) -> Sequence[str]:
     """Return the types that a run reads of a type of the data; a column of nothing but nulls has any."""
     inner = inner_type(dtype)
+    if is_text(inner) and form is not None and form.is_of_numbers:
+        return (*NUMBERS, *TEXT)
     if pa.types.is_time(inner) or pa.types.is_duration(inner):
         return "integer", "identifier"
     return tuple(KIND_OF) if pa.types.is_null(inner) else READABLE.get(of_type(inner)["type"], ("identifier",))
@@ -183,13 +200,21 @@ def _with_rest(name: str, text: str, rest: str, facts: Facts) -> Facts:
         raise InvalidArgument("types", _pair(name, text), NO_BOUNDS.format(name))
     ends = rest.split(":")
     if len(ends) != len(("low", "high")):
-        raise InvalidArgument("types", _pair(name, text), FORM)
+        raise InvalidArgument("types", _pair(name, text), COLON.format(_with_colon(text, rest, type_name)))
     if doubtful := [end for end in ends if Marks().is_doubtful(end, type_name)]:
         raise InvalidArgument("types", _pair(name, text), f"name bounds in one way: {two_numbers(doubtful[0])}")
     low, high = (_bound(end, type_name) for end in ends)
     if low is None or high is None or low > high:
         raise InvalidArgument("types", _pair(name, text), BOUNDS.format(name))
     return replace(facts, low=Bound(low), high=Bound(high))
+
+
+def _with_colon(text: str, rest: str, type_name: str) -> str:
+    """Say how a type with what were meant for two bounds is written, or give an example where none are told."""
+    word, ends = text.partition(":")[0], ENDS.fullmatch(rest)
+    if ends is None:
+        return f", as in {word}:{'2000-01-01:2020-12-31' if type_name == 'datetime' else '0:120'}"
+    return f": write {word}:{ends['low']}:{ends['high']}" + "?" * text.endswith("?")
 
 
 def _bound(text: str, kind: str) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from dpmodels.authoring.meant import meant_by
+from dpmodels.authoring.meant import meant_by, not_of_type
 from dpmodels.authoring.outline import MOST_KEPT, Outline
 from dpmodels.authoring.rules_lint import rule_faults
 from dpmodels.authoring.unclear import unclear_numbers
@@ -331,7 +331,7 @@ def _place(loc: tuple[int | str, ...], data: Any) -> Place:
 def _sentence(error: ErrorDetails, key_path: Place, data: Mapping[str, Any]) -> str:
     kind, context = error["type"], error.get("ctx", {})
     if kind == "extra_forbidden":
-        return "is no key here" + near(key_path[-1], _keys(key_path[:-1], data))
+        return "is no key here" + not_of_type(key_path, error["input"], near(key_path[-1], _keys(key_path[:-1], data)))
     if kind == "string_pattern_mismatch" and key_path[-1] in ("sha256", "language"):
         return f"must be written as {context['pattern']}, which is a regular expression"
     if kind == "union_tag_invalid":

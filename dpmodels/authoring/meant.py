@@ -12,10 +12,22 @@ OF_TABLES = {
     "model_type": ", as `{by: COLUMN}` or `{columns: [COLUMN, COLUMN]}`",
 }
 """How a workload is written, by what pydantic finds wrong with it."""
+OF_CONDITION = (
+    ": integers and numbers alone are computed, and a condition is 1 where it holds; write "
+    '`{name}: {{type: integer, min: 0, max: 1, computed: "{formula}"}}`'
+)
+"""What a computed column of another type is to be."""
 OF_HUNDREDS = (
     ": for values in whole hundreds write `{name}: {{type: derived, formula: 100 * hundreds}}`, and beside it "
     '`hundreds: {{type: integer, min: 0, max: MAX / 100, computed: "floor({name} / 100)", keep: drop}}`'
 )
+
+
+def not_of_type(key_path: tuple[str, ...], value: Any, meant: str) -> str:
+    """Say what to write for a key that columns of another type have, as the tail of a sentence; else what is meant."""
+    if key_path[0] != "columns" or key_path[2:] != ("computed",):
+        return meant
+    return OF_CONDITION.format(name=key_path[1], formula=value if isinstance(value, str) else "FORMULA")
 
 
 def meant_by(kind: str, key_path: tuple[str, ...], value: Any) -> str:

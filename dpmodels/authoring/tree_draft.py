@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
-import pyarrow as pa
 import yaml
 
 from dpmodels.authoring.asked import check_name, check_unit, form_of, with_target, with_text
@@ -30,9 +29,11 @@ from dpmodels.authoring.draft import (
     unread_lines,
 )
 from dpmodels.authoring.facts import TODO, Facts
+from dpmodels.authoring.file_types import Types, without_text
 from dpmodels.authoring.given_types import UNKNOWN, by_name, read_types, with_types
 from dpmodels.authoring.keys import Proposals, proposals
 from dpmodels.authoring.source import Source
+from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.contract.tree import MOST_TABLES, TABLE_NAME
 from dpmodels.errors import DataError, InvalidArgument
 from dpmodels.reading.addresses import LOG
@@ -61,7 +62,6 @@ BAD_NAME = (
     "the files of {} have different columns, so each is a table, which is called as its file is: name every file with "
     "lowercase letters, digits and _, beginning with a letter"
 )
-Types = Mapping[str, pa.DataType | None]
 
 
 @dataclass(frozen=True)
@@ -111,10 +111,10 @@ def _draft_all(data: str | Path | Query, affirmed: bool, public: PublicFacts, ed
         unknown = [name for name in table.types if name not in table.facts and name not in typed]
         doubted |= are_doubted(table.location, unknown, 0 if table.facts else table.least - len(typed), affirmed)
     kinds = {f"{name}.{one}": kind for name, table in tables.items() for one, kind in table.types.items()}
-    given = read_types(public.types, kinds)
+    given = read_types(public.types, kinds, form_of(public.text))
     if stray := next((name for name in given if name.partition(".")[0] not in tables), ""):
         raise InvalidArgument("types", stray, UNKNOWN.format(stray))
-    tables = {name: _with_types(name, table, given) for name, table in tables.items()}
+    tables = {name: _with_types(name, table, given, form_of(public.text)) for name, table in tables.items()}
     text = "\n".join(_lines(public.name or title_of(str(data)), tables, sources, public, editor))
     return doubted_draft(text) if doubted else text
 
@@ -177,11 +177,11 @@ def _read(name: str, place: str, sources: list[Source]) -> Drafted:
     return Drafted(location, types, least, facts)
 
 
-def _with_types(name: str, table: Drafted, given: Mapping[str, Facts]) -> Drafted:
+def _with_types(name: str, table: Drafted, given: Mapping[str, Facts], form: TextForm | None) -> Drafted:
     """Return a table with the types that a person gives for its columns, which are called table.column then."""
     begin = f"{name}."
     own = {one.removeprefix(begin): facts for one, facts in given.items() if one.startswith(begin)}
-    return replace(table, facts=with_types(table.facts, own))
+    return replace(table, facts=with_types(table.facts, own), types=without_text(table.types, form))
 
 
 def _facts(source: Source, table: str, types: Types) -> Mapping[str, Facts]:

@@ -34,6 +34,10 @@ NUMBERS = (int, float, Decimal)
 FAMILIES = (bool, str, bytes, date, time, timedelta, UUID)
 """Further types of which one column holds one alone, as it does moments with and without a time zone."""
 COMMAS = 'read its file with `read_csv(..., decimal=",", thousands=".")` if it has decimal commas'
+OF_TEXT = (
+    'say above `columns` how the text writes them, as `text: {decimal: ",", thousands: "."}`, or `text: {decimal: '
+    '"."}` for 1234.5'
+)
 EXACT_TENS = 22
 """Up to which power of ten is exact as float64: a whole number that is exact, over one of them, is the nearest."""
 
@@ -135,7 +139,7 @@ def _way_out(column: Modelled, dtype: pa.DataType) -> str:
     if is_text(dtype) and isinstance(column, Continuous):
         if isinstance(column, Datetime):
             return "; turn it into dates, as pandas.to_datetime does"
-        return f"; turn it into numbers, as pandas.to_numeric does, or {COMMAS}"
+        return f"; turn it into numbers, as pandas.to_numeric does, or {COMMAS}; or {OF_TEXT}"
     if isinstance(column, Discrete) and is_text(dtype):
         return "; if these are words, or codes such as '0', write its `values` in quotes"
     if isinstance(column, Discrete) and column.kind == "text":

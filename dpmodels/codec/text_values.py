@@ -1,4 +1,4 @@
-"""Text as the values that it writes: those of a CSV file, and dates that a typed table has as text."""
+"""Text as the values that it writes: those of a CSV file, and dates and numbers that a typed table has as text."""
 
 from collections.abc import Mapping, Sequence
 
@@ -105,32 +105,36 @@ def _fault(names: Sequence[str], kind: pa.DataType, delimiter: str = "", form: T
     return DataError(names[0], rule, also=names[1:])
 
 
-def written_as_text(types: pa.Schema, kinds: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
+def written_as_text(
+    types: pa.Schema, kinds: Mapping[str, pa.DataType], form: TextForm | None = None
+) -> dict[str, pa.DataType]:
     """Return the columns of text that a schema declares as dates or booleans, and what they are read as.
 
     A typed table often has its dates, and yes and no, as text, as pandas reads them from a CSV file. These can be read
-    in one way alone; numbers as text stay text, since a table that has types says which columns are numbers.
+    in one way alone. Numbers as text are read where the ``form`` says how they are written; otherwise they stay text,
+    since a table that has types says which columns are numbers.
     """
-    return {field.name: kinds[field.name] for field in types if _is_written(field, kinds)}
+    return {field.name: kinds[field.name] for field in types if _is_written(field, kinds, form)}
 
 
-def _is_written(field: pa.Field, kinds: Mapping[str, pa.DataType]) -> bool:
+def _is_written(field: pa.Field, kinds: Mapping[str, pa.DataType], form: TextForm | None) -> bool:
     inner = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     kind = kinds.get(field.name, pa.null())
-    return is_text(inner) and (pa.types.is_timestamp(kind) or pa.types.is_boolean(kind))
+    is_number = pa.types.is_floating(kind) and form is not None and form.is_of_numbers
+    return is_text(inner) and (pa.types.is_timestamp(kind) or pa.types.is_boolean(kind) or is_number)
 
 
 def with_text_read(
     batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType], form: TextForm | None = None
 ) -> pa.RecordBatch:
-    """Read dates and booleans that are written as text, by the rule that text files have.
+    """Read dates, booleans and, where a form says how, numbers that are written as text, as text files are read.
 
     Privacy: each value is read by itself, and the declared type alone decides how.
 
     Raises:
         DataError: a row holds no such value.
     """
-    if not (written := written_as_text(batch.schema, kinds)):
+    if not (written := written_as_text(batch.schema, kinds, form)):
         return batch
     return cast_columns(batch, written, form=form)
 

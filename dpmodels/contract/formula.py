@@ -1,8 +1,9 @@
 """Arithmetic on columns, as a schema writes it: ``sched // 100``, ``price + tax``, ``weekday(flight)``.
 
-A formula is read with Python's own grammar, of which numbers, names of columns, + - * / // % and the functions below
-are admitted; nothing is ever executed. Columns are float64 with null as NaN: whole numbers are exact up to 2**53. Where
-an operand is null, and where the result is no finite number, as after a division by zero, the result is null.
+A formula is read with Python's own grammar, of which numbers, names of columns, + - * / // %, comparisons of two
+numbers and the functions below are admitted; nothing is ever executed. A comparison is 1 where it holds, and else 0.
+Columns are float64 with null as NaN: whole numbers are exact up to 2**53. Where an operand is null, and where the
+result is no finite number, as after a division by zero, the result is null.
 """
 
 import ast
@@ -22,7 +23,9 @@ from dpmodels.namable import NAMES, is_namable, meant_by
 from dpmodels.similar import near
 
 Operands = Mapping[str, Floats]
-ONLY = "may hold only numbers, names of columns, + - * / // %, parentheses and functions"
+ONLY = "may hold only numbers, names of columns, + - * / // %, > >= < <= == !=, parentheses and functions"
+CHAINED = "compares more than two numbers at once: write `(a < b) * (b < c)`, which is 1 where both hold"
+JOINED = "joins conditions by a word: write `(a > 0) * (b > 0)` for and, and `max(a > 0, b > 0)` for or"
 COMMA = "has a comma in a number: decimals have a point, as in 0.19, and thousands no mark, as in 1000"
 ROUNDED = "gives `round` decimals, and it rounds to whole numbers; write `round: {decimals}` beside the formula"
 MOST = 2**53
@@ -34,6 +37,14 @@ ARITHMETIC: dict[type[ast.operator], Callable[[Floats, Floats], Floats]] = {
     ast.Div: np.divide,
     ast.FloorDiv: np.floor_divide,
     ast.Mod: np.mod,
+}
+COMPARISONS: dict[type[ast.cmpop], Callable[[Floats, Floats], NDArray[np.bool_]]] = {
+    ast.Gt: np.greater,
+    ast.GtE: np.greater_equal,
+    ast.Lt: np.less,
+    ast.LtE: np.less_equal,
+    ast.Eq: np.equal,
+    ast.NotEq: np.not_equal,
 }
 OF_NUMBERS: dict[str, tuple[int, Callable[..., Floats]]] = {
     "abs": (1, np.abs),
@@ -113,12 +124,19 @@ def reckon(text: str, operands: Operands, columns: Mapping[str, object]) -> Floa
 
 
 def _check(node: ast.expr) -> None:
-    """Refuse every form but arithmetic."""
+    """Refuse every form but arithmetic, and comparisons of what it gives."""
     if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
         _check(node.left)
         _check(node.right)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         _check(node.operand)
+    elif isinstance(node, ast.Compare) and {*map(type, node.ops)} <= COMPARISONS.keys():
+        if len(node.ops) > 1:
+            raise Misread(CHAINED)
+        _check(node.left)
+        _check(node.comparators[0])
+    elif isinstance(node, ast.BoolOp):
+        raise Misread(JOINED)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
         name = node.func.id
         if name not in FUNCTIONS:
@@ -167,6 +185,8 @@ def _kind(node: ast.expr, columns: Mapping[str, object]) -> bool:
         return True
     if isinstance(node, ast.UnaryOp):
         return _kind(node.operand, columns)
+    if isinstance(node, ast.Compare):
+        return all(_kind(side, columns) is not None for side in (node.left, node.comparators[0]))
     if isinstance(node, ast.BinOp):
         _check_sides(node, columns)
         sides = [_kind(side, columns) for side in (node.left, node.right)]
@@ -230,6 +250,9 @@ def _value(node: ast.expr, operands: Operands, columns: Mapping[str, object]) ->
     if isinstance(node, ast.BinOp):
         left, right = (_value(side, operands, columns) for side in (node.left, node.right))
         return ARITHMETIC[type(node.op)](left, right)
+    if isinstance(node, ast.Compare):
+        left, right = (_value(side, operands, columns) for side in (node.left, node.comparators[0]))
+        return np.where(np.isnan(left + right), np.nan, COMPARISONS[type(node.ops[0])](left, right))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         return _called(node.func.id, node, operands, columns)
     raise Misread(ONLY)

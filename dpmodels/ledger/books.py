@@ -14,7 +14,7 @@ from sqlalchemy import Connection, func, select
 from dpmodels.accounting.events import Event
 from dpmodels.accounting.tally import MAX_KINDS, Tally, heaviest
 from dpmodels.errors import ChainBroken, ChargeState, LedgerError
-from dpmodels.ledger import store
+from dpmodels.ledger import records, store
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.database import lock
 from dpmodels.ledger.records import MOST_EARLIER, Account, Earlier, Reservation, follow, lives, read_reserve
@@ -142,7 +142,7 @@ def _instead(connection: Connection, name: str) -> str:
     """Say which account pays for the data set of a name that no account has, or else what opens one."""
     payers = connection.execute(select(store.accounts.c.name).where(store.accounts.c.dataset == name)).scalars().all()
     if not payers:
-        return "`nacre ledger open` opens one"
+        return records.meant_or_opened(name, connection.execute(select(store.accounts.c.name)).scalars())
     payer = " or ".join(sorted(payers))
     return f"account {payer} pays for data set {name}: give that name"
 

@@ -259,7 +259,8 @@ def check_there(path_or_url: str | Path) -> None:
     """
     if not is_there(path_or_url):
         raise LedgerError(
-            f"there is no ledger at {path_or_url}; name its home with --home, or have `nacre ledger open` make one"
+            f"there is no ledger at {path_or_url}; name its home with --home, or have `nacre ledger open NAME --schema "
+            "SCHEMA --epsilon EPSILON --delta DELTA` make one"
         )
 
 

@@ -82,7 +82,7 @@ class Declaration(Frozen):
     )
     signer: Said = Field(
         default="",
-        description="Who makes the hand-off and signs it, by name and role; public, kept for ever.",
+        description="Who makes the hand-off, in words: name and role (its key: --signing-key); public, kept for ever.",
         examples=["A. Peeters, data steward of St. Anna Hospital"],
     )
     why: Said = Field(

@@ -10,7 +10,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 from dpmodels import amounts
 from dpmodels.accounting.events import Event, priced
 from dpmodels.accounting.tally import Tally
-from dpmodels.errors import LedgerError
+from dpmodels.errors import LedgerError, near
 from dpmodels.frozen import Frozen
 from dpmodels.ledger.approval import Officer, figures_of
 from dpmodels.ledger.declared import Said
@@ -331,3 +331,10 @@ def read_reserve(content: dict[str, Any]) -> tuple[Charge, Tally]:
     charge = Charge.model_validate(charge_fields)
     cost = Tally.model_validate(content["cost"]) if "cost" in content else Tally.of([charge.priced])
     return charge, cost
+
+
+def meant_or_opened(name: str, names: Iterable[str]) -> str:
+    """Say which of the open accounts was probably meant by a name that none has, and what opens one of this name."""
+    meant = near(name, sorted(names)).removeprefix("; ")
+    how = f"`nacre ledger open {name} --schema SCHEMA --epsilon EPSILON --delta DELTA` opens it"
+    return f"{meant} Otherwise {how}" if meant else how

@@ -245,6 +245,6 @@ def check_types(file: DataFile, types: pa.Schema, codec: Codec, text: pa.Schema 
     """Hold the columns of a file and of its folders to the schema; what is written as text will fit it."""
     partition_types = {key: codec.csv_types.get(key, pa.string()) for key, _ in file.keys}
     spoken = {name: codec.csv_types[name] for name in (text.names if text is not None else ())}
-    spoken |= written_as_text(types, codec.csv_types)
+    spoken |= written_as_text(types, codec.csv_types, codec.schema.text)
     fields = [(name, spoken.get(name, types.field(index).type)) for index, name in enumerate(types.names)]
     codec.check_types(pa.schema([*fields, *partition_types.items()]))

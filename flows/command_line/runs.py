@@ -296,9 +296,11 @@ def approve(
     from flows.command_line.show import show_approved
     from flows.description import describe_run
     from tasks.run.accounts import sign_run
+    from tasks.run.signing import check_signing_key
     from tasks.run.store import Run
 
     stored_run = Run.find(home or HOME, run, ledger)
+    check_signing_key(key, "key")
     confirm("plan", describe_run(stored_run), "Sign for this?", yes, as_json)
     show_approved(stored_run, *sign_run(stored_run, key), as_json)
 
@@ -338,8 +340,10 @@ def agree_to(folder: Path, key: Path, reason: str, yes: bool, as_json: bool) -> 
     """
     from flows.command_line.console import confirm, say
     from flows.command_line.show import spaced
+    from tasks.run.signing import check_signing_key
     from tasks.stages.agree import agree, look
 
+    check_signing_key(key, "key")
     facts = look(folder).facts
     del facts["may_leave"]
     confirm("hand-off", spaced(facts), "Sign that these files may leave?", yes, as_json)

@@ -21,6 +21,7 @@ from flows.config import SynthesizeConfig
 from flows.kinds.prepared import Prepared
 from flows.planning import check_delta, make_budget
 from tasks.kinds.protocol import kind_of_line
+from tasks.kinds.tables import refuse_computed
 from tasks.run.bucket import local
 from tasks.run.source import PASSWORD, Source
 
@@ -30,6 +31,9 @@ NAMED_WITHOUT_ROWS = ("sqlite", "duckdb", "postgresql")
 
 UNREAD = "; no value was looked at: `nacre validate` names whatever else is wrong"
 
+NOT_IN_A_STORE = "be left out: a hand-off in an object store has its table as Parquet; export it once it is there"
+OF_ONE_TABLE = "be left out: what is handed over are several tables"
+
 
 def check_paths(config: SynthesizeConfig, has_data: bool) -> None:
     """Refuse data that no run could read, by its place alone, and one file of a table in an object store.
@@ -38,8 +42,7 @@ def check_paths(config: SynthesizeConfig, has_data: bool) -> None:
         NacreError: there is no data, or a URI holds a secret.
     """
     if config.format and local(config.out) is None:
-        rule = "be left out: a hand-off in an object store has its table as Parquet; export it once it is there"
-        raise InvalidArgument("format", config.format, rule)
+        raise InvalidArgument("format", config.format, NOT_IN_A_STORE)
     if has_data:
         Source(config.data, config.query).check()
 
@@ -56,7 +59,7 @@ def prepare(config: SynthesizeConfig, partition: str = "") -> Prepared:
     if contract.is_table and partition:
         contract = contract.of_partition(partition)
     if config.format and tables_of(contract):
-        raise InvalidArgument("format", config.format, "be left out: what is handed over are several tables")
+        raise InvalidArgument("format", config.format, OF_ONE_TABLE)
     if config.query and contract.kind == "tree":
         raise InvalidArgument("query", config.query, "be left out: a tree of tables is read from files, a table each")
     name = method_for(contract, config.model.method)
@@ -106,6 +109,7 @@ def check_data(config: SynthesizeConfig, prepared: Prepared) -> None:
     elif contract.is_table and check_database(config.data).get_backend_name() in NAMED_WITHOUT_ROWS:
         answered = contract if contract.users is None else contract.children if config.parents else contract.joined
         names = names_of_query(without_rows(Source(config.data, config.query)))
+        refuse_computed(contract, names)
         if answered.raw.keys() - names:  # one too many may be one of two that have one name
             Codec(answered).check_names(names)
 

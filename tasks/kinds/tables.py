@@ -1,15 +1,17 @@
 """Tables in the stages: rows are read, held to their schema and encoded; a synthetic table is held to it again."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dpmodels.codec.encode import Codec
+from dpmodels.contract.columns import computed
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.text_forms.written import with_forms
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate
+from dpmodels.reading.data_files import find_files
 from dpmodels.reading.ingest import faults_in, transform_check, transform_encode, with_others
 from dpmodels.reading.load import are_apart, check_first, load_parts
 from dpmodels.report.bins import CellTally
@@ -22,13 +24,40 @@ from tasks.kinds.synthesized import records as records
 from tasks.kinds.synthesized import system as system
 from tasks.run.parquet import read_batches
 from tasks.run.store import Run
+from tasks.run.table_inputs import names_in
 
 SYNTHESIZED = COMPARED = True
+COMPUTED_TOO = (
+    "is computed, as `{}`, and is in the data too, where its values would go unread: leave it out of the data, or "
+    "write it in the schema without `computed`, to keep the values of the data"
+)
 
 
 def check_columns(contract: Schema, data: str, parents: str) -> None:
     """Hold the columns of a table's first file to its schema."""
     check_first(data, contract)
+    check_computed(contract, data)
+
+
+def check_computed(contract: Schema, data: str) -> None:
+    """Refuse a raw table with a column that its schema computes, whose values would go unread.
+
+    Raises:
+        DataError: it has one.
+    """
+    if computed(contract.columns) and contract.image is None:
+        refuse_computed(contract, names_in(find_files(data)[0], contract))
+
+
+def refuse_computed(contract: Schema, names: Collection[str]) -> None:
+    """Refuse the names of a raw table among which is one that its schema computes.
+
+    Raises:
+        DataError: there is one.
+    """
+    for name, formula in computed(contract.columns).items():
+        if name in names:
+            raise DataError(name, COMPUTED_TOO.format(formula))
 
 
 def encode(run: Run, folder: Path) -> None:
@@ -58,6 +87,7 @@ def check_raw(data: str, schema: Schema, batch_rows: int) -> Gate:
         DataError: the table has other columns than the schema, cannot be read, or holds no row that it admits.
     """
     try:
+        check_computed(schema, data)
         return transform_check(load_parts(data, schema, batch_rows), schema, Threads(cores()).map)
     except DataError as fault:
         raise with_others(fault, faults_in(data, schema, batch_rows)) from None

@@ -33,13 +33,13 @@ def passphrase_of(key: Path, name: str = "signing_key") -> str:
     return _asked(key)
 
 
-def check_signing_key(key: Path) -> None:
-    """Refuse a key that could not sign, before anything is charged.
+def check_signing_key(key: Path, name: str = "signing_key") -> None:
+    """Refuse a key that could not sign, before anything is charged or anybody is asked; ``name`` is what it is called.
 
     Raises:
         InvalidArgument: it cannot be read, or its passphrase is missing or wrong.
     """
-    private_key(key, passphrase=passphrase_of(key))
+    private_key(key, name, passphrase_of(key, name))
 
 
 @lru_cache(maxsize=8)

@@ -53,7 +53,8 @@ def _is_typed(path: Path, schema: Schema) -> bool:
     files = find_files(str(path)) if path.exists() and path.suffix != ".npz" else []
     kinds, alike = {} if schema.users else Codec(schema).csv_types, not computed(schema.columns)
     with suppress(*FAILURES):
-        alike &= all(one.format == "parquet" and not written_as_text(pq.read_schema(one.path), kinds) for one in files)
+        types = (pq.read_schema(one.path) if one.format == "parquet" else None for one in files)
+        alike &= not any(one is None or written_as_text(one, kinds, schema.text) for one in types)
     return alike
 
 
@@ -66,11 +67,11 @@ def is_raw(data: str, schema: Schema) -> bool:
     if (dropped_from(schema) or made) and (is_uri(data) or not is_pictures(Path(data))):
         with suppress(DataError, *FAILURES):
             file = find_files(data)[0]
-            names = {*_names_in(file, schema), *dict(file.keys)}
+            names = {*names_in(file, schema), *dict(file.keys)}
     return names >= schema.raw.keys() and not (made and made <= names)
 
 
-def _names_in(file: DataFile, schema: Schema) -> Collection[str]:
+def names_in(file: DataFile, schema: Schema) -> Collection[str]:
     """Read the names of a file's columns, and no row."""
     return [*names_of(file, schema.columns), *file.columns]
 
@@ -80,7 +81,7 @@ def _reading(data: str, schema: Schema) -> Schema:
     file, there = find_files(data)[0], {*schema.columns}
     with suppress(*FAILURES):  # whoever reads it says what is wrong with it
         if file.format in ("csv", "excel", "parquet"):
-            there = {*_names_in(file, schema), *dict(file.keys)}
+            there = {*names_in(file, schema), *dict(file.keys)}
     columns = columns_of_table(schema.columns, there)
     named: dict[str, Any] = {key: getattr(schema, key) for key in ("name", "target", "constraints", "text")}
     return schema.model_construct(unit=PrivacyUnit(), columns=columns, **named)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sqlite3
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
@@ -22,8 +23,10 @@ from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate
 from dpmodels.reading.load import load_parts
+from tasks.kinds.tables import check_columns, check_raw
 from tasks.run.table_inputs import faults_of, is_raw
 from tests.kit.errors import refused
+from tests.kit.support import run_cli
 
 FLIGHTS = """
 name: flights
@@ -385,11 +388,72 @@ def test_times_are_added_in_their_resolution_and_beyond_the_years_there_are_none
         ("max(discharged - admitted, 0)", "write `days_between(admitted, discharged)`"),
         ("discharged / 2", "take year(discharged) or the like"),
         ("days_between(admitted", "is no formula"),
+        ("year(admitted) > 2020 and year(discharged) > 2020", "joins conditions by a word: write `(a > 0) * (b > 0)`"),
+        ("2019 < year(admitted) < 2021", "compares more than two numbers at once: write `(a < b) * (b < c)`"),
+        ("admitted > 3", "take year(admitted) or the like"),
+        ("year(admitted) is 3", "may hold only numbers, names of columns, + - * / // %, > >= < <= == !=, paren"),
     ],
 )
 def test_a_column_is_computed_from_columns_of_the_file(computed, says) -> None:
     schema, faults = parse(STAYS.replace("days_between(admitted, discharged)", computed))
     assert schema is None and len(faults) == 1 and says in str(faults[0])
+
+
+REFUNDS = """
+name: refunds
+columns:
+  amount: {type: number, min: 0, max: 100, nullable: true}
+  back: {type: number, min: 0, max: 100, nullable: true}
+  was: {type: integer, min: 0, max: 1, nullable: true, computed: "COMPUTED"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("computed", "values"),
+    [
+        ("back > 0", [0, 1, 1, None]),
+        ("back >= amount", [0, 1, None, None]),
+        ("(back > 0) * (amount > back)", [0, 0, None, None]),
+        ("back == amount", [0, 1, None, None]),
+        ("1 - (back != 2)", [0, 1, 0, None]),
+        ("back < 1", [1, 0, 0, None]),
+        ("back <= 2", [1, 1, 0, None]),
+    ],
+)
+def test_a_condition_is_computed_as_1_where_it_holds_and_null_where_a_side_is(
+    tmp_path: Path, computed: str, values: list[int | None]
+) -> None:
+    schema = make_schema(REFUNDS.replace("COMPUTED", computed))
+    rows = pa.table({"amount": [1.0, 2.0, None, 5.0], "back": [0.0, 2.0, 7.0, None]})
+    pq.write_table(rows, tmp_path / "refunds.parquet")
+    (part,) = load_parts(tmp_path / "refunds.parquet", schema, 10)
+    (batch,) = part.reveal()
+    assert batch.column("was").to_pylist() == values and reach(computed, schema.raw) == (0, 1)
+    kept = Codec(schema).decode(Codec(schema).encode(batch)).column("was")
+    assert kept.to_pylist() == values and kept.type == pa.int64()
+
+
+def test_a_raw_table_with_a_column_that_is_computed_is_refused_and_another_type_told_what_to_write(
+    tmp_path: Path,
+) -> None:
+    schema = make_schema(REFUNDS.replace("COMPUTED", "back > 0"))
+    for name, suffix in (("there", "was"), ("without", "")):
+        lines = [f"amount,back,{suffix}".rstrip(","), "1,0,1".removesuffix("" if suffix else ",1")]
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    for check in (check_columns, lambda schema, data, _: check_raw(data, schema, 10)):
+        with refused(DataError, r"^column was: is computed, as `back > 0`, and is in the data too, where its values"):
+            check(schema, str(tmp_path / "there.csv"), "")
+        check(schema, str(tmp_path / "without.csv"), "")
+    with sqlite3.connect(tmp_path / "clinic.db") as clinic:
+        clinic.execute("create table refunds (amount real, back real, was integer)")
+    (tmp_path / "refunds.yaml").write_text(schema.to_yaml())
+    words = ("--schema", tmp_path / "refunds.yaml", "--epsilon", 1, "--delta", 1e-5, "--home", tmp_path / "home")
+    url, out = f"sqlite:///{tmp_path / 'clinic.db'}", tmp_path / "out"
+    code, _, err = run_cli("synthesize", url, "--query", "refunds", *words, "--out", out, "--no-prefect")
+    assert code == 1 and "column was: is computed, as `back > 0`, and is in the data too" in err
+    text = REFUNDS.replace("type: integer, min: 0, max: 1, nullable: true", "type: boolean")
+    _, faults = parse(text.replace("COMPUTED", "back > 0"))
+    assert 'write `was: {type: integer, min: 0, max: 1, computed: "back > 0"}`' in str(faults[0]) and len(faults) == 1
 
 
 @pytest.mark.parametrize(

@@ -167,6 +167,8 @@ def test_what_is_not_whole_is_not_signed_for_and_who_does_not_agree_signs_nothin
     tmp_path: Path, hand_off: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key, _ = write_key(tmp_path / "dana.pem")
+    code, out, err = run_cli("approve", hand_off, "--key", tmp_path / "none.pem")
+    assert code == 1 and "it does not exist" in err and "Sign that" not in out + err  # before it asks
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
     code, _, err = run_cli("approve", hand_off, "--key", key)
     assert code != 0 and not (hand_off / OFFICER_SIGNATURE).exists()

@@ -72,8 +72,9 @@ def refused(done: tuple[int, str, str]) -> str:
 
 def test_a_release_is_fitted_again_for_nothing_and_the_manifest_says_who_paid(run: Run, tmp_path: Path) -> None:
     before = entries(run)
-    code, out, err = fit(tmp_path, run.place("sanitize"), "home", "--rows", 50, "--seed", 3)
+    code, out, err = fit(tmp_path, run.place("sanitize"), "home", "--rows", 50, "--seed", 3, "--format", "csv")
     assert code == 0, err
+    assert len((tmp_path / "fitted" / "synthetic.csv").read_text().splitlines()) == 51
     assert entries(run) == before and pq.read_table(tmp_path / "fitted" / "synthetic").num_rows == 50
     manifest, first = read_manifest(tmp_path / "fitted"), read_manifest(run.settings.out)
     assert (manifest.run, manifest.ledger, manifest.spent) == (run.name, first.ledger, first.spent)
@@ -217,6 +218,8 @@ def test_what_cannot_be_fitted_is_refused_in_one_sentence(tmp_path: Path) -> Non
     assert "batch_size" in refused(fit(tmp_path, GOLDEN / "FORMAT-1" / "moments.parquet"))  # it has no such setting
     words = ("fit", golden, "--out", tmp_path / "fitted", "--home", tmp_path / "home")
     assert "device" in refused(run_cli(*words, "--device", "abacus"))
+    in_a_store = run_cli("fit", golden, "--out", "s3://bucket/fitted", "--format", "csv")
+    assert "--format=csv must be left out: a hand-off in an object store" in refused(in_a_store)
     (tmp_path / "own.yaml").write_text("model: {method: pearl}")
     assert "there are training" in refused(run_cli(*words, "--config", tmp_path / "own.yaml"))
     for text, says in (("purpose: x", "under `statement`, as in `statement: {purpose"), ("modl: {}", "mean `model`?")):

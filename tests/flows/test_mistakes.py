@@ -168,7 +168,7 @@ def test_an_account_that_is_not_open_is_told_how_it_opens(spent: Path, tmp_path:
     words = [word for word in synthesize_words(spent, out=tmp_path / "new", account="tmp") if word != "--no-prefect"]
     opening = ["--open"] if command == "synthesize" else []
     code, _, err = run_cli(command, *words[1:], *opening)
-    assert code == 1 and "account tmp is not open: `nacre ledger open tmp --schema SCHEMA --epsilon" in err
+    assert code == 1 and "account tmp is not open; `nacre ledger open tmp --schema SCHEMA --epsilon" in err
     assert "without --account the data set's own account pays, which alone --open opens" in err
 
 
@@ -341,7 +341,7 @@ def test_the_warning_stands_above_several_tables_too(tmp_path: Path) -> None:
 def test_a_column_that_may_be_text_has_no_advice_for_numbers_alone(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("income,ward\n1,b\n")
     pq.write_table(pa.table({"income": [1.5], "ward": ["b"]}), tmp_path / "t.parquet")
-    pq.write_table(pa.table({"income": ["high"], "ward": ["b"]}), tmp_path / "text.parquet")
+    pq.write_table(pa.table({"income": ["high"], "ward": ["b"], "age": [30]}), tmp_path / "text.parquet")
     says = {"t.csv": "# suggested, as an amount; no bound is suggested", "t.parquet": "# no bound is suggested"}
     for file, words in says.items():
         assert words in run_cli("schema", "init", tmp_path / file)[1]

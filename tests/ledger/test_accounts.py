@@ -283,5 +283,7 @@ def test_the_name_of_a_data_set_is_answered_with_the_account_that_pays_for_it(tm
     for ask in (ledger.account, ledger.balance, lambda name: ledger.change_cap(name, reason="more", epsilon=9.0)):
         with pytest.raises(LedgerError, match="account dispute pays for data set card_disputes: give that name"):
             ask("card_disputes")
-    with pytest.raises(LedgerError, match="account disputes is not open; `nacre ledger open` opens one"):
-        ledger.account("disputes")
+    opens = "`nacre ledger open {} --schema SCHEMA --epsilon EPSILON --delta DELTA` opens it$"
+    for name, meant in (("disputes", r"did you mean `dispute`\? Otherwise "), ("visits", "")):
+        with pytest.raises(LedgerError, match=f"account {name} is not open; {meant}{opens.format(name)}"):
+            ledger.account(name)

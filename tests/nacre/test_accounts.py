@@ -147,11 +147,13 @@ def test_a_cap_is_changed_by_numbers_for_a_reason(tmp_path: Path) -> None:
 
 def test_sentences_of_the_ledger_name_the_call_that_does_the_same(tmp_path: Path) -> None:
     ledger = nacre.ledger(tmp_path)
-    opens = rf"`nacre.ledger\('{tmp_path}'\).open_account\(SCHEMA, epsilon=EPSILON, delta=DELTA\)` opens one$"
+    opened = rf"`nacre.ledger\('{tmp_path}'\).open_account\(SCHEMA, account='NAME', epsilon=EPSILON, delta=DELTA\)`"
     ledger.open_account(VISITS, epsilon=3, delta=1e-5)
     for call in (ledger.balance, ledger.account, lambda name: ledger.change_cap(name, epsilon=1, reason="x")):
-        with refused(LedgerError, rf"account absent is not open; {opens}"):
+        with refused(LedgerError, f"account absent is not open; {opened.replace('NAME', 'absent')} opens it$"):
             call("absent")
+        with refused(LedgerError, "account visit is not open; did you mean `visits`. Otherwise " + opened[:30]):
+            call("visit")
     with refused(
         LedgerError,
         rf"`nacre.ledger\('{tmp_path}'\).change_cap\('visits', epsilon=EPSILON, reason=REASON\)` changes a cap$",

@@ -2,11 +2,15 @@
 
 import re
 from inspect import signature
+from pathlib import Path
 
 import pytest
 
 import nacre
 from nacre.calls import CALLS, OF_ACCOUNT, call_of
+from tasks.run import runs
+from tasks.run.runs import AGAIN, Listed
+from tasks.run.store import Run
 
 
 @pytest.mark.parametrize(
@@ -17,7 +21,7 @@ from nacre.calls import CALLS, OF_ACCOUNT, call_of
         ("nacre validate a.csv --schema b.yaml --raw", "nacre.validate('a.csv', 'b.yaml')"),
         ("nacre validate 'a b.csv' --schema b.yaml", "nacre.validate('a b.csv', 'b.yaml')"),
         ("nacre sample 1-a --rows ROWS --out F --home /x", "nacre.sample('1-a', ROWS, home='/x')"),
-        ("nacre resume RUN --refit --out OUT", "nacre.resume(RUN, refit=True)"),
+        ("nacre resume RUN --refit --out OUT", "nacre.resume(RUN, refit=True, out=OUT)"),
         ("nacre runs --home /x", "nacre.runs(home='/x')"),
         ("nacre ledger open", "nacre.ledger('/h').open_account(SCHEMA, epsilon=EPSILON, delta=DELTA)"),
         (
@@ -40,3 +44,27 @@ def test_each_call_takes_what_is_written_there(call: str) -> None:
     named = dict.fromkeys(re.findall(r"(\w+)=", arguments))
     unnamed = [one for one in arguments.split(", ") if one and "=" not in one]
     taken.bind(*([None] if "HOME" in call else []), *unnamed, **named)
+
+
+def test_a_list_of_runs_names_calls_and_the_command_of_what_no_call_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_no_call = "nacre remove 1-c --home /h"
+    commands = ["nacre resume 1-a --out OUT --home /h", AGAIN, of_no_call, ""]
+    listed = [Listed("1", "", "", "", "", "", "stopped; `nacre resume 1-a` says --out", one) for one in commands]
+    monkeypatch.setattr(runs, "list_runs", lambda home: iter(listed))
+    shown = nacre.runs(tmp_path)
+    discovers = "nacre.discover(DATA, SCHEMA, epsilon=EPSILON, delta=DELTA), with the same draft, epsilon and delta"
+    assert list(shown["next"]) == ["nacre.resume('1-a', home='/h', out=OUT)", discovers, of_no_call, ""]
+    assert set(shown["why"]) == {"stopped; `nacre.resume('1-a')` says `out`"}
+
+
+def test_a_notebook_shows_the_frames_of_whoever_called_and_all_of_a_fault_of_the_product(tmp_path: Path) -> None:
+    for home, says in ((tmp_path / "none", "there are no runs at"), (3, "home must be a path")):
+        with pytest.raises(nacre.NacreError) as refusal:
+            nacre.runs(home)  # type: ignore[arg-type]
+        shown = "\n".join(refusal.value._render_traceback_())
+        assert says in shown.splitlines()[-1] and "nacre.runs(home)" in shown and "words.py" not in shown
+    with pytest.raises(nacre.NacreError) as fault:  # of a method that no call of the interface leads to
+        Run.find(tmp_path / "none", "20990101-abc")
+    assert "in find\n" in "\n".join(fault.value._render_traceback_())

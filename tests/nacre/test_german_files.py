@@ -16,7 +16,7 @@ import nacre
 from dpmodels.authoring.lint import load_schema, parse
 from dpmodels.comparison.report import Options
 from dpmodels.contract.text_forms.written import forms_of, with_forms
-from dpmodels.errors import DataError
+from dpmodels.errors import DataError, InvalidArgument
 from dpmodels.reading.database import Query
 from dpmodels.reading.load import load_parts
 from tasks.run.store import Handle, Run
@@ -287,3 +287,30 @@ def test_users_computed_columns_and_categories_of_numbers_are_read_in_the_form(t
     (tmp_path / "visits.csv").write_text(GERMAN)
     (part,) = load_parts(tmp_path / "visits.csv", daily.of_partition("2022-02-05"), 2)
     assert [row["visit"] for batch in part.reveal() for row in batch.to_pylist()] == ["0015"]
+
+
+def test_a_frame_of_text_is_drafted_and_read_as_the_file_that_it_was_read_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame([line.split(";") for line in GERMAN.split()], dtype=object)
+    frame = frame.rename(columns=frame.iloc[0]).iloc[1:].replace("", None)
+    form = {"decimal": ",", "thousands": ".", "date_format": "%d.%m.%Y"}
+    types = {"visit": "identifier", "admitted": "date:2021-01-01:2023-12-31?", "age": "integer:0:99"}
+    types |= {"fee": "number:0:2000000?", "ward": "categorical:Süd|Ost?"}
+    draft = nacre.draft_schema(frame, name="visits", types=types, text=form)
+    assert nacre.lint(draft).faults == [] and nacre.validate(frame, draft, raw=True)["success"].all()
+    Path("visits.csv").write_text(GERMAN)
+    of_file = yaml.safe_load(nacre.draft_schema("visits.csv"))
+    assert of_file == yaml.safe_load(nacre.draft_schema(frame, name="visits"))
+    assert of_file["columns"]["fee"] == {"type": "number", "min": "TODO", "max": "TODO"}
+    assert "all columns are text" in nacre.draft_schema(frame, name="visits")
+    one_number = frame.assign(age=pd.to_numeric(frame["age"]))
+    assert "all columns are text" not in nacre.draft_schema(one_number, name="visits")
+    way = r"`frame\['fee'\] = pandas.to_numeric\(frame\['fee'\]\)` does, or say how it is written by `text`"
+    with refused(InvalidArgument, way):
+        nacre.draft_schema(frame, types={"fee": "number:0:2000000?"})
+    with refused(DataError, r'say above `columns` how the text writes them, as `text: {decimal: ","'):
+        nacre.validate(frame, SCHEMA, raw=True)
+    with refused(DataError, "must hold numbers in every row, as the schema says, written as 1.234,5, as its `text`"):
+        nacre.validate(frame.assign(fee="1,234.5"), SCHEMA + TEXT, raw=True)

@@ -123,6 +123,7 @@ def test_tables_stand_side_by_side_and_the_page_stays_inside(made: nacre.Result)
     verdicts = scores.attrs["verdicts"]
     assert list(verdicts) == [first, second] and "but not one-way marginals" in verdicts[second]
     assert all(f"{name}: {said}" in repr(scores).splitlines() for name, said in verdicts.items())
+    assert "compare({'mine': frame, ...}" in repr(scores).splitlines()[-1] and "compare({" in scores._repr_html_()
     checks = scores.attrs["checks"]
     failing = {one["name"] for one in checks if one["table"] == second and one["holds"] is False}
     assert "one-way marginals" in failing and all(name in verdicts[second] for name in failing)

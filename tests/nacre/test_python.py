@@ -334,9 +334,9 @@ def test_an_arrow_table_of_no_rows_is_refused_like_any_other(tmp_path):
 
 
 def test_what_editors_complete_is_what_the_configuration_says() -> None:
-    from nacre.keywords import EmbeddingSettings, SampledSettings, SynthesisSettings
+    from nacre.keywords import EmbeddingSettings, FitSettings, SynthesisSettings
 
-    known = {nacre.synthesize: SynthesisSettings, nacre.embed_documents: EmbeddingSettings, nacre.fit: SampledSettings}
+    known = {nacre.synthesize: SynthesisSettings, nacre.embed_documents: EmbeddingSettings, nacre.fit: FitSettings}
     for function, settings in known.items():
         keywords = set(inspect.signature(function).parameters) & set(get_type_hints(settings))
         named = {"data", "schema", "documents", "candidates", "release", "epsilon", "delta", "contract", "columns"}

@@ -40,6 +40,8 @@ def _reach(node: ast.AST, columns: Mapping[str, Any]) -> Ends:
         low, high = _of_arithmetic(type(node.op), _reach(node.left, columns), _reach(node.right, columns))
         short = isinstance(node.op, ast.Mod) and is_whole(ast.unparse(node), columns)  # a remainder is less than 7
         return (min(low + short, 0.0), max(high - short, 0.0)) if short else (low, high)
+    if isinstance(node, ast.Compare):
+        return 0.0, 1.0
     return _of_function(node, columns) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ANY
 
 
