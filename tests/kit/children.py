@@ -25,7 +25,7 @@ IMPORTED = [
     *("dpmodels.generators.critic", "dpmodels.generators.mixture_network", "dpmodels.methods.federations.classifier"),
 ]
 forked = multiprocessing.get_context("forkserver")
-forked.set_forkserver_preload([*IMPORTED, __name__])
+forked.set_forkserver_preload(["tests.kit.warm"])
 
 
 def begun(*words: object) -> Any:

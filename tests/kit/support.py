@@ -4,11 +4,13 @@ import hashlib
 import io
 import sys
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
 import psutil
 import pyarrow.parquet as pq
+import typer
 import yaml
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
@@ -20,6 +22,9 @@ from dpmodels.audit.made.clinic import make_records as make_records
 from dpmodels.audit.made.clinic import make_schema, make_table
 from dpmodels.ledger.ledger import Ledger
 from flows.command_line import app
+
+made_once = cache(typer.main.get_command)
+"""Makes the tree of all commands at its first call alone: many a command takes no longer than that."""
 
 
 def write_clinic(folder: Path, rows: int = 200, **changes: object) -> tuple[Path, Path, Path]:
@@ -37,7 +42,8 @@ def write_clinic(folder: Path, rows: int = 200, **changes: object) -> tuple[Path
 def run_cli(*words: object) -> tuple[int, str, str]:
     """Run the command line in this process; return exit code, standard output and standard error."""
     out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err), patch.object(sys, "argv", ["nacre", *map(str, words)]):
+    argv, commands = ["nacre", *map(str, words)], patch.object(typer.main, "get_command", made_once)
+    with redirect_stdout(out), redirect_stderr(err), patch.object(sys, "argv", argv), commands:
         try:
             app.main()
         except SystemExit as end:
