@@ -2,7 +2,8 @@
 
 A generator draws each value within a cell without looking at the other columns, so some rows break ``lower <= upper``.
 Where the two cells overlap, the values could have fallen in either order, and are exchanged. Where a row breaks ``when
-sick then fee > 0`` although the cell of its fee reaches above 0, the fee is drawn anew from that part of its cell. The
+sick then fee > 0`` although the cell of its fee reaches above 0, the fee is drawn anew from that part of its cell, or
+exchanged with that of a row of the same cell among those that a release counted (``refinements/within_cells.py``). The
 other rows come from noise, and are drawn anew, class by class, so that the classes keep their shares, and so that the
 columns of the rules keep theirs (``refinements/spares.py``). Where the noise has left hardly any row that keeps the
 rules, rows are made to fit (``made_to_fit.py``), because the release is paid for; the report says of about how many
@@ -21,8 +22,10 @@ from dpmodels.contract.columns import Continuous
 from dpmodels.contract.conditions import bounds
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.schema import Schema
+from dpmodels.embeddings.partition import Partition
 from dpmodels.generators.refinements.spares import POOL_ROWS, POOLS, Spares
 from dpmodels.generators.refinements.within_bounds import exchange, redraw_within
+from dpmodels.generators.refinements.within_cells import exchange_in_cells
 from dpmodels.generators.sampling import Sampler, batch_sizes, batch_stream
 
 
@@ -55,7 +58,7 @@ def caution_of_rules(model: Sampler, rows: int, seed: int) -> str:
     if not model.schema.is_table or not (rules := Rules(model.schema)).all:
         return ""
     rng = batch_stream(seed, 0)
-    fit = float(rules.hold(rules.exchange(rules.settle(model.draw(POOL_ROWS, rng), rng))).mean())
+    fit = float(rules.hold(rules.exchange(rules.settle(model.draw(POOL_ROWS, rng), rng, model.merged_cells))).mean())
     if fit >= 0.5:
         return ""
     size = min(rows, model.batch_rows)
@@ -79,7 +82,8 @@ def _repaired(batch: Records, rules: "Rules", spares: Spares) -> Records:
     limits = rules.null_limits
     if not rules.all and not limits:
         return batch
-    records = rules.settle(batch, batch_stream(spares.seed, spares.batch, POOLS * (len(limits) + 2)))
+    rng = batch_stream(spares.seed, spares.batch, POOLS * (len(limits) + 2))
+    records = rules.settle(batch, rng, spares.model.merged_cells)
     records = spares.balance(rules.exchange(records))
     records = spares.replace(records, ~rules.hold(records))
     for name, limit in limits.items():
@@ -106,9 +110,14 @@ class Rules(RowRules):
         """Tell whether columns may be changed."""
         return self.fixed.isdisjoint(names)
 
-    def settle(self, records: Records, rng: np.random.Generator) -> Records:
-        """Mend the rows that break a constraint although the cells of their values do not ask for it."""
+    def settle(self, records: Records, rng: np.random.Generator, partition: Partition | None = None) -> Records:
+        """Mend the rows that break a constraint although the cells of their values do not ask for it.
+
+        ``partition``: the cells that a release counted together, within which values may be exchanged.
+        """
         records = self._order(self._redraw(records, rng) if self.implications else records)
+        if partition and self.implications:
+            exchange_in_cells(records, partition, self, rng)
         for rule in self.bounds:
             redraw_within(records, rule, self, rng)
         return records

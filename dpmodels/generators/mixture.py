@@ -53,6 +53,10 @@ class MixtureModel(Sampler):
     labels: LabelModel | None = field(default=None, kw_only=True)
     coupling: Coupling | None = field(default=None, kw_only=True)
 
+    @property
+    def merged_cells(self) -> Partition | None:
+        return self.partition
+
     def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
         sizes = spread(cumulate(self.class_counts.clamp_min(0).numpy()[None]), np.array([rows]), rng)[0]
         fine_cells = np.concatenate([self._draw_class(label, size, rng) for label, size in enumerate(sizes)], axis=1)

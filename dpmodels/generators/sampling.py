@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dpmodels.contract.documents import Documents
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree import Tree
+from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import InvalidArgument
 from dpmodels.late import Tensor, torch
 
@@ -79,6 +80,11 @@ class Sampler(ABC):
     def default_rows(self) -> int:
         """Return the released (noisy) number of records, at least 1."""
         return max(1, round(float(self.class_counts.sum())))
+
+    @property
+    def merged_cells(self) -> Partition | None:
+        """The cells that a release counted together, within which values were drawn alike; None where nothing says."""
+        return None
 
     @abstractmethod
     def save(self, path: Path) -> None:

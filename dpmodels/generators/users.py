@@ -39,6 +39,10 @@ class UserModel(MixtureModel):
     kind: ClassVar[str] = "users"
     batch_rows: ClassVar[int] = 16_384
 
+    @property
+    def merged_cells(self) -> None:
+        """None: rows of a user share values, which cannot change places."""
+
     def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
         """Draw so many users; a user's rows stand together, by position."""
         flat = self.partition.codec.schema

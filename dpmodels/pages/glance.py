@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmodels.contract.remarks import NOT_HANDED_OVER, is_declared
+from dpmodels.pages.figures.categories import moved
 from dpmodels.pages.page import percent, percent_up, short, short_up
 from dpmodels.pages.words import is_of_years, look_in_words
 from dpmodels.statistics.normal import NORMAL_95
@@ -199,6 +200,14 @@ def weakest(report: Facts) -> dict[str, float]:
     return {one["name"]: likely_error(one) for one in measured[:WEAKEST]}
 
 
+MOVED_SHARE = (
+    "column {name}: {label} is {synthetic} of the synthetic rows, and was released as {released}; rules of the schema, "
+    "or the fit, moved it. For the next release, name {name} in `workload`, together with the number that a rule holds "
+    "it to"
+)
+"""What is said of a category whose rows a rule took away."""
+
+
 def warned_columns(report: Facts) -> list[Facts]:
     """Return the columns that have a warning, the worst first."""
     warned = [column for column in report.get("columns", ()) if "warning" in column]
@@ -212,6 +221,8 @@ def warnings_of(report: Facts) -> list[str]:
     if left := len(warned[MOST_WARNINGS:]):
         have = "column has" if left == 1 else "columns have"
         lines.append(f"{left:,} more {have} a warning, which the report shows beside each")
+    shares = [(name, *(percent(share) for share in shares), label) for name, (label, *shares) in moved(report).items()]
+    lines += [MOVED_SHARE.format(name=name, label=label, released=r, synthetic=s) for name, r, s, label in shares]
     return [*lines, *(one for one in report.get("cautions", ()) if not is_declared(one))]
 
 

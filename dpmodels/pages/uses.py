@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpmodels.contract.remarks import FIRST_ROWS, dates_of
-from dpmodels.pages.figures.categories import absent, joined, joined_in_rates, places_of_several, range_of_all
+from dpmodels.pages.figures.categories import absent, joined, joined_in_rates, moved, places_of_several, range_of_all
 from dpmodels.pages.figures.empty import error_of_values, is_mostly_empty, states_of
 from dpmodels.pages.figures.means import CLOSE, FAR, FIGURES, PartOff, errors_of
 from dpmodels.pages.figures.rates import GIVEN, MIDDLE, NEAR, giving_away, parts_of_rates, whole_rate, with_few
@@ -223,10 +223,10 @@ def _with_care(known: Known) -> Iterator[str]:
     derived = known.report.get("derived", ())
     if reckoned := [one["name"] for one in derived if one["name"] not in known.errors]:
         yield f"questions about {known.named(reckoned)}, which follow from other columns: no error of them is known"
-    if moved := [name for name in farther(known.report, MOVED) if name not in known.dropped]:
+    if apart := [name for name in farther(known.report, MOVED) if name not in known.dropped]:
         has_rules = any(EVERY_ROW in one["rule"] for one in known.report.get("gate", ()))
         by = "rules of the schema have" if has_rules else "the fit has"
-        yield f"shares of {known.named(moved)}, which {by} moved from what was released"
+        yield f"shares of {known.named(apart)}, which {by} moved from what was released"
 
 
 def _of_columns(known: Known, above: float, most: float) -> Iterator[str]:
@@ -269,6 +269,11 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
         but = ", but in rates of the target" if report.get("rates") and not joined_in_rates(report) else ""
         of = known.named(several)
         yield f"how single categories of {of} differ in another column{but}: they are judged all together, or in groups"
+    if lost := {name: one for name, one in moved(report).items() if name not in known.dropped}:
+        those = [
+            f"{label} of {name} ({percent(r)} as released, {percent(s)} here)" for name, (label, r, s) in lost.items()
+        ]
+        yield f"how many rows are {known.named(those)}: rules of the schema, or the fit, have moved them"
     if one_range := range_of_all(report, known.dropped):
         but = ", but for those of the target" if "target" in report["pairs"] else ""
         alike = f"there the rows of every category are spread alike{but}"

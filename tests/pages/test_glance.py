@@ -2,6 +2,7 @@
 
 import pytest
 
+from dpmodels.pages.figures.categories import moved
 from dpmodels.pages.glance import example, fits, glance, likely_error, warnings_of, worst_first, worst_means
 from dpmodels.pages.page import led, short, ticked
 from dpmodels.pages.report import _charged
@@ -37,6 +38,20 @@ def test_a_warning_of_a_mean_alone_is_printed_and_leaves_the_column_resolved() -
     assert [one["name"] for one in worst_first(facts["columns"])] == ["ruined", "missed", "noisy", "cut"]
     assert [line.split(":")[0] for line in warnings_of(facts)] == ["column ruined", "column cut", "column unseen"]
     assert "cut" not in glance(facts)["worst columns"]
+
+
+def test_a_category_whose_rows_rules_took_away_is_warned_of_and_one_that_noise_may_have_moved_is_not() -> None:
+    wards = {"name": "ward", "ordered": False, "labels": ["a", "children", "null"]}
+    figures = {"released": [0.97, 0.02, 0.01], "released_stddev": [0.002] * 3, "synthetic": [0.99, 0.009, 0.001]}
+    facts = {"privacy": PRIVACY, "method": "nacre", "columns": [column("x", 0.1, 0.1), {**wards, **figures}]}
+    (line,) = warnings_of(facts)
+    assert line.replace("\N{NO-BREAK SPACE}", " ").startswith(
+        "column ward: children is 0.9 % of the synthetic rows, and was released as 2 %; rules of the schema, or the fit"
+    )
+    assert moved(facts) == {"ward": ("children", 0.02, 0.009)}
+    for stddev, synthetic in ((0.003, 0.009), (0.002, 0.0165), (0.006, 0.0)):  # noise; a sixth; not known itself
+        wards |= figures | {"released_stddev": [stddev] * 3, "synthetic": [0.98, synthetic, 0.01]}
+        assert not moved({"columns": [wards]})
 
 
 def test_what_was_paid_for_is_shown_in_the_place_of_what_is_expected() -> None:

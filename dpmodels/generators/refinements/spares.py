@@ -118,7 +118,7 @@ class Spares:
     def _draw(self, pool: int) -> Records:
         """Draw a pool by its number."""
         rng = batch_stream(self.seed, self.batch, pool)
-        return self.rules.settle(self.model.draw(POOL_ROWS, rng, self.device), rng)
+        return self.rules.settle(self.model.draw(POOL_ROWS, rng, self.device), rng, self.model.merged_cells)
 
     def _labels(self, states: NDArray[np.int32]) -> NDArray[np.int32]:
         return states[:, self.target] if self.target is not None else np.zeros(len(states), dtype=np.int32)

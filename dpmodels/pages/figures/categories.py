@@ -6,6 +6,10 @@ from typing import Any
 from dpmodels.pages.figures.relations import GROUPS
 
 Facts = Mapping[str, Any]
+CERTAIN = 4.0
+"""Standard deviations of the noise of a share from which on it is no chance that synthetic rows depart from it."""
+MOVED = 0.25
+"""Part of itself that a category has to be moved by for anybody to mind."""
 
 
 def joined(report: Facts) -> list[str]:
@@ -59,3 +63,23 @@ def range_of_all(report: Facts, dropped: Collection[str]) -> str:
         return ""
     ranges = ((label, one["name"]) for one in columns for label in one.get("ranges", ()) if " to " in label)
     return next((f"{label} of {name}" for label, name in ranges), "")
+
+
+def moved(report: Facts) -> dict[str, tuple[str, float, float]]:
+    """Return the category of each column whose share departs most from what was released, which no noise explains.
+
+    With its shares as released and of the synthetic rows; columns none of whose categories departs so far are left out.
+    """
+    farthest = dict[str, tuple[str, float, float]]()
+    for column in report.get("columns", ()):
+        if column.get("ordered", True) or "released_stddev" not in column:
+            continue
+        figures = (column[name] for name in ("labels", "released", "released_stddev", "synthetic"))
+        departing = [
+            (abs(synthetic / released - 1), label, released, synthetic)
+            for label, released, stddev, synthetic in zip(*figures, strict=True)
+            if label != "null" and released > CERTAIN * stddev and abs(synthetic - released) > CERTAIN * stddev
+        ]
+        if departing and max(departing)[0] > MOVED:
+            farthest[column["name"]] = max(departing)[1:]
+    return farthest
