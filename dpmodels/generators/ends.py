@@ -9,7 +9,7 @@ from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.interval import UNIT_STEPS
 from dpmodels.generators.denoise import correlated, independent, split_by_halves
-from dpmodels.generators.tails import LEAST_CELLS, Pooled, Tail
+from dpmodels.generators.refinements.tails import LEAST_CELLS, Pooled, Tail
 
 DIFFERENT = 6.0
 """By how much better, in variances of the noise, a class's own shape must explain its counts at an end."""

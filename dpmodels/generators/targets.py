@@ -27,7 +27,7 @@ from dpmodels.generators.denoise import (
 from dpmodels.generators.ends import Ends
 from dpmodels.generators.moment_matching import JointTarget, MomentTarget
 from dpmodels.generators.products import product_tables
-from dpmodels.generators.tails import Pooled
+from dpmodels.generators.refinements.tails import Pooled
 from dpmodels.late import torch
 
 Floats = NDArray[np.float64]

@@ -16,7 +16,7 @@ import numpy as np
 from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.generators.ends import Ends, values_at
-from dpmodels.generators.tails import Pooled
+from dpmodels.generators.refinements.tails import Pooled
 from dpmodels.methods.parts.marginals import Marginal
 
 Moments = tuple[Floats, Floats]

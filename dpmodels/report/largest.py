@@ -13,7 +13,7 @@ import numpy as np
 from dpmodels.arrays import Floats
 from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.contract.numbers import Scaled
-from dpmodels.generators.tails import SIGNIFICANT
+from dpmodels.generators.refinements.tails import SIGNIFICANT
 from dpmodels.methods.parts.marginals import Marginal
 from dpmodels.pages.page import percent
 from dpmodels.report.bins import cell_label

@@ -16,7 +16,7 @@ from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.columns import Continuous, Integer, Modelled, Number
 from dpmodels.generators.denoise import SPLIT_NOISE, correlated, split_by_halves
 from dpmodels.generators.ends import Ends, values_at
-from dpmodels.generators.tails import SIGNIFICANT, Pooled, Tail
+from dpmodels.generators.refinements.tails import SIGNIFICANT, Pooled, Tail
 from dpmodels.methods.parts.marginals import Marginal
 from dpmodels.report.posterior import Places, places
 

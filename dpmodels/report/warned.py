@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpmodels.contract.columns import Datetime, Integer, Modelled, Number
-from dpmodels.generators.tails import SIGNIFICANT, Pooled
+from dpmodels.generators.refinements.tails import SIGNIFICANT, Pooled
 from dpmodels.methods.parts.marginals import Marginal
 from dpmodels.pages.page import ends, percent, short
 from dpmodels.releases.contract import Contract

@@ -89,6 +89,7 @@ def test_columns_of_rules_keep_the_shares_that_were_drawn_and_nulls_and_classes_
     both = [np.histogram2d(rows.states[:, 1], rows.states[:, 2], (2, 2))[0] for rows in (plain, records)]
     assert np.abs(both[0] - both[1]).max() <= ("when" in rules) * 60
     monkeypatch.setattr(spares, "FEW", 1.0)
+    monkeypatch.setattr(spares, "MOST_LOST", 1.0)
     assert max(shift(model.schema, plain, draw(model, 4096), name) for name in ("start", "end")) > 0.04
 
 

@@ -10,7 +10,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.generators.ends import Ends
 from dpmodels.generators.load import load_generator
 from dpmodels.generators.moment_matching import MixtureSpec
-from dpmodels.generators.tails import Pooled, Tail
+from dpmodels.generators.refinements.tails import Pooled, Tail
 from dpmodels.methods.tables.nacre import Nacre
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft

@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 
 from dpmodels.codec.encode import Records
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.partition import Partition
 from dpmodels.generators.constraints import Rules, sample_valid
+from dpmodels.generators.refinements import spares
 from dpmodels.generators.refinements.within_cells import exchange_in_cells
 from dpmodels.generators.sampling import Sampler
 
@@ -61,7 +63,7 @@ def counts(records: Records, partition: Partition) -> np.ndarray:
     return np.histogramdd(np.column_stack([records.states[:, 2], cells]), (2, 4, 2), [(0, 2), (0, 4), (0, 2)])[0]
 
 
-def test_what_a_release_counted_stays_and_most_broken_rows_are_mended():
+def test_what_a_release_counted_stays_and_most_broken_rows_are_mended() -> None:
     model, rules = Mixed(SCHEMA), Rules(SCHEMA)
     drawn, settled = (model.draw(4096, np.random.default_rng(0)) for _ in range(2))
     exchange_in_cells(settled, partition_of(SCHEMA), rules, np.random.default_rng(1))
@@ -77,7 +79,7 @@ def test_what_a_release_counted_stays_and_most_broken_rows_are_mended():
     assert np.array_equal(drawn.values[others], settled.values[others])  # a cell without such ages mends nobody
 
 
-def test_no_row_breaks_another_rule_for_it():
+def test_no_row_breaks_another_rule_for_it() -> None:
     model, rules = Mixed(SCHEMA), Rules(SCHEMA)
     drawn, settled = (model.draw(4096, np.random.default_rng(2)) for _ in range(2))
     exchange_in_cells(settled, partition_of(SCHEMA), rules, np.random.default_rng(3))
@@ -85,13 +87,17 @@ def test_no_row_breaks_another_rule_for_it():
     assert (broken[1] <= broken[0]).all() and broken[1].sum() < 0.6 * broken[0].sum()
 
 
-def test_a_small_category_keeps_its_rows_and_without_cells_loses_them():
+@pytest.mark.parametrize(
+    ("has_cells", "most_lost", "least", "most"), [(True, 1.0, 0.55, 1), (False, 1.0, 0, 0.45), (False, 0.1, 0.9, 1.1)]
+)
+def test_a_small_category_keeps_its_rows_by_the_cells_of_a_release_and_by_other_rows(
+    has_cells: bool, most_lost: float, least: float, most: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In another cell no age is a child's; there other rows, of children who are one, have to stand in."""
+    monkeypatch.setattr(spares, "MOST_LOST", most_lost)
     one_rule = Schema.model_validate(SCHEMA.model_dump() | {"constraints": SCHEMA.model_dump()["constraints"][:1]})
-    shares = []
-    for has_cells in (True, False):
-        model = Mixed(one_rule, 0.02, has_cells)
-        records = Records.concat(list(sample_valid(model, 8192, 0)))
-        assert Rules(one_rule).hold(records).all()
-        shares.append(float((records.states[:, 1] == 1).mean()))
+    model = Mixed(one_rule, 0.02, has_cells)
+    records = Records.concat(list(sample_valid(model, 8192, 0)))
+    assert Rules(one_rule).hold(records).all()
     drawn = float((model.draw(8192, np.random.default_rng(0)).states[:, 1] == 1).mean())
-    assert shares[0] > 0.55 * drawn and shares[1] < 0.45 * drawn  # in another cell no age is a child's
+    assert least * drawn <= float((records.states[:, 1] == 1).mean()) <= most * drawn

@@ -12,7 +12,7 @@ from dpmodels.codec.encode import Codec
 from dpmodels.contract.schema import Schema
 from dpmodels.generators.ends import Ends
 from dpmodels.generators.moment_matching import MixtureSpec
-from dpmodels.generators.tails import Pooled
+from dpmodels.generators.refinements.tails import Pooled
 from dpmodels.hand_off.check_warnings import is_warning
 from dpmodels.methods.parts.marginals import Marginal
 from dpmodels.methods.registry import create

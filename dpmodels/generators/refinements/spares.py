@@ -27,6 +27,8 @@ POOLS = 64
 """Pools of spare rows that are drawn for one batch before the rows that are still missing are made to fit."""
 FEW = 0.01
 """Share of broken rows below which columns hardly change: others are drawn for them, and no fit row gives way."""
+MOST_LOST = 0.1
+"""Share of the rows of a cell that may be broken before columns are kept, however few rows of all are broken."""
 THIN = 10
 """Rows a cell of a column that a group of class and nulls must have on average for its cells to be counted alone."""
 SPARES = 64
@@ -49,12 +51,22 @@ class Spares:
         """
         fit = self.rules.hold(records)
         broken, likely = len(fit) - int(fit.sum()), fit.mean() * POOLS * POOL_ROWS
-        if broken <= FEW * len(fit) or likely < 2 * broken:
+        if likely < 2 * broken or (broken <= FEW * len(fit) and not self._rare_ones_go(records, fit)):
             return records
         both = Records.concat([Records(records.states, records.values), *self._fit_pools(SPARES * broken)])
         margins, group = self._margins(both, len(fit))
         chosen = choose(margins, group, fit, batch_stream(self.seed, self.batch, self.beyond))
         return Records(both.states[chosen], both.values[chosen], records.pixels)
+
+    def _rare_ones_go(self, records: Records, fit: Mask) -> bool:
+        """Tell whether a cell of a column that a rule of ``when`` and ``then`` is about would lose many of its rows."""
+        ruled = dict.fromkeys(name for rule in self.rules.implications for name in rule.columns)
+        cells = self.rules.codec.to_cells(records)[:, [self.rules.column_index[name] for name in ruled]]
+        for column in cells.T:
+            whole, lost = (np.bincount(part, minlength=int(column.max()) + 1) for part in (column, column[~fit]))
+            if ((lost > MOST_LOST * whole) & (lost >= THIN)).any():
+                return True
+        return False
 
     def _margins(self, rows: Records, drawn: int) -> tuple[list[Whole], Whole]:
         """Number the cells of each column of a rule, and the groups of class and nulls whose sizes stay.
