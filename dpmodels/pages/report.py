@@ -13,6 +13,7 @@ from dpmodels.pages.embedded import render_embedded
 from dpmodels.pages.excluded import DROPPED, received_columns, weaker_pairs
 from dpmodels.pages.facts import render_facts
 from dpmodels.pages.federated import render_federated
+from dpmodels.pages.figures.rates import without_outcome
 from dpmodels.pages.glance import (
     AS_A_RULE,
     clipped,
@@ -113,6 +114,7 @@ def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
         across=across(len(small)),
         pair_tables=pair_tables(facts),
         rates=rate_figures(facts),
+        without_outcome=without_outcome(facts),
         at_once={"rates": RATES, "tables": TABLES},
         uses=uses(facts, is_tabled=True),
         dropped=DROPPED,

@@ -88,7 +88,8 @@ def test_no_row_breaks_another_rule_for_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("has_cells", "most_lost", "least", "most"), [(True, 1.0, 0.55, 1), (False, 1.0, 0, 0.45), (False, 0.1, 0.5, 1), (True, 0.1, 0.8, 1.1)]
+    ("has_cells", "most_lost", "least", "most"),
+    [(True, 1.0, 0.55, 1), (False, 1.0, 0, 0.45), (False, 0.1, 0.5, 1), (True, 0.1, 0.8, 1.1)],
 )
 def test_a_small_category_keeps_its_rows_by_the_cells_of_a_release_and_by_other_rows(
     has_cells: bool, most_lost: float, least: float, most: float, monkeypatch: pytest.MonkeyPatch

@@ -16,6 +16,7 @@ from tests.hand_off.make_golden import GOLDEN, SHAPES
 from tests.kit.manifests import facts, rewritten, write_manifest
 
 LAYOUTS = (
+    "LAYOUT-21",
     "LAYOUT-20",
     "LAYOUT-19",
     "LAYOUT-18",

@@ -8,7 +8,7 @@ import numpy as np
 from dpmodels.contract.remarks import FIRST_ROWS, NOT_HANDED_OVER
 from dpmodels.pages.by_column import by_column
 from dpmodels.pages.figures.categories import absent
-from dpmodels.pages.figures.rates import counting, giving_away, worst_rate
+from dpmodels.pages.figures.rates import counting, giving_away, without_outcome, worst_rate
 from dpmodels.pages.figures.relations import chance_of_rates, likely_relations, most_by_noise, relations
 from dpmodels.pages.uses import farther, uses
 from dpmodels.statistics.dependence import dependence
@@ -103,6 +103,17 @@ def test_rates_of_the_target_show_a_relation_that_the_noise_of_whole_tables_hide
         rates = {"target": 0, "class": "b", "columns": [{**groups, "released": released, "labels": [["a"], ["b"]]}]}
         assert bool(likely_relations({**facts, "rates": rates})) == shown
     assert chance_of_rates({"released": [0.1], "stddev": [0.01], "share": [1.0]}, 1000) == 1
+
+
+def test_rows_without_a_value_of_the_target_are_said_to_count_in_its_rates() -> None:
+    target = column("late", 0.01, labels=["no", "yes", "null"], synthetic=[0.55, 0.1, 0.35])
+    facts = report(target, column("ward", 0.01)) | {"rates": {"target": 0, "class": "yes", "columns": []}}
+    note = without_outcome(facts).replace("\N{NO-BREAK SPACE}", " ")
+    assert note.startswith(
+        "A rate is a part of all rows, and 35 % of the synthetic ones have no value of late: of those"
+    )
+    target |= {"labels": ["no", "yes"], "synthetic": [0.9, 0.1]}
+    assert not without_outcome(report(target) | {"rates": facts["rates"]}) and not without_outcome(report(target))
 
 
 def test_rates_of_groups_that_do_not_differ_are_called_different_as_seldom_as_they_should() -> None:

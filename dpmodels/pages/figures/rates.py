@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from dpmodels.pages.figures.relations import Relation
+from dpmodels.pages.page import percent
 
 Facts = Mapping[str, Any]
 SMALL, REST = 0.05, 0.1
@@ -111,3 +112,15 @@ def parts_of_rates(
         least = 0.0 if is_seen else math.nextafter(NEAR, 1)
         parts[name] = max(least, worst[name] / max(part, spread_of(one), 1e-300))
     return parts, worst, hidden
+
+
+def without_outcome(report: Facts) -> str:
+    """Say that rows without a value of the target count in its rates, and how many these are; else return nothing."""
+    target = report["columns"][report["rates"]["target"]] if report.get("rates") else {"labels": ()}
+    if "null" not in target["labels"]:
+        return ""
+    share = target["synthetic"][list(target["labels"]).index("null")]
+    return (
+        f"A rate is a part of all rows, and {percent(share)} of the synthetic ones have no value of {target['name']}: of "
+        "those that have one it is larger, and a group in which more have one has the larger rate for that alone."
+    )
