@@ -122,6 +122,6 @@ def without_outcome(report: Facts) -> str:
     share = target["synthetic"][list(target["labels"]).index("null")]
     without = f"{percent(share)} of the synthetic ones have no value of {target['name']}"
     return (
-        f"A rate is a part of all rows, and {without}: of those with one it is larger, and a group in which more have one "
-        "has the larger rate for that alone."
+        f"A rate is a part of all rows, and {without}: of those with one it is larger, and a group in which more "
+        "have one has the larger rate for that alone."
     )
