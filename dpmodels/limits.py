@@ -41,8 +41,8 @@ LARGEST_RELEASE = 2**34
 """The file of a release, whose values are held in memory all at once."""
 UNPACKED_RELEASE, UNPACKED_FACTOR = 2**28, 64
 """Memory that the values of a release may take: so many bytes, and so many for each byte of its file."""
-LONGEST_FORMULA = 200
-"""Characters of a formula in a schema, so that none is nested too deeply to be read."""
+LONGEST_FORMULA, DEEPEST_FORMULA = 1000, 100
+"""Characters of a formula in a schema, and parts of it within one another, so that none is too deep to be read."""
 LONGEST_LABEL = 2**12
 """Bytes of a label in an ``.npz`` file."""
 LARGEST_PAGE = 2**27

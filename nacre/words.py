@@ -53,6 +53,8 @@ OF_FRAMES = "nacre.synthesize(frame, schema, epsilon=EPSILON, delta=DELTA)"
 """What makes a copy of a frame, which others call a fit."""
 EXAMPLES = {"schema": "'schema.yaml'", "epsilon": "1", "delta": "1e-5", "rows": "1000", "reason": "'WHY'"}
 """What may stand for arguments that have no default."""
+NO_DATA = "reads no data: leave out the first argument"
+"""Of a call that is given data, and a schema behind them, where it takes the schema alone."""
 SEEN = (
     "; what it calls them may be values and is not printed: of a frame "
     "`set(frame.columns) - set(nacre.load_schema(schema).columns)` shows them to you, of files "
@@ -254,6 +256,7 @@ def _unfit(function: Callable[..., Any], args: tuple[Any, ...], keywords: Mappin
         fault = (
             _unexpected(declared, keywords)
             or _too_many(declared, args)
+            or _twice(declared, args, keywords)
             or f"{error}{_missing(declared, args, keywords)}"
         )
         return TypeError(f"{function.__name__}() {fault}")
@@ -304,11 +307,32 @@ def _as_written(names: Sequence[str]) -> str:
 
 def _too_many(declared: Signature, args: Sequence[object]) -> str:
     """Say which arguments a function takes by name alone, if it was given more without; empty if it was not."""
-    parameters = declared.parameters.values()
-    unnamed = [one.name for one in parameters if one.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    parameters, unnamed = declared.parameters.values(), _unnamed(declared)
     if len(args) <= len(unnamed) or any(one.kind is Parameter.VAR_POSITIONAL for one in parameters):
         return ""
+    if _reads_no_data(unnamed):
+        return NO_DATA
     unnamed = [name for name in unnamed if name != "self"]
     required = [one.name for one in parameters if one.kind is Parameter.KEYWORD_ONLY and one.default is one.empty]
     written = f": write {_as_written(required)}" if required else ""
     return f"takes {' and '.join(unnamed) or 'nothing'} without a name, and whatever else by name{written}"
+
+
+def _twice(declared: Signature, args: Sequence[object], keywords: Mapping[str, object]) -> str:
+    """Say which arguments were given both without a name and by it; empty if none was."""
+    unnamed = _unnamed(declared)
+    several = [name for name in unnamed[: len(args)] if name in keywords]
+    if not several:
+        return ""
+    order = ", ".join(name for name in unnamed if name != "self")
+    named = f"takes {order} in this order, and is given {' and '.join(several)} twice, without a name and by it"
+    return NO_DATA if _reads_no_data(unnamed) else named
+
+
+def _unnamed(declared: Signature) -> list[str]:
+    return [one.name for one in declared.parameters.values() if one.kind is Parameter.POSITIONAL_OR_KEYWORD]
+
+
+def _reads_no_data(unnamed: Sequence[str]) -> bool:
+    """Tell whether a function begins with a schema, where one that reads data begins with them."""
+    return [name for name in unnamed if name != "self"][:1] == ["schema"]

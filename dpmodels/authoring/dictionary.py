@@ -143,6 +143,14 @@ def unread_headings(text: str) -> list[str]:
     return [heading for heading in unread if heading and folded(heading) not in IGNORED]
 
 
+def has_headings(text: str) -> bool:
+    """Tell whether a text begins with a line of headings, one of which is for names."""
+    try:
+        return bool(_rows(text))
+    except (Unsuitable, csv.Error):
+        return False
+
+
 def repeated_names(text: str) -> list[str]:
     """Name the columns that a data dictionary describes more than once; the last of their rows counts.
 

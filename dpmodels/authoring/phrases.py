@@ -2,7 +2,8 @@
 
 A phrase is what stands between commas, semicolons, brackets or the ends of sentences. One that says more than it is
 known for, such as `unique patients seen per day`, says nothing: a person reads it in the comment of the draft. So does
-one beside words that qualify it, as in `unique, within one hospital`, and where two say different things.
+one beside words that qualify it, as in `unique, within one hospital`, and where two say different things. What says by
+itself when a value is missing, as `empty if not approved` does, is qualified by what takes it back alone.
 """
 
 import re
@@ -21,6 +22,9 @@ COUNT = rf"(?:(?:rounded )?(?:to|with) |mit |auf |avec |con )?(?P<count>\d|{'|'.
 SOMETIMES = r"sometimes|often|partly|occasionally|manchmal|teilweise|gelegentlich|oft|mitunter"
 ROW = r"row|record|case|zeile|datensatz|fall|ligne|cas|fila|caso"
 CONDITION = r"(?: (?:if|when|where|for|before|until|wenn|falls|bei) .+)?"
+EMPTY = r"empty|blank|null|missing|leer|vide|vac[ií][oa]"
+WHEN = r"if|when|where|unless|until|before|wenn|falls|sofern|solange|bis|si|cuando"
+EMPTY_IF = rf"(?:is |are |left |ist |bleibt |sind )?(?:{EMPTY}) (?:{WHEN}) .+"
 PHRASES = {
     "decimals": (
         rf"{COUNT} decimals?(?: places?| digits?)?",
@@ -35,6 +39,14 @@ PHRASES = {
         rf"(?:kann|können|darf|dürfen) (?:auch )?(?:fehlen|leer sein|leer bleiben){CONDITION}",
         rf"fehlt (?:{SOMETIMES}){CONDITION}",
         "peut (?:manquer|être vide)|puede (?:faltar|estar vací[oa])",
+        EMPTY_IF,
+    ),
+    "money": (
+        "(?:rounded )?(?:in cents?|to (?:the )?cents?)|(?:in|auf(?: den)?) cents?(?: genau| gerundet)?|centgenau",
+    ),
+    "hundreds": (
+        "(?:rounded )?(?:in|to) (?:full |whole |round )?hundreds|(?:full|whole|round) hundreds",
+        "(?:in|auf) (?:(?:vollen?|ganzen?) )?hundertern?(?: gerundet)?|(?:volle|ganze) hunderter",
     ),
     "unique": (
         rf"(?:is |ist )?(?:unique|eindeutig|único|única)(?: (?:for each|per|je|pro) (?:{ROW}))?",
@@ -49,6 +61,13 @@ QUALIFYING = re.compile(
     r"ne|pas|sauf|avant|depuis|mais|sin|excepto|antes|desde|pero)\b"
 )
 """Words of the phrases beside one that may take back or narrow what it says."""
+NARROWING = ("within", "among", "across", "per", "innerhalb", "je", "pro")
+"""Those that say of what a value is, and take nothing back."""
+ANSWERS = re.compile(r"\b(yes|ja) (or|oder) (no|nein)\b")
+"""What names two values, of which `no` qualifies nothing."""
+SEPARATE = re.compile(rf"\b({EMPTY}),\s+(?=(?:{WHEN})\b)", re.IGNORECASE)
+"""A comma that stands before a condition, as in German it does."""
+OF_HUNDREDS = 'whole hundreds, which docs/how-do-i.md says how to keep under "values in whole hundreds"'
 CONDITIONAL = re.compile(r"(if|when|where|wenn|falls|bei)\b")
 NEVER = ("nullable", False)  # a heading says that no value is missing
 WITHOUT_DECIMALS = ("integer", "boolean", "date", "moment", "category", "text", "identifier")
@@ -57,8 +76,10 @@ WITHOUT_DECIMALS = ("integer", "boolean", "date", "moment", "category", "text", 
 def with_phrases(facts: Facts) -> Facts:
     """Add what the phrases of a description say and no heading does."""
     attributes = _attributes(facts.description)
+    in_hundreds = attributes.pop("hundreds", False) and facts.kind in (None, "integer", "number")
+    facts = replace(facts, unread=(*facts.unread, *[OF_HUNDREDS] * in_hundreds))
     new = {name for name in attributes if getattr(facts, name) in (None, False) and (name, facts.nullable) != NEVER}
-    new -= {"decimals"} if facts.kind in WITHOUT_DECIMALS else set()
+    new -= {"decimals", "money"} if facts.kind in WITHOUT_DECIMALS else set()
     return replace(facts, **{name: attributes[name] for name in new})
 
 
@@ -68,14 +89,17 @@ def _attributes(description: str) -> dict[str, Any]:
     A condition, such as `if not measured`, qualifies all but that a value may be missing.
     """
     attributes, qualifying = dict[str, Any](), list[str]()
-    for phrase in (" ".join(part.split()).casefold() for part in END.split(description)):
+    phrases = [" ".join(part.split()).casefold() for part in END.split(SEPARATE.sub(r"\1 ", description))]
+    spoken_for = NARROWING if any(re.fullmatch(EMPTY_IF, phrase) for phrase in phrases) else ()
+    for phrase in phrases:
         one = dict(_attributes_of(phrase))
         if any(attributes.setdefault(name, value) != value for name, value in one.items()):
             return {}
-        if not one and QUALIFYING.search(phrase):
+        words = QUALIFYING.findall(ANSWERS.sub(" ", phrase))
+        if not one and words:
             qualifying.append(phrase)
-    if not all(CONDITIONAL.match(phrase) for phrase in qualifying):
-        return {}
+            if not (CONDITIONAL.match(phrase) or {*words} <= {*spoken_for}):
+                return {}
     return {name: value for name, value in attributes.items() if name == "nullable" or not qualifying}
 
 

@@ -8,11 +8,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from dpmodels.authoring.dictionary import read_dictionary, repeated_names, unread_headings
+from dpmodels.authoring.dictionary import has_headings, read_dictionary, repeated_names, unread_headings
 from dpmodels.authoring.documents.dbt import is_dbt, read_dbt
 from dpmodels.authoring.documents.ddl import read_ddl
 from dpmodels.authoring.documents.expectation_suite import is_suite, read_suite
 from dpmodels.authoring.documents.json_schema import is_json_schema, read_json_schema
+from dpmodels.authoring.documents.name_list import FORM, list_as_csv
 from dpmodels.authoring.documents.odcs import is_data_contract, read_data_contract
 from dpmodels.authoring.documents.pandera import is_pandera, read_pandera
 from dpmodels.authoring.facts import Columns, Tables
@@ -30,7 +31,7 @@ from dpmodels.similar import close_match
 Known = tuple[str, Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Tables]]
 MOST_NAMES = 5
 """Names of a document that an error lists."""
-DICTIONARY = "a data dictionary"
+DICTIONARY, MARKDOWN = "a data dictionary", (".md", ".markdown")
 STRUCTURED: tuple[Known, ...] = (
     ("a data contract", is_data_contract, read_data_contract),
     ("a dbt schema", is_dbt, read_dbt),
@@ -39,8 +40,9 @@ STRUCTURED: tuple[Known, ...] = (
     ("a JSON Schema", is_json_schema, read_json_schema),
 )
 KINDS = (
-    "a data dictionary (.csv, .xlsx), SQL that creates tables (.sql), or, as YAML or JSON, a data contract (ODCS), a \
-dbt schema, a JSON Schema, a pandera schema or a Great Expectations suite"
+    "a data dictionary (.csv, .xlsx, or lines `- name: what it is` in .md and .txt), SQL that creates tables (.sql), "
+    "or, as YAML or JSON, a data contract (ODCS), a dbt schema, a JSON Schema, a pandera schema or a Great "
+    "Expectations suite"
 )
 UNREADABLE = (
     f"{{}} cannot be read as text in UTF-8 of at most {LARGEST_YAML // 2**20} MiB: save it as UTF-8 (in Excel as CSV "
@@ -153,6 +155,7 @@ def read_source(path: Path, sample: bool = False, form: TextForm | None = None) 
     except (OSError, UnicodeDecodeError, ArtifactError, Damaged):
         raise Unsuitable(UNREADABLE.format(path)) from None
     try:
+        text = _listed(text, path)
         kind, tables = _read(text, path, form)
         remarks = _remarks(text, path) if kind == DICTIONARY else ()
     except NacreError:
@@ -164,6 +167,20 @@ def read_source(path: Path, sample: bool = False, form: TextForm | None = None) 
 
 def _is_sheet(path: Path) -> bool:
     return file_of(path).suffix.lower() == ".xlsx"
+
+
+def _listed(text: str, path: Path) -> str:
+    """Return a list of names in Markdown as a dictionary, or one in a text file that has no headings; others as is.
+
+    Raises:
+        Unsuitable: it is Markdown without such a list.
+    """
+    if path.suffix.lower() not in (*MARKDOWN, ".txt"):
+        return text
+    table = list_as_csv(text)
+    if path.suffix.lower() in MARKDOWN and not table:
+        raise Unsuitable(FORM.format(path))
+    return table if table and (path.suffix.lower() in MARKDOWN or not has_headings(text)) else text
 
 
 def _remarks(text: str, path: Path) -> tuple[str, ...]:
@@ -179,7 +196,7 @@ def _remarks(text: str, path: Path) -> tuple[str, ...]:
 
 def _read(text: str, path: Path, form: TextForm | None) -> tuple[str, Tables]:
     suffix = path.suffix.lower()
-    if suffix in (".csv", ".tsv", ".txt") or _is_sheet(path):
+    if suffix in (".csv", ".tsv", ".txt", *MARKDOWN) or _is_sheet(path):
         return DICTIONARY, read_dictionary(text, form)
     if suffix in (".sql", ".ddl"):
         return "SQL", read_ddl(text)

@@ -261,7 +261,7 @@ def _refuse(name: str, column: Any, outside: Mask, null: Mask) -> Mask:
     if column.outside == "reject-row":
         return outside | barred
     if barred.any():
-        raise DataError(name, "must not be null (the schema says nullable: false)")
+        raise DataError(name, "must not be null: fill it in, or write `nullable: true` in the schema")
     if column.outside == "refuse" and outside.any():
         raise DataError(name, f"{column.rule} (the schema says outside: refuse)")
     return np.zeros_like(null)

@@ -10,15 +10,27 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from dpmodels.frozen import Frozen, Strict
+from dpmodels.limits import LONGEST_FORMULA
 from dpmodels.plain_yaml import write_yaml
 
 UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 """Parts of a second."""
 OUTSIDE = "What becomes of a value that the schema does not admit."
 DTYPE = "The type of the synthetic column, where it is not the usual one."
+
+
+def _check_length(formula: str) -> str:
+    if len(formula) > LONGEST_FORMULA:
+        raise ValueError(f"has {len(formula):,} characters, and a formula may have {LONGEST_FORMULA:,} at most")
+    return formula
+
+
+FormulaText = Annotated[
+    str, AfterValidator(_check_length), WithJsonSchema({"type": "string", "maxLength": LONGEST_FORMULA})
+]
 
 
 class CanonicalContract(Frozen):

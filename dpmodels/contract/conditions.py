@@ -95,6 +95,8 @@ def _held(text: str, name: str, columns: Mapping[str, Any], sign: str, value: st
         if sign not in EQUAL:
             raise Unsuitable(f"`{text}`: null has no order; write = or !=")
         return Condition(text, name, column, sign, column.null_state, of_state=True)
+    if value == NULL and NULL not in names_of(column):
+        raise Unsuitable(f"`{text}`: column {name} is never null; where it may be, write `nullable: true` for it")
     if isinstance(column, Continuous):
         return Condition(text, name, column, sign, _number(text, name, column, sign, value))
     return _of_states(text, name, column, sign, value)

@@ -1,9 +1,9 @@
 """Arithmetic on columns, as a schema writes it: ``sched // 100``, ``price + tax``, ``weekday(flight)``.
 
-A formula is read with Python's own grammar, of which numbers, names of columns, + - * / // %, comparisons of two
+A formula is read with Python's own grammar, of which numbers, names of columns, + - * / // % **, comparisons of two
 numbers and the functions below are admitted; nothing is ever executed. A comparison is 1 where it holds, and else 0.
 Columns are float64 with null as NaN: whole numbers are exact up to 2**53. Where an operand is null, and where the
-result is no finite number, as after a division by zero, the result is null.
+result is no finite number, as after a division by zero or of the root of a negative number, the result is null.
 """
 
 import ast
@@ -19,17 +19,33 @@ from dpmodels.contract.base import Modelled
 from dpmodels.contract.continuous import Continuous
 from dpmodels.contract.datetimes import Datetime
 from dpmodels.contract.numbers import Integer
+from dpmodels.limits import DEEPEST_FORMULA
 from dpmodels.namable import NAMES, is_namable, meant_by
 from dpmodels.similar import near
 
 Operands = Mapping[str, Floats]
-ONLY = "may hold only numbers, names of columns, + - * / // %, > >= < <= == !=, parentheses and functions"
+ONLY = "may hold only numbers, names of columns, + - * / // % **, > >= < <= == !=, parentheses and functions"
+CARET = "has the sign ^: a power is written `**`, as in `(1 + rate) ** years`"
+NESTED = f"has parts within parts, more than {DEEPEST_FORMULA} of them: write it with fewer terms"
 CHAINED = "compares more than two numbers at once: write `(a < b) * (b < c)`, which is 1 where both hold"
 JOINED = "joins conditions by a word: write `(a > 0) * (b > 0)` for and, and `max(a > 0, b > 0)` for or"
 COMMA = "has a comma in a number: decimals have a point, as in 0.19, and thousands no mark, as in 1000"
 ROUNDED = "gives `round` decimals, and it rounds to whole numbers; write `round: {decimals}` beside the formula"
 MOST = 2**53
 SECONDS = {"D": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
+
+
+def power(base: Floats, exponent: Floats) -> Floats:
+    """Raise numbers to powers; NaN where one of the two is, and where the result is no finite number.
+
+    By itself ``1 ** NaN`` were 1. Whole numbers give whole ones, whatever a processor makes of their last digit.
+    """
+    result = np.power(base, exponent)
+    is_whole = (base == np.rint(base)) & (exponent == np.rint(exponent)) & (exponent >= 0)
+    is_number = np.isfinite(base + exponent) & np.isfinite(result)
+    return np.where(is_number, np.where(is_whole, np.rint(result), result), np.nan)
+
+
 ARITHMETIC: dict[type[ast.operator], Callable[[Floats, Floats], Floats]] = {
     ast.Add: np.add,
     ast.Sub: np.subtract,
@@ -37,6 +53,7 @@ ARITHMETIC: dict[type[ast.operator], Callable[[Floats, Floats], Floats]] = {
     ast.Div: np.divide,
     ast.FloorDiv: np.floor_divide,
     ast.Mod: np.mod,
+    ast.Pow: power,
 }
 COMPARISONS: dict[type[ast.cmpop], Callable[[Floats, Floats], NDArray[np.bool_]]] = {
     ast.Gt: np.greater,
@@ -123,18 +140,22 @@ def reckon(text: str, operands: Operands, columns: Mapping[str, object]) -> Floa
     return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
-def _check(node: ast.expr) -> None:
-    """Refuse every form but arithmetic, and comparisons of what it gives."""
+def _check(node: ast.expr, depth: int = 1) -> None:
+    """Refuse every form but arithmetic, and comparisons of what it gives; ``depth`` is that of the part."""
+    if depth > DEEPEST_FORMULA:
+        raise Misread(NESTED)
     if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
-        _check(node.left)
-        _check(node.right)
+        _check(node.left, depth + 1)
+        _check(node.right, depth + 1)
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitXor):
+        raise Misread(CARET)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        _check(node.operand)
+        _check(node.operand, depth + 1)
     elif isinstance(node, ast.Compare) and {*map(type, node.ops)} <= COMPARISONS.keys():
         if len(node.ops) > 1:
             raise Misread(CHAINED)
-        _check(node.left)
-        _check(node.comparators[0])
+        _check(node.left, depth + 1)
+        _check(node.comparators[0], depth + 1)
     elif isinstance(node, ast.BoolOp):
         raise Misread(JOINED)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
@@ -147,7 +168,7 @@ def _check(node: ast.expr) -> None:
         if len(node.args) != arity:
             raise Misread(f"gives `{name}` {len(node.args)} operand(s); it takes {arity}")
         for operand in node.args:
-            _check(operand)
+            _check(operand, depth + 1)
     elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
         if abs(node.value) > MOST:  # type: ignore[arg-type]
             raise Misread("holds a number that is too large")
@@ -190,7 +211,8 @@ def _kind(node: ast.expr, columns: Mapping[str, object]) -> bool:
     if isinstance(node, ast.BinOp):
         _check_sides(node, columns)
         sides = [_kind(side, columns) for side in (node.left, node.right)]
-        return all(sides) and not isinstance(node.op, ast.Div)
+        is_power = isinstance(node.op, ast.Pow) and not isinstance(node.right, ast.Constant)  # which may be below 0
+        return all(sides) and not (isinstance(node.op, ast.Div) or is_power)
     raise Misread(ONLY)
 
 

@@ -6,9 +6,8 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from dpmodels.contract.base import DTYPE, decimal_digits, of_form, overflow
+from dpmodels.contract.base import DTYPE, FormulaText, decimal_digits, of_form, overflow
 from dpmodels.contract.continuous import MAX, MIN, Continuous
-from dpmodels.limits import LONGEST_FORMULA
 
 ExactInteger = Annotated[int, Field(ge=-(2**53) + 1, le=2**53 - 1)]  # the integers a float64 tells apart
 IntegerType = Literal["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"]
@@ -31,9 +30,8 @@ class Scaled(Continuous):
     scale: Annotated[Literal["linear", "log"], Field(description="Whether ranges grow with their values.")] = "linear"
     zero_inflated: Annotated[bool, Field(description="Whether zero is a value of its own kind.")] = False
     computed: Annotated[  # left out where there is none, so that a schema keeps the hash it had before this key existed
-        str | None,
+        FormulaText | None,
         Field(
-            max_length=LONGEST_FORMULA,
             exclude_if=lambda given: given is None,
             description="What it is of the file's columns, where the file does not have it.",
         ),

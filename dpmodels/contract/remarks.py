@@ -37,7 +37,8 @@ MAY_REPEAT = (
 OF_PERSONS = ", with the identifier of persons for COLUMN,"
 ONE_ROW_EACH = (
     "if no two rows have the same {names}, write `unique: true` for it: a run refuses a table that has, before its "
-    "charge, and nothing warns of persons in several rows"
+    "charge, and nothing warns of persons in several rows; for a column that names nobody, such as an amount that is "
+    "left out, write `person: false`"
 )
 OF_DATES = "` keeps the order of two dates, but not how far apart they are"
 APART = (
@@ -123,7 +124,8 @@ def remarks_of(
 
 def _repeatable(columns: Mapping[str, Any], in_parts: bool) -> list[str]:
     """Name the identifiers that are left out and may be the same in several rows."""
-    dropped = [name for name, one in columns.items() if isinstance(one, Identifier) and one.keep == "drop"]
+    identifiers = {name: one for name, one in columns.items() if isinstance(one, Identifier)}
+    dropped = [name for name, one in identifiers.items() if one.keep == "drop" and one.person]
     return dropped if in_parts else [name for name in dropped if name not in uniques_of(columns)]
 
 

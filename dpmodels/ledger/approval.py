@@ -114,6 +114,16 @@ class ApprovalRequest:
         signature = base64.b64encode(private.sign(self.text.encode())).decode()
         return self.signed(Officer(name=officer, public_key=key_text(private.public_key())), signature)
 
+    def check_key(self, officer: Officer, key: Path, passphrase: str = "") -> None:
+        """Refuse a private key that is not the officer's, before anybody is asked to sign with it.
+
+        Raises:
+            NotSigned: it is another one.
+        """
+        if key_text(private_key(key, "key", passphrase).public_key()) != officer.public_key:
+            fact = f"{key} is another key than that of {officer.name}, who is to approve run {self.run}"
+            raise NotSigned(self.account, f"{fact}; nothing was signed", officer.name)
+
     def signed(self, officer: Officer, signature: str) -> Approval:
         """Return the approval that a signature of the text is."""
         named = {"officer": officer.name, "public_key": officer.public_key, "signature": signature}

@@ -35,7 +35,8 @@ def validate(
     gate = check_hand_off(folder, schema, raw)
     show_gate(gate, as_json)
     for rule in gate.broken:
-        echo(f"broken: {rule}", err=True)
+        fix = f"; {rule.fix(of_users=True)}" if gate.raw else ""  # what is said of raw rows helps those of users too
+        echo(f"broken: {rule}{fix}", err=True)
     if gate.broken:
         raise typer.Exit(1)
 

@@ -295,12 +295,15 @@ def approve(
     from flows.command_line.console import confirm
     from flows.command_line.show import show_approved
     from flows.description import describe_run
-    from tasks.run.accounts import sign_run
-    from tasks.run.signing import check_signing_key
+    from tasks.run.accounts import officer_of, sign_run
+    from tasks.run.signing import check_signing_key, passphrase_of
     from tasks.run.store import Run
 
     stored_run = Run.find(home or HOME, run, ledger)
     check_signing_key(key, "key")
+    if signing := officer_of(stored_run):
+        officer, request = signing
+        request.check_key(officer, key, passphrase_of(key, "key"))
     confirm("plan", describe_run(stored_run), "Sign for this?", yes, as_json)
     show_approved(stored_run, *sign_run(stored_run, key), as_json)
 

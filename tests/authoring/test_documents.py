@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
@@ -274,6 +275,44 @@ def test_a_dictionary_is_read_from_a_sheet(tmp_path: Path) -> None:
     book.save(tmp_path / "d.xlsx")
     with pytest.raises(Unsuitable, match="holds a formula"):
         read_source(tmp_path / "d.xlsx#Sheet")
+
+
+NAMES = """# What was lent: a list
+
+- `amount`: what was lent, in cents;
+  empty if not approved
+- **late:** one of
+  - 0: no
+  - 1: yes
+* state : of the person, optional
+1. born: a day
+Written by: us
+"""
+
+
+@pytest.mark.parametrize("name", ["d.md", "d.txt", "d.markdown"])
+def test_a_list_of_names_is_a_dictionary_of_two_columns(tmp_path: Path, name: str) -> None:
+    source = documented(tmp_path, name, NAMES)
+    columns = source.columns(["amount", "late", "state", "born"])
+    words = "what was lent, in cents; empty if not approved"
+    assert columns["amount"] == Facts(description=words, money=True, nullable=True)
+    assert columns["late"].description == "one of; 0: no; 1: yes" and columns["born"].description == "a day"
+    assert columns["state"].nullable and source.absent(columns).endswith("no column of the data: `Written by`")
+    plain = documented(tmp_path, name, "amount: what was lent\nlate: yes or no\n").columns(["late", "amount"])
+    assert [one.description for one in plain.values()] == ["yes or no", "what was lent"]
+    with pytest.raises(Unsuitable, match=r"`- name: what it is`.*\.csv or \.xlsx" if name != "d.txt" else "headings"):
+        documented(tmp_path, name, "What is lent\n\nis in euros.")
+    for hostile in ("`*" * 200_000, "- " * 200_000 + "x", ("a" * 90 + " ") * 10_000 + ": b", "- x: " + "y" * 2**20):
+        with suppress(Unsuitable):
+            documented(tmp_path, name, hostile)
+    (tmp_path / name).write_text("- x: y\n" * 2**19)
+    with pytest.raises(Unsuitable, match="at most 2 MiB"):
+        read_source(tmp_path / name)
+
+
+def test_a_text_with_headings_is_no_list(tmp_path: Path) -> None:
+    text = "name;note\nx;limits: 3 and 4\ny;as y: above\n"
+    assert documented(tmp_path, "d.txt", text).columns(["x"])["x"].description == "limits: 3 and 4"
 
 
 @pytest.mark.parametrize("name", ["d.xls", "d.docx", "d.csv"])

@@ -42,6 +42,9 @@ OF_RECIPES = """
   flight: {type: datetime, min: 2015-01-01, max: 2024-12-31}
   age: {type: integer, min: 0, max: 120}
   airport: {type: categorical, values: [JFK, LGA, SFO]}
+  loan: {type: number, min: 100, max: 60000}
+  rate: {type: number, min: 0.1, max: 20, round: 1}
+  months: {type: integer, min: 12, max: 120}
 """
 """Columns that the page's recipes take for granted."""
 OF_FILE = [row for row in ROWS if len(row) == 3]

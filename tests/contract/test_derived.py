@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpmodels.authoring.lint import parse
-from dpmodels.codec.derive import derive, follows
+from dpmodels.codec.derive import derive, derived_type, follows
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.codec.fingerprint import Fingerprint
 from dpmodels.contract.derivation.reach import reach
@@ -147,8 +147,34 @@ def test_what_it_reckons_is_what_python_does() -> None:
         "-sched + 3 * (tax - 1)": [-4, 10, -3, np.nan],
         "sched / tax": [3.5, -3.5, np.nan, np.nan],
         "min(sched, 1) + abs(sched)": [8, 0, 0, np.nan],
+        "sched ** 2": [49, 49, 0, np.nan],
+        "sched ** 0": [1, 1, 1, np.nan],  # of a null there is no power
+        "1 ** sched": [1, 1, 1, np.nan],
+        "sched ** -1": [1 / 7, -1 / 7, np.nan, np.nan],
+        "sched ** 0.5": [np.sqrt(7), np.nan, 0, np.nan],  # of a negative number there is no root
+        "1 / 9 ** 9 ** sched": [np.nan, 1 / 9**9**-7, 1 / 9, np.nan],  # beyond float64 is no number
+        "9 ** 9 ** 9 ** 9 + 0 * sched": [np.nan] * 4,
+        "-2 ** 2 + tax": [-2, -2, -4, -3],
     }.items():
         np.testing.assert_array_equal(reckon(text, numbers, columns), wanted)
+
+
+def test_an_annuity_is_a_formula_and_one_that_is_too_long_is_told_both_lengths() -> None:
+    annuity = "tax * (delay / 1200) / (1 - (1 + delay / 1200) ** -sched)"
+    columns = make_schema(FLIGHTS.replace("sched // 100", annuity)).columns
+    numbers = {"tax": np.array([10_000.0, 100.0]), "delay": np.array([6.0, 0.0]), "sched": np.array([12.0, 12.0])}
+    np.testing.assert_allclose(reckon(annuity, numbers, columns), [860.664297, np.nan])
+    for text, kind in (
+        (annuity, "double"),
+        ("sched ** 2", "int64"),
+        ("sched ** sched", "double"),
+        ("sched ** 0.5", "double"),
+    ):
+        columns = make_schema(FLIGHTS.replace("sched // 100", text)).columns
+        assert str(derived_type(columns["hour"], columns)) == kind
+    for key in ("type: derived, formula", "type: integer, min: 0, max: 9, computed"):
+        _, faults = parse(FLIGHTS.replace("{type: derived, formula: sched // 100}", f"{{{key}: {'sched' * 400}}}"))
+        assert "has 2,000 characters, and a formula may have 1,000 at most" in str(faults[0])
 
 
 @pytest.mark.parametrize(
@@ -156,7 +182,10 @@ def test_what_it_reckons_is_what_python_does() -> None:
     [
         ("__import__('os')", "calls `__import__`"),
         ("sched.real", "may hold only"),
-        ("sched ** 9", "may hold only"),
+        ("sched ^ 9", "a power is written"),
+        ("sched ** __import__('os')", "calls `__import__`"),
+        ("sched" + " + sched" * 110, "more than 100 of them"),
+        ("-" * 900 + "sched", "more than 100 of them"),
         ("[x for x in sched]", "may hold only"),
         ("lambda: 1", "may hold only"),
         ("sched if 1 else 2", "may hold only"),
@@ -391,7 +420,7 @@ def test_times_are_added_in_their_resolution_and_beyond_the_years_there_are_none
         ("year(admitted) > 2020 and year(discharged) > 2020", "joins conditions by a word: write `(a > 0) * (b > 0)`"),
         ("2019 < year(admitted) < 2021", "compares more than two numbers at once: write `(a < b) * (b < c)`"),
         ("admitted > 3", "take year(admitted) or the like"),
-        ("year(admitted) is 3", "may hold only numbers, names of columns, + - * / // %, > >= < <= == !=, paren"),
+        ("year(admitted) is 3", "may hold only numbers, names of columns, + - * / // % **, > >= < <= == !=, paren"),
     ],
 )
 def test_a_column_is_computed_from_columns_of_the_file(computed, says) -> None:

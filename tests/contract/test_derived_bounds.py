@@ -155,6 +155,8 @@ def test_narrow_bounds_that_some_row_keeps_are_no_fault_and_are_seen_to_be_kept(
         '"days_between(t, t)", max: -3654',
         '"add_seconds(t, x)", max: 2014-12-31',
         "n / (x + 1), min: 51",
+        "(n - 50) ** 2, max: -1",
+        "2 ** s, max: 0",
     ],
 )
 def test_bounds_beyond_what_a_formula_reaches_are_a_fault(formula: str) -> None:
@@ -173,7 +175,9 @@ def test_what_a_formula_reaches_holds_every_value_that_it_gives() -> None:
     numbers |= {name: np.rint(numbers[name]) for name in "xnt"}
     for formula in ("x % n", "x % -7", "x // (n + 60)", "n / s", "max(-n, s) * x", "abs(s - 1) - round(n)",
                     "hour(t) * 60 + minute(t)", "year(t) * 12 + month(t)", "add_days(t, -s)",
-                    "seconds_between(t, t) + weekday(t) - day(t)"):  # fmt: skip
+                    "seconds_between(t, t) + weekday(t) - day(t)",
+                    "(n - 60) ** 2", "(n - 60) ** 3", "(s - 2) ** 4 - s", "(s + 1) ** -n", "(s - 2) ** n",
+                    "n ** (s - 1)", "(n - 60) ** -2", "x ** n"):  # fmt: skip
         low, high = reach(formula, schema.columns)
         values = reckon(formula, numbers, schema.columns)
         assert low <= np.nanmin(values) and np.nanmax(values) <= high

@@ -79,6 +79,8 @@ def test_a_rule_is_read_and_written_back(rule: str, columns: tuple[str, ...]) ->
         ("when sick then kind = chld", "chld is no value of column kind"),
         ("when sick then kind < child", "its values have no order"),
         ("when sick then fee > age", "age is no number"),
+        ("when sick then age = null", "column age is never null; where it may be, write `nullable: true` for it"),
+        ("when beds = null then sick", "column beds is never null; where it may be, write `nullable: true` for it"),
         ("when sick", "or be a rule such as `when sick then fee > 0`"),
     ],
 )

@@ -4,6 +4,7 @@ from datetime import date
 from types import SimpleNamespace
 from typing import Any
 
+from dpmodels.authoring.lint import parse
 from dpmodels.contract.columns import Categorical, Datetime, Identifier, Integer, Number
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.remarks import before_a_charge, remarks_of
@@ -30,6 +31,16 @@ def test_an_identifier_that_is_left_out_may_name_somebody_with_several_records()
     (remark,) = remarks_of({"claim": Identifier(type="identifier"), **columns}, RECORD)
     assert "identifier claim or patient is left out" in remark
     assert "`unit: {user: COLUMN, max_rows: N}`, with the identifier of persons for COLUMN, hides" in remark
+    amount = {"payment": Identifier(type="identifier", person=False)}
+    assert not list(remarks_of(amount, RECORD)) and not list(remarks_of(amount, RECORD, in_parts=True))
+    assert "identifier patient is left out" in next(remarks_of(amount | columns, RECORD))
+    schema, _ = parse("name: x\ncolumns: {payment: {type: identifier}, sick: {type: boolean}}")
+    assert schema is not None and "person: false" in str([*before_a_charge(schema)])
+    again, _ = parse("name: x\ncolumns: {payment: {type: identifier, person: false}, sick: {type: boolean}}")
+    assert again is not None and "person: false" in again.to_yaml() and "person" not in schema.to_yaml()
+    assert "person" not in str([*again.remarks, *before_a_charge(again)]) and "person" not in str(schema.model_dump())
+    _, faults = parse("name: x\ncolumns: {payment: {type: identifier, person: false, keep: regenerate}}")
+    assert faults[0].where == "columns.payment.person" and "goes with `keep: drop`" in faults[0].message
     kept = {**columns, "patient": Identifier(type="identifier", keep="regenerate")}
     assert not list(remarks_of(kept, RECORD))
 

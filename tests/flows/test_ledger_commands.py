@@ -301,8 +301,9 @@ def test_an_account_with_an_officer_is_charged_only_with_the_officers_signature(
     assert code == 5 and "waiting: Dana is to approve run" in err and "nacre approve" in err
     run = re.search(r"nacre approve (\S+)", err)[1]
     assert run_cli("resume", run, "--home", own / "home", "--no-prefect")[0] == 5
-    code, _, err = run_cli("approve", run, "--yes", "--key", other, "--home", own / "home")
-    assert code == 1 and "another key than that of Dana" in err
+    code, out, err = run_cli("approve", run, "--yes", "--key", other, "--home", own / "home")
+    assert code == 1 and "another key than that of Dana" in err and "nothing was signed" in err
+    assert "epsilon" not in out + err  # the plan is shown to whoever may sign for it
     code, out, _ = run_cli("approve", run, "--yes", "--key", key, "--home", own / "home")
     assert code == 0 and '"account":"clinic"' in out and "approval 2" in out and "--legal-basis with its article" in out
     assert json.loads(ask(own, "show", "--json")[1])[0]["charges"] == 1

@@ -364,6 +364,19 @@ def test_arguments_that_go_by_name_alone_are_named_where_they_are_given_without(
         nacre.sample("run", 3, 4)
 
 
+def test_one_argument_too_many_is_answered_with_what_to_leave_out() -> None:
+    of_data = r"\(\) reads no data: leave out the first argument$"
+    for call, says in (
+        (lambda: nacre.plan("a.csv", "a.yaml", epsilon=1, delta=1e-5), f"^plan{of_data}"),
+        (lambda: nacre.plan("a.csv", "a.yaml", 1, 1e-5), f"^plan{of_data}"),
+        (lambda: nacre.lint("a.csv", "a.yaml"), f"^lint{of_data}"),
+        (lambda: nacre.sample("r", 3, rows=4), "sample.. takes run, rows in this order, and is given rows twice, with"),
+        (lambda: nacre.fit("r", "s", release="r"), "^fit.. takes release without a name, and whatever else by name"),
+    ):
+        with pytest.raises(TypeError, match=says):
+            call()
+
+
 def test_arguments_that_are_missing_are_answered_with_what_to_write(frame) -> None:
     for call, says in (
         (lambda: nacre.synthesize(frame, "a.yaml", epsilon=1), "synthesize.. missing .*'delta': write delta=1e-5$"),

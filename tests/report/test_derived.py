@@ -263,7 +263,8 @@ IN_EACH = (
     "max(0, x - y)",
     "x * 3 - y // 2",
 )
-NOT_IN_EACH = ("(x + y) % 7", "day(y) - day(x)", "weekday(x) + y", "abs(x - y)", "minute(x) - minute(y)", "x + y - x")
+NOT_IN_EACH = ("(x + y) % 7", "day(y) - day(x)", "weekday(x) + y", "abs(x - y)", "minute(x) - minute(y)", "x + y - x",
+               "(x - y) ** 2")  # fmt: skip
 
 
 @pytest.mark.parametrize("formula", IN_EACH)

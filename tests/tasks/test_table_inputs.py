@@ -117,6 +117,9 @@ def test_a_raw_table_that_breaks_the_schema_is_told_before_a_run_is_given_it(tmp
     assert gate.raw and [rule.column for rule in gate.broken] == ["ward"]
     failed = {one.rule.column: one.failed for one in gate.outcomes if not one.passed}
     assert failed == {"ward": TABLE["ward"].to_pylist().count("north")}
+    path.write_text(path.read_text().replace("nowhere", ""))
+    code, _, err = run_cli("validate", path, "--schema", tmp_path / "clinic.yaml")
+    assert code == 1 and "broken: column ward must not be null; to fix it: write `nullable: true` in the schema" in err
     path.write_text(path.read_text().partition("\n")[0] + "\n")
     with refused(DataError, "holds no row"):
         check_hand_off(path, tmp_path / "clinic.yaml")

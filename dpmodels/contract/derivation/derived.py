@@ -17,13 +17,12 @@ from pydantic import (
     model_validator,
 )
 
-from dpmodels.contract.base import DTYPE, ColumnFaults, decimal_digits, of_form
+from dpmodels.contract.base import DTYPE, ColumnFaults, FormulaText, decimal_digits, of_form
 from dpmodels.contract.continuous import MAX, MIN
 from dpmodels.contract.datetimes import Bound
 from dpmodels.contract.formula import Misread, names_in
 from dpmodels.contract.numbers import ExactInteger
 from dpmodels.frozen import Strict
-from dpmodels.limits import LONGEST_FORMULA
 
 FormulaType = Annotated[
     str, of_form(r"int64|float64|float32|decimal\(\d+, ?\d+\)", "int64, float64, float32 or decimal(DIGITS, DECIMALS)")
@@ -62,13 +61,7 @@ class Derived(Strict):
     """
 
     type: Annotated[Literal["derived"], Field(description="What follows from other columns, and is never modeled.")]
-    formula: Annotated[
-        str | None,
-        Field(
-            max_length=LONGEST_FORMULA,
-            description="What it is, of numbers and datetimes.",
-        ),
-    ] = None
+    formula: Annotated[FormulaText | None, Field(description="What it is, of numbers and datetimes.")] = None
     of: Annotated[str | None, Field(description="The column that its values are looked up by.")] = None
     values: Annotated[
         dict[str, StrictBool | StrictInt | StrictFloat | StrictStr] | None,

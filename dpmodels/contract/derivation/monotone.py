@@ -22,12 +22,13 @@ def is_monotone(formula: str) -> bool:
 def is_monotone_in_each(formula: str) -> bool:
     """Tell whether a formula without faults rises nowhere or falls nowhere with any of its columns, each named once.
 
-    What repeats, as a remainder, a weekday or whether two are equal, does not: groups of values tell nothing of it.
+    What repeats, as a remainder, a weekday or whether two are equal, does not: groups of values tell nothing of it. A
+    power may fall and rise again, as the square of a number does.
     """
     node = parsed(formula)
     calls = {one.func.id for one in ast.walk(node) if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)}
     names = [one.id for one in ast.walk(node) if isinstance(one, ast.Name) and one.id not in calls]
-    is_odd = any(isinstance(one, ast.Mod | ast.Eq | ast.NotEq) for one in ast.walk(node))
+    is_odd = any(isinstance(one, ast.Mod | ast.Pow | ast.Eq | ast.NotEq) for one in ast.walk(node))
     repeats = is_odd or not calls <= {*ORDERED, *BETWEEN}
     return not repeats and len(set(names)) == len(names)
 

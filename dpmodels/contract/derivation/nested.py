@@ -81,9 +81,9 @@ def _derived_name(formula: str, columns: Mapping[str, Any]) -> str:
 def _written_out(formula: str, columns: Mapping[str, Any]) -> str:
     """Write a formula without derived columns that gives the same; empty where none is known."""
     for _ in range(DEEPEST):
-        if not (name := _derived_name(formula, columns)):
-            return "" if faults_of(formula, columns) else formula
         try:
+            if not (name := _derived_name(formula, columns)):
+                return "" if faults_of(formula, columns) else formula
             formula = _replaced(formula, name, columns)
         except Misread:
             return ""

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpmodels.contract.continuous import Continuous
 from dpmodels.contract.datetimes import Datetime
-from dpmodels.contract.formula import ARITHMETIC, BETWEEN, LATER, OF_NUMBERS, SECONDS, is_whole, parsed
+from dpmodels.contract.formula import ARITHMETIC, BETWEEN, LATER, OF_NUMBERS, SECONDS, is_whole, parsed, power
 
 Ends = tuple[float, float]
 PARTS: dict[str, Ends] = {"month": (1, 12), "day": (1, 31), "weekday": (0, 6), "hour": (0, 23), "minute": (0, 59)}
@@ -51,8 +51,20 @@ def _of_arithmetic(kind: type[ast.operator], left: Ends, right: Ends) -> Ends:
         return ANY
     if kind is ast.Mod:
         return min(right[0], 0.0), max(right[1], 0.0)
+    if kind is ast.Pow:
+        return _of_power(left, right)
     ends = [float(ARITHMETIC[kind](np.array(one), np.array(other))) for one, other in product(left, right)]
     return min(ends), max(ends)
+
+
+def _of_power(base: Ends, exponent: Ends) -> Ends:
+    """Reckon a power at the ends of both sides, where it is known to be least and largest there, or at 0."""
+    is_count = exponent[0] == exponent[1] == np.rint(exponent[0]) >= 0
+    if not (base[0] > 0 or (base[0] >= 0 and exponent[0] >= 0) or is_count):
+        return ANY
+    ends = [float(power(np.array(one), np.array(other))) for one, other in product(base, exponent)]
+    ends += [0.0] * (base[0] < 0 < base[1] and exponent[0] > 0)
+    return ANY if np.isnan(ends).any() else (min(ends), max(ends))
 
 
 def _of_function(node: ast.Call, columns: Mapping[str, Any]) -> Ends:

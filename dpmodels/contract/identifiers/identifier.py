@@ -26,7 +26,8 @@ class Identifier(Strict):
 
     ``keep`` is ``drop``; ``regenerate``, fresh sequential numbers; ``pattern:`` and a pattern after which they are
     made; or ``text:`` and a text that stands in every row. ``unique`` says of the raw table that no two of its rows
-    have the same value; null is none.
+    have the same value; null is none. ``person`` is false of a column, such as an amount, that is left out though it
+    names nobody; nothing but cautions depends on it.
     """
 
     type: Annotated[Literal["identifier"], Field(description="What names a record or a user; it is never modeled.")]
@@ -37,6 +38,10 @@ class Identifier(Strict):
     unique: Annotated[
         StrictBool, Field(exclude_if=lambda one: not one, description="Whether no two raw rows have the same value.")
     ] = False
+
+    person: Annotated[  # left out likewise
+        StrictBool, Field(exclude_if=lambda one: one, description="Whether a value may tell who the row is of.")
+    ] = True
 
     @property
     def pattern(self) -> Pattern | None:
@@ -72,6 +77,8 @@ class Identifier(Strict):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if not self.person and self.keep != "drop":
+            raise ColumnFaults([("person", "goes with `keep: drop`: what is made anew tells nothing of anybody")])
         if self.keep in ("drop", "regenerate"):
             return self
         if self.keep.startswith(TEXT):
