@@ -25,7 +25,7 @@ from dpmodels.ledger.records import Quote
 from dpmodels.methods.parts.pair_noise import measure_of
 from dpmodels.methods.registry import of_kind, system_of
 from dpmodels.pages.asked.open_points import lines as asked_of
-from dpmodels.pages.card_words import SMALL
+from dpmodels.pages.card_words import SMALL, delta_warning
 from dpmodels.pages.glance import warnings_of
 from dpmodels.plural import counted
 from dpmodels.releases.contract import Contract
@@ -146,6 +146,7 @@ def describe(
     facts = {"data set": contract.name, "method": plan.method, "hides": hidden(plan.budget)}
     alone = "scores alone: " if plan.method == SCORES else ""
     facts |= {f"{alone}{name}": text for name, text in _priced(plan, noise_of(plan)).items()}
+    facts |= as_fact("delta", _fits(plan))
     facts |= _least(plan, system)
     columns = contract.columns.values() if contract.is_table else ()
     if any(isinstance(column, Integer | Number) for column in columns):
@@ -291,9 +292,17 @@ def describe_least(plan: Line) -> str:
 
 
 def warnings_in(report: Mapping[str, Any]) -> list[str]:
-    """Return which clients a publishable report says were dropped, and what it warns of but for all of the release."""
+    """Return what a publishable report warns of but for the whole release: dropped clients, a large delta, columns."""
     dropped = [one for one in report.get("clients", ()) if one["dropped"]]
-    return [f"client {one['name']} was dropped: {one['dropped']}" for one in dropped] + warnings_of(report)
+    of_clients = [f"client {one['name']} was dropped: {one['dropped']}" for one in dropped]
+    return [*of_clients, *filter(None, [_large_delta(report)]), *warnings_of(report)]
+
+
+def _large_delta(report: Mapping[str, Any]) -> str:
+    """Warn of a delta that is large for the noisy number of records, as statement and data sheet do."""
+    privacy = report.get("privacy", {})
+    whole = {"delta": privacy.get("total_delta", privacy.get("delta")), "unit": privacy.get("unit", "")}
+    return delta_warning({"hand_off": whole, "content": {"counted": report.get("released_records")}})
 
 
 def as_lines(facts: Mapping[str, str]) -> list[str]:
@@ -326,14 +335,20 @@ def _priced(line: Line, noise: Mapping[str, float]) -> dict[str, str]:
 
 
 def _rarely(line: Line) -> str:
-    """Say what delta adds and, where a schema does not say how many records there are at most, how many it fits."""
-    budget, contract = line.budget, line.contract.whole
-    if not budget.delta:
+    """Say what delta adds."""
+    if not (delta := line.budget.delta):
         return "delta is 0, so epsilon holds without exception"
-    known = contract.is_table and contract.rows is not None and contract.rows.max is not None
-    fits = f", which fits up to {SMALL / budget.delta:,.0f} {budget.unit.kind}s" * (not known)
-    once = f"plus 1 in {1 / budget.delta:,.0f} (delta){fits}"
-    return f"what is seen is e^epsilon times as likely at most as without it, {once}"
+    return f"what is seen is e^epsilon times as likely at most as without it, plus 1 in {1 / delta:,.0f} (delta)"
+
+
+def _fits(line: Line) -> Iterator[str]:
+    """Say how many units delta fits where a schema does not say how many there are at most, and how it may say so."""
+    budget, contract = line.budget, line.contract.whole
+    if not budget.delta or (contract.is_table and contract.rows is not None and contract.rows.max is not None):
+        return
+    declare = "; declare `rows: {min: , max: }` in the schema, if that number is public, to be told whether it is large"
+    has_rows = contract.is_table and not budget.unit.user
+    yield f"fits up to {SMALL / budget.delta:,.0f} {budget.unit.kind}s{declare * has_rows}"
 
 
 def _felt(name: str, noise: Mapping[str, float]) -> Iterator[str]:

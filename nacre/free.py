@@ -253,6 +253,7 @@ def _beside(cells: "pd.DataFrame", means: "pd.DataFrame", groups: list[str]) -> 
     ends = [apart(f"{name}_{end}", groups) for name in groups for end in ("low", "high")]
     about = [each for each in cells if each in groups or each in ends]
     heads = cells[about].drop_duplicates(groups)
+    heads = heads.astype(dict.fromkeys(groups, object))  # of a category `.map` makes another, which adds to nothing
     means.columns = [apart(str(figure), groups) for figure in means]
     return Listing(heads.join(means, on=groups).reset_index(drop=True))
 

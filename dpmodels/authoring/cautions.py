@@ -22,7 +22,10 @@ CUT = (
     "`outside: clip` of {} sets values beyond a bound to it, a discovered bound too: `outside: reject-row` "
     "leaves their rows out, and a bound from a public document cuts none that it allows"
 )
-
+OF_COUNT = (
+    "no number of rows is declared: where it is public, `rows: {min: …, max: …}` has `nacre plan` say whether delta is "
+    "too large for it; a run refuses a table with fewer rows, or more"
+)
 MADE_LIKE_REAL = (
     "keys that are made after a pattern (`keep: pattern:…` of {}) may by chance be those of real persons, where real "
     "keys have this form: choose a pattern that no real key has, such as another first letter"
@@ -34,8 +37,15 @@ def faults_and_cautions(path: str | Path) -> tuple[list[SchemaFault], list[str]]
     if faults := lint(path):
         return faults, []
     contract = read(path)[0]
-    further = (*before_a_charge(contract), *_of_continuous(contract), *_of_rules(contract), *_of_keys(contract))
-    return [], [*getattr(contract, "remarks", ()), *further]
+    asked = (_of_continuous, _of_rules, _of_keys, _of_count)
+    further = (sentence for sentences_of in asked for sentence in sentences_of(contract))
+    return [], [*getattr(contract, "remarks", ()), *before_a_charge(contract), *further]
+
+
+def _of_count(contract: Any) -> Iterator[str]:
+    """Ask for the number of rows of a table of records, which says before a charge whether a delta is too large."""
+    if contract.is_table and contract.rows is None and not contract.unit.user:
+        yield OF_COUNT
 
 
 def _of_rules(contract: Any) -> Iterator[str]:

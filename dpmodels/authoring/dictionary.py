@@ -59,7 +59,8 @@ EXCEL = re.compile(rf"\b({'|'.join(FUNCTIONS)})(?=\s*\()", re.IGNORECASE)
 LABELED = re.compile(r"(.+?)(?:\s*=\s*|:\s+|\s+[-–]\s+)(\S.*)")
 NO_HEADINGS = (
     "a data dictionary begins with a line of headings: one for the names of columns, such as `name`, `column` or "
-    "`variable`, and another such as `type`, `min`, `max` or `values`; its first line is {}, of which is known: {}"
+    "`variable`, and another such as `type`, `min`, `max` or `values`; its first line {}. Write the codebook as CSV, "
+    "as flows/demo/codebook.csv is, or give types with --types"
 )
 MOST_HEADINGS, LONGEST_HEADING = 12, 40
 """Headings, and letters of each, that an error names."""
@@ -172,11 +173,20 @@ def _rows(text: str) -> tuple[list[list[str]], list[str], str]:
             return rows, [_meaning(heading, meanings) for heading in rows[0]], delimiter
         headings = max(headings, rows[0] if rows else [], key=len)
     known = [cell for cell in headings if folded(cell) in MEANT]
-    raise Unsuitable(NO_HEADINGS.format(_quoted(headings) or "empty", _quoted(known) or "none"))
+    raise Unsuitable(NO_HEADINGS.format(_first_line(headings, known)))
 
 
-def _quoted(headings: list[str]) -> str:
-    return ", ".join(f"`{shorten(heading, LONGEST_HEADING)}`" for heading in headings[:MOST_HEADINGS])
+def _first_line(headings: Sequence[str], known: Sequence[str]) -> str:
+    """Say what a line without the headings has in their place: them, unless it is prose that commas cut."""
+    if not any(headings):
+        return "is empty"
+    if not known and (len(headings) == 1 or any(" " in heading.strip() for heading in headings)):
+        return "has none"
+    return f"is {_quoted(headings)}, of which is known: {_quoted(known) or 'none'}"
+
+
+def _quoted(headings: Sequence[str]) -> str:
+    return ", ".join(f"`{shorten(heading, LONGEST_HEADING, placeholder='…')}`" for heading in headings[:MOST_HEADINGS])
 
 
 def _meaning(heading: str, meanings: Collection[str]) -> str:

@@ -45,7 +45,8 @@ TYPES = """
 # All but identifier: nullable: true; outside: refuse, clip (a number) or other (a category).
 """
 OF_ROWS = """\
-# Beside columns: constraints: [start <= end, when sick then fee > 0]; rows: {min: 100, max: 1000}; partition: COLUMN.
+# Beside columns: constraints: [start <= end, when sick then fee > 0]; partition: COLUMN; and, if the number of rows is
+# public, rows: {min: 100, max: 1000}, by which `nacre plan` says whether delta is too large.
 """
 OF_DATES = """\
 # A rule start <= end keeps the order of two dates, not a time that is short beside their range, such as a stay of days.

@@ -110,7 +110,8 @@ def _of_states(text: str, name: str, column: Discrete, sign: str, value: str) ->
         if value in names:
             return Condition(text, name, column, sign, names.index(value), of_state=True)
         if number is None or number not in column.keys:
-            raise Unsuitable(f"`{text}`: {value} is no value of column {name}; it has {_some(names)}")
+            meant = near(value, names) if column.kind == "text" else ""
+            raise Unsuitable(f"`{text}`: {value} is no value of column {name}; it has {_some(names)}{meant}")
         return Condition(text, name, column, sign, column.keys.index(number), of_state=True)
     if column.kind not in ("integer", "number") or (number := _float(value)) is None:
         lacks = "the value is no number" if column.kind in ("integer", "number") else "its values have no order"

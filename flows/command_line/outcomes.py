@@ -7,8 +7,9 @@ from typing import Any
 
 from dpmodels.errors import AwaitsOfficer, NacreError
 from dpmodels.pages.advice import drowned_in_words
-from dpmodels.pages.glance import notes_of, warnings_of
+from dpmodels.pages.glance import notes_of
 from flows.command_line.console import print_json
+from flows.description import warnings_in
 from tasks.run.runs import inside, is_paid, resume_command, stays_inside
 from tasks.run.store import Run
 
@@ -43,7 +44,7 @@ def _handed_over(run: Run, files: Mapping[str, str]) -> dict[str, Any]:
         "rows": report.get("synthetic_rows"),
         "checks": len(report.get("gate", ())),
         "headline": report.get("headline"),
-        "warnings": [*filter(None, [drowned_in_words(report)]), *warnings_of(report)],
+        "warnings": [*filter(None, [drowned_in_words(report)]), *warnings_in(report)],
         "notes": notes_of(report),
     }
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from dpmodels.escapes import escaped
 from dpmodels.pages.drawing import standalone
-from dpmodels.pages.glance import IN_SHORT, glance, warnings_of, worst_first
+from dpmodels.pages.glance import IN_SHORT, glance, worst_first
 from dpmodels.pages.multiples import column_figure
 from flows.burn_down import draw_burn_down
-from flows.description import as_markdown, describe_run, plain
+from flows.description import as_markdown, describe_run, plain, warnings_in
 from flows.partitions import explain
 from flows.with_prefect.budget import key_of, named_accounts
 from tasks.run.home import ledger_of
@@ -69,7 +69,7 @@ def report_in_short(report: Mapping[str, Any], out: Path) -> str:
     """Lay a publishable report out in Markdown that needs no other file: the headline, what came of it, pictures."""
     worst = worst_first(report.get("columns", ()))
     columns = [*worst, *(one for one in report.get("columns", ()) if one not in worst)][:MOST_PICTURES]
-    facts = glance(report) | {f"warning {n}": text for n, text in enumerate(warnings_of(report), 1)}
+    facts = glance(report) | {f"warning {n}": text for n, text in enumerate(warnings_in(report), 1)}
     title, headline = f"# Synthetic {plain(report['data_set'])}", plain(facts.pop(IN_SHORT, ""))
     parts = [title, *([f"**{headline}**"] if headline else []), as_markdown(facts | {"hand-off": f"{out}/report.html"})]
     for number, figure in enumerate(map(column_figure, columns), 1):

@@ -432,9 +432,23 @@ def test_the_table_that_is_meant_is_found_or_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "match"),
     [
-        ("a.csv", "age,min\n3,4\n", "such as `type`, .*; its first line is `age`, `min`, of which is known: `min`$"),
-        ("a.csv", "Nummer;Sorte\n3,4\n", "for the names of columns, .*is `Nummer`, `Sorte`, of which is known: none$"),
+        (
+            "a.csv",
+            "age,min\n3,4\n",
+            "such as `type`, .*; its first line is `age`, `min`, of which is known: `min`. Write",
+        ),
+        (
+            "a.csv",
+            "Nummer;Sorte\n3,4\n",
+            "for the names of columns, .*is `Nummer`, `Sorte`, of which is known: none. W",
+        ),
         ("a.csv", "", "headings.* its first line is empty"),
+        (
+            "a.txt",
+            "Codebook\n\nage: 16 to 55\n",
+            r"its first line has none. Write .*demo/codebook.csv is, or .*--types$",
+        ),
+        ("a.txt", "Ward survey, of spring 2020, and so on\n", r"its first line has none. Write [^[]*--types$"),
         ("a.csv", "name,max,notes\nx,3,one, two\n", "line 2 of the data dictionary, which begins with `x`, has more"),
         ("a.sql", "SELECT 1", "no CREATE TABLE"),
         ("a.sql", "CREATE TABLE a (x int", "not closed"),

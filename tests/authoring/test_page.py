@@ -155,6 +155,7 @@ def test_an_editor_takes_what_the_lint_takes_and_explains_every_key(schemas: lis
 
 WARDS = """
 name: visits
+rows: {max: 1000}
 columns:
   ward: {type: categorical, values: [general, paediatrics]}
   age: {type: integer, min: 0, max: 120}

@@ -174,7 +174,7 @@ def test_a_bet_is_won_as_often_as_the_noise_allows(tmp_path: Path, epsilon: floa
     (plan,) = prepare(config_of(tmp_path, target_epsilon=epsilon, method="moments")).lines
     said = _priced(plan, {})["in words"]
     assert f"whoever sees this wins {wins} of even bets on one record at most" in said and "plus 1 in 100,000" in said
-    assert said.endswith("plus 1 in 100,000 (delta), which fits up to 10,000 records")
+    assert said.endswith("plus 1 in 100,000 (delta)")
     pure = plan.model_copy(update={"budget": plan.budget.model_copy(update={"delta": 0.0})})
     assert "epsilon holds without exception" in _priced(pure, {})["in words"]
 
@@ -198,7 +198,8 @@ def test_a_delta_that_is_large_for_the_declared_rows_is_warned_of_before_a_charg
     assert [line for line in facts.get("caution", "").splitlines() if line.startswith("delta=")] == (
         [f"{said} that delta times the number of records is at most 0.1"] if said else []
     )
-    assert facts["in words"].endswith("which fits up to 10,000 records") == ("max" not in rows)
+    declare = "; declare `rows: {min: , max: }` in the schema, if that number is public, to be told whether it is large"
+    assert facts.get("delta", "") == f"fits up to 10,000 records{declare}" * ("max" not in rows)
     config = config_of(tmp_path)
     (plan,) = prepare(config).lines
     of_users = {"budget": plan.budget.model_copy(update={"unit": PrivacyUnit(user="patient")})}

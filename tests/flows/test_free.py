@@ -139,7 +139,7 @@ REFUSED = {
     "age = null": "column age is never null, so leave this condition out",
     "dose > null": "null has no order",
     "dose = 1.234": "column dose keeps 2 decimals",
-    "ward = east": "east is no value of column ward; it has north, south, west",
+    "ward = suoth": "suoth is no value of column ward; it has north, south, west; did you mean `south`?",
     "ward < south": "its values have no order",
     "smoker = 1": "1 is no value of column smoker; it has false, true",
     "age > 99": "no row that this generator draws meets `age > 99`",
@@ -328,6 +328,7 @@ def test_means_by_group_are_those_of_the_real_rows_within_the_interval_up_to_a_l
     before = charges(home)
     means, true = nacre.means(made, "paid", by="cause"), data.groupby("cause").paid.mean()
     assert list(means)[:3] == ["cause", "mean", "within"] and charges(home) == before
+    assert means.cause.dtype == object and (means.cause + means.cause.map(len).map(str)).iloc[0] == "fire4"
     assert means.cause.tolist() == ["fire", "water", "theft", "flood"] and means.index.tolist() == [0, 1, 2, 3]
     means = means.set_index("cause")
     assert means.loc["flood"].drop(["count", "reason"]).isna().all()  # twelve rows: fewer than noise amounts to

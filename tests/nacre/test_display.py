@@ -1,6 +1,7 @@
 """What a notebook and a terminal show of results and ledgers, and in which forms the rows come."""
 
 import datetime
+import json
 import pickle
 import re
 import shutil
@@ -18,6 +19,8 @@ import pytest
 
 import nacre
 from dpmodels.errors import LedgerError, Unsuitable
+from flows.command_line.show import warned
+from flows.with_prefect.artifacts import report_in_short
 from nacre.listing import to_pandas
 from nacre.notebook import CELL, TABLE, facts_as_html, first_rows_as_html, rows_as_html
 from nacre.verified import Verified
@@ -62,6 +65,27 @@ def test_warnings_are_shown_in_full_and_the_report_is_a_link(
     assert "read <code>made.report</code> &lt;b&gt;first&lt;/b&gt;\nanother</td>" in page and "`" not in page
     assert f'<a href="{made.report.path.as_uri()}">{made.report.path}</a>' in page
     assert not made.drowned or page.count(made.drowned) == 1
+
+
+def test_a_large_delta_is_warned_of_in_python_on_the_terminal_and_for_a_program(
+    made: nacre.Result, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def of_delta() -> list[str]:
+        (tmp_path / "report.json").write_text(json.dumps(made.report.facts))
+        with warned(tmp_path / "report.json"):
+            pass
+        said = [line for line in capsys.readouterr().err.splitlines() if "is large for" in line]
+        said_in_python = [one for one in made.warnings if "is large for" in one]
+        assert said == [f"warning: {one}" for one in said_in_python]
+        return said_in_python
+
+    assert of_delta() == []
+    monkeypatch.setitem(made.report.facts, "released_records", 15_066.2)
+    (sentence,) = of_delta()
+    assert sentence.startswith("δ = 1e-5 is large for about 15,066 records: their product is 0.1507, and a rule of")
+    assert "is large for" in report_in_short(made.report.facts, tmp_path).replace("\N{NO-BREAK SPACE}", " ")
+    monkeypatch.setitem(made.report.facts["privacy"], "unit", "user (patient)")
+    assert of_delta() == []  # rows are no count of users
 
 
 def test_a_terminal_shows_how_many_warnings_there_are_and_the_first(

@@ -258,10 +258,16 @@ def test_a_file_that_does_not_exist_is_answered_with_a_similar_name(home, tmp_pa
         (lambda: nacre.Result("hand-of"), ArtifactError, "hand-off"),
         (lambda: nacre.verify(folder="hand-of"), NacreError, "hand-off"),
     ):
-        with refused(error, rf"does not exist.*; did you mean `{says}`\?$"):
+        with refused(error, rf"does not exist.*; did you mean `{says}`\?$") as told:
             call()
-    with refused(DataError, "does not exist or holds no files$"):
+        assert f"; it was looked for in {tmp_path}; did" in str(told.value) or "vists.parquet" in str(told.value)
+    with refused(DataError, rf"does not exist or holds no files; it was looked for in {tmp_path}$"):
         nacre.draft_schema("nothing-like-it.csv")
+    with refused(DataError, rf"absent/visits.csv does not exist .*; nor does the folder {tmp_path / 'absent'}$"):
+        nacre.draft_schema("absent/visits.csv")
+    (tmp_path / "vist.csv").touch()  # is more like it, and of another ending
+    with refused(DataError, r"did you mean `visits.parquet`\?$"):
+        nacre.draft_schema("vistt.parquet")
 
 
 @pytest.mark.parametrize(

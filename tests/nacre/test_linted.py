@@ -13,7 +13,8 @@ import nacre
 from tests.kit.errors import refused
 from tests.kit.support import run_cli
 
-CLEAN = "name: visits\ncolumns: {age: {type: integer, min: 0, max: 120}}\n"
+UNCOUNTED = "name: visits\ncolumns: {age: {type: integer, min: 0, max: 120}}\n"
+CLEAN = f"{UNCOUNTED}rows: {{min: 100, max: 1000}}\n"
 CAUTIOUS = """name: visits
 unit: {user: patient, max_rows: 3}
 columns: {patient: {type: identifier}, fee: {type: number, min: 0, max: 100000, round: 2}}
@@ -38,6 +39,9 @@ def test_faults_are_returned_and_shown_a_line_each() -> None:
     of_mapping = nacre.lint(yaml.safe_load(FAULTY))
     assert of_mapping.faults[1].startswith("columns.fee.max: is still TODO")  # whose lines nobody has seen
     assert repr(nacre.lint(CLEAN)) == "faults: none"
+    (count,) = nacre.lint(UNCOUNTED).cautions
+    assert count.startswith("no number of rows is declared: where it is public, `rows: {min: ")
+    assert "no number of rows" not in repr(nacre.lint(CAUTIOUS))  # of users, of whom rows are no count
 
 
 def test_cautions_are_shown_beneath_and_a_page_obeys_no_name() -> None:
@@ -90,7 +94,7 @@ def test_what_a_value_is_to_be_written_as_is_said() -> None:
 
 
 def test_a_target_of_numbers_and_a_discovered_bound_that_cuts_are_cautioned_of() -> None:
-    columns = "columns: {age: {type: integer, min: 0, max: 9, outside: clip}, sick: {type: boolean}}\n"
+    columns = "rows: {max: 99}\ncolumns: {age: {type: integer, min: 0, max: 9, outside: clip}, sick: {type: boolean}}\n"
     of_numbers, of_classes = (nacre.lint(f"name: a\ntarget: {name}\n{columns}").cautions for name in ("age", "sick"))
     assert len(of_numbers) == 1 and "target age has no classes" in of_numbers[0] and not of_classes
     found = {
