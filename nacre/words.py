@@ -25,7 +25,6 @@ from dpmodels.errors import (
     without_commas,
 )
 from nacre.calls import call_of
-from nacre.headers import Header
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -107,7 +106,6 @@ def in_python(function: Callable[P, R]) -> Callable[P, R]:
         places = [keywords.get(name) for name in ("home", "ledger")]
         home = places[0] or _home_of(args)
         indexes = _index_names([*args, *keywords.values()])
-        header = Header.of(function, args, keywords)
         words = [str(os.fspath(one)) for one in (*args, *keywords.values()) if isinstance(one, str | os.PathLike)]
         fault = _unfit(function, args, keywords)
         del args, keywords
@@ -116,7 +114,7 @@ def in_python(function: Callable[P, R]) -> Callable[P, R]:
             __tracebackhide__ = True  # of a refusal notebooks and pytest show the line of the call, and not this frame
             raise fault
         try:
-            with _with_similar(words), _in_words(home), _in_sentences(places[0], places[1], indexes, header):
+            with _with_similar(words), _in_words(home), _in_sentences(places[0], places[1], indexes):
                 answer = function(*call.pop(0), **call.pop())
         except NacreError as refusal:
             __tracebackhide__ = True
@@ -154,11 +152,11 @@ def _with_similar(words: Sequence[str]) -> Iterator[None]:
 
 
 @contextmanager
-def _in_sentences(home: Any, url: Any, indexes: Sequence[str] = (), header: Header | None = None) -> Iterator[None]:
+def _in_sentences(home: Any, url: Any, indexes: Sequence[str] = ()) -> Iterator[None]:
     """Have a refused charge say in short sentences what is left and what helps, and faults how hidden names are seen.
 
     ``home`` and ``url`` are where the ledger of the call lies, where these were given, and ``indexes`` the names of the
-    indexes of its frames, and ``header`` what its one frame calls its columns.
+    indexes of its frames.
     """
     try:
         yield
@@ -170,9 +168,7 @@ def _in_sentences(home: Any, url: Any, indexes: Sequence[str] = (), header: Head
         from tasks.kinds.gate_page import EVERY_RULE
 
         rules = f"the data breaks {len(fault.faults)} rules of its schema"
-        text = _one_a_line(fault, fault.faults, rules)
-        text = header.named(text) if header and LISTED in text else text
-        text = text.replace(LISTED, SEEN)
+        text = _one_a_line(fault, fault.faults, rules).replace(LISTED, SEEN)
         text = text.replace(EVERY_RULE, f"{EVERY_RULE}, and {COUNTED}")
         fault.args = (_of_index(text, fault, indexes),)
         raise

@@ -13,8 +13,6 @@ OTHER_LETTERS = "in other letters: upper or lower case, or spaces around it; wri
 MOST_NAMED = 20
 NO_COLUMN = "no column of this schema is in {} (is it the schema of another table?)"
 NEAR = "; the data has a column whose name differs from {} in {}"
-NEARNESS = re.compile(re.escape(NEAR).replace(r"\{\}", "[^;]*", 1).replace(r"\{\}", r"\d+ letters?"))
-"""What is said of a name of the data that is not shown."""
 LETTERS_OF_A_SLIP = 3
 """Of a name that has at least so many letters one may be a slip of the pen, and of one of twice as many two."""
 MOST_COMPARED = 200
@@ -39,15 +37,15 @@ def missing_from(declared: Iterable[str], names: Sequence[str], table: str = "th
     if absent:
         rule = f"is in the schema but not in {table}" + _and_so(absent[1:])
         there = "is" if len(alike) == 1 else "are"
-        rule += f"; {listed(alike)} {there} there {OTHER_LETTERS}" if alike else ""
+        rule += f"; {_listed(alike)} {there} there {OTHER_LETTERS}" if alike else ""
         return absent[0], rule + "".join(NEAR.format(name, counted(off, "letter")) for name, off in slips.items())
     return (alike[0], f"is in {table} {OTHER_LETTERS}{_and_so(alike[1:])}") if alike else None
 
 
-def unknown_in(declared: Collection[str], names: Sequence[str]) -> list[str]:
-    """Return the columns of a table that a schema lacks, but for those that it has in other letters."""
+def count_unknown(declared: Collection[str], names: Sequence[str]) -> int:
+    """Count the columns of a table that a schema lacks, but for those that it has in other letters."""
     missing = {_folded(name) for name in declared if name not in names}
-    return [name for name in names if name not in declared and _folded(name) not in missing]
+    return sum(name not in declared and _folded(name) not in missing for name in names)
 
 
 def _folded(name: str) -> str:
@@ -55,16 +53,10 @@ def _folded(name: str) -> str:
 
 
 def _and_so(names: Sequence[str]) -> str:
-    return f", and so {'is' if len(names) == 1 else 'are'} {listed(names)}" if names else ""
+    return f", and so {'is' if len(names) == 1 else 'are'} {_listed(names)}" if names else ""
 
 
-def count_unknown(declared: Collection[str], names: Sequence[str]) -> int:
-    """Count the columns of a table that a schema lacks, as ``unknown_in`` finds them."""
-    return len(unknown_in(declared, names))
-
-
-def listed(names: Sequence[str]) -> str:
-    """Name the first of some columns, and count the others."""
+def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return ", ".join(names[:MOST_NAMED]) + more
 

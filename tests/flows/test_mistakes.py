@@ -13,7 +13,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import yaml
 
 import nacre
 from dpmodels.errors import AccountMissing, BudgetExhausted, DataError, InvalidArgument
@@ -229,24 +228,9 @@ def test_frames_are_held_to_the_schema_before_the_ledger_is_asked(other_account:
     frame = make_table(60).to_pandas()
     with refused(DataError, says=says) as caught:
         nacre.synthesize(change(frame), SCHEMA_TEXT, home=other_account, **ASKED)
-    assert "given" not in str(caught.value) and "/tmp" not in str(caught.value)
-    assert ("that the schema lacks: shoe; nothing" in str(caught.value)) == (case == "an extra column"), caught.value
-    assert ("shoe" in str(caught.value)) == (case == "an extra column")
+    assert "given" not in str(caught.value) and "/tmp" not in str(caught.value) and "shoe" not in str(caught.value)
     assert str(caught.value).count("nothing was charged") == 1
-    doubtful = change(frame).rename(columns={"shoe": "1874-05-06"})  # may be a value
-    if case == "an extra column":
-        with refused(DataError, says=r"1 column that the schema lacks; .*set\(frame.columns\) - set\(") as caught:
-            nacre.synthesize(doubtful, SCHEMA_TEXT, home=other_account, **ASKED)
-        assert "1874" not in str(caught.value)
-        raw = frame.rename(columns={"ward": "warrd", "dose": "shoe"})
-        for schema in (SCHEMA_TEXT, yaml.safe_load(SCHEMA_TEXT)):
-            with refused(DataError, says="but not in the data, and so is dose; the data has 2 columns that the sch"):
-                nacre.validate(raw, schema)
-            with refused(DataError, says="schema lacks: warrd, shoe$"):
-                nacre.validate(raw, schema)
-        with refused(DataError, says="^no column of this schema is in the data") as caught:
-            nacre.validate(raw[["shoe"]], SCHEMA_TEXT)
-        assert "shoe" not in str(caught.value)
+    assert ("set(frame.columns) - set(" in str(caught.value)) == (case == "an extra column")
     with refused(AccountMissing, account="clinic"):
         nacre.synthesize(frame, SCHEMA_TEXT, home=other_account, **ASKED)
     assert not list((other_account / "sensitive").glob("*/*"))
