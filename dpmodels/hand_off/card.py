@@ -29,8 +29,9 @@ from dpmodels.ledger.records import MOST_EARLIER, Balance, Standing
 from dpmodels.ledger.store import digest
 from dpmodels.limits import LARGEST_CARD, read_json
 from dpmodels.pages.excluded import pale_groups, weaker_pairs
+from dpmodels.pages.figures.categories import EVERY_ROW
 from dpmodels.pages.figures.means import far_figures
-from dpmodels.pages.uses import EVERY_ROW, known_of, uses
+from dpmodels.pages.uses import known_of, uses
 from dpmodels.releases.contract import Contract
 
 CLOSE = 1e-3

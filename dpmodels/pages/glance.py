@@ -202,8 +202,7 @@ def weakest(report: Facts) -> dict[str, float]:
 
 MOVED_SHARE = (
     "column {name}: {label} is {synthetic} of the synthetic rows, and was released as {released}; rules of the schema, "
-    "or the fit, moved it. For the next release, name {name} in `workload`, together with the number that a rule holds "
-    "it to"
+    'or the fit, moved it. Under "A weak fit", docs/how-do-i.md says what to write for the next release'
 )
 """What is said of a category whose rows a rule took away."""
 

@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpmodels.contract.remarks import FIRST_ROWS, dates_of
-from dpmodels.pages.figures.categories import absent, joined, joined_in_rates, moved, places_of_several, range_of_all
+from dpmodels.pages.figures.categories import (
+    absent,
+    has_rules,
+    joined,
+    joined_in_rates,
+    moved,
+    places_of_several,
+    within_ranges,
+)
 from dpmodels.pages.figures.empty import error_of_values, is_mostly_empty, states_of
 from dpmodels.pages.figures.means import CLOSE, FAR, FIGURES, PartOff, errors_of
 from dpmodels.pages.figures.rates import GIVEN, MIDDLE, NEAR, giving_away, parts_of_rates, whole_rate, with_few
@@ -26,8 +34,6 @@ from dpmodels.pages.page import percent, percent_up
 from dpmodels.plural import counted
 
 Facts = Mapping[str, Any]
-EVERY_ROW = "must hold in every row"
-"""What the gate says of a rule of a row."""
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
 UNKNOWN = "not known"
 """What is written of a figure that noise leaves open, and of one of which no error can be derived."""
@@ -224,8 +230,7 @@ def _with_care(known: Known) -> Iterator[str]:
     if reckoned := [one["name"] for one in derived if one["name"] not in known.errors]:
         yield f"questions about {known.named(reckoned)}, which follow from other columns: no error of them is known"
     if apart := [name for name in farther(known.report, MOVED) if name not in known.dropped]:
-        has_rules = any(EVERY_ROW in one["rule"] for one in known.report.get("gate", ()))
-        by = "rules of the schema have" if has_rules else "the fit has"
+        by = "rules of the schema have" if has_rules(known.report) else "the fit has"
         yield f"shares of {known.named(apart)}, which {by} moved from what was released"
 
 
@@ -274,10 +279,7 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
             f"{label} of {name} ({percent(r)} as released, {percent(s)} here)" for name, (label, r, s) in lost.items()
         ]
         yield f"how many rows are {known.named(those)}: rules of the schema, or the fit, have moved them"
-    if one_range := range_of_all(report, known.dropped):
-        but = ", but for those of the target" if "target" in report["pairs"] else ""
-        alike = f"there the rows of every category are spread alike{but}"
-        yield f"which values within one range, such as {one_range}, go with which category: {alike}"
+    yield from within_ranges(report, known.dropped)
     if amounts := amounts_of(report):
         of = known.named([one["name"] for one in amounts])
         yield f"means, totals and 99 % quantiles of {of}, which follow from others: no error of these is known"

@@ -7,7 +7,7 @@ import numpy as np
 
 from dpmodels.contract.remarks import FIRST_ROWS, NOT_HANDED_OVER
 from dpmodels.pages.by_column import by_column
-from dpmodels.pages.figures.categories import absent
+from dpmodels.pages.figures.categories import EVERY_ROW, absent
 from dpmodels.pages.figures.rates import counting, giving_away, without_outcome, worst_rate
 from dpmodels.pages.figures.relations import chance_of_rates, likely_relations, most_by_noise, relations
 from dpmodels.pages.uses import farther, uses
@@ -110,8 +110,10 @@ def test_rows_without_a_value_of_the_target_are_said_to_count_in_its_rates() -> 
     facts = report(target, column("ward", 0.01)) | {"rates": {"target": 0, "class": "yes", "columns": []}}
     note = without_outcome(facts).replace("\N{NO-BREAK SPACE}", " ")
     assert note.startswith(
-        "A rate is a part of all rows, and 35 % of the synthetic ones have no value of late: of those"
+        "A rate is a part of all rows, and 35 % of the synthetic ones have null for late: of the others"
     )
+    target |= {"synthetic": [0.85, 0.145, 0.005]}
+    assert not without_outcome(facts)
     target |= {"labels": ["no", "yes"], "synthetic": [0.9, 0.1]}
     assert not without_outcome(report(target) | {"rates": facts["rates"]}) and not without_outcome(report(target))
 
@@ -185,6 +187,8 @@ def test_values_within_one_range_that_was_counted_with_other_columns_are_said_to
         ((age, {**age, "name": "dose"}), {}, [], None),
     ):
         facts = report(*columns, distances=[[*one, *[0.0] * 4] for one in distances], **more)
+        ruled = uses({**facts, "cautions": cautions, "gate": [{"rule": f"x {EVERY_ROW}"}]})
+        assert ruled is not None and ("what a rule of the schema says |" in said(ruled.never)) == (end is not None)
         sorted_uses = uses({**facts, "cautions": cautions})
         assert sorted_uses is not None and ("within one range" in said(sorted_uses.never)) == (end is not None)
         assert end is None or f"{alike}{end}" in said(sorted_uses.never)

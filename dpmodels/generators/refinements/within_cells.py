@@ -8,13 +8,16 @@ all counts that were released stay as they are, and the rule decides what the re
 Privacy: post-processing.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpmodels.arrays import Mask, Whole
 from dpmodels.codec.records import Records
+from dpmodels.codec.rules import RowRule
 from dpmodels.contract.columns import Continuous
+from dpmodels.contract.constraints import Constraint
 
 if TYPE_CHECKING:
     from dpmodels.embeddings.partition import Partition
@@ -42,19 +45,23 @@ def exchange_in_cells(records: Records, partition: "Partition", rules: "Rules", 
             place = partition.names.index(name)
             group = label.astype(np.int64) * (int(cells[:, place].max(initial=0)) + 1) + cells[:, place]
             group[records.states[:, at] != 0] = -1  # null and the like, which are no numbers
-            _exchange(records, np.flatnonzero(~rules.keeps(records, rule) & (group >= 0)), group, at, rules, rng)
+            broken = np.flatnonzero(~rules.keeps(records, rule) & (group >= 0))
+            _exchange(records, broken, group, name, rules, rng)
 
 
-def _exchange(records: Records, broken: Whole, group: Whole, at: int, rules: "Rules", rng: np.random.Generator) -> None:
+def _exchange(
+    records: Records, broken: Whole, group: Whole, name: str, rules: "Rules", rng: np.random.Generator
+) -> None:
     """Exchange one column's values among rows of a group, until all keep the rules or have tried their partners."""
-    free = group >= 0
+    at, free = rules.column_index[name], group >= 0
+    concerned = [rule for rule in rules.all if name in _columns(rule)]
     free[broken] = False
     for _ in range(TRIALS if len(broken) else 0):
         rows, partners = _partners(broken, np.flatnonzero(free), group, rng)
         both, after = np.concatenate([rows, partners]), np.concatenate([partners, rows])
         exchanged = records.take(both)
         exchanged.values[:, at] = records.values[after, at]
-        fewer = np.split(_broken(records.take(both), rules) - _broken(exchanged, rules), 2)
+        fewer = np.split(_broken(records.take(both), rules, concerned) - _broken(exchanged, rules, concerned), 2)
         fit: Mask = (fewer[0] > 0) & (fewer[1] >= 0)
         records.values[rows[fit], at], records.values[partners[fit], at] = (
             records.values[partners[fit], at],
@@ -66,9 +73,13 @@ def _exchange(records: Records, broken: Whole, group: Whole, at: int, rules: "Ru
             return
 
 
-def _broken(records: Records, rules: "Rules") -> Whole:
-    """Count the rules that each row breaks."""
-    broken: Whole = np.sum([~rules.keeps(records, rule) for rule in rules.all], axis=0, dtype=np.int64)
+def _columns(rule: RowRule) -> Sequence[str]:
+    return (rule.lower, rule.upper) if isinstance(rule, Constraint) else rule.columns
+
+
+def _broken(records: Records, rules: "Rules", some: Sequence[RowRule]) -> Whole:
+    """Count the rules, of some, that each row breaks."""
+    broken: Whole = np.sum([~rules.keeps(records, rule) for rule in some], axis=0, dtype=np.int64)
     return broken
 
 

@@ -1,11 +1,13 @@
 """What a report says of categories: of which columns several are judged as one group, and which no row has."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from dpmodels.pages.figures.relations import GROUPS
 
 Facts = Mapping[str, Any]
+EVERY_ROW = "must hold in every row"
+"""What the gate says of a rule of a row."""
 CERTAIN = 4.0
 """Standard deviations of the noise of a share from which on it is no chance that synthetic rows depart from it."""
 MOVED = 0.25
@@ -50,19 +52,27 @@ def absent(column: Facts) -> list[str]:
     return [label for label, share in shares if share == 0 and label != "null"]
 
 
-def range_of_all(report: Facts, dropped: Collection[str]) -> str:
-    """Name a range of a number within which nothing tells the categories of another column apart, and its column.
+def has_rules(report: Facts) -> bool:
+    """Tell whether rows were held to rules of one row, by the checks that the gate made."""
+    return any(EVERY_ROW in one["rule"] for one in report.get("gate", ()))
 
-    Columns were counted together in such ranges, and the target alone within them. Empty where there is no such range,
-    or no column of categories that is handed over beside the target.
+
+def within_ranges(report: Facts, dropped: Collection[str]) -> Iterator[str]:
+    """Say that nothing tells categories apart within a range of a number, and name one.
+
+    Columns were counted together in such ranges, and the target alone within them. Nothing is said where there is no
+    such range, or no column of categories that is handed over beside the target.
     """
-    columns = [one for one in report["columns"] if one["name"] not in dropped]
-    target = (report.get("pairs") or {}).get("target")
-    others = [one for place, one in enumerate(report["columns"]) if place != target and not one["ordered"]]
-    if not (report.get("pairs") or {}).get("distances") or all(one["name"] in dropped for one in others):
-        return ""
-    ranges = ((label, one["name"]) for one in columns for label in one.get("ranges", ()) if " to " in label)
-    return next((f"{label} of {name}" for label, name in ranges), "")
+    columns, pairs = report["columns"], report.get("pairs") or {}
+    others = [one for place, one in enumerate(columns) if place != pairs.get("target") and not one["ordered"]]
+    numbers = [one for one in columns if one["name"] not in dropped]
+    ranges = [f"{label} of {one['name']}" for one in numbers for label in one.get("ranges", ()) if " to " in label]
+    if not pairs.get("distances") or not ranges or all(one["name"] in dropped for one in others):
+        return
+    but = ["those of the target"] if "target" in pairs else []
+    but += ["what a rule of the schema says"] if has_rules(report) else []
+    alike = f"there the rows of every category are spread alike{', but for ' * bool(but)}{' and '.join(but)}"
+    yield f"which values within one range, such as {ranges[0]}, go with which category: {alike}"
 
 
 def moved(report: Facts) -> dict[str, tuple[str, float, float]]:

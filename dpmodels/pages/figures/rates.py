@@ -19,6 +19,8 @@ NEAR, MIDDLE = 0.25, 0.5
 GIVEN, OPEN = 0.98, 0.95
 """Part of the rows whose class one column settles if it is said to give the target away; and the largest part that the
 more frequent class may have, since a target that hardly varies is settled by any column."""
+FEW_NULLS = 0.01
+"""Share of rows with null for the target up to which a rate of all rows is that of the others."""
 
 
 def worst_rate(rates: Facts) -> float:
@@ -115,13 +117,12 @@ def parts_of_rates(
 
 
 def without_outcome(report: Facts) -> str:
-    """Say that rows without a value of the target count in its rates, and how many these are; else return nothing."""
+    """Say that rows with null for the target count in its rates, and how many these are; nothing where they are few."""
     target = report["columns"][report["rates"]["target"]] if report.get("rates") else {"labels": ()}
-    if "null" not in target["labels"]:
+    shares = dict(zip(target["labels"], target.get("synthetic", ()), strict=True))
+    if (share := shares.get("null", 0.0)) < FEW_NULLS:
         return ""
-    share = target["synthetic"][list(target["labels"]).index("null")]
-    without = f"{percent(share)} of the synthetic ones have no value of {target['name']}"
     return (
-        f"A rate is a part of all rows, and {without}: of those with one it is larger, and a group in which more "
-        "have one has the larger rate for that alone."
+        f"A rate is a part of all rows, and {percent(share)} of the synthetic ones have null for {target['name']}: of "
+        "the others it is larger, and a group that has fewer nulls has the larger rate for that alone."
     )
