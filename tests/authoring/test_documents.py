@@ -445,7 +445,7 @@ def test_the_table_that_is_meant_is_found_or_asked_for(tmp_path: Path) -> None:
         ("a.csv", "", "headings.* its first line is empty"),
         (
             "a.txt",
-            "Codebook\n\nage: 16 to 55\n",
+            "Codebook\n\nThe age lies between 16 and 55.\n",
             r"its first line has none. Write .*demo/codebook.csv is, or .*--types$",
         ),
         ("a.txt", "Ward survey, of spring 2020, and so on\n", r"its first line has none. Write [^[]*--types$"),
