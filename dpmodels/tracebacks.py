@@ -10,7 +10,8 @@ def lines_of(error: BaseException) -> list[str]:
     """Return the lines that IPython shows of an error whose class has ``_render_traceback_``.
 
     A frame is left out if it says so, as the one in which every refusal is raised, or is IPython's own. All others are
-    shown, so that of a fault of the product none is hidden.
+    shown, so that no frame of a fault of the product is hidden. What an error was raised from is left out: the
+    sentence says it.
     """
     frames = [
         (frame, line)
