@@ -23,9 +23,11 @@ USERS = (
 
 
 def is_of_bounded_rows(line: Line) -> bool:
-    """Tell whether more rows of a user cost more noise: those of one table, where ``users`` does not weigh them."""
+    """Tell whether a user may have more rows, for more noise: of one table, where ``users`` does not weigh them."""
     contract = line.contract
-    return contract.is_table and contract.unit.user is not None and not contract.users and contract.whole is contract
+    if not contract.is_table or contract.unit.user is None or contract.users or contract.whole is not contract:
+        return False
+    return not getattr(contract.columns[contract.unit.user], "unique", None)  # a user has one row then
 
 
 def noise_by_max_rows(line: Line, noise_of: Callable[[Line], Mapping[str, float]]) -> list[dict[str, Any]]:

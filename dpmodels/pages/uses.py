@@ -37,14 +37,12 @@ Facts = Mapping[str, Any]
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
 UNKNOWN = "not known"
 """What is written of a figure that noise leaves open, and of one of which no error can be derived."""
-MOST_NAMED = 8
-"""Names in a sentence."""
-MOST_PAIRS = 3
-"""Pairs that are named."""
-MOST_ABSENT = 4
-"""Categories of a column that are named."""
+MOST_NAMED, MOST_PAIRS, MOST_ABSENT = 8, 3, 4
+"""Names in a sentence, pairs that are named, and categories of a column that are."""
 MOVED = 0.02
 """Part of the rows that rules have moved from which on it is said."""
+OFF = 0.1
+"""What two columns together may be within at most, for a relation that is kept to be good in every group."""
 SLOPES = "slopes and correlations of numbers, which mostly come out weaker than they are, of skewed amounts most"
 """What single cells of two columns do not show, and no figure of a report is about."""
 ALL, ALL_PAIRS = 1_000, 100
@@ -65,7 +63,7 @@ class Uses:
 
 
 GOOD_ALL = "which columns go together, and how in groups of many rows"
-BROAD = "relations that are kept as a whole, though not for every single category"
+BROAD = "relations that are kept as a whole, though not in every group, or for every single category"
 VAGUE = "relations that are there for certain, though not how strong they are"
 BARE = "relations that show above all whether there is a value at all, or 0"
 WEAKER = "relations that are there for certain, and weaker in these rows than as released"
@@ -113,8 +111,9 @@ class Known:
         sorts: dict[str, list[Relation]] = {sort: [] for sort in (GOOD_ALL, BROAD, VAGUE, BARE, WEAKER)}
         for one in self.relations.values():
             if one.is_certain:
-                vague, places = self.within[one.columns] > FAR, {*one.columns}
-                kept = BARE if empty & places else VAGUE if vague else BROAD if several & places else GOOD_ALL
+                within, places = self.within[one.columns], {*one.columns}
+                whole = BROAD if several & places or within > OFF else GOOD_ALL
+                kept = BARE if empty & places else VAGUE if within > FAR else whole
                 sorts[kept if one.is_kept else WEAKER].append(one)
         return sorts
 

@@ -45,6 +45,8 @@ def test_a_row_of_one_user_costs_what_a_record_does(tmp_path: Path) -> None:
 
 def test_nothing_is_said_where_no_bound_costs_anything(tmp_path: Path) -> None:
     assert _plan(tmp_path, "record").max_rows == [] and "max_rows" not in _plan(tmp_path, "record").facts
+    of_one_row = _plan(tmp_path, "{user: patient, max_rows: 1}", "", "drop, unique: true")  # none has a second row
+    assert of_one_row.max_rows == [] and "max_rows" not in of_one_row.facts
     planned = _plan(tmp_path, "{user: patient, max_rows: 3}", "users: {}", "regenerate")
     assert planned.max_rows == [] and "max_rows" not in planned.facts
 

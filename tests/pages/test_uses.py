@@ -56,6 +56,11 @@ def test_pairs_are_counted_and_relations_named_by_whether_they_are_kept() -> Non
         sorted_pairs.good
     )
     assert "two columns together in 1 more pair (within 20 %)" in said(sorted_pairs.care)
+    for within, is_good in ((0.1, True), (0.11, False)):  # a relation may be kept in a table that is far off
+        distances[0][5] = within
+        sorted_pairs = uses(report(*(column(name, 0.01) for name in "abc"), distances=distances, target=0))
+        assert sorted_pairs is not None and ("as strong as released: a with b" in said(sorted_pairs.good)) == is_good
+        assert ("or for every single category: a with b" in said(sorted_pairs.care)) != is_good
     assert "weaker in these rows than as released: a with c" in said(sorted_pairs.care)
     assert "tables of two columns in 1 pair (beyond 20 %)" in said(sorted_pairs.never)
     hidden = (
@@ -151,7 +156,7 @@ def test_a_relation_whose_categories_are_judged_together_is_to_be_used_with_care
     facts = report(column("a", 0.01), five, distances=[[0, 1, 0, 0, 0, 0.01, *KEPT]])
     sorted_pairs = uses(facts)
     assert sorted_pairs is not None and "a with product" not in said(sorted_pairs.good)
-    assert "kept as a whole, though not for every single category: a with product" in said(sorted_pairs.care)
+    assert "not in every group, or for every single category: a with product" in said(sorted_pairs.care)
     assert "how single categories of product differ in another column: they" in said(sorted_pairs.never)
     groups: dict[str, Any] = {"column": 1, "labels": [[name] for name in "vwxyz"], "released": [0.5] * 5}
     groups |= {"synthetic": [0.5] * 5, "stddev": [0.1] * 5, "share": [0.2] * 5, "within": [0.1] * 5}
